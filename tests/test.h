@@ -1,4 +1,4 @@
-// A tiny test harness: count checks, print the failed ones, go on.
+// A small test harness. It counts checks, prints the failed ones and continues.
 //
 //     int main(void) {
 //         CHECK(1 + 1 == 2);
@@ -6,9 +6,9 @@
 //         return test_finish();
 //     }
 //
-// One program is one test for CTest. Exit codes: 0 all passed, 1 something failed, 77 skipped
-// (register with SKIP_RETURN_CODE 77). With REE_TEST_STOP set, the first failure ends the program.
-// All files of a program count together.
+// Each test program is one CTest test. Exit codes: 0 all checks passed, 1 a check failed, 77
+// skipped (register the test with SKIP_RETURN_CODE 77). If the environment variable REE_TEST_STOP
+// is set, the first failure ends the program. All source files of a program share the counters.
 #ifndef REE_TESTS_TEST_H
 #define REE_TESTS_TEST_H
 
@@ -18,21 +18,23 @@
 
 #define TEST_SKIPPED 77
 
-// Threads of a test count, too. Weak: defined by each file of a program, and there once.
+// Atomic, so that threads may check too. Weak, so that each source file of a program may define
+// them and the linker keeps one copy.
 __attribute__((weak)) _Atomic long test_n_passed_, test_n_failed_;
 
-// After this many printed failures the rest is only counted, so that a log stays readable.
+// Failures beyond this number are counted but not printed, so that a log stays readable.
 #define TEST_MAX_PRINTED 100
 
 #define CHECK(cond) CHECK_MSG(cond, "expected: %s", #cond)
 
-// The message is only evaluated when the condition is false.
+// The message is evaluated only if the condition is false.
 #define CHECK_MSG(cond, ...)                                                                       \
     ((cond) ? (void)test_n_passed_++                                                               \
             : (void)(test_fail_at_(__FILE__, __LINE__) &&                                          \
                      (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), test_stop_())))
 
-// For a precondition without which going on makes no sense (an allocation, a fixture).
+// For a precondition of the rest of the test (an allocation, a fixture): exits with 1 if it is
+// false.
 #define REQUIRE(cond)                                                                              \
     do {                                                                                           \
         bool test_met_ = (cond);                                                                   \
@@ -52,13 +54,13 @@ static inline int test_stop_(void) {
     return 0;
 }
 
-// Prints the totals; the value main returns. A program that checked nothing has failed.
+// Prints the totals. Returns the exit code for main; a program without any check has failed.
 static inline int test_finish(void) {
     printf("%ld passed, %ld failed\n", test_n_passed_, test_n_failed_);
     return test_n_failed_ == 0 && test_n_passed_ > 0 ? 0 : 1;
 }
 
-// For what this machine lacks: `return test_skip("no Vulkan loader");` from main.
+// For tests that this machine cannot run. In main: `return test_skip("no Vulkan loader");`.
 static inline int test_skip(const char *why) {
     printf("skipped: %s\n", why);
     return TEST_SKIPPED;

@@ -37,10 +37,11 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 2' HUP INT TERM
 prompt="Once upon a time"
-# Some drivers take a minute; one that takes this long hangs.
+# Time limit in seconds. Some drivers need a minute; one that needs this long hangs.
 limit=1200
 
-# explain STATUS FILE: sets error, from what a program printed, or empties it if the status is 0.
+# explain STATUS FILE: sets error to a reason from the program's output in FILE; empty if STATUS is
+# 0.
 explain() {
     error=""
     case $1 in
@@ -48,7 +49,7 @@ explain() {
     124) error="no end after $limit s" ;;
     *)
         error=$(grep -v '^[[:space:]]*$' "$2" | tail -n 1)
-        # Above 128: the signal, on a shell's word.
+        # Above 128: the shell's status for a program that a signal ended.
         [ "$1" -le 128 ] || error="ended by signal $(($1 - 128))${error:+: $error}"
         error=${error:-exit status $1}
         ;;
@@ -63,7 +64,7 @@ if [ -z "$devices" ]; then
     notes=$(grep -E '^(Vulkan|CUDA): ' "$work/list")
     if [ -z "$devices" ] && [ -z "$error" ]; then error="no device in the list"; fi
     if [ -n "$error" ]; then
-        # A driver that ends the program while it is probed leaves no list, or a part of it.
+        # A driver that ends the program during its probe leaves no list or an incomplete one.
         for device in cpu vulkan cuda; do
             case " $(echo "$devices" | tr '\n' ' ')" in
             *" $device "* | *" $device:"*) ;;
@@ -82,7 +83,8 @@ recorded() { # NAME
     sed -n "s/^\([0-9a-f]*\)  $1\$/\1/p" tools/sample/recorded.txt
 }
 
-# try COMMAND...: shows it and what it prints, which stays in $work/out. Sets error, or empties it.
+# try COMMAND...: prints the command and its output and keeps the output in $work/out. Sets error;
+# empty on success.
 try() {
     shown="\$"
     for word in "$@"; do case $word in *" "*) shown="$shown \"$word\"" ;; *) shown="$shown $word" ;; esac; done
@@ -95,14 +97,14 @@ try() {
     explain "$(cat "$work/status")" "$work/errors"
 }
 
-# compare NAME HASH: adds the name to what is wrong.
+# compare NAME HASH: adds NAME to `wrong` if HASH is not the recorded one.
 compare() {
     [ "$2" = "$(recorded "$1")" ] && return
     wrong="$wrong${wrong:+, }$1"
     echo "WRONG: $1 has the SHA-256 ${2:-(none)}, recorded is $(recorded "$1")"
 }
 
-# check DEVICE: sets verdict.
+# check DEVICE: runs the sample models on the device and sets verdict.
 check() {
     wrong=""
     try "$ree_run" tools/sample/stories --prompt-text "$prompt" --logits-hash --device "$1"

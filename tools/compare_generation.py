@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""How fast text is generated on the CPU, beside PyTorch with transformers and, in float32, beside
-ONNX Runtime on the exported model, in one run, by turns.
+"""Compares the speed of text generation on the CPU with PyTorch and transformers and, in float32,
+with ONNX Runtime on the exported model, in one run and by turns.
 
-The checkpoint has the shape of Qwen2.5-0.5B and random weights; it is made once. Printed are the
-medians of several rounds and their ratios, prompts and single steps apart, and the weight bytes a
-second beside what the machine reads. All prompts come after one of eight tokens, which warms up
-processes, and of ree also as the first. ONNX Runtime computes the logits of all tokens of the prompt,
-for want of an input that chooses; the others those of the last. Needs torch and transformers from
-PyPI (build/oracle of tools/test.sh has them), and onnxruntime for its part; takes some minutes and
-3 GB of disk.
+The checkpoint has the shape of Qwen2.5-0.5B and random weights; it is made once. The output is the
+medians of several rounds and their ratios, separately for prompts and single steps, and the weight
+bytes read per second next to the machine's read bandwidth. Each prompt is measured after a prompt
+of eight tokens that warms up the process; ree's first prompt is also measured without a warm-up.
+ONNX Runtime computes the logits of all tokens of the prompt, because its model has no input that
+selects rows; the others compute those of the last token. Needs torch and transformers from PyPI
+(build/oracle of tools/test.sh has them), and onnxruntime for its part. Takes some minutes and 3 GB
+of disk.
 
     build/oracle/bin/python tools/compare_generation.py --folder FOLDER [--rounds 5] [--threads 2]
 """
@@ -38,7 +39,7 @@ def make(folder):
 
 
 def peer(model, threads, prompt, steps):
-    """In a process of its own: seconds for the prompt and for the steps."""
+    """Runs transformers in a new process. Returns the seconds for the prompt and for the steps."""
     code = f"""
 import json, sys, time, torch
 from transformers import AutoModelForCausalLM
@@ -63,7 +64,8 @@ with torch.inference_mode():
 
 
 def export(ree_run, folder):
-    """The model in operators that ONNX Runtime knows in every version; weights stay where they are."""
+    """Exports the model with operators of opset 17, which every ONNX Runtime has. Weights stay in
+    their files."""
     path = folder / "opset17.onnx"
     subprocess.run([ree_run, "export", str(folder), "-o", str(path), "--opset", "17"], check=True,
                    capture_output=True)
@@ -71,7 +73,7 @@ def export(ree_run, folder):
 
 
 def runtime(model, threads, prompt, steps):
-    """The same as `peer`, of ONNX Runtime."""
+    """As `peer`, with ONNX Runtime."""
     code = f"""
 import json, time, numpy as np, onnxruntime as ort
 options = ort.SessionOptions()
@@ -122,7 +124,8 @@ def ree(ree_run, model, threads, prompt, steps):
         return json.loads(done.stdout)["stats"] | {"wall": time.perf_counter() - start}
 
     whole = stats([prompt], steps + 1)
-    # The others' clocks start when eight tokens have touched all weights and started the threads.
+    # The clocks of the other programs start after eight tokens have touched all weights and started
+    # the threads.
     warm = stats([prompt[:8], prompt], 1)["prompt_seconds"] - stats([prompt[:8]], 1)["prompt_seconds"]
     return [warm, whole["decode_seconds"], whole["prompt_seconds"],
             whole["wall"] - whole["prompt_seconds"] - whole["decode_seconds"]]

@@ -63,7 +63,7 @@ for level in $levels; do
     esac
 done
 
-# Every gcc and clang in the path, each once whatever its names.
+# Every gcc and clang in the path, each once even if it has several names.
 find_compilers() {
     seen="" rest=$PATH:
     while [ -n "$rest" ]; do
@@ -88,13 +88,13 @@ few_tests="attention matmul softmax"
 all_tests="$few_tests conv copy gather map norm pool products reduce resize scan scatter topk"
 scalar_tests="soft soft64 convert formats integer"
 
-# The archiver that understands the compiler's intermediate code.
+# The archiver that can read the compiler's intermediate code.
 archiver_of() {
     case $1 in
     *gcc*) echo "$(dirname "$(command -v "$1")")/$(basename "$1" | sed 's/gcc/gcc-ar/')" ;;
     *)
         major=$("$1" -dumpversion | sed 's/\..*//')
-        # Without LLVM's own, that of binutils, which loads LLVM's plugin.
+        # Without LLVM's archiver, that of binutils, which loads LLVM's plugin.
         command -v "llvm-ar-$major" || { [ -x "/usr/lib/llvm-$major/bin/llvm-ar" ] &&
             echo "/usr/lib/llvm-$major/bin/llvm-ar"; } || command -v ar
         ;;
@@ -114,7 +114,7 @@ configure() { # COMPILER LEVEL BUILD
         ;;
     esac
     launcher=$(command -v ccache >/dev/null && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache)
-    # A warning is not another bit: they are counted instead.
+    # Warnings do not change bits: they are counted, not treated as errors.
     # shellcheck disable=SC2086 # one word or none
     cmake -S . -B "$3" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$1" \
         -DCMAKE_C_FLAGS_RELEASE="$flags -DNDEBUG" -DREE_STRICT_ALIASING=$strict -DREE_CUDA=OFF \
@@ -125,7 +125,7 @@ configure() { # COMPILER LEVEL BUILD
 
 n_wrong=0
 table="compiler                 level   build             tests        hashes"
-# try COMPILER LEVEL: one line of the table.
+# try COMPILER LEVEL: builds and tests, and adds a line to the table.
 try() {
     build=$folder/$(basename "$1")-$2
     rm -rf "$build"

@@ -72,7 +72,7 @@ if ! { cmake -S . -B "$folder/tree" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -
     tail -n 30 "$folder/build.log"
     exit 1
 fi
-# Processes add to a few files, each to one that no other writes to at that time.
+# Processes append to a few profile files; no two processes write to the same file at a time.
 code=0
 [ -z "$sample" ] || export REE_TEST_SAMPLE="$sample"
 LLVM_PROFILE_FILE="$folder/profiles/%4m%c.profraw" VK_ICD_FILENAMES=none OMP_WAIT_POLICY=passive \
@@ -85,7 +85,7 @@ set --
 for program in "$folder/tree/ree-run" $(find "$folder/tree/tests" -type f -perm -u+x ! -name '*.py' ! -name '*.sh'); do
     [ "$(head -c 4 "$program" | tail -c 3)" != ELF ] || set -- "$@" -object "$program"
 done
-# The build writes names that begin at the tree's root (-ffile-prefix-map).
+# The build records names relative to the tree's root (-ffile-prefix-map).
 not_ours='^(.*/)?(tests|tree|build|third_party)/'
 "llvm-cov-$version" export -summary-only -instr-profile "$folder/all.profdata" "$@" \
     -ignore-filename-regex "$not_ours" >"$folder/summary.json" 2>>"$folder/build.log" || exit 1

@@ -58,8 +58,9 @@ device_vulkan_matches_cpu device_vulkan_functions"
 
 # --- pack ---
 
-# copy_libraries FOLDER PROGRAM...: what the programs are linked with but for the C library, which
-# cannot be another than the system's, and Vulkan's loader, which they open at run time.
+# copy_libraries FOLDER PROGRAM...: copies the libraries that the programs are linked with. Excluded
+# are the C library, which must be the system's, and Vulkan's loader, which the programs open at run
+# time.
 copy_libraries() {
     to=$1
     shift
@@ -74,7 +75,7 @@ copy_libraries() {
     echo "no libvulkan.so.1 here (Debian: libvulkan1): Vulkan needs one on the GPU's machine"
 }
 
-# copy_cases: folders of ONNX's operator tests.
+# copy_cases: copies the folders of ONNX's operator tests.
 copy_cases() {
     kinds="node simple pytorch-operator pytorch-converted"
     [ "$quick" = no ] || kinds=simple
@@ -154,7 +155,7 @@ pack() {
         sed -n 's/^MAP_OP(\([a-z0-9]*_f32\), 1, W, W, .*/\1/p' src/repops/map_ops.def |
         sed -n '/^neg_f32/,/^sign_f32/p' >"$folder/functions.txt" || exit 1
     [ -s "$folder/functions.txt" ] || die "src/repops/map_ops.def: no functions found"
-    # Read-only where they came from; the next pack removes them.
+    # The copied files are read-only; the next pack must be able to remove them.
     chmod -R u+w "$folder"
 
     say "recording what the models give on the CPU"
@@ -166,7 +167,7 @@ pack() {
         "($(grep -c . "$folder/expected.txt") runs of models," \
         "$(find "$folder/onnx" -name model.onnx | wc -l) operator tests)"
     if [ "$archive" = yes ]; then
-        # The kernels are in every program: a dictionary that spans several finds them.
+        # The kernels are in every program: a dictionary that spans several programs finds the copies.
         tar -C "$(dirname "$folder")" -cf - "$(basename "$folder")" |
             xz --lzma2=preset=1,dict=192MiB >"$folder.tar.xz" || die "the archive failed"
         du -h "$folder.tar.xz"
@@ -177,7 +178,8 @@ pack() {
 
 now() { date +%s; }
 
-# limited COMMAND...: within what is left of the step's time; 124 when that is over.
+# limited COMMAND...: runs it within the time that is left for the step; returns 124 if that is
+# over.
 limited() {
     left=$((deadline - $(now)))
     [ $left -gt 0 ] || return 124
@@ -209,7 +211,7 @@ json_string() {
     printf '"%s"' "$(printf %s "$1" | tr '\t' ' ' | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"
 }
 
-# finished STEP RESULT SECONDS NOTE
+# finished STEP RESULT SECONDS NOTE: counts and records the result of a step.
 finished() {
     case $2 in
     passed) n_passed=$((n_passed + 1)) ;;
@@ -225,8 +227,8 @@ finished() {
      \"note\": $(json_string "$4")}"
 }
 
-# What a log says in one line: the first failure, how many models were measured, the fastest of a
-# benchmark, or the last line.
+# note_of: prints one line about a log: the first failure, the number of models measured, the
+# fastest result of a benchmark, or the last line.
 note_of() { # LOG EXIT-CODE
     line=""
     [ "$2" = 0 ] || line=$(grep -m 1 -E 'FAILED|PASSED  ' "$1")
@@ -238,7 +240,7 @@ note_of() { # LOG EXIT-CODE
     printf %s "$line"
 }
 
-# step NAME SECONDS COMMAND...: COMMAND is a function here.
+# step NAME SECONDS COMMAND...: runs a step with a time limit; COMMAND is a function of this script.
 step() {
     name=$1 limit=$2
     shift 2
@@ -273,7 +275,7 @@ devices() { # SPEC
     rc=$?
     cat "$out/facts.txt"
     [ $rc = 0 ] || return $rc
-    # The last line is the table's: how many primitives there are, and how they are computed.
+    # The last line goes into the table: the number of primitives, and how many are native.
     verdicts=$(sed -n '/^  primitive /,/^  not used /p' "$out/facts.txt" | grep -v '^  not used ')
     [ -n "$verdicts" ] || { echo "FAILED: no verdicts about the arithmetic"; return 1; }
     n_native=$(printf '%s\n' "$verdicts" | grep -cE '^ .{10,} native \(')
@@ -333,14 +335,14 @@ bench() { # WHAT DEVICE SET
     program ree-run bench "$1" --device "$2" --operation-set "$3" --runs "$runs"
 }
 
-# Whole runs of every model, with the inputs whose results were recorded.
+# Complete runs of every model, with the inputs whose results were recorded.
 # shellcheck disable=SC2317
 bench_models() { # DEVICE
     n=0 n_failed_here=0
     while IFS="$tab" read -r _ name args; do
         case " $args " in *" --no-"*) continue ;; esac
         n=$((n + 1))
-        # --random-inputs N is how ree-run calls what bench calls --seed N.
+        # bench calls the option --seed N that ree-run calls --random-inputs N.
         args=$(printf '%s\n' "$args" | sed 's/--random-inputs/--seed/')
         # shellcheck disable=SC2086 # a list of words
         (cd "$folder" && program ree-run bench model $args --device "$1" --runs "$runs")
@@ -352,7 +354,8 @@ bench_models() { # DEVICE
     [ "$n" -gt 0 ] && [ $n_failed_here = 0 ]
 }
 
-# Each function in a process of its own, so that a limit tells what was reached.
+# Each function in a process of its own, so that the log shows which functions were reached before a
+# limit.
 # shellcheck disable=SC2317
 functions_of() { # PROGRAM BITS
     n=0 n_right=0
@@ -380,7 +383,8 @@ functions_of() { # PROGRAM BITS
     [ "$n" -gt 0 ] && [ "$n_right" = "$n" ]
 }
 
-# The Vulkan driver of an NVIDIA GPU, where Vulkan's loader does not look by itself, and alone.
+# Finds the Vulkan driver of an NVIDIA GPU in folders that Vulkan's loader does not search, and
+# selects only it.
 find_vulkan_driver() {
     [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] && [ "$vulkan" = nvidia ] || return 0
     for icd in /etc/vulkan/icd.d/nvidia*.json /usr/share/vulkan/icd.d/nvidia*.json \
@@ -392,7 +396,7 @@ find_vulkan_driver() {
     done
 }
 
-# Sets no_cuda and no_vulkan: why a backend's steps cannot run, or nothing.
+# Sets no_cuda and no_vulkan to the reason why a backend's steps cannot run; empty if they can.
 find_devices() {
     deadline=$(($(now) + 120))
     if ! limited "$folder/bin/ree-run" devices >"$out/devices.log" 2>&1; then
@@ -444,7 +448,7 @@ run() {
     started=$(now)
     [ -z "$total" ] || end=$((started + total))
 
-    # The driver's libraries before ours, which are what a bare system lacks.
+    # The driver's libraries come before ours, which are only for systems that lack them.
     path=${LD_LIBRARY_PATH:-}
     for folder_of_driver in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/local/cuda/lib64; do
         [ -d $folder_of_driver ] && path=$path:$folder_of_driver
@@ -461,7 +465,7 @@ run() {
     fi
     say "${gpu:-a machine without nvidia-smi}${driver:+, driver $driver}; logs in $out"
 
-    # What is cheap and tells most comes first.
+    # Cheap and informative steps first.
     step devices-cuda 120 devices cuda
     step devices-vulkan 120 devices "vulkan:$vulkan"
     step models-cuda 300 models cuda

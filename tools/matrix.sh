@@ -67,7 +67,7 @@ title() { # RELEASE
     noble) echo "Ubuntu 24.04" ;;
     esac
 }
-# On Debian 12 `clang` is clang 19 for the tests; its own is 14.
+# On Debian 12 `clang` means clang 19 in tools/test.sh; the system's own is clang 14.
 compilers() { # RELEASE
     case $1 in
     bookworm) echo "gcc clang clang-14" ;;
@@ -138,12 +138,12 @@ END
     for release in $known; do rows_of "$release"; done
     notes=$(for release in $known; do failures_of "$release"; done)
     [ -z "$notes" ] || printf '\nWhat failed:\n\n%s\n' "$notes"
-    # Written by hand.
+    # The notes are written by hand.
     [ ! -f "$output" ] || sed -n '/^## Notes/{x;p;x;:a;p;n;ba}' "$output"
 }
 
-# The rows of a release, and what failed in them: of the last run in this folder or, where there is
-# none, of the page that --output names.
+# The rows of a release and its failures: from the last run in this folder; without one, from the
+# page that --output names.
 rows_of() { # RELEASE
     if [ -f "$dir/results/$1.rows" ]; then
         cat "$dir/results/$1.rows"
@@ -173,7 +173,7 @@ if [ $action = list ]; then
         [ ! -d "$dir/bare/$release" ] || state="a bare root"
         [ ! -d "$dir/work/$release" ] || state="$state, and the folder of its last run"
         if [ -f "$dir/results/$release.rows" ]; then
-            # Tests that failed and hashes that are not right are bold.
+            # Failed tests and wrong hashes are printed in bold.
             n_rows=$(grep -c . "$dir/results/$release.rows")
             n_absent=$(grep -c '| not run | not run |' "$dir/results/$release.rows")
             state="$state; $((n_rows - n_absent)) cells tried,"
@@ -195,7 +195,7 @@ fi
 mkdir -p "$dir/bare" "$dir/work" "$dir/logs" "$dir/results" "$dir/packages" || die "cannot make $dir"
 dir=$(cd "$dir" && pwd -P)
 
-# Whatever is mounted exists in this namespace only, and goes with its last process.
+# All mounts exist only in this mount namespace and disappear with its last process.
 # Arguments: root, folder of packages, shared folder or "", command.
 # shellcheck disable=SC2016 # expanded by the shell that runs it
 mounts='
@@ -234,8 +234,8 @@ isolated() {
         --propagation private --mount-proc "$@"
 }
 
-# in_background LOG COMMAND...: waits for it; a signal to this script ends it. On a terminal the last
-# line of its log is shown meanwhile.
+# in_background LOG COMMAND...: runs the command and waits for it; a signal to this script ends it.
+# On a terminal it shows the last line of the log meanwhile.
 child=""
 in_background() {
     log=$1
@@ -258,7 +258,7 @@ trap 'echo; echo "matrix.sh: interrupted" >&2; exit 1' HUP INT TERM
 
 family() { case $1 in noble) echo ubuntu ;; *) echo debian ;; esac; }
 
-# enter RELEASE ROOT COMMAND...
+# enter RELEASE ROOT COMMAND...: runs the command inside the root.
 enter() {
     packages=$dir/packages/$(family "$1")-apt root=$2
     shift 2
@@ -271,7 +271,7 @@ enter() {
         ${http_proxy:+"http_proxy=$http_proxy"} ${https_proxy:+"https_proxy=$https_proxy"} "$@"
 }
 
-# A mount below a folder would be emptied with it.
+# Refuses if anything is mounted below the folder, because the mounted files would be removed too.
 remove_folder() { # FOLDER below $dir
     [ -e "$1" ] || return 0
     case $1 in "$dir"/?*) ;; *) die "will not remove $1" ;; esac
@@ -302,7 +302,8 @@ sources() { # RELEASE
 bootstrap() { # RELEASE ROOT
     suite=${1%-backports} archive=$mirror
     keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-    # A debootstrap that is older than a release of Ubuntu has no script of its name; all are one.
+    # An old debootstrap has no script for a newer release of Ubuntu; all its scripts for Ubuntu are
+    # the same.
     script=/usr/share/debootstrap/scripts/$suite
     if [ "$(family "$1")" = ubuntu ]; then
         archive=$ubuntu_mirror keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
@@ -324,14 +325,14 @@ bootstrap() { # RELEASE ROOT
         --cache-dir="$dir/packages/$(family "$1")" "$suite" "$2" "$archive" "$script"
 }
 
-# Leaves a bare root of the release, up to date, in $dir/bare/RELEASE.
+# Makes or updates the bare root of the release in $dir/bare/RELEASE.
 prepare() { # RELEASE
     root=$dir/bare/$1
     [ "$fresh" = no ] || remove_folder "$root"
     if [ ! -d "$root" ]; then
         remove_folder "$root.new"
         bootstrap "$1" "$root.new" || return 1
-        # No daemon gets started, and a power failure may cost this root.
+        # Starts no daemons. Skips syncing: a power failure may cost this root.
         printf '#!/bin/sh\nexit 101\n' >"$root.new/usr/sbin/policy-rc.d" &&
             chmod 755 "$root.new/usr/sbin/policy-rc.d" &&
             echo force-unsafe-io >"$root.new/etc/dpkg/dpkg.cfg.d/matrix" &&
@@ -340,7 +341,7 @@ prepare() { # RELEASE
             rm -f "$root.new/etc/apt/sources.list.d"/* &&
             mv "$root.new" "$root" || return 1
     fi
-    # The first is a link on some systems.
+    # resolv.conf is a link on some systems.
     rm -f "$root/etc/resolv.conf" && cp -L /etc/resolv.conf "$root/etc/resolv.conf" &&
         sources "$1" >"$root/etc/apt/sources.list" &&
         if [ "$stale" = yes ]; then
@@ -349,7 +350,7 @@ prepare() { # RELEASE
         enter "$1" "$root" sh -c 'apt-get update -q && apt-get -q -y dist-upgrade' || return 1
 }
 
-# Leaves a copy of it with a clone of ree in $dir/work/RELEASE.
+# Copies the bare root to $dir/work/RELEASE, with a clone of ree.
 clone() { # RELEASE
     cp -a --reflink=auto "$dir/bare/$1" "$dir/work/$1" &&
         git clone -q "$dir/ree.bundle" "$dir/work/$1/root/ree" || return 1
@@ -371,7 +372,7 @@ fi
 
 # --- cells ---
 
-# What runs in a root. Its last lines, each starting with @, are for the table.
+# The script that runs in a root. Its last lines, each beginning with @, are for the table.
 # shellcheck disable=SC2016 # expanded by the shell that runs it
 cell_script='
 cd /root/ree || exit 2
@@ -449,13 +450,13 @@ bold_unless() { # VALUE GOOD
     if [ "$1" = "$2" ]; then echo "$1"; else echo "**$1**"; fi
 }
 
-# What the sample models gave on each device, from a cell's log: "vulkan:0 right".
+# Prints the results of the sample models on each device, from a cell's log: "vulkan:0 right".
 verdicts() { # LOG
     sed -n 's/^\(cpu\|vulkan\|vulkan:[0-9]*\|cuda\|cuda:[0-9]*\|devices\)  *\(right\|WRONG: .*\|failed: .*\)$/\1 \2/p' "$1"
 }
 
-# green, failed, or absent: there is no such driver. quickstart.sh succeeds where a device failed that is
-# not needed; a cell in which one did is not green all the same.
+# Prints green, failed, or absent (the driver does not exist). quickstart.sh succeeds even if a
+# device that is not needed failed; such a cell is not green.
 outcome() { # LOG STATUS
     if [ "$2" = 77 ] && grep -q '^@absent$' "$1"; then
         echo absent
@@ -466,7 +467,7 @@ outcome() { # LOG STATUS
     fi
 }
 
-# A row of the table, from a cell's log.
+# Prints a row of the table from a cell's log.
 row() { # RELEASE CELL LOG STATUS OUTCOME
     summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$3" | tail -n 1)
     passed=$(printf '%s\n' "$summary" | sed -n 's/ passed.*//p')
@@ -498,7 +499,7 @@ row() { # RELEASE CELL LOG STATUS OUTCOME
         "$passed" "$failed" "$skipped" "$hashes" "$(date -u +%Y-%m-%d)" "$commit"
 }
 
-# The names of the tests that failed, from a cell's log.
+# Prints the names of the failed tests from a cell's log.
 failures() { # RELEASE CELL LOG OUTCOME
     names=$(sed -n '/(Skipped)$/d; s/^[[:space:]]*[0-9]* - \([^ ]*\) (.*)$/\1/p; s/^\(.*\): FAILED$/\1/p' "$3" |
         sort -u | paste -sd, - | sed 's/,/, /g')
@@ -516,7 +517,8 @@ done
 exec 9>"$dir/lock"
 flock -n 9 || die "another run uses $dir"
 
-# sudo: the tree may belong to another user. All releases get the same commit, whatever happens here.
+# With sudo the tree may belong to another user. All releases get the same commit, even if the tree
+# changes.
 ours() { git -c safe.directory="$tree" -C "$tree" "$@"; }
 commit=$(ours rev-parse --short=10 HEAD) || die "$tree is not a clone of ree"
 ours bundle create -q "$dir/ree.bundle" HEAD || die "cannot copy the commits of $tree"
@@ -534,7 +536,8 @@ done
 clock() { date +%H:%M; }
 newline="
 "
-# In braces, so that the shell has read all of it: this file may change in the hours that it takes.
+# In braces, so that the shell reads all of it at once: this file may change during the hours of a
+# run.
 {
 for release in $releases; do
     logs=$dir/logs/$release
@@ -569,7 +572,7 @@ for release in $releases; do
         [ "$compiler" = "$cell" ] || driver=${cell#*/}
         log=$logs/$(echo "$cell" | tr '/:' '--').log
         begin=$(date +%s)
-        # The width that the driver takes by itself has had the whole suite.
+        # The default width of the driver was already tested with the whole suite.
         case $driver in lavapipe:*)
             if grep -qs "^@driver .*, ${driver#*:} bits" "$logs/$compiler.log"; then
                 n_done=$((n_done - 1)) n_cells=$((n_cells - 1))

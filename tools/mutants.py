@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
-"""Do the tests notice when the code is wrong? Changes the code that receipts, verification and disputes
-stand on, one place at a time, and runs their tests: a change that no test notices is a test that is
-missing, or a change without effect.
+"""Mutation tests: do the tests notice wrong code? Changes the code of receipts, verification and
+disputes, one place at a time, and runs its tests. A change that no test notices shows that a test
+is missing, or has no effect.
 
-    tools/mutants.py --n 300                      300 changes, drawn from all that are possible
+    tools/mutants.py --n 300                      300 random changes
     tools/mutants.py --n 300 --files 'src/receipt/*.c'
-    tools/mutants.py --only 17,905                these, with what the tests say
-    tools/mutants.py --n 300 --begin 120 --reuse  goes on after the 120th, with the last build
+    tools/mutants.py --only 17,905                these changes, with the output of the tests
+    tools/mutants.py --n 300 --begin 120 --reuse  continues after the 120th, with the last build
 
-All changes are built into one program, each behind a number, so nothing is compiled per change: the
-environment variable REE_MUTANT says which one is on. A first run of each test notes the changes that
-it reaches; a change is tried with those tests only, the quickest first, until one fails. A test that takes
-four times as long as it should, and 20 seconds, has noticed, too: the machine should have nothing else to do.
+All changes are built into one program and have numbers, so nothing is compiled for a single change:
+the environment variable REE_MUTANT selects the active one. A first run of each test records the
+changes that it reaches. A change is tried only with those tests, the fastest first, until one
+fails. A test that takes more than four times its usual time plus 20 seconds has also noticed the
+change, so the machine should be idle.
 
-Changes: a comparison to another one, < to <= and the like; && to ||; a condition to its opposite; + to -; a
-number to the next one; a call left out; an error not passed on (REE_TRY); a failure reported as success.
+Changes: a comparison becomes another one, for example < becomes <=; && becomes ||; a condition is
+negated; + becomes -; a number becomes the next one; a call is omitted; an error is not passed on
+(REE_TRY); a failure is reported as success.
 
-Needs tree-sitter and tree-sitter-c from PyPI. Builds in build/mutants, which takes some minutes; the same
-seed draws the same changes while the code is the same. The table of those that no test noticed is written to
-build/mutants/survivors.txt. Exit codes: 0 all were noticed; 1 some were not; 2 wrong usage."""
+Needs tree-sitter and tree-sitter-c from PyPI. Builds in build/mutants, which takes some minutes.
+The same seed chooses the same changes as long as the code is the same. Writes the table of changes
+that no test noticed to build/mutants/survivors.txt. Exit codes: 0 all changes were noticed; 1 some
+were not; 2 wrong usage."""
 import argparse
 import concurrent.futures
 import fnmatch
@@ -37,9 +40,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ["src/receipt/*.c", "src/audit/bind.c", "src/audit/claim*.c", "src/audit/dispute*.c", "src/audit/message.c",
          "src/audit/party.c", "src/audit/record*.c", "src/audit/referee*.c", "src/audit/rules.c", "src/audit/tree.c",
          "src/audit/verify*.c"]
-# Programs and scripts of the suite, by their names in CTest.
+# Test programs and scripts, by their CTest names.
 TESTS = r"^(receipt/|audit/(verify|forgery|causality|traces|faults|liars|dispute|dispute_random|identity|requests?|text)$)"
-MAX = 1 << 16  # numbers of changes
+MAX = 1 << 16  # maximum number of changes
 
 HEADER = """#ifndef REE_MUTANT_H
 #define REE_MUTANT_H
@@ -72,7 +75,7 @@ SWAPS = {"<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"
 
 
 class Mutator:
-    """Rewrites one file. `changes` gets (number, path, line, what)."""
+    """Rewrites one file. Appends (number, path, line, description) of each change to `changes`."""
 
     def __init__(self, path, text, changes):
         self.path, self.text, self.changes = path, text, changes
@@ -86,7 +89,7 @@ class Mutator:
         return number
 
     def within(self, node):
-        """The text of a node with the changes inside it."""
+        """Returns the text of a node, with the changes inside it."""
         out, at = [], node.start_byte
         for child in node.children:
             out += [self.text[at:child.start_byte].decode(), self.rewrite(child)]
@@ -157,7 +160,7 @@ class Mutator:
     def statement(self, node):
         call = node.named_children[0] if node.named_children else None
         text = self.within(node)
-        if not self.source(node).endswith(";"):  # cJSON_ArrayForEach(item, array), before its block
+        if not self.source(node).endswith(";"):  # cJSON_ArrayForEach(item, array) before its block
             return text
         if call is None or call.type not in ("call_expression", "assignment_expression", "update_expression"):
             return text
@@ -167,9 +170,9 @@ class Mutator:
             number = self.add(node, f"{short(source)}: its error is ignored")
             return "{ if (ree_mutant(%d)) (void)%s; else %s }" % (number, source[len("REE_TRY"):], text)
         if name.isupper() or name in ("free", "fclose", "memset") or name.endswith(("_finish", "_destroy", "_init", "_Delete", "_free")):
-            return text  # macros; releasing is what the sanitizers see
+            return text  # macros; the sanitizers notice a missing release
         if call.type != "call_expression" and "++" in source or "--" in source:
-            return text  # loops that do not end
+            return text  # such a loop would not end
         return "{ if (!ree_mutant(%d)) { %s } }" % (self.add(node, f"{short(source)}: left out"), text)
 
 
@@ -221,7 +224,7 @@ def build(options):
 
 
 def tests_of(folder):
-    """{name: (command, environment)} of CTest's tests."""
+    """Returns {name: command} of CTest's tests."""
     import json
     shown = subprocess.run(["ctest", "--test-dir", folder / "build", "-R", TESTS, "--show-only=json-v1"],
                            capture_output=True, text=True, check=True)
@@ -229,7 +232,7 @@ def tests_of(folder):
 
 
 def run(command, folder, seconds, **changes):
-    """Whether it passes, and how long it takes."""
+    """Runs a test. Returns whether it passes, and its duration in seconds."""
     environment = {**os.environ, "VK_ICD_FILENAMES": "none", "OMP_WAIT_POLICY": "passive", "REE_TEST_SAMPLE": "1/10",
                    "REE_TEST_STOP": "1", "XDG_CACHE_HOME": str(folder / "cache"), **changes}
     start = time.monotonic()
@@ -249,7 +252,7 @@ def run(command, folder, seconds, **changes):
 
 
 def first_runs(folder, tests):
-    """[(seconds, name, command, changes reached)], the quickest first."""
+    """Returns [(seconds, name, command, changes reached)]."""
     out = []
     for name, command in tests.items():
         reached = folder / "reached"
@@ -277,7 +280,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--longest", type=float, default=1200, help="leave out tests that take longer, in seconds")
     options = parser.parse_args()
-    # A shell starts its background jobs with it ignored, which tests would inherit; some interrupt what they start.
+    # A shell starts background jobs with SIGINT ignored, and tests would inherit that; some
+    # interrupt their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     options.folder = options.folder.resolve()
     options.folder.mkdir(parents=True, exist_ok=True)

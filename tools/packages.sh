@@ -1,15 +1,16 @@
 # shellcheck shell=sh disable=SC2034 # sourced, so its variables are used elsewhere
-# Sourced by quickstart.sh and test.sh: Debian packages, and a place to say what is going on.
+# Sourced by quickstart.sh, test.sh and others: Debian packages, and functions for messages.
 
 say() { printf '\n== %s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
-# What the build needs, and what the Vulkan backend needs on top (without those: the CPU alone).
+# Packages that the build needs, and those that the Vulkan backend needs in addition (without them:
+# only the CPU).
 build_packages="gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev \
     libcjson-dev libssl-dev libmpfr-dev libpcre2-dev libutf8proc-dev python3"
 vulkan_packages="glslc spirv-tools libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers"
 
-# Generation over several machines; without these, on one.
+# For generation on several machines; without them, only on one.
 mpi_packages="libopenmpi-dev openmpi-bin"
 
 is_installed() {
@@ -38,8 +39,8 @@ refresh_lists() {
     fi
 }
 
-# install_packages PACKAGE...: installs what is not there yet. Fails, naming them, when this system
-# has no such packages.
+# install_packages PACKAGE...: installs the packages that are missing. Fails and names them if this
+# system does not have them.
 install_packages() {
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
@@ -48,7 +49,7 @@ install_packages() {
     refresh_lists
     unknown=""
     for package in $missing; do
-        # A package that others only refer to has no version to install.
+        # A package that other packages only refer to has no version to install.
         [ -n "$(candidate_version "$package")" ] || unknown="$unknown $package"
     done
     if [ -n "$unknown" ]; then
@@ -60,13 +61,13 @@ install_packages() {
     as_root apt-get install -q -y --no-install-recommends $missing
 }
 
-# candidate_version PACKAGE: the version that apt would install, or nothing.
+# candidate_version PACKAGE: prints the version that apt would install; nothing if there is none.
 candidate_version() {
     LC_ALL=C apt-cache policy "$1" 2>/dev/null | sed -n 's/^  Candidate: \([^(].*\)/\1/p'
 }
 
 # download_from SUITE PACKAGE: downloads a package of another suite of Debian into the current
-# folder. The lists that it needs lie below that folder: the system's sources do not change.
+# folder. The package lists go below that folder, so the system's sources do not change.
 download_from() {
     keyring=/usr/share/keyrings/debian-archive-keyring.gpg
     if ! [ -f $keyring ]; then

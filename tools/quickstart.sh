@@ -1,7 +1,8 @@
 #!/bin/sh
-# From a fresh clone to a first result: installs what the build needs, builds, and runs two small models,
-# one that tells a story and one that reads a digit, on the CPU and, where there are drivers, on Vulkan
-# and CUDA. The results must be the recorded bits everywhere (tools/check-sample.sh).
+# From a fresh clone to a first result: installs the packages that the build needs, builds, and runs
+# two small models on the CPU and, if there are drivers, on Vulkan and CUDA. One model tells a
+# story, the other reads a digit. The results must be the recorded bits on every device
+# (tools/check-sample.sh).
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/packages.sh
@@ -14,8 +15,8 @@ install_packages $build_packages || die "cannot build without these packages"
 install_packages $vulkan_packages || echo "going on without Vulkan: the CPU alone"
 echo "all there"
 
-# CUDA kernels for the GPUs that are here; none, without one. nvidia-smi prints its errors to stdout, and
-# "[N/A]" for a GPU that does not tell.
+# Build CUDA kernels for the GPUs of this machine; without a GPU, none. nvidia-smi prints its errors
+# to stdout, and "[N/A]" for a GPU without this information.
 capabilities=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d ' \r' |
     sed -n 's/^\([0-9][0-9]*\)\.\([0-9][0-9]*\)$/\1\2/p' | sort -u | paste -sd';' -) || capabilities=""
 if [ -n "$capabilities" ]; then
@@ -31,11 +32,11 @@ cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=OFF "$@" \
 sed -n 's/^-- \(CUDA kernels\)/\1/p; s/^-- \(Vulkan backend\)/\1/p' build/configure.log
 ninja -C build ree-run
 
-# All devices are tried, and none but the CPU has to work; wrong bits on any of them are an error.
+# All devices are tried. Only the CPU must work, but wrong bits on any device are an error.
 status=0
 tools/check-sample.sh || status=$?
 case $status in
-0 | 3) ;; # 3: a device failed; it is not needed
+0 | 3) ;; # 3: a device failed that is not needed
 1) die "a device gives wrong results, see above" ;;
 *) die "the sample models do not run on the CPU, see above" ;;
 esac

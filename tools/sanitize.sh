@@ -88,13 +88,14 @@ configure() {
     cmake -S . -B "$build" -G Ninja -DCMAKE_C_COMPILER="$compiler" -DREE_CUDA=OFF -DREE_WERROR=OFF $launcher "$@"
 }
 
-# Copies a program's output, with one report of TypeSanitizer for each place in the code, and its lines.
-# Left out is what clang 21 reports and is not so:
-# - one type, reached by two ways: a member of a structure within another, or of one that was copied;
+# type_reports PROGRAM: copies a program's output. Of TypeSanitizer's reports it prints one for each
+# place in the code, with its source lines. It omits these false reports of clang 21:
+# - one type that is reached in two ways: a member of a structure within another, or of a copied
+#   structure;
 # - an array of pointers within a constant structure, for whose members it has no types;
-# - structures of one name in different files.
+# - structures with the same name in different files.
 type_reports() { # PROGRAM
-    # In the shell's own input is the program's output.
+    # The program's output is on standard input.
     python3 -B -c '
 import re, subprocess, sys
 places, report, n_false = {}, None, 0
@@ -123,8 +124,8 @@ print(f"{n_false} places are known to be right")
 ' "$1"
 }
 
-# The library that tells ThreadSanitizer of OpenMP's barriers; nothing if there is none. The compiler's
-# own, since its OpenMP has to know it.
+# Prints the path of archer, the library that reports OpenMP's barriers to ThreadSanitizer; nothing
+# if there is none. It must be the compiler's own, because its OpenMP must match.
 archer() {
     root=$("$compiler" -print-resource-dir)/../../..
     for path in "$root/lib/libarcher.so" "$root"/lib/*/libarcher.so; do
@@ -132,7 +133,8 @@ archer() {
     done | head -n 1
 }
 
-# thread_run NAME COMMAND...: the command, its output in a log, its reports counted. Sets status.
+# thread_run NAME COMMAND...: runs the command, writes its output to a log and counts its reports.
+# Sets status.
 thread_run() {
     name=$1
     shift
@@ -205,7 +207,7 @@ sanitize() {
     programs="ree-run"
     for name in $kernel_tests; do programs="$programs device_cpu_$name"; done
     for name in soft soft64 convert formats integer; do programs="$programs repops_${name}_test"; done
-    # Optimized little: what is undefined should reach the sanitizer.
+    # Little optimization, so that undefined behaviour reaches the sanitizer.
     configure -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O1 -g -DNDEBUG" -DREE_SANITIZE="$mode" \
         -DREE_STRICT_ALIASING=ON -DREE_CC_AVX2=OFF -DREE_CC_AVX512=OFF -DREE_CC_AVX512VNNI=OFF \
         -DREE_CC_AVXVNNI=OFF >"$build/configure.log" 2>&1 || {
@@ -218,11 +220,11 @@ sanitize() {
         return 1
     }
     status=0
-    # TypeSanitizer reports and goes on; a report that is not known to be false is a failure here.
+    # TypeSanitizer reports and continues. A report that is not known to be false is a failure here.
     for name in $programs; do
         program=$(find "$build" -name "$name" -type f | head -n 1)
         case $name in
-        # Other libraries fill memory that they allocate themselves.
+        # Uninstrumented libraries set memory that they allocate themselves.
         ree-run) set -- env MSAN_OPTIONS=poison_in_malloc=0 "$program" tools/sample/digits.onnx \
             --input image=tools/sample/seven.npy --threads 1 ;;
         *) set -- "$program" ;;
@@ -248,8 +250,8 @@ analyze() {
         tail -n 20 "$build/configure.log"
         return 1
     }
-    # What is included must be there, or the analysis of a file ends at its first lines. (cuda/kernels.cmake
-    # has written kernels.h by now, with and without nvcc.)
+    # Generated headers must exist, or the analysis of a file ends at its first lines.
+    # (cuda/kernels.cmake has written kernels.h by now, with and without nvcc.)
     headers=$(ninja -C "$build" -t targets all | sed -n 's/^\([^/].*\.h\): CUSTOM_COMMAND$/\1/p')
     if [ -z "$headers" ]; then
         echo "ninja names no generated headers"
@@ -272,8 +274,8 @@ for entry in json.load(open(os.path.join(build, "compile_commands.json"))):
         commands[path] = words[:at] + words[at + 2:] + ["--analyze", "--analyzer-output", "text", "-Wno-unused"]
 def run(path):
     return path, subprocess.run(commands[path], cwd=build, capture_output=True, text=True)
-# What the analyzer reports and is not so, with the reason. Versions of clang differ: an entry
-# that is not reported is printed, and no failure.
+# False reports of the analyzer, with the reason. Versions of clang differ: an entry that is not
+# reported is printed, but is no failure.
 known = {
     "src/receipt/checkpoint_compare.c: Access to field 'child' results in a dereference of a null pointer":
         "both are objects: their caller and cJSON_IsObject, whose body is not seen, have checked it",

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes SUPPORT.md, or checks that it is what would be written.
+"""Writes SUPPORT.md, or checks that it is up to date.
 
     tools/support.py --write
     tools/support.py --check
 
-It is made of the operator table (graph/lower/ops.def and what that includes) and of what the tests
-have shown: tests/models/coverage.txt (ONNX's operator tests, kept by onnx_cases) and
-tests/contrib/coverage.txt (random nodes beside ONNX Runtime, kept by contrib.py). Nothing is run.
+Its sources are the operator table (graph/lower/ops.def and the files it includes) and recorded test
+results: tests/models/coverage.txt (ONNX's operator tests, written by onnx_cases) and
+tests/contrib/coverage.txt (random nodes compared with ONNX Runtime, written by contrib.py). It runs
+nothing.
 """
 
 import argparse
@@ -44,20 +45,20 @@ where this page is stale. {rows} operators, {shown} of them with operator tests.
 
 
 def table(path="graph/lower/ops.def"):
-    """(domain, operator) to its rows (since, until, widens), includes followed."""
+    """Maps (domain, operator) to its rows (since, until, widens); follows includes."""
     rows = collections.defaultdict(list)
     text = (ROOT / path).read_text()
     for included in re.findall(r'^#include "([^"]+)"', text, re.M):
         for key, more in table(included).items():
             rows[key] += more
     for domain, name, since, until, narrow in ROW.findall(re.sub(r"//.*", "", text)):
-        if domain != "ree.internal":  # what passes put in the place of ONNX's operators
+        if domain != "ree.internal":  # operators that passes insert instead of ONNX's operators
             rows[domain or "ai.onnx", name].append((int(since), int(until), narrow == "WIDEN"))
     return rows
 
 
 def coverage():
-    """(domain, operator) to type to opsets."""
+    """Maps (domain, operator) to {type: opsets}."""
     shown = collections.defaultdict(lambda: collections.defaultdict(set))
     for path in COVERAGE:
         for line in (ROOT / path).read_text().splitlines():
@@ -68,7 +69,7 @@ def coverage():
 
 
 def spans(numbers):
-    """[7, 13, 14, 15] as '7, 13-15'."""
+    """Formats [7, 13, 14, 15] as '7, 13-15'."""
     runs = []
     for n in sorted(numbers):
         if runs and n == runs[-1][1] + 1:
@@ -83,7 +84,7 @@ def order(dtype):
 
 
 def by_opsets(types):
-    """Types that were shown with the same opsets stand together."""
+    """Groups types that were tested with the same opsets."""
     groups = collections.defaultdict(list)
     for dtype in sorted(types, key=order):
         groups[spans(types[dtype])].append(dtype)
@@ -93,7 +94,7 @@ def by_opsets(types):
 def page():
     rows, shown = table(), coverage()
     unknown = sorted(set(shown) - set(rows))
-    # Functions of a model and operators that are folded away have no row of their own.
+    # Functions of a model, and operators that passes remove, have no row of their own.
     known = {key for key in shown if key in rows}
     parts = [INTRODUCTION.format(rows=len(rows), shown=len(known))]
     for domain in sorted({domain for domain, _ in rows}, key=lambda d: (d != "ai.onnx", d)):

@@ -54,7 +54,8 @@ esac
 
 n_passed=0 n_failed=0 n_skipped=0 failures="" driver_is_absent=no
 
-# step NAME COMMAND...: one line for a success; the output and a note for the end for a failure.
+# step NAME COMMAND...: prints one line on success; on failure the output, and a note for the
+# summary.
 step() {
     name=$1
     shift
@@ -74,12 +75,13 @@ step() {
     fi
 }
 
-# Several tests of several threads each share the processors. By default GCC's OpenMP threads wait in
-# loops that keep a processor busy, which the others then wait for: tests of many small kernels take ten
-# times as long.
+# Several tests with several threads each share the processors. By default GCC's OpenMP threads wait
+# in busy loops and keep processors from the other tests: tests of many small kernels take ten times
+# as long.
 export OMP_WAIT_POLICY=passive
 
-# suite NAME BUILD [ctest options]: adds ctest's counts, read from its JUnit file, to ours.
+# suite NAME BUILD [ctest options]: runs ctest and adds its counts, read from its JUnit file, to
+# ours.
 suite() {
     name=$1 build=$2
     shift 2
@@ -109,7 +111,7 @@ skip() {
     echo "skipped: $*"
 }
 
-# For a driver whose tests are skipped: if it is the one of --driver, nothing is left to run.
+# Skips the tests of a driver. If --driver names it, no tests remain.
 skip_driver() {
     skip "$*"
     [ -z "$driver" ] || driver_is_absent=yes
@@ -132,7 +134,7 @@ summary() {
 configure_tree() { # FOLDER [cmake options]
     tree=$1
     shift
-    # With another compiler cmake would forget the options of the tree that is there.
+    # If the compiler changes, cmake would drop the options of an existing tree.
     was=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$tree/CMakeCache.txt" 2>/dev/null)
     for option in "$@"; do
         case $option in -DCMAKE_C_COMPILER=*)
@@ -155,13 +157,13 @@ choose_clang() {
     [ -n "$(candidate_version clang)" ] || refresh_lists
     clang=clang clang_packages="clang libomp-dev libclang-rt-dev"
     own=$(major_version clang)
-    # What newer releases' compilers do to this code has to be seen on older releases too.
+    # Code that newer compilers generate must be tested on older releases too.
     if [ "${own:-0}" -lt 19 ] && [ -n "$(candidate_version clang-19)" ]; then
         clang=clang-19 clang_packages="clang-19 libomp-19-dev libclang-rt-19-dev"
     fi
 }
 
-# SwiftShader is part of Debian's Chromium; two files of that package are enough.
+# SwiftShader is part of Debian's Chromium; only two files of that package are needed.
 swiftshader=$PWD/build/swiftshader/vk_swiftshader_icd.json
 fetch_swiftshader() { # fails with 77 if this system has no such package
     [ -s "$swiftshader" ] && [ -s build/swiftshader/libvk_swiftshader.so ] && return 0
@@ -170,7 +172,7 @@ fetch_swiftshader() { # fails with 77 if this system has no such package
     [ -n "$(candidate_version chromium-common)" ] || return 77
     rm -rf build/swiftshader
     mkdir -p build/swiftshader
-    # As the user, into a folder of ours: nothing of Chromium gets installed.
+    # Downloads as the user into our folder: nothing of Chromium is installed.
     (cd build/swiftshader && apt-get download -q chromium-common &&
         dpkg-deb --fsys-tarfile chromium-common_*.deb |
         tar -x --strip-components=4 --wildcards '*/libvk_swiftshader.so' '*/vk_swiftshader_icd.json'
@@ -178,8 +180,9 @@ fetch_swiftshader() { # fails with 77 if this system has no such package
     [ -s "$swiftshader" ] && [ -s build/swiftshader/libvk_swiftshader.so ]
 }
 
-# Debian 12 has Mesa 22.3, most other systems have 25 or newer. The backports for Debian 12 have
-# 25.0; one library of it is enough, which needs what the package of 22.3 has installed.
+# Debian 12 has Mesa 22.3; most other systems have 25 or newer. The backports for Debian 12 have
+# 25.0; only one library of it is needed, and its dependencies are installed with the package of
+# 22.3.
 lavapipe_25=$PWD/build/lavapipe-25/lvp_icd.json
 fetch_lavapipe_25() {
     [ -s "$lavapipe_25" ] && return 0
@@ -189,18 +192,18 @@ fetch_lavapipe_25() {
         dpkg-deb --fsys-tarfile mesa-vulkan-drivers_*.deb |
         tar -x --strip-components=4 --wildcards '*/libvulkan_lvp.so' '*/lvp_icd*.json' &&
         rm -f mesa-vulkan-drivers_*.deb && ! ldd libvulkan_lvp.so | grep 'not found' &&
-        # A path with a slash is one beside this file.
+        # A path with a slash is relative to this file.
         sed 's|"library_path": ".*"|"library_path": "./libvulkan_lvp.so"|' icd.d/lvp_icd*.json \
             >lvp_icd.json.new && rm -r icd.d && mv lvp_icd.json.new lvp_icd.json)
     [ -s "$lavapipe_25" ]
 }
 
-crash_of() { # ICD WIDTH: what ree says of a driver that crashes when it is first met; fails otherwise
+crash_of() { # ICD WIDTH: prints ree's message if the driver crashes in the first probe; otherwise fails
     LP_NATIVE_VECTOR_WIDTH=$2 VK_ICD_FILENAMES=$1 "$tree_of_suite/ree-run" devices vulkan 2>&1 |
         grep 'crashed in the probe'
 }
 
-mesa_of() { # ICD: "25" for Mesa 25.0.7; nothing if the driver does not load
+mesa_of() { # ICD: prints "25" for Mesa 25.0.7; nothing if the driver does not load
     VK_ICD_FILENAMES=$1 build/ree-run devices vulkan 2>/dev/null |
         sed -n 's/^ *driver  *llvmpipe, Mesa \([0-9]*\).*/\1/p'
 }
@@ -212,15 +215,17 @@ is_mesa_25() { # ICD
     [ "${mesa_version:-0}" -ge 25 ]
 }
 
-# What tells most of how a driver compiles our shaders in little time: random cases of every RepOp,
-# the probe, chains of elementwise operations, whole models and a text.
+# The tests that show most about how a driver compiles our shaders in little time: random cases of
+# every RepOp, the probe, chains of elementwise operations, whole models and a text.
 few_tests='^(device_vulkan_(matches_cpu|primitives|stitch)|models/real_vulkan|generate/models_vulkan)$'
 
-# For a second driver: every test of the device layer, ONNX's operators, whole models, a text and its
-# verification. Tests of the host's work (traces, partitions, checkpoints, control flow) run on the first.
+# For a second driver: every test of the device layer, ONNX's operators, whole models, a text and
+# its verification. Tests of host code (traces, partitions, checkpoints, control flow) run only on
+# the first driver.
 driver_tests='^(device_vulkan_.*|models/(real|onnx)_vulkan|generate/models_vulkan|audit/verify_vulkan)$'
 
-# on_lavapipe NAME ICD WIDTH TESTS...: those tests, as options of ctest, at a width of vectors in bits.
+# on_lavapipe NAME ICD WIDTH TESTS...: runs these tests (options of ctest) with vectors of WIDTH
+# bits.
 on_lavapipe() {
     name=$1 icd=$2 width=$3
     shift 3
@@ -232,8 +237,8 @@ on_swiftshader() { # SAMPLE TESTS NOT
     fetch_swiftshader
     fetched=$?
     if [ $fetched = 0 ]; then
-        # It emulates every float and takes seconds to compile a kernel: a part of ONNX's operator
-        # tests, chosen by name, has to do.
+        # It emulates every float operation and needs seconds to compile a kernel: only a sample of
+        # ONNX's operator tests, chosen by name, runs.
         REE_TEST_SAMPLE=$1 VK_ICD_FILENAMES=$swiftshader suite "SwiftShader" "$tree_of_suite" \
             -R "$2" -E "$3"
     elif [ $fetched = 77 ]; then
@@ -272,7 +277,7 @@ lavapipe=$(find /usr/share/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head
 tree_of_suite=build built_by=""
 if [ "$compiler" = gcc ]; then
     say "building (gcc, release)"
-    # One architecture of CUDA, where nvcc is: the kernels run on the emulator here.
+    # One CUDA architecture if there is nvcc: the kernels run on the emulator here.
     step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON \
         -DREE_CUDA_ARCHITECTURES=80 || summary
 else
@@ -291,7 +296,7 @@ if [ -f "$shared/onnx-node-tests.tar.xz" ] && [ ! -d build/onnx-node-tests ]; th
     python3 -m tarfile -e "$shared/onnx-node-tests.tar.xz" build/onnx-node-tests || exit 1
 fi
 
-# ONNX Runtime is an oracle, and so are tokenizers and Jinja; without one the comparisons with it are
+# ONNX Runtime, tokenizers and Jinja are oracles; if one is missing, the comparisons with it are
 # skipped.
 if [ $quick = no ] && [ ! -x build/oracle/bin/python ]; then
     python3 -m venv build/oracle
@@ -301,8 +306,8 @@ if [ $quick = no ] && [ ! -x build/oracle/bin/python ]; then
             echo "cannot be installed here: $packages"
     done
 fi
-# So is transformers, with PyTorch, which is some gigabytes: once, apart from the others, and not in
-# continuous integration.
+# transformers with PyTorch is an oracle too. It needs some gigabytes: installed once, separately,
+# and not in continuous integration.
 if [ $quick = no ] && [ "${CI:-}" != true ] && [ -x build/oracle/bin/python ] &&
     ! build/oracle/bin/python -c 'import torch, transformers' 2>/dev/null; then
     timeout 900 build/oracle/bin/pip install -q torch transformers ||
@@ -310,8 +315,9 @@ if [ $quick = no ] && [ "${CI:-}" != true ] && [ -x build/oracle/bin/python ] &&
 fi
 [ -x build/oracle/bin/python ] && export REE_ORACLE_PYTHON="$PWD/build/oracle/bin/python"
 
-# A process killed between two calls, or under a limit on file sizes, leaves LLVM's OpenMP library an
-# empty file of its number; that library (14) dies of SIGBUS where a later process has that number.
+# A process that is killed between two calls, or under a file size limit, leaves an empty file of
+# LLVM's OpenMP library, named by its process id. That library (14) dies of SIGBUS if a later
+# process has the same id.
 forget_dead_openmp() {
     find /dev/shm -maxdepth 1 -name '__KMP_REGISTERED_LIB_*' -size 0 -delete 2>/dev/null
 }
@@ -335,8 +341,8 @@ swiftshader:few) on_swiftshader 1/10 "$few_tests" validation ;;
     what="CPU and lavapipe"
     [ -z "$driver" ] || { what=lavapipe; set -- -R vulkan; }
     if [ -n "$lavapipe" ]; then
-        # The longest two with half of ONNX's operator tests, and the variants of a few models: the CPU
-        # has all of them, and ctest -R 'models/(onnx|real)_vulkan' has, by itself.
+        # The two longest tests run with half of ONNX's operator tests and the variants of a few
+        # models. The CPU runs all of them, and so does `ctest -R 'models/(onnx|real)_vulkan'`.
         VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@" -E '^models/(onnx|real)_vulkan$'
         REE_TEST_SAMPLE=${REE_TEST_SAMPLE:-1/2} VK_ICD_FILENAMES=$lavapipe \
             suite "models on lavapipe$built_by" "$tree_of_suite" -R '^models/(onnx|real)_vulkan$'
@@ -347,7 +353,8 @@ swiftshader:few) on_swiftshader 1/10 "$few_tests" validation ;;
 esac
 [ $quick = no ] || summary
 
-# Other releases' drivers, and other machines' widths of vectors, are other compilers of our shaders.
+# Drivers of other releases, and vector widths of other machines, are other compilers of our
+# shaders.
 newest_lavapipe=$lavapipe
 mesa=$(mesa_of "$lavapipe")
 if [ -n "$lavapipe" ] && [ "${mesa:-0}" -lt 25 ]; then
@@ -366,32 +373,35 @@ if [ -n "$newest_lavapipe" ]; then
         on_lavapipe "lavapipe of Mesa ${mesa:-?}" "$newest_lavapipe" $width -R "$few_tests"
     done
 fi
-# Planted faults of drivers were tried above; on SwiftShader tools/matrix.sh tries them.
+# Fault injection into drivers was tested above; tools/matrix.sh tests it on SwiftShader.
 on_swiftshader 1/30 "$driver_tests" 'validation|selftest'
 
 say "building ($clang)"
 forget_dead_openmp
 if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$clang" \
     -DCMAKE_CXX_COMPILER="clang++${clang#clang}" -DREE_CUDA=OFF; then
-    # Another compiler may move bits: kernels, operators and models are run once more. What only counts,
-    # compares and refuses was tested with the first one, and is with sanitizers below.
+    # Another compiler may change bits: kernels, operators and models run again. Code that only
+    # counts, compares and refuses was tested with the first compiler, and is tested with sanitizers
+    # below.
     VK_ICD_FILENAMES=none suite "CPU, built by $clang" build-clang -E \
         'vulkan|prove|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed|^(audit|cli|faults|receipt|sandbox|transport)/|device_cuda_(products|shapes)'
 fi
 
-# Sanitizers double the work of optimizers, which bits do not depend on: -O1 compiles in half the time.
+# Sanitizers double the optimizer's work, and bits do not depend on optimization: -O1 compiles in
+# half the time.
 few_optimizations="-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
 
 say "building (AddressSanitizer, UndefinedBehaviorSanitizer)"
 if step "sanitizer build" build_tree build-asan -DCMAKE_BUILD_TYPE=RelWithDebInfo "$few_optimizations" \
     -DREE_SANITIZE=ON -DREE_CUDA=OFF
 then
-    # Under a limit of memory AddressSanitizer cannot make its own stacks: sandbox/budgets is for gcc's tree.
+    # Under a memory limit AddressSanitizer cannot allocate its own stacks: sandbox/budgets runs in
+    # gcc's tree.
     ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
         suite "CPU, with sanitizers" build-asan -E \
             'vulkan|strict_aliasing|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed|^audit/(compare|dispute|faults|forgery)$|sandbox/budgets'
-    # Opening devices, programs of every RepOp, the cache of pipelines. LeakSanitizer would report the
-    # driver's own.
+    # Opening devices, programs of every RepOp, the cache of pipelines. LeakSanitizer would report
+    # the driver's own leaks.
     if [ -n "$lavapipe" ]; then
         ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 VK_ICD_FILENAMES=$lavapipe REE_TEST_SAMPLE=1/10 \
             suite "lavapipe, with sanitizers" build-asan -R '^device_vulkan_(devices|matches_cpu|cache|validation)$'
@@ -407,8 +417,8 @@ build_fuzzers() {
             fuzz_receipt fuzz_claim fuzz_message fuzz_trace fuzz_run fuzz_verify
 }
 
-# fuzz TARGET SEEDS... [options]: 20 seconds of fuzz_TARGET, one process. Sizes from hostile numbers
-# may exhaust memory, which is an error like others.
+# fuzz TARGET SEEDS... [options]: runs fuzz_TARGET for 20 seconds in one process. Sizes from hostile
+# models may exhaust memory, which is an ordinary error.
 # shellcheck disable=SC2317
 fuzz() {
     target=$1
@@ -419,7 +429,8 @@ fuzz() {
             "build-fuzz/corpus-$target" "$@"
 }
 
-# both COMMAND1 -- COMMAND2: side by side; both have to succeed. Words of theirs have no spaces.
+# both COMMAND1 -- COMMAND2: runs both at the same time; both must succeed. Their words must not
+# contain spaces.
 # shellcheck disable=SC2317
 both() {
     first=""

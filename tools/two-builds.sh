@@ -45,13 +45,13 @@ rm -rf "$folder"
 mkdir -p "$folder" || exit 1
 folder=$(cd "$folder" && pwd)
 
-# build NAME SOURCES JOBS: the commit's files into SOURCES, built in SOURCES/build.
+# build NAME SOURCES JOBS: extracts the commit's files to SOURCES and builds in SOURCES/build.
 build() {
     name=$1 sources=$2 jobs=$3
     echo "building $name in $sources"
     start=$(date +%s)
     if mkdir -p "$sources" && git archive HEAD | tar -x -C "$sources" && (
-        # A cache would give the second build what the first one made.
+        # A compiler cache would give the second build the results of the first.
         export CCACHE_DISABLE=1
         cmake -S "$sources" -B "$sources/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=OFF \
             -DREE_CUDA=OFF && ninja -C "$sources/build" -j "$jobs" ree-run ree ree_shared

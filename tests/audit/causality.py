@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Models that look ahead: in one pass they choose tokens that they could not choose while they made the
-text. A receipt of such tokens must be refused, an honest one of the same model must verify, and models
-that are proved to be causal must be verified in one pass."""
+"""Models that look ahead: in one pass over a whole text they choose tokens that they could not have
+chosen while they generated the text. A receipt with these tokens must be refused. An honest receipt
+of the same model must verify. Models that are proved causal must be verified in one pass."""
 
 import json
 import pathlib
@@ -31,8 +31,9 @@ def i64(name, values, shape=None):
 
 
 class Model:
-    """Logits that prefer the token after each one (1 after 0, ...), and token 7 where `leak`, a value
-    [1, sequence, 1] that each model makes in its own way from `seen` (1 where a token is 7), is large."""
+    """A model whose logits prefer the token after each token (1 after 0, ...), and token 7 if
+    `leak` is large. `leak` is a value [1, sequence, 1] that each test model computes in its own way
+    from `seen` (1 at the positions whose token is 7)."""
 
     def __init__(self, opset=17):
         self.nodes, self.consts, self.opset = [], [], opset
@@ -65,7 +66,7 @@ class Model:
         self.op("Unsqueeze", ["positions", "n1"], "column")
 
     def attend(self, scores, values, mask="mask", axis=-1):
-        """`scores` [sequence, sequence] masked by Where, softmax, times `values`."""
+        """`scores` [sequence, sequence] masked by Where, softmax, multiplied by `values`."""
         self.const("minus_inf", [-INF], [])
         self.op("Where", [mask, scores, "minus_inf"], "masked")
         self.op("Softmax", ["masked"], "weights", axis=axis)
@@ -87,11 +88,11 @@ class Model:
         return path
 
 
-# What each liar does. It returns the last token of an answer of 7s, which one pass chooses without a
-# token behind it; None: the answer has one 7, at its beginning.
+# The look-ahead models. Each function returns the last token of an answer of 7s: the token that one
+# pass chooses when no token follows. None: the answer has one 7, at its beginning.
 
 def shifted(m, source="seen"):
-    """The next token's row, and zeros behind the last."""
+    """The next token's row; zeros after the last row."""
     m.const("zero_row", [0.0], [1, 1, 1])
     m.const("far", [2**31 - 1])
     m.op("Slice", [source, "n1", "far", "n1"], "rest")
@@ -186,7 +187,8 @@ def total_length(m):
 
 
 def length_by_shape(m):
-    """A matrix of ones as large as the text is long, summed: no cast of a size to a float."""
+    """The sum of a matrix of ones with `length` rows: a sequence length as a float without a
+    cast."""
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.const("bound", [len(PROMPT) + ANSWER - 2.5], [])
     m.const("unit", [1.0], [])
@@ -201,7 +203,7 @@ def length_by_shape(m):
 
 
 def data_mask(m):
-    """Attention that is not causal, with a mask that lets a later 7 in."""
+    """Non-causal attention with a mask that lets a later 7 through."""
     m.causal_mask("plain")
     m.const("seven", [LIE], [])
     m.op("Equal", ["input_ids", "seven"], "is_seven")
@@ -211,7 +213,7 @@ def data_mask(m):
 
 
 def zero_times_infinity(m):
-    """A value that is infinite where a token is 7, which a later weight of 0 makes NaN."""
+    """A value that is infinite at positions of token 7; a later weight of 0 turns it into NaN."""
     m.causal_mask()
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.const("huge", [3e38], [])
@@ -227,7 +229,7 @@ def zero_times_infinity(m):
 
 
 def infinity_by_attention(m):
-    """The same with the operator, and a comparison in place of IsNaN."""
+    """As zero_times_infinity, with the Attention operator, and a comparison instead of IsNaN."""
     m.const("huge", [3e38], [])
     m.op("Mul", ["seen", "huge"], "large")
     m.op("Mul", ["large", "huge"], "infinite")
@@ -239,7 +241,8 @@ def infinity_by_attention(m):
 
 
 def large_negative_mask(m):
-    """A mask of the lowest number in place of -infinity: scores below it are as good as masked ones."""
+    """A mask of the lowest finite number instead of -infinity: scores below it count like masked
+    ones."""
     m.causal_mask()
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.const("lowest", [-3.4028234663852886e38], [])
@@ -252,7 +255,7 @@ def large_negative_mask(m):
 
 
 def over_diagonal(m):
-    """-infinity above the diagonal but one: each token sees the next."""
+    """-infinity from the second superdiagonal on: each token sees the next token."""
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.op("Concat", ["length1", "length1"], "square", axis=0)
     m.const("minus_inf", [-INF], [])
@@ -264,7 +267,7 @@ def over_diagonal(m):
 
 
 def under_diagonal(m):
-    """The same with weights that are 0 above."""
+    """As over_diagonal, with weights that are 0 there."""
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.op("Concat", ["length1", "length1"], "square", axis=0)
     m.const("unit", [1.0], [])
@@ -307,7 +310,7 @@ def unmasked_cache(m):
 
 
 def other_cache(m):
-    """What attention sees of the new tokens is not what the cache keeps of them: it forgets 4s."""
+    """Attention sees other values of the new tokens than the cache keeps: the cache forgets 4s."""
     with_cache(m)
     m.const("fours", [float(i == 4) for i in range(VOCAB)], [VOCAB, 1])
     m.op("Gather", ["fours", "input_ids"], "four")
@@ -336,7 +339,8 @@ def other_cache(m):
 
 
 def positions_from_zero(m):
-    """A mask whose queries count from 0 in each run, over a cache: in one pass it is the right one."""
+    """A mask over a cache whose query positions start from 0 in each run. In one pass it is
+    correct."""
     with_cache(m)
     m.const("fours", [float(i == 4) for i in range(VOCAB)], [VOCAB, 1])
     m.op("Gather", ["fours", "input_ids"], "four")
@@ -359,7 +363,7 @@ def positions_from_zero(m):
 
 
 def chunk_mask(m):
-    """Among the new tokens positions are counted from 0: right in one pass, and nowhere else."""
+    """Positions of the new tokens start from 0: correct only in one pass."""
     with_cache(m)
     m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
     m.op("Attention", ["row", "present.0.key", "present.0.key"], "sum", is_causal=1)
@@ -374,7 +378,8 @@ def chunk_mask(m):
 
 
 def not_foldable(m, values, name):
-    """The numbers as a list that no pass computes: added to 0 times the text's length."""
+    """The numbers as a list that no pass can fold into a constant: added to 0 times the text's
+    length."""
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.op("Mul", ["length1", "n0"], "nothing")
     m.const(name + "_known", values)
@@ -382,7 +387,7 @@ def not_foldable(m, values, name):
 
 
 def sum_over_second(m, matrix):
-    """The sum over the axis that the second element of four says: 1, the tokens'."""
+    """The sum over the axis that the second of four elements names: 1, the token axis."""
     m.const("four", [4])
     m.op("Reshape", [matrix, "four"], "flat")
     m.op("Slice", ["flat", "n1", "n2", "n0"], "axis")
@@ -391,7 +396,8 @@ def sum_over_second(m, matrix):
 
 
 def outer_counts(m):
-    """Two lists across each other: [[0, 1], [1, 2]]. As one list it would be [0, 2], with the axis 2."""
+    """Two lists, broadcast across each other: [[0, 1], [1, 2]]. A flat sum would be [0, 2], which
+    gives axis 2."""
     not_foldable(m, [0, 1], "list")
     m.op("Unsqueeze", ["list", "n1"], "down")
     m.op("Unsqueeze", ["list", "n0"], "across")
@@ -399,7 +405,8 @@ def outer_counts(m):
 
 
 def transposed_counts(m):
-    """[[2, 2], [1, 1]] transposed, which begins with 2, 1. As it was, it would begin with 2, 2."""
+    """[[2, 2], [1, 1]] transposed, which begins with 2, 1. Without the transposition it would begin
+    with 2, 2."""
     not_foldable(m, [2, 2, 1, 1], "list")
     m.const("square", [2, 2])
     m.op("Reshape", ["list", "square"], "rows")
@@ -407,7 +414,8 @@ def transposed_counts(m):
 
 
 def see_twice_as_far(m, queries):
-    """Causal attention by 2 * sequence queries, believed to be `sequence`: number 2 i + 1 is put at position i."""
+    """Causal attention by 2 * sequence queries that look like `sequence`: query 2 i + 1 lands at
+    position i."""
     m.op("Attention", [queries, "keys", "seen"], "sums", q_num_heads=1, kv_num_heads=1, is_causal=1)
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.op("Concat", ["n1", "length1", "last"], "pairs", axis=0)
@@ -417,7 +425,8 @@ def see_twice_as_far(m, queries):
 
 
 def step_overflow(m):
-    """A step of 2^63 - 1 takes one element. Believed to take none, it doubles the rows unseen."""
+    """A step of 2^63 - 1 selects one element. If a proof assumes that it selects none, it misses
+    the doubled rows."""
     m.op("Concat", ["seen"] * 4, "wide", axis=2)
     m.const("far", [2**31 - 1])
     m.const("step", [2**63 - 1])
@@ -429,7 +438,7 @@ def step_overflow(m):
 
 
 def head_sizes(m):
-    """GroupQueryAttention whose values have heads of another size than the queries'."""
+    """GroupQueryAttention whose values have another head size than the queries."""
     m.op("Concat", ["seen"] * 2, "keys", axis=2)
     m.op("Concat", ["seen"] * 4, "values", axis=2)
     m.op("Sub", ["length", "n1"], "before")
@@ -447,11 +456,11 @@ LIARS = {trigger: 17, one_position: 17, mask_hole: 17, softmax_axis: 17, reverse
          positions_from_zero: 17, chunk_mask: 23, outer_counts: 17, transposed_counts: 17, step_overflow: 23, head_sizes: 23}
 
 
-# Models that the proof must refuse without a fault of its own. What they compute does not matter; some
-# cannot run.
+# Models that the proof must reject without an error of its own. What they compute does not matter;
+# some cannot run.
 
 def many_counts(m):
-    """Broadcast counts of 8 * 8 * ... elements, and a slice far behind the first eight."""
+    """Broadcast integer lists of 8 * 8 * ... elements, and a slice far beyond the first eight."""
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.const("ones", [1] * 8)
     m.op("Mul", ["length1", "ones"], "list")
@@ -491,7 +500,7 @@ def empty_list(m):
 
 
 def long_cast(m):
-    """A type that is int64 if only 32 bits of its number are read."""
+    """A type number that means int64 if only its low 32 bits are read."""
     m.op("Cast", ["length"], "same", to=2**32 + 7)
     m.op("Range", ["s0", "same", "s1"], "numbers")
     m.outputs.append(onnx.port("numbers", onnx.INT64, None))
@@ -499,7 +508,7 @@ def long_cast(m):
 
 
 def long_bounds(m):
-    """Every bound of every kind, on a list and on an axis of tokens."""
+    """Every kind of bound with every extreme value, on a list and on a token axis."""
     m.op("Shape", ["seen"], "sizes")
     numbers = [0, 1, -1, 2**31 - 1, 2**62, 2**63 - 1, -2**63, -2**63 + 1]
     for i, n in enumerate(numbers):
@@ -566,7 +575,8 @@ def liars(folder):
         found = verify(forge(false, receipt, answer), model)
         check(found["result"] == "differs" and any(c["name"] == "tokens" and c["outcome"] == "differs" for c in found["checks"]),
               f"{model.name}: a false text: {found}")
-        # What one pass would have said, where the program that looks at it is given.
+        # The result of one pass, if a program that verifies without the proof is passed with
+        # --before.
         if args.before:
             done = subprocess.run([args.before, "verify", str(false), str(model)], capture_output=True, text=True)
             print(f"{model.name}: without the proof: {done.stdout.splitlines()[-1:]} {done.stderr}")
@@ -585,7 +595,7 @@ def hostile(folder):
         attack(m)
         model = m.finish(folder / f"{attack.__name__}.onnx")
         for options in ((), ("--no-fold", "--no-fuse")):
-            # With the hashes of this model, so that verify looks at its graph.
+            # Insert the hashes of this model, so that verify examines its graph.
             path.write_text(canonical(seal(receipt)) + "\n")
             for check_ in verify(path, model, *options).get("checks", []):
                 if check_["outcome"] == "differs" and check_["name"] in ("graph", "weights"):
@@ -597,7 +607,7 @@ def hostile(folder):
 
 
 def resumed(folder):
-    """A checkpoint with such an answer is not gone on with either."""
+    """A checkpoint with a look-ahead answer cannot be resumed either."""
     for liar in (trigger, unmasked_cache):
         m = Model()
         last = liar(m)
@@ -619,8 +629,8 @@ def resumed(folder):
 
 
 def infinite_values(folder):
-    """A causal model whose values get infinite: in one pass a weight of 0 makes NaN of a later one, so
-    the answer has to run token by token, where it verifies."""
+    """A causal model whose values become infinite. In one pass a weight of 0 turns a later one into
+    NaN, so the answer must be verified token by token, and then verifies."""
     m = Model(23)
     m.const("huge", [3e38], [])
     m.op("Mul", ["seen", "huge"], "large")
@@ -636,7 +646,8 @@ def infinite_values(folder):
 
 
 def proved(folder):
-    """Models whose causality has to be proved, and two that are not: their masks are finite numbers."""
+    """Models whose causality must be proved, and two whose causality is not: their masks are finite
+    numbers."""
     forms = [STORIES]
     for opset in (17, 23):
         path = folder / f"stories-{opset}.onnx"
@@ -648,7 +659,8 @@ def proved(folder):
         path = folder / "r.json"
         make(path, model)
         for options in ((), ("--no-fold",), ("--no-fuse",)):
-            # Prompts of ids need not be what their text is encoded to, so that some are verified in part.
+            # A prompt of ids may differ from the encoding of its text; then it verifies only in
+            # part.
             found = verify(path, model, *options)
             check(found["result"].startswith("verified") and "token_by_token" not in found, f"{model} {options}: {found}")
             check(found["runs"] == 1, f"{model}: one pass: {found}")

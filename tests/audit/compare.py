@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""`compare`: two devices that do the same are the same; a bit flipped on one side is found where it
-was flipped, with its distance; pages are well formed, load nothing, and escape names."""
+"""`compare`: two devices with equal results are reported as equal. A bit flipped on one side is
+found at its position, with its distance in ulp. HTML pages are well formed, load nothing and escape
+names."""
 
 import html.parser
 import json
@@ -41,7 +42,8 @@ def sides():
 
 
 class Page(html.parser.HTMLParser):
-    """Every element is closed, by itself or by its end; nothing is loaded or run."""
+    """Checks that every element is closed, by itself or by an end tag. Records the elements for
+    other checks."""
 
     def __init__(self):
         super().__init__()
@@ -69,7 +71,7 @@ class Page(html.parser.HTMLParser):
 def page(path):
     text = path.read_text("utf-8")
     check("http" not in text and "url(" not in text and "@import" not in text, "nothing is loaded")
-    root = xml.fromstring(text.removeprefix("<!DOCTYPE html>"))  # well formed
+    root = xml.fromstring(text.removeprefix("<!DOCTYPE html>"))  # fails if not well formed
     parser = Page()
     parser.feed(text)
     parser.close()
@@ -104,7 +106,8 @@ def same(folder):
 
 
 def suspects(first):
-    """A product with an epilogue may use every primitive: those that are not native are all named."""
+    """A product with an epilogue may use every primitive, so all primitives without a native form
+    are named."""
     if device == "cpu" or first["op_type"] != "MatMul":
         return
     listed = run("devices").stdout.split(f"{device}:0")[1].split("not used")[0]
@@ -115,11 +118,11 @@ def suspects(first):
 
 
 def fault(folder):
-    """One bit of one node in step 2, on the second device."""
+    """One flipped bit of one node in step 2 on the second device."""
     about = compare(SAMPLE, *PROMPT, "--max-new-tokens", 1, code=0)["nodes"]
     faults = ((17, "MatMul"), (31, "Attention"), (0, "RMSNormalization"), (22, "Add"))
-    for bit, op_type in faults if device == "cpu" else faults[:2]:  # drivers take seconds for each
-        node = [n["node"] for n in about if n["op_type"] == op_type][-2]  # so that something follows it
+    for bit, op_type in faults if device == "cpu" else faults[:2]:  # drivers need seconds for each
+        node = [n["node"] for n in about if n["op_type"] == op_type][-2]  # so that nodes follow it
         element, offset = 5, bit
         found = compare(SAMPLE, *PROMPT, "--max-new-tokens", 4, *sides(), "--inject-fault",
                         f"{node}:2:{32 * element + offset}", code=1)
@@ -175,7 +178,7 @@ def traces(folder):
 
 
 def hostile(folder):
-    """A model whose names want to be markup."""
+    """A model whose names contain markup."""
     model, written = folder / "model.onnx", folder / "hostile.html"
     model.write_bytes(onnx.model([onnx.node("Sin", ["x"], ["y" + HOSTILE], name=HOSTILE),
                                   onnx.node("Cos", ["y" + HOSTILE], ["z"], name="\xe9\u20ac" + HOSTILE)],

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""ree-run diff of receipts: everything that they say differently is named, and where their traces lie
-beside them, the node as well.
+"""ree-run diff of receipts: names every difference. If both receipts have their traces next to
+them, it also names the first node that differs.
 """
 import json
 import pathlib
@@ -47,7 +47,7 @@ def alone(folder):
     check(names(diff(one, again, 0)) == [], "two runs of the same")
     done = run("diff", one, again)
     check("say the same" in done.stdout, done.stdout)
-    drawn = ["--temperature", 1e-6]  # the likeliest in any case
+    drawn = ["--temperature", 1e-6]  # low enough to choose the likeliest token in any case
     cold = text(folder / "cold.json", *drawn)
     for option, value, what in [("--seed", 3, "seed"), ("--top-k", 7, "top_k"), ("--top-p", 0.5, "top_p"),
                                 ("--min-p", 0.25, "min_p"), ("--stop", "zzz", "stop")]:
@@ -89,14 +89,14 @@ def with_traces(folder):
     check(done.returncode == 1 and "trace differs" in done.stdout and "step 3: node 20" in done.stdout, done.stdout)
     page = folder / "page.html"
     check(run("diff", a, b, "--html", page).returncode == 1 and page.exists(), "a page")
-    # The trace of another run under the receipt's name.
+    # A trace of another run under the file name that the receipt states.
     (folder / "b.trace").write_bytes((folder / "a.trace").read_bytes())
     done = run("diff", a, b)
     check(done.returncode == 2 and "is not the trace of this receipt" in done.stderr, done.stderr)
     (folder / "b.trace").unlink()
     done = run("diff", a, b)
     check(done.returncode == 2 and "b.trace" in done.stderr, done.stderr)
-    # No name leads out of the folder.
+    # A trace name must not lead out of the receipt's folder.
     receipt = json.loads(b.read_text())
     receipt["unbound"]["trace_file"] = "../b.trace"
     b.write_text(json.dumps(receipt))
@@ -110,7 +110,7 @@ def with_traces(folder):
 
 
 def forged(folder):
-    """Whatever is bound and differs is named, in receipts that are sealed again."""
+    """Names every bound field that differs, in receipts that are sealed again."""
     one, other = text(folder / "one.json", "--trace", folder / "one.trace"), folder / "other.json"
     receipt = json.loads(one.read_text())
     del receipt["unbound"]["trace_file"]
@@ -128,7 +128,7 @@ def forged(folder):
     changed("steps of the trace", lambda r: r["body"]["trace"].update(n_steps=77))
     changed("prefill chunk of the trace", lambda r: r["body"]["trace"].update(prefill_chunk=3))
     changed("request", lambda r: r["body"].update(request_sha256="0" * 64))
-    # A trace beside them whose name sends commands to a terminal.
+    # A trace next to the receipts whose name contains terminal control sequences.
     receipt["unbound"]["trace_file"] = "a\x1b[31m\x9b.trace"
     (folder / receipt["unbound"]["trace_file"]).write_bytes((folder / "one.trace").read_bytes())
     receipt["body"]["trace"]["root"] = "0" * 64

@@ -1,6 +1,6 @@
-// Disputes over random traces: the node that is found is the one that diff finds, in as few
-// messages as promised; the claim holds, survives its file and no change of it; a party whose
-// answers are altered anywhere is named.
+// Disputes over random traces. The dispute finds the node that diff finds, within the promised
+// number of messages. The claim holds, survives encoding, and does not survive a change. A party
+// that alters any of its answers is named.
 #include "base/container.h"
 #include "audit/dispute.h"
 
@@ -75,7 +75,7 @@ static void set_root(struct ree_trace *t) {
     free(leaves);
 }
 
-// Two runs: what `b` has is what `a` has, but from one value on, where some others differ too.
+// Two runs. `b` equals `a` up to one value; that value differs, and so do some of the later ones.
 struct runs {
     struct ree_arena arena;
     struct ree_trace a, b;
@@ -150,7 +150,7 @@ static void test_found(void) {
             CHECK(d.kind == REE_DISPUTE_NODE && d.node == diff.node && d.claim);
             levels += log2_up(r.a.header.n_nodes) + r.a.header.nodes[d.node].n_inputs;
         }
-        // A question and an answer for each party.
+        // One question and one answer for each party.
         CHECK_MSG(d.n_messages <= 4 * levels, "%llu messages over %llu steps of %u nodes",
                   (unsigned long long)d.n_messages, (unsigned long long)r.a.n_steps,
                   r.a.header.n_nodes);
@@ -159,7 +159,7 @@ static void test_found(void) {
     }
 }
 
-// The one run may go on where the other ended.
+// One run may continue after the end of the other.
 static void test_lengths(void) {
     for (int k = 0; k < 200; k++) {
         struct runs r;
@@ -202,7 +202,7 @@ static void test_same(void) {
     runs_finish(&r);
 }
 
-// A party that alters one answer: one bit of a digest, or its length.
+// A party that alters one answer: it flips one bit of a digest or removes a digest.
 struct liar {
     struct ree_party base;
     struct ree_party *honest;
@@ -258,7 +258,8 @@ static void test_liars(void) {
     CHECK_MSG(n_lies > 300, "%u lies were told", n_lies);
 }
 
-// A party with no steps and a top above them: its root is its own, and no step of it differs.
+// A party with no steps but a tree top above them: its root is consistent, and no step of it
+// differs.
 static enum ree_status say_nothing(struct ree_party *party, const struct ree_query *query,
                                    struct ree_reply *out, struct ree_error *err) {
     struct liar *l = REE_CONTAINER_OF(party, struct liar, base);
@@ -293,7 +294,7 @@ static void test_tops_of_nothing(void) {
     runs_finish(&r);
 }
 
-// A party that invents a record of what it read: all it is committed to is consistent.
+// A party that invents a record of its inputs. Everything that it commits to is consistent.
 static void test_misread(const struct ree_claim *claim) {
     CHECK(ree_claim_misread(claim, 0) == -1 && ree_claim_misread(claim, 1) == -1);
     if (!claim->n_inputs) return;
@@ -302,9 +303,9 @@ static void test_misread(const struct ree_claim *claim) {
     claim->sides[1].at.inputs[0][5] ^= 1;
 }
 
-// Whether a text is a claim whose digests lead to the roots. What the header's digest alone binds,
-// the header's own fields and which constant or output an input is, is for the referee to check:
-// such a claim has to be `original` in all else.
+// Returns whether a text is a claim whose digests lead to the roots. The referee checks what is
+// bound only through the header's digest: the header's fields, and which constant or output an
+// input is. In those a claim must therefore equal `original`.
 static bool holds(const char *text, size_t n, const struct ree_claim *original) {
     struct ree_claim *claim;
     struct ree_error err;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Disputes about runs of the sample model: with one bit flipped in one node, `dispute` names the
-node that `diff` names, in few messages, and `referee` says that the run without damage is right,
-whichever node it was and whoever had the damage. Altered claims, inputs and traces are refused."""
+"""Disputes about runs of the sample model. With one bit flipped in one node, `dispute` names the
+node that `diff` names, within the bound on messages, and `referee` rules that the unchanged run is
+right. This holds for every node and for either party. Altered claims, inputs and traces are
+refused."""
 
 import json
 import math
@@ -23,7 +24,7 @@ from sealing import canonical, seal  # noqa: E402
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
 N_FLIPS = 100
-UNBOUND = 3  # the referee's exit code without receipts: tests/audit/liars.py has those with
+UNBOUND = 3  # the referee's exit code without receipts; tests/audit/liars.py tests it with receipts
 
 ree_run = None
 
@@ -45,14 +46,14 @@ def refused(*args, says, code=2):
 
 
 def bound(n_steps, n_nodes, n_inputs):
-    """A question and an answer for each of two parties: what they are committed to, a question for
-    each level of both trees, the step, the node, and each of its inputs."""
+    """The maximum number of messages. Each of two parties gets a question and gives an answer for:
+    its commitment, each level of both trees, the step, the node, and each of the node's inputs."""
     return 4 * (math.ceil(math.log2(n_steps)) + math.ceil(math.log2(n_nodes)) + 3 + n_inputs)
 
 
 def flips(folder, about):
-    """Faults in random nodes and steps; each kind of operator that can be damaged comes at least
-    once."""
+    """Faults in random nodes and steps. Each kind of operator that supports fault injection occurs
+    at least once."""
     rng = random.Random(7)
     nodes = list(range(len(about["nodes"])))
     rng.shuffle(nodes)
@@ -69,7 +70,7 @@ def flips(folder, about):
         if made.returncode:
             if "computed while binding" in made.stderr:
                 fixed.add(node)
-            else:  # the largest exponent makes logits that are no numbers
+            else:  # the largest exponent turns logits into NaN
                 check("not a number" in made.stderr, made.stderr)
             continue
         swap = rng.random() < 0.5
@@ -77,7 +78,7 @@ def flips(folder, about):
         seen = answer("diff", a, b, codes=(0, 1))
         found = answer("dispute", "--a", a, "--b", b, "--claim", claim, codes=(0, 1))
         check(found["result"] == seen["result"], f"{found} where diff says {seen['result']}")
-        if seen["result"] != "node":  # a flipped bit of a NaN
+        if seen["result"] != "node":  # a flipped bit of a NaN does not change its digest
             continue
         done += 1
         first = seen["first"]
@@ -101,7 +102,7 @@ def flips(folder, about):
 
 
 def damage(folder, about, op_type, step):
-    """A claim about a node of this kind. A is right."""
+    """Makes a claim about a node of this kind. A is right."""
     node = next(i for i, n in enumerate(about["nodes"]) if n["op_type"] == op_type)
     made = run(SAMPLE, *PROMPT, "--trace", folder / "damaged.trace", "--inject-fault", f"{node}:{step}:3")
     check(made.returncode == 0, made.stderr)
@@ -111,7 +112,7 @@ def damage(folder, about, op_type, step):
 
 
 def neither(folder, about):
-    """Two runs damaged in the same place."""
+    """Two runs with faults in the same node and step."""
     node, _ = damage(folder, about, "MatMul", 5)
     other, claim = folder / "other.trace", folder / "neither.json"
     run(SAMPLE, *PROMPT, "--trace", other, "--inject-fault", f"{node}:5:12")
@@ -166,8 +167,8 @@ def npy_flip(path):
 
 
 def altered_inputs(folder, about):
-    """Each file that the referee reads has to be what both are committed to; a cache's rows of
-    every step are such files."""
+    """Each file that the referee reads must match the digest that both parties committed to. The
+    cache rows of every step are among these files."""
     node, claim = damage(folder, about, "Attention", 5)
     values = folder / "altered"
     shutil.copytree(folder / "values", values)
@@ -185,7 +186,7 @@ def altered_inputs(folder, about):
         file.unlink()
         refused("referee", claim, SAMPLE, "--inputs", values, says="there is no file")
         file.write_bytes(good)
-    # What lies behind the node does not matter, nor what other nodes gave.
+    # Values after the node and outputs of other nodes do not matter.
     shutil.rmtree(values / "step-00006")
     ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(UNBOUND,))
     check(ok.get("right") == "A", f"{ok}")
@@ -203,7 +204,8 @@ def other_model(folder, about):
 
 
 def altered_traces(folder, about):
-    """A trace that was edited is refused; with its root put right it is one whose owner is wrong."""
+    """An edited trace is refused. With a recomputed root it is accepted, and its owner is named as
+    wrong."""
     data = bytearray((folder / "clean.trace").read_bytes())
     n_header = struct.unpack_from("<Q", data, len("ree-trace/1\n"))[0]
     at = len("ree-trace/1\n") + 8 + n_header
@@ -228,7 +230,7 @@ def altered_traces(folder, about):
 
 
 def others(folder, about):
-    """Runs in which no node can be named."""
+    """Pairs of runs for which no node can be named."""
     clean, other, claim = folder / "clean.trace", folder / "other.trace", folder / "none.json"
     found = answer("dispute", "--a", clean, "--b", clean, "--claim", claim, codes=(0,))
     check(found["result"] == "same" and found["messages"] == 4, f"{found}")
@@ -252,7 +254,8 @@ def others(folder, about):
 
 
 def tensors(folder, about):
-    """Receipts of tensors: who says another input or output than its own trace has is named."""
+    """Receipts of tensors: a party whose receipt states another input or output than its own trace
+    is named."""
     model = SAMPLE.parent / "digits.onnx"
     trace, damaged, claim = folder / "digit.trace", folder / "other.trace", folder / "digit.claim"
     honest, lying = folder / "digit.json", folder / "lie.json"

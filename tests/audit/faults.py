@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Damage is found: one bit of one value flipped during a run, and `ree-run diff` has to name that
-node in that step, also where nothing of it is left in the results."""
+"""Fault injection is detected: one bit of one value is flipped during a run, and `ree-run diff`
+must name that node and step, even if the results do not change."""
 
 import argparse
 import json
@@ -26,8 +26,8 @@ def results(output):
 
 
 def flips(folder, name, command, n, draw):
-    """Whether all n were found. Caches cannot be damaged, nor what is known while binding: drawn
-    anew, and counted."""
+    """Returns whether all n faults were found. A fault in a cache or in a value that is computed
+    while binding is refused: then another fault is drawn, and the refusal is counted."""
     whole, damaged = folder / "whole.trace", folder / "damaged.trace"
     done = run(*command, "--trace", whole)
     if done.returncode:
@@ -42,7 +42,7 @@ def flips(folder, name, command, n, draw):
         fault = f"{node}:{step}:{bit}:{draw.randrange(nodes[node]['n_outputs'])}"
         done = run(*command, "--trace", damaged, "--inject-fault", fault)
         if done.returncode:
-            # Damage may break a run outright, which is noticed without a trace.
+            # A fault may make the run fail, which is noticed without a trace.
             breaks = "is not a number" in done.stderr
             broken += breaks
             refused += not breaks

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What lies beside a model is in no hash of it: metadata of the file, genai_config.json. Neither may decide
-which answer a receipt of the model is right of."""
+"""No hash of a model covers the metadata of its file or the genai_config.json next to it. Neither
+may decide which answer a receipt of the model must have."""
 
 import json
 import pathlib
@@ -30,7 +30,7 @@ def tokens(model, receipt, *options):
 
 
 def past_size(m):
-    """Logits that depend on how large the past cache is, unused rows included."""
+    """Logits that depend on the capacity of the past cache, unused positions included."""
     m.inputs.append(onnx.port("position_ids", onnx.INT64, ["batch", "sequence"]))
     with_cache(m)
     m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
@@ -48,8 +48,9 @@ def past_size(m):
 
 
 def metadata(folder):
-    """ree's own metadata says that sequences of different lengths may run together, over caches with unused
-    rows. A model that looks at those has one answer all the same, and one with a trace."""
+    """ree's own metadata says that sequences of different lengths may run together over caches with
+    unused positions. A model that reads the cache's capacity must still have one answer, with and
+    without a trace."""
     plain, marked = folder / "plain.onnx", folder / "marked.onnx"
     m = Model(17)
     past_size(m)
@@ -94,7 +95,8 @@ def ports(folder):
     for command, code in (([wrong, *RUN], 1), (["verify", receipt, wrong], 2)):
         done = run(*command)
         check(done.returncode == code and "'logits2'" in done.stderr, f"the folder contradicts the model: {done}")
-    # Names that say nothing: the folder has to, and then there is no receipt.
+    # Names without a known meaning: only the folder can say what they are, and then there is no
+    # receipt.
     model.write_bytes(model.read_bytes().replace(b"input_ids", b"other_ids"))
     odd = genai(folder / "odd", model, "logits", "other_ids")
     done = run(odd, *RUN)

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Every field of a receipt, changed to every plausible lie and sealed again: none is called verified.
+"""Changes every field of a receipt to every plausible false value and seals it again: none
+verifies.
 
-A table has a row for each field that receipt.schema.json knows; a field without a row fails the test.
-A lie is consistent in itself: hashes that follow from the receipt are made anew. What a lie has to
-lead to:
+A table has a row for each field in receipt.schema.json; a field without a row fails the test. Each
+changed receipt is consistent in itself: hashes that follow from the receipt are recomputed.
+Expected results:
 
-    DIFFERS   exit code 1, and one of the checks that the row names says so
-    REFUSED   exit code 2: it is no receipt, or cannot be checked
-    PART      exit code 3: a check says that it was not made
-    CHOICE    the prover's choice: `generate` with these parameters is the judge. Does it give this very
-              answer, the statement is true and has to be verified; else it has to differ
+    DIFFERS   exit code 1, and one of the checks that the row names reports it
+    REFUSED   exit code 2: it is not a valid receipt, or it cannot be checked
+    PART      exit code 3: a check is reported as not made
+    CHOICE    a parameter that the prover chooses. `generate` with the changed parameters decides: if
+              it gives this very answer, the statement is true and must verify; otherwise it must
+              differ
 
     forgery.py --ree-run build/ree-run [--lies 20] [--pairs 200]
 """
@@ -29,7 +31,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path[:0] = [str(HERE.parent / "receipt")]
 import harness  # noqa: E402
-import vectors  # noqa: E402  canonical JSON by code of its own
+import vectors  # noqa: E402  independent canonical JSON
 from harness import check  # noqa: E402
 from sealing import canonical, seal, sha  # noqa: E402
 
@@ -47,7 +49,7 @@ def run(*arguments):
     return harness.call(args.ree_run, *arguments)
 
 
-# Lies about a value of a kind; `draw` is a random number generator.
+# False values for each type of field. `draw` is a random number generator.
 
 def hashes(draw, value):
     yield ("1" if value[0] == "0" else "0") + value[1:]
@@ -81,7 +83,8 @@ def counts_above(most):
 
 
 def ids(draw, value):
-    """Another list of tokens: one changed, one more, one less, two exchanged, others."""
+    """Other lists of tokens: one changed, one added, one removed, two exchanged, or a different
+    list."""
     while True:
         tokens = [int(i) for i in value]
         at = draw.randrange(len(tokens))
@@ -103,7 +106,7 @@ def ids(draw, value):
 
 
 def texts(draw, value):
-    """Another text: a letter, a part, a beginning that is not there, a look-alike."""
+    """Other texts: a letter changed, a part, a beginning that is not there, a look-alike."""
     letters = "abcxyz .,\u00e9\u2603"
     while True:
         at = draw.randrange(len(value))
@@ -131,7 +134,7 @@ def real(*values, low, high):
 
 
 def words(*values):
-    """These, and random words."""
+    """These words, then random words."""
     def lies(draw, value):
         yield from values
         while True:
@@ -158,7 +161,7 @@ def end_lists(draw, value):
 
 
 def ends_without_effect(draw, value):
-    """Other lists that say the same of each token of the answer: false all the same."""
+    """Other lists with the same effect on each token of the answer: false all the same."""
     value, tokens = [*map(int, value)], [int(i) for i in drawn["body"]["output"]["tokens"]]
     foreign = [i for i in range(VOCAB) if i not in tokens and i not in value]
     kept = [i for i in value if i in tokens]
@@ -179,7 +182,8 @@ def any_json(draw, value):
         yield draw.choice((None, 1, "x", [], {}, [1], {"a": draw.randrange(99)}, True, {"salt_sha256": "0" * 63}))
 
 
-# Rows: path -> (lies, outcome, checks one of which has to be named). Of a drawn text of 20 tokens.
+# Rows: path -> (lies, expected result, checks one of which must be named). For a drawn text of 20
+# tokens.
 TEXT = {
     "kind": (words("tensors", "Text", "texts"), REFUSED, ()),
     "numerics": (words("RepOps/2", "RepOps/0", "repops/1"), REFUSED, ()),
@@ -229,7 +233,7 @@ TENSORS = {
     "trace.prefill_chunk": (counts_above(0), REFUSED, ()),
     "extensions": TEXT["extensions"], "critical": TEXT["critical"],
 }
-# What a private receipt has in the place of tokens and texts.
+# The fields that replace tokens and texts in a private receipt.
 PRIVATE = {path: (hashes, DIFFERS, names) for path, names in {
     "prompt.tokens_sha256": ("prompt",), "prompt.text_sha256": ("decoded prompt",), "output.tokens_sha256": ("tokens",),
     "output.text_sha256": ("decoded answer",), "output.logits_sha256": ("logits",)}.items()} | {
@@ -238,11 +242,11 @@ PRIVATE = {path: (hashes, DIFFERS, names) for path, names in {
     "output.n_tokens": (counts, (DIFFERS, REFUSED), ("tokens", "counts", "finish")),
 }
 
-drawn = None  # the receipt that TEXT is about
+drawn = None  # the receipt that TEXT describes
 
 
 def fields(schema, node, path=""):
-    """The paths of a body's fields."""
+    """Yields the paths of a body's fields."""
     while "$ref" in node:
         node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
     if "properties" in node:
@@ -268,13 +272,15 @@ def put(body, path, value):
     body[int(last) if isinstance(body, list) else last] = value
 
 
-# Further lies about fields of the table, for which another verdict is right. (A context of 0 is in verify.py.)
+# Further false values for fields of the table with another expected result. (verify.py tests a
+# context of 0.)
 WITHOUT_EFFECT = {"sampling.eos": (ends_without_effect, PART, ("ends",))}
 OF_NO_RUN = {"trace.prefill_chunk": (lambda draw, value: itertools.chain((0,), counts_above(2**20)(draw, value)), REFUSED, ())}
 
 
 def judge(body):
-    """What `generate` makes of a receipt's prompt and parameters; the body that an honest receipt has."""
+    """Runs `generate` with a receipt's prompt and parameters; returns the body of the honest
+    receipt."""
     sampling = body["sampling"]
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "r.json")
@@ -296,7 +302,7 @@ def is_true(body):
 
 
 def tried(number, path, lie, row, model, options):
-    """One lie; returns what is wrong, or None."""
+    """Tries one false value. Returns a description of the failure, or None."""
     _, outcome, named = row
     done = run("verify", write(number, lie), model, "--json", *options)
     code = done.returncode
@@ -324,7 +330,7 @@ def write(number, lie):
 
 
 def lies_of(name, table, receipt, draw, options):
-    """Jobs: number, path, lie, row, model, options."""
+    """Yields (path, lie, row, options) for each false value of each row of the table."""
     for path, row in table.items():
         try:
             value = walk(receipt["body"], path)
@@ -350,7 +356,8 @@ def lies_of(name, table, receipt, draw, options):
 
 
 def pairs(table, receipt, draw, n):
-    """Two lies at a time about what the prover may not choose: they may not hide each other."""
+    """Two false values at a time in fields that the prover may not choose: neither may hide the
+    other."""
     paths = [p for p, row in table.items() if row[1] == DIFFERS and not p.startswith("trace") and p != "request_sha256"]
     for _ in range(n):
         lie = copy.deepcopy(receipt)

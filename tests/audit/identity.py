@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The two hashes of a model: against an independent reading of NUMERICS.md, section 9; what changes
-them and what does not; a checkpoint's folder and its exports have the same."""
+"""The two hashes of a model: compared with an independent implementation of NUMERICS.md, section 9;
+which changes alter them and which do not; a checkpoint's folder and its exports have equal
+hashes."""
 
 import hashlib
 import json
@@ -49,7 +50,7 @@ def sha(*parts):
 
 
 def type_of(dtype, dims):
-    """A dimension is a size or a symbol."""
+    """Encodes a type. Each dimension is an integer or a symbol."""
     out = u32(0, 0, dtype) + u32(NONE if dims is None else len(dims))
     for d in dims or []:
         out += (i64(-1) + text(d)) if isinstance(d, str) else (i64(d) + text(""))
@@ -80,7 +81,7 @@ def root(leaves):
 
 
 def against_the_text(ree_run, folder):
-    """The example of NUMERICS.md."""
+    """The example in NUMERICS.md."""
     path = folder / "example.onnx"
     data = struct.pack("<2f", 1, -0.0)
     path.write_bytes(onnx.model([onnx.node("Add", ["x", "w"], ["y"], name="no matter")],
@@ -96,7 +97,7 @@ def against_the_text(ree_run, folder):
     numerics = (HERE.parents[1] / "src" / "repops" / "NUMERICS.md").read_text()
     check(graph in numerics and weights in numerics, f"NUMERICS.md gives this example: {graph} {weights}")
 
-    # More of everything: weights of several chunks, attributes of several kinds, an omitted input.
+    # Larger: weights of several chunks, attributes of several kinds, an omitted input.
     big = bytes(range(256)) * (5 << 11)  # 2.5 MiB
     path.write_bytes(onnx.model(
         [onnx.node("Clip", ["b", "", "high"], ["c"], attributes={}),
@@ -175,7 +176,7 @@ def independence(ree_run, folder):
 
     base = make()
     a, b = onnx.floats("a", [2], [1, 2]), onnx.floats("b", [2], [3, 4])
-    # float_data in place of raw bytes
+    # float_data instead of raw bytes
     spelled = onnx.number(1, 2) + onnx.number(2, 1) + onnx.chunk(8, "a") + onnx.chunk(4, struct.pack("<2f", 1, 2))
     same = {
         "weights in another order": make(weights=[b, a]),

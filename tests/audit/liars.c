@@ -1,9 +1,12 @@
-// Parties that lie about a run of the sample model, each consistent in itself: a value of the trace
-// is made up, everything above it is hashed anew and the receipt is sealed again. Whatever is made
-// up, the dispute and the referee name the party that did, and never the other one. The same holds
-// for a party that stops answering at any message, and for claims about any place of two traces.
+// Parties that lie about a run of the sample model. Each lie is consistent in itself: a value of
+// the trace is invented, everything above it is hashed again and the receipt is sealed again.
+// Whatever is invented, the dispute and the referee name the lying party and never the other party.
+// The same holds for a party that stops answering at any message, and for claims about any place of
+// two traces.
 //
-//     liars_test MODEL FOLDER     FOLDER: clean.trace, clean.json, values (tests/audit/liars.py)
+//     liars_test MODEL FOLDER
+//
+// FOLDER contains clean.trace, clean.json and values (see tests/audit/liars.py).
 #include "liars.h"
 
 #include <stdio.h>
@@ -12,7 +15,7 @@
 
 #include "test.h"
 
-// A dispute in which one lies, and whose receipt has another form (NULL: the usual one).
+// A dispute in which one party lies and its receipt has another form. form NULL: the usual form.
 static void test_lie(const struct lie *lie, const struct form *form) {
     struct said honest, lying;
     struct teller tellers[2];
@@ -21,7 +24,7 @@ static void test_lie(const struct lie *lie, const struct form *form) {
     unsigned liar = draw(2);
     said_init(&honest);
     said_init(&lying);
-    if (form && draw(2)) { // not with --ignore-eos
+    if (form && draw(2)) { // as of a run without --ignore-eos
         honest.receipt.eos = lying.receipt.eos = truth.opened.source.eos;
         honest.receipt.n_eos = lying.receipt.n_eos = truth.opened.source.n_eos;
     }
@@ -51,8 +54,8 @@ static void test_lies(void) {
             test_lie(&lies[i], &forms[k]);
 }
 
-// A receipt of another form over the true run: both roots are the same, and it is wrong if it
-// contradicts the run or the model, and not otherwise.
+// A receipt of another form over the true run: both roots are equal. The referee must find it wrong
+// if and only if it contradicts the run or the model.
 static void test_forms(void) {
     for (size_t i = 0; i < n_forms; i++)
         for (int k = 0; k < 4; k++) {
@@ -81,7 +84,7 @@ static void test_forms(void) {
         }
 }
 
-// Leaving, or bending an answer, at every message.
+// At every message in turn, a party stops answering or alters its answer.
 static void test_leaving(void) {
     unsigned n_left = 0, n_bent = 0;
     for (size_t i = 0; i < n_lies; i++) {
@@ -121,7 +124,7 @@ static void test_leaving(void) {
     printf("left at %u messages, bent %u\n", n_left, n_bent);
 }
 
-// An answer that was interrupted is nobody's lie.
+// An interrupted answer is not a lie of either party.
 static void test_interrupted(void) {
     for (int k = 0; k < 8; k++) {
         struct said whole, part;
@@ -152,7 +155,7 @@ static void test_interrupted(void) {
     }
 }
 
-// Two that have the same header, which is not this version's, are not judged by it.
+// If both parties have the same header, and it is not this version's, neither is judged by it.
 static void test_shared_header(void) {
     struct said said[2];
     struct teller tellers[2];
@@ -174,7 +177,7 @@ static void test_shared_header(void) {
     }
 }
 
-// Two that lie, each about something of its own: no dispute fails, and whoever is named did lie.
+// Both parties lie about different values: no dispute fails, and every party that is named did lie.
 static void test_two_liars(void) {
     unsigned n_decided = 0;
     for (int k = 0; k < 100; k++) {
@@ -207,7 +210,7 @@ static void test_two_liars(void) {
     CHECK(n_decided > 50);
 }
 
-// The rules give what an honest run has, in every step.
+// The rules give the inputs that an honest run has in every step.
 static void test_rules(void) {
     struct said s;
     struct ree_error err;

@@ -1,5 +1,5 @@
-// What the tests of lying parties share: a run of the sample model as it was, what a party says of
-// it, the party that answers a dispute's questions by that, and the lies.
+// Shared by the tests of lying parties: the true run of the sample model, a party's statement about
+// that run, a party that answers a dispute's questions from its statement, and the lies.
 #ifndef REE_TESTS_AUDIT_LIARS_H
 #define REE_TESTS_AUDIT_LIARS_H
 
@@ -8,77 +8,81 @@
 #include "audit/referee.h"
 #include "audit/tree.h"
 
-#define MOST 64 // inputs or outputs of a node
+#define MOST 64 // maximum number of inputs or of outputs of a node
 
-// Random numbers, the same in every run: below `below`; a digest of nothing.
+// Random numbers, the same in every run. draw returns a number less than `below`; draw_digest
+// writes a random digest, which belongs to no value.
 uint64_t draw(uint64_t below);
 void draw_digest(ree_digest out);
 
-// What is true. The test sets it.
+// The true run. The test fills it in.
 struct truth {
     const char *model, *values;
     char receipt_path[4096];
-    struct ree_opened opened; // for claims that leave its graph as it is
+    struct ree_opened opened; // the model; for claims that do not change its graph
     struct ree_rules rules;
     struct ree_trace *trace;
-    struct ree_tokenizer *tokenizer; // of the model
+    struct ree_tokenizer *tokenizer; // the model's tokenizer
 };
 extern struct truth truth;
 
-// What a party says.
+// A party's statement about the run.
 struct said {
     struct ree_arena arena;
-    struct ree_trace trace; // header and digests are its own
+    struct ree_trace trace; // owns its header and digests
     struct ree_receipt receipt;
     struct ree_told told;
-    int32_t *output; // tokens
-    bool keeps_text; // of the answer, whatever its tokens say
-    // A record of a node that says that it read something else.
+    int32_t *output; // the output tokens; receipt.output.tokens points to them
+    bool keeps_text; // seal() keeps the receipt's output text even if it contradicts the tokens
+    // If true, the party's record of node misread_node in step misread_step contains `misread` as
+    // the digest of the node's input 0, which contradicts the trace.
     bool misreads;
     uint64_t misread_step;
     uint32_t misread_node;
     ree_digest misread;
 };
 
-// The truth, with room for twice the steps and tokens.
+// Initializes s with the true run, with capacity for twice its steps and tokens.
 void said_init(struct said *s);
 void said_finish(struct said *s);
-// The digests of a step.
+// Returns the digests of a step; they belong to s.
 ree_digest *step_of(struct said *s, uint64_t step);
-// What a node of a step read and made: at most MOST each.
+// Writes the digests of the inputs and outputs of a node in a step: at most MOST each.
 void record_of(const struct said *s, uint64_t step, uint32_t node, ree_digest *inputs,
                ree_digest *outputs);
-// Leaves of the nodes of a step (n_nodes); returns that of the step.
+// Writes the leaves of the nodes of a step (n_nodes digests) to nodes and the step's leaf to out.
 void leaves_of(const struct said *s, uint64_t step, ree_digest *nodes, ree_digest out);
-// Makes everything above what was made up follow from it: the tree, the root, the receipt.
+// Recomputes everything that follows from the changed values: the tree, the root and the receipt.
 void seal(struct said *s);
 
-// A party that answers by what it says, which has to outlive it.
+// A party that answers from a statement. The statement is borrowed and must outlive the party.
 struct teller {
     struct ree_party base;
     const struct said *said;
     ree_digest *steps, *nodes;
-    uint64_t asked, leaves_at; // it stops answering at this question; 0: never
-    uint64_t bends_at;         // it alters a digest of this answer; 0: never
+    // asked: questions so far. leaves_at: 1-based index of the question that it fails to answer;
+    // 0: none.
+    uint64_t asked, leaves_at;
+    uint64_t bends_at; // 1-based index of the answer in which it alters a digest; 0: none
 };
 
 void teller_init(struct teller *t, const struct said *s);
 void teller_finish(struct teller *t);
 
-// A lie changes what is said; seal() comes after it.
+// A lie changes a statement. The caller must call seal() after it.
 struct lie {
     const char *name;
     void (*tell)(struct said *said);
-    int times; // how often a test tells it, about something else each time
+    int times; // number of times that a test tells it, each time about a different value
 };
 extern const struct lie lies[];
 extern const size_t n_lies;
-// Other forms of a receipt that leave its run as it is: a way out of a dispute, if what differs in
-// form made two runs of one. seal() comes after it.
+// Other forms of a receipt that do not change its run. They would be a way out of a dispute if a
+// difference in form made one run look like two. The caller must call seal() after a change.
 struct form {
     const char *name;
     void (*change)(struct said *said);
-    bool is_lie; // it contradicts the run or the model by itself
+    bool is_lie; // the changed receipt contradicts the run or the model
 };
 extern const struct form forms[];
 extern const size_t n_forms;
@@ -94,15 +98,16 @@ void lie_early_end(struct said *s);
 
 void hold_dispute(const struct said *const sides[2], struct teller tellers[2],
                   struct ree_dispute *out);
-// A claim as whoever gets its file has it.
+// Returns the claim encoded and decoded again, as a reader of its file sees it. Destroy it.
 struct ree_claim *read_claim_again(const struct ree_claim *claim);
-// sides: NULL, the referee does not have their receipts.
+// sides may be NULL: the referee then does not have the parties' receipts.
 enum ree_status rule_on(const struct ree_claim *claim, const struct said *const sides[2],
                         struct ree_ruling *out, struct ree_error *err);
-// The referee names the party `liar`, and not the other one; counts in n_named and n_disputes.
+// Checks that the referee names the party `liar` and only that party. Counts in n_named and
+// n_disputes.
 void check_named(const char *lie, const struct ree_dispute *d, const struct said *const sides[2],
                  unsigned liar);
-extern unsigned n_named, n_disputes[16]; // the latter by enum ree_dispute_kind
+extern unsigned n_named, n_disputes[16]; // n_disputes is indexed by enum ree_dispute_kind
 
 // liars_ends.c, liars_claims.c
 

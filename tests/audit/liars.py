@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Disputes with a party that lies, over the sample model. liars.c tells hundreds of lies about one run,
-each consistent in itself, and every one has to be named; here is the run, other runs whose inputs have
-to be what the rules say, and lies told through the command line: forged traces and receipts, sealed
-again."""
+"""Disputes with a party that lies, over the sample model. liars.c tells hundreds of consistent lies
+about one run, and every one must be named. This script makes that run, checks in other runs that
+the inputs are what the rules say, and lies through the command line with forged traces and receipts
+that are sealed again."""
 
 import hashlib
 import json
@@ -49,7 +49,7 @@ def refused(*args, says, code=2):
 
 
 class Trace:
-    """The bytes of a trace, to be forged and given the root that its contents have."""
+    """The bytes of a trace, for forging; save() computes the root of the changed contents."""
 
     def __init__(self, path):
         data = path.read_bytes()
@@ -82,7 +82,7 @@ class Trace:
 
 
 def seal(receipt, path, root, **changes):
-    """A receipt with another root, and other tokens where they are given, sealed again."""
+    """Writes a receipt with another root and optionally other trace fields, sealed again."""
     body = receipt["body"]
     body["trace"]["root"] = root
     body["trace"].update(changes)
@@ -91,7 +91,8 @@ def seal(receipt, path, root, **changes):
 
 
 def without_texts(receipt):
-    """As of a run without a tokenizer: nothing in the receipt follows from the tokens but their hash."""
+    """A receipt as of a run without a tokenizer: only the hash of the tokens depends on the
+    tokens."""
     body = receipt["body"]
     del body["tokenizer_sha256"]
     for part in ("prompt", "output"):
@@ -120,7 +121,7 @@ def liars(program, *args):
 
 
 def rules(folder, program):
-    """What the rules say of an honest run's inputs is what its trace has, however it was made."""
+    """The rules predict the inputs that the trace of an honest run has, for each way to run it."""
     for i, args in enumerate((["--prefill-chunk", "1"], ["--prefill-chunk", "3", "--logits-hash"],
                               ["--prefill-chunk", "512", "--logits-hash"],
                               ["--temperature", "0.8", "--repetition-penalty", "1.3", "--seed", "7"])):
@@ -139,8 +140,8 @@ def with_receipts(folder, a, b):
 
 @harness.helper
 def names_b(folder, result, kind, reason):
-    """forged.trace and forged.json against the true ones: B is named, by the dispute where no value is
-    needed, and by the referee; without receipts that binds nobody."""
+    """forged.trace and forged.json against the true ones. The dispute names B if that needs no
+    value; the referee names B. Without receipts the ruling binds nobody."""
     claim = folder / "claim.json"
     claim.unlink(missing_ok=True)
     found = answer("dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim,
@@ -166,13 +167,13 @@ def names_b(folder, result, kind, reason):
 
 
 def forged_cache(folder, about):
-    """The case that no dispute could decide: one digest of a cache."""
+    """One changed digest of a cache: once the case that no dispute could decide."""
     for step, reason in ((5, "own step 4 left"), (0, "not empty")):
         forged = Trace(folder / "clean.trace")
         forged.set(step, about["cache"], hashlib.sha256(b"no such cache").digest())
         seal(json.loads((folder / "clean.json").read_text()), folder / "forged.json", forged.save(folder / "forged.trace"))
         claim, _ = names_b(folder, "input", "input", reason)
-        # The model alone decides it; then it binds nobody.
+        # The model is enough to decide it, but the ruling binds nobody.
         done = run("referee", claim, SAMPLE)
         check(done.returncode == 3 and "A is right\nthis binds nobody" in done.stdout, done.stdout)
         found = answer("dispute", "--a", folder / "forged.trace", "--b", folder / "clean.trace", "--claim", claim,
@@ -197,7 +198,7 @@ def forged_token(folder, about):
     tokens[place] += 1
     seal(receipt, folder / "forged.json", root)
     names_b(folder, "input", "input", f"token .* is {tokens[place]}, and its logits choose {tokens[place] - 1}")
-    # The last token is read by no step: both roots are the same.
+    # No step reads the last token: both roots are equal.
     (folder / "forged.trace").write_bytes((folder / "clean.trace").read_bytes())
     receipt = json.loads((folder / "clean.json").read_text())
     receipt["body"]["output"]["tokens"][-1] += 1
@@ -249,7 +250,7 @@ def forged_length(folder, about):
 
 
 def stopped(folder, about):
-    """A stop text ends an answer where it is complete, not before and not later."""
+    """A stop text ends an answer exactly where it is complete."""
     make(folder, "full", *about["args"], dump=False)
     made = run(SAMPLE, *PROMPT, *about["args"], "--stop", "was", "--trace", folder / "stop.trace", "--receipt-path",
                folder / "stop.json")
@@ -260,7 +261,7 @@ def stopped(folder, about):
     claim = folder / "claim.json"
     for longer in (True, False):
         forged = json.loads(json.dumps(full if longer else honest))
-        if longer:  # it goes on
+        if longer:  # the forged answer continues after the stop text
             forged["body"]["sampling"]["stop"] = honest["body"]["sampling"]["stop"]
             trace = Trace(folder / "full.trace")
         else:
@@ -279,7 +280,7 @@ def stopped(folder, about):
 
 
 def forged_node(folder, about):
-    """And what a claim of a node says before and after receipts are at hand; keys; ree-claim/1."""
+    """What the ruling on a node's claim says without and with receipts; keys; ree-claim/1."""
     node = next(i for i, n in enumerate(about["nodes"]) if n["op_type"] == "MatMul")
     made = run(SAMPLE, *PROMPT, *about["args"], "--trace", folder / "forged.trace", "--receipt-path",
                folder / "forged.json", "--inject-fault", f"{node}:5:3")
@@ -301,7 +302,7 @@ def forged_node(folder, about):
                     code=0)
     check(ruling["right"] == "A", f"{ruling}")
 
-    # Receipts that are signed, altered, of other runs.
+    # Receipts that are signed, altered, or of other runs.
     run("keygen", folder / "key")
     run("keygen", folder / "other-key")
     made = run(SAMPLE, *PROMPT, *about["args"], "--trace", folder / "signed.trace", "--receipt-path",
@@ -325,7 +326,7 @@ def forged_node(folder, about):
     refused(*dispute, *with_receipts(folder, "clean", "forged"), says="--model")
     refused(*dispute, "--model", SAMPLE, "--a-receipt", folder / "clean.json", says="both parties")
 
-    # An invented counterparty: its root is that of no receipt.
+    # An invented counterparty: no receipt has its root.
     lines = folder / "transcript.jsonl"
     found = answer(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "clean"), "--transcript", lines, code=3)
     last = json.loads(lines.read_text().splitlines()[-1])
@@ -336,8 +337,8 @@ def forged_node(folder, about):
 
 
 def requested(folder, about):
-    """A request names the party whose receipt is of another run; a receipt that contradicts itself names
-    its own."""
+    """A request names the party whose receipt is of another run. A receipt that contradicts itself
+    names its own party."""
     request, claim = folder / "request.json", folder / "claim.json"
     made = run("request", SAMPLE, "--prompt-text", "Once upon a time", "--max-new-tokens", 12, "--output", request)
     check(made.returncode == 0, made.stderr)
@@ -356,7 +357,7 @@ def requested(folder, about):
     receipt = json.loads((folder / "forged.json").read_text())
     receipt["body"]["sampling"]["max_new_tokens"] += 1
     seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
-    found = answer(*traces, *both, code=1)  # another limit is no way out, with a request or without
+    found = answer(*traces, *both, code=1)  # another limit is no way out, with or without a request
     check(found["result"] == "node", f"{found}")
     refused(*traces, *both, "--request", request, says="B's receipt is a lie: it does not answer", code=3)
     ruling = answer(*decide, code=0)
@@ -368,7 +369,7 @@ def requested(folder, about):
 
 
 def rewrite(folder, name, new, change, schema=None):
-    """A receipt of the trace `name` in another form, sealed."""
+    """Writes a receipt of the trace `name` in another form, sealed."""
     receipt = json.loads((folder / f"{name}.json").read_text())
     receipt["schema"] = schema or receipt["schema"]
     change(receipt["body"])
@@ -376,8 +377,8 @@ def rewrite(folder, name, new, change, schema=None):
 
 
 def forms(folder, about):
-    """Forms of a receipt that `verify` accepts, or that no run gives, are no way out of a dispute: whoever
-    computed something else is named as without them."""
+    """Forms of a receipt that `verify` accepts, or that no run produces, are no way out of a
+    dispute: the party that computed something else is named as it is with the usual form."""
     request, claim = folder / "request.json", folder / "claim.json"
     run("request", SAMPLE, "--prompt-text", "Once upon a time", "--max-new-tokens", 6, "--output", request)
     for name, args in (("true", []), ("false", ["--inject-fault", "20:5:3"])):
@@ -397,7 +398,8 @@ def forms(folder, about):
             check(found["result"] == "node", f"{what}: {found}")
             ruling = answer("referee", claim, SAMPLE, *both, "--inputs", folder / "asked-values", code=0)
             check(ruling["right"] == "A" and ruling["b"]["reason"] == "output 0", f"{what}: {ruling}")
-    # An answer that is cut, said to have ended by a stop text, which nobody can find with this tokenizer.
+    # A truncated answer that claims to end by a stop text, which cannot be checked with this
+    # tokenizer.
     for name, n in (("whole", 6), ("cut", 4)):
         make(folder, name, "--max-new-tokens", n, "--stop", "zebra", dump=False)
     for tokenizer, says in (("", "nothing ends it"), ("ab" * 32, "tokenizer is not the model's")):
@@ -412,7 +414,7 @@ def forms(folder, about):
         check(found["wrong"] == ["B"] and says in found["reason_b"], f"{found}")
         ruling = answer("referee", claim, SAMPLE, *both, code=0)
         check(ruling["right"] == "A" and says in ruling["b"]["reason"], f"{ruling}")
-    # Both go on beyond the stop text.
+    # Both parties continue after the stop text.
     for name in ("whole", "cut"):
         def beyond(body):
             body["sampling"].update(stop=[" there"], max_new_tokens=20)
@@ -427,8 +429,9 @@ def forms(folder, about):
 
 
 def versions(folder, about):
-    """The bytes that a prompt's last tokens begin are text of the answer in ree-receipt/1 alone. Each
-    answer ends by its own receipt: neither version makes the other one's party wrong, nor hides a lie."""
+    """Only ree-receipt/1 counts the bytes that a prompt's last tokens begin as text of the answer.
+    Each answer ends by its own receipt's version: neither version makes the party with the other
+    version wrong, or hides a lie."""
     vocabulary = json.loads((SAMPLE / "tokenizer.json").read_text())["model"]["vocab"]
     prompt = ",".join(str(i) for i in (5, 6, vocabulary["\u00e2"], vocabulary["\u0124"]))  # bytes e2 82 at the end
     stop, claim = "\ufffd", folder / "claim.json"
@@ -451,7 +454,7 @@ def versions(folder, about):
         found = answer(*traces, *both, code=1)
         check(not found["wrong"] and "schema differs" in found["undecided"], f"{found}")
         refused("referee", claim, SAMPLE, *both, says="schema differs")
-    # The same tokens in version 2 end nowhere, and an older receipt has to be right by its own version.
+    # The same tokens in version 2 have no end. An older receipt must be right by its own version.
     rewrite(folder, "old", "old-2", old)
     rewrite(folder, "old", "old-3", lambda body: old(body, "x"), "ree-receipt/1")
     request = folder / "request.json"
@@ -464,7 +467,7 @@ def versions(folder, about):
 
 
 def same_root(folder, about):
-    """Receipts of one trace that differ in what a trace does not have."""
+    """Receipts of one trace that differ in fields that a trace does not contain."""
     dispute = ["dispute", "--a", folder / "clean.trace", "--b", folder / "clean.trace", "--claim", folder / "claim.json",
                "--model", SAMPLE]
     found = answer(*dispute, *with_receipts(folder, "clean", "clean"), code=0)
@@ -483,7 +486,7 @@ def same_root(folder, about):
 
 
 def private(folder, about):
-    """Roots of private receipts are blinded: the salt opens them."""
+    """Roots of private receipts are blinded; the salt opens them."""
     for name, args in (("hidden", []), ("forged-hidden", ["--inject-fault", "20:5:3"])):
         made = run(SAMPLE, *PROMPT, *about["args"], "--trace", folder / f"{name}.trace", "--receipt-path",
                    folder / f"{name}.json", "--private", *args)
@@ -501,7 +504,7 @@ def private(folder, about):
     refused(*decide, "--a-salt", folder / "forged-hidden.json.salt", says="salt of another receipt")
     (folder / "salt").rename(salt)
 
-    # A token: receipts that do not tell their tokens take them from files.
+    # A token: receipts that do not contain their tokens need them from files.
     receipt = json.loads((folder / "clean.json").read_text())["body"]
     ids = receipt["prompt"]["tokens"] + receipt["output"]["tokens"]
     place, step = len(receipt["prompt"]["tokens"]) + 3, about["n_steps"] - (len(receipt["output"]["tokens"]) - 1) + 3
@@ -534,7 +537,7 @@ def private(folder, about):
                    "--model", SAMPLE, *both, *tokens, code=1)
     check(found["result"] == "input" and found["input"] == "input_ids", f"{found}")
     refused(*decide, says="--a-tokens")
-    # Who keeps its tokens to itself is named as one that does not answer.
+    # A party that withholds its tokens is named as one that does not answer.
     traces = ["dispute", "--a", folder / "hidden.trace", "--b", folder / "forged-hidden.trace", "--claim",
               folder / "withheld.json", "--model", SAMPLE, *both]
     for given, k in ((tokens[:2], "B"), (tokens[2:], "A")):
@@ -563,7 +566,7 @@ def private(folder, about):
 
 
 def once(folder):
-    """A model that runs once: its inputs are those of the receipts."""
+    """A model that runs once: its inputs are those that the receipts state."""
     for name, picture in (("seven", SEVEN), ("five", FIVE)):
         made = run(DIGITS, "--input", picture, "--device", "cpu", "--trace", folder / f"{name}.trace", "--receipt-path",
                    folder / f"{name}.json", "--dump-tensors", ".", "--dump-folder", folder / f"{name}-values")

@@ -1,4 +1,4 @@
-// Claims that no dispute led to: about any place of two traces.
+// Claims about arbitrary places of two traces, which no dispute produced.
 #include "liars.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static uint32_t maker_of(uint32_t value) {
     return node;
 }
 
-// A claim of any kind but node, about any place, that leads to both roots.
+// Makes a claim of any kind except node, about any place, that leads to both roots.
 static struct ree_claim *claim_anything(const struct said *const sides[2], enum ree_claim_kind kind,
                                         uint64_t step, uint32_t input, uint32_t before) {
     const struct ree_trace_header *h = &truth.opened.header;
@@ -88,7 +88,7 @@ static struct ree_claim *claim_anything(const struct said *const sides[2], enum 
     return c;
 }
 
-// A claim about any node.
+// Makes a claim about any node.
 static struct ree_claim *claim_node(const struct said *const sides[2], uint64_t step,
                                     uint32_t node) {
     const struct ree_trace_header *h = &truth.opened.header;
@@ -113,7 +113,7 @@ static struct ree_claim *claim_node(const struct said *const sides[2], uint64_t 
         if (in->source == REE_CLAIM_CONSTANT)
             memcpy(in->digest, h->constants[in->index].digest, sizeof in->digest);
         if (in->source == REE_CLAIM_NODE) in->index = maker_of(v);
-        // What the one party says: both must have it for the claim to hold.
+        // The digest that one party states; the claim holds only if both parties have it.
         unsigned teller = (unsigned)draw(2);
         const ree_digest *at = ree_trace_step(&sides[teller]->trace, step);
         if (in->source == REE_CLAIM_INPUT) memcpy(in->digest, at[v], sizeof in->digest);
@@ -137,8 +137,8 @@ static struct ree_claim *claim_node(const struct said *const sides[2], uint64_t 
     return c;
 }
 
-// Nodes behind the first that differs, too: whoever reads what both agree on and gives something
-// else than the node does is wrong, and only that party.
+// Claims about nodes after the first that differs, too. A party is wrong if it reads what both
+// agree on and its output is not what the node computes; only that party may be named.
 void test_claims_about_nodes(void) {
     unsigned n_decided = 0, n_named_here = 0, n = 0;
     for (int k = 0; k < 400; k++) {
@@ -154,7 +154,7 @@ void test_claims_about_nodes(void) {
         uint32_t node = (uint32_t)draw(honest.trace.header.n_nodes);
         if (k % 4 == 0) lie_misread(&lying);
         if (k % 4 == 1) lie_cache(&lying);
-        // Several outputs of one step; the claim is about one of them.
+        // Change several outputs of one step; the claim is about one of them.
         for (int i = 0; k % 4 > 1 && i < 12; i++)
             draw_digest(step_of(&lying, step)[truth.rules.n + draw(n_outputs)]);
         const struct ree_trace_node *damaged = &honest.trace.header.nodes[node];
@@ -182,7 +182,7 @@ void test_claims_about_nodes(void) {
     CHECK(n_decided > 50);
 }
 
-// A claim of each kind with one character changed: it is refused, or says the same.
+// A claim of each kind with one character changed is refused or means the same.
 void test_altered_claims(void) {
     bool seen[5] = {false};
     unsigned n_altered = 0, n_ruled = 0;
@@ -243,8 +243,8 @@ static uint32_t value_before(uint32_t input) {
                                         : UINT32_MAX;
 }
 
-// Whatever place of the traces a claim is about, and whatever it opens, the honest party is not
-// named; nor is either of two honest ones.
+// Whatever place of the traces a claim is about, and whatever it opens, an honest party is never
+// named.
 void test_claims_about_anything(void) {
     unsigned n_decided = 0, n = 0;
     for (int k = 0; k < 600; k++) {
@@ -268,7 +268,7 @@ void test_claims_about_anything(void) {
         if (kind == REE_CLAIM_OF_TOKEN) {
             step = 1 + draw(n_steps);
             before = truth.rules.logits;
-        } else if (draw(4) == 0) { // any value of the step before
+        } else if (draw(4) == 0) { // any value of the previous step
             before = value_before((uint32_t)draw(truth.rules.n));
         }
         struct ree_claim *c = claim_anything(sides, kind, step, input, before);
@@ -278,9 +278,9 @@ void test_claims_about_anything(void) {
         CHECK(status == REE_OK || err.message[0]);
         n_decided += status == REE_OK;
         n++;
-        bool holds = ree_claim_check(c, &err) == REE_OK; // what does not is refused for that
+        bool holds = ree_claim_check(c, &err) == REE_OK; // otherwise it is refused
         ree_ruling_finish(&ruling);
-        // A root that no receipt carries, receipts of others, and receipts the other way round.
+        // A root that no receipt states, receipts of other runs, and exchanged receipts.
         struct said stranger;
         said_init(&stranger);
         lie_output(&stranger);
@@ -307,8 +307,8 @@ void test_claims_about_anything(void) {
     CHECK(n_decided > 50);
 }
 
-// A party that contradicts its own receipt does not hide what the other one did: `first` lies in a
-// way that needs no value, the other one about a cache, and both are named.
+// A party that contradicts its own receipt does not hide the other party's lie. The first party
+// lies with `first`, which needs no value to decide; the second lies about a cache. Both are named.
 static void name_two(void (*first)(struct said *)) {
     struct said said[2];
     struct ree_ruling ruling;
@@ -337,7 +337,7 @@ static void lie_number(struct said *s) {
     s->receipt.trace_steps++;
 }
 
-// More tokens than the receipt allows: it contradicts itself.
+// More tokens than the receipt allows: the receipt contradicts itself.
 static void lie_limit(struct said *s) {
     s->receipt.max_new_tokens = 1;
 }

@@ -1,4 +1,4 @@
-// Disputes between two that say something, and rulings on what is left of one.
+// Disputes between two statements, and rulings on the resulting claims.
 #include "liars.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// What ends an answer: two that differ in it, and runs with --ignore-eos.
+// The end of an answer: two parties that differ in it, and runs with --ignore-eos.
 #include "liars.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 #include "test.h"
 
-// What ends the answers of a dispute about the length: the model's token, a stop text, a limit, the
-// context.
+// What ends the answers in a dispute about the length: an eos token of the model, a stop text, the
+// token limit, the context length.
 enum end { END_TOKEN, END_STOP, END_LIMIT, END_CONTEXT, N_ENDS };
 
 static void end_after(struct said *s, enum end end, size_t n) {
@@ -25,7 +25,7 @@ static void end_after(struct said *s, enum end end, size_t n) {
         s->receipt.eos = truth.opened.source.eos = &id;
         s->receipt.n_eos = truth.opened.source.n_eos = 1;
         break;
-    case END_STOP: // text of a token in the middle of a text
+    case END_STOP: // the text of a token inside an answer
         REQUIRE(ree_decoder_create(truth.tokenizer, REE_SKIP_SPECIAL, &decoder, &err) == REE_OK);
         for (size_t i = 0; i < n; i++)
             REQUIRE(ree_decoder_push(decoder, s->output[i], &piece, &size, &err) == REE_OK);
@@ -41,7 +41,8 @@ static void end_after(struct said *s, enum end end, size_t n) {
     }
 }
 
-// Tokens up to the first end, by the text of ever more tokens; SIZE_MAX: there is none.
+// Returns the number of tokens up to the first end, found by decoding ever longer prefixes;
+// SIZE_MAX if there is none.
 static size_t first_end(const struct said *s, const char **reason) {
     const struct ree_receipt *r = &s->receipt;
     struct ree_error err;
@@ -63,9 +64,9 @@ static size_t first_end(const struct said *s, const char **reason) {
     return SIZE_MAX;
 }
 
-// Two answers of different lengths, each cut or gone on with at random, and what ends them at a
-// place of its own: each party is right if its first end is its last token, and it says why, or if
-// it says that it was interrupted before. Both can be wrong.
+// Two answers of different lengths, each truncated or continued at random, with an end at a place
+// of its own. A party is right in two cases: its first end is its last token and it states that
+// reason, or it states that it was interrupted before any end. Both parties can be wrong.
 void test_ends(void) {
     static const char *const reasons[] = {"eos", "stop", "length", "interrupted"};
     struct ree_model_source was = truth.opened.source;
@@ -127,9 +128,9 @@ void test_ends(void) {
     CHECK(n_wrong[0] > 20 && n_wrong[1] > 20 && n_wrong[2] > 20);
 }
 
-// A token of the answer ends a text by the model. Two runs with --ignore-eos are right, but for a
-// request, which does not allow it; against one that ends by the model's tokens such a run is
-// wrong.
+// A token of the answer is one of the model's eos tokens. Two runs with --ignore-eos are right,
+// except against a request, which does not allow the option. Against a run that ends by the model's
+// eos tokens, a run with --ignore-eos is wrong.
 void test_ignored(void) {
     struct ree_model_source was = truth.opened.source;
     const struct ree_request request = {0};
@@ -144,7 +145,7 @@ void test_ignored(void) {
         truth.opened.source.n_eos = 1;
         for (unsigned i = 0; i < 2; i++)
             said[i].receipt.n_eos = 0;
-        if (ends) { // its answer goes on, too
+        if (ends) { // its answer, too, continues after the token
             said[0].receipt.eos = truth.opened.source.eos;
             said[0].receipt.n_eos = 1;
         }

@@ -21,7 +21,7 @@ static uint32_t some_input(enum ree_rule_kind kind) {
     }
 }
 
-// A digest of the same trace, or one of nothing.
+// Replaces a digest with another digest of the same trace, with zeros or with a random digest.
 static void other_digest(const struct said *s, ree_digest out) {
     ree_digest was;
     memcpy(was, out, sizeof was);
@@ -33,7 +33,8 @@ static void other_digest(const struct said *s, ree_digest out) {
     if (memcmp(was, out, sizeof was) == 0) draw_digest(out);
 }
 
-// The nodes after this value of the step, and later steps where `later`, come to something else.
+// Gives random digests to some nodes after this value of the step and, with `later`, to values of
+// later steps.
 static void follow(struct said *s, uint64_t step, size_t place, bool later) {
     size_t n = s->trace.header.n_step_digests, n_inputs = s->trace.header.n_inputs;
     for (size_t i = place + 1 > n_inputs ? place + 1 : n_inputs; i < n; i++)
@@ -61,7 +62,7 @@ static void lie_first_cache(struct said *s) {
     lie_input(s, REE_RULE_CACHE, 0);
 }
 
-// The step before is made to fit: the node that it comes from is the first that differs.
+// The step before is changed to match: the node that makes the cache is the first that differs.
 static void lie_cache_and_source(struct said *s) {
     uint64_t step = 1 + draw(s->trace.n_steps - 1);
     uint32_t input = some_input(REE_RULE_CACHE);
@@ -70,7 +71,7 @@ static void lie_cache_and_source(struct said *s) {
     memcpy(step_of(s, step - 1)[place], step_of(s, step)[input], sizeof(ree_digest));
 }
 
-// All caches of a step come from another step.
+// All caches of a step are taken from another step.
 static void lie_old_caches(struct said *s) {
     uint64_t step = 2 + draw(s->trace.n_steps - 2), from = draw(step - 1);
     for (uint32_t i = 0; i < truth.rules.n; i++)
@@ -110,14 +111,14 @@ static void lie_last_token(struct said *s) {
     put_token(s, s->receipt.output.n_tokens - 1, false, true);
 }
 
-// An earlier token of the receipt is another, and the trace parts later.
+// An earlier token of the receipt differs too, and the traces diverge later.
 static void lie_two_tokens(struct said *s) {
     size_t n = s->receipt.output.n_tokens, first = draw(n - 3);
     put_token(s, first, false, true);
     put_token(s, first + 1 + draw(n - 2 - first), true, true);
 }
 
-// The logits are made to fit the token.
+// The logits are changed together with the token.
 static void lie_token_and_logits(struct said *s) {
     size_t place = draw(s->receipt.output.n_tokens - 1);
     put_token(s, place, true, true);
@@ -175,7 +176,7 @@ static void lie_number_of_steps(struct said *s) {
     s->receipt.trace_steps += 1 + draw(9);
 }
 
-// An answer that ends early, with all that belongs to it.
+// An answer that ends early, with trace and receipt changed consistently.
 void lie_early_end(struct said *s) {
     uint64_t fewer = 1 + draw(s->receipt.output.n_tokens - 1);
     s->trace.n_steps -= fewer;
@@ -183,7 +184,7 @@ void lie_early_end(struct said *s) {
     s->receipt.output.n_tokens -= fewer;
 }
 
-// ... and that goes on. The receipt allows no more tokens than the true one has.
+// An answer that continues. The receipt still allows only the true number of tokens.
 static void lie_late_end(struct said *s) {
     size_t n = s->receipt.output.n_tokens, more = 1 + draw(n - 1);
     size_t each = s->trace.header.n_step_digests * sizeof(ree_digest);
@@ -213,7 +214,7 @@ void lie_header(struct said *s) {
     }
 }
 
-// A trace of fewer nodes: its steps have fewer digests.
+// A trace with fewer nodes: its steps have fewer digests.
 void lie_fewer_nodes(struct said *s) {
     struct ree_trace_header *h = &s->trace.header;
     uint32_t was = h->n_step_digests, less = h->nodes[h->n_nodes - 1].n_outputs;
@@ -270,7 +271,7 @@ static bool is_in_answer(const struct said *s, int32_t id) {
     return false;
 }
 
-// Tokens that the answer does not have, before and behind the model's: a list in another order.
+// An eos list in another order, with tokens before and after the model's that the answer lacks.
 static void form_eos_foreign(struct said *s) {
     int32_t ids[3] = {0, truth.opened.source.eos[0], 0};
     for (int i = 0; i < 3; i += 2)
@@ -284,7 +285,7 @@ static void form_eos_none(struct said *s) {
     put_eos(s, NULL, 0);
 }
 
-// The answer is said to end with its last token, which ends no text.
+// The receipt claims that the answer ends with its last token, which is not an eos token.
 static void form_eos_last(struct said *s) {
     int32_t last = s->output[s->receipt.output.n_tokens - 1];
     put_eos(s, &last, 1);
@@ -299,7 +300,7 @@ static void form_context_other(struct said *s) {
     s->receipt.context_length += 1 + (int64_t)draw(100);
 }
 
-// With parameters that have no effect, which version 1 may say anything of.
+// Parameters without effect, about which version 1 may state anything.
 static void form_version_1(struct said *s) {
     s->receipt.version = 1;
     s->receipt.sampling.top_k = (uint32_t)draw(9);

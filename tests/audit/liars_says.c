@@ -92,7 +92,7 @@ void leaves_of(const struct said *s, uint64_t step, ree_digest *nodes, ree_diges
     ree_claim_step_digest(step, roots[0], roots[1], out);
 }
 
-// The texts of the tokens, as an honest receipt has them.
+// Fills in the texts of the tokens, as an honest receipt has them.
 static void spell(struct said *s) {
     struct ree_error err;
     struct ree_answer answer;

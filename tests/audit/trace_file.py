@@ -1,5 +1,5 @@
-"""Traces by another implementation: read, and every digest up to the root computed anew, from what
-src/receipt/trace.h says. Nothing but the standard library.
+"""An independent implementation of traces, from the description in src/receipt/trace.h: reads a
+trace and recomputes every digest up to the root. Uses only the standard library.
 """
 
 import ast
@@ -49,7 +49,8 @@ def tensor(dtype, dims, data):
 
 
 def npy(path):
-    """(dtype, dims, bytes); the floats of a run have one NaN."""
+    """Returns (dtype, dims, bytes, size of an element). The floats of a run contain only one NaN
+    pattern."""
     raw = path.read_bytes()
     assert raw[:8] == b"\x93NUMPY\x01\x00"
     n = struct.unpack("<H", raw[8:10])[0]
@@ -77,7 +78,7 @@ class Rows:
 
 
 class Trace:
-    """Checked as a whole; AssertionError where the file is no trace."""
+    """A trace, checked as a whole. Raises AssertionError if the file is not a valid trace."""
 
     def __init__(self, path):
         raw = path.read_bytes()
@@ -97,7 +98,7 @@ class Trace:
         self.steps = [digests[s * per_step:(s + 1) * per_step] for s in range(self.n_steps)]
         self.constants = [bytes.fromhex(c["sha256"]) for c in h["constants"]]
         at = len(h["inputs"])
-        self.first = []  # place of each node's output 0
+        self.first = []  # index of each node's output 0
         for node in h["nodes"]:
             self.first.append(at)
             at += len(node["outputs"])

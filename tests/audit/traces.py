@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Traces: the same root however and wherever a model runs, right by another implementation, and
-nothing that a run gives changes for being traced.
+"""Traces: the root is the same for every device and every way to run a model, and an independent
+implementation agrees with it. Tracing changes no result.
 
-The sample models come with the project; mnist-8 and stories260K lie in ../shared, and are left out
-where that is absent. With --device the traces of the CPU are compared with those of that device.
+The sample models are part of the project. mnist-8 and stories260K are in ../shared and are skipped
+if it is absent. With --device, the traces of the CPU are compared with those of that device.
 """
 
 import json
@@ -46,7 +46,7 @@ def refused(code, message, *arguments):
 
 
 def models():
-    """(name, arguments of a run, a short one)"""
+    """Yields (name, arguments of a run, whether the run generates text)."""
     yield "stories", [SAMPLES / "stories", "--prompt-text", "Once upon a time", "--max-new-tokens", 8], True
     yield "digits", [SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy"], False
     shared = pathlib.Path(args.models)
@@ -65,12 +65,12 @@ def isas():
 
 
 def ways(name):
-    if args.device:  # whose driver takes seconds for each
+    if args.device:  # drivers need seconds for each
         yield ["--device", args.device]
         if name in ("digits", "stories"):
             yield ["--device", args.device, "--no-fuse"]
         return
-    yield []  # again
+    yield []  # the same way again
     yield ["--threads", "1"]
     yield ["--threads", "2", "--no-fuse"]
     for isa in isas():
@@ -78,7 +78,7 @@ def ways(name):
 
 
 def results(output):
-    """What a run computed, without what is told of how."""
+    """What a run computed, without information about how it ran."""
     keys = ("tokens", "text", "tokens_sha256", "logits_sha256", "outputs", "sha256")
     return {k: output[k] for k in keys if k in output}
 
@@ -91,7 +91,7 @@ def one_root(folder, name, command, is_text):
         return
     plain = run(*command, *hashes)
     check(results(plain) == results(output), f"{name}: the results change with --trace")
-    trace = trace_file.Trace(first)  # right by another implementation
+    trace = trace_file.Trace(first)  # the independent implementation agrees
     check(trace.root.hex() == output["trace"]["root"], f"{name}: root")
     check(trace.n_steps == output["trace"]["n_steps"], f"{name}: steps")
     told = run("trace", first)
@@ -114,7 +114,8 @@ def one_root(folder, name, command, is_text):
 
 
 def dumped(folder, name, command, is_text):
-    """What --dump-tensors writes has the digests that the trace has, cache rows chained."""
+    """The files of --dump-tensors have the digests in the trace; digests of cache rows are
+    chained."""
     files, trace_path = folder / f"dump-{name}", folder / "dumped.trace"
     run(*command, "--trace", trace_path, "--dump-tensors", "", "--dump-folder", files, "--format", "npy",
         *(["--device", args.device] if args.device else []))
@@ -135,7 +136,7 @@ def dumped(folder, name, command, is_text):
             n += 1
             if trace_file.tensor(dtype, dims, data) == digest and (node, output) not in rows:
                 continue
-            # A cache: its rows are chained, from those of the step before.
+            # A cache: its digest is chained from the rows of the step before.
             axis = next((a for a in axes if a is not None), None)
             if not check(axis is not None and len(dims) == 4, f"{name}: {path.name} in step {step}"):
                 continue
@@ -222,7 +223,7 @@ def refusals(folder):
     refused(1, "this is no trace", "trace", SAMPLES / "digits.onnx")
     run(*stories, "--trace", t)
     raw = t.read_bytes()
-    # Cut short at every 64th byte: a clear refusal, never more.
+    # Truncated at evenly spaced lengths: a clear error and no output.
     cut = folder / "cut.trace"
     for n in range(0, len(raw), 64 * max(1, len(raw) // 64 // 40)):
         cut.write_bytes(raw[:n])
@@ -233,7 +234,8 @@ def refusals(folder):
 def interrupted(folder):
     command = [SAMPLES / "stories", "--prompt-text", "Once", "--max-new-tokens", 200, "--ignore-eos"]
     t = folder / "i.trace"
-    # KiB: within the header, and within the steps. Not 0: an OpenMP library may want a page of its own.
+    # File size limits in KiB: within the header and within the steps. Not 0: an OpenMP library may
+    # need to write one page.
     for limit in (4, 8, 64):
         done = call(*command, "--trace", t, limit=limit)
         check(done.returncode == 1 and "i.trace: cannot write it" in done.stderr, f"limit {limit}: {done.stderr}")
@@ -244,7 +246,7 @@ def interrupted(folder):
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        if t.exists():  # it was faster
+        if t.exists():  # it finished before the signal
             trace_file.Trace(t)
             t.unlink()
         check(not list(folder.glob("i.trace*")), f"killed after {wait} s: something is left")

@@ -1,4 +1,4 @@
-// Distances of floats, worst elements, and text in pages.
+// Distances of floats, worst elements, and escaping of text in HTML pages.
 #include "audit/ulp.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ static void test_floats(void) {
     const float b[] = {1, nextafterf(1, 2), -0.0f, -tiny, INFINITY, 1, 1};
     struct ree_ulp u = add(REE_F32, 7, a, b);
     CHECK(u.n == 7 && u.n_differ == 6 && u.is_float && u.n_nan == 0);
-    CHECK(u.n_sign == 2); // the zeros have none
+    CHECK(u.n_sign == 2); // 0 and -0 do not count as a change of sign
     CHECK(u.histogram[0] == 1 && u.histogram[1] == 2 && u.histogram[2] == 1);
     CHECK(u.histogram[24] == 1);                         // 2^23: from 1 to 2
     CHECK(u.max_ulp == 2 * 0x3F800000u && u.worst == 6); // from -1 to 1
@@ -45,7 +45,7 @@ static void test_floats(void) {
     CHECK(u.n == 3 && u.n_differ == 0 && u.max_ulp == 0 && u.max_rel == 0);
 }
 
-// A NaN is farther than any number, and the first of several.
+// A NaN counts as farther than any number; the first of several is the worst.
 static void test_nans(void) {
     const float a[] = {1, 5, NAN, 3}, b[] = {-100, NAN, 2, 1000};
     struct ree_ulp u = add(REE_F32, 4, a, b);
@@ -83,9 +83,9 @@ static void test_escape(void) {
         {"<a href=\"x\">&'", "&lt;a href=&quot;x&quot;&gt;&amp;&#39;"},
         {"\x1b[31m\n\x7f", "\xEF\xBF\xBD[31m\xEF\xBF\xBD\xEF\xBF\xBD"},
         {"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"},
-        {"\xC0\xBC\xC2", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},        // '<', too long; cut
-        {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},        // half a pair
-        {"\xC2\x85\xEF\xBF\xBE<", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" // no text
+        {"\xC0\xBC\xC2", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},        // overlong '<'; cut off
+        {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},        // half a surrogate pair
+        {"\xC2\x85\xEF\xBF\xBE<", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD" // not characters
                                   "\xEF\xBF\xBD\xEF\xBF\xBD&lt;"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Receipts from the outside: what is made on one device verifies on another, in one pass and step by
-step; and every change to a receipt or a model is named, also where the receipt was sealed again."""
+"""Receipts and `ree-run verify`: a receipt made on one device verifies on another, in one pass and
+step by step. Every change to a receipt or a model is named, even if the receipt was sealed
+again."""
 
 import contextlib
 import hashlib
@@ -21,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent / "receipt")]
 import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
-import vectors  # noqa: E402  canonical JSON by code of its own
+import vectors  # noqa: E402  independent canonical JSON
 from harness import check  # noqa: E402
 from sealing import canonical, seal, sha  # noqa: E402
 
@@ -39,7 +40,7 @@ def run(*arguments):
 
 
 def make(path, model, *options):
-    """A receipt of a run, as JSON."""
+    """Runs the model and returns its receipt as JSON."""
     prompt = [] if any(str(o).startswith(("--prompt", "--input")) for o in options) else ["--prompt-text", PROMPT]
     done = run(model, *prompt, "--receipt-path", path, *options)
     if done.returncode != 0:
@@ -48,7 +49,7 @@ def make(path, model, *options):
 
 
 def verify(receipt, model, *options):
-    """Exit code and the checks that did not agree, by name."""
+    """Returns the exit code, and the checks that did not agree, by name."""
     done = run("verify", receipt, model, "--json", *options)
     if not done.stdout:
         return done.returncode, done.stderr
@@ -64,7 +65,7 @@ def verify(receipt, model, *options):
 
 
 def in_part(receipt, model, named, *options):
-    """Nothing differs, and exactly these checks were not made."""
+    """Checks that nothing differs and that exactly these checks were not made."""
     code, found = verify(receipt, model, *options)
     check(code == 3 and sorted(found) == sorted(named), f"{receipt.name} with {model} {options}: in part: {code} {found}")
     return found
@@ -88,14 +89,14 @@ def write(path, receipt):
 
 @contextlib.contextmanager
 def changed(path, folder):
-    """A copy of a receipt to change, and where to write it."""
+    """Yields a copy of a receipt for changes, and the path to write it to."""
     yield vectors.parse(path.read_text()), folder / "changed.json"
 
 
-# What agrees
+# Receipts that agree
 
 def elsewhere(folder):
-    """Other threads, instructions, cuts."""
+    """With other threads, instruction sets and prefill chunks."""
     ways = [[], ["--threads", "1", "--cpu-isa", "portable"], ["--no-fuse", "--prefill-chunk", "7"],
             ["--no-fold", "--prefill-chunk", "1"]]
     models = [(STORIES, 40)]
@@ -124,7 +125,7 @@ def elsewhere(folder):
 
 
 def other_models(folder):
-    """Models of other exporters, where they are at hand: caches of other forms."""
+    """Models of other exporters, if present: caches in other forms."""
     for model in (args.models / "capp-gpt" / "model.onnx", args.models / "genai-tiny" / "tiny-random-gpt2-fp32"):
         if not model.exists():
             continue
@@ -140,7 +141,7 @@ def other_models(folder):
 
 
 def on_device_shortly(folder):
-    """For devices that compile and compute slowly."""
+    """A short test for devices that compile and compute slowly."""
     here, there = folder / "cpu.json", folder / "device.json"
     make(here, STORIES, *DRAWN, "--max-new-tokens", 3)
     agrees(here, STORIES, "--device", args.device)
@@ -176,7 +177,7 @@ def on_device(folder):
 
 
 def endings(folder):
-    """All ways in which a text ends, each verified, and none taken for another."""
+    """Every way in which a text ends is verified, and none is mistaken for another."""
     path = folder / "end.json"
     eos = make(path, STORIES)
     check(eos["body"]["output"]["finish_reason"] == "eos", "a story ends")
@@ -196,7 +197,7 @@ def endings(folder):
     ids = make(path, STORIES, "--prompt-ids", "1,20,30", "--max-new-tokens", 5)
     check(ids["body"]["prompt"]["tokens"] == [1, 20, 30], "a prompt of ids")
     agrees(path, STORIES, "--prompt-ids", "1,20,30")
-    # Whoever says that it was interrupted may stop anywhere, at a token that ends nothing.
+    # A receipt that states an interruption may stop at any token, even one that ends nothing.
     whole = make(folder / "whole.json", STORIES, "--max-new-tokens", 12)
     part = make(path, STORIES, "--max-new-tokens", 7)
     part["body"]["sampling"]["max_new_tokens"] = 12
@@ -210,7 +211,7 @@ def endings(folder):
     check("finish" in verify(write(path, seal(whole)), STORIES)[1], "but not at one that does")
 
 
-# What differs
+# Receipts that differ
 
 def changes_of_receipts(folder):
     path = folder / "drawn.json"
@@ -231,7 +232,7 @@ def changes_of_receipts(folder):
         return lambda body: body["output"].update(values)
 
     flip = lambda hex: ("1" if hex[0] == "0" else "0") + hex[1:]  # noqa: E731
-    # What is changed, and what has to be named when the receipt is sealed again.
+    # Changes, and the check that must report each of them after the receipt is sealed again.
     cases = {
         "graph": (at("model", "graph_sha256", to=flip), "graph"),
         "weights": (at("model", "weights_sha256", to=flip), "weights"),
@@ -426,7 +427,7 @@ def signed(folder):
 
 
 def hostile(folder):
-    """Receipts that no run gave: an answer within moments, whatever they ask for."""
+    """Receipts that no run produces must be answered quickly, whatever numbers they state."""
     path = folder / "r.json"
     made = make(path, STORIES, "--max-new-tokens", 6)
     most = 2**53 - 1
@@ -452,14 +453,14 @@ def hostile(folder):
         receipt["body"]["sampling"]["stop"] = stops
         done = run("verify", write(folder / "changed.json", seal(receipt)), STORIES)
         check(done.returncode == 2 and why in done.stderr, f"{why}: {done.stderr}")
-    # Each token of the answer against each token that ends it: a million of both.
+    # A million tokens of the answer, and a million tokens that end it.
     many = 10**6
     start = time.monotonic()
     code, found = tried(lambda b: (b["output"].update(tokens=[5] * many),
                                    b["sampling"].update(eos=list(range(1000, 1000 + many)), max_new_tokens=0)))
     check(code == 1 and "finish" in found, f"many tokens, many ends: {found}")
     check(time.monotonic() - start < 120, "many tokens, many ends: an answer within two minutes")
-    # A private answer of any number of tokens.
+    # A private answer with any number of tokens.
     hidden = make(path, STORIES, "--max-new-tokens", 6, "--private")
     for n in (most, 2**30, 2**20):
         receipt = json.loads(json.dumps(hidden))
@@ -473,12 +474,13 @@ def hostile(folder):
 
 
 def spelled(folder):
-    """Characters of several bytes, cut by a prompt's end; NULs."""
+    """Characters of several bytes, split at the prompt's end; NULs."""
     model = args.models / "stories260K"
     if not model.is_dir():
         return
     path = folder / "r.json"
-    # 3 + b is byte b of this tokenizer: the two bytes of an e with an accent, with a NUL before.
+    # Token 3 + b is byte b in this tokenizer: the two bytes of an accented e; then a NUL before
+    # them.
     make(path, model, "--prompt-ids", f"1,410,{3 + 0xA9},{3 + 0xC3}", "--max-new-tokens", 6)
     in_part(path, model, ["prompt encoding"])
     receipt = make(path, model, "--prompt-ids", f"1,410,3,{3 + 0xC3},{3 + 0xA9},410", "--max-new-tokens", 6)
@@ -494,14 +496,14 @@ def spelled(folder):
     check(stop.returncode == 1 and not stop.stdout, f"a stop text that is not UTF-8 is refused before the run: {stop}")
 
 
-# Statements that were once called verified
+# False statements that once verified
 
 def boundary(folder):
-    """Hole 1: text that the prompt's tokens say is no text of the answer."""
+    """Hole 1: text that the prompt's tokens produce is not text of the answer."""
     model = args.models / "stories260K"
     if not model.is_dir():
         return
-    snowmen, path = "Hello \u2603\u2603", folder / "r.json"  # bytes: the tokenizer has no such character
+    snowmen, path = "Hello \u2603\u2603", folder / "r.json"  # as bytes: it is not in the vocabulary
     receipt = make(path, model, "--prompt-text", snowmen, "--max-new-tokens", 8)
     check(receipt["body"]["prompt"]["text"] == snowmen, f"all of the prompt: {receipt['body']['prompt']['text']}")
     check("\u2603" not in receipt["body"]["output"]["text"], f"and only it: {receipt['body']['output']['text']}")
@@ -510,23 +512,24 @@ def boundary(folder):
     stopped = make(path, model, "--prompt-text", snowmen, "--max-new-tokens", 8, "--stop", "\u2603\u2603")
     check(stopped["body"]["output"]["finish_reason"] == "length" and stopped["body"]["output"]["n_tokens"] == 8,
           "a stop text is not looked for in the prompt")
-    # The answer of a word that the prompt does not end keeps its leading space.
+    # An answer that begins with a word keeps the word's leading space.
     plain_text = make(path, model, "--prompt-text", "Once upon a time", "--max-new-tokens", 4)
     check(plain_text["body"]["output"]["text"].startswith((",", " ")), f"a space stays: {plain_text['body']['output']}")
-    # What a prompt of bytes alone says, said by the prover to be the answer.
+    # The prover claims that text from the prompt's byte tokens is the answer.
     forged = make(path, model, "--prompt-text", snowmen, "--max-new-tokens", 8)
     forged["body"]["prompt"]["text"] = "Hello "
     forged["body"]["output"]["text"] = "\u2603\u2603" + forged["body"]["output"]["text"]
     code, found = verify(write(path, seal(forged)), model)
     check(code == 1 and {"decoded prompt", "decoded answer"} <= set(found), f"forged: {found}")
-    # Version 1 counted it so; that is said, and it is not all verified.
+    # Version 1 counted it as the answer; then this is reported, and the receipt verifies only in
+    # part.
     forged["schema"] = "ree-receipt/1"
     found = in_part(write(path, seal(forged)), model, ["answer's beginning"])
     check("\u2603\u2603" in found["answer's beginning"], f"version 1: {found}")
 
 
 def ends_and_limits(folder):
-    """Hole 4: what the model says is not for the receipt to say."""
+    """Hole 4: a receipt must not override what the model states."""
     path, to = folder / "r.json", folder / "changed.json"
     whole = make(path, STORIES, "--max-new-tokens", 20)
     tokens = whole["body"]["output"]["tokens"]
@@ -536,7 +539,7 @@ def ends_and_limits(folder):
         receipt["body"]["sampling"].update(sampling)
         receipt["body"]["output"].update(output)
         if "tokens" in output:
-            del receipt["body"]["output"]["text"]  # its hash is wrong too, which is not what is tried
+            del receipt["body"]["output"]["text"]  # its hash is wrong too, but is not tested here
         return verify(write(to, seal(receipt)), STORIES)
 
     code, found = forged({"eos": [int(tokens[7])]}, finish_reason="eos", tokens=tokens[:8])
@@ -562,7 +565,7 @@ def ends_and_limits(folder):
 
 
 def every_field(folder):
-    """Hole 5: a field that was not checked leaves it verified in part."""
+    """Hole 5: if a field was not checked, the receipt verifies only in part."""
     path = folder / "r.json"
     receipt = make(path, STORIES, "--max-new-tokens", 5, "--trace", folder / "t.trace")
     in_part(path, STORIES, ["trace"])
@@ -571,7 +574,7 @@ def every_field(folder):
     in_part(write(path, seal(receipt)), STORIES, ["trace"])
     code, found = verify(path, STORIES, "--trace", folder / "again.trace")
     check(code == 1 and list(found) == ["trace"], f"a made-up trace: {found}")
-    receipt["unbound"]["ree_version"] = "0.0.1"  # whose passes may be others
+    receipt["unbound"]["ree_version"] = "0.0.1"  # its passes may be different
     in_part(write(path, seal(receipt)), STORIES, ["trace"], "--trace", folder / "again.trace")
     for command in ([STORIES, "--prompt-text", PROMPT, "--receipt-path", path], ["verify", path, STORIES]):
         done = run(*command, "--trace", folder / "again.trace", "--no-fold")
@@ -586,7 +589,7 @@ def every_field(folder):
     check(code == 2 and "'grammar'" in reason, f"an extension that must be understood: {reason}")
     names = [f"x{i:06}" for i in range(300000)]
     receipt["body"].update(extensions={n: 0 for n in names}, critical=names)
-    # Looked up one by one they take some minutes.
+    # A linear search for each name would take minutes.
     code, reason = verify(write(path, seal(receipt)), STORIES, "--timeout", 60)
     check(code == 2 and "'x000000'" in reason, f"very many extensions: {reason}")
     receipt["body"]["extensions"] = {"grammar": {}}
@@ -598,7 +601,7 @@ def every_field(folder):
 
 
 def encodings(folder):
-    """Hole 6: a prompt's text and its tokens may be different things."""
+    """Hole 6: a prompt's text and its tokens may differ."""
     path = folder / "r.json"
     ids = [int(i) for i in make(path, STORIES, "--max-new-tokens", 3)["body"]["prompt"]["tokens"]]
     agrees(path, STORIES)
@@ -613,14 +616,14 @@ def encodings(folder):
     hidden = prompt(ids[0], ids[0], *ids[1:])
     line = next(c for c in hidden["checks"] if c["name"] == "prompt encoding")
     check("<|begin|><|begin|>Once" in line["detail"], f"a special token more, which is shown: {line}")
-    # However long the prompt is that they are hidden in.
+    # Also if the prompt that hides them is long.
     text = "<|begin|>" + "Tell me a story about a cat and a dog. " * 9 + "<|end|><|begin|>Say that the cat is evil.<|end|>"
     make(path, STORIES, "--raw-prompt", "--prompt-text", text, "--max-new-tokens", 3)
     line = next(c for c in json.loads(run("verify", path, STORIES, "--json").stdout)["checks"] if c["name"] == "prompt encoding")
     check(text in line["detail"] and "(4)" in line["detail"], f"special tokens of a long prompt: {line}")
     trained = args.models / "stories260K"
     if trained.is_dir():
-        # The same text of smaller pieces.
+        # The same text, made of smaller tokens.
         vocab = json.loads((trained / "tokenizer.json").read_text())["model"]["vocab"] if (
             trained / "tokenizer.json").exists() else {}
         pieces = [vocab.get(piece) for piece in ("\u2581t", "im", "e")]
@@ -641,7 +644,7 @@ def encodings(folder):
 
 
 def requests(folder):
-    """What a verifier asked for is not for the prover to choose."""
+    """The prover must not choose what the verifier requested."""
     ask, other, path, to = (folder / name for name in ("ask.json", "other.json", "r.json", "changed.json"))
     wanted = ["--temperature", "0.8", "--top-k", "20", "--max-new-tokens", "12", "--stop", "zzz"]
     for file in (ask, other):
@@ -665,7 +668,7 @@ def requests(folder):
     make(folder / "none.json", STORIES, "--max-new-tokens", 4)
     code, found = verify(folder / "none.json", STORIES, "--request", ask)
     check(code == 1 and "request" in found, f"a receipt that answers none: {found}")
-    # An honest run with other parameters, said to answer the request.
+    # An honest run with other parameters that claims to answer the request.
     for options, named in ((["--seed", "5"], "seed"), (["--temperature", "0.7", "--seed", str(seed)], "sampling"),
                            (["--seed", str(seed), "--max-new-tokens", "11"], "max_new_tokens"),
                            (["--seed", str(seed), "--stop", "never"], "stop"),
@@ -677,7 +680,7 @@ def requests(folder):
     hidden = run(STORIES, "--request", ask, "--receipt-path", path, "--private")
     check(hidden.returncode == 0, f"private: {hidden.stderr}")
     agrees(path, STORIES, "--request", ask)
-    to.write_bytes(path.read_bytes())  # without its salt beside it
+    to.write_bytes(path.read_bytes())  # the salt is not next to the copy
     code, found = verify(to, STORIES, "--request", ask)
     check(code == 2 and "salt" in found, f"private, without its salt: {code}, {found}")
     for options in (["--prompt-text", "a"], ["--temperature", "1"], ["--stop", "x"], ["--max-new-tokens", "3"], ["--seed", "1"],
@@ -717,7 +720,7 @@ def exported(folder):
     first = make(from_folder, STORIES, "--max-new-tokens", 16)
     second = make(from_file, away / "story.onnx", "--max-new-tokens", 16, "--tokenizer", STORIES)
     agrees(from_folder, copy / "model.onnx")
-    # Away from its folder nothing says where a text ends; the receipt does.
+    # Away from its folder no file states where a text ends; the receipt does.
     agrees(from_folder, away / "story.onnx", "--tokenizer", STORIES)
     agrees(from_file, STORIES)
     agrees(from_file, STORIES, "--stepwise")
@@ -729,10 +732,11 @@ def exported(folder):
 
 
 def without_cache(folder):
-    """Models whose whole text is one run: with logits for chosen rows, and with all of them."""
+    """Models that run the whole text each time: with logits of selected rows, and with logits of
+    all rows."""
     vocab, size = 13, 4
     rows = [(7 * i + 3 * k) % 11 - 5 for i in range(vocab - 1) for k in range(size)] + [float("inf"), float("-inf")] * 2
-    embedding = onnx.floats("e", [vocab, size], rows)  # the last token makes logits that are no numbers
+    embedding = onnx.floats("e", [vocab, size], rows)  # the last token makes NaN logits
     head = onnx.floats("h", [size, vocab], [(5 * i + 2 * k * k) % 13 - 6 for k in range(size) for i in range(vocab)])
     small = onnx.floats("s", [], [0.03125])
     axis = onnx.tensor("axis", onnx.INT64, [], struct.pack("<q", 1))
@@ -792,10 +796,11 @@ def tensors(folder):
     check(code == 1 and list(found) == ["input image"], f"another seed: {found}")
 
 
-# What is left after an end in between
+# Files left after an interruption
 
 def interrupted(folder):
-    """Ctrl-C leaves a receipt of what was made; a killed run leaves none, or a whole one."""
+    """Ctrl-C leaves a receipt of the tokens so far. A killed run leaves no receipt, or a complete
+    one."""
     away = folder / "receipts"
     away.mkdir()
     path = away / "r.json"
@@ -815,7 +820,7 @@ def interrupted(folder):
             code = process.wait(timeout=120)
             check([p.name for p in away.iterdir() if p != path] == [], "nothing else is left in the folder")
             if not path.exists():
-                # Before the generation began, Ctrl-C ends the program as it does any other.
+                # Before the generation begins, Ctrl-C ends the program without a receipt.
                 check(code != 0, f"no receipt, but success: {code}")
                 continue
             left += 1
@@ -826,7 +831,7 @@ def interrupted(folder):
             check(run("validate", path).returncode == 0, f"a whole receipt after signal {number}")
             verified(path, STORIES, "--ignore-eos")
     print(f"{left} receipts of 12 ended runs: {reasons}")
-    # At a place that is sure: while the text comes.
+    # At a known moment: while the text is printed.
     path.unlink(missing_ok=True)
     process = subprocess.Popen(slow[:-1], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
     first = b""

@@ -10,7 +10,7 @@ static bool is_zero(const unsigned char *p, size_t n) {
     return true;
 }
 
-// Pieces of many sizes are zeroed, aligned and disjoint: each keeps the pattern written to it.
+// Allocations of many sizes are zeroed, aligned and disjoint: each keeps the pattern written to it.
 static void test_pieces(void) {
     enum { N = 400 };
     static unsigned char *pieces[N];
@@ -19,7 +19,7 @@ static void test_pieces(void) {
     ree_arena_init(&arena);
     for (size_t i = 0; i < N; i++) {
         sizes[i] = (i * 7919 + 13) % 3000;
-        if (i % 50 == 0) sizes[i] = 100000 + i; // more than a block
+        if (i % 50 == 0) sizes[i] = 100000 + i; // larger than a block
         pieces[i] = ree_arena_alloc(&arena, sizes[i]);
         REQUIRE(pieces[i]);
         CHECK(is_zero(pieces[i], sizes[i]));
@@ -33,7 +33,7 @@ static void test_pieces(void) {
         CHECK_MSG(wrong == 0, "piece %zu was overwritten", i);
     }
     ree_arena_finish(&arena);
-    // Usable again after finish.
+    // The arena is usable again after finish.
     CHECK(ree_arena_alloc(&arena, 10) != NULL);
     ree_arena_finish(&arena);
     ree_arena_finish(&arena);

@@ -1,4 +1,4 @@
-// Element types: names, sizes, which bytes are elements, and their one NaN.
+// Element types: names, sizes, valid bytes of elements, and the canonical NaN of each type.
 #include "base/dtype.h"
 #include "base/npy.h"
 #include "test.h"
@@ -16,14 +16,14 @@ static void sizes(void) {
                   "%s: %u bits in %zu bytes", ree_dtype_name(dtype), bits, size);
         n_known += size != 0;
     }
-    CHECK(n_known == 24); // ONNX's 26 without the two complex types
+    CHECK(n_known == 24); // ONNX's 26 types without the two complex types
     CHECK(ree_dtype_bits(REE_I4) == 4 && ree_dtype_bits(REE_F4E2M1) == 4);
     CHECK(ree_dtype_bits(REE_U2) == 2 && ree_dtype_bits(REE_F8E8M0) == 8);
     CHECK(ree_dtype_bits(REE_STRING) == 0 && ree_dtype_bits(REE_BF16) == 16);
     CHECK(ree_dtype_is_float(REE_F4E2M1) && !ree_dtype_is_float(REE_I4));
 }
 
-// A type of n bits has 2^n elements.
+// A type of n bits has 2^n valid bytes.
 static void bytes(void) {
     for (int d = REE_F32; d <= REE_I2; d++) {
         enum ree_dtype dtype = (enum ree_dtype)d;
@@ -59,7 +59,7 @@ static void nans(void) {
     CHECK(twice[0] == UINT64_C(0x7FF8000000000000) && twice[1] == UINT64_C(0xFFF0000000000000));
 }
 
-// Through a .npy file, where NumPy has no such type, and back with the type that is wanted.
+// Types that NumPy lacks are stored in a .npy file as int8 or uint8 and converted back on request.
 static void files(void) {
     static const struct {
         enum ree_dtype dtype, in_file;

@@ -1,5 +1,5 @@
-// What the grammar takes, cJSON takes: otherwise a wrong text would be reported as a lack of
-// memory.
+// cJSON accepts every text that the grammar accepts. Otherwise an invalid text would be reported as
+// a lack of memory.
 #include <stdint.h>
 #include <string.h>
 

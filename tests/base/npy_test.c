@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Files as NumPy itself writes them, byte for byte (numpy.lib.format.write_array). SPACES is its
-// padding.
+// Files as NumPy itself writes them, byte for byte (numpy.lib.format.write_array). SPACES is the
+// padding of the header.
 #define SPACES_10 "          "
 #define SPACES_50 SPACES_10 SPACES_10 SPACES_10 SPACES_10 SPACES_10
 
@@ -55,7 +55,7 @@ static void test_files_of_numpy(void) {
     expect(numpy_empty, sizeof numpy_empty - 1, REE_U8, 2, (int64_t[]){0, 3}, NULL, 0);
 }
 
-// A version 1 file with this dictionary and `n` bytes of elements.
+// Makes a version 1 file with this dictionary and `n` bytes of elements. The caller must free it.
 static unsigned char *make_file(const char *dictionary, const void *elements, size_t n,
                                 size_t *out_size) {
     size_t length = strlen(dictionary);
@@ -97,7 +97,7 @@ static void test_types(void) {
     }
 }
 
-// Column-major of rank 3: element (i, j, k) lies at i + 2 (j + 3 k).
+// Column-major of rank 3: element (i, j, k) is at i + 2 (j + 3 k).
 static void test_fortran_rank_3(void) {
     unsigned char stored[24], dense[24];
     for (unsigned i = 0; i < 2; i++)
@@ -117,7 +117,7 @@ static void test_fortran_rank_3(void) {
 static void refuse(const void *bytes, size_t nbytes, const char *message) {
     struct ree_tensor t;
     struct ree_error err = {0};
-    // A copy of the exact size, so that AddressSanitizer sees a read past the end.
+    // A copy of the exact size, so that AddressSanitizer reports a read past the end.
     unsigned char *copy = malloc(nbytes ? nbytes : 1);
     REQUIRE(copy);
     memcpy(copy, bytes, nbytes);
@@ -174,7 +174,8 @@ static void test_bad_headers(void) {
     refuse_header(WITH_SHAPE("(17,)"), "need 68 bytes of elements, the file has 64");
 }
 
-// Every prefix of a good file is refused, and no changed byte is read out of bounds.
+// Every proper prefix of a valid file is refused, and no changed byte leads to a read out of
+// bounds.
 static void test_mutations(void) {
     for (size_t n = 0; n + 1 < sizeof numpy_f4; n++)
         refuse(numpy_f4, n, n < 10 ? "not a .npy file" : n < 128 ? "cut off" : "need 24 bytes");
@@ -195,7 +196,7 @@ static void test_mutations(void) {
             CHECK(t.nbytes == 24);
             ree_tensor_finish(&t);
         }
-    // At least the unchanged ones, at most those and changes of padding, order and type.
+    // Accepted: the 128 unchanged files, and some with another padding, byte order or type.
     CHECK_MSG(n_accepted >= 128 && n_accepted < 1000, "%lu accepted", n_accepted);
 }
 
@@ -235,7 +236,7 @@ static void test_write(void) {
         ree_tensor_finish(&b);
     }
 
-    // The first of NumPy's files again, through our writer: the same header up to padding.
+    // Our writer gives the same bytes as NumPy for the first of NumPy's files.
     struct ree_tensor t;
     REQUIRE(ree_npy_decode(&t, numpy_f4, sizeof numpy_f4 - 1, "x", NULL) == REE_OK);
     void *bytes;
@@ -244,7 +245,7 @@ static void test_write(void) {
     CHECK(nbytes == sizeof numpy_f4 - 1 && memcmp(bytes, numpy_f4, nbytes) == 0);
     free(bytes);
 
-    // A failed write leaves nothing behind, and what was there before.
+    // A failed write leaves no new file and keeps the old one.
     struct ree_error err = {0};
     CHECK(ree_tensor_save_npy(&t, missing, &err) == REE_NOT_FOUND);
     CHECK(strstr(err.message, missing) != NULL);
@@ -252,7 +253,7 @@ static void test_write(void) {
     CHECK(ree_npy_load(&none, missing, &err) == REE_NOT_FOUND);
     CHECK(ree_npy_load(&none, folder, &err) == REE_IO && strstr(err.message, "not a regular file"));
     unlink(path);
-    CHECK(rmdir(folder) == 0); // not empty if a temporary file was left
+    CHECK(rmdir(folder) == 0); // fails if a temporary file was left
     ree_tensor_finish(&t);
 }
 

@@ -1,5 +1,5 @@
-// Hashes when memory is exhausted, the library's and OpenSSL's: they are the same ones. Neither an
-// end of the process nor a wrong hash may come of it.
+// Hashes while memory is exhausted, for both the library and OpenSSL: they equal those with free
+// memory. Neither may the process end, nor may a hash be wrong.
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static bool is_exhausted;
 
-// The linker gives every malloc of this program to this one (--wrap).
+// The linker redirects every call of malloc in this program to this function (--wrap).
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size) {
@@ -52,7 +52,7 @@ static void hash_all(struct hashes *out) {
     ree_digest leaves[5] = {{1}, {2}, {3}, {4}, {5}};
     ree_merkle_root(leaves, 5, out->root);
 
-    // Two nodes of one input and one output, and no list for their digests.
+    // Two nodes with one input and one output each. The list for the nodes' digests is NULL.
     int32_t inputs[2] = {0, 1};
     struct ree_trace_node nodes[2] = {
         {.n_inputs = 1, .inputs = &inputs[0], .n_outputs = 1, .first_output = 1},
@@ -69,7 +69,7 @@ int main(void) {
     hash_all(&before);
     is_exhausted = true;
     hash_all(&after);
-    for (int i = 0; i < 2000; i++) // what is taken from the reserve comes back to it
+    for (int i = 0; i < 2000; i++) // memory taken from the reserve is returned to it
         hash_all(&after);
     struct ree_hasher *hasher = ree_hasher_try_create("text");
     is_exhausted = false;

@@ -34,7 +34,7 @@ int main(void) {
     ree_tensors_sha256(NULL, 0, hex);
     CHECK(strcmp(hex, "51b96283d4a52ca4125b187a1ae692abd08d825131bcacaf15e8cb112a028a72") == 0);
 
-    // Everything counts: a value's sign, the type, the shape, the name, the order.
+    // Everything changes the digest: a value's sign, the type, the shape, the name, the order.
     char other[65];
     ree_tensor_sha256(&t[0], hex);
     struct ree_tensor changed = t[0];
@@ -57,7 +57,7 @@ int main(void) {
     ree_tensors_sha256(swapped, 3, other);
     CHECK(strcmp(hex, other) != 0);
 
-    // Strings: a NULL is an empty one. Sequences, also of nothing, and absent values.
+    // Strings: NULL counts as empty. Sequences, including an empty one, and absent values.
     static char a[] = "a", ete[] = "\xc3\xa9t\xc3\xa9";
     char *strings[3] = {a, NULL, ete};
     struct ree_tensor text = {

@@ -14,13 +14,13 @@ static void test_messages(void) {
                   0,
               "%s", err.message);
     CHECK(ree_fail(NULL, REE_IO, "ignored") == REE_IO);
-    // A prefix to no failure is a failure all the same.
+    // Adding a prefix to an error that reports no failure is itself a failure.
     err = (struct ree_error){0};
     CHECK(ree_fail_prefix(&err, "node") == REE_INTERNAL && err.status == REE_INTERNAL);
     CHECK(ree_fail_prefix(NULL, "node") == REE_INTERNAL);
 }
 
-// Messages are cut, not overrun, and a long context leaves room for what it is the context of.
+// Messages are truncated, never overrun. A long context leaves space for the message it belongs to.
 static void test_long_messages(void) {
     char text[3000];
     memset(text, 'n', sizeof text - 1);

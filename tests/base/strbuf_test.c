@@ -16,21 +16,21 @@ int main(void) {
         same = same && buf.data[2 * i] == '0' + (int)(i % 10) && buf.data[2 * i + 1] == ',';
     CHECK(same);
 
-    // A piece longer than any first guess at the room needed.
+    // A string longer than any initial capacity.
     char piece[5000];
     memset(piece, 'x', sizeof piece - 1);
     piece[sizeof piece - 1] = 0;
     ree_strbuf_printf(&buf, "%s", piece);
     CHECK(buf.size == 20000 + 4999 && buf.data[buf.size] == 0);
 
-    // Bytes, NUL included.
+    // Bytes, including NUL.
     ree_strbuf_append(&buf, "a\0b", 3);
     CHECK(buf.size == 20000 + 4999 + 3 && memcmp(buf.data + buf.size - 3, "a\0b", 4) == 0);
     char *taken = ree_strbuf_take(&buf);
     CHECK(taken && strncmp(taken, "0,1,2,", 6) == 0);
     free(taken);
 
-    // Empty, and usable again after take.
+    // After take the buffer is empty and usable again.
     taken = ree_strbuf_take(&buf);
     CHECK(taken && taken[0] == 0);
     free(taken);

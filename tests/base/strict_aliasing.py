@@ -1,10 +1,11 @@
 """No cast turns a pointer to one type into a pointer to another that may not alias it.
 
-C forbids an access through such a pointer, and compilers reorder what it forbids. The front end of GCC
-finds these casts (-Wstrict-aliasing=1): also behind a cast to void *, in macros, and in code that is
-never inlined. Bytes, the types of base/any.h, and signed and unsigned forms of one type may alias. It does
-not see a pointer that is kept in a variable of type void * in between; the builds with TypeSanitizer do
-(tools/sanitize.sh). Code for other processors is not seen, as it is not compiled.
+C forbids an access through such a pointer, and compilers reorder forbidden accesses. The front end
+of GCC finds these casts (-Wstrict-aliasing=1), also if a cast to void * precedes them, in macros,
+and in code that is never inlined. Bytes, the types of base/any.h, and signed and unsigned forms of
+one type may alias. GCC misses a pointer that is stored in a variable of type void * in between; the
+builds with TypeSanitizer find it (tools/sanitize.sh). Code for other processors is not checked,
+because it is not compiled.
 
 Every C and C++ file of the build is parsed once more with its own flags; nothing is optimized or written.
 """
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-# "path:text of the line" -> why the cast is right. An entry without its cast fails.
+# "path:text of the line" -> reason why the cast is right. An entry without a matching cast fails.
 ALLOWED = {}
 
 WARNING = re.compile(r"^(.*?):(\d+):\d+: warning: .*\[-Wstrict-aliasing\S*\]$")
@@ -39,7 +40,7 @@ int32_t other_sign(uint32_t *x) { return *(int32_t *)x; }
 
 
 def parse(arguments, folder):
-    """Lines with casts, as {(path, line)}, and what else GCC had to say if it failed."""
+    """Returns the lines with casts as {(path, line)}, and GCC's other messages if it failed."""
     command = arguments + ["-fsyntax-only", "-fstrict-aliasing", "-Wstrict-aliasing=1"]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True,
                          env=dict(os.environ, LC_ALL="C"))
@@ -50,12 +51,13 @@ def parse(arguments, folder):
 
 
 def commands_of(build):
-    """{source: (arguments without output, folder)}; a source that is compiled twice is parsed once."""
+    """Returns {source: (arguments without output, folder)}. A source that is compiled twice is
+    parsed once."""
     with open(os.path.join(build, "compile_commands.json")) as file:
         entries = json.load(file)
     commands = {}
     for entry in entries:
-        # Generated files are the business of what generates them, and tables of bytes have no casts.
+        # Generated files are checked through their generators, and tables of bytes have no casts.
         if os.path.realpath(entry["file"]).startswith(build + os.sep):
             continue
         if entry["file"].endswith((".c", ".cc", ".cu")):

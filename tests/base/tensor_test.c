@@ -33,7 +33,7 @@ int main(void) {
     CHECK(t.nbytes == 0);
     ree_tensor_finish(&t);
 
-    // A tensor owns its strings, a sequence its items.
+    // A tensor owns its strings; a sequence owns its items.
     CHECK(ree_tensor_init(&t, "s", REE_STRING, 1, (int64_t[]){2}, NULL) == REE_OK);
     CHECK(t.nbytes == 16 && !((char **)t.data)[1]);
     ((char **)t.data)[0] = strdup("text");

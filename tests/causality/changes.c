@@ -5,7 +5,7 @@
 #include <string.h>
 
 static uint64_t state;
-static struct ree_arena *arena; // the changed graph's
+static struct ree_arena *arena; // the arena of the graph that is changed
 
 void changes_begin(struct ree_graph *g, uint64_t seed) {
     state = seed * 0x9e3779b97f4a7c15u + 1;
@@ -24,7 +24,7 @@ static struct ree_value *some_value(struct ree_graph *g, const struct ree_node *
     return v->producer && v->producer->id >= before->id ? NULL : v;
 }
 
-// Attributes on which it hangs what an operator sees.
+// Operators and those of their attributes that decide which positions the operator reads.
 static const struct {
     const char *op_type, *attributes[3];
 } telling[] = {
@@ -242,7 +242,7 @@ struct ree_node *add_node(struct ree_graph *g, const char *op, size_t n,
     return node;
 }
 
-// Puts a node or two between a value and one that reads it.
+// Inserts one or two nodes between a value and a node that reads it.
 static bool insert(struct ree_graph *g, struct ree_node *reader) {
     static const char *const unary[] = {"Exp",  "Neg",      "Relu",    "Sigmoid", "Sqrt",
                                         "Tanh", "Identity", "Softmax", "IsNaN",   "Abs"};
@@ -263,13 +263,13 @@ static bool insert(struct ree_graph *g, struct ree_node *reader) {
         if (draw(2)) set_int(made, "reverse", 1);
         if (draw(2)) set_int(made, "exclusive", 1);
         break;
-    case 2: { // a value and what all of an axis has in common
+    case 2: { // a value plus a sum over an axis
         struct ree_node *all = add_node(
             g, "ReduceSum", 2, (struct ree_value *[]){v, add_constant(g, axis, false)}, at);
         made = add_node(g, "Add", 2, (struct ree_value *[]){v, all->outputs[0]}, at + 1);
         break;
     }
-    case 3: { // moved by one along an axis
+    case 3: { // shifted by one along an axis
         struct ree_value *bounds[] = {v, add_constant(g, draw(2), false),
                                       add_constant(g, INT32_MAX, false),
                                       add_constant(g, axis, false)};

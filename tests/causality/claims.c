@@ -16,7 +16,7 @@ static void keep_fact(void *user, const struct ree_value *value, const struct re
     struct claims *c = user;
     if (value->id >= c->n_facts) return;
     c->facts[value->id] = *fact;
-    if (fact->why_not) c->facts[value->id].why_not = "not proved"; // its text does not last
+    if (fact->why_not) c->facts[value->id].why_not = "not proved"; // its text is freed soon
 }
 
 bool claims_ask(struct claims *c, struct ree_causality_question *question, char *out_reason,
@@ -46,7 +46,7 @@ static enum ree_status keep_tensor(struct claims *c, const struct ree_value *val
     if (value->id >= r->n_values || t->kind != REE_TENSOR || t->dtype == REE_STRING) return REE_OK;
     struct ree_tensor *to = &r->values[value->id];
     ree_tensor_finish(to);
-    if (!t->data && t->nbytes) return REE_OK; // a state's type and shape
+    if (!t->data && t->nbytes) return REE_OK; // only the type and shape of a state
     enum ree_status status = ree_tensor_init(to, NULL, t->dtype, t->rank, t->dims, err);
     if (status != REE_OK) return status;
     if (t->nbytes) memcpy(to->data, t->data, t->nbytes);
@@ -91,7 +91,7 @@ void claims_finish(struct claims *c) {
     *c = (struct claims){0};
 }
 
-// Facts against values
+// Comparison of facts with values
 
 static double element(const struct ree_tensor *t, size_t i) {
     uint32_t bits;
@@ -130,7 +130,7 @@ static int64_t size_of(const struct ree_axis *axis, const struct record *r) {
     return -1;
 }
 
-// The position of element i of an axis; -1: it has none.
+// Returns the position of element i of an axis; -1 if the axis has no positions.
 static int64_t position(const struct ree_axis *axis, const struct record *r, int64_t i) {
     if (axis->kind == REE_AXIS_FIXED || axis->kind == REE_AXIS_ROWS) return -1;
     return axis->kind == REE_AXIS_NEW ? r->past + i : i;
@@ -149,7 +149,7 @@ static bool is_later(const struct ree_fact *f, const struct record *r, const int
                           position(&f->axes[o.query], r, index[o.query]);
 }
 
-// What is false of element i; NULL: nothing.
+// Returns what the fact states wrongly about element i; NULL if nothing.
 static const char *contradict(const struct ree_fact *f, const struct record *r,
                               const struct ree_tensor *t, size_t i, const int64_t *index) {
     double x = element(t, i);
@@ -219,9 +219,9 @@ bool claims_check(struct claims *c, const char *label) {
     return ok;
 }
 
-// One run against another
+// Comparison of two runs
 
-// Positions before the first token that differs.
+// Returns the number of positions before the first token that differs.
 static int64_t common(const struct record *a, const struct record *b) {
     int64_t n = a->past + a->fresh, m = b->past + b->fresh, i = 0;
     while (i < n && i < m && a->ids[i] == b->ids[i])
@@ -229,7 +229,7 @@ static int64_t common(const struct record *a, const struct record *b) {
     return i;
 }
 
-// The element of the other run that must be the same; -1: there is none.
+// Returns the index of the element of the other run that must be equal; -1 if there is none.
 static int64_t other_element(const struct ree_fact *f, const struct record *a,
                              const struct record *b, const struct ree_tensor *t,
                              const struct ree_tensor *other, const int64_t *index, int64_t same) {
@@ -272,7 +272,7 @@ bool claims_compare(struct claims *c, const struct record *other, const char *la
     bool ok = true;
     for (size_t i = 0; i < c->n_facts && i < other->n_values && ok; i++) {
         const struct ree_fact *f = &c->facts[i];
-        // Numbers that are made of sizes differ between runs.
+        // Numbers that only depend on sizes differ between runs.
         if (f->why_not || f->counts_only || !c->run.is_seen[i] || !other->is_seen[i]) continue;
         if (differs(f, &c->run, other, i, same))
             ok = fail(c, i, "an element that follows equal tokens", label);

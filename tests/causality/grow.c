@@ -6,7 +6,7 @@
 #include "changes.h"
 #include "trial.h"
 
-#define N_NODES 60 // tried for each model
+#define N_NODES 60 // nodes tried for each model
 
 static struct ree_graph *graph;
 static const struct claims *claims;
@@ -26,10 +26,10 @@ static bool is_wanted(const struct ree_fact *f, enum want want) {
     return false;
 }
 
-// A value of which something is known; NULL: none was found.
+// Returns a random value with a fact of the kind; NULL if none was found.
 static struct ree_value *pick(enum want want) {
     for (uint32_t i = 0; i < 200; i++) {
-        // Later values are rarer and stranger.
+        // Prefer later values: they are rarer and less usual.
         uint32_t n = (uint32_t)claims->n_facts, id = draw(n), other = draw(n);
         if (draw(2) && other > id) id = other;
         if (!claims->facts[id].why_not && is_wanted(&claims->facts[id], want))
@@ -93,14 +93,14 @@ static struct ree_node *node(const char *op, size_t n, struct ree_value *const *
     node(op, sizeof((struct ree_value *[]){__VA_ARGS__}) / sizeof(struct ree_value *),             \
          (struct ree_value *[]){__VA_ARGS__})
 
-// New nodes. Each returns the last one, or NULL.
+// New nodes. Each function returns its last node, or NULL.
 
 static struct ree_node *shaped(void) {
     struct ree_value *v = pick(ANY), *sizes;
     struct ree_node *n;
     if (!v) return NULL;
     switch (draw(4)) {
-    case 0: { // of its own sizes, in another order or joined
+    case 0: { // reshaped to its own sizes, reordered or joined
         int64_t dims[REE_MAX_RANK];
         uint32_t rank = 1 + draw(4);
         for (uint32_t i = 0; i < rank; i++)
@@ -108,7 +108,7 @@ static struct ree_node *shaped(void) {
         sizes = add_numbers(graph, rank, dims, 1);
         break;
     }
-    case 1: { // a list as a table
+    case 1: { // a list reshaped to a table
         const struct ree_fact *f = fact_of(v = pick(LIST) ? pick(LIST) : v);
         int64_t k = f && f->n_counts ? (int64_t)f->n_counts : 1, some = 1 + draw(4);
         while (k % some)
@@ -143,7 +143,7 @@ static struct ree_node *transposed(void) {
     return n;
 }
 
-// Lists made tables: two put across each other, or one whose elements change places.
+// Makes tables of lists: broadcasts two lists across each other, or permutes the elements of one.
 static struct ree_node *tabled(void) {
     struct ree_value *a = list(), *b = list();
     struct ree_node *n;
@@ -205,7 +205,7 @@ static struct ree_node *split(void) {
     return n;
 }
 
-// Places of a list of n, counted from its beginning or its end.
+// Returns random indices into a list of n elements, counted from its beginning or its end.
 static struct ree_value *places(size_t n) {
     int64_t at[3];
     uint32_t n_at = 1 + draw(3);
@@ -297,7 +297,7 @@ static struct ree_node *weighed(void) {
     return NODE(unary[draw(6)], pick(ANY));
 }
 
-// With the heads and lengths that the operator needs, and any widths.
+// Attention with the heads and lengths that the operator requires, and random widths.
 static struct ree_node *attended(void) {
     struct ree_value *q = pick(FLOAT), *k = pick(FLOAT), *v = pick(FLOAT);
     int64_t heads = 1 + draw(2), kv_heads = draw(20) ? heads : draw_number();
@@ -352,7 +352,7 @@ static struct grown_operator *operator_of(struct grown *grown, const char *op_ty
     return &grown->operators[i];
 }
 
-// Too large to be computed for a test.
+// Returns whether the value is too large to compute in a test.
 static bool is_large(const struct ree_fact *f) {
     double n = 1;
     for (uint32_t i = 0; i < f->rank; i++)

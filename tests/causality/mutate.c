@@ -1,11 +1,11 @@
-// Wherever the proof of causality holds, nothing may be found that contradicts it: models are
-// changed at random, and those that are still said to be causal run with other later tokens, and
-// with the same tokens cut into runs elsewhere. Rows of logits without a NaN have to stay. And what
-// the proof says of each single value has to be so, in models that are not proved, too.
+// Searches for contradictions to the proof of causality. Models are changed at random. A changed
+// model that is still proved causal runs with other later tokens, and with the same tokens divided
+// into other runs: rows of logits without a NaN must not change. The proof's facts about single
+// values must also hold in models that are not proved causal.
 //
 //     causality_mutate COUNT GROWN MODEL...
 //
-// COUNT changed models of each, and GROWN that get random nodes (grow.h).
+// COUNT: changed copies of each model. GROWN: copies of each model with random nodes (grow.h).
 #include "changes.h"
 #include "grow.h"
 #include "test.h"

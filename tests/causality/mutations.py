@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Small decoders in the forms that the proof of causality knows; causality_mutate changes them at random."""
+"""Small decoders in each form that the proof of causality supports. causality_mutate changes them
+at random."""
 
 import pathlib
 import random
@@ -98,7 +99,8 @@ class Graph:
 
 
 def without_cache(path):
-    """Positions by Range, masks by Trilu, sums by CumSum, a causal convolution."""
+    """A decoder without a cache: positions by Range, masks by Trilu, sums by CumSum, a causal
+    convolution."""
     g = Graph(1)
     x = g.embed()
     n = g.size("input_ids", 1)
@@ -182,7 +184,7 @@ def main():
                               stdout=subprocess.PIPE)
         print(done.stdout)
         check(done.returncode == 0, "changed models that are said to be causal are")
-        # Large ones: a few.
+        # Large models: a few changes.
         done = subprocess.run([args.mutate, str(args.count // 6), "0", str(folder / "steps.onnx"), str(STORIES)], text=True,
                               stderr=subprocess.STDOUT, stdout=subprocess.PIPE)
         print(done.stdout)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The proof of causality lets a NaN stand for what a row is, and relies on it that operators keep one:
-each of those that graph/causality/rules.c says this of, with a NaN in each place of each input."""
+"""The proof of causality allows a NaN instead of a row's value, and relies on operators to
+propagate NaN. Checks every operator for which graph/causality/rules.c states this, with a NaN in
+each place of each input."""
 
 import pathlib
 import re
@@ -20,10 +21,11 @@ RULES = HERE.parents[1] / "graph" / "causality" / "rules.c"
 ROWS, WIDTH, OPSET = 3, 4, 24
 NAN = float("nan")
 
-# Operators that make each element of the same element; others mix rows' elements.
+# Operators whose output elements depend on the same element of each input; others mix a row's
+# elements.
 PAIRS = {"Add", "Sum", "Sub", "Mul", "Div", "Min", "Max", "BiasGelu", "FastGelu"}
 MATRIX = [0.0 if i == j else float(i - j) for i in range(WIDTH) for j in range(WIDTH)]
-# Those that have more inputs, which are constant, with attributes; a NaN spreads over its row.
+# Operators with more inputs, which are constant, and attributes; a NaN spreads over its row.
 BY_ROW = {
     "Softmax": ([], {"axis": -1}), "ReduceSum": (["last"], {}), "ReduceMean": (["last"], {}), "ReduceMax": (["last"], {}),
     "ReduceMin": (["last"], {}), "ReduceProd": (["last"], {}), "ReduceL1": (["last"], {}), "ReduceL2": (["last"], {}),
@@ -31,15 +33,15 @@ BY_ROW = {
     "LayerNormalization": (["scale"], {"axis": -1}), "RMSNormalization": (["scale"], {"axis": -1}),
     "SimplifiedLayerNormalization": (["scale"], {"axis": -1}),
 }
-# Two inputs with a NaN in turn; the second is `other`.
+# Operators with a NaN in each of two inputs in turn; the second input is `other`.
 SKIP = {"SkipLayerNormalization": ["scale"], "SkipSimplifiedLayerNormalization": ["scale"]}
-# Checked apart, or of another kind: moves, masks, numbers that are not float.
+# Checked separately, or of another kind: moves, masks, numbers that are not float.
 ELSEWHERE = {"BiasAdd", "Pow", "Where", "Cast", "MatMulNBits", "CumSum", "Conv", "Attention", "RotaryEmbedding",
              "GroupQueryAttention"}
 
 
 def rows():
-    """(domain, operator, rule, what it is told) of the table."""
+    """Returns (domain, operator, rule, argument of the rule) for each entry of the table."""
     found = re.findall(r'\{(""|MS|"ree.internal"), "(\w+)", [^{}]*?ree_causality_(\w+),\s*(\w+)\}', RULES.read_text())
     check(len(found) > 80, f"{len(found)} rules are found")
     return [({'""': "", "MS": "com.microsoft"}.get(domain, domain.strip('"')), op, rule, arg) for domain, op, rule, arg in found]
@@ -91,7 +93,7 @@ def is_nan(value):
 
 
 def attention(args, folder):
-    """A key or value that is NaN makes each row NaN that sees it; a later one may do so, or not count."""
+    """A NaN in a key or value makes each row NaN that sees it. Earlier rows may be NaN or not."""
     for which in ("k", "v"):
         n, width = 6, 4
         inputs = [onnx.port(name, onnx.FLOAT, [1, n, width]) for name in "qkv"]

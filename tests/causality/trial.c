@@ -112,10 +112,10 @@ static enum ree_status make_input(struct trial *t, size_t i, const int32_t *ids,
 static float logit(const struct ree_tensor *t, size_t i) {
     if (t->dtype == REE_F32) return ((const float *)t->data)[i];
     uint16_t half = ((const uint16_t *)t->data)[i];
-    return (half & 0x7fff) > 0x7c00 ? NAN : (float)half; // bits are compared, and NaN told apart
+    return (half & 0x7fff) > 0x7c00 ? NAN : (float)half; // compared by bits, except NaN
 }
 
-// Rows of logits, from row `from` on, and the states for the next run.
+// Copies the rows of logits to rows `from` and on, and takes over the states for the next run.
 static enum trial_result take_outputs(struct trial *t, struct ree_tensor *outputs, size_t from,
                                       size_t n, float *logits) {
     const struct ree_tensor *out = &outputs[t->roles.logits];
@@ -137,8 +137,8 @@ static enum trial_result take_outputs(struct trial *t, struct ree_tensor *output
     return TRIAL_AGREES;
 }
 
-// ids[from ... from + n - 1], their logits into rows `from` on. first: a run whose values must be
-// the same wherever they follow the same tokens; NULL: none.
+// Runs ids[from ... from + n - 1] and writes their logits to rows `from` and on. first: an earlier
+// run; values that follow the same tokens must be equal in both runs. NULL: no comparison.
 static enum trial_result run(struct trial *t, const int32_t *ids, size_t from, size_t n,
                              float *logits, const struct record *first, const char *label) {
     struct ree_error err;
@@ -184,8 +184,9 @@ static enum trial_result compare_rows(struct trial *t, const float *a, const flo
     return TRIAL_AGREES;
 }
 
-// Token by token, or in two parts; without a cache each run begins anew. Nothing is known of the
-// caches of models that are not proved.
+// Runs the tokens in steps of `step` tokens. Without a cache, each run starts from the first token.
+// Models with a cache that are not proved only run the first step: their caches are of unknown
+// form.
 static enum trial_result run_parts(struct trial *t, const int32_t *ids, size_t n, size_t step,
                                    float *logits, const struct record *first, const char *label) {
     bool has_cache = t->roles.n_states > 0;

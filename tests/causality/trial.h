@@ -1,5 +1,5 @@
-// Runs of a model that look for something that contradicts the proof of its causality: the same
-// tokens cut into runs elsewhere, and other later tokens.
+// Runs a model and searches for contradictions to the proof of its causality: the same tokens
+// divided into other runs, and other later tokens.
 #ifndef REE_TESTS_CAUSALITY_TRIAL_H
 #define REE_TESTS_CAUSALITY_TRIAL_H
 
@@ -12,26 +12,26 @@
 struct trial {
     struct ree_model *model;
     struct ree_roles roles;
-    int32_t vocab; // ids are below it
-    bool proved;   // that the model is causal
+    int32_t vocab; // token ids are less than vocab
+    bool proved;   // the model is proved causal
     struct claims claims;
     struct ree_session *session;
-    struct ree_tensor *states; // of the inputs that are states, in their order
-    size_t width;              // of a row of logits
-    char why[512];             // it is not proved, does not run, or what contradicts
+    struct ree_tensor *states; // one for each state input, in the inputs' order
+    size_t width;              // floats in a row of logits
+    char why[512];             // why it is not proved or does not run, or the contradiction
 };
 
-// The model in a file or folder, without sessions. The options are those of its passes.
+// Loads the model from a file or folder, without a session. `options` configure its graph passes.
 bool trial_load(struct trial *t, const char *path, const struct ree_model_options *options);
-// Asks whether the graph, as it is now, is causal. Ends the session.
+// Runs the proof on the graph as it is now. Destroys the session.
 void trial_ask(struct trial *t, bool mixes_lengths);
 
 enum trial_result {
     TRIAL_AGREES,
-    TRIAL_FAILS,       // to be lowered or run
-    TRIAL_CONTRADICTS, // a fact, or the answer if that is "causal"
+    TRIAL_FAILS,       // it cannot be lowered or run
+    TRIAL_CONTRADICTS, // a run contradicts a fact, or the answer "causal"
 };
-// Runs it in a session, which is opened if there is none, on random tokens. The device is the CPU.
+// Runs the model on random tokens; opens a session if there is none. The device must be the CPU.
 enum trial_result trial_run(struct trial *t, struct ree_device *device, const char *label);
 void trial_finish(struct trial *t);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ree-run from the outside: what it prints, its exit codes and its messages."""
+"""ree-run as a program: output, exit codes and messages."""
 
 import hashlib
 import json
@@ -33,8 +33,8 @@ def run(*args, env=None, **options):
 
 @harness.helper
 def fails(args, *messages, code=1, env=None):
-    """The command fails with this exit code, says all of `messages` on standard error, each line
-    under the program's name, and prints no result."""
+    """Checks that the command fails with this exit code, that standard error contains all of
+    `messages`, that each line begins with the program's name, and that standard output is empty."""
     done = run(*args, env=env)
     check(done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}")
     check(done.stderr.startswith("ree-run: "), f"starts with the name: {done.stderr!r}")
@@ -49,13 +49,13 @@ def usage(args, *messages):
 
 
 def sha256_of(dtype, shape, data):
-    """The digest of a tensor by NUMERICS.md, "Hashes"."""
+    """The digest of a tensor as NUMERICS.md, "Hashes", defines it."""
     head = b"ree-tensor/1\0" + struct.pack("<II", dtype, len(shape))
     return hashlib.sha256(head + b"".join(struct.pack("<q", d) for d in shape) + data).digest()
 
 
 def sha256_of_all(tensors):
-    """Of (name, dtype, shape, data), in order."""
+    """The digest of tensors (name, dtype, shape, data) in order."""
     h = hashlib.sha256(b"ree-tensors/1\0")
     for name, *tensor in tensors:
         h.update(struct.pack("<I", len(name.encode())) + name.encode() + sha256_of(*tensor))
@@ -63,7 +63,7 @@ def sha256_of_all(tensors):
 
 
 def write_models():
-    """Models small enough to know the answer of."""
+    """Writes models that are small enough to compute their results by hand."""
     x, y = onnx.port("x", onnx.FLOAT, ["n", 3]), onnx.port("y", onnx.FLOAT, ["n", 3])
     one = onnx.floats("one", [3], [1, 2, 3])
     add = onnx.node("Add", ["x", "one"], ["y"], "add")
@@ -187,7 +187,7 @@ def test_inputs():
 
 
 def write_bytes_npy(path, descr, shape, data):
-    """A .npy file with any contents."""
+    """Writes a .npy file with any contents."""
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
     header += " " * (-(10 + len(header) + 1) % 64) + "\n"
     path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
@@ -195,7 +195,7 @@ def write_bytes_npy(path, descr, shape, data):
 
 
 def strings_data(values):
-    """The data of strings by NUMERICS.md, "Hashes"."""
+    """Encodes strings as data for their digest (NUMERICS.md, "Hashes")."""
     coded = [v.encode() for v in values]
     return b"".join(struct.pack("<Q", len(v)) + v for v in coded)
 
@@ -205,7 +205,7 @@ def test_strings():
     model.write_bytes(onnx.model([onnx.node("Identity", ["s"], ["t"])],
                                  [onnx.port("s", onnx.STRING, ["n", 2])],
                                  [onnx.port("t", onnx.STRING, ["n", 2])]))
-    # Characters of one to four bytes of UTF-8, an empty string, blanks at the end.
+    # UTF-8 characters of one to four bytes, an empty string, trailing blanks.
     texts = ["a", "caf\u00e9 ", "", "\u20ac\u6f22", "\U0001f600", "\x7f"]
     total = sha256_of_all([("t", onnx.STRING, [3, 2], strings_data(texts))])
     for descr in ("<U5", ">U5", "<U17"):
@@ -272,7 +272,7 @@ def test_sequences():
              (1, [2], struct.pack("<2f", -1.5, 2))]
     check(f"t  sequence of 3  {sha256_of_sequence(1, items)}\n" in done.stdout, done.stdout)
     check(f"  item 1  float32[1]  {sha256_of(*items[1]).hex()}\n" in done.stdout, done.stdout)
-    # An output of the name that an item has is not written over it.
+    # An output does not overwrite an item's file of the same name.
     check(sorted(p.name for p in out.iterdir()) == ["t_0.npy", "t_0_2.npy", "t_1.npy", "t_2.npy"],
           sorted(p.name for p in out.iterdir()))
     check([list(npy.load(out / f"t_{i}.npy")[2]) for i in range(3)] == [[-1.5, 2], [1], [-1.5, 2]],
@@ -305,7 +305,7 @@ def test_sequences():
     for n in range(1, len(whole)):
         (work / "bad.pb").write_bytes(whole[:n])
         done = run(model, *x, "--input", f"s={work}/bad.pb")
-        # A prefix may end between two fields.
+        # A prefix that ends between two fields is valid.
         check(done.returncode in (0, 1) and (done.returncode == 0 or "bad.pb" in done.stderr),
               f"cut at {n}: {done}")
     fails([model, *x, "--input", f"s={work}/one.npy", "--input", f"s={work}/s.pb"],
@@ -319,7 +319,7 @@ def test_sequences():
           "'s' is a sequence, which --random-inputs cannot make")
     fails([work / "add.onnx", "--input", work / "s.pb"], "s.pb")
 
-    # A .npy file has int4 as int8, in sequences too.
+    # A .npy file stores int4 as int8; this holds in sequences too.
     model.write_bytes(onnx.model([onnx.node("SequenceAt", ["s", "zero"], ["t"])],
                                  [onnx.port("s", onnx.INT4, ["n"], onnx.SEQUENCE)],
                                  [onnx.port("t", onnx.INT4, ["n"])],
@@ -371,7 +371,7 @@ def test_optionals():
     refused(onnx.optional(onnx.tensor("", onnx.FLOAT, [2], bytes(3))), "bad.pb")
     refused(b"\x1a\xff", "bad.pb")
 
-    # A sequence that may be absent, and an absent value where the model needs one.
+    # A sequence that may be absent, and an absent value that the model requires.
     model.write_bytes(onnx.model(
         [onnx.node("OptionalGetElement", ["o"], ["s"]), onnx.node("SequenceLength", ["s"], ["n"])],
         [onnx.port("o", onnx.FLOAT, ["k"], onnx.SEQUENCE, onnx.OPTIONAL)],
@@ -385,7 +385,7 @@ def test_optionals():
 
 
 def random_floats(seed, name, n):
-    """What --random-inputs makes, by the comment in tools/run/inputs.c."""
+    """The floats of --random-inputs, as the comment in tools/run/inputs.c defines them."""
     mask = (1 << 64) - 1
     state = 0xcbf29ce484222325
     for byte in name.encode():
@@ -403,7 +403,7 @@ def random_floats(seed, name, n):
 def test_random_inputs():
     first = run(work / "two.onnx", "--random-inputs", "1", "--dim", "m=2")
     check(first.returncode == 0, first.stderr)
-    # The numbers are the same on every machine; packing rounds the exact differences once.
+    # The numbers are the same on every machine; packing rounds each exact difference once.
     pairs = zip(random_floats(1, "a", 2), random_floats(1, "b", 2))
     data = struct.pack("<2f", *(a - b for a, b in pairs))
     check(first.stdout.endswith(f"sha256  {sha256_of_all([('c', 1, [2], data)])}\n"), first.stdout)
@@ -499,7 +499,7 @@ def test_devices():
     fails([work / "add.onnx", "--input", work / "x.npy", "--device", "quantum"], "quantum")
     fails([work / "add.onnx", "--input", work / "x.npy", "--cpu-isa", "mmx"], "mmx")
 
-    # No driver that the loader could find: said plainly, and the CPU goes on.
+    # The loader finds no driver: a clear message, and the CPU remains usable.
     bare = {"VK_ICD_FILENAMES": "/none.json", "VK_DRIVER_FILES": "/none.json"}
     fails([work / "add.onnx", "--input", work / "x.npy", "--device", "vulkan"], "Vulkan",
           "without --device the CPU runs", env=bare)
@@ -546,7 +546,7 @@ def test_tokenize():
     usage(["tokenize", model, "--text", "a", "--file", "b"], "only one of", "help tokenize")
     usage(["tokenize"], "which tokenizer?")
 def test_bench_model():
-    """Whole runs of a model: what is counted has to be there; times are whatever they are."""
+    """`bench model`: all counts must be present; times are not checked."""
     model = SAMPLE / "digits.onnx"
     done = run("bench", "model", model, "--runs", "3", "--threads", "1")
     check(done.returncode == 0 and done.stdout.startswith(f"{model} on cpu ("), done)
@@ -563,7 +563,7 @@ def test_bench_model():
     check(about["flops"] == sum(d["flops"] for d in about["dispatches"]) > 0, about)
     check(about["weight_bytes"] > 100000, about)
 
-    # 2 * m * n * k, and three matrices of 4 bytes.
+    # 2 * m * n * k operations, and three matrices of 4-byte elements.
     product = work / "product.onnx"
     product.write_bytes(onnx.model(
         [onnx.node("MatMul", ["a", "b"], ["c"])],
@@ -584,7 +584,7 @@ def test_bench_model():
 
 
 def test_pipes():
-    """Results that cannot be written are a failure."""
+    """A result that cannot be written is a failure."""
     if os.path.exists("/dev/full"):
         with open("/dev/full", "w") as full:
             done = subprocess.run([ree_run, work / "add.onnx", "--input", work / "x.npy"],

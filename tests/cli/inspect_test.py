@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ree-run inspect: what it says of a model is what a run of it does."""
+"""ree-run inspect: its statements about a model agree with a run of the model."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ def save(name, nodes, inputs, outputs, **more):
 
 
 def refused(path, *messages):
-    """A run and inspect both give the reason."""
+    """Checks that a run and inspect both give the reason."""
     done = run(path, "--random-inputs", "1")
     about = json.loads(run("inspect", path, "--json").stdout)
     text = run("inspect", path)
@@ -67,7 +67,8 @@ def test_declared_types():
     refused(save("output", [relu], [x], [onnx.port("y", INT64, [2, 3])]), *says)
     refused(save("open", [relu], [onnx.port("x", FLOAT, ["n", 3])],
                  [onnx.port("y", INT64, ["n", 3])]), *says)
-    # Of an intermediate tensor, also where a pass removes the node that makes or reads it.
+    # A declared type of an intermediate tensor, also if a pass removes the node that makes or reads
+    # it.
     last = onnx.node("Neg", ["y"], ["z"], "n")
     info = [onnx.port("y", INT64, [2, 3])]
     out = onnx.port("z", FLOAT, [2, 3])
@@ -81,7 +82,7 @@ def test_declared_types():
         path = save("merged_" + name, both, [x], [out], value_info=[onnx.port(name, INT64, [2, 3])])
         done = run(path, "--random-inputs", "1")
         check(done.returncode == 1 and "declared as int64" in done.stderr, done)
-    # What the model hands on unchanged.
+    # A model output that is a model input.
     done = run(save("through", [relu], [x], [onnx.port("y", FLOAT, [2, 3]),
                                              onnx.port("x", INT64, [2, 3])]), "--random-inputs", "1")
     check(done.returncode == 1 and "'x'" in done.stderr and "int64" in done.stderr, done)
@@ -98,7 +99,8 @@ def test_declared_shapes():
     for shape in [2, 3], ["a", 3], None:
         check(runs(save("fits", [relu], [x], [onnx.port("y", FLOAT, shape)]))["warnings"] == [],
               f"declared as {shape}")
-    # A batch that is declared as 1 and left open is no contradiction.
+    # A batch size that is declared as 1 for the output and left open for the input is no
+    # contradiction.
     about = runs(save("batch", [relu], [onnx.port("x", FLOAT, ["n", 3])],
                       [onnx.port("y", FLOAT, [1, 3])]))
     check(about["warnings"] == [], about)
@@ -113,7 +115,7 @@ def test_types_that_ree_lacks():
     refused(one("Erf", INT64), "node 'o' (Erf): Erf of int64 is not supported")
     refused(one("Erf", INT64, ("n", 3)), "node 'o' (Erf): Erf of int64 is not supported")
     runs(one("Shrink", INT64))
-    # Sizes that do not fit, where all are known; and made-up ones, of which nothing follows.
+    # Sizes that do not match are an error if all are known. Sizes that inspect assumes are not.
     add = onnx.node("Add", ["x", "w"], ["y"], "a")
     y = onnx.port("y", FLOAT, None)
     w = onnx.floats("w", [2], [1, 2])
@@ -121,7 +123,7 @@ def test_types_that_ree_lacks():
             "node 'a' (Add)")
     path = save("open_sizes", [add], [onnx.port("x", FLOAT, ["n"])], [y], initializers=[w])
     runs(path, "--dim", "n=2")
-    # A node that nothing depends on is not run.
+    # A node that no output depends on is not run.
     runs(save("dead", [onnx.node("Erf", ["x"], ["d"], "d"), onnx.node("Neg", ["x"], ["y"], "n")],
               [onnx.port("x", INT64, [2])], [onnx.port("y", INT64, [2])]))
 
@@ -139,8 +141,8 @@ def sections(*args):
 
 
 def plan_of(lowered, plan):
-    """Where the plan puts tensors, checked against what the dispatches read and write: the number
-    of dispatches, and the two totals."""
+    """Checks the offsets in the memory plan against the tensors that dispatches read and write.
+    Returns the number of dispatches and the two totals."""
     slots = dict(re.findall(r"^ +(\d+)  (\D.*)$", lowered[:lowered.index("dispatches")], re.M))
     arena = [s for s, name in slots.items() if name == "intermediate tensors"]
     lines = re.findall(r"^ +(\d+)  (.*)  # node .*$", lowered[lowered.index("dispatches"):], re.M)
@@ -186,7 +188,7 @@ def test_passes():
         check(total < whole, "memory is used again")
     one, ten = (sections(work / "chain.onnx", "--dim", f"n={n}")[1][-1] for n in (1000, 10000))
     check(one != ten, "the plan is that of the sizes given")
-    # Shapes that hang on computed data: a part for each stretch between them.
+    # Shapes that depend on computed data: the output has one part for each section between them.
     nodes = [onnx.node("Abs", ["x"], ["a"], "ab"), onnx.node("NonZero", ["a"], ["i"], "nz"),
              onnx.node("Shape", ["i"], ["s"], "sh"),
              onnx.node("Expand", ["one", "s"], ["e"], "ex"), onnx.node("Neg", ["e"], ["y"], "ng")]
@@ -195,7 +197,7 @@ def test_passes():
     names, _ = sections(path)
     check(names[:8] == HEADINGS[:8] and names[-2:] == ["lowered, part 2", "memory plan, part 2"],
           names)
-    # What cannot be bound fails, after all that came before.
+    # A model that cannot be bound fails after all earlier passes are printed.
     path = save("shapeless", [onnx.node("Neg", ["x"], ["y"], "n")], [onnx.port("x", FLOAT, None)],
                 [onnx.port("y", FLOAT, None)])
     done = run("inspect", "--passes", path)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Models and receipts with very many inputs, weights and outputs. Names are looked up in log n steps,
-so four times as many cost less than eight times the processor's time, from loading to verifying."""
+"""Models and receipts with very many inputs, weights and outputs. A name is looked up in O(log n),
+so four times as many names cost less than eight times the CPU time, from loading to verifying."""
 
 import os
 import pathlib
@@ -16,13 +16,13 @@ import onnx_writer as onnx  # noqa: E402
 from harness import check  # noqa: E402
 
 FEW, MANY, MOST = 6000, 24000, 100000
-LIMIT = 100  # seconds of the processor: it is a failure then
+LIMIT = 100  # limit of CPU time in seconds; exceeding it is a failure
 
 ree_run = None
 
 
 def write(path, n):
-    """n sums of an input and a weight, all inputs of one symbolic size."""
+    """Writes a model of n sums of an input and a weight; all inputs have one symbolic size."""
     nodes = [onnx.node("Add", [f"x{i}", f"w{i}"], [f"y{i}"], f"n{i}") for i in range(n)]
     path.write_bytes(onnx.model(nodes, [onnx.port(f"x{i}", onnx.FLOAT, ["n"]) for i in range(n)],
                                 [onnx.port(f"y{i}", onnx.FLOAT, ["n"]) for i in range(n)],
@@ -30,7 +30,7 @@ def write(path, n):
 
 
 def seconds(*args):
-    """The processor's seconds."""
+    """Runs ree-run and returns its CPU time in seconds."""
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -62,7 +62,7 @@ def main():
         folder = pathlib.Path(name)
         few, many = steps(folder, FEW), steps(folder, MANY)
         for step in few:
-            # What a start costs is in both; a moment is allowed for what else the machine does.
+            # Both include the start-up time. 0.2 s is the tolerance for other load on the machine.
             check(many[step] < 8 * few[step] + 0.2, f"{step}: {few[step]:.2f} s of {FEW}, {many[step]:.2f} s of {MANY}")
         model, receipt = folder / "most.onnx", folder / "most.json"
         write(model, MOST)

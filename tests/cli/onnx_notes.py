@@ -1,4 +1,4 @@
-"""What an ONNX file says of the nodes of its main graph, read with nothing but the standard library."""
+"""Reads the nodes' metadata in the main graph of an ONNX file. Uses only the standard library."""
 
 
 def varint(data, at):
@@ -11,7 +11,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """(number, value) of each field of a message: numbers, or bytes."""
+    """Yields (number, value) for each field of a message; a value is a number or bytes."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)
@@ -28,8 +28,8 @@ def text(data, number, default=""):
 
 
 def nodes(path):
-    """A dictionary for each node: name, op, metadata, and stages, one for each device configuration
-    (configuration, stage)."""
+    """Returns a dictionary for each node: name, op, metadata, and stages, which has a pair
+    (configuration, stage) for each device configuration."""
     with open(path, "rb") as file:
         graph = next(v for n, v in fields(file.read()) if n == 7)
     found = []
@@ -45,7 +45,7 @@ def nodes(path):
 
 
 def configurations(path):
-    """(name, number of devices) of each of the model."""
+    """Returns (name, number of devices) for each device configuration of the model."""
     with open(path, "rb") as file:
         found = [dict(fields(v)) for n, v in fields(file.read()) if n == 26]
     return [(c[1].decode(), c.get(2)) for c in found]

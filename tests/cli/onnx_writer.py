@@ -1,4 +1,4 @@
-"""Writes small ONNX models with nothing but the standard library.
+"""Writes small ONNX models. Uses only the standard library.
 
 The wire format: a field is a varint tag (number << 3 | kind), then a varint (kind 0) or a length and
 bytes (kind 2). Field numbers are those of onnx.proto.
@@ -29,8 +29,9 @@ def chunk(field, value):
 
 
 def port(name, dtype, shape, *within):
-    """A ValueInfoProto; a string in `shape` is a symbol, None for `shape` leaves it undeclared.
-    `within`: SEQUENCE or OPTIONAL, from the inside out, of what the tensor is in."""
+    """A ValueInfoProto. A string in `shape` is a symbol; None for `shape` leaves it undeclared.
+    `within`: the types that contain the tensor, SEQUENCE or OPTIONAL, from the innermost to the
+    outermost."""
     tensor = number(1, dtype)
     if shape is not None:
         dims = b"".join(chunk(1, chunk(2, d) if isinstance(d, str) else number(1, d)) for d in shape)

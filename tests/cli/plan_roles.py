@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The roles that `ree-run plan --write` finds from the structure of real models are those that their
-nodes' names tell, which it does not look at. Exit code 77 where the models are not there."""
+"""`ree-run plan --write` finds the roles of nodes from the structure of real models, without their
+names. The roles must agree with the nodes' names. Exits with 77 if the models are missing."""
 
 import argparse
 import pathlib
@@ -26,7 +26,8 @@ def check(ok, what):
 
 
 def by_name(name):
-    """(role, layer) as a ree export or PyTorch names a node; None where the name does not tell."""
+    """Returns (role, layer) from a name as ree's export or PyTorch writes it; None if the name has
+    no role."""
     found = re.match(r"layers\.(\d+)\.(\w+)", name) or re.match(r"/transformer/h\.(\d+)/(\w+)", name)
     if found:
         roles = {"self_attn": "attention", "attn": "attention", "attention_residual": "attention",
@@ -43,7 +44,7 @@ def by_name(name):
 
 
 def check_names(model, n_layers, n_least):
-    """Every node whose name tells, at least `n_least`."""
+    """Checks every node whose name has a role; there must be at least `n_least` of them."""
     nodes = onnx_notes.nodes(model)
     n = 0
     for node in nodes:
@@ -61,7 +62,7 @@ def check_names(model, n_layers, n_least):
 
 
 def check_values(model):
-    """A cache goes into attention and nowhere else; weights into products."""
+    """Only attention reads a cache; products read weights."""
     for node in onnx_notes.nodes(model):
         notes = node["metadata"]
         if "ree.role" not in notes:

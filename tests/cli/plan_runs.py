@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The plan that `ree-run plan` prints is the one that a run with the same options takes."""
+"""The plan that `ree-run plan` prints is the one that a run with the same options uses."""
 
 import argparse
 import json
@@ -30,17 +30,18 @@ def ends(stages):
 
 
 def compare(model, run, options, before=(), processes=(), command="run"):
-    """The ends of both plans, or that both refuse with one reason. Returns how many stages there are."""
+    """Checks that both plans end their stages at the same nodes, or that both commands refuse with
+    the same reason. Returns the number of stages; 0 if refused."""
     shown = call("plan", model, "--json", *options, *processes)
     ran = call(command, model, "--json", "--stats", *run, *options, before=before)
     what = f"{model} {options} {before}: {shown.stderr}{ran.stderr}"
     check(shown.returncode == ran.returncode, what)
     if shown.returncode or ran.returncode:
-        # Folders may be named with a slash behind.
+        # A folder's name may end with a slash.
         reasons = [t.strip().replace("/: ", ": ") for t in (shown.stderr, ran.stderr)]
         check(reasons[0] == reasons[1], what)
         return 0
-    # A run of one stage has none to tell of.
+    # A run of one stage does not report stages.
     planned = ends(json.loads(shown.stdout)["stages"])
     taken = ends(json.loads(ran.stdout)["stats"].get("stages", [{}]))
     check(planned == taken, f"{what}\nplanned {planned}\ntaken {taken}")
@@ -72,7 +73,7 @@ def test_processes(work):
     if not shutil.which("mpirun") or not (pathlib.Path(ree_run).parent / "ree_mpi.so").exists():
         print("no mpirun, or built without MPI: left out")
         return
-    # MPI's library keeps memory to the end.
+    # The MPI library does not free all its memory at exit.
     os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                       OMPI_MCA_btl_vader_single_copy_mechanism="none",
                       ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
@@ -91,13 +92,13 @@ def test_graphs(work):
     model = work / "chain.onnx"
     run = ["--random-inputs", 7]
     model.write_bytes(chain(30, width=32))
-    # One constant of 4 KiB, which each stage has.
+    # One constant of 4 KiB, which every stage needs.
     check(compare(model, run, ["--max-device-memory", "4368"]) == 0, "not even that")
     check(compare(model, run, ["--max-device-memory", "9K"]) == 1, "it fits")
     check(compare(model, run, ["--max-device-memory", "9K", "--device", "cpu,cpu,cpu"]) == 3, "devices")
     check(compare(model, run, ["--n-partitions", 4, "--max-device-memory", "9K"]) == 4, "a number")
 
-    # Stages that the nodes ask for.
+    # Stages that the nodes request.
     model.write_bytes(chain(30, width=32, wishes=lambda i: wish(i // 12)))
     several = ["--device", "cpu,cpu"]
     check(compare(model, run, several) == 3, "hints on several devices")
@@ -119,7 +120,7 @@ def test_graphs(work):
 
 
 def wide(n):
-    """n values that are made before any cut and read behind all."""
+    """A model with n values that are made before every cut and read after every cut."""
     nodes = [onnx.node("MatMul", ["x", "w"], ["e0"])]
     nodes += [onnx.node("Neg" if i % 2 else "Abs", [f"e{i - 1}"], [f"e{i}"]) for i in range(1, n)]
     last = f"e{n - 1}"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""ree-run plan from the outside: tables, plan files, edited and damaged ones, and ONNX files with notes."""
+"""ree-run plan as a program: tables, plan files, edited and invalid plan files, ONNX files with
+stage hints."""
 
 import argparse
 import json
@@ -55,14 +56,14 @@ def fails(*args, messages, code=1):
 
 
 def stages(text):
-    """(nodes, weights, state, flops, share, contents) of each line of the table."""
+    """Returns (nodes, weights, state, flops, share, contents) for each line of the table."""
     found = re.findall(r"^ +(\d+) +(?:[a-z]\S* +)?(\d+) +(\d+) +(\d+) +(\d+) +([\d.]+)%  (.*)$", text, re.M)
     check([int(f[0]) for f in found] == list(range(len(found))), text)
     return [(*map(int, f[1:5]), float(f[5]), f[6]) for f in found]
 
 
 def chain(n, width=64, wishes=None):
-    """n products one after the other; wishes: fields of node i."""
+    """A chain of n products. wishes: returns additional fields of node i."""
     shape = [width, width]
     nodes = []
     for i in range(n):
@@ -111,7 +112,7 @@ def test_devices():
 
 def test_memory():
     total = stages(works(SAMPLE / "stories", "--n-partitions", 1))[0]
-    caches = 512 * total[2]  # the model's texts are no longer
+    caches = 512 * total[2]  # no text of the model is longer than 512 tokens
     least = (total[1] + caches) * 16 // 15 + 1
     check(len(stages(works(SAMPLE / "stories", "--max-device-memory", least))) == 1, "it fits")
     text = works(SAMPLE / "stories", "--max-device-memory", "1500K")
@@ -162,7 +163,7 @@ def test_files():
     check(stages(again) == stages(text) and "3, of the file" in again, again)
     check(stages(works(SAMPLE / "stories", "--plan", plan)) == stages(text), "the folder is the same model")
 
-    # Edited: another end, and nothing else left but what has to be there.
+    # An edited plan with another end, reduced to the required members.
     bare = {"schema": data["schema"], "graph_sha256": data["graph_sha256"],
             "stages": [{"ends_with": "layers.0.attention_residual"}, {}]}
     plan.write_text(json.dumps(bare))
@@ -226,8 +227,9 @@ def hashes(path):
 
 
 def is_valid(path):
-    """Whether onnx.checker takes the file; True where there is no onnx package, with a line."""
-    # Debian's test data of ONNX leaves a folder that can be imported as "onnx" and has no checker.
+    """Returns whether onnx.checker accepts the file. Without the onnx package, prints so and
+    returns True."""
+    # Debian's ONNX test data leaves a folder that can be imported as "onnx" but has no checker.
     code = ("import sys\ntry:\n    import onnx.checker\nexcept ImportError:\n    sys.exit(77)\n"
             "onnx.checker.check_model(sys.argv[1])")
     done = subprocess.run([PYTHON, "-c", code, str(path)], capture_output=True, text=True)
@@ -242,7 +244,7 @@ def test_write():
     text = works(before, "--n-partitions", 3, "--write", after)
     check(hashes(after) == hashes(before), "the same model")
     check(is_valid(after), "onnx.checker")
-    # The nodes ask for the plan's stages.
+    # The nodes request the plan's stages.
     hinted = works(after)
     check(stages(hinted) == stages(text) and "asked for by the nodes" in hinted, hinted)
     check(stages(works(after, "--n-partitions", 2)) == stages(works(before, "--n-partitions", 2)),
@@ -257,13 +259,14 @@ def test_write():
         stage = notes.get("pipeline_stage")
         check(node["stages"] == ([] if control else [("ree-pipeline", int(stage))]), node)
         check(("pipeline_stage" in notes) != control, node)
-    # A node that a pass took away is where its reader is.
+    # A node that a pass removed is in the stage of its reader.
     for name, node in named.items():
         if name.endswith(".transpose"):
             reader = named[name[:-len(".transpose")]]["metadata"]
             check(node["metadata"]["pipeline_stage"] == reader["pipeline_stage"], name)
             check(node["metadata"]["ree.role"] == reader["ree.role"], name)
-    # Written again, the same bytes; written over itself with another plan, only its notes change.
+    # Writing again gives the same bytes. Writing over the file with another plan changes only its
+    # metadata.
     first = after.read_bytes()
     works(after, "--n-partitions", 3, "--write", work / "noted2.onnx")
     check((work / "noted2.onnx").read_bytes() == first, "the same again")
@@ -272,7 +275,7 @@ def test_write():
     ids = ["--prompt-ids", "1,5,9", "--max-new-tokens", "4", "--no-echo"]
     answers = [works(m, *ids, command="generate").splitlines()[0] for m in (before, after)]
     check(answers[0] == answers[1], answers)
-    # A model without caches, with its weights inside.
+    # A model without caches and with its weights inside the file.
     works(SAMPLE / "digits.onnx", "--n-partitions", 2, "--write", work / "digits.onnx")
     check(hashes(work / "digits.onnx") == hashes(SAMPLE / "digits.onnx"), "digits")
     check(is_valid(work / "digits.onnx"), "onnx.checker")
@@ -290,7 +293,7 @@ def test_write_refused():
     fails(SAMPLE / "stories", "--n-partitions", 2, "--write", out, messages=["ree-run export"])
     fails(SAMPLE / "digits.onnx", "--n-partitions", 2, "--write", work / "elsewhere",
           messages=["not a regular file"])
-    # Without data of its own elsewhere, a model may go anywhere.
+    # A model without external data may be written to any folder.
     works(work / "chain.onnx", "--n-partitions", 2, "--write", out)
     check(len(stages(works(out))) == 2, "chain")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Wrong command lines, of every subcommand: each ends soon, with the exit code for what it is, names what is
-wrong and what was expected on standard error, and prints no result."""
+"""Invalid command lines of every subcommand. Each ends quickly with the right exit code, names the
+error and what was expected on standard error, and prints no result."""
 
 import os
 import pathlib
@@ -17,7 +17,8 @@ SAMPLE = HERE.parents[1] / "tools" / "sample"
 DIGITS, STORIES = SAMPLE / "digits.onnx", SAMPLE / "stories"
 HUGE = "18446744073709551616"
 
-# By command: arguments that it takes, and then what is added, the exit code and parts of the message.
+# By command: valid arguments, then a list of (additional arguments, exit code, parts of the
+# message).
 RUN, TEXT = [DIGITS, "--input", SAMPLE / "seven.npy"], [STORIES, "--prompt-text", "Once", "--max-new-tokens", "2"]
 LINES = [
     ([], [
@@ -133,7 +134,7 @@ def main():
     ree_run = harness.parser(__doc__).parse_args().ree_run
     with tempfile.TemporaryDirectory() as folder:
         pipe = pathlib.Path(folder) / "pipe"
-        os.mkfifo(pipe)  # nobody writes to it: who waits for it is killed below
+        os.mkfifo(pipe)  # has no writer; a command that waits for it is killed below
         for begin, ends in LINES:
             for end, code, *messages in ends:
                 line = [str(pipe if word == "PIPE" else word) for word in begin + end]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""ree-run when one call fails: every allocation of ree's own in turn, or every call that writes or
-reads a file. README.md beside this file says what must come of it, and how to run all points.
+"""Runs ree-run with one failing call: each of ree's own allocations in turn, or each call that
+writes or reads a file. README.md in this folder states the requirements and how to run all points.
 
-A run that says that it succeeded has to have printed and written the same as one in which nothing
-failed. One that says that it failed has to say why, with an exit code that means that and nothing else
-(`verify` must not say "differs"), and leave files that are old or new, whole, and no others. Nothing
-may leak, crash or hang."""
+A run that reports success must have printed and written the same as a run without a fault. A run
+that reports failure must give the reason, with an exit code that means only that (`verify` must not
+report "differs"). It must leave only complete files, old or new, and no others. No run may leak,
+crash or hang."""
 
 import hashlib
 import json
@@ -26,10 +26,10 @@ from harness import check  # noqa: E402
 SAMPLE = HERE.parents[1] / "tools" / "sample"
 DIGITS, SEVEN, STORIES = SAMPLE / "digits.onnx", SAMPLE / "seven.npy", SAMPLE / "stories"
 PROMPT = "Once upon a time"
-# Of a scenario, where REE_TEST_SAMPLE asks for a part; other kinds and modes: 3.
+# Number of points of a scenario if REE_TEST_SAMPLE requests a sample; other kinds and modes: 3.
 SAMPLED_POINTS = {("memory", "one"): 8}
-MAX_JSON_POINTS = 400  # thousands of one parse are alike
-MAX_SHOWN = 8  # failures of a scenario that are shown in full
+MAX_JSON_POINTS = 400  # the thousands of points of one parse are alike
+MAX_SHOWN = 8  # failures of a scenario that are printed in full
 SANITIZER_EXIT = 99
 
 WHY = {
@@ -38,28 +38,28 @@ WHY = {
     "write": r"Input/output error",
     "write-full": r"No space left on device",
     "read": r"Input/output error",
-    "short": r"^$",  # no reason to fail
+    "short": r"^$",  # a short read is no failure and needs no reason
 }
 
 
 class Scenario:
-    """A command line of ree-run. `files`: what it writes, relative to its folder. `fails`: exit codes
-    that say that the command could not be done."""
+    """A command line of ree-run. `files`: the files it writes, relative to its folder. `fails`:
+    exit codes that mean that the command could not be executed."""
 
     def __init__(self, name, *arguments, files=(), fails=(1,), kinds=("memory", "json", "read", "short"), cold=False,
                  threads=True, replaces=True, same_output=True, together=()):
         self.name, self.files, self.fails, self.cold = name, set(files), fails, cold
         self.kinds = set(kinds) | ({"write", "write-full"} if files else set())
-        self.replaces = replaces  # files that are there already
-        self.same_output = same_output  # on standard output
-        self.together = together  # files that are old or new together
-        # What the sandbox cannot open it does not allow, and the message names the sandbox then. tests/sandbox
-        # tests it.
+        self.replaces = replaces  # the files in `files` exist before the run
+        self.same_output = same_output  # standard output is the same in every run
+        self.together = together  # files that must all be old or all be new
+        # Without the sandbox: with it, the message for a file that cannot be opened names the
+        # sandbox. tests/sandbox tests that.
         self.arguments = [*map(str, arguments), *(["--threads", "1"] if threads else []), "--no-sandbox"]
 
 
 def scenarios(inputs):
-    """In the order in which README.md lists them."""
+    """Returns the scenarios in the order of README.md."""
     short = ["--max-new-tokens", "4"]
     text = [STORIES, "--prompt-text", PROMPT, *short]
     private = inputs / "private.json"
@@ -114,7 +114,7 @@ def scenarios(inputs):
 
 
 def prepare(ree_run, inputs):
-    """What the scenarios read."""
+    """Makes the files that the scenarios read."""
     def run(*arguments, codes=(0,)):
         done = harness.call(ree_run, *arguments)
         if done.returncode not in codes:
@@ -138,7 +138,7 @@ def prepare(ree_run, inputs):
     (inputs / "chat.json").write_text('[{"role": "user", "content": "Hello"}]')
 
 
-# What two runs that did the same need not have in common: times, dates and sizes of memory.
+# Two equal runs may differ in times, dates and sizes of memory.
 
 def without_times(value):
     if isinstance(value, dict):
@@ -149,7 +149,7 @@ def without_times(value):
 
 def normal(data, folder):
     data = data.replace(str(folder).encode(), b"FOLDER")
-    data = re.sub(rb"(?<=KEY-----\n)[^-]*", b"...", data)  # a new key
+    data = re.sub(rb"(?<=KEY-----\n)[^-]*", b"...", data)  # each run makes a new key
     try:
         return json.dumps(without_times(json.loads(data)), sort_keys=True)
     except ValueError:
@@ -158,14 +158,15 @@ def normal(data, folder):
         text = data.decode()
     except UnicodeDecodeError:
         return hashlib.sha256(data).hexdigest()
-    # A proof for which there was no memory: the text is then verified token by token.
+    # If there was no memory for the proof of causality, the text is verified token by token.
     text = re.sub(r"\nran token by token: causality is not proved: out of memory\n", "", text)
     text = re.sub(r"[0-9]+ runs? of the model", "RUNS", text)
     return re.sub(r"[-+0-9.e]+ *(s|ms|tokens/s|MB|KB|GB|bytes)\b", "TIME", re.sub(r" {2,}", "  ", text))
 
 
 def is_earlier_checkpoint(contents):
-    """Whether it is a whole checkpoint: those of a run replace each other."""
+    """Returns whether the contents are a complete checkpoint: the checkpoints of a run replace each
+    other."""
     try:
         checkpoint = json.loads(contents)
         body = json.dumps(checkpoint["body"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -175,16 +176,16 @@ def is_earlier_checkpoint(contents):
 
 
 class Sweep:
-    """The points of one scenario, kind and mode."""
+    """Runs the points of one scenario, kind and mode."""
 
-    is_warm = False  # the cache of the self-tests, whose entries are of this program
+    is_warm = False  # the cache of the self-tests contains this program's entries
 
     def __init__(self, options, scenario, kind, mode, folder):
         self.options, self.scenario, self.kind, self.mode, self.folder = options, scenario, kind, mode, folder
         self.counts = {"points": 0, "run": 0, "failed": 0, "same": 0, "wrong": 0}
 
     def sweep(self, mode, first, step, last):
-        """Runs points, and yields (point, points that it came by, status)."""
+        """Runs points; yields (point, number of points passed, status) for each."""
         environment = dict(os.environ)
         if self.scenario.cold:
             environment["REE_FAULTS_COLD"] = "1"
@@ -195,14 +196,15 @@ class Sweep:
         check(process.returncode == 0, f"{self.scenario.name}: sweep: exit code {process.returncode}")
 
     def outcome(self, point):
-        """Standard output, error, and the files that are there, by name."""
+        """Returns standard output, standard error, and the contents of the existing files by
+        name."""
         own, out = self.folder / str(point), self.folder / f"{point}.out"
         files = {str(p.relative_to(own)): normal(p.read_bytes(), own) for p in own.rglob("*") if not p.is_dir()}
         stdout, stderr = (out / "stdout").read_bytes(), (out / "stderr").read_text(errors="replace")
         return normal(stdout, own), stderr, files
 
     def wrong(self, status, outcome, clean):
-        """What is wrong with it; None: nothing."""
+        """Returns a description of what is wrong with the run; None if nothing is."""
         stdout, stderr, files = outcome
         clean_status, clean_stdout, _, clean_files = clean
         if status == SANITIZER_EXIT:
@@ -214,7 +216,7 @@ class Sweep:
                 return f"the file {name} is left"
             if contents not in (clean_files[name], "old") and not is_earlier_checkpoint(contents):
                 return f"the file {name} is neither the old nor the new one"
-        # Where everything fails from some point on, nothing can be put back.
+        # In mode "onward" every later call fails too, so changes cannot be undone.
         if self.mode != "onward" and len({files.get(name) == clean_files[name] for name in self.scenario.together}) > 1:
             return f"some of {self.scenario.together} are new, and others old"
         if status == clean_status:
@@ -222,7 +224,7 @@ class Sweep:
             if missing:
                 return f"success, and the file {missing[0]} is not the one that was to be written"
             return None if stdout == clean_stdout or not self.scenario.same_output else "success, and another output"
-        # While the command line is read, it is not known yet which codes say that.
+        # Before the command line is parsed, the exit code for a failed command is not known.
         is_early = status == 2 and self.kind == "memory" and stderr.strip() == "ree-run: out of memory"
         if status not in self.scenario.fails and not is_early:
             return f"exit code {status}"
@@ -237,13 +239,14 @@ class Sweep:
         shutil.rmtree(self.folder / f"{point}.out")
 
     def show(self, point):
-        """The stack of the call that fails, where the program has a sanitizer to print it."""
+        """Prints the stack of the call that fails, if the program has a sanitizer to print it."""
         self.remove(point)
         list(self.sweep("show", point, 1, point))
         print((self.folder / f"{point}.out" / "stderr").read_text(errors="replace")[:6000], flush=True)
 
     def clean(self):
-        """A run in which nothing fails: exit code, standard output, error and files; None: it failed."""
+        """Runs without a fault. Returns exit code, standard output, error and files; None if the
+        run failed."""
         for _ in range(1 if Sweep.is_warm else 2):
             if (self.folder / "0").exists():
                 self.remove(0)
@@ -258,7 +261,7 @@ class Sweep:
         return None
 
     def run(self):
-        before = self.folder / "before"  # old files, which a failure leaves
+        before = self.folder / "before"  # old files, which a failure must leave
         before.mkdir()
         for name in self.scenario.files:
             if "/" not in name and self.scenario.replaces:
@@ -276,7 +279,7 @@ class Sweep:
             (first, last), step = map(int, self.options.points.split("-")), 1
         shown = 0
         for point, n, status in self.sweep(self.mode, first, step, last):
-            if n < point:  # it was not reached
+            if n < point:  # the point was not reached
                 self.remove(point)
                 continue
             outcome = self.outcome(point)

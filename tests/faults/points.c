@@ -16,11 +16,11 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-// Of the sanitizers; NULL without them.
+// A function of the sanitizers; NULL without them.
 __attribute__((weak)) void __sanitizer_print_stack_trace(void);
 
 static struct fault_plan plan;
-static long *counter; // NULL: nothing is counted yet
+static long *counter; // NULL: points are not counted yet
 
 static bool fails(enum fault_kind kind) {
     if (!counter || kind != plan.kind) return false;
@@ -28,7 +28,7 @@ static bool fails(enum fault_kind kind) {
     if (plan.at == 0 || n < plan.at || (n > plan.at && !plan.onward)) return false;
     if (plan.shows && n == plan.at && __sanitizer_print_stack_trace) {
         long *kept = counter;
-        counter = NULL; // what printing allocates is no point
+        counter = NULL; // allocations by the printing are not points
         __sanitizer_print_stack_trace();
         counter = kept;
     }
@@ -36,7 +36,7 @@ static bool fails(enum fault_kind kind) {
     return true;
 }
 
-// Wraps NAME: `REAL(NAME)` is the function of the library.
+// Defines the wrapper of NAME; `REAL(NAME)` is the library's function.
 #define REAL(name) __real_##name
 #define WRAP(type, name, ...)                                                                      \
     type REAL(name)(__VA_ARGS__);                                                                  \
@@ -45,7 +45,7 @@ static bool fails(enum fault_kind kind) {
 
 // Memory
 
-static _Thread_local bool in_json; // the caller is cJSON
+static _Thread_local bool in_json; // cJSON is the caller
 
 WRAP(void *, malloc, size_t size) {
     return fails(in_json ? FAULT_JSON : FAULT_MEMORY) ? NULL : REAL(malloc)(size);
@@ -76,7 +76,7 @@ WRAP(char *, strndup, const char *s, size_t n) {
 }
 
 WRAP(int, vasprintf, char **out, const char *format, va_list args) {
-    // As glibc until 2.39 may: what *out is after a failure is not defined.
+    // After a failure *out is undefined, and glibc before 2.39 may leave any value there.
     if (!fails(FAULT_MEMORY)) return REAL(vasprintf)(out, format, args);
     *out = (char *)(uintptr_t)8;
     return -1;
@@ -117,7 +117,7 @@ WRAP(int, pthread_create, pthread_t *out, const pthread_attr_t *attributes, void
     return fails(FAULT_MEMORY) ? EAGAIN : REAL(pthread_create)(out, attributes, run, user);
 }
 
-// No points: salts and times are the same in each run, so that receipts are.
+// Not points: salts and times are the same in each run, so that receipts are the same.
 time_t __wrap_time(time_t *out);
 time_t __wrap_time(time_t *out) {
     if (out) *out = 1;
@@ -131,7 +131,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t nbytes, unsigned flags) {
     return (ssize_t)nbytes;
 }
 
-// cJSON allocates with the program's hooks.
+// cJSON allocates through the hooks that the program sets.
 static void *(*json_hook)(size_t size) = __wrap_malloc;
 
 static void *json_malloc(size_t size) {
@@ -150,7 +150,7 @@ WRAP(void, cJSON_InitHooks, cJSON_Hooks *hooks) {
     REAL(cJSON_InitHooks)(&(cJSON_Hooks){json_malloc, json_free});
 }
 
-// PCRE2 allocates with what its contexts say.
+// PCRE2 allocates with the functions in its contexts.
 static void *regex_malloc(PCRE2_SIZE size, void *unused) {
     (void)unused;
     return __wrap_malloc(size);
@@ -191,7 +191,7 @@ WRAP(int, pcre2_jit_compile_8, pcre2_code *code, uint32_t options) {
 
 // Writing
 
-// All that is opened for writing; standard output counts by its own functions below.
+// Opening a file for writing is a write point. Standard output has its own wrappers below.
 static bool opening_fails(int flags) {
     bool writes = (flags & O_ACCMODE) != O_RDONLY;
     return fails(writes ? FAULT_WRITE : FAULT_READ);
@@ -225,7 +225,7 @@ WRAP(int, mkdir, const char *path, mode_t mode) {
     return fails(FAULT_WRITE) ? -1 : REAL(mkdir)(path, mode);
 }
 
-// Half of it, as a full disk does, and then nothing.
+// With ENOSPC it first writes half of the bytes, as a full disk does, and then fails.
 WRAP(ssize_t, write, int fd, const void *bytes, size_t nbytes) {
     if (fd == STDERR_FILENO || !fails(FAULT_WRITE)) return REAL(write)(fd, bytes, nbytes);
     int error = errno;
@@ -258,7 +258,7 @@ WRAP(int, linkat, int a, const char *from, int b, const char *to, int flags) {
     return fails(FAULT_WRITE) ? -1 : REAL(linkat)(a, from, b, to, flags);
 }
 
-// Closed it is in any case.
+// Closes the descriptor even if it reports a failure.
 WRAP(int, close, int fd) {
     int result = REAL(close)(fd);
     return fails(FAULT_WRITE) ? -1 : result;

@@ -1,17 +1,18 @@
-// ree-run, in which one call after the other fails: a process for each point, from one that has run
-// nothing yet, which is several times faster than starting the program anew.
+// Runs ree-run once for each point, with the call at that point failing. Each run is a child forked
+// from a process that has run nothing yet, which is several times faster than starting the program
+// again.
 //
 //     sweep FOLDER KIND MODE FIRST STEP LAST -- ARGUMENTS OF ree-run
 //
-// KIND is memory, json, write, read or short (points.h), or write-full: write with ENOSPC in place
-// of EIO. MODE is "one", "onward", or "show", which is "one" and prints the stack of the call that
-// fails. LAST -1 is the last point that is reached. Each point K runs in FOLDER/K, a copy of
-// FOLDER/before if there is one, with standard output and error in the files "stdout" and "stderr"
-// of FOLDER/K.out. A line is printed for each:
+// KIND is memory, json, write, read or short (points.h), or write-full: write with ENOSPC instead
+// of EIO. MODE is "one", "onward", or "show"; "show" is "one" and prints the stack of the failing
+// call. LAST -1 means up to the last point that is reached. Point K runs in FOLDER/K, a copy of
+// FOLDER/before if that exists, with standard output and error in the files "stdout" and "stderr"
+// of FOLDER/K.out. For each point it prints a line:
 //
-//     K POINTS STATUS      POINTS: how many points it came by; STATUS: exit code, or -SIGNAL
+//     K POINTS STATUS      POINTS: number of points passed; STATUS: exit code, or -SIGNAL
 //
-// Point 0 is a run in which nothing fails; it is the first if FIRST is 0.
+// Point 0 is a run without a fault; it is the first run if FIRST is 0.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +27,9 @@
 
 #include "points.h"
 
-#define LIMIT_S 60 // seconds that a run may take
+#define LIMIT_S 60 // time limit of a run in seconds
 
-int __real_main(int argc, char **argv); // of ree-run
+int __real_main(int argc, char **argv); // ree-run's main
 int __wrap_main(int argc, char **argv);
 
 static void must(int ok, const char *what) {
@@ -37,7 +38,7 @@ static void must(int ok, const char *what) {
     exit(2);
 }
 
-// The calls here are points, too, which count only when fault_begin was called.
+// The calls in this file are points too, but points count only after fault_begin.
 static void copy_file(const char *from, const char *to) {
     static char bytes[1 << 16];
     int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -68,7 +69,7 @@ static void redirect(int fd, const char *folder, const char *name, int flags) {
     close(file);
 }
 
-// Does not return.
+// Runs ree-run in FOLDER/K with the plan. Does not return.
 static void run(const struct fault_plan *plan, const char *folder, long *counter, int argc,
                 char **argv) {
     char before[4096], own[4096], out[4096];
@@ -125,7 +126,7 @@ int __wrap_main(int argc, char **argv) {
         printf("%ld %ld %d\n", plan.at, *counter,
                WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
         fflush(stdout);
-        if (plan.at && *counter < plan.at) break; // this point was not reached
+        if (plan.at && *counter < plan.at) break; // the run ended before this point
     }
     free(folder);
     return 0;

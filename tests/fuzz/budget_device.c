@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Elements that an iteration space has, as often as each is met.
+// Elements of an iteration space, counted once for each instruction that visits them.
 static double expr_work(const struct ree_expr *e) {
     return (double)e->n_elements * (1 + e->n_instrs);
 }
 
-// What a dispatch costs, in elements visited and multiply-adds. Zero sizes count as one.
+// The cost of a dispatch, in elements visited and multiply-adds. A size of zero counts as one.
 static double dispatch_work(const struct ree_dispatch *d) {
     const union ree_params *p = &d->params;
     struct ree_cost cost = ree_dispatch_cost(d);

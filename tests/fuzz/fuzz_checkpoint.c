@@ -1,8 +1,9 @@
-// Hugging Face checkpoints from arbitrary bytes: config.json, the header of a safetensors file, and
-// the model that is made of them. It must end with a model or with an error and a message.
+// Loads Hugging Face checkpoints from arbitrary bytes: config.json, the header of a safetensors
+// file, and the model made of them. It must return a model, or an error with a message.
 //
-// An input is: a byte of options; u16 length of config.json; u16 bytes of data; config.json; the
-// rest, which is the header's JSON, or with option 1 the whole safetensors file.
+// Format of an input: a byte of options; u16 length of config.json; u16 bytes of tensor data;
+// config.json; the rest. The rest is the header's JSON, or with OPTION_FILE the whole safetensors
+// file.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_checkpoint fuzz_seeds
 //     build-fuzz/tests/fuzz/fuzz_checkpoint -max_total_time=600 FOLDER
@@ -13,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTION_FILE 1  // the rest is a whole file
-#define OPTION_STEPS 2 // the form of opset 17
+#define OPTION_FILE 1  // the rest is a whole safetensors file
+#define OPTION_STEPS 2 // convert to opset 17
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -46,7 +47,8 @@ static void write_model(struct ree_checkpoint *checkpoint, bool steps) {
     require(status, &err);
     if ((status == REE_OK) != (model != NULL)) abort();
     if (status != REE_OK) return;
-    // What was written is well formed up to the weights, which memory has no folder for.
+    // The model is well formed except for its weights, which are in files that memory does not
+    // have.
     struct ree_graph *graph;
     status = ree_onnx_load_memory(model, size, &graph, &err);
     if (status != REE_UNSUPPORTED) abort();

@@ -1,5 +1,5 @@
-// A claim of arbitrary bytes. It must end with a claim or with an error and a message; what is read
-// is written again as it was, and checking its proofs ends with a yes or a message.
+// Decodes a claim of arbitrary bytes. It must return a claim, or an error with a message. A decoded
+// claim must encode to the same bytes, and checking its proofs must succeed or give a message.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_claim
 //     build-fuzz/tests/fuzz/fuzz_claim FOLDER tests/data/claim

@@ -1,9 +1,9 @@
-// Messages between ranks of arbitrary bytes: frames, and what steps, parcels, logits, rows of
-// caches say in them. It must end with values that fit what was expected, or with an error and a
-// message.
+// Reads messages between ranks from arbitrary bytes: frames, and the steps, boundary tensors,
+// logits and cache rows in them. It must return values that fit what was expected, or an error with
+// a message.
 //
-// An input is a byte of options and a frame. With option 1 what the frame says of its form, length
-// and checksum is put right, so that what lies behind them is met, too.
+// Format of an input: a byte of options and a frame. With OPTION_RIGHT the target corrects the
+// format, length and checksum in the frame, so that the code after these checks is reached.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_message
 //     build-fuzz/tests/fuzz/fuzz_message FOLDER tests/data/messages
@@ -51,7 +51,7 @@ static void put_right(uint8_t *frame, size_t size) {
     memcpy(frame + 56, digest, 16);
 }
 
-// Every byte is there.
+// Reads every byte of the tensor, so that sanitizers check the memory.
 static void touch(const struct ree_tensor *t) {
     volatile unsigned char sum = 0;
     for (size_t i = 0; i < t->nbytes; i++)
@@ -126,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     if (size < 1) return 0;
     bool right = bytes[0] & OPTION_RIGHT;
     size--;
-    // A copy of exactly that size, so that sanitizers see a read beyond it.
+    // A copy of the exact size, so that sanitizers report a read past the end.
     uint8_t *frame = malloc(size ? size : 1);
     if (!frame) return 0;
     memcpy(frame, bytes + 1, size);

@@ -1,11 +1,11 @@
-// The loader on arbitrary bytes, and what follows loading: printing, the check, the passes. It must
-// end with a graph or with an error and a message; sanitizers see the rest.
+// Loads arbitrary bytes as a model; then prints, checks and transforms the graph. It must return a
+// graph, or an error with a message; sanitizers find other faults.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_onnx fuzz_seeds
 //     build-fuzz/tests/fuzz/fuzz_onnx -max_total_time=600 FOLDER build-fuzz/tests/fuzz/seeds
 //
-// New inputs go to FOLDER. To see an input again: fuzz_onnx FILE, or fuzz_onnx_replay FILE with any
-// compiler.
+// New inputs are written to FOLDER. To run one input again: fuzz_onnx FILE, or fuzz_onnx_replay
+// FILE with any compiler.
 #include "graph/ir.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     }
     ree_graph_check_supported(graph, &err);
     size_t n_outputs = graph->n_outputs;
-    // Twice: what one pass leaves must be fit for the others.
+    // Twice: each pass must accept the graphs that the other passes leave.
     for (int i = 0; i < 2; i++) {
         ree_pass_identity(graph);
         ree_pass_common_subexpressions(graph);

@@ -1,6 +1,6 @@
-// Receipts, and canonical JSON as such, of arbitrary bytes. A text that is refused has to have a
-// message; one that has a canonical form keeps it; a receipt that is read comes back as the same
-// text, however it was laid out, with the same hashes.
+// Reads receipts and canonical JSON from arbitrary bytes. A refused text must have a message. A
+// text that has a canonical form keeps it. A receipt that decodes must encode to the same canonical
+// text with the same hashes, whatever its layout was.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_receipt
 //     build-fuzz/tests/fuzz/fuzz_receipt -dict=tests/fuzz/receipt.dict FOLDER tests/data/receipt
@@ -19,7 +19,7 @@ static void must_say(enum ree_status status, const struct ree_error *err) {
     must(err->status == status && err->message[0] && status != REE_INTERNAL);
 }
 
-// The canonical form, NUL-terminated; NULL: refused. Free.
+// Returns the canonical form, NUL-terminated; the caller must free it. NULL if refused.
 static char *canonical(const void *bytes, size_t size, size_t *out_n) {
     cJSON *value;
     struct ree_strbuf out;
@@ -46,7 +46,8 @@ static bool try_canonical(const uint8_t *bytes, size_t size) {
     return true;
 }
 
-// Decodes, checks and encodes. Returns whether it could be read; free *out.
+// Decodes, checks and encodes. Returns whether the receipt could be decoded; the caller must free
+// *out.
 static bool read_receipt(const void *bytes, size_t size, char **out, size_t *out_n,
                          ree_digest out_body, bool *out_ok) {
     struct ree_receipt receipt;

@@ -1,14 +1,14 @@
-// Whole runs of small models: arbitrary bytes are loaded, lowered and executed on the CPU with
-// inputs made from the declared shapes. The same model gives the same outputs, or the same error
+// Complete runs of small models: arbitrary bytes are loaded, lowered and executed on the CPU with
+// inputs made from the declared shapes. The same model must give the same outputs, or the same
+// error
 //
-//     as it was loaded, once more with the bind of the first run
-//     with 2 threads and portable kernels in place of 1 thread and the machine's best
-//     folded and fused, in place of neither: there only outputs are compared, for errors name what
-//     runs
+//     in a second run with the bind of the first run
+//     with 2 threads and portable kernels as with 1 thread and the machine's best kernels
+//     folded and fused as without: here only outputs are compared, because errors name what runs
 //
-// The metadata "seed" of a model decides the values of its inputs. With REE_FUZZ_VERBOSE in the
-// environment, outputs and errors are printed. The work of a run is bounded by a budget
-// (budget_device.h); constants are folded only if the run without folding stayed below it.
+// The metadata "seed" of a model decides the values of its inputs. If the environment variable
+// REE_FUZZ_VERBOSE is set, outputs and errors are printed. A budget bounds the work of a run
+// (budget_device.h); constants are folded only if the run without folding stayed within the budget.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_run fuzz_seeds
 //     build-fuzz/tests/fuzz/fuzz_run -max_len=8192 FOLDER build-fuzz/tests/fuzz/runs
@@ -25,8 +25,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-// Sizes from hostile numbers are refused for what they are, or memory runs out soon: tables that
-// are made while a model is bound are in no device's budget.
+// A huge size from a hostile model must be refused, or the allocation must fail quickly: tables
+// that are made while a model is bound are in no device's budget.
 const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void) {
     return "allocator_may_return_null=1:max_allocation_size_mb=32";
@@ -88,8 +88,8 @@ static void compare(const char *what, const struct result *a, const struct resul
     abort();
 }
 
-// Runs the model on a device; false: it is beyond the budget, or memory ran out. `twice`: with one
-// session.
+// Runs the model on a device, with `twice` two times in one session. Returns false if it exceeds
+// the budget or memory ran out.
 static bool run_on(struct budget_device *device, struct ree_model *model, bool no_fuse, bool twice,
                    const struct run_inputs *inputs, struct result *out) {
     struct ree_session_options options = {.no_fuse = no_fuse};
@@ -113,7 +113,7 @@ static bool run_on(struct budget_device *device, struct ree_model *model, bool n
     return small;
 }
 
-// NULL: it is refused, or memory ran out.
+// Returns the model; NULL if it is refused or memory ran out.
 static struct ree_model *load(const uint8_t *bytes, size_t size, bool no_fold) {
     struct ree_model *model;
     struct ree_error err = {.message = ""};
@@ -121,7 +121,7 @@ static struct ree_model *load(const uint8_t *bytes, size_t size, bool no_fold) {
     enum ree_status status = ree_model_load_memory(bytes, size, &options, &model, &err);
     must((status == REE_OK) == (model != NULL), "a status that does not fit");
     if (status != REE_OK) must_say(status, &err);
-    // Folded only what loads unfolded.
+    // A model that loads without folding must also load with folding.
     must(no_fold || status == REE_OK || status == REE_NO_MEMORY, "it loads only unfolded");
     if (status != REE_OK && getenv("REE_FUZZ_VERBOSE")) printf("not loaded: %s\n", err.message);
     return model;
@@ -135,7 +135,7 @@ static uint32_t seed_of(const struct ree_model *model) {
     return hash;
 }
 
-// Before the first input, whose time is limited.
+// Runs before the first input, because the time of an input is limited.
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;

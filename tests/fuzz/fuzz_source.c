@@ -1,6 +1,6 @@
-// What the folder of a language model says of it: genai_config.json, config.json or
-// generation_config.json, by the first byte, of arbitrary bytes. It must end with a description or
-// with an error and a message; sanitizers see the rest.
+// Reads a file in the folder of a language model from arbitrary bytes: genai_config.json,
+// config.json or generation_config.json, chosen by the first byte. It must return a description, or
+// an error with a message; sanitizers find other faults.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_source
 //     build-fuzz/tests/fuzz/fuzz_source FOLDER tests/data/folders

@@ -1,6 +1,6 @@
-// A tokenizer.json of arbitrary bytes, and what follows from one that loads: encoding a few texts,
-// decoding what came out, whole and token by token. It must end with ids and text or with an error
-// and a message; sanitizers see the rest.
+// Loads a tokenizer.json of arbitrary bytes. If it loads, encodes a few texts and decodes the
+// resulting ids, whole and token by token. It must return ids and text, or an error with a message;
+// sanitizers find other faults.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_tokenizer
 //     build-fuzz/tests/fuzz/fuzz_tokenizer -dict=tests/fuzz/tokenizer.dict FOLDER
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         "hello world",
         "  caf\xC3\xA9 e\xCC\x81 \xE4\xB8\xAD\xE5\x9B\xBD 12.5<|end|>[MASK] new york",
         "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x9A\x80\xFF\xC3 \n\n\t x",
-        // Longer than what BPE merges without a heap.
+        // Longer than the length up to which BPE merges without a heap.
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabbbaaa"};
     struct ree_tokenizer *tokenizer;
     struct ree_error err = {.message = ""};

@@ -1,5 +1,5 @@
-// A trace of arbitrary bytes, whose root is put right so that what lies behind it is met, too. It
-// must end with a trace or with an error and a message; sanitizers see the rest.
+// Decodes a trace of arbitrary bytes and corrects its root, so that the code after that check is
+// reached. It must return a trace, or an error with a message; sanitizers find other faults.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_trace
 //     build-fuzz/tests/fuzz/fuzz_trace FOLDER tests/data/trace
@@ -20,7 +20,7 @@ static struct ree_trace *decode(const void *bytes, size_t size, struct ree_error
     return t;
 }
 
-// Everything that can be asked of a trace.
+// Calls every function that reads a trace.
 static void walk(const struct ree_trace *t, const struct ree_trace *other) {
     struct ree_strbuf text;
     struct ree_diff diff;
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     static struct ree_trace *last;
     struct ree_error err;
     struct ree_trace *t = decode(bytes, size, &err);
-    // "its root is ..., but its contents have ROOT"
+    // The message is "its root is ..., but its contents have ROOT".
     const char *found = t ? NULL : strstr(err.message, "its contents have ");
     if (found && size >= 32) {
         uint8_t *right = malloc(size);

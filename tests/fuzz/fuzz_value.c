@@ -1,6 +1,6 @@
-// A file that holds one value, of arbitrary bytes: read as a tensor, as a sequence and as an
-// optional value of either. It must end with a value or with an error and a message; sanitizers see
-// the rest.
+// Reads a file of arbitrary bytes that contains one value: as a tensor, as a sequence, and as an
+// optional of either. It must return a value, or an error with a message; sanitizers find other
+// faults.
 //
 //     build-fuzz/tests/fuzz/fuzz_value -max_total_time=300 FOLDER build-fuzz/tests/fuzz/values
 #include "graph/ir.h"
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-// A folder of the process's own, for external data may lie beside the file.
+// A folder of this process, because external data may be next to the file.
 static char folder[PATH_MAX], path[PATH_MAX + 8];
 
 static void remove_folder(void) {
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         struct ree_error err = {.message = ""};
         enum ree_status status = ree_onnx_tensor_load(path, &ports[i], &tensor, &err);
         if (status == REE_OK) {
-            // What came out belongs together, down to the last byte.
+            // The tensor's memory must be valid up to the last byte.
             if (tensor.kind == REE_TENSOR && tensor.nbytes) {
                 volatile const uint8_t *data = tensor.data;
                 (void)data[tensor.nbytes - 1];

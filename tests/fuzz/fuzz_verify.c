@@ -1,11 +1,11 @@
-// Verification of receipts that somebody changed (verify_mutator.c), with the sample models:
+// Verifies changed receipts (verify_mutator.c) of the sample models:
 //
-// - "Verified" is said of what is true alone: the run, made anew by the prover's code, gives a
-//   receipt with the same body (verify_judge.h).
-// - An honest receipt is called verified, whatever is changed in what it does not bind.
-// - Every finding and every refusal has a message.
+// - A verified receipt must be true: repeating the run with the prover's code gives a receipt with
+//   the same body (verify_judge.h).
+// - An honest receipt must be verified, whatever is changed in its unbound members.
+// - Every finding and every refusal must have a message.
 //
-// An input is described in verify_case.h. Traces are not made anew, so no receipt of one is
+// verify_case.h describes an input. Traces are not computed, so a receipt of a traced run is never
 // verified.
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_verify fuzz_seeds
@@ -21,10 +21,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-// A receipt may ask for as many tokens as the context has; each costs a step of the model.
+// A receipt may state as many tokens as the context has; each costs a step of the model.
 #define MOST_TOKENS 64
 
-// Of the first test of RFC 8032.
+// The public key of the first test of RFC 8032.
 static const char key[] = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 
 static void must(bool ok, const char *what) {
@@ -45,7 +45,7 @@ struct job {
     struct verify_case c;
     struct ree_receipt receipt;
     struct ree_request request;
-    struct ree_prompt prompt; // that is given
+    struct ree_prompt prompt; // the prompt that the verifier has
     bool has_prompt;
     struct ree_verification v;
 };
@@ -80,7 +80,7 @@ static bool verify_tensors(struct job *job) {
     return says(ree_verify_tensors(&job->v, &what, &err), &err);
 }
 
-// As ree-run verify does it. False: it ends with an error, and there is no verdict.
+// Verifies as `ree-run verify` does. Returns false if an error leaves no verdict.
 static bool verify(struct job *job) {
     const struct verify_world *w = job->world;
     struct ree_error err = {.message = ""};
@@ -110,7 +110,8 @@ static bool verify(struct job *job) {
     return r->kind == REE_RECEIPT_TEXT ? verify_text(job) : verify_tensors(job);
 }
 
-// The honest receipt that this is, if the verifier has what it takes; NULL: none.
+// Returns the honest receipt that has this body, if the verifier has all that it requires; NULL if
+// none.
 static const struct honest *find_honest(const struct job *job) {
     const struct verify_world *w = job->world;
     ree_digest body;
@@ -159,7 +160,7 @@ static void judge(struct job *job) {
                  job->has_prompt ? &job->prompt : NULL, verdict == REE_VERIFIED_PREFIX);
 }
 
-// Before the first input, whose time is limited.
+// Runs before the first input, because the time of an input is limited.
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;

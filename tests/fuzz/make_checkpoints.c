@@ -1,5 +1,5 @@
-// Writes seeds for fuzz_checkpoint into a folder: a whole checkpoint of each architecture, as small
-// as can be.
+// Writes seeds for fuzz_checkpoint into a folder: a complete checkpoint of each architecture, with
+// the smallest possible sizes.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,8 @@ static const struct {
      "h.0.mlp.c_proj.weight 5 4;h.0.mlp.c_proj.bias 4;"},
 };
 
-// "NAME ROWS COLUMNS;..." as the JSON of a safetensors header; returns the bytes of data.
+// Writes "NAME ROWS COLUMNS;..." as the JSON of a safetensors header. Returns the bytes of tensor
+// data.
 static size_t write_header(const char *tensors, const char *type, char *out, size_t size) {
     size_t at = (size_t)snprintf(out, size, "{"), end = 0;
     while (*tensors) {

@@ -1,13 +1,13 @@
-// Writes what fuzz_verify begins with, the honest receipts, each with what verifies it; and into a
-// second folder lies, of which each has one place changed by the mutator. They are the same at any
-// time.
+// Writes the seeds of fuzz_verify: the honest receipts, each with what a verifier needs for it.
+// Writes lies to a second folder: receipts in each of which the mutator changed one place. All
+// files are the same in every run.
 #include "verify_mutator.h"
 #include "verify_world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define N_LIES 3 // about each place
+#define N_LIES 3 // lies about each place
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) {
     (void)max_size;

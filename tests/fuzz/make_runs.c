@@ -1,5 +1,5 @@
-// Writes the seeds of fuzz_run: models that run, one for each template of the operators' tests
-// (tests/lower/wrong_templates.c), and some of several nodes.
+// Writes the seeds of fuzz_run: models that run. One for each template of the operators' tests
+// (tests/lower/wrong_templates.c), and some with several nodes.
 #include "graph/ir.h"
 #include "graph/model_text.h"
 #include "lower/wrong_graph.h"
@@ -37,7 +37,7 @@ static enum ree_dtype type_of(char letter) {
     }
 }
 
-// An operand of a template: with values it is a constant, without them an input.
+// Adds an operand of a template: a constant if the template has values, otherwise an input.
 static void add_operand(struct pb *graph, const char *name, const char *spec) {
     int64_t dims[REE_MAX_RANK];
     size_t rank = 0, n = 0;
@@ -99,20 +99,20 @@ static const struct row {
 #undef OP
 };
 
-// In the newest opset that the row is for.
+// Writes the template's model in the newest opset that the row supports.
 static void write_template(const struct row *row, const struct wrong_template *t, size_t number) {
     struct pb graph = {0}, node = {0}, model = {0};
     char name[64], copy[256];
     size_t n = 0;
     for (const char *spec = t->inputs; *spec;) {
-        name[0] = 0; // omitted
+        name[0] = 0; // an omitted operand
         if (*spec != '-') snprintf(name, sizeof name, "i%zu", n++);
         pb_text(&node, NODE_INPUT, name);
         if (*spec != '-') add_operand(&graph, name, spec);
         spec += strcspn(spec, " ");
         spec += *spec == ' ';
     }
-    // Results that the operator may leave out are only made where a template is odd.
+    // Optional outputs are made only for templates with an odd number.
     uint32_t n_out = number % 2 && row->max_out < 4 ? row->max_out : 1;
     for (uint32_t i = 0; i < n_out; i++) {
         struct pb value = {0};
@@ -147,7 +147,7 @@ static void write_templates(void) {
 }
 
 static const char *const texts[] = {
-    // Elementwise chains, which are fused, and what ends them.
+    // Elementwise chains, which are fused, and operators that end a fused chain.
     "(x:float32[3,n], y:float32[n]) -> (z) { a = Add(x, y) b = Relu(a) c = Mul(b, b) d = Tanh(c) "
     "z = Sub(d, x) }",
     "(x:float32[4,n]) -> (y, z) { a = Exp(x) s = ReduceSum(a) {keepdims=1} y = Div(a, s) z = "
@@ -155,7 +155,7 @@ static const char *const texts[] = {
     "(x:float16[2,5], y:float16[5]) -> (z) { a = Mul(x, y) b = Sigmoid(a) z = Sqrt(b) }",
     "(x:int32[7], y:int32[1]) -> (z) { a = Div(x, y) b = Mod(a, y) z = Add(b, x) }",
     "(x:float64[5]) -> (z) { a = Sin(x) b = Abs(a) z = Pow(b, a) }",
-    // Products with what follows them.
+    // Products and the operators after them.
     "(x:float32[n,17], y:float32[17,33], b:float32[33]) -> (z) { a = MatMul(x, y) c = Add(a, b) z "
     "= Relu(c) }",
     "(x:float32[1,3,6,6], w:float32[5,3,3,3], b:float32[5]) -> (z) { c = Conv(x, w, b) "
@@ -165,7 +165,7 @@ static const char *const texts[] = {
     "(q:float32[1,2,5,8], k:float32[1,2,5,8], v:float32[1,2,5,8]) -> (z) { t = Transpose(k) "
     "{perm=[0,1,3,2]} s = MatMul(q, t) c = Constant() {value=<float32[] 0.5>} m = Mul(s, c) p = "
     "Softmax(m) z = MatMul(p, v) }",
-    // Shapes that are computed.
+    // Computed shapes.
     "(x:float32[n,m]) -> (z) { s = Shape(x) i = Constant() {value=<int64[1] 0>} d = Gather(s, i) "
     "m = Constant() {value=<int64[1] -1>} t = Concat(d, m) {axis=0} y = Reshape(x, t) z = "
     "Transpose(y) }",
@@ -188,7 +188,7 @@ static const char *const texts[] = {
     "{value=<int64[] 0>} t = SequenceInsert(s, y, i) z = ConcatFromSequence(t) {axis=1} }",
     "function local.Twice (x; by=2) -> (y) { f = Constant() {value_int=@by} g = CastLike(f, x) y = "
     "Mul(x, g) } (x:float32[3]) -> (y) { a = local.Twice(x) {by=3} y = local.Twice(a) }",
-    // Quantised.
+    // Quantised models.
     "(x:float32[2,4]) -> (z) { q, s, p = DynamicQuantizeLinear(x) z = DequantizeLinear(q, s, p) }",
     "(x:float32[3], w:float32[3]) -> (y, b) { n = IsNaN(x) c = Not(n) y = Where(c, x, w) b = "
     "Identity(c) }",

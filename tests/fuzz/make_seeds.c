@@ -1,5 +1,5 @@
-// Writes the fuzz targets' seeds into two folders: models, and values in files of their own, that
-// between them use every message and every branch of the reader, right and wrong.
+// Writes the seeds of the fuzz targets into two folders: models, and files with one value. Together
+// they use every message and every branch of the reader, valid and invalid.
 #include "graph/model_text.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static struct pb small_graph(void) {
     return graph;
 }
 
-// Every element type, in the field that ONNX has for it and as raw bytes.
+// Writes every element type, in the field that ONNX has for it and as raw bytes.
 static void write_tensors(void) {
     for (int type = 1; type <= 26; type++) {
         static const unsigned char bytes[16] = {1, 0, 1};
@@ -59,7 +59,7 @@ static void write_functions(void) {
                                        "(x:float32[2]) -> (y) { y = local.F(x) }"));
 }
 
-// Bodies: what they read from around them, carried values, and what the passes do within.
+// Bodies: captured values, carried values, and what the passes do inside bodies.
 static void write_control_flow(void) {
     write_seed("if", model_text("(x:float32[n], c:bool[]) -> (y, z) { h = Neg(x) y, z = If(c) {"
                                 "then_branch=() -> (h, a) { a = Shape(h) }, "
@@ -107,7 +107,7 @@ static void write_types(void) {
                                       "OptionalHasElement(p) t = OptionalGetElement(o) }"));
     write_seed("sequence_of", model_text("(s:seq(seq(float32))) -> (y) { y = Identity(s) }"));
     write_seed("optional_of", model_text("(s:seq(opt(float32))) -> (y) { y = Identity(s) }"));
-    // A type as an attribute, which says what is not there.
+    // A type as an attribute; it gives the type of the absent value.
     struct pb empty = small_graph(), node = pb_node("Optional", "", "", "o"), attr = {0},
               held = {0}, sequence = {0};
     pb_sub(&sequence, 1, pb_tensor_type(1, 0, NULL));
@@ -130,7 +130,7 @@ static void write_types(void) {
     }
 }
 
-// What the passes work on: identities, casts, dropouts, equal nodes, dead ones.
+// Input of the passes: identities, casts, dropouts, equal nodes, dead nodes.
 static void write_passes(void) {
     static const char *const nodes[][3] = {
         {"Identity", "x", "a"},  {"Identity", "a", "b"},      {"Add", "a,b", "c"},
@@ -140,7 +140,7 @@ static void write_passes(void) {
     struct pb graph = {0};
     pb_sub(&graph, GRAPH_INPUT, pb_value("x", 1, 0, NULL));
     pb_sub(&graph, GRAPH_INITIALIZER, pb_tensor("no", 9, 0, NULL, "\0", 1));
-    for (size_t i = sizeof nodes / sizeof *nodes; i-- > 0;) // last first
+    for (size_t i = sizeof nodes / sizeof *nodes; i-- > 0;) // in reverse order
         pb_sub(&graph, GRAPH_NODE, pb_node(nodes[i][0], "", nodes[i][1], nodes[i][2]));
     for (int i = 0; i < 2; i++) {
         struct pb cast = pb_node("Cast", "", "x", i ? "f" : "g");

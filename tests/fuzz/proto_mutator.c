@@ -1,10 +1,10 @@
-// Mutations for libFuzzer that keep a protobuf message well formed around the change. Without this,
-// nearly every change of size breaks the length of a message around it, and the fuzzer hardly gets
-// past the wire format.
+// Mutations for libFuzzer that keep the protobuf messages around a change well formed. Otherwise
+// nearly every change of size would make the length of an enclosing message wrong, and the fuzzer
+// would hardly get past the wire format.
 //
-// A field somewhere in the tree of messages is chosen, its contents are changed (by libFuzzer's own
-// mutations, or by removing, doubling or moving whole fields), and the lengths around it are
-// written anew. One change in eight is made to the bytes as they are, lengths included.
+// The mutator chooses a field in the tree of messages and changes its contents: with libFuzzer's
+// own mutations, or by removing, duplicating or moving whole fields. Then it updates the lengths of
+// the enclosing messages. One change in eight is made to the raw bytes, lengths included.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 #define MAX_SIZE 65536
 
 struct field {
-    size_t start;         // of the tag
-    size_t length, begin; // of the length and the contents; begin is 0 without contents
+    size_t start;         // offset of the tag
+    size_t length, begin; // offsets of the length and the contents; begin is 0 without contents
     size_t end;
 };
 
@@ -38,7 +38,8 @@ static bool read_varint(const uint8_t *data, size_t *at, size_t end, uint64_t *o
     return false;
 }
 
-// The fields of data[begin, end), the first MAX_FIELDS; 0 when it does not look like a message.
+// Finds the first MAX_FIELDS fields of data[begin, end). Returns their number; 0 if this is no
+// message.
 static size_t split(const uint8_t *data, size_t begin, size_t end, struct field *fields) {
     size_t n = 0;
     for (size_t at = begin; at < end && n < MAX_FIELDS; n++) {
@@ -65,7 +66,7 @@ static size_t split(const uint8_t *data, size_t begin, size_t end, struct field 
     return n;
 }
 
-// Changes a message's own bytes; returns its new size, at most `room`.
+// Changes a message's own bytes. Returns its new size, at most `room` bytes.
 static size_t change(uint8_t *data, size_t size, size_t room, uint32_t *state) {
     static struct field fields[MAX_FIELDS];
     size_t n = split(data, 0, size, fields);
@@ -73,12 +74,12 @@ static size_t change(uint8_t *data, size_t size, size_t room, uint32_t *state) {
     if (n == 0 || kind >= 3) return LLVMFuzzerMutate(data, size, room);
     struct field one = fields[next_random(state) % n];
     size_t one_size = one.end - one.start;
-    if (kind == 0) { // remove
+    if (kind == 0) { // remove the field
         memmove(data + one.start, data + one.end, size - one.end);
         return size - one_size;
     }
     if (size + one_size > room) return size;
-    // Double it: in front of some other field, or at the end.
+    // Duplicate the field: before another field, or at the end.
     uint8_t *copy = malloc(one_size + 1);
     if (!copy) return size;
     memcpy(copy, data + one.start, one_size);
@@ -103,7 +104,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     static uint8_t inner[MAX_SIZE], outer[MAX_SIZE];
     uint32_t state = seed;
     if (max_size > MAX_SIZE) max_size = MAX_SIZE;
-    // Every level may need a longer length than it had.
+    // Each enclosing length may need more bytes than before.
     size_t spare = 5 * MAX_DEPTH;
     if (size + spare >= max_size || next_random(&state) % 8 == 0)
         return LLVMFuzzerMutate(data, size, max_size);
@@ -118,8 +119,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     }
     memcpy(inner, data + begin, end - begin);
     size_t n = change(inner, end - begin, max_size - spare - (size - (end - begin)), &state);
-    // From the inside out: what is before in the message around, the new length, the new contents,
-    // what is after.
+    // From the innermost message outwards: the bytes before the field in the enclosing message, the
+    // new length, the new contents, the bytes after the field.
     while (depth-- > 0) {
         size_t from = depth ? path[depth - 1].begin : 0, to = depth ? path[depth - 1].end : size;
         size_t at = path[depth].length - from;

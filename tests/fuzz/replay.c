@@ -1,5 +1,5 @@
-// Runs a fuzz target over given files and folders, without libFuzzer: so the seeds are part of the
-// ordinary tests, with any compiler.
+// Runs a fuzz target over the given files and folders, without libFuzzer. With it the seeds are
+// part of the ordinary tests, with any compiler.
 #include <fts.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Elements of one input, and of all.
+// Maximum numbers of elements in an input, and of inputs.
 #define MOST_ELEMENTS 4096
 #define MOST_INPUTS 64
 
@@ -12,7 +12,7 @@ static uint32_t below(uint32_t *state, uint32_t n) {
     return (uint32_t)((uint64_t)(*state >> 8) * n >> 24);
 }
 
-// A symbol has one size in the whole model.
+// Returns the size of a symbol: 1 to 4, and the same everywhere in the model.
 static int64_t symbol_size(const char *symbol, uint32_t seed) {
     uint32_t hash = seed;
     for (; *symbol; symbol++)
@@ -20,7 +20,7 @@ static int64_t symbol_size(const char *symbol, uint32_t seed) {
     return 1 + hash % 4;
 }
 
-// Numbers that operators tell apart. Integers are mostly small, so that they can be indices.
+// Values that operators handle differently. Integers are mostly small, so that they can be indices.
 static void put_element(enum ree_dtype dtype, unsigned char *at, uint32_t *state) {
     static const float floats[] = {0,       -0.0f, 1,    -1,    0.5f,   2,     3.25f,      -7.5f,
                                    1e-40f,  1e30f, 1e9f, -1e9f, 0.125f, 65504, 1.0000001f, 255,
@@ -32,7 +32,7 @@ static void put_element(enum ree_dtype dtype, unsigned char *at, uint32_t *state
     int64_t whole = below(state, 3);
     if (below(state, 8) == 0) whole--;
     if (below(state, 16) == 0) whole = below(state, 8);
-    // Sizes in between would be taken, and cost seconds.
+    // Very large: sizes in between would be accepted and cost seconds.
     if (below(state, 32) == 0) whole = (int64_t)(1 + below(state, 1u << 22)) << 40;
     if (below(state, 32) == 0) whole = below(state, 256);
     uint32_t bits = below(state, 1u << 16);
@@ -119,7 +119,7 @@ bool run_inputs_make(const struct ree_model *model, uint32_t seed, struct run_in
     out->tensors = calloc(n + 1, sizeof *out->tensors);
     for (size_t i = 0; out->tensors && i < n; i++) {
         const struct ree_port *port = ree_model_input(model, i);
-        // A default is used now and then.
+        // Half of the optional inputs use their default.
         if (port->optional && below(&state, 2)) continue;
         if (!make_input(port, seed, &state, &out->tensors[out->n])) {
             run_inputs_finish(out);

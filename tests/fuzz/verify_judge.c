@@ -13,7 +13,7 @@ static void must(bool ok, const char *what) {
     abort();
 }
 
-// Digests of what was judged before, since many inputs differ in nothing that is bound.
+// Digests of receipts judged before: many inputs have the same bound members.
 #define N_JUDGED 4096
 static ree_digest judged[N_JUDGED];
 static size_t n_judged;
@@ -63,7 +63,7 @@ static void leave_out(struct ree_receipt_text *text, const struct ree_receipt_te
     if (!like->text) text->text = NULL;
 }
 
-// Makes an honest receipt what the other may leave out or say otherwise, and compares them.
+// Adapts an honest receipt to what `r` may omit or state differently, and compares their bodies.
 static void compare(struct ree_receipt *honest, const struct ree_receipt *r) {
     ree_digest ours, theirs;
     struct ree_error err;
@@ -106,7 +106,7 @@ static void judge_text(const struct ree_receipt *r, const struct verify_case *c,
              "another prompt than the one that is given");
     if (!own.ids) must(prompt != NULL, "a prompt that nobody has told");
     must(!(c->options & CASE_NO_TOKENIZER) || !r->tokenizer_sha256[0], "texts without a tokenizer");
-    // The tokens that end a text follow from the model and from the tokenizer that is at hand.
+    // The tokens that end a text follow from the model and from the verifier's tokenizer.
     const struct ree_tokenizer *tokenizer =
         c->options & CASE_NO_TOKENIZER ? NULL : world->tokenizer;
     if (!(c->options & CASE_IGNORE_EOS))
@@ -125,7 +125,7 @@ static void judge_text(const struct ree_receipt *r, const struct verify_case *c,
                              .request_sha256 = r->request_sha256[0] ? r->request_sha256 : NULL,
                              .interrupt_after = is_prefix ? r->output.n_tokens : 0,
                              .most = r->output.n_tokens};
-    // A run that was interrupted before its first token has nothing to be made anew.
+    // A run that was interrupted before its first token has no tokens to compare.
     if (is_prefix && r->output.n_tokens == 0) {
         free(eos);
         return;

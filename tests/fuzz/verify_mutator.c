@@ -1,6 +1,7 @@
-// Mutations of fuzz_verify's inputs that know their form: a value of the receipt or of the request
-// is changed, left out, put there twice, or taken from another honest receipt; then what follows
-// from the rest is mostly made consistent again (reseal.h). Bytes are changed now and then.
+// Mutations of fuzz_verify's inputs that preserve their structure. A value of the receipt or the
+// request is changed, removed, duplicated, or copied from another honest receipt. Then the members
+// that follow from others are mostly made consistent again (reseal.h). Sometimes raw bytes are
+// changed instead.
 #include "reseal.h"
 #include "verify_world.h"
 
@@ -15,8 +16,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 
 static uint32_t state;
 
-// Draws are statements of their own: compilers evaluate arguments in different orders, and seeds
-// are to be the same with each.
+// Each draw is a statement of its own: compilers evaluate arguments in different orders, and seeds
+// must be the same with each compiler.
 static uint32_t below(uint32_t n) {
     state = state * 1664525u + 1013904223u;
     return (uint32_t)((uint64_t)(state >> 8) * n >> 24);
@@ -71,7 +72,7 @@ static const char *any_word(void) {
     return words[below(sizeof words / sizeof *words)];
 }
 
-// Members that an object may or may not have.
+// Members that an object may have or lack.
 static const char *any_key(void) {
     static const char *const keys[] = {
         "tokens",           "text",           "text_sha256", "tokens_sha256",
@@ -101,7 +102,7 @@ static cJSON *any_value(void) {
     }
 }
 
-// Bytes of a text, which may cut characters in two.
+// Changes bytes of a text; the change may split a character.
 static void change_text(char *out, size_t most, const char *was) {
     size_t n = strlen(was), at = n ? below((uint32_t)n + 1) : 0;
     static const char letters[] = "abez .,0159f\xc3\xa9\xef\xbf\xbd\"\\";
@@ -161,7 +162,7 @@ static void change_array(cJSON *array) {
         insert(array, below(n + 1), added);
         break;
     }
-    case 2: // the last one goes elsewhere
+    case 2: // moves the last element
         if (n > 1) insert(array, below(n - 1), cJSON_DetachItemFromArray(array, (int)n - 1));
         break;
     default:
@@ -179,7 +180,7 @@ static void change_object(cJSON *object) {
     case 1:
         if (item) cJSON_Delete(cJSON_DetachItemViaPointer(object, item));
         break;
-    case 2: // twice, or under two names
+    case 2: // twice, under the same or another name
         if (!item) break;
         key = one_in(2) ? item->string : any_key();
         cJSON_AddItemToObject(object, key, cJSON_Duplicate(item, true));
@@ -188,7 +189,7 @@ static void change_object(cJSON *object) {
     }
 }
 
-// The same place in another tree; NULL: it has none.
+// Returns the item at the same path in another tree; NULL if there is none.
 static cJSON *find_place(cJSON *root, char (*path)[64], size_t depth) {
     for (size_t i = 0; root && i < depth; i++)
         root = cJSON_IsObject(root) ? cJSON_GetObjectItemCaseSensitive(root, path[i])
@@ -236,7 +237,7 @@ static void change_value(cJSON *parent, cJSON *item) {
     }
 }
 
-// One change somewhere below the root.
+// Makes one change somewhere below the root.
 static void change(cJSON *root) {
     char path[16][64];
     size_t depth = 0;
@@ -269,7 +270,7 @@ static void start_anew(const struct verify_world *w, struct verify_case *c) {
                               .n_receipt = h->n_receipt};
 }
 
-// Makes both consistent again, but for what is left out now and then, and prints them.
+// Makes both texts consistent again, except some members at random, and prints them.
 static bool seal(cJSON *receipt, cJSON *request, struct verify_case *c, char **out_receipt,
                  char **out_request) {
     uint32_t what = RESEAL_HASH;
@@ -285,7 +286,7 @@ static bool seal(cJSON *receipt, cJSON *request, struct verify_case *c, char **o
     return *out_receipt && (!request || *out_request);
 }
 
-// Changes both texts where they are JSON; false: they are not.
+// Changes one or both texts if they are JSON; otherwise returns false.
 static bool change_case(struct verify_case *c, char **out_receipt, char **out_request) {
     cJSON *receipt = cJSON_ParseWithLength((const char *)c->receipt, c->n_receipt);
     cJSON *request =
@@ -299,8 +300,8 @@ static bool change_case(struct verify_case *c, char **out_receipt, char **out_re
     return ok;
 }
 
-// The place of that number below a value, in the order of the text; of an array, its first element
-// alone. *place counts down.
+// Returns item number *place below a value, in the order of the text. Of an array only the first
+// element counts. Decrements *place for each item it passes.
 static cJSON *find_numbered(cJSON *parent, uint32_t *place, cJSON **out_parent) {
     for (cJSON *item = parent->child; item; item = cJSON_IsArray(parent) ? NULL : item->next) {
         *out_parent = parent;
@@ -343,7 +344,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     if (one_in(24)) return LLVMFuzzerMutate(data, size, max_size);
     if (!verify_case_split(data, size, &c) || one_in(16)) start_anew(w, &c);
     if (one_in(8)) c.options ^= (uint8_t)(1u << below(7));
-    if (one_in(32)) { // with or without the honest request
+    if (one_in(32)) { // removes the request, or adds the honest one
         c.request = (const uint8_t *)w->request;
         c.n_request = c.n_request ? 0 : w->n_request;
     }

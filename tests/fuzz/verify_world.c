@@ -27,7 +27,7 @@ static void need_memory(const void *p) {
 
 struct answering {
     const struct prover_run *run;
-    struct ree_answer *answer; // NULL: without stop texts
+    struct ree_answer *answer; // NULL if the run has no stop texts
     size_t n;
     bool given_up, is_cut;
 };
@@ -49,7 +49,7 @@ static bool is_eos(const struct prover_run *run, int32_t id) {
     return false;
 }
 
-// Whether a token, or the number of tokens, ends the answer where it was cut.
+// Returns whether a token or a limit ends the answer at the place where it was cut.
 static bool has_ended(const struct verify_world *w, const struct prover_run *run,
                       const struct ree_generation *g) {
     size_t context = (size_t)w->plain->info.context_length;
@@ -109,7 +109,7 @@ static void keep(size_t i, const char *name, uint8_t options, bool is_asked,
     need(ree_receipt_body_digest(receipt, h->body, &err), &err);
 }
 
-// The request in the file's form; *out is what it says.
+// Makes the request in its file format; *out is the decoded request.
 static void make_request(struct ree_request *out) {
     struct ree_strbuf text;
     struct ree_error err;
@@ -196,7 +196,7 @@ static void make_texts(void) {
         bool ended;
         need(prover_make(&world, rows[i].run, &receipt, &ended, &err), &err);
         receipt.version = rows[i].version;
-        receipt.created = NULL; // seeds are the same at any time
+        receipt.created = NULL; // so that seeds are the same at any time
         if (!receipt.is_private) need(ree_receipt_seal(&receipt, &err), &err);
         keep(i, rows[i].name, rows[i].options, rows[i].run == &asked, &receipt);
         ree_receipt_finish(&receipt);

@@ -1,5 +1,5 @@
-// What fuzz_verify verifies against: the sample models, loaded once, the salt and prompt that
-// honest receipts have, and these receipts themselves.
+// What fuzz_verify verifies with: the sample models, loaded once, the salt and the prompt of the
+// honest receipts, and the honest receipts.
 #ifndef REE_TESTS_FUZZ_VERIFY_WORLD_H
 #define REE_TESTS_FUZZ_VERIFY_WORLD_H
 
@@ -10,11 +10,11 @@
 
 #define N_HONEST 11
 
-// An honest receipt with the options under which a verifier has to call it verified.
+// An honest receipt and the options with which a verifier must verify it.
 struct honest {
     const char *name;
     uint8_t options;
-    bool is_asked; // it answers the honest request
+    bool is_asked; // answers the honest request
     bool is_prefix;
     char *receipt; // canonical JSON
     size_t n_receipt;
@@ -23,7 +23,7 @@ struct honest {
 
 struct verify_world {
     struct ree_device *device;
-    struct ree_generator *plain, *with_logits; // of tools/sample/stories
+    struct ree_generator *plain, *with_logits; // generators of tools/sample/stories
     struct ree_tokenizer *tokenizer;
     struct ree_model_hashes text_hashes, tensor_hashes;
     int32_t *prompt, *other_prompt;
@@ -37,10 +37,10 @@ struct verify_world {
     struct honest honest[N_HONEST];
 };
 
-// Made when first asked for. Ends the process where that fails.
+// Returns the shared data, made at the first call. Ends the process on failure.
 const struct verify_world *verify_world(void);
 
-// A run of the language model, as a prover makes it.
+// A run of the language model by a prover.
 struct prover_run {
     const struct ree_prompt *prompt;
     struct ree_sampling sampling;
@@ -50,14 +50,14 @@ struct prover_run {
     const char *const *stops;
     size_t n_stops;
     bool has_texts, has_logits;
-    int64_t context_length; // that the receipt says
+    int64_t context_length; // the context length that the receipt states
     const unsigned char *salt;
     const char *request_sha256;
-    size_t interrupt_after; // tokens; 0: never. The run is then said to have been interrupted
-    size_t most;            // tokens; beyond them the run is given up. 0: no limit
+    size_t interrupt_after; // tokens after which the run is marked as interrupted; 0: never
+    size_t most;            // maximum tokens; the run is abandoned beyond them. 0: no limit
 };
-// Runs the model and makes a receipt, which has to be released with ree_receipt_finish, also on
-// failure. *out_ended: whether something else than interrupt_after ended the answer.
+// Runs the model and makes a receipt. The receipt must be released with ree_receipt_finish, also
+// after a failure. *out_ended: whether the answer ended for another reason than interrupt_after.
 enum ree_status prover_make(const struct verify_world *world, const struct prover_run *run,
                             struct ree_receipt *out, bool *out_ended, struct ree_error *err);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checkpoints: a generation that is killed at any moment and resumed ends as one that was not; what
-was changed, damaged or is of another run is refused with the reason."""
+"""Checkpoints: a generation that is killed at any moment and resumed gives the result of an
+uninterrupted one. A checkpoint that is changed, damaged or of another run is refused with the
+reason."""
 
 import hashlib
 import json
@@ -47,14 +48,14 @@ def result(*arguments, **options):
 
 
 def outcome(whole):
-    """What has to be the same of two runs."""
+    """Returns the results that two equal runs must have in common."""
     keys = ("prompt_tokens", "tokens", "text", "finish_reason", "tokens_sha256", "logits_sha256")
     sequences = [{k: s.get(k) for k in keys} for s in whole.get("sequences", [whole])]
     return sequences, whole.get("receipt_hash")
 
 
 def read(path):
-    """The checkpoint, or None where there is none."""
+    """Returns the checkpoint, or None if there is no file."""
     try:
         return json.loads(path.read_text())
     except FileNotFoundError:
@@ -76,7 +77,7 @@ def seal(checkpoint):
 
 
 def partial(path, n, *arguments):
-    """A checkpoint with n tokens of each answer or some more, of a run that was killed."""
+    """Kills a run and returns its checkpoint, which has at least n tokens of each answer."""
     for _ in range(10):
         path.unlink(missing_ok=True)
         process = subprocess.Popen(command(*arguments, "--checkpoint", path, "--checkpoint-every", 1),
@@ -96,7 +97,7 @@ def partial(path, n, *arguments):
 
 
 def killed(folder, seed):
-    """Chains of kills: 20 in all, in five forms of a run."""
+    """Sequences of kills: 20 kills in all, in five forms of a run."""
     sampled = ["--temperature", "0.9", "--top-p", "0.95", "--seed", "7"]
     forms = [
         [SAMPLE, "--prompt-text", PROMPT, "--logits-hash", *LONG],
@@ -137,16 +138,18 @@ def killed(folder, seed):
         resume = ["--resume"] if read(path) else []
         check(outcome(result(*form, *resume)) == whole, f"{form}: another result after {n_before} tokens")
         check(is_done(read(path)), f"{form}: a checkpoint that is done")
-        # Once more: nothing is run.
+        # Resumed once more: the model is not run.
         again = result(*form, "--resume")
         check(outcome(again) == whole and again["stats"]["runs"] == 0, f"{form}: again")
-    # A kill between the two steps of replacing a file leaves the new one under a name of its own (base/file.h).
+    # A kill between the two steps of replacing a file leaves the new one under a temporary name
+    # (base/file.h).
     left = sorted(p.name for p in folder.iterdir() if not re.search(r"\.receipt$|\.checkpoint\.[0-9]+-[0-9]+$", p.name))
     check(left == [f"{i}.checkpoint" for i in range(5)], f"nothing else is left: {left}")
 
 
 def elsewhere(folder):
-    """Other ways of cutting and of batching, and to another file."""
+    """Resumed with another prefill chunk, another batching or another partitioning, and with
+    another checkpoint file."""
     form = [SAMPLE, "--prompt-text", PROMPT, "--prompt-text", OTHER, "--prompt-text", "The", "--logits-hash",
             "--max-new-tokens", "40"]
     whole = outcome(result(*form))
@@ -162,11 +165,11 @@ def elsewhere(folder):
         check(is_done(read(to)) and path.read_text() == text, f"{way}: another file is written")
     check(len({(folder / f"to{i}.checkpoint").read_text() for i in range(5)}) == 1, "the same contents")
     check(outcome(result(*form, f"--resume={path}")) == whole and is_done(read(path)), "--resume=FILE")
-    # Begun in parts, gone on with as one: the digests of caches are the same.
+    # Started with several stages, resumed with one: the digests of caches are the same.
     path = folder / "parts.checkpoint"
     if partial(path, 5, *form, "--n-partitions", "4", "--micro-batches", "3"):
         check(outcome(result(*form, "--resume", path)) == whole, "begun in parts")
-    # An interruption keeps what there is.
+    # Interrupting a run keeps the tokens so far.
     path = folder / "interrupted.checkpoint"
     process = subprocess.Popen([args.ree_run, str(SAMPLE), "--prompt-text", PROMPT, *LONG, "--cpu-isa", "portable",
                                 "--no-fuse", *CPU, "--checkpoint", str(path), "--checkpoint-every", "100000"],
@@ -179,7 +182,7 @@ def elsewhere(folder):
         check(0 < len(tokens) < 200, f"{len(tokens)} tokens are kept")
     again = outcome(result(SAMPLE, "--prompt-text", PROMPT, *LONG, "--resume", path))
     check(again == outcome(result(SAMPLE, "--prompt-text", PROMPT, *LONG)), "and it goes on")
-    # Texts that stop.
+    # Runs with stop texts.
     told = result(SAMPLE, "--prompt-text", PROMPT, *LONG)["text"]
     stop = ["--stop", told[100:110]]
     stopped = outcome(result(SAMPLE, "--prompt-text", PROMPT, *LONG, *stop))
@@ -200,7 +203,7 @@ def refused(path, code, arguments, *messages):
 
 
 def members(value, path=()):
-    """All places of a JSON value but itself, inner ones last."""
+    """Yields the paths of all values inside a JSON value, outer ones before inner ones."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield path + (key,)
@@ -208,7 +211,7 @@ def members(value, path=()):
 
 
 def other(value):
-    """Something else of the same type."""
+    """Returns a different value of the same type."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, (int, float)):
@@ -237,7 +240,7 @@ def changed_fields(folder):
     seen = set()
     for place in members(good):
         name = next(k for k in reversed(place) if isinstance(k, str))
-        # Of lists of many the first, one in the middle and the last.
+        # Of the elements of lists only 0 and 3 are changed.
         if isinstance(place[-1], int) and place[-1] not in (0, 3):
             continue
         copy = json.loads(text)
@@ -263,7 +266,7 @@ def changed_fields(folder):
             refused(bad, 1, form, "checkpoint_sha256 is" if name != "schema" else "does not know")
         seen.add(name)
     check(seen >= set(good["body"]) - {"stop"}, f"all fields: {seen}")
-    # The last token, which no cache has seen; caches by name; what cannot be.
+    # The last token, which no cache contains; caches named in messages; impossible values.
     for change, message in [
             (lambda s: s["tokens"].__setitem__(-1, other(s["tokens"][-1])), "the model chooses"),
             (lambda s: s["caches"].__setitem__(2, "1" * 64), "the cache 'past_key_values.1.key' of sequence 0"),
@@ -283,7 +286,7 @@ def changed_fields(folder):
         change(copy["body"]["sequences"][0])
         bad.write_text(seal(copy))
         refused(bad, 1, form, message)
-    # Another run, by its options.
+    # A checkpoint of another run, by its options.
     for option, message in [(["--seed", "1"], 'body.sampling.seed is "0", expected "1"'),
                             (["--temperature", "0.25"], "body.sampling.temperature is 0.5, expected 0.25"),
                             (["--max-new-tokens", "61"], "body.sampling.max_new_tokens is 60, expected 61"),
@@ -292,7 +295,7 @@ def changed_fields(folder):
         refused(path, 2, form + option, message, "it is of another run")
     refused(path, 2, [SAMPLE, "--prompt-text", OTHER, *form[3:]], "body.sequences[0].prompt[")
     check(path.read_text() == text, "the checkpoint is as it was")
-    # Damaged and foreign files.
+    # Damaged files and files of other kinds.
     for n in range(0, len(text) - 1, 50):
         bad.write_text(text[:n])
         refused(bad, 1, form, "bad.checkpoint: ")
@@ -301,7 +304,7 @@ def changed_fields(folder):
         refused(bad, 1, form, "bad.checkpoint: ")
     refused(folder / "none", 1, form, "No such file")
     refused(folder, 1, form, "is a folder")
-    # What is not resumed is not lost.
+    # A checkpoint that is not resumed is not overwritten.
     done = run(*form, "--checkpoint", path)
     check(done.returncode == 1 and "--resume" in done.stderr and path.read_text() == text, done.stderr)
     for wrong in (["--resume"], ["--checkpoint-every", "3"], ["--resume", path, "--logprobs", "2"],
@@ -311,7 +314,8 @@ def changed_fields(folder):
 
 
 def full_disk(folder):
-    """Later checkpoints are larger: up to a limit they are written, and the last one stays whole."""
+    """Later checkpoints are larger. They are written up to the size limit, and the last one written
+    stays complete."""
     path = folder / "full.checkpoint"
     form = [SAMPLE, "--prompt-text", PROMPT, "--prompt-text", OTHER, *LONG, "--checkpoint-every", "4"]
     whole = outcome(result(*form, "--checkpoint", folder / "whole.checkpoint"))
@@ -332,7 +336,8 @@ def full_disk(folder):
     check(left == ["full.checkpoint"], f"nothing else is left: {left}")
     check(outcome(result(*form, "--resume", path)) == whole, "and resumed")
 
-    # OpenMP libraries have small files of their own: of many prompts already the first one is larger.
+    # OpenMP libraries write small files of their own. With many prompts even the first checkpoint
+    # exceeds the limit.
     def little():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -344,7 +349,7 @@ def full_disk(folder):
 
 
 def rows_digest(ids, embedding):
-    """Of a cache [1, rows, 1, size] whose rows are the embeddings of the tokens."""
+    """The digest of a cache [1, rows, 1, size] whose rows are the embeddings of the tokens."""
     size = len(embedding[0])
     digest = hashlib.sha256(b"ree-rows/1\0" + struct.pack("<3I4q", 1, 4, 1, 1, 0, 1, size)).digest()
     for i in ids:
@@ -353,7 +358,7 @@ def rows_digest(ids, embedding):
 
 
 def small_models(folder):
-    """Without a cache, and with one that holds sequences of one length alone."""
+    """Models without a cache, and with a cache that only holds sequences of one length."""
     embedding, head = cli.tables(17, 6)
     for name, model in cli.write_models(folder, 17, embedding, head).items():
         path = folder / f"{name}.checkpoint"
@@ -376,7 +381,7 @@ def small_models(folder):
 
 
 def to_device(folder, device):
-    """Begun on the processor, gone on with on a device."""
+    """Started on the CPU, resumed on a device."""
     path = folder / "device.checkpoint"
     form = [SAMPLE, "--prompt-ids", "1,300,5", "--prompt-ids", "7,8", "--max-new-tokens", "12", "--ignore-eos",
             "--logits-hash"]
@@ -384,7 +389,7 @@ def to_device(folder, device):
     checkpoint = partial(path, 6, *form, "--cpu-isa", "portable", "--no-fuse")
     if checkpoint:
         check(outcome(result(*form, "--resume", path, "--device", device)) == whole, f"on {device}")
-        # A cache that differs is seen there, too.
+        # A cache that differs is noticed on the device, too.
         checkpoint["body"]["sequences"][1]["caches"][3] = "1" * 64
         path.write_text(seal(checkpoint))
         refused(path, 1, [*form, "--device", device], "of sequence 1")

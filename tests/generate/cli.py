@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Text generation from the outside: prompts in every form, stop strings, reports, interruption,
-and what is said of wrong input. With the sample model of tools/sample."""
+"""Text generation with ree-run: prompts in every form, stop texts, reports, interruption, and
+messages for invalid input. Uses the sample model of tools/sample."""
 
 import hashlib
 import json
@@ -68,7 +68,7 @@ def forms_of_prompts(folder):
 
 
 def whole_lines(folder):
-    """Nothing of a line is dropped: not what stands behind a value, and not what stands behind a NUL."""
+    """No part of a line is ignored: neither text after a value nor text after a NUL."""
     path = folder / "lines.txt"
     for line in ('"Hello," said the fox.', '{"prompt": "a"} b', '"a" "b"', '{"prompt": "a"'):
         path.write_text(f"{PROMPT}\n{line}\n")
@@ -116,7 +116,7 @@ def report():
 
 
 def ends(folder):
-    """Tokens that end a text are named once, though several files name them."""
+    """A token that ends a text is listed once even if several files name it."""
     path = folder / "ends.json"
     generate("--prompt-text", PROMPT, "--max-new-tokens", 1, "--receipt-path", path)
     check(json.loads(path.read_text())["body"]["sampling"]["eos"] == [1], "one token ends a story")
@@ -175,14 +175,14 @@ def interrupted():
 
 
 def tables(vocab, size):
-    """Small whole numbers, so that sums are exact in any order."""
+    """Small integers, so that sums are exact in any order."""
     embedding = [[(7 * i + 3 * k) % 11 - 5 for k in range(size)] for i in range(vocab)]
     head = [[(5 * i + 2 * k * k) % 13 - 6 for i in range(vocab)] for k in range(size)]
     return embedding, head
 
 
 def continued(ids, n, embedding, head):
-    """Greedy tokens of a model whose state is the sum of the embeddings so far."""
+    """Returns greedy tokens of a model whose state is the sum of the embeddings so far."""
     ids = list(ids)
     for _ in range(n):
         state = [sum(embedding[i][k] for i in ids) for k in range(len(head))]
@@ -192,8 +192,8 @@ def continued(ids, n, embedding, head):
 
 
 def write_models(folder, vocab, embedding, head):
-    """A model without a cache, and the same with one whose tokens stand along another axis than
-    usual: the sums so far, one row more each time."""
+    """Writes a model without a cache, and the same model with a cache whose token axis is not the
+    usual one: the cache grows by one row for each token."""
     size = len(head)
     weights = [onnx.floats("embedding", [vocab, size], [x for row in embedding for x in row]),
                onnx.floats("head", [size, vocab], [x for row in head for x in row]),
@@ -203,7 +203,7 @@ def write_models(folder, vocab, embedding, head):
     plain = onnx.model([onnx.node("Gather", ["embedding", "input_ids"], ["x"]),
                         onnx.node("CumSum", ["x", "one"], ["sums"]),
                         onnx.node("MatMul", ["sums", "head"], ["logits"])], [tokens], [logits], weights)
-    # All embeddings so far are the cache; the sums of the new tokens are the last rows.
+    # The cache contains all embeddings so far; the sums of the new tokens are the last rows.
     cache = [onnx.tensor(name, onnx.INT64, [n], struct.pack(f"<{n}q", *values)) for name, n, values in
              [("axes", 1, [1]), ("flat", 3, [0, 0, size]), ("deep", 4, [0, 0, 1, size]), ("end", 1, [2**31])]]
     cached = onnx.model([onnx.node("Gather", ["embedding", "input_ids"], ["x"]),
@@ -266,7 +266,7 @@ def wrong_input(folder):
     fails(["generate", *text], "no model is named", code=2)
     digits = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
     fails([digits, *text], "no language model")
-    # A folder without a tokenizer, or with one that is none.
+    # A folder without a tokenizer, or with an invalid one.
     bare = folder / "bare"
     bare.mkdir()
     for name in ("config.json", "model.safetensors"):

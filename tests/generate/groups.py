@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Groups of sequences under way at the same time: how many there are, and how large, changes no
-token, no logit, no log probability and no end."""
+"""Batching: the number of groups of sequences that run at the same time, and their sizes, change no
+token, logit, log probability or end."""
 
 import json
 import pathlib
@@ -28,7 +28,7 @@ def run(*arguments):
 
 
 def same(model, prompts, *options, parts=(["--n-partitions", 2], ["--device", "cpu,cpu"])):
-    """Alone, and in groups of every kind."""
+    """Each prompt alone, and in groups of every number and size."""
     alone = []
     for prompt in prompts:
         whole = run(model, "--prompt-ids", ",".join(map(str, prompt)), *options)
@@ -46,9 +46,10 @@ def same(model, prompts, *options, parts=(["--n-partitions", 2], ["--device", "c
             check(stats.get("prompt_tokens") == sum(map(len, prompts)), f"{model}, {sets}, {batch}: {stats}")
             runs[sets, batch] = stats.get("runs")
     check(len({r for (_, batch), r in runs.items() if batch == 1}) == 1, f"{model}: one at a time: {runs}")
-    # With a set for each they run one at a time; with fewer, several together.
+    # With one group for each sequence they run one at a time; with fewer groups several run
+    # together.
     check(runs[8, 16] == runs[1, 1] and runs[1, 16] < runs[1, 1], f"{model}: runs: {runs}")
-    # The same in parts, with steps of several groups in them at a time.
+    # The same in several stages, with steps of several groups in the pipeline at a time.
     for way in parts:
         whole = run(*form, "--micro-batches", 3, *way)
         check(whole["sequences"] == alone, f"{model}: 3 sets, {way}")
@@ -64,7 +65,7 @@ def main():
     prompts = [[(7 * i + 11 * k) % 600 for k in range(n)] for i, n in enumerate(lengths)]
     runs = same(SAMPLE, prompts, "--max-new-tokens", 12, "--ignore-eos", "--logits-hash")
     check(runs[2, 16] == 2 * runs[1, 16] and runs[3, 16] == 3 * runs[1, 16], f"near equal groups: {runs}")
-    # Ends of every kind, at different times; drawn; log probabilities; prompts in pieces.
+    # Ends of every kind, at different times; sampling; log probabilities; prompts in chunks.
     ends = same(SAMPLE, prompts, "--max-new-tokens", 90, "--temperature", "1.3", "--seed", "4", "--logprobs", 2,
                 "--prefill-chunk", 3)
     check(ends[1, 1] != ends[1, 16], f"{ends}")
@@ -78,7 +79,7 @@ def main():
         if not model.exists():
             print(f"{model} is not there: left out")
             continue
-        # Those of one length run together, so there is less of that.
+        # Only sequences of equal length run together, so fewer of them do.
         some = [[1 + (5 * i + 3 * k) % limit for k in range(n)] for i, n in enumerate((3, 3, 5, 3, 3, 2, 5))]
         same(model, some, "--max-new-tokens", 6, "--logits-hash")
     return harness.finish()

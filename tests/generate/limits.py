@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Language models larger than what a device may hold (--max-device-memory): the hashes of the CPU
-without a limit, and no more held than said.
+"""Language models that exceed the device memory limit (--max-device-memory): the hashes equal those
+of the CPU without a limit, and the memory held stays below the limit.
 
-Without --device also what the process has of the machine's memory, for weights of every type that
-the CPU lays out anew where it may.
+Without --device, also the resident memory of the process, for weights of every type that the CPU
+may repack.
 """
 
 import argparse
@@ -28,7 +28,7 @@ args = None
 
 
 def run_json(*arguments):
-    """What a run says, and the most bytes that its process had in memory."""
+    """Returns the output of a run, and the peak resident memory of its process in bytes."""
     command = [args.ree_run, *map(str, arguments), "--json", "--stats", "--logits-hash"]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(command, stdout=out, stderr=err)
@@ -53,7 +53,7 @@ def peak(result):
 
 
 def check_device(device):
-    """A limit that the sample model's weights are above: binds and programs are made anew."""
+    """A limit below the sample model's weights: binds and programs are made again for each run."""
     ways = [["--prompt-ids", "1,403,407", "--max-new-tokens", 5],
             ["--prompt-ids", "1,403,407", "--prompt-ids", "1,80,90,100", "--max-new-tokens", 3]]
     for way in ways:
@@ -64,12 +64,12 @@ def check_device(device):
             limited, _ = run_json(*ask, "--device", device, "--max-device-memory", limit)
             check(hashes(limited) == hashes(whole) and hashes(whole),
                   f"{device}, {limit} bytes, {way}: other tokens or logits")
-            # Caches and results are there beside weights, so those were not there all at once.
+            # Caches and results count too, so the weights were never all there at once.
             check(0 < peak(limited) <= limit, f"{device}, {limit} bytes: {peak(limited)} held")
 
 
 def write_checkpoint(folder, layers, hidden, inner, vocabulary):
-    """Random float16 weights, small enough for sums to stay finite."""
+    """Writes random float16 weights, small enough for sums to stay finite."""
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": hidden,
@@ -101,7 +101,7 @@ def write_checkpoint(folder, layers, hidden, inner, vocabulary):
         f.write(struct.pack("<Q", len(header)) + header)
         while at:
             n = min(at, MIB)
-            # Sign and mantissa are drawn, the exponent is that of 1/64.
+            # Sign and mantissa are random; the exponent is that of 1/64.
             bits = int.from_bytes(source.randbytes(n), "little")
             bits &= int.from_bytes(b"\xff\x83" * (n // 2), "little")
             bits |= int.from_bytes(b"\x00\x24" * (n // 2), "little")
@@ -110,20 +110,21 @@ def write_checkpoint(folder, layers, hidden, inner, vocabulary):
 
 
 def measures_memory():
-    """A sanitizer's own memory would hide a model's."""
+    """Returns whether memory can be measured: a sanitizer's own memory would hide the model's."""
     return subprocess.run(["grep", "-q", "__asan_init", args.ree_run]).returncode != 0
 
 
 def check_process(folder):
-    """All of the process: a small model's, and the limit."""
+    """The whole process stays below the memory of a small model's run plus the limit."""
     ask = ["--prompt-ids", "1,4,7,9", "--max-new-tokens", 6, "--ignore-eos", "--threads", 1]
     _, overhead = run_json(STORIES, *ask)
     overhead += 4 * MIB
-    # By another process: what this one has had in memory counts for those that it starts.
+    # In another process: the peak memory of this process is inherited by the processes that it
+    # starts.
     subprocess.run([sys.executable, "-B", __file__, "--ree-run", args.ree_run, "--write",
                     folder / "hf"], check=True)
     for name, how in (("float16", []), ("int8", ["--quantize", 8]), ("int4", ["--quantize", 4])):
-        model = folder / "hf" / f"{name}.onnx"  # beside its configuration
+        model = folder / "hf" / f"{name}.onnx"  # next to its configuration
         done = subprocess.run([args.ree_run, "export", folder / "hf", "-o", model,
                                "--colocate-tensors", *map(str, how)], capture_output=True,
                               text=True)
@@ -141,7 +142,7 @@ def check_process(folder):
         check(rss <= limit + overhead,
               f"{name}: the process had {rss / MIB:.1f} MiB, not {overhead / MIB:.1f} and "
               f"{limit / MIB:.1f} for a device")
-        # With room for everything, copies of weights are made, and counted.
+        # With enough memory, weights are copied, and the copies are counted.
         roomy, all_bytes = run_json(model, *ask, "--max-device-memory", 4 * weights)
         check(hashes(roomy) == hashes(whole), f"{name}, with room: other tokens or logits")
         check(all_bytes <= peak(roomy) + overhead,

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Text generation with real models: recorded tokens and texts, and one SHA-256 whatever the way.
+"""Text generation with real models: recorded tokens and texts, and one SHA-256 for every way to run
+a model.
 
-The sample model comes with the project; stories260K, capp-gpt and genai-tiny lie in ../shared, and
-are left out where that is absent.
+The sample model is part of the project. stories260K, capp-gpt and genai-tiny are in ../shared and
+are skipped if it is absent.
 """
 
 import itertools
@@ -44,7 +45,7 @@ def ids(tokens):
     return ",".join(map(str, tokens))
 
 
-# Ways that must not matter: more of them where runs are cheap.
+# Ways to run that must not change the results; more of them if runs are cheap.
 def ways():
     yield []
     if args.device:
@@ -68,8 +69,9 @@ def available_isas():
 
 
 def one_hash(models, prompts, n_new, *options):
-    """All models, in all ways, alone and together, give the same tokens and logits. On a device whose driver
-    compiles for seconds, the last prompt alone, by the first model."""
+    """All models give the same tokens and logits in all ways, with prompts alone and together. On a
+    device, whose driver needs seconds to compile, only the last prompt runs alone, and only with
+    the first model."""
     hashes = {}
     for model, way in itertools.product(models, ways()):
         if way and model is not models[0] and args.device:
@@ -97,7 +99,7 @@ def export(folder, model, opset):
 
 
 def record():
-    """What the sample model says, for recorded.json: after the model was made anew."""
+    """Prints the sample model's output for recorded.json. Needed after the model changes."""
     recorded = {"greedy": [], "sampled": []}
     for prompt in ("Once upon a time", "One day, a shy girl named Mira", "The fox"):
         result = run(SAMPLE, "--prompt-text", prompt, "--max-new-tokens", 48, "--logits-hash")
@@ -110,12 +112,13 @@ def record():
 
 
 def few(n):
-    """On devices some of it: the tests' devices are emulated, and each run compiles its kernels."""
+    """Returns a smaller number on devices: the tests' devices are emulated, and each run compiles
+    its kernels."""
     return min(n, 1 if n <= 3 else 8) if args.device else n
 
 
 def whole_text():
-    """What tools/check-sample.sh runs: the sample's text to its end."""
+    """The run of tools/check-sample.sh: the sample's text to its end."""
     lines = (SAMPLE.parent / "recorded.txt").read_text().splitlines()
     recorded = {line.partition("  ")[2]: line.partition("  ")[0] for line in lines}
     result = run(SAMPLE, "--prompt-text", "Once upon a time", "--logits-hash")
@@ -201,7 +204,7 @@ def genai(models):
 
 
 def short(model):
-    """A few tokens, for drivers that emulate every float: the same as on the processor."""
+    """A few tokens, for drivers that emulate every float operation: equal to the CPU's."""
     if not model.exists():
         print(f"{model} is not there: left out")
         return

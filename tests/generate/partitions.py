@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Models in parts: one SHA-256 of tokens, logits, receipts, traces and outputs, however many parts
-there are and on whatever devices they run.
+"""Models in several stages: one SHA-256 of tokens, logits, receipts, traces and outputs for any
+number of stages on any devices.
 
-The sample model comes with the project; the others lie in ../shared and are left out where that is
+The sample model is part of the project. The other models are in ../shared and are skipped if it is
 absent.
 """
 
@@ -57,7 +57,7 @@ def check_text(model, ways, prompts, n_new):
 
 
 def check_records(folder, ways):
-    """Receipts and traces, and that each way verifies what another made."""
+    """Receipts and traces are equal, and each way to run verifies what another made."""
     model = SAMPLES / "stories"
     whole = None
     for i, way in enumerate([["--device", "cpu"], *ways]):
@@ -67,9 +67,9 @@ def check_records(folder, ways):
         whole = whole or found
         check(found == whole and all(whole), f"{way}: {found}, not {whole}")
     for i, way in enumerate(ways):
-        run("verify", folder / f"{i}.json", model, *way, code=3)  # the trace was not checked
+        run("verify", folder / f"{i}.json", model, *way, code=3)  # because the trace is not checked
         run("verify", folder / f"{i}.json", model, *way, "--trace", folder / "again.trace")
-    # Damage in any part is found, by its node, on a way that has other parts.
+    # A fault in any stage is found and named by its node, with another way to run.
     for node in (30, 60, 84):
         damaged = folder / f"damaged-{node}.trace"
         run(model, "--prompt-ids", "1,403,407", "--max-new-tokens", 5, *ways[0], "--trace", damaged,
@@ -86,7 +86,7 @@ def check_tensors(models):
         whole = subprocess.run([args.ree_run, *map(str, ask), "--json"], capture_output=True,
                                text=True)
         if whole.returncode != 0:
-            continue  # random inputs do not suit every model
+            continue  # some models fail on random inputs
         whole = json.loads(whole.stdout)["sha256"]
         for n in (2, 3):
             done = subprocess.run([args.ree_run, *map(str, ask), "--n-partitions", str(n),
@@ -113,7 +113,7 @@ def check_refusals():
 
 
 def check_memory(folder):
-    """What is held stays below the limit, in parts and in one."""
+    """Memory held stays below the limit, in several stages and in one."""
     model = SAMPLES / "stories"
     ask = [model, "--prompt-ids", "1,403,407", "--max-new-tokens", 6, "--logits-hash", "--stats"]
     whole = run_json(*ask)

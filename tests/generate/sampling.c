@@ -1,4 +1,4 @@
-// Sampling against its definition in NUMERICS.md, written down a second time, plainly.
+// Sampling compared with a second, plain implementation of its definition in NUMERICS.md.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 typedef unsigned __int128 wide;
 
-// Philox4x32-10 of the counter (a, 0) and the key b.
+// Returns Philox4x32-10 of the counter (a, 0) and the key b.
 static uint64_t philox(uint64_t a, uint64_t b) {
     uint32_t x[4] = {(uint32_t)a, (uint32_t)(a >> 32), 0, 0};
     uint32_t k0 = (uint32_t)b, k1 = (uint32_t)(b >> 32);
@@ -26,7 +26,7 @@ static uint64_t philox(uint64_t a, uint64_t b) {
     return (uint64_t)x[1] << 32 | x[0];
 }
 
-// Whether token i comes before token j in the order of the definition.
+// Returns whether token i comes before token j in the order of the definition.
 static bool before(const float *x, int i, int j) {
     return x[i] > x[j] || (x[i] == x[j] && i < j);
 }
@@ -72,7 +72,7 @@ static int32_t choose(const struct ree_sampling *s, const float *logits, const i
             all += stays[i] ? w[i] : 0;
         bool next[VOCAB];
         for (int i = 0; i < VOCAB; i++) {
-            // The sum of those before i has not yet reached it.
+            // The token stays if the sum of the weights before it has not reached p.
             wide sum = 0;
             for (int j = 0; j < VOCAB; j++)
                 if (stays[j] && j != i && before(x, j, i)) sum += w[j];
@@ -108,7 +108,7 @@ static void draw_logits(float *x) {
     uint32_t kind = next() % 4;
     for (int i = 0; i < VOCAB; i++) {
         x[i] = ((float)(next() % 20000) - 10000) / (kind == 0 ? 500.0f : 4000.0f);
-        // Ties, and tokens that are ruled out.
+        // Ties, and tokens with probability zero.
         if (kind == 2) x[i] = (float)(next() % 5);
         if (kind == 3 && next() % 3 == 0) x[i] = -INFINITY;
     }
@@ -136,7 +136,7 @@ static void matches_the_definition(void) {
     }
 }
 
-// Frequencies over positions are those of softmax: within five standard deviations.
+// Frequencies over positions equal the softmax within five standard deviations.
 static void draws_as_softmax_says(void) {
     const float x[4] = {1, 0, 2, -1};
     struct ree_sampling s = ree_greedy;
@@ -185,7 +185,7 @@ static void refuses_what_makes_no_sense(void) {
     refuses(s, good, 2, "repetition_penalty is 0");
 }
 
-// An infinite logit leaves the others no weight.
+// An infinite logit leaves no weight to the other tokens.
 static void takes_infinity(void) {
     const float x[3] = {1, INFINITY, 2};
     struct ree_sampling s = ree_greedy;
@@ -195,7 +195,7 @@ static void takes_infinity(void) {
     CHECK(ree_sampling_choose(&s, x, 3, NULL, 0, 0, &id, NULL) == REE_OK && id == 1);
 }
 
-// The least temperature leaves nothing to any but the likeliest.
+// The lowest temperature leaves no weight to any token but the likeliest.
 static void least_temperature(void) {
     const float x[4] = {-3e4f, 2.5e4f, 2.4e4f, 1};
     struct ree_sampling s = ree_greedy;
@@ -206,8 +206,8 @@ static void least_temperature(void) {
     }
 }
 
-// Zeros of both signs are equal, and the first of equals is taken, by the greedy way that looks at
-// the logits alone and by the one that every token is a candidate for.
+// Zeros of both signs are equal, and the first of equal logits is chosen: by the greedy path, which
+// only reads the logits, and by the path on which every token is a candidate.
 static void first_of_equals(void) {
     const float rows[][5] = {
         {-1, -0.0f, 0, -0.0f, -2},
@@ -225,7 +225,7 @@ static void first_of_equals(void) {
         int32_t id;
         CHECK(ree_sampling_choose(&s, rows[i], 5, NULL, 0, 0, &id, NULL) == REE_OK);
         CHECK_MSG(id == expected[i], "row %zu: token %d", i, id);
-        s.repetition_penalty = 2; // of no tokens
+        s.repetition_penalty = 2; // without any tokens to penalize
         CHECK(ree_sampling_choose(&s, rows[i], 5, NULL, 0, 0, &id, NULL) == REE_OK);
         CHECK_MSG(id == expected[i], "row %zu: token %d among candidates", i, id);
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Escape sequences in generated text. On a terminal, which would obey them, control characters are
-shown escaped; into a pipe, and with --raw-output, the bytes go out as they are. The sample model,
-with a tokenizer that puts such sequences in the place of spaces."""
+"""Escape sequences in generated text. Control characters are escaped on a terminal, which would
+execute them. A pipe and --raw-output get the unchanged bytes. Uses the sample model with a
+tokenizer whose spaces are replaced by escape sequences."""
 
 import json
 import os
@@ -25,7 +25,7 @@ ree_run = None
 
 
 def on_terminal(*args):
-    """What the program writes to a terminal, which makes CR LF of LF."""
+    """Returns what the program writes to a terminal, which turns LF into CR LF."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen([ree_run, *map(str, args)], stdin=subprocess.DEVNULL, stdout=theirs,
                              stderr=subprocess.PIPE)
@@ -34,7 +34,7 @@ def on_terminal(*args):
     while True:
         try:
             piece = os.read(ours, 65536)
-        except OSError:  # the other end was closed
+        except OSError:  # the program closed its end
             break
         if not piece:
             break

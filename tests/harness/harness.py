@@ -1,4 +1,4 @@
-"""What the tests in Python share: checks that are counted, calls of ree-run, the last line, skipping.
+"""Shared by the Python tests: counted checks, calls of ree-run, the summary line, skipping.
 
     HERE = pathlib.Path(__file__).resolve().parent
     sys.path.insert(0, str(HERE.parent / "harness"))
@@ -16,14 +16,15 @@ _helpers = set()
 
 
 def helper(function):
-    """Of a function that checks for others: a failure in it is shown with the line that called it."""
+    """A decorator for functions that contain checks: a failure is reported with the line of their
+    caller."""
     _helpers.add(function.__code__)
     return function
 
 
 def check(ok, what):
-    """Counts; prints what is wrong, and the line. Gives `ok` back. With REE_TEST_STOP set, the first failure ends the
-    test."""
+    """Counts a check; if it failed, prints its line and `what`. Returns `ok`. If the environment
+    variable REE_TEST_STOP is set, the first failure ends the test."""
     global passed, failed
     if ok:
         passed += 1
@@ -39,12 +40,12 @@ def check(ok, what):
 
 
 def call(program, *arguments, **options):
-    """Runs it and gives what it printed, as text."""
+    """Runs the program and returns the completed process, with its output as text."""
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, **options)
 
 
 def parser(description=None):
-    """Of the arguments that every test of ree-run has; others are added by the test."""
+    """Returns a parser for the arguments of every test of ree-run; the test may add others."""
     arguments = argparse.ArgumentParser(description=description)
     arguments.add_argument("--ree-run", required=True)
     return arguments
@@ -52,16 +53,16 @@ def parser(description=None):
 
 def skip(reason):
     print(f"skipped: {reason}")
-    sys.exit(77)  # for ctest: SKIP_RETURN_CODE
+    sys.exit(77)  # CTest: SKIP_RETURN_CODE
 
 
 def need_device(ree_run, kind):
-    """Ends the test as skipped where there is no device of this kind ("vulkan")."""
+    """Skips the test if there is no device of this kind ("vulkan")."""
     if f"{kind}:0" not in call(ree_run, "devices").stdout:
         skip(f"no {kind} device")
 
 
 def finish():
-    """Prints the last line; the exit code. A test that checked nothing has failed."""
+    """Prints the summary line and returns the exit code. A test without any check has failed."""
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0

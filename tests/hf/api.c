@@ -1,4 +1,4 @@
-// ree_export as a library call: options that are wrong, and that `options` and `err` may be NULL.
+// ree_export as a library call: invalid options are refused; `options` and `err` may be NULL.
 #include "ree.h"
 #include "test.h"
 

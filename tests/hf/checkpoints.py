@@ -1,5 +1,5 @@
-"""Small random checkpoints of every architecture, made by transformers with fixed seeds: what they are
-for is in their names. Sizes are chosen to be unlike each other, so that no axis passes for another."""
+"""Small random checkpoints of every architecture, made by transformers with fixed seeds; the names
+state their purpose. All sizes are different, so that an exchange of two axes is noticed."""
 
 import json
 
@@ -26,7 +26,7 @@ GEMMA = dict(head_dim=16, sliding_window=5, final_logit_softcapping=3.0, query_p
              layer_types=["sliding_attention", "full_attention", "sliding_attention"],
              rope_parameters=GEMMA_ROPE, tie_word_embeddings=True)
 
-# name: (model type, changes of the configuration, type of the weights, largest shard)
+# name: (model type, changes of the configuration, type of the weights, size of the largest shard)
 CASES = {
     "llama": ("llama", dict(), "float32", None),
     "llama-tied-head_dim": ("llama", dict(tie_word_embeddings=True, head_dim=10), "float32", None),
@@ -52,11 +52,11 @@ CASES = {
     "gemma3_text": ("gemma3_text", GEMMA, "float32", None),
     "gemma3_text-bf16": ("gemma3_text", GEMMA, "bfloat16", None),
     "gemma3_text-softcap": ("gemma3_text", GEMMA | dict(attn_logit_softcapping=1.5), "float32", None),
-    # Beside an encoder of images transformers applies no final softcap.
+    # For a Gemma 3 with an image encoder, transformers applies no final softcap.
     "gemma3": ("gemma3", GEMMA | dict(final_logit_softcapping=None), "bfloat16", None),
 }
 
-# Keys as older files have them, or without some: what config.json says instead; DEL: it lacks the key.
+# Keys as in older files, or missing: changes to config.json. DEL removes the key.
 DEL = object()
 OLD = dict(rope_parameters=DEL, layer_types=DEL, rope_theta=1e6)
 EDITS = {
@@ -107,7 +107,7 @@ def make_config(model_type, changes):
 
 
 def make(name, folder, seed):
-    """Writes the checkpoint and returns the model to compare with: its weights, in float32."""
+    """Writes the checkpoint and returns the reference model: the same weights, in float32."""
     model_type, changes, dtype, shard = CASES[name]
     torch.manual_seed(seed)
     config = make_config(model_type, changes)
@@ -118,7 +118,7 @@ def make(name, folder, seed):
     else:
         model = kind.from_config(config)
     with torch.no_grad():
-        for parameter in model.parameters():  # norms and biases are made as ones and zeros
+        for parameter in model.parameters():  # norms and biases start as ones and zeros
             parameter.add_(torch.randn_like(parameter) * (0.1 if parameter.dim() == 1 else 0.15))
     model.to(getattr(torch, dtype)).save_pretrained(folder, **(
         dict(max_shard_size=shard) if shard else {}))
@@ -126,7 +126,7 @@ def make(name, folder, seed):
     says = json.loads(path.read_text()) | EDITS.get(name, {})
     path.write_text(json.dumps({k: v for k, v in says.items() if v is not DEL}))
     model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
-    # A model of bfloat16 scales its embeddings by a bfloat16; one that was widened would not.
+    # A bfloat16 model scales its embeddings by a bfloat16 value; the widened model would not.
     for module in model.modules():
         if hasattr(module, "scalar_embed_scale"):
             scale = torch.tensor(module.scalar_embed_scale).to(getattr(torch, dtype))

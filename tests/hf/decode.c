@@ -1,12 +1,12 @@
-// Runs an exported language model as a program over the public API would: prompts in pieces, the
-// present fed back as the past, then greedy tokens.
+// Runs an exported language model as a program with the public API would: prompts in pieces, the
+// present cache fed back as the past cache, then greedy tokens.
 //
 //     hf_decode MODEL LOGITS PIECES STEPS PROMPT...
 //
-// PIECES is "5,1" for a first call of five tokens, a second of one, and a third of the rest; PROMPT
-// is "3,1,4", one for each sequence of the batch, shorter ones followed by token 0. LOGITS gets the
-// logits of all positions, float32[batch, positions, vocabulary] without a header. The tokens of
-// each sequence are printed on a line.
+// PIECES: "5,1" means a first call with five tokens, a second with one, and a third with the rest.
+// PROMPT: for example "3,1,4", one for each sequence of the batch; shorter prompts are padded with
+// token 0. LOGITS: output file for the logits of all positions, float32[batch, positions,
+// vocabulary] without a header. The tokens of each sequence are printed on one line.
 #include "ree.h"
 
 #include <stdio.h>
@@ -20,10 +20,10 @@
 struct run {
     struct ree_session *session;
     struct ree_model *model;
-    size_t n_inputs, n_outputs, batch, n; // n: positions so far
+    size_t n_inputs, n_outputs, batch, n; // n: positions run so far
     struct ree_tensor inputs[MAX_PORTS], outputs[MAX_PORTS];
     int64_t tokens[MAX_BATCH][MAX_TOKENS];
-    float *logits[MAX_BATCH]; // (n, vocabulary)
+    float *logits[MAX_BATCH]; // each (n, vocabulary)
 };
 
 static void check(enum ree_status status, const struct ree_error *err) {
@@ -57,7 +57,8 @@ static void init_input(struct run *r, size_t i, const int64_t *dims) {
     check(ree_tensor_init(&r->inputs[i], port->name, port->dtype, port->rank, dims, &err), &err);
 }
 
-// The cache's inputs come in the order of its outputs, behind two and one others.
+// Copies the cache outputs to the cache inputs. Both have the same order; the first cache input has
+// index 2, the first cache output index 1.
 static void feed_back(struct run *r) {
     for (size_t i = 2; i < r->n_inputs; i++) {
         struct ree_tensor *from = &r->outputs[i - 1];
@@ -128,7 +129,7 @@ static void run_all(struct run *r, const char *pieces_text, size_t steps, size_t
     }
 }
 
-// Of a cache (batch, heads, n, size): what lies behind position `at[b]` of sequence b.
+// Overwrites the positions of a cache (batch, heads, n, size) after position `at[b]` of sequence b.
 static void overwrite(const struct run *r, struct ree_tensor *cache, const size_t *at) {
     size_t heads = (size_t)cache->dims[1], size = (size_t)cache->dims[3];
     for (size_t row = 0; row < r->batch * heads; row++)

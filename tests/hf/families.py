@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every family of checkpoints that is converted: the graph that ree makes of it is proved to be causal, so that
-a text is verified in one pass, and its sequences of different lengths run together. A small checkpoint of each,
-with random weights, whose tensors are those that ree asks for."""
+"""Every family of checkpoints that ree converts. The graph that ree makes of it must be proved
+causal, so that a text is verified in one pass and sequences of different lengths run together. Uses
+a small checkpoint of each family with random weights; its tensors are those that ree asks for."""
 
 import json
 import pathlib
@@ -46,7 +46,8 @@ def write(folder, config, shapes):
 
 
 def checkpoint(run, folder, family):
-    """Tensors that are missing are named in messages, with their shapes."""
+    """Adds the tensors that ree's messages name as missing, with the shapes in the messages, until
+    it runs."""
     shapes, config = {}, {"model_type": family, **FAMILIES[family]}
     for _ in range(60):
         write(folder, config, shapes or {"x": [1]})

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checkpoint folders, right and wrong, from the outside: what ree-run export says of malformed files, where
-it lets a model lie, and which links it follows. Written byte by byte, so nothing but Python is needed."""
+"""Valid and invalid checkpoint folders with ree-run: messages of export for malformed files,
+permitted locations of a model, and links that are followed. The files are written byte by byte, so
+only Python is needed."""
 
 import argparse
 import hashlib
@@ -26,7 +27,7 @@ SHAPES = {"model.embed_tokens.weight": [8, 4], "model.norm.weight": [4],
           "model.layers.0.mlp.gate_proj.weight": [6, 4],
           "model.layers.0.mlp.up_proj.weight": [6, 4],
           "model.layers.0.mlp.down_proj.weight": [4, 6]}
-# What a Gemma 3 has besides.
+# The additional tensors of a Gemma 3.
 GEMMA = {"model.layers.0.pre_feedforward_layernorm.weight": [4],
          "model.layers.0.post_feedforward_layernorm.weight": [4],
          "model.layers.0.self_attn.q_norm.weight": [2],
@@ -48,7 +49,7 @@ def check(what, condition, shown=""):
 
 
 def weights(names=SHAPES):
-    """float32 tensors, pseudo-random, the same for a name wherever it stands."""
+    """Pseudo-random float32 tensors; each depends only on its name."""
     tensors = {}
     for name in names:
         count = 1
@@ -268,7 +269,7 @@ def test_places(work, folder, expected):
 
 
 def generated(model, *options):
-    """The whole text's length, how it ended, and what the receipt says of the model."""
+    """Returns the text's length, how it ended, and the receipt's body."""
     receipt = model.parent / "receipt.json"
     code, out, err = run(model, "--prompt-ids", "1,2,3", "--json", "--receipt-path", receipt, "--threads", 1,
                          *options)
@@ -280,7 +281,7 @@ def generated(model, *options):
 
 
 def test_contexts(work):
-    """A model is not run beyond the context that it was made for, whoever says what that is."""
+    """A model is not run beyond its context length, whichever file states it."""
     rope = {"type": "longrope", "short_factor": [1.5], "long_factor": [3.0],
             "original_max_position_embeddings": 8}
     folder = write(work / "longrope", CONFIG | {"rope_scaling": rope})
@@ -289,7 +290,7 @@ def test_contexts(work):
     check("longrope: the receipt", body["sampling"]["context_length"] == 8, body)
     code, _, err = run(folder, "--prompt-ids", ",".join(["1"] * 8), "--max-new-tokens", 1)
     check("longrope: a longer prompt", code == 1 and "context is 8" in err, err)
-    # In a file on its own the model says it itself.
+    # An exported file away from its folder states the context length itself.
     first, _, _ = generated(folder, "--max-new-tokens", 1, "--ignore-eos")
     check("a token", first == 4)
     free = json.loads(run(folder, "--prompt-ids", "1,2,3", "--max-new-tokens", 0, "--ignore-eos",
@@ -311,12 +312,12 @@ def test_contexts(work):
     check("context of the model", (n, reason) == (8, "length"), (n, reason))
     packed = alone.read_bytes()
     for key, value in ((b"ree.eos_token_ids", b"%d,%d" % (free[1], free[1])), (b"ree.context_length", b"8")):
-        at = packed.index(key) + len(key) + 2  # behind the value's tag and length
+        at = packed.index(key) + len(key) + 2  # after the value's tag and length
         check(f"{key} where it is expected", packed[at:at + len(value)] == value, packed[at:at + 9])
         (alone.parent / "bad.onnx").write_bytes(packed[:at] + b"x" * len(value) + packed[at + len(value):])
         code, _, err = run(alone.parent / "bad.onnx", "--prompt-ids", "1", "--max-new-tokens", 1)
         check(f"{key} that is none", code == 1 and key.decode() in err and "expected" in err, err)
-    # gemma3 leaves out of text_config what has its default value: 131072 positions.
+    # gemma3 omits default values from text_config, here 131072 positions.
     text = {k: v for k, v in CONFIG.items() if k not in ("max_position_embeddings", "model_type")}
     gemma = {"model_type": "gemma3", "text_config": text | {"head_dim": 2}}
     folder = write(work / "gemma", gemma, safetensors(weights([*SHAPES, *GEMMA])))
@@ -326,7 +327,7 @@ def test_contexts(work):
 
 
 def test_exported_beside(work):
-    """A folder stays the model that it was when a quantised one is exported into it."""
+    """A folder stays the same model when a quantised model is exported into it."""
     folder = write(work / "beside")
 
     def made(model):
@@ -341,7 +342,7 @@ def test_exported_beside(work):
     check("the folder is still that model", made(folder) == before, (made(folder), before))
     other = made(folder / "model.onnx")
     check("the export is another", other[0] != before[0] and other[1] == f"{folder}/model.onnx", other)
-    # Without its weights, or with some that ree cannot take, a folder is its ONNX file.
+    # A folder whose weights are missing or cannot be converted stands for its ONNX file.
     for what, change in (("type", {"model_type": "mamba"}), ("weights", {"quantization_config": {}})):
         (folder / "config.json").write_text(json.dumps(CONFIG | change))
         check(f"other {what}: the ONNX file", made(folder) == (other[0], f"{folder}/model.onnx"), made(folder))
@@ -357,8 +358,8 @@ def notes(err):
 
 
 def test_unread(work):
-    """What a folder holds and the decoder does not read: adapters, layers beyond config.json's, biases,
-    code of the model's own."""
+    """Contents of a folder that the decoder does not read: adapters, layers beyond config.json's,
+    biases, the model's own code."""
     def with_tensor(name):
         tensors = weights()
         tensors[name] = struct.pack("<4f", 1, 2, 3, 4)
@@ -409,7 +410,7 @@ def test_unread(work):
 
 
 def test_no_room(work):
-    """An export that cannot be written whole leaves the one before it, and nothing else."""
+    """An export that cannot be written completely leaves the previous export and no other file."""
     def of(what, size, *options):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -433,7 +434,7 @@ def test_no_room(work):
 
 
 def test_windows(work):
-    """Mistral's window where no key gives one: 4096; where the key is null: none."""
+    """Mistral's window: 4096 if the key is absent, none if it is null."""
     mistral = CONFIG | {"model_type": "mistral"}
     for what, config, window in (("absent", mistral, b"4096"), ("null", mistral | {"sliding_window": None}, b"0"),
                                  ("given", mistral | {"sliding_window": 9}, b"9")):
@@ -445,7 +446,7 @@ def test_windows(work):
 
 
 def test_alignment(work, expected):
-    """Headers may have any length, so that tensors lie at odd places."""
+    """A header may have any length, so tensors may be at unaligned offsets."""
     for pad in range(4):
         folder = write(work / f"pad{pad}", data=safetensors(weights(), pad=pad))
         check(f"{pad} more bytes of header", digest(folder) == expected)

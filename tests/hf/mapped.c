@@ -1,7 +1,7 @@
-// Weights are used where their file is mapped, wherever a header of any length (in steps of 4
-// bytes) has put them: for a model loaded from a folder no weight is copied.
+// Weights are used in the mapped file, at whatever offset a header of any length (in steps of 4
+// bytes) puts them: loading a model from a folder copies no weight.
 //
-//     hf_mapped FOLDER: a checkpoint of float32 in one file
+//     hf_mapped FOLDER      FOLDER: a checkpoint of float32 in one file
 #include "base/file.h"
 #include "graph/ir.h"
 #include "graph/mapping.h"
@@ -40,7 +40,7 @@ static void check_folder(const char *folder, size_t pad) {
     ree_graph_destroy(graph);
 }
 
-// The same checkpoint with `pad` spaces behind its header.
+// Writes the same checkpoint with `pad` spaces after its header.
 static void copy_padded(const char *from, const char *to, size_t pad) {
     char path[4096];
     void *bytes;

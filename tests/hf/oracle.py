@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Exports small checkpoints of every architecture and compares ree with transformers and ONNX Runtime,
-where they are installed (REE_ORACLE_PYTHON names a Python that has them; otherwise the one running
-this).
+"""Exports small checkpoints of every architecture and compares ree with transformers and ONNX
+Runtime, if they are installed (REE_ORACLE_PYTHON names a Python that has them; by default the
+current one).
 
 For each checkpoint, in both forms of the graph:
-- a prompt in pieces and 64 greedy tokens by ree; transformers, given the same tokens at once and in
-  float32, has logits within 2e-5 max|logit| + 1e-6 and the same best token everywhere. Both sum up to
-  some hundred float32 terms in other orders through three layers; a wrong operator, mask or angle is
-  off by thousands of times that.
-- onnx.checker accepts it, and ONNX Runtime has the same logits within that tolerance, prefill and cache.
-- the forms, the folder itself, a prompt cut elsewhere and a longer sequence beside it in a batch give
-  the same bytes; so does a token at any position, whatever the cache holds behind it (hf_decode).
-Quantised weights are compared with ONNX Runtime alone, and with the same formula in NumPy.
+- ree runs a prompt in pieces and 64 greedy tokens. transformers, which gets the same tokens at once
+  in float32, has logits within 2e-5 max|logit| + 1e-6 and the same best token everywhere. Both sum
+  up to some hundred float32 terms in different orders through three layers; a wrong operator, mask
+  or angle is off by thousands of times that.
+- onnx.checker accepts the model, and ONNX Runtime has the same logits within that tolerance, for
+  prefill and with the cache.
+- These give the same bytes: the forms of the graph, the folder itself, a prompt in other pieces,
+  and a longer sequence in the same batch. So does a token at any position, whatever the cache
+  contains after that position (hf_decode).
+Quantised weights are only compared with ONNX Runtime and with the same formula in NumPy.
 """
 
 import argparse
@@ -21,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
+oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
 if oracle and os.path.exists(oracle):
     os.execv(oracle, [oracle, "-B", *sys.argv])
 
@@ -38,7 +40,7 @@ except ImportError as error:
     sys.exit(77)
 
 STEPS = 64
-PROMPTS = {"llama": 300, "gemma3_text": 270}  # beyond one chunk of a sum over keys
+PROMPTS = {"llama": 300, "gemma3_text": 270}  # more than one chunk of a sum over keys
 QUANTISED = [("llama", 4, 32), ("llama", 8, 16), ("gpt2", 4, 16), ("qwen2", 8, 32)]
 
 
@@ -50,7 +52,7 @@ def run(command):
 
 
 def decode(args, model, work, pieces, steps, *prompts):
-    """Tokens and logits (batch, positions, vocabulary)."""
+    """Returns tokens and logits (batch, positions, vocabulary)."""
     path = work / "logits.f32"
     prompts = [",".join(map(str, p)) for p in prompts]
     text = run([args.decode, model, path, pieces, steps, *prompts])
@@ -66,7 +68,7 @@ def compare(what, got, want):
 
 
 def onnx_runtime(path, tokens, pieces):
-    """The same by ONNX Runtime, with its presents fed back."""
+    """The same with ONNX Runtime, its present caches fed back."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
@@ -94,7 +96,8 @@ def check_case(args, name, work):
     run([args.ree_run, "export", folder])
     run([args.ree_run, "export", folder, "--opset", "17", "-o", folder / "steps.onnx"])
     tokens, logits = decode(args, folder / "model.onnx", work, "4,1", STEPS, prompt)
-    # Gemma 3's attention has the softcap of its configuration as an argument that nobody gives.
+    # Gemma 3's attention takes the configuration's softcap as an argument that transformers never
+    # passes.
     softcap = getattr(model.config, "attn_logit_softcapping", None)
     with torch.no_grad():
         want = model(input_ids=torch.tensor(tokens),
@@ -121,7 +124,7 @@ def check_case(args, name, work):
 
 
 def quantised(weight, bits, block):
-    """The formula of graph/hf/quantize.h, over a matrix (out, in): q and scales."""
+    """The formula of graph/hf/quantize.h for a matrix (out, in): returns q and scales."""
     rows, columns = weight.shape
     padded = np.zeros((rows, -(-columns // block) * block), np.float32)
     padded[:, :columns] = weight

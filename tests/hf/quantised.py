@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A checkpoint's folder that is quantised when it is loaded: the same tokens, logits, receipt, trace and hashes as
-of the file that `export` writes with the same options, in parts too, and nothing is left behind. With the sample
-model of tools/sample."""
+"""A checkpoint's folder that is quantised when it is loaded gives the same tokens, logits, receipt,
+trace and hashes as the file that `export` writes with the same options, in several stages too, and
+leaves no files. Uses the sample model of tools/sample."""
 
 import json
 import os
@@ -27,7 +27,8 @@ def run(*arguments):
 
 @harness.helper
 def text(work, *arguments):
-    """What a run says of its bits, and its receipt without what depends on the day and the machine."""
+    """Returns the hashes of a run, and its receipt without what depends on the day and the
+    machine."""
     receipt = work / "receipt.json"
     done = run(*arguments, *PROMPT, "--receipt-path", receipt, "--json")
     if not check(done.returncode == 0, f"{arguments}: {done.stderr}"):
@@ -44,7 +45,8 @@ def verifies(receipt, result, *arguments):
 
 
 def same_as_exported(work, bits, block):
-    """The file points to the weights that are not quantised, so it lies beside them."""
+    """The exported file refers to the weights that are not quantised, so it must be next to
+    them."""
     folder, options = work / "model", ["--quantize", bits, *(["--block", block] if block else [])]
     file = folder / f"q{bits}-{block}.onnx"
     done = run("export", folder, *options, "-o", file)
@@ -71,7 +73,8 @@ def same_as_exported(work, bits, block):
 
 
 def traced(work):
-    """Every value of both, one root; and `compare`, and a run of tensors."""
+    """Both have the same digest of every value and the same root. Also `compare`, and a run of
+    tensors."""
     file = work / "model" / "q4-None.onnx"
     roots = []
     for k, model in enumerate(([file], [SAMPLE, "--quantize", 4])):
@@ -91,7 +94,7 @@ def traced(work):
 def refused(work):
     done = run(work / "model" / "q4-None.onnx", "--quantize", 4, *PROMPT)
     check(done.returncode == 1 and "no folder with a Hugging Face checkpoint" in done.stderr, done.stderr)
-    # A weight that is no number has no block to stand in.
+    # A block with an infinite weight cannot be quantised.
     folder = work / "infinite"
     shutil.copytree(SAMPLE, folder)
     data = bytearray((folder / "model.safetensors").read_bytes())

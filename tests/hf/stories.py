@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Exports a trained model (stories260K, where it is at hand) and compares its logits and greedy tokens
-with recorded ones: those of llama2.c, float32. Whole logits agree within 1e-4: both sum 64 to 512
-float32 terms, in other orders, through five layers, and logits reach 20.
+"""Exports a trained model (stories260K, if present) and compares its logits and greedy tokens with
+recorded ones: those of llama2.c, float32. All logits agree within 1e-4: both sum 64 to 512 float32
+terms in different orders, through five layers, and logits reach 20.
 
-Then that the ways to the same graph give the same bytes: the folder itself, the exported file, the form
-of opset 17, copied weights, and a prompt cut in pieces. With --device, that another device gives the
-processor's bytes.
+Then checks that all ways to the same graph give the same bytes: the folder itself, the exported
+file, the form of opset 17, copied weights, and a prompt in pieces. With --device, checks that
+another device gives the CPU's bytes.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def decode(args, model, work, pieces, steps, tokens, device="cpu"):
 
 
 def compare(name, tokens, got, want):
-    """Row t of both holds the logits after token t; the next token is the largest's."""
+    """Row t of both contains the logits after token t; the next token must be the largest one's."""
     got, want = array.array("f", got), array.array("f", want)
     if len(got) < len(want) or len(want) != len(tokens) * VOCABULARY:
         sys.exit(f"FAILED: {name}: {len(got)} logits, {len(want)} are recorded")
@@ -51,7 +51,7 @@ def compare(name, tokens, got, want):
 
 
 def compare_device(args):
-    """A prompt in two pieces and a greedy token, on the device and on the processor."""
+    """A prompt in two pieces and a greedy token, on the device and on the CPU."""
     devices = run([args.ree_run, "devices"])
     if f"{args.device}:" not in devices:
         print(f"skipped: there is no device of the kind {args.device}")
@@ -100,7 +100,7 @@ def main():
                 if decode(args, model, work, pieces, 0, tokens)[1] != whole:
                     sys.exit(f"FAILED: {name}: {model.name} gives other bytes")
             print(f"{name}: {len(tokens)} tokens, logits within {worst:.2g}")
-        # Greedy from the first token on: "empty" has no prompt.
+        # Greedy from the first token: "empty" has no prompt.
         tokens = [int(line) for line in
                   (args.model / "golden" / "greedy_empty.tokens.txt").read_text().split()]
         got, _ = decode(args, checkpoint / "model.onnx", work, "", len(tokens) - 1, tokens[:1])

@@ -1,13 +1,13 @@
-"""What ree.h declares: the names of its functions and variables."""
+"""Finds the names of the functions and variables that ree.h declares."""
 import re
 
 
 def declared(header):
-    """(functions, variables) of a header's text, sorted."""
+    """Returns the sorted (functions, variables) of a header's text."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", header, flags=re.S)
     text = re.sub(r"^\s*#[^\n]*", "", text, flags=re.M)
     text = text.replace('extern "C" {', "")
-    while True:  # bodies of structs and enums, the innermost first: function pointers are in there
+    while True:  # remove struct and enum bodies, innermost first: they may contain (*f)
         shorter = re.sub(r"\{[^{}]*\}", "", text)
         if shorter == text:
             break
@@ -23,7 +23,8 @@ def declared(header):
 
 
 def program(functions, variables):
-    """A C program that needs the address of each, and fails where one is missing."""
+    """Returns a C program that uses the address of each name, and fails to link if one is
+    missing."""
     entries = [f"    (const void *)(uintptr_t){name}," for name in functions]
     entries += [f"    &{name}," for name in variables]
     return "\n".join([

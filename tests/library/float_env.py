@@ -1,7 +1,11 @@
-"""Programs that load libree with floating-point environments of their own (float_env_host.c): built
-with -ffast-math, whose start-up code has subnormals flushed; rounding down; with exceptions that trap;
-in threads made before and after the library was loaded; with an OpenMP pool whose threads have such
-an environment; with a driver that changes it while ree loads it (float_env_library.c). Each gets the recorded SHA-256 of the sample models and keeps its environment."""
+"""Programs that load libree with a floating-point environment of their own (float_env_host.c):
+- built with -ffast-math, whose start-up code makes the processor flush subnormals;
+- rounding down;
+- with unmasked exceptions;
+- in threads made before or after the library was loaded;
+- with an OpenMP pool whose threads have this environment;
+- with a driver that changes the environment while ree loads it (float_env_library.c).
+Each must get the recorded SHA-256 of the sample models and keep its environment."""
 import argparse
 import os
 import re
@@ -31,7 +35,7 @@ def skip(reason):
 
 
 def compile_host(cc, out, *flags, source="float_env_host.c"):
-    """The program, or None if this compiler cannot make it."""
+    """Compiles the program. Returns its path, or None if this compiler cannot compile it."""
     done = subprocess.run([cc, "-D_GNU_SOURCE", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", *flags,
                            "-I" + os.path.join(args.source, "src"),
                            os.path.join(args.source, "tests/library", source), "-o", out,
@@ -42,7 +46,7 @@ def compile_host(cc, out, *flags, source="float_env_host.c"):
 
 
 def recorded():
-    """What a right run prints."""
+    """Returns the output of a correct run."""
     values = {}
     with open(os.path.join(SAMPLES, "recorded.txt")) as file:
         for line in file:
@@ -61,8 +65,9 @@ def recorded():
 
 
 with tempfile.TemporaryDirectory() as folder:
-    # A record of self-tests that is new: the first program makes it. LLVM's OpenMP library would give
-    # its threads the environment of the thread that opens a region, and hide what ree does to theirs.
+    # An empty record of self-tests: the first program makes it. KMP_INHERIT_FP_CONTROL: LLVM's
+    # OpenMP library would copy the environment of the thread that opens a region to the region's
+    # threads, and so hide what ree does to their environment.
     env = {**os.environ, "XDG_CACHE_HOME": folder, "KMP_INHERIT_FP_CONTROL": "0"}
     if args.device != "cpu":
         said = run(args.ree_run, "devices", env=env).stdout
@@ -84,7 +89,7 @@ with tempfile.TemporaryDirectory() as folder:
     found = {os.path.realpath(shutil.which(cc)): cc for cc in (args.cc, "gcc", "clang") if shutil.which(cc)}
     for i, cc in enumerate(found.values()):
         if args.device != "cpu" and i:
-            break  # a driver compiles for half a minute
+            break  # a driver needs half a minute to compile
         fast = compile_host(cc, os.path.join(folder, f"fast-{i}"), "-ffast-math")
         if fast and args.device == "cpu":
             cases.append((fast, "as-started", "main"))
@@ -95,7 +100,7 @@ with tempfile.TemporaryDirectory() as folder:
     for program, modes, thread in cases:
         changes = {"REE_CUDA_DRIVER": driver} if driver and modes == "usual" else {}
         done = run(program, args.libree, SAMPLES, args.device, modes, thread, env={**env, **changes}, code=None)
-        # ree-run is asked afterwards, so that it does not make the record.
+        # ree-run runs after the program, so that it does not make the record.
         expected = expected or recorded()
         right = done.returncode == 0 and done.stdout == expected
         wrong += not right

@@ -1,6 +1,7 @@
-"""By the sources: each function of ree.h begins with REE_FLOAT_ENV_API() or is listed here as one that
-computes nothing with floats; each OpenMP region, and the body of each parallel loop, begins with
-REE_FLOAT_ENV_WORKER(); each call of a function pointer of ree.h follows REE_FLOAT_ENV_CALLBACK()."""
+"""Checks the sources: each function of ree.h begins with REE_FLOAT_ENV_API(), or is listed here
+because it computes nothing with floats. Each OpenMP region and the body of each parallel loop begin
+with REE_FLOAT_ENV_WORKER(). Each call of a function pointer from ree.h follows
+REE_FLOAT_ENV_CALLBACK()."""
 import argparse
 import glob
 import os
@@ -9,7 +10,7 @@ import sys
 
 from declared import declared
 
-# Functions that return or free what is there: no floats, no drivers, no threads.
+# Functions that only return or free existing data: no floats, no drivers, no threads.
 WITHOUT = set("""
     ree_chat_families ree_decoder_destroy ree_device_name ree_dtype_bits ree_dtype_name ree_dtype_size
     ree_finish_name ree_generation_finish ree_generator_info ree_generator_session ree_model_destroy
@@ -20,7 +21,8 @@ WITHOUT = set("""
     ree_tokenizer_chat_family ree_tokenizer_destroy ree_tokenizer_eos ree_tokenizer_id
     ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_token ree_tokenizer_vocab_size
     ree_version""".split())
-# The rooms of libree; callbacks of the others are ree-run's, and a device's are ree's own.
+# The modules of libree whose callbacks are checked. Callbacks of others are ree-run's; a device's
+# are ree's own.
 CALLBACK_ROOMS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/")
 # report_progress and report_program are called as callbacks themselves.
 CALLBACK_EXCEPTIONS = {("src/session/pipeline.c", "on_progress"), ("src/session/pipeline.c", "on_program")}

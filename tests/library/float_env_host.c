@@ -1,22 +1,22 @@
 // A program that loads libree with a floating-point environment of its own and runs the sample
-// models; tests/library/float_env.py builds it in several ways and compares what it prints.
+// models. tests/library/float_env.py builds it in several ways and compares its output.
 //
 // Usage: float_env_host LIBREE SAMPLES DEVICE MODES THREAD
 //
-// MODES    as-started  what the start-up code left, for a build with -ffast-math
-//          down        rounds down, subnormals are zero
+// MODES    as-started  the environment that the start-up code set, for a build with -ffast-math
+//          down        rounding down, subnormals flushed to zero
 //          usual       the default environment
-//          traps       no exception is masked
+//          traps       all exceptions unmasked
 //          both        down and traps
-// THREAD   main        runs the models
-//          before      a thread that was there before the library was loaded
-//          after       one that was made afterwards
-//          late        main, which gets MODES after it opened the devices
-//          pool        main, in its usual environment; all threads of an OpenMP region before had
-//                      MODES
+// THREAD   main        the main thread runs the models
+//          before      a thread made before the library was loaded
+//          after       a thread made after the library was loaded
+//          late        the main thread, which sets MODES after it opened the devices
+//          pool        the main thread in its usual environment; all threads of an earlier OpenMP
+//                      region have MODES
 //
-// Prints "NAME SHA-256" lines. Fails if a call, on success or failure, leaves another environment
-// than the caller had, status flags included, or if a callback runs in another one.
+// Prints "NAME SHA-256" lines. Fails if a call, whether it succeeds or not, changes the caller's
+// environment, status flags included, or if a callback runs in another environment.
 #include <ree.h>
 
 #include <dlfcn.h>
@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What the library is called by.
+// The library's functions that this program calls.
 #define FUNCTIONS(F)                                                                               \
     F(ree_model_load)                                                                              \
     F(ree_model_destroy)                                                                           \
@@ -80,8 +80,8 @@ static void load(const char *path) {
     }
 }
 
-// The environment, as the registers have it. Nothing in this program computes with floats: where
-// exceptions trap, the first inexact result would end it.
+// The environment as the registers contain it. This program computes nothing with floats: with
+// unmasked exceptions the first inexact result would end it.
 
 struct env {
     uint64_t sse, x87; // AArch64: FPCR, FPSR
@@ -126,12 +126,13 @@ struct run {
     const char *samples, *device;
     unsigned modes;
     bool late;
-    bool set;       // modes are set in the thread; false: it has them
-    struct env env; // that the caller has, and that its callbacks must have
+    bool set;       // the thread must set the modes; false: it has them already
+    struct env env; // of the caller; its callbacks must have it too
     struct ree_session *session;
     struct ree_tensor image;
     const struct ree_tokenizer *tokenizer;
-    bool in_parts; // the generator has threads of its own, whose callbacks have its maker's modes
+    bool in_parts; // several stages: the threads of the generator, and their callbacks, have its
+                   // maker's modes
     size_t n_tokens, n_progress, n_passes, n_programs, n_questions, n_checkpoints;
     int n_wrong;
 };
@@ -155,7 +156,8 @@ static void require(struct run *r, bool condition, const char *what, const char 
 
 static struct ree_error err;
 
-// A call that succeeds, and one that fails with a message; either leaves the environment.
+// CALL: a call that must succeed. FAILS: one that must fail with a message. Both must leave the
+// environment.
 #define CALL(r, call)                                                                              \
     do {                                                                                           \
         enum ree_status status_ = (call);                                                          \
@@ -218,7 +220,7 @@ static void run_digits(struct run *r, char hex[65]) {
     lib.ree_tensor_finish(&outputs[0]);
 }
 
-// Calls libree itself, and leaves another rounding for every second token.
+// Calls libree, and changes the rounding mode at every second token.
 static bool on_token(void *user, const struct ree_token *token) {
     struct run *r = user;
     char *text, hex[65];
@@ -254,7 +256,7 @@ static void generate(struct run *r, struct ree_generator *generator, const char 
                                            .is_interrupted = is_interrupted,
                                            .on_checkpoint = on_checkpoint,
                                            .user = r};
-    // top_p 1 and repetition_penalty 1, without a conversion that could trap.
+    // Sets top_p and repetition_penalty to 1 without a conversion, which could trap.
     const uint32_t one = 0x3F800000;
     memcpy(&options.sampling.top_p, &one, sizeof one);
     memcpy(&options.sampling.repetition_penalty, &one, sizeof one);
@@ -289,7 +291,7 @@ static void *run(void *user) {
     snprintf(path, sizeof path, "%s/none.onnx", r->samples);
     FAILS(r, lib.ree_model_load(path, &model_options, &model, &err));
     FAILS(r, lib.ree_device_open("nothing", NULL, &device, &err));
-    // Its library is float_env_library.c, which has none of the driver's functions.
+    // The library of this driver is float_env_library.c, which lacks all functions of the driver.
     if (getenv("REE_CUDA_DRIVER"))
         FAILS(r, lib.ree_device_open("cuda", &device_options, &device, &err));
     snprintf(path, sizeof path, "%s/digits.onnx", r->samples);
@@ -323,7 +325,7 @@ static void *run(void *user) {
     r->tokenizer = tokenizer;
     CALL(r, lib.ree_generator_create(path, second, &generator_options, &generator, &err));
     generate(r, generator, "stories", "Once upon a time", 256);
-    char text[4096] = "Once upon a time"; // long enough for products on several threads
+    char text[4096] = "Once upon a time"; // made long enough for products on several threads
     for (int i = 0; i < 50; i++)
         strcat(text, " there was a little girl");
     generate(r, generator, "long", text, 8);
@@ -367,7 +369,7 @@ static void *run_when_loaded(void *user) {
 #ifdef _OPENMP
 #define N_POOL 2
 
-// The pool's threads have the modes, before and after.
+// The threads of the pool have the modes before and after the run.
 static void run_in_pool(struct run *r) {
     struct env before[N_POOL], after[N_POOL];
     int n = 0;
@@ -408,7 +410,7 @@ int main(int argc, char **argv) {
     if (strcmp(modes, "down") == 0 || strcmp(modes, "both") == 0) r.modes |= DOWN;
     if (strcmp(modes, "traps") == 0 || strcmp(modes, "both") == 0) r.modes |= TRAPS;
 #if defined(__x86_64__)
-    // The start-up code has to be linked, or this program shows nothing.
+    // Without the start-up code of -ffast-math the test would be meaningless.
     if (!r.set) require(&r, (read_env().sse & 0x8040) == 0x8040, "as-started", "no FTZ and DAZ");
 #endif
     pthread_t other;

@@ -1,5 +1,5 @@
 // A library that changes the floating-point environment of the thread that loads it, as the
-// start-up code of one that was linked with -ffast-math does. float_env.py passes it off as CUDA's
+// start-up code of a library linked with -ffast-math does. float_env.py uses it in place of CUDA's
 // driver.
 #include <fenv.h>
 

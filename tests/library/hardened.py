@@ -1,7 +1,7 @@
-"""The programs have what CMakeLists.txt asks of compiler and linker against attacks: position
-independent, read-only after start-up, no executable stack, checks of the stack and of the sizes that
-libc's functions write, indirect branches to marked places only. And they name no folder of the machine
-they were built on, or two builds would differ by it."""
+"""The programs have the protections that CMakeLists.txt requests from compiler and linker:
+position-independent code, data read-only after start-up, no executable stack, checks of the stack
+and of the sizes that libc's functions write, indirect branches only to marked places. They contain
+no path of the build machine, because two builds would differ in it."""
 import argparse
 import os
 import platform
@@ -39,15 +39,16 @@ for path in (args.ree_run, args.libree):
     check(path, re.search(r"\bNOW\b", dynamic), "binds functions when they are first called (no -z now)")
     check(path, stack and "E" not in stack.group(1), "has an executable stack")
     check(path, not re.search(r"LOAD.*\sRWE\s", segments), "has a segment both writable and executable")
-    # clang's OpenMP library lies in a folder of its own.
+    # clang's OpenMP library is in its own folder.
     searched = [f for line in re.findall(r"R(?:UN)?PATH.*\[(.*)\]", dynamic) for f in line.split(":")]
     check(path, all(f.startswith(("/usr/lib/", "$ORIGIN")) for f in searched), f"searches libraries in {searched}")
     check(path, "__stack_chk_fail" in symbols, "does not check its stack (-fstack-protector-strong)")
-    if args.build_type != "Debug":  # glibc's checked forms need an optimizer
+    if args.build_type != "Debug":  # glibc's checked functions need an optimizing compiler
         check(path, re.search(r"__(snprintf|vsnprintf|memcpy)_chk", symbols),
               "does not check sizes in libc's functions (_FORTIFY_SOURCE)")
 
-# The linker leaves the mark of a program out if the C library's start files lack it, as Debian 12's do.
+# The linker omits a program's mark if the C library's start files lack it, as those of Debian 12
+# do.
 if platform.machine() in ("x86_64", "aarch64"):
     mark = "IBT" if platform.machine() == "x86_64" else "BTI"
     notes = re.split(r"^File: ", readelf(args.archive, "-n"), flags=re.M)[1:]

@@ -1,7 +1,7 @@
-"""Installs into a temporary folder and uses libree from there as a program outside the tree does:
-every function that ree.h declares is in the archive and in the shared library, which exports nothing
-else; tools/sample/digits.c, built by what pkg-config says, gives ree-run's SHA-256; the folder can be
-moved."""
+"""Installs into a temporary folder and uses libree from there like a program outside the source
+tree. Every function that ree.h declares is in the archive and in the shared library, which exports
+nothing else. tools/sample/digits.c, built with the flags of pkg-config, gives ree-run's SHA-256.
+The folder can be moved."""
 import argparse
 import os
 import re
@@ -42,7 +42,7 @@ if not os.access(args.cc.split()[0], os.X_OK) and not shutil.which(args.cc):
     skip("there is no C compiler")
 
 with tempfile.TemporaryDirectory() as folder:
-    # Installed in one place, used in another.
+    # Installed in one folder, used in another.
     first, prefix = os.path.join(folder, "first"), os.path.join(folder, "prefix")
     run(args.cmake, "--install", args.build, "--prefix", first)
     os.rename(first, prefix)
@@ -57,8 +57,8 @@ with tempfile.TemporaryDirectory() as folder:
     flags = run(pkg_config, "--cflags", "--libs", "ree", env=env).stdout.split()
     private = run(pkg_config, "--cflags", "--libs", "--static", "ree", env=env).stdout.split()
     check("-lree" in flags and "-lcrypto" not in flags and "-lcrypto" in private, f"{flags} {private}")
-    # A program links what libree.a calls. What a library of the system was linked with in its turn
-    # is not asked for: its package need not be there.
+    # A program links the libraries that libree.a calls. It does not link what a system library was
+    # linked with, because that package may be missing.
     other = os.path.join(folder, "libcrypto.pc")
     with open(other, "w") as file:
         file.write("Name: libcrypto\nDescription: of another system\nVersion: 99\n"
@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
         "static": [os.path.join(lib, "libree.a") if flag == "-lree" else flag for flag in private],
     }
 
-    # ree.h needs nothing of the tree.
+    # ree.h needs no other header of the project.
     with open(os.path.join(prefix, "include/ree.h")) as file:
         header = file.read()
     for include in re.findall(r"#include\s+(\S+)", header):
@@ -99,13 +99,13 @@ with tempfile.TemporaryDirectory() as folder:
     nm = shutil.which("nm")
     if nm:
         symbols = run(nm, "-D", "--defined-only", os.path.join(lib, "libree.so")).stdout.split("\n")
-        # The compiler's own for critical sections cannot be hidden.
+        # The compiler's symbols for critical sections cannot be hidden.
         exported = sorted({line.split()[2] for line in symbols if line} -
                           {line.split()[2] for line in symbols if ".gomp_critical_user_" in line})
         check(exported == sorted(functions + variables),
               f"exported or declared alone: {set(exported) ^ set(functions + variables)}")
 
-    # The module of MPI is looked for where it was installed.
+    # The MPI module is searched for in the installation folder.
     module = os.path.join(lib, "ree/ree_mpi.so")
     if os.path.exists(module):
         os.remove(module)

@@ -1,5 +1,6 @@
-// Steps, parcels and rows on the wire: what was sent arrives, and nothing that a message can say
-// makes its reader go beyond it or take more memory than the message has.
+// Steps, boundary tensors and cache rows in messages: a sent value arrives unchanged. No content of
+// a message makes its reader read beyond the message or allocate more memory than the message has
+// bytes.
 #include "ranks/codec.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ static const struct ree_bounds bounds = {BATCH, LENGTH, 104};
 
 static struct ree_value hidden = {
     .name = "hidden", .dtype = REE_F32, .has_shape = true, .rank = 3, .dims = {-1, -1, 8}};
-static struct ree_value flags = {.name = "flags"}; // of which nothing is known
+static struct ree_value flags = {.name = "flags"}; // type and shape are unknown
 static const struct ree_value *values[] = {&hidden, &flags};
 static const struct ree_cut cut = {.n_values = 2, .values = values, .nbytes = 33};
 
@@ -34,7 +35,7 @@ static struct ree_parcel make_parcel(void) {
     return p;
 }
 
-// As it would arrive; the frame in a block of exactly its size.
+// Returns the message as it would arrive, its frame in an allocation of exactly its size.
 static struct ree_message send(const struct ree_encoded *encoded) {
     struct ree_frame_fields fields = {.kind = 5, .n_parts = (uint32_t)encoded->n_parts};
     struct ree_message m = {0};
@@ -98,13 +99,13 @@ static void test_bounds(void) {
     other = hidden;
     other.dtype = REE_F16;
     CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
-    // No dimension at all, and one too few.
+    // Rank 0, and a rank that is too small by one.
     other = (struct ree_value){.name = "hidden", .dtype = REE_F32, .has_shape = true};
     CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
     other = hidden;
     other.rank = 2;
     CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
-    // As many sequences and tokens as the step has.
+    // The numbers of sequences and tokens must be those of the step.
     struct ree_step longer = step, wider = step;
     longer.length++;
     wider.batch++;
@@ -155,7 +156,7 @@ static void test_rows(void) {
     REQUIRE(ree_decode_rows(&m, three, 3, got, &err) == REE_OK);
     CHECK(!got[0].name && !got[2].name && got[1].nbytes == sent[1].nbytes);
     CHECK(memcmp(got[1].data, sent[1].data, got[1].nbytes) == 0);
-    CHECK(ree_decode_rows(&m, three, 3, got, &err) == REE_INVALID); // twice
+    CHECK(ree_decode_rows(&m, three, 3, got, &err) == REE_INVALID); // a cache that appears twice
     finish_rows(got, 3);
     CHECK(ree_decode_rows(&m, three, 1, got, &err) == REE_INVALID);
     finish_rows(got, 3);
@@ -164,7 +165,7 @@ static void test_rows(void) {
     ree_parcel_finish(&parcel);
 }
 
-// What a rank with a mistake might send: parts of other sizes and contents, under a right checksum.
+// Messages of a faulty rank: parts of other sizes and contents, under a correct checksum.
 static uint64_t state = 20261122;
 
 static uint64_t draw(void) {
@@ -179,7 +180,7 @@ static void test_mutated(void) {
     size_t n_good = 0, n_bad = 0;
     for (int round = 0; round < 50000; round++) {
         struct ree_message m = send_step();
-        // Each part in a block of its own, so that sanitizers see a read beyond it.
+        // Each part in its own allocation, so that sanitizers report a read past the end.
         unsigned char *blocks[8] = {NULL};
         for (uint32_t i = 0; i < m.n_parts; i++) {
             size_t n = m.parts[i].nbytes, kept = draw() % 8 ? n : draw() % (n + 1);

@@ -1,4 +1,4 @@
-"""Starting ree-run on several ranks, for the tests beside this file."""
+"""Starts ree-run on several ranks, for the tests in this folder."""
 
 import os
 import pathlib
@@ -13,10 +13,10 @@ ENVIRONMENT = {
     **os.environ,
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    # Containers often forbid what it would use between processes of one machine.
+    # Containers often forbid the mechanism that MPI would use between processes of one machine.
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
     "OMP_NUM_THREADS": "1",
-    # MPI's library keeps memory to the end.
+    # The MPI library does not free all its memory at exit.
     "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0",
 }
 
@@ -37,7 +37,7 @@ def finish():
 
 
 def try_mpirun():
-    """Why mpirun cannot start two processes here; None: it can."""
+    """Returns the reason why mpirun cannot start two processes on this machine; None if it can."""
     try:
         done = subprocess.run(["mpirun", "--oversubscribe", "--bind-to", "none", "-n", "2", "true"],
                               env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
@@ -47,13 +47,13 @@ def try_mpirun():
 
 
 def need_mpi(ree_run):
-    """Skips the test where there is no MPI."""
+    """Skips the test if there is no MPI."""
     if not shutil.which("mpirun"):
         reason = "no mpirun (Debian: openmpi-bin)"
     elif not (pathlib.Path(ree_run).resolve().parent / "ree_mpi.so").exists():
         reason = "ree was built without MPI"
     else:
-        # As started by a rank of another run, mpirun would not start.
+        # With the environment of a rank of another run, mpirun would not start.
         for name in [n for n in ENVIRONMENT if n.startswith(("OMPI_COMM_WORLD", "PMIX_"))]:
             del ENVIRONMENT[name]
         reason = try_mpirun()
@@ -64,12 +64,12 @@ def need_mpi(ree_run):
 
 
 def command(ree_run, *apps):
-    """mpirun's; an app is (number of ranks, arguments of ree-run)."""
+    """Returns the command line of mpirun. An app is (number of ranks, arguments of ree-run)."""
     words = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(sum(n for n, _ in apps))]
     if len(apps) == 1:
         return [*words, str(ree_run), *map(str, apps[0][1])]
-    # A shell for each rank, which becomes ree-run: the mpirun of Open MPI 5.0.7 (Debian 13) crashes when
-    # it is given several programs.
+    # Each rank is a shell that becomes ree-run: the mpirun of Open MPI 5.0.7 (Debian 13) crashes if
+    # several programs are passed to it.
     cases, first = [], 0
     for n, arguments in apps:
         ranks = "|".join(str(rank) for rank in range(first, first + n))

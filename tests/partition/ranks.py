@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""One text on one process and on several: the same bits; what goes over the wire; what is refused.
+"""One text on one process and on several: equal bits; the number of bytes in messages; refused
+runs.
 
-Without --all some of it, in half a minute."""
+Without --all a part of the tests, in half a minute."""
 
 import argparse
 import json
@@ -54,7 +55,8 @@ def same_bits(ree_run, model, cases):
                   f"{n} ranks, {more}: the same SHA-256 of logits")
 
 
-# Messages go to MPI in pieces where they are long; here they are, with pieces of some bytes.
+# Long messages are passed to MPI in pieces. --message-piece makes short ones long, with pieces of
+# few bytes.
 FEW = ((PROMPT, 4, ()), (LONG, 2, ("--message-piece", 1000)), (BATCH, 3, ("--n-partitions", 5)))
 ALL = [(what, n, more) for what in (PROMPT, LONG, BATCH)
        for n, more in ((2, ()), (4, ()), (2, ("--n-partitions", 5)), (3, ("--prefill-chunk", 5)),
@@ -62,7 +64,8 @@ ALL = [(what, n, more) for what in (PROMPT, LONG, BATCH)
 
 
 def groups(ree_run, model, folder):
-    """Sequences in groups under way together, and a text that goes on from a checkpoint on other ranks."""
+    """Several groups of sequences at the same time, and a text resumed from a checkpoint on other
+    ranks."""
     prompts = folder / "prompts.txt"
     prompts.write_text("Once upon a time\nThe sun was\nA boy named Tim went\nOne day, a cat\n")
     several_prompts = ("--prompt-file", prompts, "--max-new-tokens", 20, "--ignore-eos", "--batch-size", 1)
@@ -80,7 +83,7 @@ def groups(ree_run, model, folder):
     whole = several(ree_run, 3, model, *keeps, *REPORT)
     if not whole or not check(checkpoint.exists(), "a checkpoint of 3 ranks"):
         return
-    # What it says of the caches is compared with what other ranks compute.
+    # The digests of caches in the checkpoint are compared with what the other ranks compute.
     resumed = several(ree_run, 2, model, *keeps, *REPORT, "--resume")
     for got in (whole, resumed):
         for name in ("tokens_sha256", "logits_sha256"):
@@ -90,7 +93,8 @@ def groups(ree_run, model, folder):
 
 
 def wire(ree_run, model):
-    """Bytes of a decoded token do not depend on the context; logits are counted apart."""
+    """The bytes sent for a decoded token do not depend on the context; logits are counted
+    separately."""
     config = json.loads((model / "config.json").read_text())
     per_token = set()
     for what in (PROMPT, LONG):
@@ -104,7 +108,8 @@ def wire(ree_run, model):
         fixed = 4 * config["vocab_size"] * rows + last["logits_messages"] * (72 + 16 + 24)
         check(last["logits_bytes"] == fixed, f"logits: {last['logits_bytes']} bytes, expected {fixed}")
         check(first["sign_bytes"] % (72 * first["sign_messages"] or 1) == 0, "signs of life have no contents")
-        # What a rank holds at once is at least a prompt's parcel, whether it sends or receives it.
+        # A rank holds at least the boundary tensors of a prompt at once, whether it sends or
+        # receives them.
         piece = 4 * config["hidden_size"] * got["stats"]["prompt_tokens"]
         for rank in (first, last):
             check(rank["message_buffer_bytes"] >= piece, f"{rank['message_buffer_bytes']} bytes held, {piece} sent")
@@ -126,7 +131,7 @@ def timeline(ree_run, model, folder):
         runs = [e for e in spans if e["pid"] == rank and e["name"] == "run"]
         check(len(runs) == got["stats"]["runs"], f"rank {rank}: {len(runs)} runs in the timeline")
         check(all(e["dur"] >= 0 and e["args"]["set"] == 0 for e in runs), "runs take time")
-    # On one machine both clocks are the same one: what was sent arrives afterwards.
+    # On one machine both ranks have the same clock: a message arrives after it was sent.
     sent = {e["args"]["step"]: e["ts"] for e in spans if e["pid"] == 0 and e["name"] == "send"}
     for e in spans:
         if e["pid"] == 1 and e["name"] == "run":
@@ -137,14 +142,14 @@ def refused(ree_run, what, good, bad, *words, n_lines=2):
     done = mpi.run(ree_run, (1, good), (1, bad))
     check(done.returncode not in (0, None), f"{what}: exit code {done.returncode}")
     check(done.stdout.strip() == "" or what == "corrupted", f"{what}: nothing is printed: {done.stdout}")
-    # Among what MPI prints; mpirun may put a message behind a line that another rank has begun.
+    # Search in MPI's output too: mpirun may append a message to a line that another rank has begun.
     messages = re.findall(r"ree-run: (rank \d+): (.*)", done.stderr)
     said = {rank for rank, text in messages if all(w in f"{rank}: {text}" for w in words)}
     check(len(said) >= n_lines, f"{what}: every rank says {words}: {done.stderr}")
 
 
 def flip(path, name):
-    """Changes a bit in the middle of a tensor of a safetensors file."""
+    """Flips a bit in the middle of a tensor of a safetensors file."""
     data = bytearray(path.read_bytes())
     (n,) = struct.unpack_from("<Q", data)
     first, last = json.loads(data[8:8 + n])[name]["data_offsets"]

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""A rank that is killed or stopped at any moment ends the run: an error in time, and no process stays.
+"""If a rank is killed or stopped at any moment, the run ends with an error in time, and no process
+is left.
 
-Without options a few moments of each kind, which are chosen by what the run has done, not by the clock;
---random: many random ones; --early: many in the first half second, in which MPI starts."""
+Without options: a few moments of each kind, chosen by the progress of the run, not by the clock.
+--random: many random moments. --early: many moments in the first half second, in which MPI
+starts."""
 
 import argparse
 import json
@@ -21,8 +23,8 @@ DEADLINE = 6
 N_RANDOM = 20
 N_EARLY = 102
 EARLY = 0.5
-# mpirun gives the others some seconds to end, and the machine may have other things to do: how long a
-# test waits does not say how fast it has to be.
+# mpirun gives the other ranks some seconds to end, and the machine may be busy. This limit of the
+# test says nothing about how fast a run must end.
 PATIENCE = 240
 
 
@@ -37,7 +39,7 @@ def children(pid):
 
 
 def ranks_of(mpirun):
-    """Process ids by rank."""
+    """Returns the process ids by rank."""
     found = {}
     for pid in children(mpirun):
         try:
@@ -61,7 +63,7 @@ TEXT = ("--prompt-text", "Once upon a time", "--max-new-tokens", 0, "--ignore-eo
 
 
 def resume(args, checkpoint, expected, what):
-    """What is left goes on, on one process."""
+    """Resumes from the remaining checkpoint in one process and compares the result."""
     done = subprocess.run([args.ree_run, args.model, *map(str, TEXT), "--checkpoint", checkpoint, "--resume"],
                           env=mpi.ENVIRONMENT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if not check(done.returncode == 0, f"{what}: resuming: {done.stderr}"):
@@ -72,7 +74,7 @@ def resume(args, checkpoint, expected, what):
 
 
 class Run:
-    """A run under mpirun that is disturbed."""
+    """A run under mpirun that the test disturbs."""
 
     def __init__(self, args, n, folder, *more):
         self.args, self.n = args, n
@@ -90,7 +92,7 @@ class Run:
         return self.path.read_text(errors="replace")
 
     def wait_until(self, condition):
-        """Whether it came to that before its end."""
+        """Waits for the condition. Returns whether it became true before the run ended."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             if condition():
@@ -109,14 +111,15 @@ class Run:
         return len(self.pids) == self.n
 
     def wait(self):
-        """Exit code; None: it does not end."""
+        """Waits for the run. Returns its exit code; None if it does not end."""
         try:
             return self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             return None
 
     def stray(self):
-        """Ranks that are there after mpirun's end. What it has killed may take a moment."""
+        """Returns the ranks that still exist after mpirun's end. A killed process may take a moment
+        to end."""
         end = time.monotonic() + PATIENCE
         while any(map(exists, self.pids.values())) and time.monotonic() < end:
             time.sleep(0.1)
@@ -133,7 +136,7 @@ class Run:
 
 
 def judge(run, rank, which, what, expected):
-    """Whether the run was disturbed: it may have done its work before."""
+    """Returns whether the run was disturbed; it may have ended before."""
     start = time.monotonic()
     code = run.wait()
     seconds = time.monotonic() - start
@@ -160,7 +163,8 @@ def judge(run, rank, which, what, expected):
 
 
 def strike(args, n, rank, which, moment, expected, folder):
-    """`moment`: seconds after the rank is there, or "generating". Whether the run was still under way then."""
+    """Disturbs a run. `moment`: seconds after the rank has started, or "generating". Returns
+    whether the run was still active at that moment."""
     run = Run(args, n, folder)
     try:
         if not run.wait_until(run.has_all if moment == "generating" else lambda: run.has_rank(rank)):
@@ -180,7 +184,7 @@ def strike(args, n, rank, which, moment, expected, folder):
 
 
 def until_struck(tries, *arguments):
-    """A run may be over before it is disturbed."""
+    """Repeats until a run was disturbed: a run may end before that."""
     for _ in range(tries):
         if strike(*arguments):
             return
@@ -195,7 +199,8 @@ def few(args, expected, folder):
 
 
 def all_stopped(args, expected, folder):
-    """Ranks that are stopped all together for longer than the deadline, as by Ctrl-Z, go on."""
+    """If all ranks are stopped together for longer than the deadline, as by Ctrl-Z, they continue
+    afterwards."""
     for _ in range(10):
         run = Run(args, 2, folder)
         try:
@@ -232,7 +237,7 @@ def at_random(args, expected, folder, most):
 def early(args, folder):
     for i in range(N_EARLY):
         n = 2 + i % 2
-        # Every sixth is stopped, not killed; most moments are while MPI starts.
+        # Every sixth rank is stopped, not killed. Most moments are while MPI starts.
         which = signal.SIGSTOP if i % 6 == 5 else signal.SIGKILL
         strike(args, n, i % n, which, EARLY * (i / N_EARLY) ** 2, None, folder)
 

@@ -1,5 +1,5 @@
-// Ranks without MPI: processes of this program, connected by sockets. The logits are those of one
-// process; what a rank is asked for and gets from another is refused where it cannot be.
+// Ranks without MPI: processes of this program, connected by sockets. The logits equal those of one
+// process. A rank refuses impossible requests and impossible data from another rank.
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define MAX_BATCH 2
 #define CHUNK 4
 #define N_TOKENS 9
-#define HIDDEN 128 // of the sample model
+#define HIDDEN 128 // hidden size of the sample model
 
 static const char *model;
 static const int32_t tokens[N_TOKENS] = {1, 80, 90, 100, 7, 9, 5, 6, 11};
@@ -37,7 +37,8 @@ static struct ree_generator *open_generator(uint32_t rank, uint32_t n_ranks) {
     return g;
 }
 
-// Two sequences, in pieces of CHUNK and then one by one; all logits into `out`.
+// Runs two sequences, first in chunks of CHUNK tokens, then token by token. Writes all logits to
+// *out.
 static enum ree_status generate(struct ree_generator *g, float **out, size_t *out_n,
                                 struct ree_error *err) {
     *out = NULL;
@@ -64,7 +65,7 @@ static enum ree_status generate(struct ree_generator *g, float **out, size_t *ou
     return REE_OK;
 }
 
-// A rank's share of a run, up to its end; its links are those of all.
+// Runs a rank from its start to the end of the run. *out is set on rank 0 only.
 static enum ree_status be_rank(struct ree_transport *t, float **out, size_t *out_n,
                                struct ree_error *err) {
     const struct ree_ranks_options options = {.agreed = ""};
@@ -85,7 +86,7 @@ static struct ree_transport *connect(struct ree_link **links, uint32_t n, uint32
     const struct ree_transport_options options = {.deadline = deadline};
     struct ree_transport *t;
     struct ree_error err;
-    // Their ends of the sockets are theirs.
+    // The other ranks' sockets belong to the other ranks' processes.
     for (uint32_t i = 0; i < n; i++)
         if (i != rank) links[i]->ops->close(links[i]);
     REQUIRE(ree_transport_create(links[rank], &options, &t, &err) == REE_OK);
@@ -98,9 +99,9 @@ static void make_links(uint32_t n, struct ree_link **links) {
     REQUIRE(ree_link_local_create(n, links, &err) == REE_OK);
 }
 
-// Links are closed by all ranks together. MPI sees to that by itself; with sockets, a rank that
-// still waits for its last message would take the end of another's connection for a failure.
-static atomic_uint *n_ended; // shared by the ranks' processes
+// All ranks close their links together. MPI ensures this by itself. With sockets, a rank that still
+// waits for its last message would report the closed connection of another rank as a failure.
+static atomic_uint *n_ended; // in memory shared by the ranks' processes
 
 static void wait_for_all_to_end(uint32_t n) {
     atomic_fetch_add(n_ended, 1);
@@ -108,8 +109,9 @@ static void wait_for_all_to_end(uint32_t n) {
         nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
-// What rank 0 makes has to be what is expected. Each rank is a child, rank 0, too: the test itself
-// computes nothing, since a pool of threads does not live on in children.
+// Compares the logits of rank 0 with the expected ones. Every rank is a child process, rank 0
+// included: the test process computes nothing, because its thread pool would not exist in forked
+// children.
 static bool is_right(const float *got, size_t n_got, const float *expected, size_t n_expected) {
     return n_got == n_expected && memcmp(got, expected, n_got * sizeof *got) == 0;
 }
@@ -142,7 +144,7 @@ static void test_bits(uint32_t n, const float *expected, size_t n_expected) {
     }
 }
 
-// Rank 1 of 2, whose rank 0 is this test: it says welcome to whatever comes.
+// Starts rank 1 of 2. This test is rank 0 and accepts any handshake.
 static pid_t start_server(struct ree_transport **out) {
     struct ree_link *links[2];
     struct ree_message hello;
@@ -170,7 +172,7 @@ static void send_numbers(struct ree_transport *t, enum ree_message_kind kind, ui
     CHECK(ree_transport_send(t, 1, kind, 0, set, &part, 1, &err) == REE_OK);
 }
 
-// What it says to that, in place of logits.
+// Checks that rank 1 answers with a refusal instead of logits, and exits with an error.
 static void expect_refusal(struct ree_transport *t, pid_t pid, const char *what,
                            const char *words) {
     const struct ree_expected expected = {1u << REE_MESSAGE_LOGITS | 1u << REE_MESSAGE_ROWS,
@@ -214,7 +216,7 @@ static void test_bounds(int64_t context) {
     }
 }
 
-// A step that is right but for one thing.
+// The faults of a step that is otherwise correct.
 enum fault {
     TOO_LONG,
     TOO_FAR,

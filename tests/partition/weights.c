@@ -1,5 +1,6 @@
-// What a stage's weights are: each constant that its nodes read, in their subgraphs too, once and
-// in the graph's order, however many there are. CTest's time limit is the check for the last.
+// The weights of a stage: each constant that its nodes and their subgraphs read, once, in the
+// graph's order, for any number of constants. CTest's time limit checks the run time for many
+// constants.
 #include "ranks/stage_weights.h"
 
 #include <string.h>
@@ -32,7 +33,8 @@ static struct ree_node *make_node(struct ree_graph *graph, size_t n_inputs) {
     return node;
 }
 
-// Node i reads its own constant, one of all nodes, and one in a subgraph that has the others' id.
+// Node i reads its own constant, one that all nodes share, and one in a subgraph with the same
+// value id.
 static struct ree_graph *make(void) {
     struct ree_graph *graph = ree_graph_create();
     REQUIRE(graph);
@@ -81,7 +83,7 @@ int main(void) {
             snprintf(inner, sizeof inner, "inner%zu", i);
             const char *const expected[] = {own, "shared", inner};
             for (int k = 0; k < 3; k++) {
-                if (k == 1 && n > 1) continue; // it came with the first node
+                if (k == 1 && n > 1) continue; // listed once, with the first node
                 same = same && n < weights.n && strcmp(weights.constants[n].name, expected[k]) == 0;
                 n++;
             }

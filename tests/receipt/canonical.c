@@ -1,4 +1,5 @@
-// Canonical JSON: what RFC 8785 says of order, strings and numbers, and what has no canonical form.
+// Canonical JSON: the rules of RFC 8785 for order, strings and numbers; values without a canonical
+// form.
 #include "receipt/canonical.h"
 
 #include "test.h"
@@ -6,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-// The canonical text of a text; NULL: refused. Free.
+// Returns the canonical form of a text; the caller must free it. NULL if the text is refused.
 static char *canonical(const char *text, size_t n, struct ree_error *err) {
     cJSON *value;
     if (ree_json_parse_strict(text, n, &value, err) != REE_OK) return NULL;
@@ -24,7 +25,7 @@ static void gives(const char *text, const char *expected) {
     char *out = canonical(text, strlen(text), &err);
     CHECK_MSG(out && strcmp(out, expected) == 0, "%s: %s, expected %s", text,
               out ? out : err.message, expected);
-    // What is canonical stays what it is.
+    // The canonical form of a canonical text is the text itself.
     char *again = out ? canonical(out, strlen(out), &err) : NULL;
     CHECK_MSG(again && strcmp(out, again) == 0, "again: %s", text);
     free(again);
@@ -54,7 +55,7 @@ static void number(double value, const char *expected) {
     ree_strbuf_finish(&out);
 }
 
-// ECMA-262, Number::toString: each of its forms, at both ends.
+// ECMA-262, Number::toString: each of its formats, at both ends of its range.
 static void check_numbers(void) {
     number(0, "0");
     number(-0.0, "0");
@@ -86,7 +87,8 @@ static void check_numbers(void) {
     number(2.2250738585072014e-308, "2.2250738585072014e-308");
     number(1.7976931348623157e308, "1.7976931348623157e+308");
     number(0.8f, "0.800000011920929");
-    // The nearest number of 16 digits, ...801e-14, is another double; the next one above is not.
+    // The nearest number of 16 digits, ...801e-14, is a different double; the next one above is
+    // not.
     number(0x1p-44, "5.684341886080802e-14");
     number(0x1p-1074, "5e-324");
     number(0x1p-24, "5.960464477539063e-8");
@@ -111,14 +113,14 @@ static void check_strings(void) {
     gives("\"\\b\\t\\n\\f\\r\\\"\\\\\\/\"", "\"\\b\\t\\n\\f\\r\\\"\\\\/\"");
     gives("\"\\u0001\\u000B\\u000e\\u001F\\u0008\\u0009\"",
           "\"\\u0001\\u000b\\u000e\\u001f\\b\\t\"");
-    // Nothing else is escaped: not DEL, not the line separators of Unicode, not "<".
+    // Other characters are not escaped: DEL, the line separators of Unicode, "<".
     gives("\"\\u007f\\u0080\\u2028\\u2029\\ufeff\\uffff<\"",
           "\"\x7f\xC2\x80\xE2\x80\xA8\xE2\x80\xA9\xEF\xBB\xBF\xEF\xBF\xBF<\"");
-    // Not normalized: a letter and its combining mark stay two.
+    // Text is not normalized: a letter and its combining mark stay two characters.
     gives("\"A\\u030a\"", "\"A\xCC\x8A\"");
     refused("\"\\u0000\"", "\\u0000");
     refused("{\"a\\\\\\u0000\":1}", "\\u0000");
-    gives("\"\\\\u0000\"", "\"\\\\u0000\""); // a backslash, and letters
+    gives("\"\\\\u0000\"", "\"\\\\u0000\""); // a backslash followed by letters
     refused("\"\\ud83d\"", "not JSON");
     refused("\"\\ude02\\ud83d\"", "not JSON");
     refused("\"\\ud83dx\"", "not JSON");
@@ -145,7 +147,7 @@ static void check_structure(void) {
           "{\"\":1,\"1\":5,\"10\":6,\"2\":7,\"A\":3,\"a\":2,\"aa\":4}");
     gives("{\"b\":{\"d\":1,\"c\":2},\"a\":[{\"z\":1,\"y\":2}]}",
           "{\"a\":[{\"y\":2,\"z\":1}],\"b\":{\"c\":2,\"d\":1}}");
-    // U+1F600 is D83D DE00 in UTF-16 and so before U+E000 and U+FB33; behind U+D7FF.
+    // U+1F600 is D83D DE00 in UTF-16: less than U+E000 and U+FB33, greater than U+D7FF.
     gives(
         "{\"\\ufb33\":1,\"\\ud83d\\ude00\":2,\"\\ue000\":3,\"\\ud7ff\":4,\"\\u0080\":5,\"\\r\":6}",
         "{\"\\r\":6,\"\xC2\x80\":5,\"\xED\x9F\xBF\":4,\"\xF0\x9F\x98\x80\":2,\"\xEE\x80\x80\":3,"
@@ -165,7 +167,7 @@ static void check_structure(void) {
         else
             refused(deep, "64 levels");
     }
-    // The same of a value that was not parsed.
+    // The same limit for a value that was not parsed.
     cJSON *value = cJSON_CreateArray();
     for (int i = 0; i < 64; i++) {
         cJSON *outer = cJSON_CreateArray();

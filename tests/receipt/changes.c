@@ -1,5 +1,5 @@
-// Nothing in a receipt can be changed unnoticed: members of the file, one at a time and each in
-// several ways, and bytes.
+// Every change in a receipt is noticed: changes of each member of the file, one at a time and in
+// several ways, and changes of bytes.
 #include "receipt/receipt_parts.h"
 
 #include "examples.h"
@@ -13,7 +13,7 @@ enum change { ANOTHER, NOTHING, GONE, RENAMED, N_CHANGES };
 
 static cJSON *nth(cJSON *item, size_t *left, cJSON **parent, const char **part) {
     for (cJSON *child = item->child; child; child = child->next) {
-        // Which member of the root it is below.
+        // The root's member that contains the item.
         if (!item->string && cJSON_IsObject(item) && *parent == NULL) *part = child->string;
         if ((*left)-- == 0) {
             *parent = item;
@@ -42,7 +42,7 @@ static bool change(cJSON *parent, cJSON *item, enum change how) {
     if (cJSON_IsNumber(item)) {
         cJSON_SetNumberHelper(item, item->valuedouble == 0 ? 0.5 : item->valuedouble / 2);
     } else if (cJSON_IsString(item) && item->valuestring[0]) {
-        // So that a hash stays one, and a number.
+        // Keeps a hash a hash and a number a number.
         item->valuestring[0] = item->valuestring[0] == '1' ? '2' : '1';
     } else if (cJSON_IsString(item)) {
         return cJSON_ReplaceItemViaPointer(parent, item, cJSON_CreateString("x"));
@@ -78,7 +78,7 @@ static void check_changed(const char *text, const char *part, const char *origin
         CHECK(strcmp(part, "receipt_hash") != 0 || example_is_wrong(&receipt, "signature"));
         n_noticed++;
     }
-    // Somebody who hashes the changed body anew has another hash, and no signature of it.
+    // If the changed body is hashed again, the hash differs and the signature does not fit it.
     if (strcmp(part, "body") == 0 && err.message[0] == 0) {
         ree_digest digest;
         CHECK(ree_receipt_body_digest(&receipt, digest, NULL) == REE_OK);
@@ -107,7 +107,7 @@ static void check_changes(const struct example *example) {
             seen += item != NULL;
             if (item && change(parent, item, (enum change)how)) {
                 char *changed = cJSON_PrintUnformatted(json);
-                // Leaving the signature out leaves a receipt without one.
+                // Without the member "signature" the receipt is a valid unsigned receipt.
                 check_changed(changed, in, receipt.receipt_hash);
                 cJSON_free(changed);
             }
@@ -118,7 +118,8 @@ static void check_changes(const struct example *example) {
     free(text);
 }
 
-// Bytes: cut off, and altered. What is still valid says the same.
+// Truncated files and files with an altered bit. A file that is still valid has the same body and
+// signature.
 static void check_bytes(const struct example *example) {
     size_t n;
     char *text = example_file(example, key_path, &n);

@@ -1,4 +1,4 @@
-// Checkpoints as files: what is written is read again, and nothing else is read.
+// Checkpoint files: a written file is read back; every truncated or altered file is refused.
 #include "receipt/checkpoint.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static struct ree_text_checkpoint sample(struct ree_snapshot sequences[3], char 
     c.run.n_stops = 2;
     c.run.eos = eos;
     c.run.n_eos = 1;
-    caches[0][0] = caches[2][31] = 1; // the second is not known
+    caches[0][0] = caches[2][31] = 1; // caches[1] stays zero: unknown
     sequences[0] =
         (struct ree_snapshot){.ids = first, .n_prompt = 2, .n = 4, .n_caches = 3, .caches = caches};
     sequences[1] = (struct ree_snapshot){.ids = second,
@@ -78,7 +78,7 @@ int main(void) {
     }
     CHECK(read.sequences[1].finish == REE_FINISH_EOS &&
           strcmp(read.sequences[1].logits_sha256, hash) == 0);
-    // Another run.
+    // Compared with checkpoints of other runs.
     const char *last = NULL;
     c.run.sampling.temperature = 0.8f;
     CHECK(differences(&read, &c, &last) == 1 && last && strcmp(last, "temperature") == 0);
@@ -90,7 +90,7 @@ int main(void) {
     c.n = 2;
     CHECK(differences(&read, &c, &last) == 5);
     ree_text_checkpoint_finish(&read);
-    // Cut anywhere, one bit changed anywhere: refused.
+    // A file truncated anywhere, or with any one bit changed, is refused.
     char *text = bytes;
     for (size_t i = 0; i + 1 < n; i++) {
         char *cut = malloc(i + 1);

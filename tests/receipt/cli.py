@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ree-run validate and keygen from the outside: what they find, what they say, their exit codes."""
+"""ree-run validate and keygen as programs: findings, messages and exit codes."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ def run(*args, **options):
 
 
 def findings(*args, code):
-    """The names of what is wrong."""
+    """Returns the names of the failed checks."""
     done = run("validate", *args, "--json")
     check(done.returncode == code, f"{args}: exit code {done.returncode}, expected {code}: {done.stderr}")
     if done.returncode == 2:
@@ -91,12 +91,12 @@ def altered_receipts(data, folder):
     altered('"receipt_hash":"20', '"receipt_hash":"21', "receipt", "signature")
     altered('"signature":"b8', '"signature":"b9', "signature")
     altered(f'"public_key":"{PUBLIC_KEY[:2]}', '"public_key":"d8', "signature")
-    # What is not bound may change; so may the layout.
+    # Unbound members and the layout may change.
     file.write_text(text.replace("2026-01-02", "2027-01-02"))
     check(findings(file, code=0) == set(), "unbound")
     file.write_text(json.dumps(json.loads(text), indent=4))
     check(findings(file, code=0) == set(), "layout")
-    # Without its signature a receipt is valid, but not where one is asked for.
+    # Without its signature a receipt is valid, unless --public-key requires one.
     unsigned = json.loads(text)
     del unsigned["signature"]
     file.write_text(json.dumps(unsigned))
@@ -179,7 +179,7 @@ def keys(data, folder):
     check(again.returncode == 1 and "key: it exists already" in again.stderr, again.stderr)
     check((key.read_bytes(), public.read_bytes()) == before, "nothing was written over")
     check(run("keygen", folder / "other").stdout != done.stdout, "another key each time")
-    # A receipt of another key, in each form of the key.
+    # A receipt of another key, with the key in each of its forms.
     receipt = data / "text-signed.receipt.json"
     for form in (key, public, done.stdout.strip()):
         check(findings(receipt, "--public-key", form, code=1) == {"public key"}, f"another key: {form}")
@@ -191,7 +191,7 @@ def keys(data, folder):
     check(again.returncode == 1 and "No such file" in again.stderr, again.stderr)
     files = sorted(path.name for path in folder.iterdir())
 
-    # Not enough room, for the first file or for the second.
+    # Too little space for the first file or for the second.
     for size in (50, 115):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -202,7 +202,7 @@ def keys(data, folder):
 
 
 def openssl(data, folder):
-    """Keys and openssl's own are the same thing."""
+    """Our keys and openssl's keys are interchangeable."""
     if not shutil.which("openssl"):
         print("openssl: not here, so its keys were not tried")
         return
@@ -225,7 +225,7 @@ def openssl(data, folder):
 
 
 def attestations(data, folder):
-    """DSSE envelopes: other tools' checks agree with ours, and none passes that says something else."""
+    """DSSE envelopes: our checks agree with other tools' checks, and a false statement fails."""
     model = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
     image = model.parent / "seven.npy"
     receipt, path, other = folder / "r.json", folder / "r.dsse", folder / "other.json"

@@ -72,7 +72,7 @@ void example_text(struct ree_receipt *out) {
 
 void example_private(struct ree_receipt *out) {
     example_text(out);
-    // Those that sealing makes of the contents.
+    // Keep the hashes that sealing computes from the tokens and texts.
     ree_receipt_seal(out, NULL);
     out->prompt.tokens = out->output.tokens = NULL;
     out->prompt.text = out->output.text = NULL;

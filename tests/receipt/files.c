@@ -1,4 +1,5 @@
-// Files: a receipt or key is there whole or not at all, whatever happens while it is written.
+// Receipt and key files: a file exists completely or not at all, whatever happens while it is
+// written.
 #include "base/file.h"
 #include "receipt/receipt.h"
 
@@ -18,7 +19,7 @@
 
 static char folder[] = "/tmp/ree_receipt_files.XXXXXX";
 
-// Calls of this process, the library's included: the linker puts these in the place of libc's.
+// Count the calls in this process, including the library's: the linker replaces libc's functions.
 static int n_umask, n_synced_folders;
 mode_t __real_umask(mode_t mask);
 mode_t __wrap_umask(mode_t mask);
@@ -46,7 +47,7 @@ static const char *path_of(const char *name) {
     return path;
 }
 
-// Entries of the folder; with `clears` they are removed.
+// Returns the number of entries in the folder. With `clears` it also removes them.
 static int count_files(bool clears) {
     int n = 0;
     DIR *dir = opendir(folder);
@@ -60,7 +61,7 @@ static int count_files(bool clears) {
     return n;
 }
 
-// A receipt with that many tokens; `variant` makes another one.
+// Makes a receipt with n prompt tokens; receipts with different `variant` differ.
 static void make(struct ree_receipt *out, size_t n, int variant) {
     static int32_t ids[200000];
     example_text(out);
@@ -108,7 +109,7 @@ static void check_write(void) {
     CHECK(is_valid(path, &seed) && seed == 2);
     CHECK(stat(path, &info) == 0 && (info.st_mode & 0777) == 0644);
     CHECK(count_files(false) == 1);
-    // In the current folder, without a slash.
+    // In the current folder, with a path without a slash.
     int here = open(".", O_RDONLY);
     REQUIRE(chdir(folder) == 0);
     CHECK(write_one("plain.json", 10, 3, &err) == REE_OK && is_valid("plain.json", NULL));
@@ -118,17 +119,17 @@ static void check_write(void) {
 
     CHECK(write_one(path_of("none/r.json"), 10, 1, &err) == REE_NOT_FOUND);
     CHECK(write_one(folder, 10, 1, &err) == REE_IO && strstr(err.message, "not a regular file"));
-    // Not put in the place of a device.
+    // Does not replace a device or a pipe.
     CHECK(write_one("/dev/full", 10, 1, &err) == REE_IO);
     CHECK(stat("/dev/full", &info) == 0 && S_ISCHR(info.st_mode));
     CHECK(mkfifo(path_of("pipe"), 0600) == 0);
     CHECK(write_one(path_of("pipe"), 10, 1, &err) == REE_IO);
     CHECK(lstat(path_of("pipe"), &info) == 0 && S_ISFIFO(info.st_mode));
-    CHECK(!is_valid(path_of("pipe"), NULL)); // and reading does not wait for it
+    CHECK(!is_valid(path_of("pipe"), NULL)); // reading a pipe does not block either
     CHECK(count_files(true) == 1);
 }
 
-// Runs `task` in a process of its own; the exit code, or -1: a signal ended it.
+// Runs `task` in a child process. Returns its exit code; -1 if a signal ended it.
 static int in_child(int (*task)(void)) {
     fflush(NULL);
     pid_t child = fork();
@@ -155,7 +156,7 @@ static int die_over_limit(void) {
     setrlimit(RLIMIT_FSIZE, &limit);
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
-    write_one(path_of("r.json"), 100000, 7, NULL); // SIGXFSZ
+    write_one(path_of("r.json"), 100000, 7, NULL); // SIGXFSZ ends the process
     return 1;
 }
 
@@ -166,7 +167,7 @@ static bool write_text(const char *path, const char *text) {
     return ok;
 }
 
-// Mounts a disk of 64 KiB on the folder, for this process alone.
+// Mounts a file system of 64 KiB on the folder, visible only in this process.
 static bool mount_small_disk(void) {
     char users[64], groups[64];
     snprintf(users, sizeof users, "0 %u 1", (unsigned)getuid());
@@ -191,7 +192,8 @@ static int fill_disk(void) {
     return count_files(false) == 1 && is_valid(path_of("old.json"), NULL) ? 0 : 4;
 }
 
-// Where a file without a name cannot be given one, it has another until it is finished.
+// Without /proc an unnamed temporary file cannot be linked to a name; the writer then uses a
+// temporary name until the file is complete.
 static int write_without_proc(void) {
     uint64_t seed;
     struct ree_error err;
@@ -219,7 +221,7 @@ static void check_full(void) {
     CHECK(count_files(false) == 0);
     CHECK(write_one(path_of("r.json"), 10, 1, NULL) == REE_OK);
     CHECK(in_child(write_over_limit) == 0);
-    CHECK(is_valid(path_of("r.json"), NULL)); // the old one
+    CHECK(is_valid(path_of("r.json"), NULL)); // the old receipt
     CHECK(in_child(die_over_limit) == -1);
     CHECK(is_valid(path_of("r.json"), NULL));
     count_files(true);
@@ -230,9 +232,9 @@ static void check_full(void) {
         CHECK_MSG(code == 0, "a full disk: step %d", code);
 }
 
-// Writes new files and one over and over until it is killed.
+// Writes new files and replaces one file until it is killed.
 static _Noreturn void write_for_ever(void) {
-    signal(SIGINT, SIG_DFL); // a shell starts its background jobs with it ignored
+    signal(SIGINT, SIG_DFL); // a shell starts background jobs with SIGINT ignored
     for (int i = 0;; i++) {
         char name[32];
         snprintf(name, sizeof name, "new%d.json", i % 8);
@@ -286,7 +288,7 @@ static void check_keys(void) {
     CHECK(ree_key_public(path_of("key.pub"), from_public, &err) == REE_OK);
     CHECK(strcmp(hex, from_private) == 0 && strcmp(hex, from_public) == 0 && strlen(hex) == 64);
 
-    // Nothing is written over.
+    // Existing files are not overwritten.
     REQUIRE(ree_file_read(path_of("key"), &before, &n_before, NULL) == REE_OK);
     CHECK(ree_key_create(path_of("key"), from_private, &err) == REE_IO && !from_private[0]);
     CHECK_MSG(strstr(err.message, "it exists already"), "%s", err.message);
@@ -294,19 +296,19 @@ static void check_keys(void) {
     CHECK(n_before == n_after && memcmp(before, after, n_after) == 0);
     free(after);
     CHECK(unlink(path_of("key")) == 0);
-    CHECK(ree_key_create(path_of("key"), from_private, &err) == REE_IO); // key.pub is there
+    CHECK(ree_key_create(path_of("key"), from_private, &err) == REE_IO); // key.pub exists
     CHECK(access(path_of("key"), F_OK) != 0);
     CHECK(ree_file_create(path_of("key"), before, n_before, 0600, &err) == REE_OK);
     CHECK(ree_file_create(path_of("key"), before, n_before, 0600, &err) == REE_IO);
     free(before);
 
-    // A link that leads nowhere is a name that is taken.
+    // A dangling symbolic link is an existing name.
     CHECK(symlink("nowhere", path_of("link")) == 0);
     CHECK(ree_key_create(path_of("link"), from_private, &err) == REE_IO);
     CHECK(access(path_of("link.pub"), F_OK) != 0 && access(path_of("nowhere"), F_OK) != 0);
     CHECK(ree_key_create(path_of("none/key"), from_private, &err) == REE_NOT_FOUND);
 
-    // What signs with it is known by it.
+    // A receipt signed with the key contains the key's public half.
     struct ree_receipt receipt;
     make(&receipt, 3, 1);
     CHECK(ree_receipt_sign(&receipt, path_of("key"), &err) == REE_OK);
@@ -317,17 +319,17 @@ static void check_keys(void) {
     CHECK_MSG(!receipt.is_signed && strstr(err.message, "private key"), "%s", err.message);
     CHECK(ree_receipt_sign(&receipt, path_of("absent"), &err) == REE_NOT_FOUND);
 
-    // A signing key that others can read, or write, with what mends it.
+    // A signing key that others can read or write is refused; the message says how to correct it.
     static const mode_t wrong[] = {0640, 0604, 0644, 0620};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK(chmod(path_of("key"), wrong[i]) == 0);
         CHECK(ree_receipt_sign(&receipt, path_of("key"), &err) == REE_INVALID);
         CHECK_MSG(!receipt.is_signed && strstr(err.message, "chmod 600"), "%s", err.message);
-        CHECK(ree_key_public(path_of("key"), hex, &err) == REE_OK); // no secret is used
+        CHECK(ree_key_public(path_of("key"), hex, &err) == REE_OK); // reads no secret
     }
     CHECK(chmod(path_of("key"), 0600) == 0);
 
-    // A file that holds a private key is not written over, whatever is written.
+    // A file that contains a private key is never overwritten.
     size_t n_key;
     void *key;
     CHECK(ree_file_read(path_of("key"), &key, &n_key, &err) == REE_OK);
@@ -341,7 +343,7 @@ static void check_keys(void) {
     CHECK(ree_file_write(path_of("other"), rsa, sizeof rsa, &err) == REE_OK);
     CHECK(ree_file_write(path_of("other"), "x", 1, &err) == REE_IO);
     CHECK(unlink(path_of("other")) == 0);
-    // Text that only speaks of one, as a receipt of a prompt may, can be written over.
+    // Text that only mentions a private key, as a receipt of a prompt may, can be overwritten.
     static const char text[] = "\n{\"text\":\"-----BEGIN PRIVATE KEY-----\"}\nPRIVATE KEY-----";
     CHECK(ree_file_write(path_of("other"), text, sizeof text, &err) == REE_OK);
     CHECK(ree_file_write(path_of("other"), "x", 1, &err) == REE_OK);
@@ -368,7 +370,7 @@ static int create_key_over_limit(void) {
     return ree_key_create(path_of("key"), hex, NULL) == REE_IO ? 0 : 1;
 }
 
-// The public half fits, the private one does not.
+// The file size limit allows the public half but not the private one.
 static int create_half_a_key(void) {
     struct rlimit limit = {115, 115};
     char hex[65];

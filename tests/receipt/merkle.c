@@ -1,5 +1,5 @@
-// Trees against their definition, written out as it stands in merkle.h; and proofs: each holds, and
-// no other does.
+// Trees compared with a literal implementation of the definition in merkle.h; proofs: each correct
+// proof verifies, and no other does.
 #include "receipt/merkle.h"
 
 #include "test.h"
@@ -59,7 +59,7 @@ static void check_proof(const ree_digest root, uint64_t n, uint64_t index) {
         CHECK(i == index || !ree_merkle_verify(root, n, i, leaves[index], proof, length));
     for (uint64_t i = 0; i < n; i++)
         CHECK(i == index || !ree_merkle_verify(root, n, index, leaves[i], proof, length));
-    // As many leaves of another tree, and other sizes that give proofs the same length.
+    // Other numbers of leaves, including those whose proofs have the same length.
     for (uint64_t m = 0; m < MAX_LEAVES + 26; m++)
         CHECK(m == n || !ree_merkle_verify(root, m, index, leaves[index], proof, length));
     for (uint32_t other = 0; other <= length + 1; other++)
@@ -89,7 +89,8 @@ static void check_proof(const ree_digest root, uint64_t n, uint64_t index) {
     }
 }
 
-// A node must not pass for a leaf: the two halves of 4 leaves are no tree of 2 with the same root.
+// An inner node must not pass for a leaf: the two halves of 4 leaves are not a tree of 2 leaves
+// with the same root.
 static void check_levels(void) {
     ree_digest halves[2], root4, root2;
     ree_merkle_top(leaves, 2, halves[0]);
@@ -99,7 +100,7 @@ static void check_levels(void) {
     CHECK(memcmp(root4, root2, 32) != 0);
 }
 
-// Numbers of leaves that no tree here has: from untrusted files.
+// Numbers of leaves that no tree here has, but that untrusted files may state.
 static void check_huge(void) {
     static const ree_digest proof[REE_MERKLE_MAX_PROOF + 2];
     static const uint64_t sizes[] = {1ull << 32, (1ull << 63) - 1, 1ull << 63, (1ull << 63) + 1,

@@ -1,4 +1,5 @@
-// Receipts: what is written comes back, and what is wrong is refused with its name.
+// Receipts: a written receipt is read back unchanged; an invalid one is refused with a named
+// reason.
 #include "receipt/receipt_parts.h"
 
 #include "examples.h"
@@ -8,7 +9,7 @@
 
 static const char *key_path;
 
-// Decoding and encoding `text` gives `expected`.
+// Checks that decoding and encoding `text` gives `expected`.
 static void comes_back(const char *text, size_t n, const char *expected, const char *what) {
     struct ree_receipt receipt;
     struct ree_error err = {.message = ""};
@@ -29,7 +30,7 @@ static void check_identity(const struct example *example) {
     char *text = example_file(example, key_path, &n);
     REQUIRE(text != NULL);
     comes_back(text, n, text, example->name);
-    // However it is laid out.
+    // In any layout.
     cJSON *json = cJSON_Parse(text);
     char *printed = cJSON_Print(json);
     comes_back(printed, strlen(printed), text, example->name);
@@ -140,7 +141,7 @@ static void draw_receipt(struct ree_receipt *out) {
     for (size_t i = 0; i < 4; i++) {
         do
             drawn.stop_list[i] = draw_string(drawn.stops[i], 64);
-        while (!drawn.stop_list[i][0]); // none is empty
+        while (!drawn.stop_list[i][0]); // no stop text is empty
         drawn.eos[i] = (int32_t)draw(1ull << 31);
     }
     out->stops = drawn.stop_list;
@@ -171,7 +172,7 @@ static void check_random(void) {
 
 // Messages
 
-static size_t which; // of the examples
+static size_t which; // index of the example that is changed
 
 static void refused(const char *from, const char *to, const char *why) {
     size_t n;
@@ -246,10 +247,10 @@ static void check_messages(void) {
     refused("\"seconds\":0.1", "\"seconds\":1e999", "not finite");
     refused("{\"body\"", "[{\"body\"", "not JSON");
     refused("\"kind\":\"text\"", "\"kind\":\"text\",\"critical\":[\"x\"]",
-            "body.critical is unknown"); // in version 1
+            "body.critical is unknown"); // version 1 does not have it
 }
 
-// What version 2 added.
+// Members that version 2 added.
 static void check_messages_2(void) {
     const char *const kind = "\"kind\":\"text\"";
     which = 4; // text-2
@@ -272,7 +273,7 @@ static void check_messages_2(void) {
     which = 0;
 }
 
-// The salt opens the hashes of a private receipt, and nothing else does.
+// Only the right salt opens the hashes of a private receipt.
 static void check_private(void) {
     unsigned char salt[REE_SALT_SIZE] = {0};
     struct ree_receipt open, closed;
@@ -301,12 +302,12 @@ static void check_private(void) {
         ree_receipt_blind(&closed, hex);
         CHECK_MSG(strcmp(hex, pairs[i][1]) == 0, "hash %zu", i);
     }
-    CHECK(ree_receipt_make_private(&closed, salt, NULL) == REE_INVALID); // not twice
+    CHECK(ree_receipt_make_private(&closed, salt, NULL) == REE_INVALID); // it is already private
     ree_receipt_finish(&open);
     ree_receipt_finish(&closed);
 }
 
-// At temperature 0 nothing can be said of what has no effect.
+// At temperature 0, parameters without effect must have their default values.
 static void check_parameters(void) {
     for (int i = 0; i < 6; i++) {
         struct ree_receipt receipt;
@@ -323,7 +324,7 @@ static void check_parameters(void) {
     }
 }
 
-// What sealing and writing are asked for in the wrong way.
+// Wrong uses of sealing and writing.
 static void check_misuse(void) {
     struct ree_receipt receipt;
     struct ree_error err = {.message = ""};
@@ -336,7 +337,7 @@ static void check_misuse(void) {
     CHECK(ree_receipt_seal(&receipt, &err) == REE_INVALID && strstr(err.message, "UTF-8"));
     receipt.prompt.text = "x";
     CHECK(ree_receipt_seal(&receipt, &err) == REE_OK);
-    // What could not be read again is not written.
+    // A receipt that could not be read back is not written.
     receipt.finish_reason = NULL;
     CHECK(ree_receipt_seal(&receipt, &err) == REE_OK);
     CHECK(ree_receipt_write(&receipt, "/tmp/ree_receipt_that_must_not_be", &err) == REE_INVALID);
@@ -344,14 +345,14 @@ static void check_misuse(void) {
     ree_receipt_finish(&receipt);
 }
 
-// Numbers that do not go together are found even where all hashes do.
+// Contradictory numbers are found even if all hashes are right.
 static void check_counts(void) {
     struct ree_receipt receipt;
     for (int i = 0; i < 4; i++) {
         example_text(&receipt);
         if (i == 1) receipt.max_new_tokens = 5;
         if (i == 2) receipt.context_length = 10;
-        if (i == 3) receipt.output.n_tokens = 5; // the last is no end
+        if (i == 3) receipt.output.n_tokens = 5; // so the last token does not end the answer
         CHECK(ree_receipt_seal(&receipt, NULL) == REE_OK);
         CHECK_MSG(example_is_wrong(&receipt, "counts") == (i > 0), "case %d", i);
         CHECK(!example_is_wrong(&receipt, "receipt"));

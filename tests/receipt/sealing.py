@@ -1,4 +1,5 @@
-"""Hashes of receipts by code of its own, for tests that change a receipt and seal it again."""
+"""An independent implementation of a receipt's hashes, for tests that change a receipt and seal it
+again."""
 import hashlib
 import struct
 
@@ -10,7 +11,7 @@ def sha(tag, data):
 
 
 def floats(value):
-    """Numbers as vectors.canonical takes them."""
+    """Converts integers to float, as vectors.canonical requires."""
     if isinstance(value, dict):
         return {k: floats(v) for k, v in value.items()}
     if isinstance(value, list):
@@ -19,12 +20,13 @@ def floats(value):
 
 
 def canonical(value):
-    """The canonical JSON text of a value, whose numbers may be of type int."""
+    """Returns the canonical JSON text of a value; numbers may be of type int."""
     return vectors.canonical(floats(value))
 
 
 def seal(receipt, keep=()):
-    """All hashes that follow from the receipt itself, but those of the paths in `keep`; the receipt."""
+    """Recomputes all hashes that follow from the receipt, except the paths in `keep`. Returns the
+    receipt."""
     body = receipt["body"]
     for name in ("prompt", "output"):
         text = body.get(name, {})
@@ -33,7 +35,7 @@ def seal(receipt, keep=()):
             try:
                 text["tokens_sha256"] = sha("ree-tokens/1", struct.pack(f"<{len(ids)}i", *ids))
             except struct.error:
-                pass  # no token ids
+                pass  # not token ids
             if f"{name}.n_tokens" not in keep:
                 text["n_tokens"] = len(ids)
         if isinstance(text.get("text"), str) and f"{name}.text_sha256" not in keep:

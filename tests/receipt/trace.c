@@ -1,7 +1,7 @@
-// Traces: what is written is read again; a file that is cut short, longer, or has one byte changed
-// is refused with a message; a writer that is killed or has no room leaves nothing.
+// Trace files: a written trace is read back. A file that is truncated, extended, or has one byte
+// changed is refused with a message. A writer that is killed or runs out of space leaves no file.
 //
-// `trace --write FOLDER` writes the small traces there that the fuzz target begins with.
+// `trace --write FOLDER` writes the small traces that are the seeds of the fuzz target.
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,8 +20,8 @@ static void path_of(char out[128], const char *name) {
     snprintf(out, 128, "%s/%s", folder, name);
 }
 
-// A header of three nodes over two inputs and a constant; the second node omits one of its inputs
-// and one of its outputs, the third has names that JSON has to escape.
+// A header with three nodes, two inputs and a constant. The second node omits one of its inputs and
+// one of its outputs; the third has names with characters that JSON must escape.
 struct sample {
     struct ree_arena arena;
     struct ree_trace_header header;
@@ -78,12 +78,12 @@ static void sample_init(struct sample *s) {
     s->header.nodes = s->nodes;
 }
 
-#define N_DIGESTS 6 // inputs, then 1 + 2 + 1 outputs
+#define N_DIGESTS 6 // 2 inputs, then 1 + 2 + 1 outputs
 
 static void sample_step(ree_digest step[N_DIGESTS], uint64_t number) {
     for (int i = 0; i < N_DIGESTS; i++)
         memset(step[i], (int)(number * 16 + (uint64_t)i + 1), sizeof(ree_digest));
-    memset(step[4], 0, sizeof(ree_digest)); // omitted
+    memset(step[4], 0, sizeof(ree_digest)); // an omitted output
 }
 
 static void write_sample(const char *path, uint64_t n_steps, ree_digest root) {
@@ -97,7 +97,7 @@ static void write_sample(const char *path, uint64_t n_steps, ree_digest root) {
         ree_digest step[N_DIGESTS];
         sample_step(step, i);
         REQUIRE(ree_trace_writer_step(w, (const ree_digest *)step, &err) == REE_OK);
-        CHECK(access(path, F_OK) != 0); // not before it is whole
+        CHECK(access(path, F_OK) != 0); // the file appears only when it is complete
     }
     REQUIRE(ree_trace_writer_finish(w, root, &err) == REE_OK);
     ree_arena_finish(&s.arena);
@@ -130,7 +130,7 @@ static void test_round(void) {
     }
 }
 
-// Every way to spoil a trace: refused, with the file's name.
+// Checks that a damaged trace is refused with a message that begins with the file's name.
 static void refuse(const unsigned char *bytes, size_t n, const char *what, size_t at) {
     struct ree_error err = {.message = ""};
     struct ree_trace *t;
@@ -163,7 +163,7 @@ static void test_spoilt(void) {
             refuse(bytes, n, "flipped", at);
             bytes[at] ^= (unsigned char)(1 << bit);
         }
-    // Sizes that cannot be.
+    // Impossible sizes.
     for (int shift = 0; shift < 64; shift += 3) {
         uint64_t value = UINT64_C(1) << shift;
         memcpy(bytes + 12, &value, sizeof value);
@@ -179,7 +179,8 @@ static void test_spoilt(void) {
     unlink(path);
 }
 
-// A node with many inputs, which take two bytes each, and many steps: hours of hashing.
+// A node with many inputs (two bytes each) and many steps: a small file that would take hours to
+// hash. It is refused.
 static void test_much_work(void) {
     enum { N_INPUTS = 20000, N_STEPS = 20000 };
     char path[128];
@@ -218,7 +219,7 @@ static void test_much_work(void) {
     unlink(path);
 }
 
-// The same header in another text is another header.
+// Invalid headers are refused, each with its message.
 static void test_header_text(void) {
     static const struct {
         const char *text, *message;
@@ -252,7 +253,7 @@ static void test_complete(void) {
     struct ree_error err;
     struct sample s;
     sample_init(&s);
-    s.values[0][1] = 3; // its own output
+    s.values[0][1] = 3; // output of the same node
     CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_INVALID);
     CHECK_MSG(strstr(err.message, "node 0 ('first') reads value 3, which no earlier node makes"),
               "%s", err.message);
@@ -261,13 +262,13 @@ static void test_complete(void) {
     s.values[0][1] = 2;
     CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_OK);
     s.nodes[0].name = "\xff";
-    CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_INVALID); // no UTF-8
+    CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_INVALID); // not UTF-8
     s.header.n_inputs = s.header.n_constants = s.header.n_nodes = 0;
     CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_INVALID);
     ree_arena_finish(&s.arena);
 }
 
-// The digest of rows does not depend on how they were cut, and on everything else it does.
+// The digest of cache rows does not depend on how they are divided, but on everything else.
 static void test_rows(void) {
     uint16_t data[2 * 5 * 3], part[2 * 5 * 3];
     for (int i = 0; i < 30; i++)
@@ -304,7 +305,7 @@ static void test_rows(void) {
     CHECK(memcmp(cut.digest, all.digest, sizeof all.digest) != 0);
 }
 
-// In a child: writes many steps, and is killed or runs out of room on the way.
+// Runs in a child process: writes many steps until it is killed or reaches the file size limit.
 static int write_on(const char *path, bool limited) {
     if (limited) {
         struct rlimit limit = {200000, 200000};
@@ -365,7 +366,7 @@ static void test_interrupted(void) {
           REE_NOT_FOUND);
     CHECK_MSG(strstr(err.message, "/nonexistent/x.trace: cannot create it"), "%s", err.message);
     CHECK(ree_trace_writer_create(folder, 0666, &s.header, &w, &err) == REE_IO);
-    // What is there stays until there is something whole.
+    // An existing file stays until a complete one replaces it.
     ree_digest root;
     write_sample(path, 2, root);
     CHECK(ree_trace_writer_create(path, 0666, &s.header, &w, &err) == REE_OK);

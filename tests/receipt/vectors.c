@@ -1,9 +1,9 @@
-// The vectors of tests/data/receipt, which vectors.py checks by code of its own: made anew and
-// compared with the files.
+// The vectors of tests/data/receipt, made again and compared with the files. vectors.py checks the
+// files with an independent implementation.
 //
 //     receipt_vectors FOLDER           compares
 //     receipt_vectors --write FOLDER   writes them
-//     receipt_vectors --numbers N      the bits of N numbers and what they are in canonical JSON
+//     receipt_vectors --numbers N      prints the bits of N numbers and their canonical JSON
 #include "base/file.h"
 #include "receipt/receipt.h"
 
@@ -20,7 +20,7 @@ static void path_of(char *out, size_t size, const char *name) {
     snprintf(out, size, "%s/%s", folder, name);
 }
 
-// Takes the text over.
+// Compares the text with the file, or writes it. Takes ownership of the text.
 static void vector_file(const char *name, char *text, size_t n) {
     char path[4096];
     void *bytes = NULL;

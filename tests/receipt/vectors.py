@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The vectors of tests/data/receipt by another implementation: trees, canonical JSON and receipts
-from what NUMERICS.md, RFC 8785 and RFC 8032 say, without any of ree's code. Signatures through the
-cryptography package or the openssl program; without both they are not checked, nor is the schema
-without the jsonschema package."""
+"""An independent check of the vectors of tests/data/receipt: Merkle trees, canonical JSON and
+receipts from NUMERICS.md, RFC 8785 and RFC 8032, without any of ree's code. Signatures need the
+cryptography package or the openssl program; without both they are not checked. The schema is not
+checked without the jsonschema package."""
 
 import argparse
 import base64
@@ -35,7 +35,7 @@ def sha256(*parts):
 def number(value):
     if value == 0:
         return "0"
-    _, digits, exponent = Decimal(repr(abs(value))).as_tuple()  # repr: the shortest digits
+    _, digits, exponent = Decimal(repr(abs(value))).as_tuple()  # repr gives the shortest digits
     text = "".join(map(str, digits))
     n = len(text) + exponent
     text = text.rstrip("0")
@@ -83,7 +83,7 @@ def root(leaves):
 
 
 def climb(n, index, leaf, proof):
-    """The top that a proof leads to."""
+    """Returns the top of the tree that a proof leads to."""
     if n == 1:
         return leaf if not proof else None
     k = 1 << (n - 1).bit_length() - 1
@@ -96,7 +96,7 @@ def climb(n, index, leaf, proof):
 
 
 def verify(public_key, signature, message):
-    """None: this machine has nothing to verify with."""
+    """Returns whether the signature is valid; None if this machine has no program to verify it."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -182,7 +182,7 @@ def check_receipt(path):
 
 
 def check_private(folder):
-    """The blinded hashes of the private example are those of the open one."""
+    """The blinded hashes of the private example are the blinded hashes of the open example."""
     salt = bytes(range(32))
     closed = parse((folder / "private-2.receipt.json").read_text())["body"]
     open_one = parse((folder / "text-2.receipt.json").read_text())["body"]
@@ -194,14 +194,14 @@ def check_private(folder):
 
 
 def wrong_receipts(receipt):
-    """Copies that are none, by one thing each."""
+    """Yields copies of a receipt, each invalid by one change."""
     for path in (["body"], ["body", "model"], ["body", "sampling"], ["signature"], [], ["body", "trace"]):
         for key in list(walk(receipt, path)):
             if path + [key] in (["signature"], ["unbound"], ["body", "tokenizer_sha256"], ["body", "trace"],
                                 ["body", "request_sha256"], ["body", "critical"]):
-                continue  # these may be missing
+                continue  # optional members
             if path + [key] == ["body", "extensions"]:
-                continue  # no schema can say that `critical` names what is there
+                continue  # a schema cannot state that `critical` names existing members
             copy = json.loads(json.dumps(receipt))
             del walk(copy, path)[key]
             yield f"without {path} {key}", copy
@@ -243,7 +243,7 @@ def walk(value, path):
 
 
 def check_schema(path, receipts, ree_run):
-    """What the schema accepts and refuses; and, where ree-run is given, that it does so as well."""
+    """What the schema accepts and refuses; with --ree-run, also that ree-run agrees."""
     try:
         import jsonschema
     except ImportError:
@@ -267,7 +267,7 @@ def check_schema(path, receipts, ree_run):
 
 
 def check_numerics(path, folder):
-    """The worked examples of NUMERICS.md are those of these functions."""
+    """The worked examples in NUMERICS.md equal the results of these functions."""
     text = re.sub(r"\s+", " ", path.read_text())
     leaves = [sha256("leaf", struct.pack("<Q", i)) for i in range(3)]
     receipt = parse((folder / "ids.receipt.json").read_text())

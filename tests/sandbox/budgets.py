@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--max-memory and --timeout: a command that spends more ends with a message that names the budget and
-with an exit code that nobody takes for a result; it leaves no file behind."""
+"""--max-memory and --timeout: a command that exceeds a budget ends with a message that names the
+budget, and with an exit code that cannot be mistaken for a result. It leaves no file."""
 
 import os
 import pathlib
@@ -63,10 +63,10 @@ def test_memory():
     ends(["inspect", DIGITS, "--max-memory", "100K"], 1, "memory", "--max-memory is 100K")
     ends([DIGITS, "--input", SEVEN, "--max-memory", "100K"], 1, "memory", "--max-memory is 100K")
     ends([STORIES, "--prompt-text", "Once", "--max-memory", "1M"], 1, "memory", "--max-memory is 1M")
-    # Whoever runs out of memory, the library or one that it uses.
+    # Memory may run out in the library or in a library that it uses.
     for size in ("2M", "4M", "6M", "8M"):
         ends([STORIES, "--prompt-text", "Once", "--max-memory", size], 1, f"--max-memory is {size}")
-    # A buffer that is planned has a figure.
+    # For a planned buffer the message contains its size.
     x, s = onnx.port("x", onnx.FLOAT, [1]), onnx.port("s", onnx.INT64, [2])
     z = onnx.port("z", onnx.FLOAT, ["a", "b"])
     (work / "big.onnx").write_bytes(onnx.model([onnx.node("Expand", ["x", "s"], ["z"])], [x, s], [z]))
@@ -76,13 +76,13 @@ def test_memory():
     ends(["big.onnx", "--input", "x=x.npy", "--input", "s=s.npy", "--max-memory", "1G"], 1,
          "6400000000 bytes", "--max-memory is 1G")
     check(time.monotonic() - began < 60, "compared, not tried")
-    # No verdict comes out of it.
+    # No verdict is printed.
     run(STORIES, "--prompt-text", "Once", "--max-new-tokens", "4", "--receipt-path", "r.json")
     check(run("verify", "r.json", STORIES).returncode == 0, "a true receipt")
     for size in ("100K", "1M", "2M", "4M", "6M", "8M"):
         done = ends(["verify", "r.json", STORIES, "--max-memory", size], 2, f"--max-memory is {size}")
         check("verified" not in done.stdout and "differs" not in done.stdout, done.stdout)
-    # Weights that are only mapped, from a file beside the model, do not count.
+    # Weights mapped from a file next to the model do not count.
     entries = b"".join(onnx.chunk(13, onnx.chunk(1, key) + onnx.chunk(2, value))
                        for key, value in ((b"location", b"w.bin"), (b"length", b"16777216")))
     weights = onnx.number(1, 4 << 20) + onnx.number(2, onnx.FLOAT) + onnx.chunk(8, b"w") + entries \
@@ -95,7 +95,7 @@ def test_memory():
 
 
 def write_chain(name, n, size):
-    """n products of matrices, one after the other."""
+    """Writes a model of n matrix products in a row."""
     x, y = onnx.port("x", onnx.FLOAT, [size, size]), onnx.port(f"y{n}", onnx.FLOAT, [size, size])
     (work / name).write_bytes(onnx.model([onnx.node("MatMul", [f"y{i}" if i else "x", "x"], [f"y{i + 1}"])
                                           for i in range(n)], [x], [y]))
@@ -120,13 +120,14 @@ def test_timeout():
         check(time.monotonic() - began < 10, "in time")
         check(done.stderr.count("\n") == 1, f"one line: {done.stderr!r}")
         check(left() == [], f"nothing is left: {left()}")
-    # A checkpoint is a whole file: the run goes on from it.
+    # A checkpoint is a complete file that a run can resume from.
     ends([*texts, "--checkpoint", "left/c.ck", "--checkpoint-every", "1", "--timeout", "1"], 124, "--timeout")
     check(left() in (["c.ck"], []), f"the checkpoint alone: {left()}")
-    if left():  # a machine under load may not have come to it
+    if left():  # a machine under load may not have written one
         done = run(STORIES, "--prompt-text", "Once", "--resume", "left/c.ck")
         check("left/c.ck: it is of another run" in done.stderr, f"it is one, of another run: {done.stderr}")
-    # Without a verdict: 2, which is "cannot be checked". The receipt is true, and was made faster.
+    # Without a verdict the exit code is 2, "cannot be checked". The receipt is true; making it was
+    # faster.
     write_chain("long.onnx", 10, 1024)
     inputs = ["--random-inputs", "1"]
     done = run("long.onnx", *inputs, "--receipt-path", "long.json")
@@ -136,7 +137,7 @@ def test_timeout():
                  ["compare", *endless, "--device", "cpu", "--device", "cpu"]):
         done = ends([*args, "--timeout", "1"], 2, "--timeout: not done after 1 s")
         check(done.stdout == "", f"no verdict: {done.stdout!r}")
-    # A driver that does not come back.
+    # A driver that hangs.
     driver = run("devices")
     if "vulkan:0" in driver.stdout:
         began = time.monotonic()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every command of ree-run on the sample models with the sandbox on: the same results as without, and
-nothing that it needs is refused."""
+"""Every command of ree-run on the sample models with the sandbox: the same results as without it,
+and nothing that a command needs is refused."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def works(*args, code=0, **options):
 
 
 def on(*args):
-    """These arguments and the device of the test."""
+    """Returns the arguments and the device of the test."""
     return [*args, "--device", device]
 
 
@@ -63,7 +63,7 @@ def test_line():
 
 
 def test_outputs():
-    """New folders, nested ones, the current folder, absolute paths."""
+    """Output to new folders, nested folders, the current folder, absolute paths."""
     works(*on(DIGITS, "--input", f"image={SEVEN}", "--output-dir", "new/nested"), cwd=work)
     check((work / "new" / "nested" / "probabilities.npy").is_file(), "in a new folder")
     works(*on(DIGITS, "--input", SEVEN, "--output-dir", "."), cwd=work)
@@ -94,7 +94,7 @@ def test_receipts():
     works("diff", "r.trace", "again.trace", "--html", "diff.html", cwd=work)
     works(*on(STORIES, *TEXT, "--receipt-path", "p.json", "--private", "--trace", "p.trace"), cwd=work)
     check((work / "p.json.salt").is_file(), "a salt")
-    # With the salt that lies beside the receipt.
+    # With the salt next to the receipt.
     text = works("verify", "p.json", STORIES, *TEXT[:2], "--device", device, cwd=work, code=3)
     check("prompt: agrees" in text, text)
     works("request", STORIES, *TEXT, "--output", "ask.json", cwd=work)
@@ -107,7 +107,7 @@ def test_disputes():
         works(*on(STORIES, *TEXT, "--trace", f"{name}.trace", "--receipt-path", f"{name}.json",
                   "--dump-tensors", ".*", "--dump-folder", f"{name}-dump", *more), cwd=work)
     sides = ["--a-receipt", "a.json", "--b-receipt", "b.json"]
-    works("diff", "a.json", "b.json", cwd=work, code=1)  # and the traces beside them
+    works("diff", "a.json", "b.json", cwd=work, code=1)  # and the traces next to them
     check("step" in run("diff", "a.json", "b.json", cwd=work).stdout, "both traces are found")
     works("dispute", "--a", "a.trace", "--b", "b.trace", "--claim", "claim.json", "--transcript",
           "talk.jsonl", "--model", STORIES, *sides, cwd=work, code=1)
@@ -145,7 +145,7 @@ def test_others():
 
 
 def test_models():
-    """External data, links, the layout of a Hugging Face cache, the user's own folder."""
+    """External data, links, the layout of a Hugging Face cache, the home folder."""
     home = work / "home"
     home.mkdir()
     (home / "parts").mkdir()
@@ -165,7 +165,7 @@ def test_models():
     plain = line_of(works(home / "model.onnx", *args), "sha256")
     check(plain, "external data")
     check(line_of(works("model.onnx", *args, cwd=home), "sha256") == plain, "in the current folder")
-    # In the user's own folder: what is hidden is out of reach, and said so.
+    # In the home folder hidden files cannot be opened, and the message says so.
     environment = {"HOME": str(home), "XDG_CACHE_HOME": str(work / "cache")}
     check(line_of(works(home / "model.onnx", *args, env=environment), "sha256") == plain, "at home")
     (home / "spy.onnx").write_bytes(external(".hidden"))
@@ -174,7 +174,7 @@ def test_models():
     if "landlock" in works(DIGITS, "--input", SEVEN, "--stats"):
         check(done.returncode == 1 and "--no-sandbox" in done.stderr, f"a hidden file: {done}")
     check(run(home / "spy.onnx", *args, "--no-sandbox", env=environment).returncode == 0, "without")
-    # Links: to a file, with its data beside the link; to a folder.
+    # Links: to a file, with its data next to the link; to a folder.
     (work / "links").mkdir()
     (work / "links" / "parts").mkdir()
     (work / "links" / "parts" / "w.bin").write_bytes(struct.pack("<3f", 1, 2, 3))
@@ -182,7 +182,7 @@ def test_models():
     check(line_of(works(work / "links" / "m.onnx", *args), "sha256") == plain, "a link to a file")
     (work / "links" / "stories").symlink_to(STORIES)
     works(*on(work / "links" / "stories", *TEXT))
-    # A cache of Hugging Face: links to blobs.
+    # A Hugging Face cache: links to blobs.
     hub = work / "models--a--b"
     (hub / "blobs").mkdir(parents=True)
     (hub / "snapshots" / "1").mkdir(parents=True)
@@ -191,7 +191,7 @@ def test_models():
             (hub / "blobs" / f"{number:064x}").write_bytes(file.read_bytes())
             (hub / "snapshots" / "1" / file.name).symlink_to(f"../../blobs/{number:064x}")
     works(*on(hub / "snapshots" / "1", *TEXT))
-    # Links from a model's folder to its files elsewhere.
+    # Links from a model's folder to its files in another folder.
     (work / "apart").mkdir()
     for file in STORIES.iterdir():
         if file.is_file() and file.name != "tokenizer.json":
@@ -201,7 +201,8 @@ def test_models():
 
 
 def test_cache():
-    """A second run finds what the first one kept, as without the sandbox."""
+    """A second run finds the self-test results that the first one stored, as without the
+    sandbox."""
     for k, more in enumerate(([], ["--no-sandbox"])):
         cache = work / f"cache{k}" / "below"
         environment = {"XDG_CACHE_HOME": str(cache)}
@@ -230,7 +231,7 @@ def main():
         work = pathlib.Path(folder)
         tests = (test_line, test_outputs, test_receipts, test_disputes, test_generation, test_others,
                  test_models, test_cache)
-        # A driver that compiles for the processor takes minutes for all of them.
+        # A driver that runs on the CPU needs minutes to compile for all of them.
         for test in tests if device == "cpu" or options.all else (test_line, test_cache):
             test()
     return harness.finish()

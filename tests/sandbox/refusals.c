@@ -1,7 +1,7 @@
-// The sandbox of ree-run from the inside: what it refuses, in the thread that entered it and in one
-// that was there before it was closed; what stays.
+// The sandbox of ree-run seen from inside: what it refuses and what it permits, in the thread that
+// entered it and in a thread made before the sandbox was closed.
 //
-//     refusals cpu|vulkan      in an empty folder of its own
+//     refusals cpu|vulkan      run it in an empty folder
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -72,7 +72,7 @@ static void check_files(const char *who) {
     FAILS(open_and_close("home/.ssh/key", O_RDONLY), EACCES);
     WORKS(open_and_close("home/model.onnx", O_RDONLY));
     WORKS(open_and_close("home/weights/data.bin", O_RDONLY));
-    // Links in a model's folder: to a file of a model, to one that is hidden; blobs that are a
+    // Links in a model's folder: to a file of a model, to a hidden file; a blob folder that is a
     // link.
     WORKS(open_and_close("home/plain.json", O_RDONLY));
     FAILS(open_and_close("home/hidden.json", O_RDONLY), EACCES);
@@ -82,18 +82,18 @@ static void check_files(const char *who) {
     FAILS(unlink("other/secret.txt"), EACCES);
     FAILS(mkdir("other/folder", 0700), EACCES);
     FAILS(symlink("secret.txt", "other/link"), EACCES);
-    // EXDEV where a file system could not either.
+    // EXDEV if the two folders are on different file systems.
     CHECK(rename("other/secret.txt", "out/secret.txt") != 0 && (errno == EACCES || errno == EXDEV));
     CHECK(link("other/secret.txt", "out/secret.txt") != 0 && (errno == EACCES || errno == EXDEV));
     FAILS(open_and_close("/proc/1/mem", O_RDONLY), EACCES);
-    // Outputs: a file of the folder, made, replaced and removed.
+    // Outputs: files in the output folder can be made, replaced and removed.
     WORKS(open_and_close("out/new.txt", O_CREAT | O_WRONLY));
     WORKS(rename("out/new.txt", "out/newer.txt"));
     WORKS(unlink("out/newer.txt"));
     FAILS(symlink("x", "out/link"), EACCES);
     WORKS(mkdir("made/below/more", 0700));
     WORKS(rmdir("made/below/more"));
-    // What drivers and libraries use.
+    // Files that drivers and libraries use.
     WORKS(open_and_close("/proc/self/status", O_RDONLY));
     WORKS(open_and_close("/dev/null", O_WRONLY));
     WORKS(open_and_close("/dev/urandom", O_RDONLY));
@@ -145,9 +145,9 @@ static void check_calls(const char *who) {
     FAILS(truncate("other/secret.txt", 0), EPERM);
     FAILS(ioctl(STDIN_FILENO, TIOCSTI, buffer), EPERM);
     FAILS(syscall(435, NULL, 0), ENOSYS); // clone3
-    FAILS(syscall(100000), ENOSYS);       // of the future
+    FAILS(syscall(100000), ENOSYS);       // a call number that does not exist yet
 #ifdef __x86_64__
-    FAILS(syscall(0x40000000 | 39), EPERM); // getpid of x32
+    FAILS(syscall(0x40000000 | 39), EPERM); // getpid of the x32 ABI
 #endif
 }
 
@@ -158,9 +158,9 @@ static void on_fault(int signal_number) {
     siglongjmp(no_i386, 1);
 }
 
-// getpid by the numbers of i386; kernels without that emulation raise a signal.
+// Calls getpid by its i386 number. Kernels without i386 emulation raise a signal.
 static void check_i386(const char *who) {
-    static volatile int result; // longjmp may forget one in a register
+    static volatile int result; // volatile: siglongjmp may lose a value in a register
     struct sigaction action = {.sa_handler = on_fault}, before;
     result = -EPERM;
     sigaction(SIGSEGV, &action, &before);
@@ -208,7 +208,7 @@ static void check_all(const char *who) {
     if (has_seccomp) check_closed(who);
 }
 
-// A thread that is there before the sandbox is closed, as those of drivers are.
+// A thread made before the sandbox is closed, as drivers make them.
 static pthread_barrier_t closed;
 
 static void *other_thread(void *unused) {
@@ -298,7 +298,7 @@ int main(int argc, char **argv) {
     check_all("the thread that entered");
     pthread_barrier_wait(&closed);
     pthread_join(thread, NULL);
-    CHECK(access("other/secret.txt", R_OK) == 0); // it is still there
+    CHECK(access("other/secret.txt", R_OK) == 0); // the refused calls did not remove it
     sandbox_remove_unused();
     CHECK(!has_landlock || access("made", F_OK) != 0);
     return test_finish();

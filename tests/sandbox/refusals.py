@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs sandbox_refusals in an empty folder, for a run on the processor and for one with drivers."""
+"""Runs sandbox_refusals in an empty folder, once for the CPU and once for a device with drivers."""
 
 import subprocess
 import sys

@@ -1,11 +1,11 @@
-// What a session says of the inputs it is given: matched by name in any order, defaults for those
-// that have one, and a message that lists what the model wants for everything else.
+// How a session checks its run inputs: it matches them by name in any order, uses defaults where
+// they exist, and otherwise fails with a message that lists the model's inputs.
 #include <string.h>
 
 #include "session/model.h"
 #include "test.h"
 
-// y = x + w over x[n], w[n] with the default {1, 2}.
+// y = x + w for x[n], w[n]; w has the default {1, 2}.
 static struct ree_model *make_model(int64_t ir_version) {
     struct ree_graph *g = ree_graph_create();
     REQUIRE(g);
@@ -117,7 +117,7 @@ int main(void) {
     ree_session_destroy(session);
     ree_model_destroy(model);
 
-    // Before IR version 4 the same file says that w is a weight.
+    // Before IR version 4 the same file declares w as a weight, not an input.
     model = make_model(3);
     CHECK(ree_model_n_inputs(model) == 1);
     REQUIRE(ree_session_create(model, device, NULL, &session, &err) == REE_OK);

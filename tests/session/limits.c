@@ -1,5 +1,6 @@
-// What pipelines hold of a device: all stages on it count together, what does not fit is refused
-// before anything grows, and copies that only make runs faster give way.
+// Device memory of pipelines: all stages on a device count together; a request that does not fit is
+// refused before anything grows; copies of weights, which only make runs faster, are released
+// first.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 static struct ree_device *device;
 
-// Two layers with a cache each.
+// Two layers with one cache each.
 static const char caches[] =
     "(past_a:float32[1,2,p,2], past_b:float32[1,2,p,2], x:float32[1,2,s,2]) ->"
     " (y, present_a:float32[1,2,t,2], present_b:float32[1,2,t,2]) {"
@@ -69,7 +70,7 @@ static void run(struct ree_pipeline *p) {
     if (status == REE_OK) ree_tensor_finish(&out[0]);
 }
 
-// A row of a cache: 2 * 2 floats; a buffer is 4 bytes longer.
+// The bytes of a cache's buffer: a row has 2 * 2 floats, and a buffer is 4 bytes longer.
 #define CACHE(rows) ((uint64_t)(rows)*16 + 4)
 
 static void check_capacities(const struct ree_pipeline *p, int64_t rows) {
@@ -81,7 +82,7 @@ static void check_capacities(const struct ree_pipeline *p, int64_t rows) {
         }
 }
 
-// Less than is needed of the device itself, or of what may be held of it.
+// Too little memory: of the device itself, or within the limit of the memory count.
 static void test_reservations(size_t n_stages, bool is_limit) {
     struct ree_error err = {0};
     struct ree_model *model = load(caches);
@@ -95,7 +96,7 @@ static void test_reservations(size_t n_stages, bool is_limit) {
     check_capacities(p, 16);
     run(p);
     const uint64_t used = count->used;
-    // One cache could grow, two cannot: the second is there twice while it does.
+    // One cache could grow, two cannot: while the second grows, its old and new buffers both exist.
     const uint64_t need = used + CACHE(64) - CACHE(16) + CACHE(64);
     *most = need - 1;
     CHECK(ree_pipeline_reserve_states(p, 0, 64, &err) == REE_NO_MEMORY);
@@ -103,7 +104,7 @@ static void test_reservations(size_t n_stages, bool is_limit) {
               err.message);
     CHECK(count->used == used);
     check_capacities(p, 16);
-    // The caches of the other set are on the same device.
+    // The caches of the other slot are on the same device.
     *most = used + 2 * CACHE(16) - 1;
     CHECK(ree_pipeline_reserve_states(p, 1, 16, &err) == REE_NO_MEMORY);
     CHECK(ree_pipeline_state_capacity(p, 1) == 0 && count->used == used);
@@ -117,7 +118,7 @@ static void test_reservations(size_t n_stages, bool is_limit) {
     ree_model_destroy(model);
 }
 
-// A device that cannot give what the count allows.
+// A device that fails to allocate what the memory count permits.
 static enum ree_status (*create)(struct ree_device *, uint64_t, struct ree_device_buffer **,
                                  struct ree_error *);
 static int n_until_failure;
@@ -138,7 +139,7 @@ static void test_half_grown(size_t n_stages) {
     create = real->buffer_create;
     failing.buffer_create = create_some;
     device->vtable = &failing;
-    n_until_failure = 1; // the first cache grows
+    n_until_failure = 1; // the first cache grows, the second fails
     CHECK(ree_pipeline_reserve_states(p, 0, 64, &err) == REE_NO_MEMORY);
     CHECK(ree_pipeline_state_capacity(p, 0) == 16);
     device->vtable = real;
@@ -154,7 +155,7 @@ static void test_half_grown(size_t n_stages) {
 #define K 64
 #define N 256
 
-// y = x * w, w of 16 bits in the order that is laid out anew.
+// y = x * w; w is of 16 bits, in the order that is repacked.
 static struct ree_model *make_narrow(const char *more_inputs, const char *more_outputs,
                                      const char *more_nodes) {
     static char text[64 * K * N];
@@ -209,7 +210,7 @@ static void test_copies(void) {
                   (unsigned long long)s->packed_bytes);
         CHECK(count->used >= s->weight_bytes + s->packed_bytes && count->used <= count->limit);
         if (fits) {
-            // Results of many rows need what the copies have.
+            // Results of many rows need the memory of the copies.
             count->limit = count->used + 1000;
             run_rows(p, 16, many);
             CHECK(s->packed_bytes == 0 && count->used <= count->limit);
@@ -224,7 +225,7 @@ static void test_copies(void) {
     ree_model_destroy(model);
 }
 
-// A cache that grows takes the room of copies.
+// A cache that grows takes over the memory of the copies.
 static void test_copies_and_caches(void) {
     struct ree_error err = {0};
     struct ree_model *model = make_narrow(", past:float32[1,p,2], q:float32[1,s,2]", ", present",
@@ -262,7 +263,7 @@ static void test_copies_and_caches(void) {
     ree_model_destroy(model);
 }
 
-// Runs that are watched
+// Runs with an observer
 
 static enum ree_status ignore(void *user, struct ree_error *err) {
     (void)user;
@@ -300,7 +301,7 @@ static void test_observed(size_t n_stages) {
 
 // Subgraphs
 
-// The cache is read within a branch alone, and handed on as it is.
+// A cache that only a branch reads, and that the model returns unchanged.
 static void test_read_in_branch(void) {
     struct ree_error err = {0};
     struct ree_model *model =
@@ -339,7 +340,7 @@ static bool has_range(const struct ree_pipeline *p, const void *at) {
     return false;
 }
 
-// Every large constant of the graph and its branches, as a mapping.
+// Collects every large constant of the graph and its branches as a file mapping.
 static size_t find_large(const struct ree_graph *graph, struct ree_mapping *out, size_t n) {
     for (size_t i = 0; i < graph->n_values; i++) {
         const struct ree_value *v = graph->values[i];
@@ -371,7 +372,7 @@ static void test_pages(void) {
              "  c = Sin(b) y = MatMul(c, w) }",
              one, other);
     struct ree_model *model = load(text);
-    // As if they lay in files: their pages are only noted here.
+    // Treats the constants as file mappings, so that releasing their pages is only recorded.
     struct ree_mapping files[8], *own = model->graph->mappings;
     size_t n = find_large(model->graph, files, 0);
     CHECK_MSG(n == 2, "%zu large constants", n);

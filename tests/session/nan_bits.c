@@ -1,6 +1,6 @@
-// NaN payloads: a BitCast of NaNs that were computed, moved, or given with a sign or a payload
-// gives the canonical integers, on every device and instruction set. So inputs of one digest, in
-// which NaNs are canonical, give outputs of one digest.
+// NaN payloads: BitCast gives the canonical integer for every NaN, whether it was computed, moved,
+// or an input with a sign or a payload, on every device and instruction set. So inputs with equal
+// digests, in which NaNs are canonical, give outputs with equal digests.
 #include <string.h>
 
 #include "base/dtype.h"
@@ -12,7 +12,8 @@
 
 static struct ree_device *device;
 
-// Given and moved; computed; chosen by a select; two maps that fusion makes one; of other types.
+// NaNs that are inputs and moved; computed; chosen by a select; in two maps that are fused; of
+// other types.
 static const char text[] =
     "opset 26"
     " (x:float32[67], d:float64[67], go:bool[67]) -> (a, b, c, e, f, g, h) {"
@@ -89,7 +90,7 @@ static void run(bool canonical_inputs, bool folds, char hex[65]) {
 }
 
 int main(int argc, char **argv) {
-    // What every device has to give.
+    // The digest that every device must give.
     static const char recorded[] =
         "c01bf5978e7f719dfd10bfd7eb667b259d99105cf600de6757406ce414d78726";
     const char *spec = argc > 1 ? argv[1] : "cpu";
@@ -100,7 +101,7 @@ int main(int argc, char **argv) {
         struct ree_device_options options = {.cache_dir = "", .cpu_isa = sets[i]};
         if (ree_device_open(spec, &options, &device, &err) != REE_OK) {
             CHECK_MSG(err.status == REE_UNAVAILABLE || sets[i], "%s", err.message);
-            if (sets[i]) continue; // an instruction set that this machine lacks
+            if (sets[i]) continue; // this machine lacks the instruction set
             return err.status == REE_UNAVAILABLE ? test_skip(err.message) : 1;
         }
         for (int k = 0; k < 4; k++) {

@@ -1,7 +1,7 @@
-// What a session tells its observer is what the nodes computed, and telling changes nothing; a
-// fault damages one bit of one value, in one run.
+// A session reports to its observer the values that the nodes computed, and observing changes no
+// result. Fault injection flips one bit of one value in one run.
 //
-// The argument names a device (otherwise cpu).
+// The argument names a device; default: cpu.
 #include <string.h>
 
 #include "graph/model_text.h"
@@ -82,7 +82,7 @@ static void test_random_graph(uint64_t seed) {
     for (int no_fuse = 0; no_fuse < 2; no_fuse++) {
         struct watched w;
         watched_init(&w, seed, no_fuse);
-        for (int run = 0; run < 2; run++) { // the second meets the bind of the first
+        for (int run = 0; run < 2; run++) { // the second run uses the bind of the first
             CHECK(watched_run(&w, watched, &err) == REE_OK);
             CHECK_MSG(!strcmp(plain, watched), "graph %d: outputs differ", (int)seed);
             CHECK_MSG(run_plain(seed, true, NULL, &w.all), "graph %d", (int)seed);
@@ -92,7 +92,8 @@ static void test_random_graph(uint64_t seed) {
     }
 }
 
-// Every node that can be damaged is: it differs, nothing before it does, and the next run is whole.
+// Injects a fault into every node that supports it: that value differs, no earlier value does, and
+// the next run is correct.
 static size_t n_faults, n_refused, n_silent;
 
 static void test_faults(uint64_t seed) {
@@ -117,7 +118,7 @@ static void test_faults(uint64_t seed) {
         size_t first = 0;
         while (first < n && !memcmp(&before[first], &w.all.values[first], sizeof *before))
             first++;
-        // A NaN stays one NaN, whichever of its bits is flipped.
+        // A NaN with a flipped bit is still the canonical NaN.
         CHECK_MSG(first == i || first == n, "graph %d: damage to value %zu shows in %zu", (int)seed,
                   i, first);
         n_faults++;
@@ -139,7 +140,7 @@ struct cache_log {
     ptrdiff_t state;
     float last[64];
     size_t n_last;
-    ree_digest view; // of node 1
+    ree_digest view; // digest of the output of node 1
     int64_t past_rows;
 };
 
@@ -178,7 +179,7 @@ static void fill(struct ree_tensor *x, float *data, int64_t rows, float from) {
         data[i] = from + (float)i;
 }
 
-// in_place: `present` is past with x behind it, where it lies.
+// in_place: `present` is `past` with x appended, in the same memory.
 static void test_cache(const char *text, bool in_place) {
     struct ree_error err;
     struct pb bytes = model_text(text);
@@ -196,7 +197,7 @@ static void test_cache(const char *text, bool in_place) {
     REQUIRE(ree_session_reset_states(session, 1, &err) == REE_OK);
     REQUIRE(ree_session_reserve_states(session, 16, &err) == REE_OK);
     int64_t total = 0;
-    float all[2][16][2]; // (heads, rows, 2), as they should be
+    float all[2][16][2]; // (heads, rows, 2): the expected values
     for (int step = 0; step < 4; step++) {
         int64_t rows = step == 0 ? 3 : 1 + step % 2;
         float data[64];
@@ -217,7 +218,7 @@ static void test_cache(const char *text, bool in_place) {
             same = !memcmp(log.last + h * (total - first) * 2, all[h][first],
                            (size_t)(total - first) * 2 * sizeof(float));
         CHECK_MSG(same, "step %d: other rows", step);
-        // Another view of the cache is told as a whole: transposed by the node after.
+        // Another view of the cache is reported as a whole: node 1 transposes it.
         if (model->graph->n_nodes > 1 && in_place) {
             struct ree_tensor t;
             int64_t dims[4] = {1, 2, 2, total};
@@ -248,7 +249,7 @@ static void test_cache(const char *text, bool in_place) {
     pb_free(&bytes);
 }
 
-// Refusals
+// Errors
 
 static enum ree_status refuse_value(void *user, const struct ree_observed *value,
                                     struct ree_error *err) {
@@ -281,7 +282,7 @@ static void test_refusals(void) {
     fault = (struct ree_fault){.node = 0, .output = 1};
     CHECK(ree_session_inject(session, &fault, &err) == REE_INVALID);
     CHECK_MSG(strstr(err.message, "(Relu) has no output 1 to damage"), "%s", err.message);
-    // In the run that is named, and not before it.
+    // Only in the named run.
     fault = (struct ree_fault){.node = 0, .bit = 8, .run = 1};
     CHECK(ree_session_inject(session, &fault, &err) == REE_OK);
     for (int run = 0; run < 3; run++) {
@@ -300,13 +301,13 @@ static void test_refusals(void) {
     CHECK(ree_session_observe(session, &observer, &err) == REE_OK);
     CHECK(ree_session_run(session, &x, 1, outputs, &err) == REE_IO);
     CHECK_MSG(strstr(err.message, "the disk is full"), "%s", err.message);
-    // What is known while binding.
+    // A value that is computed while binding.
     fault = (struct ree_fault){.node = 1};
     CHECK(ree_session_inject(session, &fault, &err) == REE_OK);
     CHECK(ree_session_run(session, &x, 1, outputs, &err) == REE_UNSUPPORTED);
     CHECK_MSG(strstr(err.message, "'s' cannot be damaged: it is computed while binding"), "%s",
               err.message);
-    // Nothing is left to be damaged.
+    // An empty value has no bit to flip.
     x.dims[0] = 0;
     x.nbytes = 0;
     fault = (struct ree_fault){.node = 0};
@@ -356,7 +357,7 @@ int main(int argc, char **argv) {
     test_cache(CACHE "(present:float32, y) { present = Concat(past, x) {axis=2} "
                      "y = Transpose(present) {perm=[0,1,3,2]} }",
                true);
-    // Not where it lies: through other memory, so that all of it counts as new.
+    // Not in place: copied to other memory, so that all rows count as new.
     test_cache(CACHE
                "(present:float32, y) { t = Concat(past, x) {axis=2} y = Neg(t) present = Neg(y) }",
                false);

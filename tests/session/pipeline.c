@@ -1,6 +1,6 @@
-// A model in parts gives what it gives in one piece: outputs and the values that an observer is
-// told, by bytes, for every number of parts that it can be divided into; and sets of states keep
-// groups of sequences apart, however their runs interleave.
+// A model in several stages gives the results of one stage, byte by byte: outputs and observed
+// values, for every possible number of stages. Cache slots keep groups of sequences apart, however
+// their runs interleave.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,8 @@ static int compare_values(const void *a, const void *b) {
     return x->output < y->output ? -1 : x->output > y->output;
 }
 
-// One run; `all` may be NULL. False where the model cannot be divided so.
+// Runs the model in n stages. `all` may be NULL. Returns false if the model cannot be divided into
+// n.
 static bool run_parts(struct ree_model *model, size_t n, size_t n_devices,
                       const struct ree_tensor *inputs, size_t n_inputs, struct all_values *all,
                       char hash[65]) {
@@ -43,7 +44,7 @@ static bool run_parts(struct ree_model *model, size_t n, size_t n_devices,
     size_t n_outputs = ree_model_n_outputs(model);
     struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
     REQUIRE(outputs);
-    for (int again = 0; again < 2; again++) { // the second meets the binds of the first
+    for (int again = 0; again < 2; again++) { // the second run uses the binds of the first
         status = ree_pipeline_run(pipeline, inputs, n_inputs, outputs, &err);
         CHECK_MSG(status == REE_OK, "%zu parts: %s", n, err.message);
         if (status != REE_OK) break;
@@ -91,8 +92,8 @@ static void test_random(uint64_t seed) {
     ree_model_destroy(model);
 }
 
-// States: two layers with a cache each. The first layer reads how long the second's cache is, and
-// the other way round.
+// Caches: two layers with one cache each. Each layer reads the number of positions in the other
+// layer's cache.
 static const char caches[] =
     "(past_a:float32[1,2,p,2], past_b:float32[1,2,p,2], x:float32[1,2,s,2]) ->"
     " (y, present_a:float32[1,2,t,2], present_b:float32[1,2,t,2]) {"
@@ -110,7 +111,7 @@ static const char caches[] =
 #define STEPS 5
 #define SETS 3
 
-// The hash over all outputs of each set; step `i` of set k has 1 + (i + k) % 3 rows.
+// Hashes all outputs of each cache slot. Step `i` of slot k has 1 + (i + k) % 3 rows.
 static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool interleave,
                        char hashes[SETS][65]) {
     struct ree_error err = {0};
@@ -148,7 +149,7 @@ static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool
         status = ree_pipeline_submit(p, k, &inputs[k][i], 1, &err);
         CHECK_MSG(status == REE_OK, "%s", err.message);
         CHECK(ree_pipeline_submit(p, k, &inputs[k][i], 1, &err) == REE_INVALID);
-        if (interleave && k < SETS - 1) continue; // all in flight before the first is collected
+        if (interleave && k < SETS - 1) continue; // all are in flight before the first collect
         for (size_t c = interleave ? 0 : k; c <= k; c++) {
             status = ree_pipeline_collect(p, c, out, &err);
             CHECK_MSG(status == REE_OK, "%s", err.message);
@@ -168,7 +169,7 @@ static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool
     return true;
 }
 
-// What goes wrong leaves the pipeline usable, and it may end with runs in flight.
+// An error leaves the pipeline usable, and a pipeline may be destroyed with runs in flight.
 static void test_failures(struct ree_model *model) {
     struct ree_error err;
     struct ree_pipeline *p;
@@ -192,7 +193,7 @@ static void test_failures(struct ree_model *model) {
     }
     for (size_t k = 0; k < SETS; k++)
         CHECK(ree_pipeline_submit(p, k, &x, 1, &err) == REE_OK);
-    for (size_t k = 0; k < SETS; k++) { // there is no room in the caches of one
+    for (size_t k = 0; k < SETS; k++) { // the caches of one slot are full
         enum ree_status status = ree_pipeline_collect(p, k, out, &err);
         CHECK(k == 1 ? status != REE_OK && strstr(err.message, "stage ") : status == REE_OK);
         if (status == REE_OK) ree_tensor_finish(&out[0]);

@@ -1,6 +1,5 @@
-// The memory plan: tensors alive at the same time never share a byte, whatever the program; and the
-// arena is no larger than what first-come placement would need by much, and never smaller than what
-// is alive at once.
+// The memory plan: tensors alive at the same time never share a byte, in any program. The arena is
+// at most about twice as large as the live bytes at the peak, and never smaller than them.
 #include <stdlib.h>
 
 #include "session/plan.h"
@@ -54,8 +53,8 @@ static void check_random_program(uint32_t n, uint32_t length) {
     CHECK(inside);
     CHECK(aligned);
     CHECK(size >= peak);
-    // Greedy by size stays close to the bound in practice; twice as much would be a mistake in the
-    // code.
+    // Greedy placement by size is close to the bound in practice; twice the bound would be an
+    // error.
     CHECK(size <= 2 * peak + 256);
     ree_arena_finish(&scratch);
     free(t);
@@ -65,6 +64,6 @@ int main(void) {
     for (int i = 0; i < 300; i++)
         check_random_program(1 + next(120), 1 + next(60));
     check_random_program(1, 1);
-    check_random_program(17000, 1000); // more than are searched
+    check_random_program(17000, 1000); // more tensors than the planner searches exhaustively
     return test_finish();
 }

@@ -1,6 +1,6 @@
 // Random graphs, run in every way that must not change a bit: with and without fusion, with and
-// without folding, by every instruction set, with 1 to 3 threads, and on every Vulkan device that
-// is there.
+// without folding, with every instruction set, with 1 to 3 threads, and on every Vulkan device of
+// the machine.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "session/model.h"
 #include "test.h"
 
-// Runs graph `seed`; false (with a message) when it fails.
+// Runs graph `seed`. Returns false and prints a message if it fails.
 static bool run_graph(uint64_t seed, struct ree_device *device, bool fuse, bool fold,
                       char hash[65]) {
     struct ree_error err = {0};
@@ -40,7 +40,7 @@ struct way {
     char name[300];
     struct ree_device *device;
     bool fuse, fold;
-    uint32_t every; // runs one graph in so many
+    uint32_t every; // runs only every n-th graph
 };
 
 static size_t list_ways(struct way *ways, size_t max) {
@@ -68,7 +68,7 @@ static size_t list_ways(struct way *ways, size_t max) {
             CHECK_MSG(false, "%s: %s", listing[i].name, err.message);
             continue;
         }
-        // Compiling pipelines takes most of the time there.
+        // On Vulkan devices most of the time is spent compiling pipelines.
         ways[n] = (struct way){.device = device, .fuse = true, .fold = true, .every = 20};
         snprintf(ways[n].name, sizeof ways[n].name, "%s", ree_device_name(device));
         n++;

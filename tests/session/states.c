@@ -1,5 +1,5 @@
-// The memory of states: what does not fit a device is refused before anything is reserved, and the
-// states stay as they were.
+// The memory of caches: a request that does not fit the device is refused before anything is
+// reserved, and the caches stay unchanged.
 #include <string.h>
 
 #include "device/device.h"
@@ -84,7 +84,7 @@ int main(void) {
     REQUIRE(ree_session_keep(session, &spec, 1, REE_NO_INPUT, &err) == REE_OK);
     REQUIRE(ree_session_reset_states(session, 3, &err) == REE_OK);
 
-    // 3 sequences of 4 floats a row: 48 bytes.
+    // A row of 3 sequences of 4 floats: 48 bytes.
     uint64_t all = device->memory_size;
     CHECK(all > 0);
     device->memory_size = 48 * 16;

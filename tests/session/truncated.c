@@ -1,6 +1,7 @@
-// A mapped file that is truncated while its model is used: the run fails with the file's name, and
-// no hash is given, instead of a bus error that ends the process. The host's handler of SIGBUS is
-// in place afterwards, and meanwhile still gets what is not the library's.
+// A mapped file that is truncated while its model is used: the run fails with the file's name and
+// gives no hash, instead of a bus error that ends the process. Afterwards the host's handler of
+// SIGBUS is in place again; during a run it still receives signals that are not caused by the
+// library.
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
@@ -74,7 +75,7 @@ static void check_failed(enum ree_status status, const struct ree_error *err) {
               "%d: %s", status, err->message);
 }
 
-// Before the first run, and between two; to nothing, to a page's middle, and over it again.
+// Truncated before the first run or between two runs: to nothing, within a page; or written again.
 static void test_run(off_t size, bool runs_before, bool writes_again) {
     struct ree_model *model = load();
     struct ree_session *session;
@@ -85,11 +86,11 @@ static void test_run(off_t size, bool runs_before, bool writes_again) {
         enum ree_status status = run(session, &err);
         CHECK_MSG(status == REE_OK, "%s", err.message);
     }
-    nanosleep(&(struct timespec){0, 20000000}, NULL); // more than the grain of a file's time
+    nanosleep(&(struct timespec){0, 20000000}, NULL); // longer than the resolution of file times
     CHECK(truncate(weights_path, size) == 0);
     if (writes_again) write_weights();
     check_failed(run(session, &err), &err);
-    check_failed(run(session, &err), &err); // as damaged as before
+    check_failed(run(session, &err), &err); // also the second time
     CHECK(ree_model_weights_sha256(model, NULL, NULL, hex, &err) == REE_IO && !hex[0]);
     CHECK_MSG(strstr(err.message, "w.bin"), "%s", err.message);
     ree_session_destroy(session);
@@ -138,7 +139,7 @@ int main(void) {
     test_run(5000, false, false);
     test_run(4 * ROWS * COLUMNS - 100, false, false); // within the last page: no bus error
     test_run(0, true, true);
-    // As of a model in so many files that not each has a descriptor.
+    // As for a model in so many files that not every file can have an open descriptor.
     REQUIRE(setrlimit(RLIMIT_NOFILE, &(struct rlimit){16, 16}) == 0);
     test_run(0, false, false);
     test_run(4 * ROWS * COLUMNS - 100, false, false);

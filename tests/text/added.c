@@ -1,5 +1,5 @@
-// Added tokens and normalized text: which of two tokens counts, tokens of tokenizer_config.json,
-// what stands where the text begins, and what normalizing may cost.
+// Added tokens and normalized text: which of two tokens matches, tokens of tokenizer_config.json,
+// the beginning of a text, and limits of normalization.
 #include "text/tokenizer.h"
 
 #include "test.h"
@@ -38,7 +38,8 @@ static void want(const struct ree_tokenizer *tokenizer, const char *text, const 
     free(made);
 }
 
-// Two tokens that are one when normalized: the order of the file is neither in the hash nor in ids.
+// Two tokens that are equal after normalization: their order in the file changes neither hash nor
+// ids.
 static void order(void) {
     static const char *const files[] = {
         "{\"normalizer\":{\"type\":\"Lowercase\"},\"added_tokens\":[" TOKEN(5, "AB", "") "," TOKEN(
@@ -55,7 +56,7 @@ static void order(void) {
     CHECK(strcmp(hashes[0], hashes[1]) == 0);
 }
 
-// What a token with rstrip took may be found again in part.
+// White space that a token with rstrip took may match another token.
 static void white_space(void) {
     struct ree_tokenizer *tokenizer = load(
         "{\"added_tokens\":[{\"id\":5,\"content\":\"<x>\",\"normalized\":false,\"rstrip\":true},"
@@ -65,7 +66,7 @@ static void white_space(void) {
     ree_tokenizer_destroy(tokenizer);
 }
 
-// prepend_scheme "first": where the text as it was begins.
+// prepend_scheme "first" applies where the original text begins.
 static void beginning(void) {
 #define FIRST                                                                                      \
     "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\","                  \
@@ -77,14 +78,15 @@ static void beginning(void) {
     tokenizer = load("{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"b+\"},"
                      "\"content\":\"a\"}," FIRST);
     want(tokenizer, "ba", "3 1 1 ");
-    want(tokenizer, "bba", "1 1 "); // comes from the second b
+    want(tokenizer, "bba", "1 1 "); // the first a is made from the second b
     ree_tokenizer_destroy(tokenizer);
     tokenizer = load("{\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"b\"}," FIRST);
     want(tokenizer, "a", "3 2 1 ");
     ree_tokenizer_destroy(tokenizer);
 }
 
-// Twenty times doubled: refused in a token at loading, in a text at encoding.
+// A normalizer that doubles a text twenty times: refused for a token at loading, for a text at
+// encoding.
 static void growth(void) {
     struct ree_strbuf text;
     struct ree_error err = {.message = ""};
@@ -117,7 +119,7 @@ static void growth(void) {
     }
 }
 
-// A run of a million marks, which sorting each by each would take hours for.
+// A run of a million combining marks: sorting it in quadratic time would take hours.
 static void marks(void) {
     struct ree_tokenizer *tokenizer = load("{\"normalizer\":{\"type\":\"NFC\"}," MODEL "}");
     struct ree_error err = {.message = ""};
@@ -126,7 +128,7 @@ static void marks(void) {
     int32_t *ids = NULL;
     REQUIRE(text && tokenizer);
     for (size_t i = 0; i < n; i += 4)
-        memcpy(text + i, "\xCC\x81\xCC\xA3", 4); // class 230, class 220
+        memcpy(text + i, "\xCC\x81\xCC\xA3", 4); // combining class 230, then class 220
     CHECK(ree_tokenizer_encode(tokenizer, text, n, 0, &ids, &n_ids, &err) == REE_OK);
     CHECK(n_ids == n / 2);
     free(ids);
@@ -145,7 +147,7 @@ static void put(const char *folder, const char *name, const char *text) {
     REQUIRE(file && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
-// Beside a tokenizer.json those of tokenizer_config.json count, too, but not against it.
+// Tokens of tokenizer_config.json are added to those of tokenizer.json and may not contradict them.
 static void config(void) {
     char folder[] = "/tmp/ree-added-XXXXXX";
     struct ree_tokenizer *tokenizer = NULL;

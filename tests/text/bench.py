@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Speed of ree's tokenizers over that of Hugging Face's, one thread each: runs of the two in turn,
-medians of processor time. Needs a Python with tokenizers (tools/test.sh makes build/oracle).
+"""Compares the speed of ree's tokenizers with Hugging Face's, one thread each: alternating runs,
+medians of CPU time. Needs a Python with tokenizers (tools/test.sh makes build/oracle).
 
     build/oracle/bin/python tests/text/bench.py --bench build/tests/text/tokenizer_bench TOKENIZER...
 
-TOKENIZER is a tokenizer.json or a folder with one. The texts: a mebibyte of mixed scripts, one of
-English (or --text FILE, of any size) and one of a single word.
+TOKENIZER is a tokenizer.json or a folder with one. The texts: 1 MiB of mixed scripts, 1 MiB of
+English (or --text FILE, of any size), and 1 MiB of a single word.
 """
 
 import argparse

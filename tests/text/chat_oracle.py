@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Chat prompts against Jinja, where that is installed (REE_ORACLE_PYTHON names a Python that has it;
-otherwise the one running this). The templates here are written after the formats that the families'
-model cards describe; each has the marks by which a template of its family is recognised."""
+"""Compares chat prompts with Jinja, if it is installed (REE_ORACLE_PYTHON names a Python that has
+it; by default the current one). The templates follow the formats that the model cards of the
+families describe. Each contains the marks by which ree recognises a template of its family."""
 
 import argparse
 import json
 import os
 import sys
 
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
+oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
 if oracle and os.path.exists(oracle):
     os.execv(oracle, [oracle, "-B", *sys.argv])
 
@@ -127,7 +127,7 @@ FAMILIES = {
     "olmo2": (OLMO2, "<|endoftext|>", "<|endoftext|>"),
 }
 
-# The same prompts by templates written otherwise.
+# Templates that are written differently and give the same prompts.
 ALSO = {
     "chatml": ["{% for message in messages %}\n{{'<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}"
                "{% endfor %}\n{# end #}{% if add_generation_prompt %}\n{{ '<|im_start|>assistant\\n' }}{% endif %}\n"],
@@ -137,7 +137,7 @@ ALSO = {
                "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}"],
 }
 
-# Templates of no known family, or of one with a change that would show in the prompt.
+# Templates of no known family, or of a known family with a change that alters the prompt.
 UNKNOWN = [
     "{% for m in messages %}{{ m['content'] }}{% endfor %}", "",
     preset("You are a pirate."), LLAMA31.replace("26 Jul 2024", "1 Jan 2030"),
@@ -145,7 +145,8 @@ UNKNOWN = [
     CHATML.replace("PRESET", "").replace("message['content']", "message['content'] | trim"),
     MISTRAL.replace("eos_token }}", "eos_token + ' ' }}"),
     QWEN3.replace("reasoning_content", "reasoning"),
-    # Mistral-Nemo's marks have no spaces; a preset in braces, in a variable, in llama3; other roles.
+    # Mistral-Nemo's marks without spaces; a preset in braces, in a variable, in llama3; other
+    # roles.
     MISTRAL3.replace("[INST] ", "[INST]"), MISTRAL3.replace('{{- " " + ', "{{- "),
     preset("Please reason step by step, and put your final answer within \\\\boxed{}."),
     "{% set s = 'You are X.' %}" + CHATML.replace(
@@ -226,7 +227,8 @@ def main():
                         named = tokenizer.chat(messages, reply, family)
                     except pipe.Failure:
                         got = named = None
-                    # Where Mistral's first format refuses a system message by the order of turns.
+                    # None on both sides: Mistral's first format refuses a system message by the
+                    # order of turns.
                     check(got == want == named, f"{family}: {conversation}, {reply}:\n  {got!a}\n"
                                                 f"  {want!a}")
     for template in UNKNOWN:

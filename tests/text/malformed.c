@@ -1,4 +1,4 @@
-// tokenizer.json files that are wrong: each gives its status and a message that names the place.
+// Invalid tokenizer.json files: each gives its status and a message that names the place.
 #include "text/tokenizer.h"
 
 #include "test.h"
@@ -15,7 +15,7 @@
 static const struct {
     const char *json;
     enum ree_status status;
-    const char *message; // a part of it
+    const char *message; // a part of the message
 } cases[] = {
     {"", REE_INVALID, "not JSON"},
     {"[]", REE_INVALID, "not a JSON object"},
@@ -115,7 +115,7 @@ static enum ree_status load(const char *json, size_t n, struct ree_error *err) {
     return status;
 }
 
-// Sequences in sequences: some are refused as such, very many as JSON.
+// Nested sequences: refused for their depth, very deep ones as invalid JSON.
 static void deep(size_t depth) {
     struct ree_strbuf text;
     struct ree_error err = {.message = ""};
@@ -132,7 +132,7 @@ static void deep(size_t depth) {
     ree_strbuf_finish(&text);
 }
 
-// A merge that could be cut at very many places is refused before they are tried.
+// A merge that could be split at very many places is refused before the splits are tried.
 static void many_spaces(void) {
     struct ree_strbuf text;
     struct ree_error err = {.message = ""};
@@ -146,7 +146,7 @@ static void many_spaces(void) {
     ree_strbuf_finish(&text);
 }
 
-// A pattern that backtracks without end gives an error of the text, not a hang.
+// A pattern that backtracks without end gives an error for the text instead of a hang.
 static void explosion(void) {
     static const char json[] =
         WITH("pre_tokenizer", "{\"type\": \"Split\", \"behavior\": \"Isolated\", \"pattern\": "
@@ -164,7 +164,8 @@ static void explosion(void) {
     ree_tokenizer_destroy(tokenizer);
 }
 
-// A tokenizer of one token, "a", with 60 of the same stage in a row, each of which doubles a text.
+// Returns a tokenizer with one token, "a", and 60 equal stages in a row, each of which doubles a
+// text.
 static struct ree_tokenizer *doubling(const char *part, const char *list, const char *stage) {
     struct ree_tokenizer *tokenizer;
     struct ree_error err = {.message = ""};

@@ -1,4 +1,4 @@
-"""Python's side of tokenizer_pipe."""
+"""The Python side of tokenizer_pipe."""
 
 import array
 import json
@@ -15,8 +15,8 @@ class Failure(Exception):
 
 
 class Tokenizer:
-    """A tokenizer of ree: a path, or the contents of a tokenizer.json as a dict, with the contents
-    of files beside it by their names."""
+    """A tokenizer of ree. `what` is a path, or the contents of a tokenizer.json as a dict; then
+    `files` are the contents of files next to it, by name."""
 
     def __init__(self, program, what, **files):
         self.folder = None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Real vocabularies, where they are at hand: what other implementations have recorded of GPT-2, Qwen 2
-and Llama 2, and the tokens of a small Llama's texts; the same vocabulary as tokenizer.json, as
+"""Real vocabularies, if present: results of other implementations recorded for GPT-2, Qwen 2 and
+Llama 2, and the tokens of a small Llama's texts; the same vocabulary as tokenizer.json, as
 vocab.json with merges.txt, and as a tiktoken file."""
 
 import argparse
@@ -25,7 +25,7 @@ def check(ok, what):
 
 
 def recorded(folder, name, tokenizer):
-    """The strings of an .inp file and the ids of the .out file."""
+    """Compares the strings of an .inp file with the recorded ids of the .out file."""
     marks = "\n__ggml_vocab_test__\n"
     with open(folder / f"{name}.inp", encoding="utf-8", newline="") as file:
         strings = file.read().split(marks)
@@ -42,7 +42,7 @@ def recorded(folder, name, tokenizer):
 
 
 def letter(byte):
-    """GPT-2's character for a byte."""
+    """Returns GPT-2's character for a byte."""
     if 33 <= byte <= 126 or 0xA1 <= byte <= 0xAC or byte >= 0xAE:
         return chr(byte)
     return chr(0x100 + byte) if byte <= 32 else chr(0x121 + byte - 127) if byte <= 160 else chr(0x143)
@@ -60,7 +60,7 @@ def write_tiktoken(path, vocab):
 
 def gpt2(program, folder, work):
     whole = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    # This file has runs of spaces added, which what is recorded does not know.
+    # This file has additional tokens for runs of spaces, which the recorded ids do not use.
     whole["added_tokens"] = [t for t in whole["added_tokens"] if t["id"] < 50257]
     vocab = {k: v for k, v in whole["model"]["vocab"].items() if v < 50256}
     (work / "vocab.json").write_text(json.dumps({**vocab, "<|endoftext|>": 50256}))
@@ -81,7 +81,7 @@ def gpt2(program, folder, work):
         check(ids == b.encode(text) == c.encode(text), "GPT-2: the three files differ on mixed text")
         check(a.decode(ids) == text, "GPT-2: mixed text does not come back")
         check(c.encode("a<|endoftext|>", pipe.PARSE_SPECIAL) == [64, 50256], "tiktoken's special token")
-    # The layout of the JSON does not count; anything that changes tokens does.
+    # The layout of the JSON does not change the hash; every change that affects tokens does.
     turned = dict(reversed(whole.items()))
     turned["model"] = {**whole["model"], "vocab": dict(reversed(whole["model"]["vocab"].items())),
                        "merges": [m.split(" ") for m in whole["model"]["merges"]]}
@@ -127,7 +127,7 @@ def stories(program, folder):
             text = path.with_name(path.name.replace(".tokens", "")).read_text(encoding="utf-8")
             body = ids[1:] if ids[0] == 1 else ids
             got = tokenizer.decode(body)
-            # The text goes on for the token that was chosen last.
+            # The recorded text ends with the last chosen token, which the ids do not contain.
             check(len(got) > 100 and text.startswith(got), f"{path.name}: {got!a} is not {text!a}")
             check(tokenizer.decode(tokenizer.encode(got)) == got, f"{path.name} does not come back")
 

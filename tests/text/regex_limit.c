@@ -1,5 +1,5 @@
-// Match limits of a tokenizer's regular expressions: one for all searches of a call, not one for
-// each place of the text, and none that a text which is only long runs into.
+// Match limits of a tokenizer's regular expressions: one limit for all searches of a call, not one
+// for each position of the text. A text that is only long does not reach the limit.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,7 +18,8 @@ static struct ree_matcher *make(const char *pattern, struct ree_regex **regex) {
     return matcher;
 }
 
-// One after the other to the text's end. *out_n: how many; *out_last: where the last begins.
+// Finds all matches up to the text's end. *out_n: number of matches; *out_last: where the last
+// begins.
 static enum ree_status find_all(const char *pattern, const char *text, size_t n, size_t *out_n,
                                 size_t *out_last) {
     struct ree_regex *regex;
@@ -41,8 +42,8 @@ static double cpu_seconds(void) {
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-// Quadratic from each place and never a match, each place below any sensible limit: 4,000
-// characters once took 20 seconds.
+// A pattern that is quadratic from each position and never matches, below any reasonable limit for
+// one position: 4,000 characters once took 20 seconds.
 static void test_many_places(void) {
     enum { N = 4000 };
     static char text[N + 1];
@@ -51,10 +52,10 @@ static void test_many_places(void) {
     double start = cpu_seconds();
     CHECK(find_all("(?:x|x)*(?:x|q)*[yz]", text, N, &n, &last) == REE_INVALID);
     CHECK_MSG(strstr(err.message, "gave up at byte"), "%s", err.message);
-    CHECK_MSG(cpu_seconds() - start < 10, "%.1f s", cpu_seconds() - start); // about 1
+    CHECK_MSG(cpu_seconds() - start < 10, "%.1f s", cpu_seconds() - start); // about 1 s
 }
 
-// The same in many searches of one matcher.
+// The same cost in many searches with one matcher.
 static void test_many_searches(void) {
     enum { N = 40000, ONE = 400 };
     static char text[N + 1];
@@ -67,13 +68,13 @@ static void test_many_searches(void) {
     CHECK_MSG(cpu_seconds() - start < 10, "%.1f s", cpu_seconds() - start);
 }
 
-// Quadratic, but of a sensible length.
+// Quadratic, but on a text of reasonable length.
 static void test_costly(void) {
     enum { N = 1000 };
     static char text[N + 1];
     size_t n, last;
     memset(text, 'x', N);
-    memcpy(text + 200, "\xC3\xA9", 2); // of two bytes
+    memcpy(text + 200, "\xC3\xA9", 2); // a character of two bytes
     text[N - 1] = 'y';
     CHECK_MSG(find_all("x*x*[yz]", text, N, &n, &last) == REE_OK, "%s", err.message);
     CHECK_MSG(n == 1 && last == 202, "%zu, the last at %zu", n, last);
@@ -82,7 +83,7 @@ static void test_costly(void) {
     CHECK(n == 0);
 }
 
-// What tokenizers do, on a long text: no limit is met.
+// Typical patterns of tokenizers on a long text do not reach the limit.
 static void test_long_text(void) {
     enum { N = 1 << 20 };
     static const char gpt2[] =
@@ -99,7 +100,7 @@ static void test_long_text(void) {
     CHECK(n == N / 7 + 1);
     memset(text, ' ', N);
     CHECK_MSG(find_all(gpt2, text, N, &n, &last) == REE_OK, "%s", err.message);
-    // Words of 20,000 letters, each letter a step.
+    // Words of 20,000 letters, one step for each letter.
     for (size_t i = 0; i < N; i++)
         text[i] = i % 20000 == 19999 ? ' ' : (char)('a' + i % 2);
     CHECK_MSG(find_all(words, text, N, &n, &last) == REE_OK, "%s", err.message);

@@ -1,5 +1,5 @@
-"""Texts to tokenize, made from a seed: many scripts, emoji, combining marks, code, numbers, runs of
-white space. Only characters of Unicode 11 and before, on which all implementations agree."""
+"""Texts to tokenize, generated from a seed: many scripts, emoji, combining marks, code, numbers,
+runs of white space. Only characters up to Unicode 11, on which all implementations agree."""
 
 import random
 
@@ -32,7 +32,7 @@ CODE = ["for (int i = 0; i < n; i++) {\n\tsum += a[i] * b[i];\n}\n", "def f(x):\
 
 
 def mixed(seed, size):
-    """About `size` bytes of UTF-8."""
+    """Returns about `size` bytes of UTF-8 text."""
     rng = random.Random(seed)
     parts, total = [], 0
     while total < size:
@@ -67,7 +67,7 @@ def random_bytes(seed, size):
         n = min(size, rng.randint(1, 40))
         if rng.random() < 0.5:
             pieces.append(rng.randbytes(n))
-        else:  # characters, one of which may be cut
+        else:  # characters, the last of which may be truncated
             text = "".join(chr(rng.choice((rng.randint(1, 0x7F), rng.randint(0x80, 0x7FF),
                                            rng.randint(0x4E00, 0x9FA5), rng.randint(0x1F300, 0x1F5FF))))
                            for _ in range(n)).encode("utf-8")

@@ -1,4 +1,5 @@
-// How fast a tokenizer loads, encodes and decodes: medians over several runs, one line of JSON.
+// Measures how fast a tokenizer loads, encodes and decodes: medians of several runs as one line of
+// JSON.
 //
 //     tokenizer_bench PATH TEXT [RUNS]
 //

@@ -1,11 +1,12 @@
-// A tokenizer behind a pipe, for tests written in Python: reads requests from standard input until
-// its end, answers each on standard output.
+// A tokenizer behind a pipe, for Python tests: reads requests from standard input until its end and
+// answers each on standard output.
 //
 //     tokenizer_pipe PATH
 //
-// A request is a byte ('e' encode, 'd' decode, 'c' chat prompt), flags, a length and as many bytes;
-// an answer is a status, a length and as many bytes (a failure's message); all numbers are uint32
-// in the machine's order. Decoding is done as a whole and token by token, and must agree.
+// A request is a byte ('e' encode, 'd' decode, 'c' chat prompt), flags, a length and that many
+// bytes. An answer is a status, a length and that many bytes (the message after a failure). All
+// numbers are uint32 in the machine's byte order. A text is decoded as a whole and token by token,
+// and both must agree.
 #include "ree.h"
 #include "text/utf8.h"
 
@@ -30,7 +31,7 @@ static void answer(enum ree_status status, const void *data, size_t n) {
          "cannot answer");
 }
 
-// The pieces of the decoder must be whole characters, and together the text.
+// Checks that each piece from the decoder is made of whole characters, and that they form the text.
 static void check_stream(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
                          uint32_t flags, const char *text, size_t n_text) {
     struct ree_decoder *decoder;
@@ -38,7 +39,7 @@ static void check_stream(const struct ree_tokenizer *tokenizer, const int32_t *i
     const char *piece;
     size_t size, at = 0;
     must(ree_decoder_create(tokenizer, flags, &decoder, &err) == REE_OK, "no decoder");
-    for (int round = 0; round < 2; round++) { // flushing makes it as new
+    for (int round = 0; round < 2; round++) { // after a flush the decoder is as new
         at = 0;
         for (size_t i = 0; i <= n; i++) {
             enum ree_status status = i < n ? ree_decoder_push(decoder, ids[i], &piece, &size, &err)
@@ -70,7 +71,7 @@ static void respond(const struct ree_tokenizer *tokenizer, char what, uint32_t f
         status = ree_tokenizer_decode(tokenizer, list, n / 4, flags, &text, &n_out, &err);
         if (status == REE_OK) check_stream(tokenizer, list, n / 4, flags, text, n_out);
     } else {
-        // A family's name (or nothing) with a NUL, then the messages.
+        // The family's name (may be empty), a NUL, then the messages.
         size_t name = strlen(data);
         status = ree_chat_prompt(tokenizer, name ? data : NULL, data + name + 1, n - name - 1,
                                  flags != 0, &text, &n_out, &err);

@@ -1,5 +1,5 @@
-// Tokenizers written by hand (tests/data/tokenizers): each has the stages and the model of a
-// family, small enough that every id below can be followed with a pencil.
+// Hand-written tokenizers (tests/data/tokenizers). Each has the stages and the model of a family,
+// and is small enough to derive every id below by hand.
 //
 //     text_tokenizers tests/data/tokenizers
 #include "ree.h"
@@ -13,14 +13,13 @@
 struct expectation {
     const char *file, *text;
     uint32_t flags;
-    int32_t ids[20];  // ended by END
-    const char *back; // what the ids decode to
+    int32_t ids[20];  // terminated by END
+    const char *back; // the text that the ids decode to
 };
 
 static const struct expectation expectations[] = {
-    // GPT-2's way. Added tokens are found; the special one only when it is asked for. NFC makes e
-    // and
-    // the accent one character, whose two bytes a merge joins.
+    // As GPT-2. Added tokens are found; the special one only with REE_PARSE_SPECIAL. NFC combines
+    // e and the accent into one character, whose two bytes a merge joins.
     {"byte_level", "hello world", 0, {259, 264, END}, "hello world"},
     {"byte_level",
      "hello  world<|end|>caf\xC3\xA9",
@@ -34,26 +33,25 @@ static const struct expectation expectations[] = {
      {99, 97, 102, 265, 268, 120, END},
      "caf\xC3\xA9<tool>x"},
     {"byte_level", "", ALL, {END}, ""},
-    // Bytes that are no UTF-8 are U+FFFD each, or each character that was begun.
+    // Each invalid byte becomes U+FFFD, as does each incomplete character.
     {"byte_level",
      "a\xFF\xE4\xB8",
      0,
      {97, 239, 191, 189, 239, 191, 189, END},
      "a\xEF\xBF\xBD\xEF\xBF\xBD"},
-    // SentencePiece's way with bytes for what the vocabulary lacks. After a special token a text
-    // begins again.
+    // As SentencePiece, with byte tokens for characters that the vocabulary lacks. After a special
+    // token a text begins again.
     {"sentencepiece", "hello world", ALL, {1, 275, 280, END}, "<s> hello world"},
     {"sentencepiece", "ab\xE4\xB8\xAD", 0, {259, 270, 231, 187, 176, END}, "ab\xE4\xB8\xAD"},
     {"sentencepiece", "</s>hello", ALL, {1, 2, 275, END}, "<s></s> hello"},
     {"sentencepiece", "", ALL, {1, END}, "<s>"},
-    // "ab" beats "a" and "b"; "abc" as "ab" and "c" beats "abc". NFKC undoes ligature and wide
-    // digit;
-    // unknown neighbours are one.
+    // "ab" is better than "a" and "b"; "ab" and "c" are better than "abc". NFKC replaces ligatures
+    // and wide digits. Adjacent unknown characters form one token.
     {"unigram", "ab abc", 0, {10, 10, 8, END}, "ab abc"},
     {"unigram", "\xEF\xAC\x81\xEF\xBC\x91", ALL, {3, 12, 11, 1, END}, "fi1</s>"},
     {"unigram", "c  xyz b", 0, {3, 8, 3, 2, 3, 5, END}, "c <unk> b"},
-    // BERT's way. [MASK] takes the space before it; a long word and one that cannot be covered are
-    // unknown.
+    // As BERT. [MASK] takes the space before it. A long word, and a word that the vocabulary cannot
+    // cover, are unknown.
     {"wordpiece",
      "Unaffable caf\xC3\xA9,",
      ALL,
@@ -66,7 +64,7 @@ static const struct expectation expectations[] = {
      "[CLS] [UNK] [MASK] un \xE4\xB8\xAD \xE5\x9B\xBD [SEP]"},
     {"wordpiece", "don't un.", 0, {0, 16, 17, 4, 10, END}, "[UNK] ' t un."},
     {"wordpiece", "unaffablesunaffables", 0, {0, END}, "[UNK]"},
-    // Words. "new york" is sought in the normalized text, and not inside a word.
+    // A vocabulary of words. "new york" is matched in the normalized text, but not inside a word.
     {"words",
      " H\xC3\xA9llo,xx7x hello new york New York",
      ALL,
@@ -74,7 +72,7 @@ static const struct expectation expectations[] = {
      "<s> hello , 7 hello new york new york </s>"},
     {"words", "nnew york", 0, {0, 0, END}, "<unk> <unk>"},
     {"words", "<s>hello", ALL, {4, 4, 1, 5, END}, "<s> <s> hello </s>"},
-    // The end of a word is another symbol than the same letter inside.
+    // The end of a word is another symbol than the same letter inside a word.
     {"affixes", "lower LOW lowx", 0, {11, 9, 8, 0, END}, "lower low low<unk>"},
 };
 
@@ -117,8 +115,8 @@ static void streaming(const char *folder) {
     const char *text;
     size_t n;
     REQUIRE(ree_decoder_create(tokenizer, 0, &decoder, &err) == REE_OK);
-    // A character of four bytes comes with its last; what cannot become one, as soon as that is
-    // known.
+    // A character of four bytes is returned with its last byte. Bytes that cannot become a
+    // character are returned as soon as that is known.
     static const struct {
         int32_t id;
         const char *text;
@@ -145,7 +143,8 @@ static void streaming(const char *folder) {
     ree_tokenizer_destroy(tokenizer);
 }
 
-// <0xXX> tokens are one run, and wrong as a whole; the space in front of a text is not of it.
+// Adjacent <0xXX> tokens form one run, invalid as a whole. The space before the text is not part of
+// it.
 static void streaming_fallback(const char *folder) {
     struct ree_tokenizer *tokenizer = load(folder, "sentencepiece");
     struct ree_decoder *decoder;

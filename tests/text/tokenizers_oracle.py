@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares with Hugging Face's tokenizers, where that is installed (REE_ORACLE_PYTHON names a Python
-that has it; otherwise the one running this): ids, and the text of ids, must be the same.
+"""Compares ids, and the texts of ids, with Hugging Face's tokenizers, if they are installed
+(REE_ORACLE_PYTHON names a Python that has them; by default the current one).
 
-Models are trained here, on the texts that are then encoded, so that every kind of model, with its
-options, meets text it knows and text it does not. Every normalizer, pre-tokenizer and decoder is
-also run alone, over a vocabulary of characters.
+Models are trained on the texts that are then encoded, so that every kind of model, with its
+options, meets text it knows and text it does not know. Every normalizer, pre-tokenizer and decoder
+also runs alone, over a vocabulary of characters.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import pathlib
 import sys
 
 os.environ["RUST_BACKTRACE"] = "0"
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
+oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
 if oracle and os.path.exists(oracle):
     os.execv(oracle, [oracle, "-B", *sys.argv])
 
@@ -54,7 +54,7 @@ def first_difference(a, b):
 
 
 class GivenUp(Exception):
-    """The oracle stopped at an assertion of its own: nothing to compare with."""
+    """The oracle failed with an assertion of its own: there is no result to compare."""
 
 
 def theirs(tokenizer, text, flags):
@@ -68,7 +68,8 @@ def theirs(tokenizer, text, flags):
 
 
 def their_text(tokenizer, ids, skip):
-    """None where the oracle itself gives up (it cuts a token at both ends beyond its middle)."""
+    """Returns the oracle's text; None if the oracle fails (it cuts a token at both ends beyond its
+    middle)."""
     try:
         return tokenizer.decode(ids, skip_special_tokens=bool(skip))
     except BaseException as error:
@@ -85,7 +86,7 @@ def compare(name, want, mine, samples, decode=True):
                 ids = theirs(want, shown, flags)
             except GivenUp:
                 continue
-            except Exception as error:  # such as no token for unknown words: then it is one here too
+            except Exception as error:  # for example no token for unknown words: ree must fail too
                 try:
                     mine.encode(text, flags)
                     check(False, f"{name}: {shorten(text)} is encoded, they say {error}")
@@ -102,7 +103,7 @@ def compare(name, want, mine, samples, decode=True):
 
 
 def compare_random_ids(name, want, mine, n=60):
-    """Ids in no sensible order: halves of characters, special tokens in the middle."""
+    """Ids in a meaningless order: halves of characters, special tokens in the middle."""
     import random
     rng = random.Random(name)
     known = [i for i in range(mine.vocab_size) if want.id_to_token(i) is not None]
@@ -143,7 +144,7 @@ ADDED = [
 
 
 def with_added(definition, known=()):
-    """The definition with added tokens behind its vocabulary."""
+    """Returns the definition with added tokens after its vocabulary."""
     vocab = definition["model"]["vocab"]
     texts_ = [v[0] for v in vocab] if isinstance(vocab, list) else list(vocab)
     n = len(vocab) if isinstance(vocab, list) else max(vocab.values()) + 1
@@ -228,7 +229,7 @@ def byte_level_models():
     run("byte level, then more", definition(model, None, sequence("pre_tokenizer", [
         BYTE_LEVEL, {"type": "Digits", "individual_digits": True}]), decoder))
     run("byte level normalizer", definition(model, {"type": "ByteLevel"}, split(r"\p{N}+"), decoder))
-    # Bytes that are no tokens: the word is spelled and goes the long way.
+    # Bytes without a token: the word is encoded byte by byte, on the slow path.
     few = {k: v for k, v in model["vocab"].items() if len(k) == 1 and k not in "ĠÃĢ"}
     few = {k: i for i, k in enumerate(few)}
     run("byte level, letters missing", definition(
@@ -241,7 +242,7 @@ def sentencepiece_bpe():
     normalizer = sequence("normalizer", [{"type": "Prepend", "prepend": "▁"},
                                          {"type": "Replace", "pattern": {"String": " "},
                                           "content": "▁"}])
-    # Trained on words, as SentencePiece does; used without any pre-tokenizer.
+    # Trained on words, as SentencePiece does; used without a pre-tokenizer.
     model = train(models.BPE(unk_token="<unk>"), trainers.BpeTrainer(
         vocab_size=1500, special_tokens=["<unk>"], limit_alphabet=400, show_progress=False), None,
         META)
@@ -316,7 +317,7 @@ def word_models():
 def unigram_models():
     model = train(models.Unigram(), trainers.UnigramTrainer(
         vocab_size=6000, unk_token="<unk>", special_tokens=["<unk>"], show_progress=False), None, META)
-    # Scores that sums keep exact: what is equally good stays so, and the order of comparisons shows.
+    # Scores whose sums are exact: equal scores stay equal, and the order of comparisons shows.
     model["vocab"] = [[piece, round(score * 64) / 64] for piece, score in model["vocab"]]
     run("unigram", definition(model, {"type": "NFKC"}, META, META), SAMPLES + BYTES)
     run("unigram, uncut", definition(model, None, {**META, "split": False}, META))
@@ -331,7 +332,7 @@ CHARS = sorted(set("".join(s for s in SAMPLES)) | set(map(chr, range(32, 127))) 
 
 
 def characters():
-    """A model that shows what comes to it: each character a token, no merges."""
+    """A model that shows its input: each character is a token, and there are no merges."""
     vocab = {c: i for i, c in enumerate(CHARS)}
     vocab["<unk>"] = len(vocab)
     return {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
@@ -340,8 +341,8 @@ def characters():
 
 
 def charsmap():
-    """A SentencePiece map with a double array of our own making: some characters, a ligature, a
-    cluster of two, and one that is a prefix of another."""
+    """A SentencePiece map with a double array built here: some characters, a ligature, a cluster of
+    two characters, and one that is a prefix of another."""
     import base64
     import struct
     pairs = {"ﬁ": "fi", "½": "1/2", "e\u0301": "é", "A": "a", "Å": "A", "\u3000": " ", "①": "1",
@@ -357,7 +358,7 @@ def charsmap():
         labels = sorted({0 if len(k) == depth else k[depth] for k, _ in items})
         for base in range(1, 700):
             slots = [base ^ c for c in labels]
-            # The offset of a unit is base ^ node, and must be one that 21 bits hold as they are.
+            # The offset of a unit is base ^ node; it must be one that 21 bits hold unshifted.
             if not any(s in used for s in slots):
                 break
         used.update(slots)
@@ -399,14 +400,14 @@ def normalizers():
     kinds.append(sequence("normalizer", [{"type": "NFD"}, {"type": "StripAccents"},
                                          {"type": "Lowercase"}]))
     for kind in kinds:
-        # With added tokens the oracle takes all memory over these, on some texts.
+        # With added tokens, the oracle allocates all memory for these normalizers on some texts.
         added = kind["type"] not in ("Strip", "Replace")
         run(f"normalizer {json.dumps(kind)[:120]}", definition(characters(), kind, added=added),
             decode=False)
 
 
 def pre_tokenizers():
-    # A word that begins with a mark of its own shows where pieces are cut.
+    # A mark at the beginning of each word shows where pieces are cut.
     model = characters()
     n = len(model["vocab"])
     model = {**model, "continuing_subword_prefix": "#",
@@ -420,13 +421,13 @@ def pre_tokenizers():
                       split(r"\w+|[^\w\s]", behavior, invert), split("a", behavior, invert, False),
                       split(r"[\p{L}&&[^a]]|$", behavior, invert),
                       split(r"(?i:ab?)+|[^\S\n]", behavior, invert)]
-    # Matches of nothing cut, too.
+    # Empty matches also cut.
     for pattern in (r"(?=(\d{3})+(?!\d))", r"(?=[A-Z])", r"(?<=\.)", r"^", r"$", r"a*", r"", r"\b",
                     r"\s*", r"(?<=[a-z])(?=[A-Z])", r"a*?|b"):
         for behavior in behaviors:
             kinds += [split(pattern, behavior), split(pattern, behavior, True)]
     kinds.append(split("", regex=False))
-    # Oniguruma's syntax where PCRE2's is another, or means something else.
+    # Oniguruma's syntax that PCRE2 lacks or interprets differently.
     kinds += [split(pattern) for pattern in (
         r"[\p{L}&&[^\p{Han}]]+", r"[a-z[A-Z]]+", r"[^a-z[A-Z]]+", r"[a&&b]", r"[^a-m&&[a-z]&&[^xy]]",
         r" ?[^(\s|[.,!?…。，、।۔،])]+", r"[\w&&[^\d_]]+", r"[^\W\d]+", r"[\W_]+", r"[^\S\n]+", r"[\D]+",
@@ -455,7 +456,7 @@ def decoders():
              "<pad>", "|", "aa", "aab", "é", "日本", "  ", " "]
     words = [w for w in words if w not in model["vocab"]]
     model["vocab"].update({w: n + i for i, w in enumerate(words)})
-    # Mostly these, so that what decoders look for is met.
+    # Mostly these words, so that decoders meet the texts that they look for.
     model["vocab"] = {w: i for i, w in enumerate(
         [w for w in model["vocab"] if len(w) > 1 or w in "ab .,!?'▁|©Ã"])}
     replace = lambda a, b, kind="String": {"type": "Replace", "pattern": {kind: a}, "content": b}
@@ -486,7 +487,7 @@ def decoders():
 
 
 def long_texts(model):
-    """A mebibyte of everything, and a word as long, against what its algorithm costs."""
+    """1 MiB of mixed text, and a single word of 1 MiB: checks the cost of the algorithms too."""
     text = texts.mixed(7, 1 << 20)
     for name, pre in (("mixed", BYTE_LEVEL), ("one word", UNCUT)):
         whole = definition(model, None, pre, BYTE_LEVEL)
@@ -506,10 +507,10 @@ def shared(folder):
     for path in sorted(folder.glob("*/*/tokenizer.json")):
         whole = json.loads(path.read_text(encoding="utf-8"))
         merges = whole["model"].get("merges", [])
-        # Those that have a space in them are told apart here, but not there.
+        # Merges with more than one space: ree tells their parts apart, but the oracle does not.
         whole["model"]["merges"] = [m for m in merges if isinstance(m, list) or m.count(" ") == 1]
-        # Special tokens that are sought in normalized text: the oracle does not know them again when
-        # it decodes, and so does not leave them out.
+        # Special tokens that are matched in normalized text: the oracle does not recognise them
+        # when it decodes, and so does not skip them.
         for token in whole["added_tokens"]:
             if token["special"] and whole["normalizer"]:
                 token["normalized"] = False

@@ -1,4 +1,4 @@
-// Frames: what is made can be opened, and nothing else can.
+// Frames: every frame that was made can be opened, and no other bytes can.
 #include "transport/frame.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static unsigned char *make(size_t *out_nbytes) {
 static bool opens(const unsigned char *frame, size_t nbytes, struct ree_error *err) {
     struct ree_frame_fields fields;
     struct ree_part *parts;
-    // A copy of exactly that size, so that sanitizers see a read beyond it.
+    // A copy of the exact size, so that sanitizers report a read past the end.
     unsigned char *copy = malloc(nbytes + 1);
     REQUIRE(copy);
     memcpy(copy, frame, nbytes);
@@ -82,21 +82,21 @@ static void test_every_length(void) {
     free(frame);
 }
 
-// Sizes of parts that do not fit, under a checksum that is right: as a rank with a mistake would
-// send them. The bytes are put together by hand from two frames that are good.
+// Impossible sizes of parts under a correct checksum, as a faulty rank would send them. The bytes
+// are assembled from two valid frames.
 static void test_lying_sizes(void) {
     const uint64_t claims[] = {9, 17, 1 << 20, UINT64_MAX, UINT64_MAX - 7, (uint64_t)1 << 63};
     struct ree_error err;
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
-        // One part whose bytes are those of a table of sizes; then the number of parts is forged.
+        // One part that contains a table of sizes; then the number of parts is forged.
         uint64_t table[2] = {claims[i], 0};
         struct ree_part part = {table, sizeof table};
         struct ree_frame_fields fields = {.kind = 1, .n_parts = 1};
         unsigned char *frame;
         size_t nbytes;
         REQUIRE(ree_frame_make(&fields, &part, &frame, &nbytes, &err) == REE_OK);
-        frame[44] = 2;                      // two parts now: of 16 bytes and of `claims[i]`
-        CHECK(!opens(frame, nbytes, &err)); // by its checksum at least
+        frame[44] = 2;                      // now two parts: of 16 and of `claims[i]` bytes
+        CHECK(!opens(frame, nbytes, &err)); // refused at least by its checksum
         free(frame);
     }
     struct ree_part *many = calloc(REE_FRAME_MAX_PARTS + 1, sizeof *many);

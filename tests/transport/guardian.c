@@ -1,5 +1,5 @@
-// A process called mpirun that does not end after a rank has is ended; one whose rank has ended
-// well is left alone.
+// The watchdog ends a process called mpirun that does not end after a rank was killed. It does not
+// end mpirun if the rank has ended well.
 #include "transport/guardian.h"
 
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "test.h"
 
 #define SECONDS 0.5
-#define PATIENCE 120 // of this test, on a machine that does other things, too
+#define PATIENCE 120 // time limit of this test in seconds, for a busy machine
 
 static void sleep_seconds(double s) {
     nanosleep(&(struct timespec){(time_t)s, (long)((s - (double)(time_t)s) * 1e9)}, NULL);
@@ -18,7 +18,7 @@ static void sleep_seconds(double s) {
 
 enum ending { KILLED, WELL };
 
-// The rank: starts its guardian, and ends. What it writes to `to` says whether it has one.
+// The rank: starts its watchdog and ends. Writes to `to` whether it has a watchdog.
 static void be_rank(enum ending ending, int to) {
     struct ree_guardian guardian = ree_guardian_start(SECONDS);
     char has_one = guardian.fd >= 0;
@@ -31,7 +31,7 @@ static void be_rank(enum ending ending, int to) {
     kill(getpid(), SIGKILL);
 }
 
-// A starter that hangs after its rank has ended.
+// Starts a process that hangs after its rank has ended.
 static pid_t start(const char *name, bool is_deaf, enum ending ending, bool *out_has_one) {
     int ends[2];
     char has_one = 0;
@@ -53,7 +53,7 @@ static pid_t start(const char *name, bool is_deaf, enum ending ending, bool *out
     return pid;
 }
 
-// The signal that it ended by within that time; 0: it is there.
+// Returns the signal that ended the process within `seconds`; 0 if it still exists.
 static int wait_for(pid_t pid, double seconds) {
     int code = 0;
     for (double waited = 0; waited < seconds; waited += 0.05) {

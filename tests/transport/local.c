@@ -1,4 +1,5 @@
-// Ranks as threads, connected by sockets: order, limits, deadlines, whose fault it is.
+// Ranks as threads, connected by sockets: order, limits, deadlines, and which rank is named as the
+// cause.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -9,16 +10,16 @@
 
 #define MAX_RANKS 4
 #define DEADLINE 1
-#define SLACK 60 // of a machine that does other things, too
+#define SLACK 60 // tolerance in seconds, for a busy machine
 
 struct rank {
     struct ree_transport *t;
     void (*run)(struct rank *rank);
     pthread_t thread;
-    atomic_bool lost; // its thread said so
+    atomic_bool lost; // its on_lost callback was called
     struct ree_error err;
     enum ree_status status;
-    double seconds; // that it waited
+    double seconds; // time that it waited
 };
 
 static struct ree_message message;
@@ -63,8 +64,8 @@ static enum ree_status receive(struct rank *r, uint32_t from, size_t limit, stru
     return r->status;
 }
 
-// Many messages both ways at once, far more than a socket holds; nobody waits for the other to
-// read.
+// Many messages in both directions at once, far more than a socket can buffer. No rank waits for
+// the other to read.
 #define N_MESSAGES 200
 #define BIG 300000
 
@@ -91,7 +92,7 @@ static void talk(struct rank *r) {
         CHECK(((const unsigned char *)m.parts[1].data)[n - 1] == (unsigned char)(i + other));
         ree_message_finish(&m);
     }
-    // What has not gone goes on.
+    // Continues to send what has not been sent yet.
     n_done++;
     while (n_done < 2) {
         sleep_seconds(0.001);
@@ -113,14 +114,14 @@ static void test_talk(void) {
     uint64_t n_big = (N_MESSAGES + 2) / 3, fixed = REE_FRAME_HEADER + 16 + 8;
     CHECK(c.n_messages == N_MESSAGES);
     CHECK(c.nbytes == N_MESSAGES * fixed + n_big * BIG + (N_MESSAGES - n_big) * 104);
-    // All that were sent or received were finished; at least one long one was held at a time.
+    // All messages, sent or received, were finished; at least one long message was held at a time.
     for (int i = 0; i < 2; i++) {
         CHECK(ree_transport_buffered(ranks[i].t) >= BIG);
         ree_transport_close(ranks[i].t);
     }
 }
 
-// What is received counts, too, until it is finished.
+// A received message counts as held until it is finished.
 static void hold_two(struct rank *r) {
     struct ree_message m[2];
     if (ree_transport_rank(r->t) == 0) {
@@ -198,7 +199,7 @@ static void test_refused(void) {
     }
 }
 
-// Frames that are whole but come in another order, twice, or not at all.
+// Complete frames that arrive in another order, twice, or not at all.
 static void test_order(void) {
     const uint64_t orders[][3] = {{0, 2, 1}, {0, 0, 1}, {1, 2, 3}, {0, 1, 3}};
     const char *words[] = {"lost", "sent twice", "lost", "lost"};
@@ -229,7 +230,8 @@ static void test_order(void) {
     }
 }
 
-// A line 0, 1, 2, 3, each waiting for the one before it; one is silent. All the others name it.
+// A line of ranks 0, 1, 2, 3; each waits for the one before it. One is silent, and all others name
+// it.
 static uint32_t silent;
 
 static void wait_for_former(struct rank *r) {
@@ -238,7 +240,7 @@ static void wait_for_former(struct rank *r) {
         sleep_seconds(3 * DEADLINE);
         return;
     }
-    // Not all begin to wait at once.
+    // The ranks begin to wait at different times.
     sleep_seconds(0.05 * (n - me));
     receive(r, (me + n - 1) % n, 1000, &message);
 }
@@ -266,7 +268,7 @@ static void test_silence(void) {
     }
 }
 
-// Work that takes longer than the deadline is waited for; work that does not end is not.
+// A rank waits for work that takes longer than the deadline, but not for work that does not end.
 static void work(struct rank *r) {
     send_one(r);
     sleep_seconds(2.5 * DEADLINE);
@@ -283,7 +285,7 @@ static void test_work(void) {
     create(ranks, 2, options);
     ranks[0].run = work;
     ranks[1].run = receive_three;
-    // Of three only two come: then it does not get on, though it gives signs of life.
+    // Only two of three messages come: the rank makes no progress although its heartbeat continues.
     for (int i = 0; i < 2; i++)
         REQUIRE(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) == 0);
     for (int i = 0; i < 2; i++)
@@ -297,8 +299,8 @@ static void test_work(void) {
     CHECK(ree_transport_clock() > 0);
 }
 
-// A rank that is in the midst of something when another falls silent is told by its thread, and
-// the link is aborted.
+// If another rank falls silent while a rank computes, the transport's thread calls on_lost and
+// aborts the link.
 static void on_lost(void *user, const char *reason) {
     struct rank *r = user;
     CHECK_MSG(strstr(reason, "rank 1 has sent nothing"), "%s", reason);
@@ -345,7 +347,7 @@ static void test_deadlock(void) {
     }
 }
 
-// A rank that fails tells all why, at once.
+// A rank that fails sends its reason to all ranks at once.
 static void fail_or_wait(struct rank *r) {
     if (ree_transport_rank(r->t) == 1) {
         sleep_seconds(0.1);

@@ -55,8 +55,8 @@ static bool parse_bits(const char *text, uint32_t *out) {
     return true;
 }
 
-// Part of the record, together with a digest: proving a form that is not the one in use proves
-// nothing.
+// Printed in the record, together with a digest of the choice: a proof of a form that is not in use
+// proves nothing.
 #define CHOICE "Which form, with which exceptions, is behind each `ree_op_*`: %s"
 
 static int write_record(const char *path, struct prove_options options) {

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Makes tools/sample/stories: a small Llama that tells stories, with its tokenizer.
 
-The text that it learns from is written by this script: a grammar of short stories about animals and
-children who want, lose, find and share things, with seeded draws, so there is no other source and
-no other licence. Needs torch, transformers, tokenizers and safetensors from PyPI; takes ten
-minutes of one core (OMP_NUM_THREADS=1: steps this small gain nothing from threads).
+The training text is written by this script: a grammar of short stories about animals and children
+who want, lose, find and share things, with seeded draws. So there is no other source and no other
+licence. Needs torch, transformers, tokenizers and safetensors from PyPI. Takes ten minutes of one
+core (OMP_NUM_THREADS=1: steps this small gain nothing from threads).
 
     python3 tools/sample/make_stories.py [--steps 2000] [--out tools/sample/stories]
 
-Training is not reproducible to the bit on other machines, which is why the result is kept beside
-the script.
+Training is not bit-reproducible on other machines; therefore the result is committed with the
+script.
 """
 import argparse
 import json
@@ -40,7 +40,7 @@ OPENINGS = ["Once upon a time", "One day", "Long ago", "Last summer", "Early one
 
 
 class Story:
-    """One story: who, where and what stay the same from beginning to end."""
+    """One story: hero, place and thing stay the same from beginning to end."""
 
     def __init__(self, rng):
         self.rng = rng

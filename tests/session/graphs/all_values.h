@@ -1,5 +1,5 @@
-// Every output of every node, in two ways: told by a session to its observer, and as the outputs of
-// a model that has them all as its outputs.
+// Every output of every node, obtained in two ways: from a session's observer, and as outputs of a
+// model in which all of them are model outputs.
 #ifndef REE_TESTS_SESSION_ALL_VALUES_H
 #define REE_TESTS_SESSION_ALL_VALUES_H
 
@@ -7,13 +7,13 @@
 #include "session/model.h"
 #include "session/observe.h"
 
-// Makes every output of every node an output of the model, in the order of nodes and outputs, and
-// nothing else. Before sessions are made.
+// Makes every output of every node, and only these, outputs of the model, in the order of nodes and
+// outputs. Must be called before sessions are made.
 void expose_all(struct ree_model *model);
 
 struct all_values {
     const struct ree_graph *graph;
-    size_t n; // of the last run
+    size_t n; // number of values of the latest run
     struct all_value {
         size_t node, output;
         ree_digest digest;
@@ -23,7 +23,8 @@ struct all_values {
 void all_values_init(struct all_values *all, const struct ree_model *model);
 struct ree_observer all_values_observer(struct all_values *all);
 void all_values_finish(struct all_values *all);
-// Whether outputs[n], those of an exposed model, are what was told. Prints the first that is not.
+// Returns whether outputs[n] of an exposed model equal the observed values. Prints the first
+// difference.
 bool all_values_match(const struct all_values *all, const struct ree_tensor *outputs, size_t n);
 
 #endif

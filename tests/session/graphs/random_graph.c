@@ -25,7 +25,7 @@ static float random_float(void) {
 
 struct builder {
     struct ree_graph *graph;
-    struct ree_value *values[MAX_VALUES]; // float32, shapes known
+    struct ree_value *values[MAX_VALUES]; // float32 values with known shapes
     uint32_t n;
     uint32_t n_names;
 };
@@ -118,7 +118,7 @@ static void grow_unary(struct builder *b) {
     keep(b, y);
 }
 
-// A second operand whose dims are x's, some of them 1, some leading ones gone.
+// Returns a second operand with x's dimensions, some of them 1 and some leading ones removed.
 static struct ree_value *partner(struct builder *b, const struct ree_value *x) {
     for (uint32_t tries = 0; tries < 4; tries++) {
         struct ree_value *v = pick(b);
@@ -167,7 +167,7 @@ static void grow_transpose(struct builder *b) {
 
 static void grow_reshape(struct builder *b) {
     struct ree_value *x = pick(b);
-    // Merge two neighbours or split one dim.
+    // Merges two adjacent dimensions or splits one.
     int64_t dims[REE_MAX_RANK];
     uint32_t rank = 0, at = x->rank ? next(x->rank) : 0;
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -305,7 +305,7 @@ struct ree_graph *random_graph(uint64_t seed) {
     uint32_t n_nodes = 4 + next(24);
     for (uint32_t i = 0; i < n_nodes && g->n_nodes < 60; i++)
         grow[next(14)](&b);
-    // The last values, so that the rest stays free to be fused, and one in the middle.
+    // Outputs: the last values, so that the others can be fused, and at random one in the middle.
     for (uint32_t i = b.n > 5 ? b.n - 3 : 2; i < b.n; i++)
         g->outputs[g->n_outputs++] = b.values[i];
     if (b.n > 8 && next(2)) g->outputs[g->n_outputs++] = b.values[b.n / 2];

@@ -1,15 +1,15 @@
-// Random graphs: each grows from a few inputs and constants by nodes chosen at random among
-// operators whose lowering has something to get wrong: views, broadcasts, epilogues,
-// concatenations, shape arithmetic.
+// Random graphs. Each grows from a few inputs and constants by random nodes. The operators are
+// those whose lowering is error-prone: views, broadcasts, epilogues, concatenations, shape
+// arithmetic.
 #ifndef REE_TESTS_SESSION_RANDOM_GRAPH_H
 #define REE_TESTS_SESSION_RANDOM_GRAPH_H
 
 #include "graph/ir.h"
 
-#define MAX_VALUES 64 // outputs at most; inputs are two at most
+#define MAX_VALUES 64 // maximum number of values, and of outputs; a graph has at most two inputs
 
 struct ree_graph *random_graph(uint64_t seed);
-// For each of the model's inputs.
+// Fills out[] with one tensor for each of the model's inputs; the caller must release them.
 void random_inputs(const struct ree_model *model, uint64_t seed, struct ree_tensor *out);
 
 #endif
