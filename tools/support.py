@@ -25,22 +25,23 @@ TYPES = ["float32", "float16", "bfloat16", "float64", "int64", "int32", "int16",
 INTRODUCTION = """\
 # What ree supports
 
-Made by tools/support.py out of the operator table and of what the tests have shown; the suite fails
-where this page is stale. {rows} operators, {shown} of them with operator tests.
+tools/support.py makes this page from the operator table and from the recorded results of the tests;
+the suite fails if the page is stale. {rows} operators, {shown} of them with operator tests.
 
-- *opsets* are those that the operator's rule serves.
-- *shown* are the types of the first input, each with the opsets of the operator tests that pass
-  with it: ONNX's own tests, and for com.microsoft random nodes, compared with ONNX Runtime.
-- Backends: every case that passes on the CPU has to pass on Vulkan with the same bytes, fused or
-  not, or the suite fails (`models/onnx_vulkan`, `contrib/vulkan`: a few of the random nodes). So
-  there is one column for all of them. What a device lacks (64-bit integers, 16-bit storage, exact
-  fma) is emulated; `ree-run devices` tells. The exception is float64: a device adds, multiplies,
-  divides and takes roots, and refuses other functions of float64, which the CPU alone computes.
-- An operator without entry in *shown* has tests of its own below tests/, or none of ONNX's cases is
-  made of that node alone.
-- Not supported though ONNX lists the types: Erf of integers. ONNX does not say how the result becomes
-  an integer, and where it is not 0 it would hang on how a number just below 1 is rounded.
-- float16 and bfloat16 of the operators with a + are computed in float32 and rounded once.
+- *opsets*: the opsets that the operator's rule supports.
+- *shown*: the types of the first input, each with the opsets of the operator tests that pass with
+  it. The tests are ONNX's own; for com.microsoft they are random nodes, compared with ONNX Runtime.
+- Backends: there is one column for all of them, because the suite fails unless every case that
+  passes on the CPU also passes on Vulkan with the same bytes, fused or not (`models/onnx_vulkan`,
+  `contrib/vulkan`: a few of the random nodes). ree emulates what a device lacks (64-bit integers,
+  16-bit storage, exact fma); `ree-run devices` prints it. The exception is float64: a device adds,
+  multiplies, divides and computes roots, but refuses other functions of float64. Only the CPU
+  computes those.
+- An operator without an entry in *shown* has its own tests under tests/, or no ONNX case consists of
+  only that node.
+- Not supported although ONNX lists the types: Erf of integers. ONNX does not define how the result
+  becomes an integer. If the result is not 0, it would depend on how a number just below 1 is rounded.
+- Operators with a + compute float16 and bfloat16 in float32 and round once.
 """
 
 
@@ -105,7 +106,7 @@ def page():
             parts.append(f"| {key[1]}{plus} | {opsets} | {by_opsets(shown.get(key, {}))} |\n")
     if unknown:
         parts.append("\n## Shown without a row\n\n"
-                     "Their calls become other operators while reading.\n\n")
+                     "The readers replace calls of these with other operators.\n\n")
         parts += [f"- {' '.join(key)}: {by_opsets(shown[key])}\n" for key in unknown]
     return "".join(parts)
 
