@@ -677,6 +677,17 @@ def requests(folder):
         lie["body"]["request_sha256"] = digest
         code, found = verify(write(to, seal(lie)), STORIES, "--request", ask)
         check(code == 1 and named in found["request"], f"{named}: {found}")
+    # A request for another graph, or for other weights, and a receipt of this model that says it answers that.
+    for part in ("graph_sha256", "weights_sha256"):
+        asked = vectors.parse(ask.read_text())
+        asked["body"]["model"][part] = "0" * 64
+        asked["request_sha256"] = sha("ree-request/1", canonical(asked["body"]).encode())
+        (folder / "elsewhere.json").write_text(canonical(asked))
+        drawn = hashlib.sha256(b"ree-seed/1\0" + bytes.fromhex(asked["request_sha256"])).digest()[:8]
+        lie = make(path, STORIES, *wanted, "--seed", str(struct.unpack("<Q", drawn)[0]))
+        lie["body"]["request_sha256"] = asked["request_sha256"]
+        code, found = verify(write(to, seal(lie)), STORIES, "--request", folder / "elsewhere.json")
+        check(code == 1 and "the model is not" in found["request"], f"{part} of another model: {found}")
     hidden = run(STORIES, "--request", ask, "--receipt-path", path, "--private")
     check(hidden.returncode == 0, f"private: {hidden.stderr}")
     agrees(path, STORIES, "--request", ask)

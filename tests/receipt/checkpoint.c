@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/strbuf.h"
 #include "test.h"
 
 static const int32_t first[] = {5, 6, 7, 8}, second[] = {1, 2};
@@ -106,6 +107,14 @@ int main(void) {
             text[i] = (char)(text[i] ^ 1 << bit);
         }
     }
+    // So is one with an unknown field, which no hash is over.
+    struct ree_strbuf more;
+    ree_strbuf_init(&more);
+    ree_strbuf_printf(&more, "{\"x\":1,%.*s", (int)n - 1, text + 1);
+    CHECK(ree_text_checkpoint_decode(more.data, more.size, "more", &read, &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, "x is unknown"), "%s", err.message);
+    ree_text_checkpoint_finish(&read);
+    ree_strbuf_finish(&more);
     free(bytes);
     unlink(path);
     return test_finish();
