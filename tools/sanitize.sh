@@ -165,7 +165,7 @@ threads() {
         tail -n 20 "$build/configure.log"
         return 1
     }
-    programs="device_cache_folder base_sha256_memory transport_frames transport_local transport_guardian
+    programs="device_cache_folder base_sha256_memory transport_frames transport_local transport_watchdog
         partition_codec partition_weights partition_ranks_local"
     for name in $kernel_tests device float_env place selftest team wrap; do
         programs="$programs device_cpu_$name"

@@ -40,19 +40,20 @@ static float quantize_block(const float *x, uint32_t n, uint32_t bits, unsigned 
 }
 
 enum ree_status ree_quantize_row(const struct ree_matrix *matrix, int64_t row, uint32_t bits,
-                                 uint32_t block, float *room, unsigned char *out, float *out_scales,
-                                 struct ree_error *err) {
+                                 uint32_t block, float *capacity, unsigned char *out,
+                                 float *out_scales, struct ree_error *err) {
     unsigned char q[256];
     for (int64_t j = 0; j < matrix->columns; j++) {
-        room[j] = load(matrix, row * matrix->row_stride + j * matrix->column_stride);
-        if (!isfinite(room[j]))
+        capacity[j] = load(matrix, row * matrix->row_stride + j * matrix->column_stride);
+        if (!isfinite(capacity[j]))
             return ree_fail(err, REE_INVALID, "the number at (%lld, %lld) is not finite",
                             (long long)row, (long long)j);
     }
     for (int64_t j = 0; j < matrix->columns; j += block) {
         int64_t left = matrix->columns - j;
         memset(q, 1 << (bits - 1), sizeof q);
-        *out_scales++ = quantize_block(room + j, left < block ? (uint32_t)left : block, bits, q);
+        *out_scales++ =
+            quantize_block(capacity + j, left < block ? (uint32_t)left : block, bits, q);
         for (uint32_t i = 0; i < block; i += 8 / bits)
             *out++ = bits == 8 ? q[i] : (unsigned char)(q[i] | q[i + 1] << 4);
     }

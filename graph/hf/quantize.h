@@ -30,7 +30,7 @@ uint64_t ree_quantized_row_size(int64_t columns, uint32_t bits, uint32_t block);
 // and one scale per block. `room` is scratch space for `columns` floats. Fails if a number is not
 // finite.
 enum ree_status ree_quantize_row(const struct ree_matrix *matrix, int64_t i, uint32_t bits,
-                                 uint32_t block, float *room, unsigned char *out, float *out_scales,
-                                 struct ree_error *err);
+                                 uint32_t block, float *capacity, unsigned char *out,
+                                 float *out_scales, struct ree_error *err);
 
 #endif

@@ -119,13 +119,13 @@ static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor
     uint32_t bits = d->options->bits, block = d->options->block;
     uint64_t row_size = ree_quantized_row_size(m->columns, bits, block);
     size_t n_blocks = (size_t)((m->columns + block - 1) / block);
-    float *room = malloc((size_t)m->columns * sizeof *room);
+    float *capacity = malloc((size_t)m->columns * sizeof *capacity);
     unsigned char *row = malloc(row_size);
     float *scales = calloc((size_t)m->rows, n_blocks * sizeof *scales);
-    if (!room || !row || !scales) ree_writer_fail(d->w, REE_NO_MEMORY, "out of memory");
+    if (!capacity || !row || !scales) ree_writer_fail(d->w, REE_NO_MEMORY, "out of memory");
     *out_rows = begin_tensor(d);
     for (int64_t i = 0; i < m->rows && ree_writer_ok(d->w); i++) {
-        if (ree_quantize_row(m, i, bits, block, room, row, scales + (size_t)i * n_blocks,
+        if (ree_quantize_row(m, i, bits, block, capacity, row, scales + (size_t)i * n_blocks,
                              d->w->err) != REE_OK)
             d->w->status = ree_fail_prefix(d->w->err, "tensor '%s'", t->name);
         append(d, row, row_size);
@@ -133,7 +133,7 @@ static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor
     }
     *out_scales = begin_tensor(d);
     append(d, scales, (uint64_t)m->rows * n_blocks * sizeof *scales);
-    free(room);
+    free(capacity);
     free(row);
     free(scales);
 }

@@ -7,8 +7,8 @@
 
 #define NO REE_OP_NONE
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 // An expression over one float32 or float64 tensor, with short names for constants and steps.
 struct activation {
@@ -16,14 +16,14 @@ struct activation {
     int x;
 };
 
-static enum ree_status begin(struct activation *a, struct ree_lower *lower, struct ree_tval *x) {
+static enum ree_status begin(struct activation *a, struct ree_lower *lower, struct ree_view *x) {
     REE_TRY(ree_rule_require_float(lower, x));
     ree_expr_init(&a->b, lower, x->rank, x->dims);
     a->x = ree_expr_tensor(&a->b, x);
     return REE_OK;
 }
 
-static enum ree_status finish(struct activation *a, int value, struct ree_tval **out) {
+static enum ree_status finish(struct activation *a, int value, struct ree_view **out) {
     return ree_lower_map(&a->b, value, REE_F32, out);
 }
 
@@ -77,7 +77,7 @@ RULE(prelu) {
                                                 REE_MAP_mul_i64, REE_MAP_mul_i64, NO};
     static const struct ree_typed_op less = {REE_MAP_lt_f32, REE_MAP_lt_i32, REE_MAP_lt_u32,
                                              REE_MAP_lt_i64, REE_MAP_lt_u64, NO};
-    struct ree_tval *slope = in[1];
+    struct ree_view *slope = in[1];
     enum ree_dtype dtype = in[0]->dtype;
     enum ree_map_op mul, lt;
     REE_TRY(ree_rule_same_type(lower, in[1], "slope", in[0], "X"));
@@ -189,8 +189,8 @@ RULE(swish) {
 }
 
 // Shrink for integers, as in ONNX's function body: lambd and bias are first cast to x's type.
-static enum ree_status shrink_integers(struct ree_lower *lower, struct ree_tval *x,
-                                       struct ree_tval **out) {
+static enum ree_status shrink_integers(struct ree_lower *lower, struct ree_view *x,
+                                       struct ree_view **out) {
     static const struct ree_typed_op less = {
         NO, REE_MAP_lt_i32, REE_MAP_lt_u32, REE_MAP_lt_i64, REE_MAP_lt_u64, NO};
     static const struct ree_typed_op add = {
@@ -238,12 +238,12 @@ RULE(shrink) {
 }
 
 // Returns a bound of Clip as a scalar tensor of x's type.
-static enum ree_status bound(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *t,
-                             const char *name, struct ree_tval **out) {
+static enum ree_status bound(struct ree_lower *lower, struct ree_view *x, struct ree_view *t,
+                             const char *name, struct ree_view **out) {
     char text[128];
-    if (t->dtype != x->dtype || ree_tval_count(t) != 1)
+    if (t->dtype != x->dtype || ree_view_count(t) != 1)
         return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected one %s", name,
-                              ree_tval_text(t, text, sizeof text), ree_dtype_name(x->dtype));
+                              ree_view_text(t, text, sizeof text), ree_dtype_name(x->dtype));
     return ree_lower_reshape(lower, t, 0, NULL, out);
 }
 
@@ -267,7 +267,7 @@ RULE(clip) {
         if (low) value = ree_expr_op2(&b, max, value, ree_expr_f32(&b, low->f));
         if (high) value = ree_expr_op2(&b, min, value, ree_expr_f32(&b, high->f));
     } else {
-        struct ree_tval *low = ree_rule_input(lower, in, 1), *high = ree_rule_input(lower, in, 2);
+        struct ree_view *low = ree_rule_input(lower, in, 1), *high = ree_rule_input(lower, in, 2);
         if (low) {
             REE_TRY(bound(lower, in[0], low, "min", &low));
             value = ree_expr_op2(&b, max, value, ree_expr_tensor(&b, low));

@@ -4,8 +4,8 @@
 
 #define NO REE_OP_NONE
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 static const struct ree_typed_op add = {REE_MAP_add_f32, REE_MAP_add_i32, REE_MAP_add_i32,
                                         REE_MAP_add_i64, REE_MAP_add_i64, NO};
@@ -24,9 +24,9 @@ static const struct ree_typed_op minimum = {REE_MAP_min_f32, REE_MAP_min_i32, RE
 static const struct ree_typed_op maximum = {REE_MAP_max_f32, REE_MAP_max_i32, REE_MAP_max_u32,
                                             REE_MAP_max_i64, REE_MAP_max_u64, NO};
 
-static enum ree_status binary(struct ree_lower *lower, struct ree_tval *const *in,
-                              const struct ree_typed_op *typed, struct ree_tval **out) {
-    struct ree_tval *ab[2] = {in[0], NULL};
+static enum ree_status binary(struct ree_lower *lower, struct ree_view *const *in,
+                              const struct ree_typed_op *typed, struct ree_view **out) {
+    struct ree_view *ab[2] = {in[0], NULL};
     enum ree_map_op op;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
@@ -91,7 +91,7 @@ static int integer_pow(struct ree_expr_builder *b, int x, enum ree_dtype base, i
 }
 
 RULE(pow) {
-    struct ree_tval *xy[2] = {in[0], NULL};
+    struct ree_view *xy[2] = {in[0], NULL};
     enum ree_dtype base = in[0]->dtype, exponent = in[1]->dtype;
     if (!is_pow_float(base) && !is_pow_int(base)) return ree_rule_unsupported(lower, base);
     if (!is_pow_float(exponent) && !is_pow_int(exponent))
@@ -111,7 +111,7 @@ RULE(pow) {
     x = ree_expr_cast(&b, x, base, real);
     // x * x is the same correctly rounded number as x^2, and far cheaper.
     float known = 0;
-    if (exponent == REE_F32 && ree_tval_count(in[1]) == 1 && ree_lower_is_host(in[1]))
+    if (exponent == REE_F32 && ree_view_count(in[1]) == 1 && ree_lower_is_host(in[1]))
         REE_TRY(ree_lower_host_float(lower, in[1], "Y", &known));
     if (known == 2) {
         value = ree_expr_op2(&b, REE_MAP_mul_f32, x, x);
@@ -124,9 +124,9 @@ RULE(pow) {
 
 // Combines all inputs from left to right. An expression can hold only a limited number of tensors;
 // the next expression continues from its result.
-static enum ree_status variadic(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status variadic(struct ree_lower *lower, struct ree_view *const *in,
                                 const struct ree_typed_op *typed, bool mean,
-                                struct ree_tval **out) {
+                                struct ree_view **out) {
     uint32_t n = (uint32_t)lower->node->n_inputs, rank;
     int64_t dims[REE_MAX_RANK];
     enum ree_map_op op;
@@ -143,7 +143,7 @@ static enum ree_status variadic(struct ree_lower *lower, struct ree_tval *const 
         return REE_OK;
     }
     REE_TRY(ree_lower_broadcast_dims(lower, n, in, &rank, dims));
-    struct ree_tval *acc = in[0];
+    struct ree_view *acc = in[0];
     for (uint32_t i = 1; i < n;) {
         struct ree_expr_builder b;
         ree_expr_init(&b, lower, rank, dims);

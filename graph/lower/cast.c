@@ -7,8 +7,8 @@
 #include <string.h>
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 // Reads from the node's attributes how float8 results round and saturate.
 static enum ree_status read_mode(struct ree_lower *lower, struct ree_cast_mode *out) {
@@ -25,8 +25,8 @@ static enum ree_status read_mode(struct ree_lower *lower, struct ree_cast_mode *
                           name);
 }
 
-static enum ree_status cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
-                            struct ree_tval **out) {
+static enum ree_status cast(struct ree_lower *lower, struct ree_view *t, enum ree_dtype to,
+                            struct ree_view **out) {
     bool from_text = t->dtype == REE_STRING, to_text = to == REE_STRING;
     if ((from_text && ree_dtype_class(to) != REE_CLASS_NONE) ||
         (to_text && ree_dtype_class(t->dtype) != REE_CLASS_NONE))
@@ -124,7 +124,7 @@ RULE(bit_cast) {
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "bits of %s as bool, of which only 0 and 1 would have a meaning",
                               ree_dtype_name(from));
-    struct ree_tval *t = in[0];
+    struct ree_view *t = in[0];
     if (from != to && has_nan_payloads(from)) {
         struct ree_expr_builder b;
         ree_expr_init(&b, lower, t->rank, t->dims);

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
-static enum ree_status check_group(struct ree_lower *lower, const struct ree_tval *x,
+static enum ree_status check_group(struct ree_lower *lower, const struct ree_view *x,
                                    int64_t *out_groups) {
     int64_t groups = ree_node_int(lower->node, "group", 1);
     if (groups < 1 || groups > INT32_MAX)
@@ -22,15 +22,15 @@ static enum ree_status check_group(struct ree_lower *lower, const struct ree_tva
     return REE_OK;
 }
 
-enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
-                              struct ree_tval *pad_value, const struct ree_window *window,
-                              int64_t groups, int64_t m, bool transposed, struct ree_tval **out) {
+enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
+                              struct ree_view *pad_value, const struct ree_window *window,
+                              int64_t groups, int64_t m, bool transposed, struct ree_view **out) {
     int64_t dims[REE_MAX_RANK] = {x->dims[0], groups * m};
     for (uint32_t i = 0; i < window->n; i++)
         dims[2 + i] = window->out[window->first + i];
     enum ree_dtype dtype = x->dtype == REE_F32 ? REE_F32 : REE_I32;
     // Sums of nothing.
-    if (ree_tval_count(x) == 0 || ree_tval_count(w) == 0) {
+    if (ree_view_count(x) == 0 || ree_view_count(w) == 0) {
         struct ree_expr_builder e;
         ree_expr_init(&e, lower, x->rank, dims);
         return ree_lower_map(&e, ree_expr_number(&e, dtype, 0), dtype, out);
@@ -58,7 +58,7 @@ enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_tval *x, struc
         p->dilation[i] = (uint32_t)window->dilation[i];
         p->pad[i] = (int32_t)window->pad_begin[i];
     }
-    struct ree_tval *operands[4] = {x, w};
+    struct ree_view *operands[4] = {x, w};
     uint32_t n = 2;
     if (pad_value) operands[n++] = pad_value;
     operands[n++] = *out;
@@ -66,9 +66,9 @@ enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_tval *x, struc
 }
 
 // The convolution plus the bias. m: output channels per group.
-static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
-                                struct ree_tval *bias, const struct ree_window *window,
-                                int64_t groups, int64_t m, bool transposed, struct ree_tval **out) {
+static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
+                                struct ree_view *bias, const struct ree_window *window,
+                                int64_t groups, int64_t m, bool transposed, struct ree_view **out) {
     if (bias) {
         REE_TRY(ree_rule_same_type(lower, bias, "B", x, "X"));
         REE_TRY(ree_rule_require_vector(lower, bias, "B", groups * m));
@@ -79,8 +79,8 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, str
     return ree_rule_step2(lower, REE_MAP_add_f32, *out, bias, out);
 }
 
-enum ree_status ree_conv_read(struct ree_lower *lower, const struct ree_tval *x,
-                              const struct ree_tval *w, struct ree_window *window,
+enum ree_status ree_conv_read(struct ree_lower *lower, const struct ree_view *x,
+                              const struct ree_view *w, struct ree_window *window,
                               int64_t *out_groups) {
     int64_t groups;
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 2 + REE_WINDOW_DIMS));
@@ -102,7 +102,7 @@ enum ree_status ree_conv_read(struct ree_lower *lower, const struct ree_tval *x,
 }
 
 RULE(conv) {
-    struct ree_tval *x = in[0], *w = in[1];
+    struct ree_view *x = in[0], *w = in[1];
     struct ree_window window;
     int64_t groups;
     REE_TRY(ree_rule_require_f32(lower, x));
@@ -113,7 +113,7 @@ RULE(conv) {
 }
 
 RULE(conv_transpose) {
-    struct ree_tval *x = in[0], *w = in[1];
+    struct ree_view *x = in[0], *w = in[1];
     struct ree_window window;
     int64_t groups;
     REE_TRY(ree_rule_require_f32(lower, x));

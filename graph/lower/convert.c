@@ -155,8 +155,8 @@ int ree_expr_cast(struct ree_expr_builder *b, int value, enum ree_dtype from, en
     return ree_expr_cast_mode(b, value, from, to, (struct ree_cast_mode){0});
 }
 
-enum ree_status ree_lower_cast_mode(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
-                                    struct ree_cast_mode mode, struct ree_tval **out) {
+enum ree_status ree_lower_cast_mode(struct ree_lower *lower, struct ree_view *t, enum ree_dtype to,
+                                    struct ree_cast_mode mode, struct ree_view **out) {
     if (t->dtype == to) {
         *out = t;
         return REE_OK;
@@ -167,7 +167,7 @@ enum ree_status ree_lower_cast_mode(struct ree_lower *lower, struct ree_tval *t,
     return ree_lower_map(&b, value, to, out);
 }
 
-enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
-                               struct ree_tval **out) {
+enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_view *t, enum ree_dtype to,
+                               struct ree_view **out) {
     return ree_lower_cast_mode(lower, t, to, (struct ree_cast_mode){0}, out);
 }

@@ -5,18 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_tval *const *in, uint32_t input,
+enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_view *const *in, uint32_t input,
                               const char *name, const int64_t **out, size_t *out_n,
                               bool *out_given) {
     *out = NULL;
     *out_n = 0;
     *out_given = true;
-    struct ree_tval *t = input == REE_DATA_ATTR_ONLY ? NULL : ree_rule_input(lower, in, input);
+    struct ree_view *t = input == REE_DATA_ATTR_ONLY ? NULL : ree_rule_input(lower, in, input);
     if (t) {
         char text[128];
         if (t->rank > 1)
             return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected a list of integers", name,
-                                  ree_tval_text(t, text, sizeof text));
+                                  ree_view_text(t, text, sizeof text));
         return ree_lower_host_ints(lower, t, name, out, out_n);
     }
     const struct ree_attr *attr = ree_node_attr(lower->node, name);
@@ -31,12 +31,12 @@ enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_tval *const *i
     return REE_OK;
 }
 
-enum ree_status ree_data_int(struct ree_lower *lower, struct ree_tval *t, const char *what,
+enum ree_status ree_data_int(struct ree_lower *lower, struct ree_view *t, const char *what,
                              int64_t *out) {
     char text[128];
-    if (ree_tval_count(t) != 1)
+    if (ree_view_count(t) != 1)
         return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected one integer", what,
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     const int64_t *values;
     size_t n;
     REE_TRY(ree_lower_host_ints(lower, t, what, &values, &n));
@@ -66,13 +66,13 @@ const char *ree_data_list_text(size_t n, const int64_t *values, char *out, size_
     return out;
 }
 
-enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_tval *t,
-                                     enum ree_dtype dtype, struct ree_tval **out) {
+enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_view *t,
+                                     enum ree_dtype dtype, struct ree_view **out) {
     if (t->dtype == dtype) {
         *out = t;
         return REE_OK;
     }
-    struct ree_tval *view = ree_lower_view(lower, t);
+    struct ree_view *view = ree_lower_view(lower, t);
     if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     view->dtype = dtype;
     *out = view;
@@ -115,11 +115,11 @@ void ree_data_dense_strides(uint32_t rank, const int64_t *dims, int32_t *out_str
     }
 }
 
-enum ree_status ree_data_emit_gather(struct ree_lower *lower, struct ree_tval *data,
-                                     struct ree_tval *index, struct ree_gather_params *params,
-                                     uint32_t rank, const int64_t *dims, struct ree_tval **out) {
+enum ree_status ree_data_emit_gather(struct ree_lower *lower, struct ree_view *data,
+                                     struct ree_view *index, struct ree_gather_params *params,
+                                     uint32_t rank, const int64_t *dims, struct ree_view **out) {
     REE_TRY(ree_lower_new(lower, data->dtype, rank, dims, out));
-    int64_t count = ree_tval_count(*out);
+    int64_t count = ree_view_count(*out);
     if (count == 0) return REE_OK;
     union ree_params p;
     memset(&p, 0, sizeof p);
@@ -148,14 +148,14 @@ enum ree_status ree_data_emit_gather(struct ree_lower *lower, struct ree_tval *d
     for (uint32_t i = n; i < REE_MAX_RANK; i++)
         g->dims[i] = 0, g->data_strides[i] = 0, g->index_strides[i] = 0;
     g->rank = n;
-    struct ree_tval *operands[3] = {data, index, *out};
+    struct ree_view *operands[3] = {data, index, *out};
     return ree_lower_emit(lower, REE_REPOP_GATHER, &p, operands, 3, 1);
 }
 
 // Selects along one axis with a table that has no regular pattern.
-static enum ree_status gather_axis(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                   const struct ree_axis_table *table, struct ree_tval **out) {
-    struct ree_tval *index;
+static enum ree_status gather_axis(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                   const struct ree_axis_table *table, struct ree_view **out) {
+    struct ree_view *index;
     REE_TRY(ree_lower_literal(lower, REE_I32, 1, &table->n, table->index, &index));
     struct ree_gather_params p = {.n_components = 1};
     int64_t dims[REE_MAX_RANK];
@@ -194,8 +194,8 @@ static bool is_repetition(const struct ree_axis_table *table, int64_t *out_repea
     return true;
 }
 
-enum ree_status ree_data_select(struct ree_lower *lower, struct ree_tval *t,
-                                const struct ree_axis_table *axes, struct ree_tval **out) {
+enum ree_status ree_data_select(struct ree_lower *lower, struct ree_view *t,
+                                const struct ree_axis_table *axes, struct ree_view **out) {
     int64_t repeats[REE_MAX_RANK];
     uint32_t rank = t->rank, n_repeated = 0;
     for (uint32_t i = 0; i < rank; i++) {
@@ -215,7 +215,7 @@ enum ree_status ree_data_select(struct ree_lower *lower, struct ree_tval *t,
         }
     }
     if (n_repeated) {
-        struct ree_tval *view = ree_lower_view(lower, t);
+        struct ree_view *view = ree_lower_view(lower, t);
         if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
         int64_t dims[REE_MAX_RANK];
         view->rank = 0;

@@ -9,11 +9,11 @@
 // same name: in[input] if present, else the attribute. *out_given distinguishes an empty list from
 // an absent one. With REE_DATA_ATTR_ONLY as `input`, only the attribute is read.
 #define REE_DATA_ATTR_ONLY UINT32_MAX
-enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_tval *const *in, uint32_t input,
+enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_view *const *in, uint32_t input,
                               const char *name, const int64_t **out, size_t *out_n,
                               bool *out_given);
 // Reads one integer (int32 or int64) from a tensor of one element.
-enum ree_status ree_data_int(struct ree_lower *lower, struct ree_tval *t, const char *what,
+enum ree_status ree_data_int(struct ree_lower *lower, struct ree_view *t, const char *what,
                              int64_t *out);
 
 // Converts axes in [-rank, rank) to a bit mask; fails for repeated axes.
@@ -23,8 +23,8 @@ enum ree_status ree_data_axes_mask(struct ree_lower *lower, size_t n, const int6
 const char *ree_data_list_text(size_t n, const int64_t *values, char *out, size_t size);
 
 // Views t as another type of the same size; no dispatch.
-enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_tval *t,
-                                     enum ree_dtype dtype, struct ree_tval **out);
+enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_view *t,
+                                     enum ree_dtype dtype, struct ree_view **out);
 // The type as which an expression moves the bits of `dtype` unchanged: u64 for float64 and strings,
 // else dtype itself.
 enum ree_dtype ree_data_carrier(enum ree_dtype dtype);
@@ -36,9 +36,9 @@ bool ree_data_is_ordered(enum ree_dtype dtype);
 
 // Emits a gather into a new tensor of t's type. The caller has filled in its strides and components
 // (over `rank` dims). Merges dimensions if possible. `index` must be dense.
-enum ree_status ree_data_emit_gather(struct ree_lower *lower, struct ree_tval *data,
-                                     struct ree_tval *index, struct ree_gather_params *params,
-                                     uint32_t rank, const int64_t *dims, struct ree_tval **out);
+enum ree_status ree_data_emit_gather(struct ree_lower *lower, struct ree_view *data,
+                                     struct ree_view *index, struct ree_gather_params *params,
+                                     uint32_t rank, const int64_t *dims, struct ree_view **out);
 // The strides of a dense tensor with these dims, for use as a gather's index strides.
 void ree_data_dense_strides(uint32_t rank, const int64_t *dims, int32_t *out_strides);
 
@@ -49,8 +49,8 @@ struct ree_axis_table {
     const int32_t *index; // n entries
     int64_t n;
 };
-enum ree_status ree_data_select(struct ree_lower *lower, struct ree_tval *t,
-                                const struct ree_axis_table *axes, struct ree_tval **out);
+enum ree_status ree_data_select(struct ree_lower *lower, struct ree_view *t,
+                                const struct ree_axis_table *axes, struct ree_view **out);
 
 // resize_table.c: the input positions that each output position of a resized axis reads
 // (NUMERICS.md, "Resize").

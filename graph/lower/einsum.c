@@ -14,7 +14,7 @@
 
 // A tensor; labels[i] is the label of its dimension i.
 struct term {
-    struct ree_tval *t;
+    struct ree_view *t;
     uint8_t labels[REE_MAX_RANK];
 };
 
@@ -109,7 +109,7 @@ static enum ree_status implicit_output(struct equation *e, const char *text) {
     return REE_OK;
 }
 
-static enum ree_status parse(struct equation *e, const char *text, struct ree_tval *const *in) {
+static enum ree_status parse(struct equation *e, const char *text, struct ree_view *const *in) {
     const char *p = text;
     for (uint32_t k = 0; k < e->n_terms; k++) {
         uint32_t letters;
@@ -154,7 +154,7 @@ static enum ree_status parse(struct equation *e, const char *text, struct ree_tv
 }
 
 // Finds the size of every label; a size of 1 matches any size.
-static enum ree_status find_sizes(struct equation *e, struct ree_tval *const *in) {
+static enum ree_status find_sizes(struct equation *e, struct ree_view *const *in) {
     for (uint32_t i = 0; i < N_LABELS; i++)
         e->sizes[i] = 1;
     for (uint32_t k = 0; k < e->n_terms; k++) {
@@ -174,9 +174,9 @@ static enum ree_status find_sizes(struct equation *e, struct ree_tval *const *in
 // Views operand k with each label once, sorted by number; repeated labels select the diagonal.
 // Dimensions of size 1 are dropped if their label has a larger size, which repeats the operand
 // along it.
-static enum ree_status make_term(struct equation *e, uint32_t k, struct ree_tval *t,
+static enum ree_status make_term(struct equation *e, uint32_t k, struct ree_view *t,
                                  struct term *out) {
-    struct ree_tval *view = ree_lower_view(e->lower, t);
+    struct ree_view *view = ree_lower_view(e->lower, t);
     if (!view) return ree_lower_fail(e->lower, REE_NO_MEMORY, "out of memory");
     view->rank = 0;
     for (uint8_t number = 1; number <= e->n_seen; number++) {
@@ -235,7 +235,7 @@ static enum ree_status sum_own_labels(struct equation *e, struct term *term,
 
 // Transposes the term to the order of `labels`; it must have all of them.
 static enum ree_status permute(struct equation *e, const struct term *term, const uint8_t *labels,
-                               struct ree_tval **out) {
+                               struct ree_view **out) {
     uint32_t perm[REE_MAX_RANK] = {0};
     for (uint32_t i = 0; i < term->t->rank; i++)
         perm[i] = (uint32_t)((const uint8_t *)memchr(term->labels, labels[i], term->t->rank) -
@@ -269,7 +269,7 @@ static void find_roles(const struct equation *e, const struct term *a, const str
 // Batch labels stay separate dimensions unless there are too many of them.
 static enum ree_status as_matrix(struct equation *e, const struct term *term, const struct roles *r,
                                  const uint8_t *rows, uint32_t n_rows, const uint8_t *columns,
-                                 uint32_t n_columns, struct ree_tval **out) {
+                                 uint32_t n_columns, struct ree_view **out) {
     uint8_t labels[REE_MAX_RANK] = {0};
     int64_t dims[REE_MAX_RANK];
     uint32_t n = 0, rank = 0;
@@ -297,7 +297,7 @@ static enum ree_status as_matrix(struct equation *e, const struct term *term, co
 
 // If no label is summed: the elementwise product over (batch..., left..., right...).
 static enum ree_status multiply(struct equation *e, const struct term *a, const struct term *b,
-                                const struct term *shape, struct ree_tval **out) {
+                                const struct term *shape, struct ree_view **out) {
     static const struct ree_typed_op product = {REE_MAP_mul_f32, REE_MAP_mul_i32, REE_MAP_mul_i32,
                                                 REE_MAP_mul_i64, REE_MAP_mul_i64, REE_OP_NONE};
     const struct term *terms[2] = {a, b};
@@ -305,7 +305,7 @@ static enum ree_status multiply(struct equation *e, const struct term *a, const 
     ree_expr_init(&builder, e->lower, shape->t->rank, shape->t->dims);
     int values[2];
     for (uint32_t k = 0; k < 2; k++) {
-        struct ree_tval *view = ree_lower_view(e->lower, terms[k]->t);
+        struct ree_view *view = ree_lower_view(e->lower, terms[k]->t);
         if (!view) return ree_lower_fail(e->lower, REE_NO_MEMORY, "out of memory");
         view->rank = shape->t->rank;
         for (uint32_t i = 0; i < view->rank; i++) {
@@ -333,7 +333,7 @@ static enum ree_status contract(struct equation *e, struct term *a, struct term 
         return ree_lower_fail(e->lower, REE_UNSUPPORTED,
                               "a product of rank %u on the way; at most %d is supported", rank,
                               REE_MAX_RANK);
-    struct ree_tval shape = {.dtype = a->t->dtype, .rank = rank};
+    struct ree_view shape = {.dtype = a->t->dtype, .rank = rank};
     struct term result = {.t = &shape};
     memcpy(result.labels, r.batch, r.n_batch);
     memcpy(result.labels + r.n_batch, r.left, r.n_left);
@@ -341,11 +341,11 @@ static enum ree_status contract(struct equation *e, struct term *a, struct term 
     for (uint32_t i = 0; i < rank; i++)
         shape.dims[i] = e->sizes[result.labels[i]];
 
-    struct ree_tval *product;
+    struct ree_view *product;
     if (r.n_sum == 0) {
         REE_TRY(multiply(e, a, b, &result, &product));
     } else {
-        struct ree_tval *ma, *mb;
+        struct ree_view *ma, *mb;
         REE_TRY(as_matrix(e, a, &r, r.left, r.n_left, r.sum, r.n_sum, &ma));
         REE_TRY(as_matrix(e, b, &r, r.sum, r.n_sum, r.right, r.n_right, &mb));
         REE_TRY(ree_lower_matmul(e->lower, ma, mb, &product));
@@ -366,8 +366,8 @@ static enum ree_status contract(struct equation *e, struct term *a, struct term 
     return permute(e, &unsorted, result.labels, &a->t);
 }
 
-enum ree_status ree_lower_op_einsum(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
+enum ree_status ree_lower_op_einsum(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
     uint32_t n = (uint32_t)lower->node->n_inputs;
     const char *text = ree_node_string(lower->node, "equation", NULL);
     if (!text) return ree_lower_fail(lower, REE_INVALID, "attribute 'equation' is missing");

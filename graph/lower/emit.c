@@ -15,9 +15,9 @@ static void add_dim(uint32_t *rank, uint32_t *dims, int32_t *strides, int64_t di
     strides[(*rank)++] = (int32_t)stride;
 }
 
-enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_tval *t,
+enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_view *t,
                                  enum ree_reduce_kind kind, uint32_t axes_mask, bool keepdims,
-                                 bool select_last, struct ree_tval **out) {
+                                 bool select_last, struct ree_view **out) {
     union ree_params params;
     struct ree_reduce_params *p = &params.reduce;
     memset(p, 0, sizeof *p);
@@ -43,7 +43,7 @@ enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_tval *t,
     if (index && p->n_reduce == 0 && p->n_outer)
         return ree_lower_fail(lower, REE_INVALID, "the axis to search has no elements");
     REE_TRY(ree_lower_new(lower, index ? REE_I64 : t->dtype, rank, dims, out));
-    struct ree_tval *operands[2] = {t, *out};
+    struct ree_view *operands[2] = {t, *out};
     return ree_lower_emit(lower, REE_REPOP_REDUCE, &params, operands, 2, 1);
 }
 
@@ -58,16 +58,16 @@ enum ree_dtype ree_product_dtype(enum ree_dtype a, enum ree_dtype b) {
     return alone && a == b ? a : REE_DTYPE_NONE;
 }
 
-enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
-                                 struct ree_tval **out) {
+enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_view *a, struct ree_view *b,
+                                 struct ree_view **out) {
     char ta[128], tb[128];
     if (a->rank < 2 || b->rank < 2 || a->dims[a->rank - 1] != b->dims[b->rank - 2])
         return ree_lower_fail(lower, REE_INVALID, "cannot multiply %s by %s",
-                              ree_tval_text(a, ta, sizeof ta), ree_tval_text(b, tb, sizeof tb));
+                              ree_view_text(a, ta, sizeof ta), ree_view_text(b, tb, sizeof tb));
     enum ree_dtype dtype = ree_product_dtype(a->dtype, b->dtype);
     if (dtype == REE_DTYPE_NONE)
         return ree_lower_fail(lower, REE_INVALID, "cannot multiply %s by %s: the types differ",
-                              ree_tval_text(a, ta, sizeof ta), ree_tval_text(b, tb, sizeof tb));
+                              ree_view_text(a, ta, sizeof ta), ree_view_text(b, tb, sizeof tb));
     union ree_params params;
     struct ree_matmul_params *p = &params.matmul;
     memset(p, 0, sizeof *p);
@@ -95,7 +95,7 @@ enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, st
         if (da != db && da != 1 && db != 1)
             return ree_lower_fail(lower, REE_INVALID,
                                   "cannot multiply %s by %s: batch sizes differ",
-                                  ree_tval_text(a, ta, sizeof ta), ree_tval_text(b, tb, sizeof tb));
+                                  ree_view_text(a, ta, sizeof ta), ree_view_text(b, tb, sizeof tb));
         dims[i] = da == 1 ? db : da;
         int64_t sa = da == 1 ? 0 : a->strides[ia], sb = db == 1 ? 0 : b->strides[ib];
         if (dims[i] == 1) continue;
@@ -129,6 +129,6 @@ enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, st
         p->batch_dims[last] = 0;
         p->a_batch_strides[last] = 0;
     }
-    struct ree_tval *operands[3] = {a, b, *out};
+    struct ree_view *operands[3] = {a, b, *out};
     return ree_lower_emit(lower, REE_REPOP_MATMUL, &params, operands, 3, 1);
 }

@@ -37,13 +37,13 @@ void ree_expr_init(struct ree_expr_builder *b, struct ree_lower *lower, uint32_t
     b->expr.n_elements = (uint32_t)count;
 }
 
-int ree_expr_tensor(struct ree_expr_builder *b, struct ree_tval *t) {
+int ree_expr_tensor(struct ree_expr_builder *b, struct ree_view *t) {
     if (b->status != REE_OK) return 0;
     struct ree_expr *e = &b->expr;
     int64_t dims[REE_MAX_RANK];
     for (uint32_t i = 0; i < e->rank; i++)
         dims[i] = e->dims[i];
-    struct ree_tval *view;
+    struct ree_view *view;
     enum ree_status status = ree_lower_broadcast(b->lower, t, e->rank, dims, &view);
     if (status != REE_OK) {
         b->status = status;
@@ -204,7 +204,7 @@ void ree_expr_coalesce(struct ree_expr *e) {
 static void finish_values(struct ree_expr_builder *b, int result) {
     struct ree_expr *e = &b->expr;
     struct ree_expr old = *e;
-    struct ree_tval *old_tensors[REE_EXPR_MAX_OPERANDS];
+    struct ree_view *old_tensors[REE_EXPR_MAX_OPERANDS];
     memcpy(old_tensors, b->tensors, sizeof old_tensors);
     bool need_instr[REE_EXPR_MAX_INSTRS] = {false}, need_operand[REE_EXPR_MAX_OPERANDS] = {false};
     if (result >= INSTR_BASE)
@@ -248,14 +248,14 @@ static void finish_values(struct ree_expr_builder *b, int result) {
 
 // Writes to *out, or to a new tensor if *out is NULL.
 static enum ree_status emit_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
-                                const int64_t *dims, uint32_t rank, struct ree_tval **out) {
+                                const int64_t *dims, uint32_t rank, struct ree_view **out) {
     if (!*out) REE_TRY(ree_lower_new(b->lower, dtype, rank, dims, out));
     finish_values(b, result);
     b->expr.out_dtype = (uint32_t)dtype;
     ree_expr_coalesce(&b->expr);
     union ree_params params;
     params.map.expr = b->expr;
-    struct ree_tval *operands[REE_MAX_OPERANDS];
+    struct ree_view *operands[REE_MAX_OPERANDS];
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->expr.n_operands; i++)
         if (b->expr.operands[i].kind == REE_EXPR_TENSOR) operands[n++] = b->tensors[i];
@@ -267,8 +267,8 @@ static enum ree_status emit_map(struct ree_expr_builder *b, int result, enum ree
 // values are stored as raw bits in int32 or int64 tensors. Constants and index patterns are part of
 // the step that uses them.
 static enum ree_status emit_steps(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
-                                  const int64_t *dims, uint32_t rank, struct ree_tval **out) {
-    struct ree_tval *values[REE_EXPR_MAX_INSTRS] = {NULL};
+                                  const int64_t *dims, uint32_t rank, struct ree_view **out) {
+    struct ree_view *values[REE_EXPR_MAX_INSTRS] = {NULL};
     for (uint32_t i = 0; i < b->expr.n_instrs; i++) {
         const struct ree_expr_instr *instr = &b->expr.instrs[i];
         if (instr->op == REE_MAP_CONST32 || instr->op == REE_MAP_CONST64) continue;
@@ -305,7 +305,7 @@ static enum ree_status emit_steps(struct ree_expr_builder *b, int result, enum r
 }
 
 static enum ree_status map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
-                           struct ree_tval **out) {
+                           struct ree_view **out) {
     REE_TRY(b->status);
     int64_t dims[REE_MAX_RANK];
     uint32_t rank = b->expr.rank;
@@ -322,13 +322,13 @@ static enum ree_status map(struct ree_expr_builder *b, int result, enum ree_dtyp
 }
 
 enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
-                              struct ree_tval **out) {
+                              struct ree_view **out) {
     *out = NULL;
     return map(b, result, dtype, out);
 }
 
-enum ree_status ree_lower_map_into(struct ree_expr_builder *b, int result, struct ree_tval *dst) {
-    bool fits = ree_tval_is_dense(dst) && (uint32_t)ree_tval_count(dst) == b->expr.n_elements;
+enum ree_status ree_lower_map_into(struct ree_expr_builder *b, int result, struct ree_view *dst) {
+    bool fits = ree_view_is_dense(dst) && (uint32_t)ree_view_count(dst) == b->expr.n_elements;
     if (b->status == REE_OK && !fits)
         return ree_lower_fail(b->lower, REE_INTERNAL, "an expression does not fill its result");
     return map(b, result, dst->dtype, &dst);

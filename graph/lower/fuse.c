@@ -223,8 +223,8 @@ static void set_has_epilogue(struct ree_dispatch *d) {
 
 // Number of operands before those of the epilogue.
 static uint32_t n_factors(const struct ree_dispatch *d) {
-    return d->op == REE_REPOP_MATMUL ? ree_matmul_n_factors(&d->params.matmul)
-                                     : ree_conv_n_factors(&d->params.conv);
+    return d->op == REE_REPOP_MATMUL ? ree_matmul_n_operands(&d->params.matmul)
+                                     : ree_conv_n_operands(&d->params.conv);
 }
 
 // The output type of a map, matmul or conv in its current form.

@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-static enum ree_status check_index_type(struct ree_lower *lower, const struct ree_tval *index) {
+static enum ree_status check_index_type(struct ree_lower *lower, const struct ree_view *index) {
     char text[128];
     if (index->dtype == REE_I64 || index->dtype == REE_I32) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "indices are %s, expected int64 or int32",
-                          ree_tval_text(index, text, sizeof text));
+                          ree_view_text(index, text, sizeof text));
 }
 
 // A single host-known index selects one slice of the data, which is a view.
-static enum ree_status gather_one(struct ree_lower *lower, struct ree_tval *data, uint32_t axis,
-                                  struct ree_tval *index, struct ree_tval **out) {
+static enum ree_status gather_one(struct ree_lower *lower, struct ree_view *data, uint32_t axis,
+                                  struct ree_view *index, struct ree_view **out) {
     int64_t at, dim = data->dims[axis];
     REE_TRY(ree_data_int(lower, index, "indices", &at));
     if (at < -dim || at >= dim)
@@ -21,10 +21,10 @@ static enum ree_status gather_one(struct ree_lower *lower, struct ree_tval *data
                               "index %lld is out of range for axis %u of size "
                               "%lld",
                               (long long)at, axis, (long long)dim);
-    struct ree_tval *view;
+    struct ree_view *view;
     REE_TRY(ree_lower_slice(lower, data, axis, at < 0 ? at + dim : at, 1, 1, &view));
     // Replace the axis by as many dimensions of size 1 as the index has.
-    struct ree_tval *shaped = ree_lower_view(lower, view);
+    struct ree_view *shaped = ree_lower_view(lower, view);
     if (!shaped) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     shaped->rank = data->rank - 1 + index->rank;
     for (uint32_t i = 0; i < shaped->rank; i++) {
@@ -37,9 +37,9 @@ static enum ree_status gather_one(struct ree_lower *lower, struct ree_tval *data
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
-    struct ree_tval *data = in[0], *index = in[1];
+enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
+    struct ree_view *data = in[0], *index = in[1];
     uint32_t axis;
     REE_TRY(check_index_type(lower, index));
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), data->rank, &axis));
@@ -49,7 +49,7 @@ enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_tval *co
                               "the result has rank %u; at most %d is "
                               "supported",
                               rank, REE_MAX_RANK);
-    if (ree_tval_count(index) == 1 && ree_lower_is_host(index))
+    if (ree_view_count(index) == 1 && ree_lower_is_host(index))
         return gather_one(lower, data, axis, index, &out[0]);
     REE_TRY(ree_lower_dense(lower, index, &index));
 
@@ -72,9 +72,9 @@ enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_tval *co
     return ree_data_emit_gather(lower, data, index, &p, rank, dims, &out[0]);
 }
 
-enum ree_status ree_lower_op_gatherelements(struct ree_lower *lower, struct ree_tval *const *in,
-                                            struct ree_tval **out) {
-    struct ree_tval *data = in[0], *index = in[1];
+enum ree_status ree_lower_op_gatherelements(struct ree_lower *lower, struct ree_view *const *in,
+                                            struct ree_view **out) {
+    struct ree_view *data = in[0], *index = in[1];
     uint32_t axis;
     REE_TRY(check_index_type(lower, index));
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), data->rank, &axis));
@@ -87,7 +87,7 @@ enum ree_status ree_lower_op_gatherelements(struct ree_lower *lower, struct ree_
         return ree_lower_fail(lower, REE_INVALID,
                               "indices %s do not fit data %s: the ranks must be equal, and only "
                               "along axis %u may indices be longer",
-                              ree_tval_text(index, a, sizeof a), ree_tval_text(data, b, sizeof b),
+                              ree_view_text(index, a, sizeof a), ree_view_text(data, b, sizeof b),
                               axis);
     }
     REE_TRY(ree_lower_dense(lower, index, &index));
@@ -100,9 +100,9 @@ enum ree_status ree_lower_op_gatherelements(struct ree_lower *lower, struct ree_
     return ree_data_emit_gather(lower, data, index, &p, index->rank, index->dims, &out[0]);
 }
 
-enum ree_status ree_lower_op_gathernd(struct ree_lower *lower, struct ree_tval *const *in,
-                                      struct ree_tval **out) {
-    struct ree_tval *data = in[0], *index = in[1];
+enum ree_status ree_lower_op_gathernd(struct ree_lower *lower, struct ree_view *const *in,
+                                      struct ree_view **out) {
+    struct ree_view *data = in[0], *index = in[1];
     char a[128], b[128];
     REE_TRY(check_index_type(lower, index));
     int64_t n_batch = ree_node_int(lower->node, "batch_dims", 0);
@@ -115,7 +115,7 @@ enum ree_status ree_lower_op_gathernd(struct ree_lower *lower, struct ree_tval *
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID,
                               "indices %s do not fit data %s with batch_dims %lld",
-                              ree_tval_text(index, a, sizeof a), ree_tval_text(data, b, sizeof b),
+                              ree_view_text(index, a, sizeof a), ree_view_text(data, b, sizeof b),
                               (long long)n_batch);
     uint32_t batch = (uint32_t)n_batch, n_index = (uint32_t)k, inner = batch + n_index;
     uint32_t rank = q - 1 + data->rank - inner;
@@ -150,9 +150,9 @@ enum ree_status ree_lower_op_gathernd(struct ree_lower *lower, struct ree_tval *
 
 // out[t, b] = data[t < len[b] ? len[b] - 1 - t : t, b]. A map over (batch, time) makes the time
 // indices.
-enum ree_status ree_lower_op_reversesequence(struct ree_lower *lower, struct ree_tval *const *in,
-                                             struct ree_tval **out) {
-    struct ree_tval *data = in[0], *lens = in[1];
+enum ree_status ree_lower_op_reversesequence(struct ree_lower *lower, struct ree_view *const *in,
+                                             struct ree_view **out) {
+    struct ree_view *data = in[0], *lens = in[1];
     char text[128];
     uint32_t time, batch;
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "time_axis", 0), data->rank, &time));
@@ -161,7 +161,7 @@ enum ree_status ree_lower_op_reversesequence(struct ree_lower *lower, struct ree
         return ree_lower_fail(lower, REE_INVALID, "time_axis and batch_axis are both %u", time);
     if (lens->dtype != REE_I64 || lens->rank != 1 || lens->dims[0] != data->dims[batch])
         return ree_lower_fail(lower, REE_INVALID, "sequence_lens is %s, expected int64[%lld]",
-                              ree_tval_text(lens, text, sizeof text), (long long)data->dims[batch]);
+                              ree_view_text(lens, text, sizeof text), (long long)data->dims[batch]);
     int64_t dims[2] = {data->dims[batch], data->dims[time]}, column[2] = {dims[0], 1};
     REE_TRY(ree_lower_reshape(lower, lens, 2, column, &lens));
     struct ree_expr_builder b;
@@ -171,7 +171,7 @@ enum ree_status ree_lower_op_reversesequence(struct ree_lower *lower, struct ree
     int mirrored = ree_expr_op2(&b, REE_MAP_sub_i64, last, t);
     int at =
         ree_expr_op3(&b, REE_MAP_select_b64, ree_expr_op2(&b, REE_MAP_lt_i64, t, len), mirrored, t);
-    struct ree_tval *index;
+    struct ree_view *index;
     REE_TRY(ree_lower_map(&b, at, REE_I64, &index));
 
     struct ree_gather_params p = {.n_components = 1};
@@ -184,18 +184,18 @@ enum ree_status ree_lower_op_reversesequence(struct ree_lower *lower, struct ree
     return ree_data_emit_gather(lower, data, index, &p, data->rank, data->dims, &out[0]);
 }
 
-enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_tval *const *in,
-                                      struct ree_tval **out) {
-    struct ree_tval *t = in[0], *condition = in[1];
+enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_view *const *in,
+                                      struct ree_view **out) {
+    struct ree_view *t = in[0], *condition = in[1];
     char text[128];
     if (condition->dtype != REE_BOOL || condition->rank != 1)
         return ree_lower_fail(lower, REE_INVALID, "condition is %s, expected a list of bool",
-                              ree_tval_text(condition, text, sizeof text));
+                              ree_view_text(condition, text, sizeof text));
     uint32_t axis = 0;
     if (ree_node_attr(lower->node, "axis")) {
         REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), t->rank, &axis));
     } else {
-        int64_t flat = ree_tval_count(t);
+        int64_t flat = ree_view_count(t);
         REE_TRY(ree_lower_reshape(lower, t, 1, &flat, &t));
     }
     int64_t n = condition->dims[0];
@@ -225,13 +225,13 @@ static bool is_nonzero(enum ree_dtype dtype, const unsigned char *element) {
     return false;
 }
 
-enum ree_status ree_lower_op_nonzero(struct ree_lower *lower, struct ree_tval *const *in,
-                                     struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_nonzero(struct ree_lower *lower, struct ree_view *const *in,
+                                     struct ree_view **out) {
+    struct ree_view *t = in[0];
     const void *bytes;
     REE_TRY(ree_lower_host(lower, t, &bytes));
     size_t size = ree_dtype_size(t->dtype);
-    int64_t count = ree_tval_count(t), found = 0;
+    int64_t count = ree_view_count(t), found = 0;
     for (int64_t i = 0; i < count; i++)
         found += is_nonzero(t->dtype, (const unsigned char *)bytes + (size_t)i * size);
     // A scalar has no coordinates: the result is (0, found).

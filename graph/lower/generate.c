@@ -6,7 +6,7 @@
 #include <string.h>
 
 static enum ree_status constant_tensor(struct ree_lower *lower, const struct ree_attr *attr,
-                                       struct ree_tval **out) {
+                                       struct ree_view **out) {
     const struct ree_value *value = attr->tensor;
     if (attr->kind != REE_ATTR_TENSOR || !value)
         return ree_lower_fail(lower, REE_INVALID, "attribute 'value' is not a tensor");
@@ -20,8 +20,8 @@ static enum ree_status constant_tensor(struct ree_lower *lower, const struct ree
     return ree_lower_literal(lower, value->dtype, value->rank, value->dims, value->data, out);
 }
 
-enum ree_status ree_lower_op_constant(struct ree_lower *lower, struct ree_tval *const *in,
-                                      struct ree_tval **out) {
+enum ree_status ree_lower_op_constant(struct ree_lower *lower, struct ree_view *const *in,
+                                      struct ree_view **out) {
     (void)in;
     const struct ree_node *node = lower->node;
     if (node->n_attrs != 1)
@@ -46,8 +46,8 @@ enum ree_status ree_lower_op_constant(struct ree_lower *lower, struct ree_tval *
                           attr->name);
 }
 
-enum ree_status ree_lower_op_constantofshape(struct ree_lower *lower, struct ree_tval *const *in,
-                                             struct ree_tval **out) {
+enum ree_status ree_lower_op_constantofshape(struct ree_lower *lower, struct ree_view *const *in,
+                                             struct ree_view **out) {
     const int64_t *shape;
     size_t n;
     bool given;
@@ -61,15 +61,15 @@ enum ree_status ree_lower_op_constantofshape(struct ree_lower *lower, struct ree
                               "with a product below 2^31",
                               ree_data_list_text(n, shape, text, sizeof text), REE_MAX_RANK);
     }
-    struct ree_tval *one;
+    struct ree_view *one;
     const struct ree_attr *attr = ree_node_attr(lower->node, "value");
     if (attr) {
         REE_TRY(constant_tensor(lower, attr, &one));
-        if (ree_tval_count(one) != 1)
+        if (ree_view_count(one) != 1)
             return ree_lower_fail(lower, REE_INVALID,
                                   "attribute 'value' has %lld elements, "
                                   "expected one",
-                                  (long long)ree_tval_count(one));
+                                  (long long)ree_view_count(one));
         REE_TRY(ree_lower_reshape(lower, one, 0, NULL, &one));
     } else {
         float zero = 0;
@@ -91,12 +91,12 @@ static int diagonal_iota(struct ree_expr_builder *b, uint32_t rank) {
     return ree_expr_iota(b, REE_I32, 0, strides);
 }
 
-enum ree_status ree_lower_op_eyelike(struct ree_lower *lower, struct ree_tval *const *in,
-                                     struct ree_tval **out) {
+enum ree_status ree_lower_op_eyelike(struct ree_lower *lower, struct ree_view *const *in,
+                                     struct ree_view **out) {
     char text[128];
     if (in[0]->rank != 2)
         return ree_lower_fail(lower, REE_INVALID, "the input is %s, expected rank 2",
-                              ree_tval_text(in[0], text, sizeof text));
+                              ree_view_text(in[0], text, sizeof text));
     enum ree_dtype dtype =
         (enum ree_dtype)ree_node_int(lower->node, "dtype", (int64_t)in[0]->dtype);
     int32_t k = clamp_diagonal(ree_node_int(lower->node, "k", 0));
@@ -119,7 +119,7 @@ enum ree_status ree_lower_op_eyelike(struct ree_lower *lower, struct ree_tval *c
 // Range
 
 static enum ree_status range_ints(struct ree_lower *lower, enum ree_dtype dtype, const int64_t *v,
-                                  struct ree_tval **out) {
+                                  struct ree_view **out) {
     if (v[2] == 0) return ree_lower_fail(lower, REE_INVALID, "delta is 0");
     // ceil((limit - start) / delta), at least 0; the difference needs 65 bits.
     __int128 distance = (__int128)v[1] - v[0], delta = v[2];
@@ -144,7 +144,7 @@ static int real_number(struct ree_expr_builder *b, enum ree_dtype real, double v
 
 // v: numbers of type `real` (float32 or float64), the type in which start + i * delta is computed.
 static enum ree_status range_floats(struct ree_lower *lower, enum ree_dtype dtype,
-                                    enum ree_dtype real, const double *v, struct ree_tval **out) {
+                                    enum ree_dtype real, const double *v, struct ree_view **out) {
     double n = ceil((v[1] - v[0]) / v[2]);
     if (!(n < 2147483648.0)) // also true for NaN
         return ree_lower_fail(lower, REE_INVALID, "no range from %g to %g by %g", v[0], v[1], v[2]);
@@ -158,18 +158,18 @@ static enum ree_status range_floats(struct ree_lower *lower, enum ree_dtype dtyp
     return ree_lower_map(&b, ree_expr_cast(&b, result, real, dtype), dtype, out);
 }
 
-enum ree_status ree_lower_op_range(struct ree_lower *lower, struct ree_tval *const *in,
-                                   struct ree_tval **out) {
+enum ree_status ree_lower_op_range(struct ree_lower *lower, struct ree_view *const *in,
+                                   struct ree_view **out) {
     static const char *const names[3] = {"start", "limit", "delta"};
     enum ree_dtype dtype = in[0]->dtype, wide = ree_data_wide(dtype);
     int64_t ints[3];
     double floats[3];
     for (int k = 0; k < 3; k++) {
         char text[128];
-        if (in[k]->dtype != dtype || ree_tval_count(in[k]) != 1)
+        if (in[k]->dtype != dtype || ree_view_count(in[k]) != 1)
             return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected one %s", names[k],
-                                  ree_tval_text(in[k], text, sizeof text), ree_dtype_name(dtype));
-        struct ree_tval *number;
+                                  ree_view_text(in[k], text, sizeof text), ree_dtype_name(dtype));
+        struct ree_view *number;
         REE_TRY(ree_lower_cast(lower, in[k], wide, &number));
         const void *bytes;
         float f32;
@@ -187,13 +187,13 @@ enum ree_status ree_lower_op_range(struct ree_lower *lower, struct ree_tval *con
                                               : range_ints(lower, dtype, ints, &out[0]);
 }
 
-enum ree_status ree_lower_op_trilu(struct ree_lower *lower, struct ree_tval *const *in,
-                                   struct ree_tval **out) {
-    struct ree_tval *t = in[0], *k_input = ree_rule_input(lower, in, 1);
+enum ree_status ree_lower_op_trilu(struct ree_lower *lower, struct ree_view *const *in,
+                                   struct ree_view **out) {
+    struct ree_view *t = in[0], *k_input = ree_rule_input(lower, in, 1);
     char text[128];
     if (t->rank < 2)
         return ree_lower_fail(lower, REE_INVALID, "the input is %s, expected rank 2 or more",
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     int64_t k_value = 0;
     if (k_input) REE_TRY(ree_data_int(lower, k_input, "k", &k_value));
     bool upper = ree_node_int(lower->node, "upper", 1) != 0;

@@ -5,8 +5,8 @@
 
 #define NO REE_OP_NONE
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 static const struct ree_typed_op eq = {REE_MAP_eq_f32, REE_MAP_eq_i32, REE_MAP_eq_i32,
                                        REE_MAP_eq_i64, REE_MAP_eq_i64, REE_MAP_eq_i32};
@@ -29,8 +29,8 @@ static const struct ree_typed_op not_bits = {
 
 // Broadcasts the two inputs to their common shape; *a and *b are their values.
 static enum ree_status begin(struct ree_expr_builder *builder, struct ree_lower *lower,
-                             struct ree_tval *const *in, int *a, int *b) {
-    struct ree_tval *ab[2] = {in[0], NULL};
+                             struct ree_view *const *in, int *a, int *b) {
+    struct ree_view *ab[2] = {in[0], NULL};
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
     REE_TRY(ree_rule_same_type(lower, in[1], "B", in[0], "A"));
@@ -43,9 +43,9 @@ static enum ree_status begin(struct ree_expr_builder *builder, struct ree_lower 
 }
 
 // a op b; with `swapped`, b op a: Greater is Less with its operands swapped.
-static enum ree_status compare(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status compare(struct ree_lower *lower, struct ree_view *const *in,
                                const struct ree_typed_op *typed, bool swapped,
-                               struct ree_tval **out) {
+                               struct ree_view **out) {
     struct ree_expr_builder builder;
     enum ree_map_op op;
     int a, b;
@@ -57,7 +57,7 @@ static enum ree_status compare(struct ree_lower *lower, struct ree_tval *const *
 
 RULE(equal) {
     // Equal strings are equal numbers. If only in[0] is a string, `compare` refuses the types.
-    struct ree_tval *strings[2];
+    struct ree_view *strings[2];
     if (in[0]->dtype == REE_STRING && in[1]->dtype == REE_STRING) {
         REE_TRY(ree_data_reinterpret(lower, in[0], REE_I64, &strings[0]));
         REE_TRY(ree_data_reinterpret(lower, in[1], REE_I64, &strings[1]));
@@ -79,8 +79,8 @@ RULE(greater_or_equal) {
 }
 
 // and, or and xor of sign- or zero-extended values are extended the same way, so no wrap is needed.
-static enum ree_status bits(struct ree_lower *lower, struct ree_tval *const *in,
-                            const struct ree_typed_op *typed, struct ree_tval **out) {
+static enum ree_status bits(struct ree_lower *lower, struct ree_view *const *in,
+                            const struct ree_typed_op *typed, struct ree_view **out) {
     struct ree_expr_builder builder;
     enum ree_map_op op;
     int a, b;
@@ -190,7 +190,7 @@ RULE(is_inf) {
 }
 
 RULE(where) {
-    struct ree_tval *all[3] = {in[0], in[1], in[2]};
+    struct ree_view *all[3] = {in[0], in[1], in[2]};
     enum ree_dtype dtype = in[1]->dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];

@@ -32,7 +32,7 @@ static struct ree_storage *add_storage(struct ree_lower *lower, enum ree_storage
     return storage;
 }
 
-static void set_dense_strides(struct ree_tval *t) {
+static void set_dense_strides(struct ree_view *t) {
     int64_t stride = 1;
     for (uint32_t i = t->rank; i-- > 0;) {
         t->strides[i] = stride;
@@ -41,8 +41,8 @@ static void set_dense_strides(struct ree_tval *t) {
 }
 
 // Makes a dense tensor view that has no storage yet. Checks the limits for all tensors.
-static enum ree_status make_tval(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
-                                 const int64_t *dims, struct ree_tval **out, uint64_t *out_bytes) {
+static enum ree_status make_view(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
+                                 const int64_t *dims, struct ree_view **out, uint64_t *out_bytes) {
     if (rank > REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "a tensor of rank %u; at most %d is supported", rank, REE_MAX_RANK);
@@ -50,7 +50,7 @@ static enum ree_status make_tval(struct ree_lower *lower, enum ree_dtype dtype, 
     if (!size)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "tensors of type %s are not supported",
                               ree_dtype_name(dtype));
-    struct ree_tval *t = ree_arena_alloc(lower->arena, sizeof *t);
+    struct ree_view *t = ree_arena_alloc(lower->arena, sizeof *t);
     if (!t) return no_memory(lower);
     t->dtype = dtype;
     t->rank = rank;
@@ -62,7 +62,7 @@ static enum ree_status make_tval(struct ree_lower *lower, enum ree_dtype dtype, 
         return ree_lower_fail(
             lower, REE_UNSUPPORTED,
             "a tensor %s: sizes must not be negative and their product below 2^31",
-            ree_tval_text(t, text, sizeof text));
+            ree_view_text(t, text, sizeof text));
     }
     set_dense_strides(t);
     *out_bytes = (uint64_t)count * size;
@@ -71,10 +71,10 @@ static enum ree_status make_tval(struct ree_lower *lower, enum ree_dtype dtype, 
 }
 
 enum ree_status ree_lower_new(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
-                              const int64_t *dims, struct ree_tval **out) {
+                              const int64_t *dims, struct ree_view **out) {
     uint64_t nbytes;
-    struct ree_tval *t;
-    REE_TRY(make_tval(lower, dtype, rank, dims, &t, &nbytes));
+    struct ree_view *t;
+    REE_TRY(make_view(lower, dtype, rank, dims, &t, &nbytes));
     t->storage = add_storage(lower, REE_STORAGE_TEMP, nbytes);
     if (!t->storage) return no_memory(lower);
     *out = t;
@@ -89,8 +89,8 @@ static void *host_memory(struct ree_lower *lower, uint64_t nbytes) {
 }
 
 enum ree_status ree_lower_literal(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
-                                  const int64_t *dims, const void *bytes, struct ree_tval **out) {
-    struct ree_tval *t;
+                                  const int64_t *dims, const void *bytes, struct ree_view **out) {
+    struct ree_view *t;
     REE_TRY(ree_lower_new(lower, dtype, rank, dims, &t));
     void *copy = host_memory(lower, t->storage->nbytes);
     if (!copy) return no_memory(lower);
@@ -102,15 +102,15 @@ enum ree_status ree_lower_literal(struct ree_lower *lower, enum ree_dtype dtype,
 }
 
 enum ree_status ree_lower_ints(struct ree_lower *lower, size_t n, const int64_t *values,
-                               struct ree_tval **out) {
+                               struct ree_view **out) {
     int64_t dim = (int64_t)n;
     return ree_lower_literal(lower, REE_I64, 1, &dim, values, out);
 }
 
 enum ree_status ree_lower_value(struct ree_lower *lower, const struct ree_value *value,
                                 enum ree_storage_kind kind, const int64_t *dims,
-                                struct ree_tval **out) {
-    struct ree_tval *t;
+                                struct ree_view **out) {
+    struct ree_view *t;
     if (kind == REE_STORAGE_CONST && value->dtype == REE_STRING)
         return ree_lower_strings(lower, value->rank, dims, value->data, out);
     REE_TRY(ree_lower_new(lower, value->dtype, value->rank, dims, &t));
@@ -127,7 +127,7 @@ enum ree_status ree_lower_value(struct ree_lower *lower, const struct ree_value 
     return REE_OK;
 }
 
-bool ree_tval_is_dense(const struct ree_tval *t) {
+bool ree_view_is_dense(const struct ree_view *t) {
     int64_t stride = 1;
     for (uint32_t i = t->rank; i-- > 0;) {
         if (t->dims[i] == 0) return true;
@@ -137,14 +137,14 @@ bool ree_tval_is_dense(const struct ree_tval *t) {
     return true;
 }
 
-int64_t ree_tval_count(const struct ree_tval *t) {
+int64_t ree_view_count(const struct ree_view *t) {
     int64_t n = 1;
     for (uint32_t i = 0; i < t->rank; i++)
         n *= t->dims[i];
     return n;
 }
 
-const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size) {
+const char *ree_view_text(const struct ree_view *t, char *out, size_t size) {
     if (t->kind == REE_SEQUENCE) {
         snprintf(out, size, "a sequence of %zu %s", t->n_items, ree_dtype_name(t->dtype));
         return out;
@@ -162,17 +162,17 @@ const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size) {
 
 // Host values
 
-bool ree_lower_is_host(const struct ree_tval *t) {
+bool ree_lower_is_host(const struct ree_view *t) {
     return t->storage->host != NULL || t->storage->nbytes == 0;
 }
 
-enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t,
+enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_view *t,
                                const void **out_bytes) {
     char text[128];
     if (t->kind != REE_TENSOR)
         return ree_lower_fail(lower, REE_INVALID, "%s where a tensor is expected",
-                              ree_tval_text(t, text, sizeof text));
-    if (ree_tval_count(t) == 0) {
+                              ree_view_text(t, text, sizeof text));
+    if (ree_view_count(t) == 0) {
         *out_bytes = "";
         return REE_OK;
     }
@@ -184,12 +184,12 @@ enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t,
     }
     const char *base = t->storage->host;
     size_t size = ree_dtype_size(t->dtype);
-    if (ree_tval_is_dense(t)) {
+    if (ree_view_is_dense(t)) {
         *out_bytes = base + (size_t)t->offset * size;
         return REE_OK;
     }
     // Gather the elements here: ree_lower_dense might leave the copy to the device (fold is false).
-    int64_t n = ree_tval_count(t);
+    int64_t n = ree_view_count(t);
     char *dense = host_memory(lower, (uint64_t)n * size);
     if (!dense) return no_memory(lower);
     int64_t index[REE_MAX_RANK] = {0};
@@ -207,13 +207,13 @@ enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t,
     return REE_OK;
 }
 
-enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_tval *t, const char *what,
+enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_view *t, const char *what,
                                     const int64_t **out_values, size_t *out_n) {
     char text[128];
     if (t->dtype != REE_I64 && t->dtype != REE_I32)
         return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected int64 or int32", what,
-                              ree_tval_text(t, text, sizeof text));
-    size_t n = (size_t)ree_tval_count(t);
+                              ree_view_text(t, text, sizeof text));
+    size_t n = (size_t)ree_view_count(t);
     const void *bytes;
     REE_TRY(ree_lower_host(lower, t, &bytes));
     int64_t *values = ree_arena_alloc_array(lower->arena, n, sizeof *values);
@@ -232,12 +232,12 @@ enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_tval *t,
     return REE_OK;
 }
 
-enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t, const char *what,
+enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_view *t, const char *what,
                                      float *out) {
     char text[128];
-    if (t->dtype != REE_F32 || ree_tval_count(t) != 1)
+    if (t->dtype != REE_F32 || ree_view_count(t) != 1)
         return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected one float32", what,
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     const void *bytes;
     REE_TRY(ree_lower_host(lower, t, &bytes));
     memcpy(out, bytes, sizeof *out);
@@ -268,7 +268,7 @@ static bool is_in_out(enum ree_repop op, uint32_t i) {
 // Returns whether the dispatch may run on the host now. An output must be new, without contents. An
 // in-out operand must be new, or have writable contents on the host.
 static bool can_run_on_host(const struct ree_lower *lower, enum ree_repop op,
-                            struct ree_tval *const *operands, uint32_t n_operands,
+                            struct ree_view *const *operands, uint32_t n_operands,
                             uint32_t n_outputs) {
     uint64_t out_bytes = 0;
     for (uint32_t i = 0; i < n_operands; i++) {
@@ -276,7 +276,7 @@ static bool can_run_on_host(const struct ree_lower *lower, enum ree_repop op,
         bool output = i + n_outputs >= n_operands || is_in_out(op, i);
         if (output) {
             out_bytes += s->nbytes;
-            if (s->device_written || (s->host && !s->host_writable)) return false;
+            if (s->device_jit || (s->host && !s->host_writable)) return false;
             if (!lower->fold && ree_dtype_is_float(operands[i]->dtype)) return false;
         } else if (!s->host && s->nbytes) {
             return false;
@@ -314,7 +314,7 @@ static enum ree_status move_to_device(struct ree_lower *lower, struct ree_storag
     literal->host = storage->host;
     storage->kind = REE_STORAGE_TEMP;
     storage->host = storage->host_writable = NULL;
-    storage->device_written = true;
+    storage->device_jit = true;
     for (size_t i = 0; i < lower->n_dispatches; i++)
         for (uint32_t k = 0; k < lower->dispatches[i].n_operands; k++)
             if (lower->dispatches[i].operands[k].slot == storage->id)
@@ -332,7 +332,7 @@ static enum ree_status move_to_device(struct ree_lower *lower, struct ree_storag
 }
 
 enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
-                               const union ree_params *params, struct ree_tval *const *operands,
+                               const union ree_params *params, struct ree_view *const *operands,
                                uint32_t n_operands, uint32_t n_outputs) {
     if (n_operands > REE_MAX_OPERANDS)
         return ree_lower_fail(lower, REE_INTERNAL, "%s with %u operands", ree_repop_name(op),
@@ -354,7 +354,7 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
     d.node = answering_node(lower);
     memcpy(&d.params, params, ree_repop_params_size(op));
     for (uint32_t i = 0; i < n_operands; i++) {
-        const struct ree_tval *t = operands[i];
+        const struct ree_view *t = operands[i];
         uint64_t skip = params_carry_offset(op, i, n_operands)
                             ? 0
                             : (uint64_t)t->offset * ree_dtype_size(t->dtype);
@@ -384,7 +384,7 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
         struct ree_storage *s = operands[i]->storage;
         if (i + n_outputs < n_operands && !is_in_out(op, i)) continue;
         if (s->host) REE_TRY(move_to_device(lower, s));
-        s->device_written = true;
+        s->device_jit = true;
     }
     return append_dispatch(lower, &d);
 }
@@ -393,7 +393,7 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
 
 // Finds where the current activation, or an enclosing one, keeps the tensor of a value. NULL for a
 // value of a graph that is not being lowered: a constant, when a subgraph is folded separately.
-static struct ree_tval **slot_of(const struct ree_lower *lower, const struct ree_value *value) {
+static struct ree_view **slot_of(const struct ree_lower *lower, const struct ree_value *value) {
     const struct ree_frame *frame = lower->frame;
     while (frame && value->graph && frame->graph != value->graph)
         frame = frame->parent;
@@ -402,8 +402,8 @@ static struct ree_tval **slot_of(const struct ree_lower *lower, const struct ree
 
 // Finds the tensor of a value: one that was made or passed in before, or a constant.
 static enum ree_status find_value(struct ree_lower *lower, const struct ree_value *value,
-                                  const char *what, size_t index, struct ree_tval **out) {
-    struct ree_tval *constant, **slot = slot_of(lower, value);
+                                  const char *what, size_t index, struct ree_view **out) {
+    struct ree_view *constant, **slot = slot_of(lower, value);
     if (!slot) slot = &constant, constant = NULL;
     if (!*slot) {
         if (!value->data && !(value->dtype != REE_DTYPE_NONE && value->has_shape &&
@@ -419,7 +419,7 @@ static enum ree_status find_value(struct ree_lower *lower, const struct ree_valu
 // If an attribute has another kind than the rule reads, the rule gets the default. Its result would
 // answer another question, so this is reported as an error of the node, whatever the rule returned.
 static enum ree_status call_rule(struct ree_lower *lower, const struct ree_op *op,
-                                 struct ree_tval *const *in, struct ree_tval **out) {
+                                 struct ree_view *const *in, struct ree_view **out) {
     enum ree_attr_kind wanted;
     const struct ree_node *node = lower->node;
     ree_node_misread(node, &wanted); // clear a record from an earlier reader
@@ -438,7 +438,7 @@ static const char *kind_text(enum ree_kind kind) {
 // wrong, and so are the numbers. Declared shapes are only hints, because exporters leave outdated
 // ones.
 static enum ree_status check_declared(struct ree_lower *lower, const struct ree_value *value,
-                                      const struct ree_tval *made) {
+                                      const struct ree_view *made) {
     bool differs = value->dtype != made->dtype || value->kind != made->kind;
     if (value->dtype == REE_DTYPE_NONE || made->dtype == REE_DTYPE_NONE || !differs) return REE_OK;
     if (made->kind == REE_ABSENT || value->kind == REE_ABSENT) return REE_OK;
@@ -459,11 +459,11 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
     if (n_out > op->max_outputs)
         return ree_lower_fail(lower, REE_INVALID, "has %zu outputs, expected at most %u", n_out,
                               op->max_outputs);
-    struct ree_tval **in = ree_arena_alloc_array(lower->arena, n_in + 1, sizeof *in);
+    struct ree_view **in = ree_arena_alloc_array(lower->arena, n_in + 1, sizeof *in);
     // A rule fills as many outputs as its row allows; if the row has no limit, as many as the node
     // has.
-    size_t room = op->max_outputs == UINT32_MAX ? n_out : op->max_outputs;
-    struct ree_tval **out = ree_arena_alloc_array(lower->arena, room + 1, sizeof *out);
+    size_t capacity = op->max_outputs == UINT32_MAX ? n_out : op->max_outputs;
+    struct ree_view **out = ree_arena_alloc_array(lower->arena, capacity + 1, sizeof *out);
     if (!in || !out) return no_memory(lower);
     for (size_t i = 0; i < n_in; i++) {
         if (node->inputs[i])
@@ -475,7 +475,7 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
         char text[128];
         if (in[i] && in[i]->kind != REE_TENSOR)
             return ree_lower_fail(lower, REE_INVALID, "input %zu is %s, expected a tensor", i,
-                                  ree_tval_text(in[i], text, sizeof text));
+                                  ree_view_text(in[i], text, sizeof text));
     }
     enum ree_dtype narrow = REE_DTYPE_NONE;
     for (size_t i = 0; op->narrow == REE_NARROW_WIDEN && i < n_in; i++) {
@@ -513,7 +513,7 @@ static enum ree_status lower_labelled(struct ree_lower *lower, const struct ree_
 }
 
 enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
-                               struct ree_tval **values) {
+                               struct ree_view **values) {
     struct ree_frame frame = {lower->graph, NULL, values};
     lower->frame = &frame;
     enum ree_status status = lower_labelled(lower, node);
@@ -536,7 +536,7 @@ static enum ree_status count_step(struct ree_lower *lower) {
 // A body may declare the types of its inputs, which are checked. Shapes that it declares are hints:
 // a body is lowered for the shapes that it receives.
 static enum ree_status bind_inputs(struct ree_lower *lower, const struct ree_graph *graph,
-                                   struct ree_tval *const *in) {
+                                   struct ree_view *const *in) {
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_value *value = graph->inputs[i];
         char text[128];
@@ -545,14 +545,14 @@ static enum ree_status bind_inputs(struct ree_lower *lower, const struct ree_gra
         if (!fits)
             return ree_lower_fail(
                 lower, REE_INVALID, "the graph's input '%s' is %s, but it declares %s", value->name,
-                ree_tval_text(in[i], text, sizeof text), ree_onnx_type_name(value->dtype));
+                ree_view_text(in[i], text, sizeof text), ree_onnx_type_name(value->dtype));
         lower->frame->values[value->id] = in[i];
     }
     return REE_OK;
 }
 
 static enum ree_status lower_body(struct ree_lower *lower, const struct ree_graph *graph,
-                                  struct ree_tval *const *in, struct ree_tval **out) {
+                                  struct ree_view *const *in, struct ree_view **out) {
     REE_TRY(count_step(lower));
     REE_TRY(bind_inputs(lower, graph, in));
     const struct ree_node *node = lower->node;
@@ -567,7 +567,7 @@ static enum ree_status lower_body(struct ree_lower *lower, const struct ree_grap
 }
 
 enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph *graph,
-                                struct ree_tval *const *in, struct ree_tval **out) {
+                                struct ree_view *const *in, struct ree_view **out) {
     const struct ree_node *node = lower->node, *outer_node = lower->outer_node;
     struct ree_frame frame = {.graph = graph, .parent = lower->frame};
     frame.values = ree_arena_alloc_array(lower->arena, graph->n_values + 1, sizeof *frame.values);
@@ -588,7 +588,7 @@ static enum ree_status read_nothing(struct ree_lower *lower, struct ree_storage 
 }
 
 enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
-                                struct ree_tval *const *in, struct ree_tval **out) {
+                                struct ree_view *const *in, struct ree_view **out) {
     size_t n_dispatches = lower->n_dispatches;
     enum ree_status (*read_storage)(struct ree_lower *, struct ree_storage *) = lower->read_storage;
     lower->read_storage = read_nothing;

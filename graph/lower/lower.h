@@ -2,7 +2,7 @@
 //
 // A bind walks the graph's nodes in order with every input shape known. Each node has a rule: one
 // function in this folder, found through the operator table in ops.def. The rule checks its inputs,
-// derives the output's type and shape, and emits dispatches. Rules work on struct ree_tval, a
+// derives the output's type and shape, and emits dispatches. Rules work on struct ree_view, a
 // tensor view: a typed, strided view of a storage. Views cost nothing (Transpose, Slice, Reshape
 // and Expand are views). A rule that requires dense memory calls ree_lower_dense.
 //
@@ -32,7 +32,7 @@ struct ree_storage {
     const void *host; // contents if known on the host, else NULL
     // as `host`, writable: set only during the bind that fills the contents (concat, scatter)
     void *host_writable;
-    bool device_written;           // a dispatch of the program writes it
+    bool device_jit;               // a dispatch of the program writes it
     const struct ree_value *value; // CONST, INPUT: the graph value
     uint32_t input;                // INPUT: index into the run inputs
     struct ree_lower_state *state; // STATE: its description
@@ -50,7 +50,7 @@ struct ree_lower_state {
     bool is_scattered;
 };
 
-struct ree_tval {
+struct ree_view {
     enum ree_dtype dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
@@ -62,7 +62,7 @@ struct ree_tval {
     // dtype.
     enum ree_kind kind;
     size_t n_items;
-    struct ree_tval **items;
+    struct ree_view **items;
 };
 
 // The tensors of one activation of a graph: of the model's graph, or of a subgraph while a node
@@ -70,7 +70,7 @@ struct ree_tval {
 struct ree_frame {
     const struct ree_graph *graph;
     struct ree_frame *parent; // the enclosing activation; NULL: this is the outermost
-    struct ree_tval **values; // by value id; NULL: not made yet
+    struct ree_view **values; // by value id; NULL: not made yet
 };
 
 // Limit on lowered subgraph nodes plus subgraph runs in one bind. A body is lowered anew for each
@@ -102,7 +102,7 @@ struct ree_lower {
     // For states whose batches are filled to different lengths: the position at which each new row
     // of a batch is written, i64 or i32 [batch, new rows]. The filled length then counts up to the
     // longest batch. NULL: all batches are filled alike.
-    struct ree_tval *state_rows;
+    struct ree_view *state_rows;
 
     size_t n_storages, storages_capacity;
     struct ree_storage **storages;
@@ -125,8 +125,8 @@ struct ree_lower {
 // - out has one entry for each output that the table row allows (node->n_outputs entries if the row
 //   sets no limit), all NULL at entry. The rule may leave an entry NULL if the node does not have
 //   that output or if node->outputs[i] is NULL.
-typedef enum ree_status (*ree_lower_rule)(struct ree_lower *lower, struct ree_tval *const *in,
-                                          struct ree_tval **out);
+typedef enum ree_status (*ree_lower_rule)(struct ree_lower *lower, struct ree_view *const *in,
+                                          struct ree_view **out);
 
 // Who converts float16 and bfloat16 inputs.
 // - AS_IS: the rule.
@@ -155,51 +155,51 @@ const struct ree_op *ree_op_find(const char *domain, const char *op_type, int64_
 // Tensors.
 // Makes a new uninitialised dense tensor. Checks rank, element count (< 2^31) and overflow.
 enum ree_status ree_lower_new(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
-                              const int64_t *dims, struct ree_tval **out);
+                              const int64_t *dims, struct ree_view **out);
 // Makes a host-known tensor; copies `bytes`, which must be dense.
 enum ree_status ree_lower_literal(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
-                                  const int64_t *dims, const void *bytes, struct ree_tval **out);
+                                  const int64_t *dims, const void *bytes, struct ree_view **out);
 enum ree_status ree_lower_ints(struct ree_lower *lower, size_t n, const int64_t *values,
-                               struct ree_tval **out); // i64[n]
+                               struct ree_view **out); // i64[n]
 // Makes the tensor of a constant (kind CONST) or of a graph input bound to dims (kind INPUT).
 enum ree_status ree_lower_value(struct ree_lower *lower, const struct ree_value *value,
                                 enum ree_storage_kind kind, const int64_t *dims,
-                                struct ree_tval **out);
-bool ree_tval_is_dense(const struct ree_tval *t); // row-major without gaps, at any offset
-int64_t ree_tval_count(const struct ree_tval *t); // elements
+                                struct ree_view **out);
+bool ree_view_is_dense(const struct ree_view *t); // row-major without gaps, at any offset
+int64_t ree_view_count(const struct ree_view *t); // elements
 // Writes text such as "float32[1,8,28]" into the caller's buffer and returns the buffer.
-const char *ree_tval_text(const struct ree_tval *t, char *out, size_t size);
+const char *ree_view_text(const struct ree_view *t, char *out, size_t size);
 
 // States (state.c): kv caches.
 //
 // Makes the tensor of a state, with its filled part as the shape.
 enum ree_status ree_lower_state(struct ree_lower *lower, enum ree_dtype dtype,
-                                const struct ree_lower_state *state, struct ree_tval **out);
+                                const struct ree_lower_state *state, struct ree_view **out);
 // Appends t to `past` along the axis. The caller has checked that the other dimensions are equal.
 // If `past` is a state with enough free capacity, t is written in place and the result is a view of
 // the state; else the result is a new tensor.
-enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
-                                 struct ree_tval *t, struct ree_tval **out);
+enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
+                                 struct ree_view *t, struct ree_view **out);
 // Extends `past` by n rows along the axis. The caller must write the contents of the new rows.
-enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
-                                 int64_t n, struct ree_tval **out);
+enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
+                                 int64_t n, struct ree_view **out);
 // Returns whether `past` is a state that can grow by n in this bind without being moved.
-bool ree_lower_grows_in_place(const struct ree_tval *past, uint32_t axis, int64_t n);
+bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_t n);
 // Writes the rows of t into `target`, in place, at positions given per batch (dimension 0): `rows`
 // is i64 or i32 [batch, t->dims[axis]] and holds the position of each row of t along the axis.
-enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_tval *target,
-                                       uint32_t axis, struct ree_tval *rows, struct ree_tval *t);
+enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_view *target,
+                                       uint32_t axis, struct ree_view *rows, struct ree_view *t);
 
 // Host values. Returns the dense contents of t on the host. If they are not host-known, this reads
 // them (and may run the program so far).
-enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_tval *t, const void **out_bytes);
-bool ree_lower_is_host(const struct ree_tval *t);
+enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_view *t, const void **out_bytes);
+bool ree_lower_is_host(const struct ree_view *t);
 // Reads an i32 or i64 tensor as int64 values, allocated in the arena. `what` names the tensor in
 // messages ("shape").
-enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_tval *t, const char *what,
+enum ree_status ree_lower_host_ints(struct ree_lower *lower, struct ree_view *t, const char *what,
                                     const int64_t **out_values, size_t *out_n);
 // Reads a float32 tensor of one element.
-enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_tval *t, const char *what,
+enum ree_status ree_lower_host_float(struct ree_lower *lower, struct ree_view *t, const char *what,
                                      float *out);
 
 // Strings. Within a bind, an element of type REE_STRING is a 64-bit number: equal strings have
@@ -210,44 +210,44 @@ enum ree_status ree_lower_intern(struct ree_lower *lower, const char *s, size_t 
 const char *ree_lower_text(const struct ree_lower *lower, int64_t string); // NULL: no such string
 // Makes a host-known string tensor; copies the strings. NULL is the empty string.
 enum ree_status ree_lower_strings(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
-                                  const char *const *strings, struct ree_tval **out);
+                                  const char *const *strings, struct ree_view **out);
 // Reads the elements of a string tensor as text on the host.
-enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_tval *t,
+enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_view *t,
                                        const char *what, const char *const **out, size_t *out_n);
 
 // Sequences and absent values. Makes a sequence of n items (copies the list), or an absent value.
 // `dtype` is that of the items or of the missing value.
 enum ree_status ree_lower_sequence(struct ree_lower *lower, enum ree_dtype dtype, size_t n,
-                                   struct ree_tval *const *items, struct ree_tval **out);
+                                   struct ree_view *const *items, struct ree_view **out);
 enum ree_status ree_lower_absent(struct ree_lower *lower, enum ree_dtype dtype,
-                                 struct ree_tval **out);
+                                 struct ree_view **out);
 
 // Views (no dispatch). All functions check their arguments and fail with a message.
 // A copy of the view, for the caller to modify; NULL when memory is exhausted.
-struct ree_tval *ree_lower_view(struct ree_lower *lower, const struct ree_tval *t);
+struct ree_view *ree_lower_view(struct ree_lower *lower, const struct ree_view *t);
 // Makes a dense copy if the strides do not allow a view.
-enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
-                                  const int64_t *dims, struct ree_tval **out);
+enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_view *t, uint32_t rank,
+                                  const int64_t *dims, struct ree_view **out);
 // Dimension i of the result is dimension perm[i] of t.
-enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_tval *t,
-                                    const uint32_t *perm, struct ree_tval **out);
+enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_view *t,
+                                    const uint32_t *perm, struct ree_view **out);
 // Broadcasts to dims (ONNX multidirectional rules, right-aligned).
-enum ree_status ree_lower_broadcast(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
-                                    const int64_t *dims, struct ree_tval **out);
+enum ree_status ree_lower_broadcast(struct ree_lower *lower, struct ree_view *t, uint32_t rank,
+                                    const int64_t *dims, struct ree_view **out);
 // Computes the common shape of n tensors; fails with both shapes in the message.
 enum ree_status ree_lower_broadcast_dims(struct ree_lower *lower, size_t n,
-                                         struct ree_tval *const *ts, uint32_t *out_rank,
+                                         struct ree_view *const *ts, uint32_t *out_rank,
                                          int64_t out_dims[REE_MAX_RANK]);
 // Elements start, start + step, ..., start + step * (count - 1) along one axis. step may be
 // negative; the caller must have brought `start` into range.
-enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                int64_t start, int64_t step, int64_t count, struct ree_tval **out);
+enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                int64_t start, int64_t step, int64_t count, struct ree_view **out);
 // The same elements, dense in memory: t itself if it is dense, else a copy.
-enum ree_status ree_lower_dense(struct ree_lower *lower, struct ree_tval *t, struct ree_tval **out);
+enum ree_status ree_lower_dense(struct ree_lower *lower, struct ree_view *t, struct ree_view **out);
 // Copies src into `dst`, a view of a tensor made by ree_lower_new (concat, pad). Both must have the
 // same dims and the same dtype size.
-enum ree_status ree_lower_copy_into(struct ree_lower *lower, struct ree_tval *src,
-                                    struct ree_tval *dst);
+enum ree_status ree_lower_copy_into(struct ree_lower *lower, struct ree_view *src,
+                                    struct ree_view *dst);
 // Converts an axis in [-rank, rank) to [0, rank). Fails if it is out of range.
 enum ree_status ree_lower_axis(struct ree_lower *lower, int64_t axis, uint32_t rank, uint32_t *out);
 
@@ -258,7 +258,7 @@ struct ree_expr_builder {
     struct ree_lower *lower;
     struct ree_expr expr;
     // in operand order; NULL for iota operands
-    struct ree_tval *tensors[REE_EXPR_MAX_OPERANDS];
+    struct ree_view *tensors[REE_EXPR_MAX_OPERANDS];
     bool has_accumulator; // an epilogue: value 0 is the accumulator
     enum ree_status status;
     uint64_t instr_values[REE_EXPR_MAX_INSTRS];
@@ -268,7 +268,7 @@ void ree_expr_init(struct ree_expr_builder *b, struct ree_lower *lower, uint32_t
                    const int64_t *dims);
 // Adds t, broadcast to the builder's dims, as an operand. The same tensor view always gives the
 // same operand.
-int ree_expr_tensor(struct ree_expr_builder *b, struct ree_tval *t);
+int ree_expr_tensor(struct ree_expr_builder *b, struct ree_view *t);
 // Adds an index pattern as an operand: offset + the sum of index[i] * strides[i].
 int ree_expr_iota(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t offset,
                   const int64_t *strides);
@@ -284,10 +284,10 @@ int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, 
 // Emits `map` with value `result` of type dtype. REE_F32 here means float64 if the value is
 // float64.
 enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
-                              struct ree_tval **out);
+                              struct ree_view **out);
 // As ree_lower_map, but writes into a dense part of an existing tensor, which must have as many
 // elements as the expression.
-enum ree_status ree_lower_map_into(struct ree_expr_builder *b, int result, struct ree_tval *dst);
+enum ree_status ree_lower_map_into(struct ree_expr_builder *b, int result, struct ree_view *dst);
 // Type conversion as ONNX Cast defines it, as instructions on a value of type `from`; conversion to
 // bool is x != 0. `mode` affects only float8 results; it is {0} if the operator has no such
 // attribute.
@@ -298,10 +298,10 @@ struct ree_cast_mode {
 int ree_expr_cast(struct ree_expr_builder *b, int value, enum ree_dtype from, enum ree_dtype to);
 int ree_expr_cast_mode(struct ree_expr_builder *b, int value, enum ree_dtype from,
                        enum ree_dtype to, struct ree_cast_mode mode);
-enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
-                               struct ree_tval **out);
-enum ree_status ree_lower_cast_mode(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
-                                    struct ree_cast_mode mode, struct ree_tval **out);
+enum ree_status ree_lower_cast(struct ree_lower *lower, struct ree_view *t, enum ree_dtype to,
+                               struct ree_view **out);
+enum ree_status ree_lower_cast_mode(struct ree_lower *lower, struct ree_view *t, enum ree_dtype to,
+                                    struct ree_cast_mode mode, struct ree_view **out);
 
 // Drops dimensions of size 1. Merges neighbouring dimensions that every operand steps through
 // evenly.
@@ -311,16 +311,16 @@ void ree_expr_coalesce(struct ree_expr *expr);
 //
 // Reduces (sum, ...) over the axes in the bit mask; keepdims keeps them as dimensions of size 1.
 // ree_reduce_params defines the output dtype.
-enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_tval *t,
+enum ree_status ree_lower_reduce(struct ree_lower *lower, struct ree_view *t,
                                  enum ree_reduce_kind kind, uint32_t axes_mask, bool keepdims,
-                                 bool select_last, struct ree_tval **out);
+                                 bool select_last, struct ree_view **out);
 // The dtype of a product's sum (repop.h, matmul): float32 for floats, int32 for 8-bit integers,
 // else the operands' dtype. REE_DTYPE_NONE if the two dtypes cannot be multiplied.
 enum ree_dtype ree_product_dtype(enum ree_dtype a, enum ree_dtype b);
 // numpy.matmul for rank >= 2 on both sides; the rule handles 1-D operands. The result has the sum's
 // dtype.
-enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
-                                 struct ree_tval **out);
+enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_view *a, struct ree_view *b,
+                                 struct ree_view **out);
 // Appends a filled dispatch, or runs it at once on the host if everything it reads is host-known.
 //
 // The view's offset: some operands have an offset field in the parameters. They are passed from the
@@ -331,21 +331,21 @@ enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_tval *a, st
 //
 // The last n_outputs operands are written. copy's dst and scatter's data are always written.
 enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
-                               const union ree_params *params, struct ree_tval *const *operands,
+                               const union ree_params *params, struct ree_view *const *operands,
                                uint32_t n_operands, uint32_t n_outputs);
 
 // Lowers one node of lower->graph: finds its row, checks the number of inputs and outputs, calls
 // the rule. values[value->id] are the tensor views made so far.
 enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *node,
-                               struct ree_tval **values);
+                               struct ree_view **values);
 // Lowers a subgraph of lower->node once: in[graph->n_inputs] to out[graph->n_outputs]. The subgraph
 // can read every value that the enclosing graphs have made so far.
 enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph *graph,
-                                struct ree_tval *const *in, struct ree_tval **out);
+                                struct ree_view *const *in, struct ree_view **out);
 // As ree_lower_graph, but only derives types and shapes: adds nothing to the program and reads no
 // value back.
 enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
-                                struct ree_tval *const *in, struct ree_tval **out);
+                                struct ree_view *const *in, struct ree_view **out);
 
 // Program passes over the dispatches so far. Neither changes a bit of the results. Storages with
 // keep[storage id] set must stay materialised.

@@ -2,8 +2,8 @@
 #include "graph/lower/rules.h"
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 static bool has_matmul(enum ree_dtype t) {
     return ree_product_dtype(t, t) != REE_DTYPE_NONE && t != REE_I8 && t != REE_U8;
@@ -17,9 +17,9 @@ static bool is_narrow(enum ree_dtype t) {
 
 // A vector is treated as a row on the left and as a column on the right; the added dimension is
 // dropped from the product. The result has A's type.
-static enum ree_status multiply(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
-                                struct ree_tval **out) {
-    struct ree_tval *product;
+static enum ree_status multiply(struct ree_lower *lower, struct ree_view *a, struct ree_view *b,
+                                struct ree_view **out) {
+    struct ree_view *product;
     REE_TRY(ree_rule_require_rank(lower, a, "A", 1, REE_MAX_RANK));
     REE_TRY(ree_rule_require_rank(lower, b, "B", 1, REE_MAX_RANK));
     bool row = a->rank == 1, column = b->rank == 1;
@@ -46,7 +46,7 @@ RULE(matmul) {
 
 // graph/passes/factors.c: B as stored. `widened`: B is float16 or bfloat16 and A is float32.
 RULE(factor_matmul) {
-    struct ree_tval *a = in[0], *b = in[1];
+    struct ree_view *a = in[0], *b = in[1];
     bool widened = ree_node_int(lower->node, "widened", 0) != 0;
     char text[128];
     if (!has_matmul(a->dtype)) return ree_rule_unsupported(lower, a->dtype);
@@ -54,7 +54,7 @@ RULE(factor_matmul) {
     if (widened && (a->dtype != REE_F32 || !is_narrow(b->dtype)))
         return ree_lower_fail(lower, REE_INVALID,
                               "input A is %s, expected the type of B, float32, to which B was cast",
-                              ree_tval_text(a, text, sizeof text));
+                              ree_view_text(a, text, sizeof text));
     REE_TRY(ree_rule_require_rank(lower, b, "B", 2, 2));
     if (ree_node_int(lower->node, "transB", 0))
         REE_TRY(ree_lower_transpose(lower, b, (uint32_t[]){1, 0}, &b));
@@ -63,7 +63,7 @@ RULE(factor_matmul) {
 
 // alpha * A B + beta * C. A factor of 1 does not change any bit and is omitted.
 RULE(gemm) {
-    struct ree_tval *a = in[0], *b = in[1], *c = ree_rule_input(lower, in, 2), *product;
+    struct ree_view *a = in[0], *b = in[1], *c = ree_rule_input(lower, in, 2), *product;
     enum ree_dtype given = a->dtype, dtype = is_narrow(given) ? REE_F32 : given;
     float alpha = ree_node_float(lower->node, "alpha", 1);
     float beta = ree_node_float(lower->node, "beta", 1);

@@ -8,9 +8,9 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-enum ree_status ree_lower_op_transpose(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_transpose(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
+    struct ree_view *t = in[0];
     const int64_t *given_perm;
     size_t n;
     bool given;
@@ -30,7 +30,7 @@ enum ree_status ree_lower_op_transpose(struct ree_lower *lower, struct ree_tval 
 
 // All inputs must agree in type, rank and all sizes except along the axis, where their sizes are
 // added.
-static enum ree_status concat_dims(struct ree_lower *lower, struct ree_tval *const *in, size_t n,
+static enum ree_status concat_dims(struct ree_lower *lower, struct ree_view *const *in, size_t n,
                                    uint32_t axis, int64_t *dims) {
     char text[128], first[128];
     memcpy(dims, in[0]->dims, sizeof in[0]->dims);
@@ -41,16 +41,16 @@ static enum ree_status concat_dims(struct ree_lower *lower, struct ree_tval *con
         if (!fits)
             return ree_lower_fail(lower, REE_INVALID,
                                   "cannot concatenate input %zu, %s, to %s along axis %u", k,
-                                  ree_tval_text(in[k], text, sizeof text),
-                                  ree_tval_text(in[0], first, sizeof first), axis);
+                                  ree_view_text(in[k], text, sizeof text),
+                                  ree_view_text(in[0], first, sizeof first), axis);
         if (__builtin_add_overflow(dims[axis], in[k]->dims[axis], &dims[axis]))
             return ree_lower_fail(lower, REE_UNSUPPORTED, "axis %u becomes too long", axis);
     }
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_concat(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
+enum ree_status ree_lower_op_concat(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
     const struct ree_node *node = lower->node;
     size_t n = node->n_inputs;
     for (size_t k = 0; k < n; k++)
@@ -67,13 +67,13 @@ enum ree_status ree_lower_op_concat(struct ree_lower *lower, struct ree_tval *co
     }
     if (n == 2 && ree_lower_grows_in_place(in[0], axis, in[1]->dims[axis]))
         return ree_lower_append(lower, in[0], axis, in[1], &out[0]);
-    struct ree_tval *joined;
+    struct ree_view *joined;
     REE_TRY(ree_lower_new(lower, in[0]->dtype, in[0]->rank, dims, &joined));
     int64_t at = 0;
     for (size_t k = 0; k < n; k++) {
         int64_t size = in[k]->dims[axis];
         if (size == 0) continue;
-        struct ree_tval *part;
+        struct ree_view *part;
         REE_TRY(ree_lower_slice(lower, joined, axis, at, 1, size, &part));
         REE_TRY(ree_lower_copy_into(lower, in[k], part));
         at += size;
@@ -83,7 +83,7 @@ enum ree_status ree_lower_op_concat(struct ree_lower *lower, struct ree_tval *co
 }
 
 // The size of each part of a split axis: as listed, or equal, with a smaller last part if allowed.
-static enum ree_status split_sizes(struct ree_lower *lower, struct ree_tval *const *in, int64_t dim,
+static enum ree_status split_sizes(struct ree_lower *lower, struct ree_view *const *in, int64_t dim,
                                    int64_t *sizes) {
     const struct ree_node *node = lower->node;
     size_t n_out = node->n_outputs, n;
@@ -118,8 +118,8 @@ static enum ree_status split_sizes(struct ree_lower *lower, struct ree_tval *con
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_split(struct ree_lower *lower, struct ree_tval *const *in,
-                                   struct ree_tval **out) {
+enum ree_status ree_lower_op_split(struct ree_lower *lower, struct ree_view *const *in,
+                                   struct ree_view **out) {
     const struct ree_node *node = lower->node;
     if (node->n_outputs == 0) return ree_lower_fail(lower, REE_INVALID, "there is no output");
     uint32_t axis;
@@ -137,8 +137,8 @@ enum ree_status ree_lower_op_split(struct ree_lower *lower, struct ree_tval *con
 
 // Slices one axis. Any 64-bit value is valid for ends and steps; values beyond the axis are
 // clamped.
-static enum ree_status slice_axis(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                  int64_t start, int64_t end, int64_t step, struct ree_tval **out) {
+static enum ree_status slice_axis(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                  int64_t start, int64_t end, int64_t step, struct ree_view **out) {
     if (step == 0) return ree_lower_fail(lower, REE_INVALID, "steps has a 0");
     int64_t dim = t->dims[axis];
     // A negative step may start at the last element and end before the first.
@@ -155,9 +155,9 @@ static enum ree_status slice_axis(struct ree_lower *lower, struct ree_tval *t, u
     return ree_lower_slice(lower, t, axis, count ? start : 0, step, count, out);
 }
 
-enum ree_status ree_lower_op_slice(struct ree_lower *lower, struct ree_tval *const *in,
-                                   struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_slice(struct ree_lower *lower, struct ree_view *const *in,
+                                   struct ree_view **out) {
+    struct ree_view *t = in[0];
     const int64_t *starts, *ends, *axes, *steps;
     size_t n, n_ends, n_axes, n_steps;
     bool has_starts, has_ends, has_axes, has_steps;
@@ -188,15 +188,15 @@ enum ree_status ree_lower_op_slice(struct ree_lower *lower, struct ree_tval *con
 }
 
 // Repeats t along one axis: (before, size, after) is viewed as (before, repeat, size, after).
-static enum ree_status tile_axis(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                 int64_t repeat, struct ree_tval **out) {
+static enum ree_status tile_axis(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                 int64_t repeat, struct ree_view **out) {
     int64_t dims[REE_MAX_RANK], flat[3] = {1, t->dims[axis], 1};
     for (uint32_t i = 0; i < t->rank; i++) {
         dims[i] = t->dims[i];
         if (i != axis) flat[i < axis ? 0 : 2] *= t->dims[i];
     }
     dims[axis] *= repeat;
-    struct ree_tval *view;
+    struct ree_view *view;
     REE_TRY(ree_lower_reshape(lower, t, 3, flat, &view));
     view->rank = 4;
     for (uint32_t i = 3; i >= 2; i--) {
@@ -211,9 +211,9 @@ static enum ree_status tile_axis(struct ree_lower *lower, struct ree_tval *t, ui
 // Repeats t along all axes at once: a dimension of stride 0 is inserted before each repeated axis,
 // and one copy makes the result dense. If this exceeds the maximum rank, axes are repeated one by
 // one.
-static enum ree_status tile(struct ree_lower *lower, struct ree_tval *t, const int64_t *repeats,
-                            struct ree_tval **out) {
-    struct ree_tval *view = ree_lower_view(lower, t);
+static enum ree_status tile(struct ree_lower *lower, struct ree_view *t, const int64_t *repeats,
+                            struct ree_view **out) {
+    struct ree_view *view = ree_lower_view(lower, t);
     if (!view) return no_memory(lower);
     int64_t dims[REE_MAX_RANK], count = 1;
     uint32_t rank = 0, n_tiled = 0;
@@ -247,7 +247,7 @@ static enum ree_status tile(struct ree_lower *lower, struct ree_tval *t, const i
 }
 
 // Reads a number of Tile's first version, whose inputs all have the data's type.
-static enum ree_status tile1_number(struct ree_lower *lower, struct ree_tval *t, const char *what,
+static enum ree_status tile1_number(struct ree_lower *lower, struct ree_view *t, const char *what,
                                     int64_t *out) {
     if (t->dtype != REE_F32) return ree_data_int(lower, t, what, out);
     float value;
@@ -258,9 +258,9 @@ static enum ree_status tile1_number(struct ree_lower *lower, struct ree_tval *t,
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_tile(struct ree_lower *lower, struct ree_tval *const *in,
-                                  struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_tile(struct ree_lower *lower, struct ree_view *const *in,
+                                  struct ree_view **out) {
+    struct ree_view *t = in[0];
     if (lower->node->opset < 6) {
         int64_t times[REE_MAX_RANK], axis_value;
         uint32_t axis;
@@ -283,20 +283,20 @@ enum ree_status ree_lower_op_tile(struct ree_lower *lower, struct ree_tval *cons
 
 // Splits the shape into six dimensions, permutes them and joins them again: used for both
 // SpaceToDepth and DepthToSpace.
-static enum ree_status shuffle(struct ree_lower *lower, struct ree_tval *t, const int64_t *split,
-                               const uint32_t *perm, const int64_t *join, struct ree_tval **out) {
+static enum ree_status shuffle(struct ree_lower *lower, struct ree_view *t, const int64_t *split,
+                               const uint32_t *perm, const int64_t *join, struct ree_view **out) {
     REE_TRY(ree_lower_reshape(lower, t, 6, split, &t));
     REE_TRY(ree_lower_transpose(lower, t, perm, &t));
     return ree_lower_reshape(lower, t, 4, join, out);
 }
 
 // Reads blocksize, after checking the input's rank, and whether the mode is CRD.
-static enum ree_status block_attributes(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status block_attributes(struct ree_lower *lower, const struct ree_view *t,
                                         int64_t *out_block, bool *out_crd) {
     char text[128];
     if (t->rank != 4)
         return ree_lower_fail(lower, REE_INVALID, "the input is %s, expected rank 4",
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     int64_t block = ree_node_int(lower->node, "blocksize", 0);
     if (block < 1 || block > INT32_MAX)
         return ree_lower_fail(lower, REE_INVALID, "blocksize is %lld", (long long)block);
@@ -308,9 +308,9 @@ static enum ree_status block_attributes(struct ree_lower *lower, const struct re
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_depthtospace(struct ree_lower *lower, struct ree_tval *const *in,
-                                          struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_depthtospace(struct ree_lower *lower, struct ree_view *const *in,
+                                          struct ree_view **out) {
+    struct ree_view *t = in[0];
     int64_t b;
     bool crd;
     REE_TRY(block_attributes(lower, t, &b, &crd));
@@ -326,9 +326,9 @@ enum ree_status ree_lower_op_depthtospace(struct ree_lower *lower, struct ree_tv
     return shuffle(lower, t, crd ? crd_split : dcr_split, crd ? crd_perm : dcr_perm, join, &out[0]);
 }
 
-enum ree_status ree_lower_op_spacetodepth(struct ree_lower *lower, struct ree_tval *const *in,
-                                          struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_spacetodepth(struct ree_lower *lower, struct ree_view *const *in,
+                                          struct ree_view **out) {
+    struct ree_view *t = in[0];
     int64_t b;
     bool crd;
     REE_TRY(block_attributes(lower, t, &b, &crd));

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 // Layout of scale and bias over (rows, columns). Rows are x's dimensions before `first`.
 enum affine {
@@ -21,25 +21,25 @@ struct norm {
     uint32_t first; // the first normalised axis
     enum affine affine;
     int64_t period;
-    struct ree_tval *scale, *bias; // broadcast to x's dimensions; NULL: none
+    struct ree_view *scale, *bias; // broadcast to x's dimensions; NULL: none
 };
 
-static int64_t product(const struct ree_tval *t, uint32_t from, uint32_t to) {
+static int64_t product(const struct ree_view *t, uint32_t from, uint32_t to) {
     int64_t n = 1;
     for (uint32_t i = from; i < to; i++)
         n *= t->dims[i];
     return n;
 }
 
-static uint32_t trailing_mask(const struct ree_tval *x, uint32_t first) {
+static uint32_t trailing_mask(const struct ree_view *x, uint32_t first) {
     return (1u << x->rank) - (1u << first);
 }
 
 // Computes d = x - mean(x) and v = mean(d * d). out_mean may be NULL.
-static enum ree_status moments(struct ree_lower *lower, struct ree_tval *x, uint32_t mask,
-                               struct ree_tval **out_mean, struct ree_tval **out_d,
-                               struct ree_tval **out_v) {
-    struct ree_tval *mean;
+static enum ree_status moments(struct ree_lower *lower, struct ree_view *x, uint32_t mask,
+                               struct ree_view **out_mean, struct ree_view **out_d,
+                               struct ree_view **out_v) {
+    struct ree_view *mean;
     REE_TRY(ree_rule_mean(lower, x, mask, REE_REDUCE_SUM, &mean));
     REE_TRY(ree_rule_step2(lower, REE_MAP_sub_f32, x, mean, out_d));
     REE_TRY(ree_rule_mean(lower, *out_d, mask, REE_REDUCE_SUM_SQ, out_v));
@@ -48,8 +48,8 @@ static enum ree_status moments(struct ree_lower *lower, struct ree_tval *x, uint
 }
 
 // op(v + epsilon)
-static enum ree_status with_epsilon(struct ree_lower *lower, struct ree_tval *v, float epsilon,
-                                    enum ree_map_op op, struct ree_tval **out) {
+static enum ree_status with_epsilon(struct ree_lower *lower, struct ree_view *v, float epsilon,
+                                    enum ree_map_op op, struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, v->rank, v->dims);
     int x = ree_expr_tensor(&b, v), e = ree_expr_f32(&b, epsilon);
@@ -58,18 +58,18 @@ static enum ree_status with_epsilon(struct ree_lower *lower, struct ree_tval *v,
 }
 
 static enum ree_status affine_steps(struct ree_lower *lower, const struct norm *n,
-                                    struct ree_tval *y, struct ree_tval **out) {
+                                    struct ree_view *y, struct ree_view **out) {
     *out = y;
     if (n->scale) REE_TRY(ree_rule_step2(lower, REE_MAP_mul_f32, *out, n->scale, out));
     if (n->bias) REE_TRY(ree_rule_step2(lower, REE_MAP_add_f32, *out, n->bias, out));
     return REE_OK;
 }
 
-static enum ree_status normalize(struct ree_lower *lower, struct ree_tval *x, const struct norm *n,
-                                 struct ree_tval **out) {
+static enum ree_status normalize(struct ree_lower *lower, struct ree_view *x, const struct norm *n,
+                                 struct ree_view **out) {
     // The RepOp supports only float32.
     if (!lower->fuse || x->dtype == REE_F64) {
-        struct ree_tval *d = x, *v, *root, *y;
+        struct ree_view *d = x, *v, *root, *y;
         uint32_t mask = trailing_mask(x, n->first);
         if (n->rms)
             REE_TRY(ree_rule_mean(lower, x, mask, REE_REDUCE_SUM_SQ, &v));
@@ -87,7 +87,7 @@ static enum ree_status normalize(struct ree_lower *lower, struct ree_tval *x, co
     p->cols = (uint32_t)product(x, n->first, x->rank);
     p->epsilon = n->epsilon;
     p->scale_row_div = p->scale_row_mod = 1;
-    struct ree_tval *operands[4], *y;
+    struct ree_view *operands[4], *y;
     uint32_t n_operands = 0;
     REE_TRY(ree_lower_dense(lower, x, &operands[n_operands++]));
     if (n->affine != AFFINE_NONE) {
@@ -112,7 +112,7 @@ static enum ree_status normalize(struct ree_lower *lower, struct ree_tval *x, co
 
 // Returns whether t, aligned with x at the right, has one element for each position of x's
 // dimensions from `first` on.
-static bool covers_columns(const struct ree_tval *t, const struct ree_tval *x, uint32_t first) {
+static bool covers_columns(const struct ree_view *t, const struct ree_view *x, uint32_t first) {
     uint32_t lead = x->rank - t->rank;
     for (uint32_t i = first; i < x->rank; i++)
         if ((i < lead ? 1 : t->dims[i - lead]) != x->dims[i]) return false;
@@ -123,9 +123,9 @@ static bool covers_columns(const struct ree_tval *t, const struct ree_tval *x, u
 
 // Reads scale and bias of LayerNormalization and RMSNormalization, which broadcast to x, usually
 // its columns.
-static enum ree_status read_affine(struct ree_lower *lower, const struct ree_tval *x,
-                                   struct ree_tval *scale, struct ree_tval *bias, struct norm *n) {
-    struct ree_tval *both[2] = {scale, bias}, *view;
+static enum ree_status read_affine(struct ree_lower *lower, const struct ree_view *x,
+                                   struct ree_view *scale, struct ree_view *bias, struct norm *n) {
+    struct ree_view *both[2] = {scale, bias}, *view;
     static const char *const names[2] = {"Scale", "B"};
     bool columns = true;
     for (uint32_t i = 0; i < 2; i++) {
@@ -148,7 +148,7 @@ static enum ree_status check_stash(struct ree_lower *lower) {
 }
 
 RULE(layer_normalization) {
-    struct ree_tval *x = in[0];
+    struct ree_view *x = in[0];
     struct norm n = {.epsilon = ree_node_float(lower->node, "epsilon", 1e-5f)};
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(check_stash(lower));
@@ -158,14 +158,14 @@ RULE(layer_normalization) {
     if (!ree_rule_wants(lower, 1) && !ree_rule_wants(lower, 2)) return REE_OK;
     // Mean and deviation have the type of the computation.
     lower->stays_wide = 1u << 1 | 1u << 2;
-    struct ree_tval *d, *v;
+    struct ree_view *d, *v;
     REE_TRY(moments(lower, x, trailing_mask(x, n.first), &out[1], &d, &v));
     if (!ree_rule_wants(lower, 2)) return REE_OK;
     return with_epsilon(lower, v, n.epsilon, REE_MAP_rsqrt_f32, &out[2]);
 }
 
 RULE(rms_normalization) {
-    struct ree_tval *x = in[0];
+    struct ree_view *x = in[0];
     struct norm n = {.rms = true, .epsilon = ree_node_float(lower->node, "epsilon", 1e-5f)};
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(check_stash(lower));
@@ -175,14 +175,14 @@ RULE(rms_normalization) {
 }
 
 // Checks that scale or B has one element per channel.
-static enum ree_status check_channels(struct ree_lower *lower, const struct ree_tval *x,
-                                      const struct ree_tval *t, const char *name, int64_t n) {
+static enum ree_status check_channels(struct ree_lower *lower, const struct ree_view *x,
+                                      const struct ree_view *t, const char *name, int64_t n) {
     REE_TRY(ree_rule_same_type(lower, t, name, x, "X"));
     return ree_rule_require_vector(lower, t, name, n);
 }
 
 RULE(instance_normalization) {
-    struct ree_tval *x = in[0];
+    struct ree_view *x = in[0];
     struct norm n = {.epsilon = ree_node_float(lower->node, "epsilon", 1e-5f),
                      .first = 2,
                      .affine = AFFINE_ROWS};
@@ -199,7 +199,7 @@ RULE(instance_normalization) {
 // Normalises over (channels of a group, positions). Scale and bias have one element per group
 // before opset 21, and one per channel since then.
 RULE(group_normalization) {
-    struct ree_tval *x = in[0], *y;
+    struct ree_view *x = in[0], *y;
     struct norm n = {.epsilon = ree_node_float(lower->node, "epsilon", 1e-5f), .first = 2};
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(check_stash(lower));
@@ -235,8 +235,8 @@ RULE(group_normalization) {
 }
 
 // (old * momentum) + (new * (1 - momentum)), as a vector.
-static enum ree_status running_statistic(struct ree_lower *lower, struct ree_tval *old,
-                                         struct ree_tval *fresh, struct ree_tval **out) {
+static enum ree_status running_statistic(struct ree_lower *lower, struct ree_view *old,
+                                         struct ree_view *fresh, struct ree_view **out) {
     float momentum = ree_node_float(lower->node, "momentum", 0.9f);
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, old->rank, old->dims);
@@ -245,15 +245,15 @@ static enum ree_status running_statistic(struct ree_lower *lower, struct ree_tva
     int added = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_tensor(&b, fresh),
                              ree_expr_f32(&b, 1 - momentum));
     REE_TRY(ree_lower_map(&b, ree_expr_op2(&b, REE_MAP_add_f32, kept, added), REE_F32, out));
-    return ree_lower_reshape(lower, *out, 1, (int64_t[]){ree_tval_count(*out)}, out);
+    return ree_lower_reshape(lower, *out, 1, (int64_t[]){ree_view_count(*out)}, out);
 }
 
 // For training: replaces the given mean and variance in views[3] and views[4] by those of the
 // batch, over all axes except the channels. The outputs are the running statistics and, before
 // opset 14, also those of the batch.
-static enum ree_status batch_statistics(struct ree_lower *lower, struct ree_tval *views[5],
-                                        struct ree_tval **out) {
-    struct ree_tval *x = views[0], *d, *batch[2];
+static enum ree_status batch_statistics(struct ree_lower *lower, struct ree_view *views[5],
+                                        struct ree_view **out) {
+    struct ree_view *x = views[0], *d, *batch[2];
     uint32_t mask = ((1u << x->rank) - 1) & ~(1u << 1);
     REE_TRY(moments(lower, x, mask, &batch[0], &d, &batch[1]));
     for (uint32_t i = 0; i < 2; i++) {
@@ -271,7 +271,7 @@ static enum ree_status batch_statistics(struct ree_lower *lower, struct ree_tval
 // per channel and is usually constant.
 RULE(batch_normalization) {
     static const char *const names[5] = {"X", "scale", "B", "input_mean", "input_var"};
-    struct ree_tval *x = in[0], *views[5] = {x}, *factor;
+    struct ree_view *x = in[0], *views[5] = {x}, *factor;
     int64_t opset = lower->node->opset;
     REE_TRY(ree_rule_require_float(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 2, REE_MAX_RANK));
@@ -316,7 +316,7 @@ RULE(batch_normalization) {
 
 // y = d / (sqrt(v) + 1e-9)
 RULE(mean_variance_normalization) {
-    struct ree_tval *x = in[0], *d, *v;
+    struct ree_view *x = in[0], *d, *v;
     static const int64_t usual[] = {0, 2, 3};
     size_t n;
     REE_TRY(ree_rule_require_float(lower, x));
@@ -342,7 +342,7 @@ RULE(mean_variance_normalization) {
 
 // y = x / norm, or 0 if the norm is 0.
 RULE(lp_normalization) {
-    struct ree_tval *x = in[0], *norm;
+    struct ree_view *x = in[0], *norm;
     int64_t p = ree_node_int(lower->node, "p", 2);
     uint32_t axis;
     REE_TRY(ree_rule_require_float(lower, x));
@@ -365,7 +365,7 @@ RULE(lp_normalization) {
 // y = x / (bias + alpha / size * sum of squares over neighbouring channels)^beta. The sum is a pool
 // over (channels, positions). A window that exceeds the channels on both sides is cut to them.
 RULE(lrn) {
-    struct ree_tval *x = in[0], *dense, *sums;
+    struct ree_view *x = in[0], *dense, *sums;
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 2, REE_MAX_RANK));
     int64_t size = ree_node_int(lower->node, "size", 0);
@@ -394,7 +394,7 @@ RULE(lrn) {
     p->pad_end[1] = (int32_t)after;
     REE_TRY(ree_lower_dense(lower, x, &dense));
     REE_TRY(ree_lower_new(lower, REE_F32, x->rank, x->dims, &sums));
-    struct ree_tval *operands[2] = {dense, sums};
+    struct ree_view *operands[2] = {dense, sums};
     REE_TRY(ree_lower_emit(lower, REE_REPOP_POOL, &params, operands, 2, 1));
 
     struct ree_expr_builder b;

@@ -5,15 +5,15 @@
 #include <string.h>
 
 // depth may have any numeric type; a fraction is truncated.
-static enum ree_status read_depth(struct ree_lower *lower, struct ree_tval *t, int64_t *out) {
+static enum ree_status read_depth(struct ree_lower *lower, struct ree_view *t, int64_t *out) {
     if (ree_data_wide(t->dtype) == REE_F32) {
-        struct ree_tval *number;
+        struct ree_view *number;
         float value;
         REE_TRY(ree_lower_cast(lower, t, REE_F32, &number));
         REE_TRY(ree_lower_host_float(lower, number, "depth", &value));
         *out = value >= 0 && value < 2147483648.0f ? (int64_t)value : -1;
     } else {
-        struct ree_tval *number;
+        struct ree_view *number;
         REE_TRY(ree_lower_cast(lower, t, REE_I64, &number));
         REE_TRY(ree_data_int(lower, number, "depth", out));
     }
@@ -23,19 +23,19 @@ static enum ree_status read_depth(struct ree_lower *lower, struct ree_tval *t, i
 }
 
 // Returns element i of values as a scalar.
-static enum ree_status pick(struct ree_lower *lower, struct ree_tval *values, int64_t i,
-                            struct ree_tval **out) {
+static enum ree_status pick(struct ree_lower *lower, struct ree_view *values, int64_t i,
+                            struct ree_view **out) {
     REE_TRY(ree_lower_slice(lower, values, 0, i, 1, 1, out));
     return ree_lower_reshape(lower, *out, 0, NULL, out);
 }
 
-enum ree_status ree_lower_op_onehot(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
-    struct ree_tval *index = in[0], *values = in[2];
+enum ree_status ree_lower_op_onehot(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
+    struct ree_view *index = in[0], *values = in[2];
     char text[128];
     if (values->rank != 1 || values->dims[0] != 2)
         return ree_lower_fail(lower, REE_INVALID, "values is %s, expected [off, on]",
-                              ree_tval_text(values, text, sizeof text));
+                              ree_view_text(values, text, sizeof text));
     if (index->rank == REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "the result has rank %u; at most %d is "
@@ -47,7 +47,7 @@ enum ree_status ree_lower_op_onehot(struct ree_lower *lower, struct ree_tval *co
     REE_TRY(read_depth(lower, in[1], &depth));
 
     // The index gets a dimension of size 1 at the axis, along which it broadcasts.
-    struct ree_tval *spread = ree_lower_view(lower, index);
+    struct ree_view *spread = ree_lower_view(lower, index);
     if (!spread) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     int64_t dims[REE_MAX_RANK], along[REE_MAX_RANK] = {0};
     spread->rank = rank;
@@ -60,7 +60,7 @@ enum ree_status ree_lower_op_onehot(struct ree_lower *lower, struct ree_tval *co
     along[axis] = 1;
 
     enum ree_dtype carrier = ree_data_carrier(values->dtype);
-    struct ree_tval *raw, *off, *on;
+    struct ree_view *raw, *off, *on;
     REE_TRY(ree_data_reinterpret(lower, values, carrier, &raw));
     REE_TRY(pick(lower, raw, 0, &off));
     REE_TRY(pick(lower, raw, 1, &on));

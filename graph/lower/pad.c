@@ -9,9 +9,9 @@ struct padding {
     int64_t begin[REE_MAX_RANK], end[REE_MAX_RANK];
 };
 
-static enum ree_status read_padding(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_padding(struct ree_lower *lower, struct ree_view *const *in,
                                     struct padding *out) {
-    const struct ree_tval *t = in[0];
+    const struct ree_view *t = in[0];
     const int64_t *pads, *axes;
     size_t n, n_axes;
     bool given, has_axes;
@@ -48,8 +48,8 @@ static enum ree_status read_padding(struct ree_lower *lower, struct ree_tval *co
 
 // Cuts off the elements that negative pads specify and sets these pads to 0. *out_more tells
 // whether positive pads remain.
-static enum ree_status crop(struct ree_lower *lower, struct ree_tval *t, struct padding *padding,
-                            struct ree_tval **out, bool *out_more) {
+static enum ree_status crop(struct ree_lower *lower, struct ree_view *t, struct padding *padding,
+                            struct ree_view **out, bool *out_more) {
     *out_more = false;
     for (uint32_t i = 0; i < t->rank; i++) {
         int64_t *begin = &padding->begin[i], *end = &padding->end[i], dim = t->dims[i];
@@ -72,15 +72,15 @@ static enum ree_status crop(struct ree_lower *lower, struct ree_tval *t, struct 
 }
 
 // The fill value, as a scalar of the data's type: from an input or attribute, or zero.
-static enum ree_status fill_value(struct ree_lower *lower, struct ree_tval *const *in,
-                                  struct ree_tval **out) {
+static enum ree_status fill_value(struct ree_lower *lower, struct ree_view *const *in,
+                                  struct ree_view **out) {
     enum ree_dtype dtype = in[0]->dtype;
-    struct ree_tval *given = ree_rule_input(lower, in, 2);
+    struct ree_view *given = ree_rule_input(lower, in, 2);
     if (given) {
         char text[128];
-        if (given->dtype != dtype || ree_tval_count(given) != 1)
+        if (given->dtype != dtype || ree_view_count(given) != 1)
             return ree_lower_fail(lower, REE_INVALID, "constant_value is %s, expected one %s",
-                                  ree_tval_text(given, text, sizeof text), ree_dtype_name(dtype));
+                                  ree_view_text(given, text, sizeof text), ree_dtype_name(dtype));
         return ree_lower_reshape(lower, given, 0, NULL, out);
     }
     float value = lower->node->opset < 11 ? ree_node_float(lower->node, "value", 0) : 0;
@@ -96,19 +96,19 @@ static enum ree_status fill_value(struct ree_lower *lower, struct ree_tval *cons
     return ree_lower_cast(lower, *out, dtype, out);
 }
 
-static enum ree_status pad_constant(struct ree_lower *lower, struct ree_tval *t,
-                                    const struct padding *padding, struct ree_tval *value,
-                                    struct ree_tval **out) {
+static enum ree_status pad_constant(struct ree_lower *lower, struct ree_view *t,
+                                    const struct padding *padding, struct ree_view *value,
+                                    struct ree_view **out) {
     int64_t dims[REE_MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++)
         dims[i] = t->dims[i] + padding->begin[i] + padding->end[i];
-    struct ree_tval *filled, *filling;
+    struct ree_view *filled, *filling;
     REE_TRY(ree_lower_new(lower, t->dtype, t->rank, dims, &filled));
     REE_TRY(ree_lower_broadcast(lower, value, t->rank, dims, &filling));
     REE_TRY(ree_lower_copy_into(lower, filling, filled));
     *out = filled;
-    if (ree_tval_count(t) == 0) return REE_OK;
-    struct ree_tval *middle = filled;
+    if (ree_view_count(t) == 0) return REE_OK;
+    struct ree_view *middle = filled;
     for (uint32_t i = 0; i < t->rank; i++)
         REE_TRY(ree_lower_slice(lower, middle, i, padding->begin[i], 1, t->dims[i], &middle));
     return ree_lower_copy_into(lower, t, middle);
@@ -129,9 +129,9 @@ static int64_t outside_index(enum pad_mode mode, int64_t at, int64_t dim) {
     return at < dim ? at : period - at;
 }
 
-static enum ree_status pad_from_input(struct ree_lower *lower, struct ree_tval *t,
+static enum ree_status pad_from_input(struct ree_lower *lower, struct ree_view *t,
                                       const struct padding *padding, enum pad_mode mode,
-                                      struct ree_tval **out) {
+                                      struct ree_view **out) {
     struct ree_axis_table tables[REE_MAX_RANK] = {{NULL, 0}};
     for (uint32_t i = 0; i < t->rank; i++) {
         int64_t dim = t->dims[i], begin = padding->begin[i], n = dim + begin + padding->end[i];
@@ -154,8 +154,8 @@ static enum ree_status pad_from_input(struct ree_lower *lower, struct ree_tval *
     return ree_data_select(lower, t, tables, out);
 }
 
-enum ree_status ree_lower_op_pad(struct ree_lower *lower, struct ree_tval *const *in,
-                                 struct ree_tval **out) {
+enum ree_status ree_lower_op_pad(struct ree_lower *lower, struct ree_view *const *in,
+                                 struct ree_view **out) {
     const char *mode = ree_node_string(lower->node, "mode", "constant");
     bool constant = !strcmp(mode, "constant"), reflect = !strcmp(mode, "reflect");
     bool edge = !strcmp(mode, "edge"), wrap = !strcmp(mode, "wrap");
@@ -163,7 +163,7 @@ enum ree_status ree_lower_op_pad(struct ree_lower *lower, struct ree_tval *const
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "mode is '%s', expected constant, reflect, edge or wrap", mode);
     struct padding padding;
-    struct ree_tval *t;
+    struct ree_view *t;
     bool more;
     REE_TRY(read_padding(lower, in, &padding));
     REE_TRY(crop(lower, in[0], &padding, &t, &more));
@@ -175,7 +175,7 @@ enum ree_status ree_lower_op_pad(struct ree_lower *lower, struct ree_tval *const
                               : edge  ? PAD_EDGE
                                       : PAD_WRAP,
                               &out[0]);
-    struct ree_tval *value;
+    struct ree_view *value;
     REE_TRY(fill_value(lower, in, &value));
     return pad_constant(lower, t, &padding, value, &out[0]);
 }

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 // Reads the window. A window must not be entirely in the padding.
-static enum ree_status read_window(struct ree_lower *lower, const struct ree_tval *x,
+static enum ree_status read_window(struct ree_lower *lower, const struct ree_view *x,
                                    struct ree_window *w) {
     REE_TRY(ree_window_read(lower, x, NULL, w));
     for (uint32_t i = w->first; i < REE_WINDOW_DIMS; i++) {
@@ -25,9 +25,9 @@ static enum ree_status read_window(struct ree_lower *lower, const struct ree_tva
     return ree_window_forward(lower, w, ree_node_int(lower->node, "ceil_mode", 0) != 0);
 }
 
-static enum ree_status emit_pool(struct ree_lower *lower, struct ree_tval *x,
+static enum ree_status emit_pool(struct ree_lower *lower, struct ree_view *x,
                                  const struct ree_window *w, struct ree_pool_params *settings,
-                                 struct ree_tval **out) {
+                                 struct ree_view **out) {
     int64_t dims[REE_MAX_RANK] = {x->dims[0], x->dims[1]};
     for (uint32_t i = 0; i < w->n; i++)
         dims[2 + i] = w->out[w->first + i];
@@ -47,7 +47,7 @@ static enum ree_status emit_pool(struct ree_lower *lower, struct ree_tval *x,
     }
     REE_TRY(ree_lower_dense(lower, x, &x));
     REE_TRY(ree_lower_new(lower, x->dtype, x->rank, dims, &out[0]));
-    struct ree_tval *operands[3] = {x, out[0]};
+    struct ree_view *operands[3] = {x, out[0]};
     if (p->has_indices) {
         REE_TRY(ree_lower_new(lower, REE_I64, x->rank, dims, &out[1]));
         operands[2] = out[1];
@@ -57,7 +57,7 @@ static enum ree_status emit_pool(struct ree_lower *lower, struct ree_tval *x,
 }
 
 RULE(max_pool) {
-    struct ree_tval *x = in[0];
+    struct ree_view *x = in[0];
     struct ree_window window;
     if (x->dtype != REE_F32 && x->dtype != REE_I8 && x->dtype != REE_U8)
         return ree_rule_unsupported(lower, x->dtype);
@@ -78,8 +78,8 @@ RULE(average_pool) {
 }
 
 // abs(x)^p and x^(1/p), for p >= 1; a power of 1 emits no step.
-static enum ree_status power(struct ree_lower *lower, struct ree_tval *x, bool magnitude, float p,
-                             struct ree_tval **out) {
+static enum ree_status power(struct ree_lower *lower, struct ree_view *x, bool magnitude, float p,
+                             struct ree_view **out) {
     struct ree_expr_builder b;
     *out = x;
     if (p == 1 && !magnitude) return REE_OK;
@@ -98,12 +98,12 @@ static enum ree_status read_p(struct ree_lower *lower, int64_t *out) {
 
 // Chunk-sums over the windows: a convolution of each plane with ones, because fma(x, 1, acc) = acc
 // + x.
-static enum ree_status sum_windows(struct ree_lower *lower, struct ree_tval *x,
-                                   const struct ree_window *w, struct ree_tval **out) {
+static enum ree_status sum_windows(struct ree_lower *lower, struct ree_view *x,
+                                   const struct ree_window *w, struct ree_view **out) {
     int64_t dims[REE_MAX_RANK] = {x->dims[0], x->dims[1]};
     for (uint32_t i = 0; i < w->n; i++)
         dims[2 + i] = w->out[w->first + i];
-    struct ree_tval *ones;
+    struct ree_view *ones;
     REE_TRY(ree_rule_fill(lower, REE_WINDOW_DIMS, w->kernel, 1, &ones));
     union ree_params params;
     struct ree_conv_params *p = &params.conv;
@@ -121,14 +121,14 @@ static enum ree_status sum_windows(struct ree_lower *lower, struct ree_tval *x,
     }
     REE_TRY(ree_lower_dense(lower, x, &x));
     REE_TRY(ree_lower_new(lower, REE_F32, x->rank, dims, out));
-    struct ree_tval *operands[3] = {x, ones, *out};
+    struct ree_view *operands[3] = {x, ones, *out};
     return ree_lower_emit(lower, REE_REPOP_CONV, &params, operands, 3, 1);
 }
 
 RULE(lp_pool) {
     int64_t p;
     struct ree_window window;
-    struct ree_tval *sums;
+    struct ree_view *sums;
     REE_TRY(ree_rule_require_f32(lower, in[0]));
     REE_TRY(read_p(lower, &p));
     REE_TRY(read_window(lower, in[0], &window));
@@ -137,14 +137,14 @@ RULE(lp_pool) {
         REE_TRY(emit_pool(lower, in[0], &window, &settings, &sums));
         return ree_rule_step1(lower, REE_MAP_sqrt_f32, sums, &out[0]);
     }
-    struct ree_tval *powers;
+    struct ree_view *powers;
     REE_TRY(power(lower, in[0], true, (float)p, &powers));
     REE_TRY(sum_windows(lower, powers, &window, &sums));
     return power(lower, sums, false, 1 / (float)p, &out[0]);
 }
 
 // Returns the mask of all axes after the channels.
-static enum ree_status plane_axes(struct ree_lower *lower, const struct ree_tval *x,
+static enum ree_status plane_axes(struct ree_lower *lower, const struct ree_view *x,
                                   uint32_t *out_mask) {
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, REE_MAX_RANK));
     *out_mask = (1u << x->rank) - 1 - 3;
@@ -171,7 +171,7 @@ RULE(global_average_pool) {
 RULE(global_lp_pool) {
     int64_t p;
     uint32_t mask;
-    struct ree_tval *x = in[0], *sums;
+    struct ree_view *x = in[0], *sums;
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(plane_axes(lower, x, &mask));
     REE_TRY(read_p(lower, &p));

@@ -5,7 +5,7 @@
 #include <string.h>
 
 // The axes to reduce, as a mask. If none are named: all axes, or no axes with noop_with_empty_axes.
-static enum ree_status reduced_axes(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status reduced_axes(struct ree_lower *lower, struct ree_view *const *in,
                                     uint32_t *out_mask) {
     const int64_t *axes;
     size_t n;
@@ -23,8 +23,8 @@ static bool is_extremum(enum ree_reduce_kind kind) {
 }
 
 // Converts the tensor to a type that `reduce` supports.
-static enum ree_status widen(struct ree_lower *lower, struct ree_tval *t, enum ree_reduce_kind kind,
-                             struct ree_tval **out) {
+static enum ree_status widen(struct ree_lower *lower, struct ree_view *t, enum ree_reduce_kind kind,
+                             struct ree_view **out) {
     enum ree_dtype wide = ree_data_wide(t->dtype);
     bool narrow = t->dtype == REE_I8 || t->dtype == REE_U8 || t->dtype == REE_BOOL ||
                   t->dtype == REE_I16 || t->dtype == REE_U16;
@@ -35,13 +35,13 @@ static enum ree_status widen(struct ree_lower *lower, struct ree_tval *t, enum r
 }
 
 struct reduction {
-    struct ree_tval *t; // in the type of the computation
+    struct ree_view *t; // in the type of the computation
     uint32_t mask;
     bool keepdims;
     uint64_t n_reduce; // elements per result, if the result has elements at all
 };
 
-static enum ree_status begin(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status begin(struct ree_lower *lower, struct ree_view *const *in,
                              enum ree_reduce_kind kind, struct reduction *r) {
     REE_TRY(reduced_axes(lower, in, &r->mask));
     REE_TRY(widen(lower, in[0], kind, &r->t));
@@ -53,13 +53,13 @@ static enum ree_status begin(struct ree_lower *lower, struct ree_tval *const *in
 }
 
 static enum ree_status run(struct ree_lower *lower, const struct reduction *r,
-                           enum ree_reduce_kind kind, struct ree_tval **out) {
+                           enum ree_reduce_kind kind, struct ree_view **out) {
     return ree_lower_reduce(lower, r->t, kind, r->mask, r->keepdims, false, out);
 }
 
 // Reductions without a map. Over no axes, the sum, product or extremum is the tensor itself.
-static enum ree_status reduce(struct ree_lower *lower, struct ree_tval *const *in,
-                              enum ree_reduce_kind kind, struct ree_tval **out) {
+static enum ree_status reduce(struct ree_lower *lower, struct ree_view *const *in,
+                              enum ree_reduce_kind kind, struct ree_view **out) {
     struct reduction r;
     REE_TRY(begin(lower, in, kind, &r));
     if (r.mask == 0 && kind != REE_REDUCE_SUM_SQ && kind != REE_REDUCE_SUM_ABS) {
@@ -70,41 +70,41 @@ static enum ree_status reduce(struct ree_lower *lower, struct ree_tval *const *i
     return ree_lower_cast(lower, out[0], in[0]->dtype, &out[0]);
 }
 
-enum ree_status ree_lower_op_reducesum(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
+enum ree_status ree_lower_op_reducesum(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
     return reduce(lower, in, REE_REDUCE_SUM, out);
 }
 
-enum ree_status ree_lower_op_reducesumsquare(struct ree_lower *lower, struct ree_tval *const *in,
-                                             struct ree_tval **out) {
+enum ree_status ree_lower_op_reducesumsquare(struct ree_lower *lower, struct ree_view *const *in,
+                                             struct ree_view **out) {
     return reduce(lower, in, REE_REDUCE_SUM_SQ, out);
 }
 
-enum ree_status ree_lower_op_reducel1(struct ree_lower *lower, struct ree_tval *const *in,
-                                      struct ree_tval **out) {
+enum ree_status ree_lower_op_reducel1(struct ree_lower *lower, struct ree_view *const *in,
+                                      struct ree_view **out) {
     return reduce(lower, in, REE_REDUCE_SUM_ABS, out);
 }
 
-enum ree_status ree_lower_op_reduceprod(struct ree_lower *lower, struct ree_tval *const *in,
-                                        struct ree_tval **out) {
+enum ree_status ree_lower_op_reduceprod(struct ree_lower *lower, struct ree_view *const *in,
+                                        struct ree_view **out) {
     return reduce(lower, in, REE_REDUCE_PROD, out);
 }
 
-enum ree_status ree_lower_op_reducemax(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
+enum ree_status ree_lower_op_reducemax(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
     return reduce(lower, in, REE_REDUCE_MAX, out);
 }
 
-enum ree_status ree_lower_op_reducemin(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
+enum ree_status ree_lower_op_reducemin(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
     return reduce(lower, in, REE_REDUCE_MIN, out);
 }
 
 // sum / count, rounded once for floats, truncated towards zero for integers.
-enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_tval *const *in,
-                                        struct ree_tval **out) {
+enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_view *const *in,
+                                        struct ree_view **out) {
     struct reduction r;
-    struct ree_tval *sum;
+    struct ree_view *sum;
     REE_TRY(begin(lower, in, REE_REDUCE_SUM, &r));
     if (r.mask == 0) {
         out[0] = in[0];
@@ -138,11 +138,11 @@ enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_tval
 }
 
 // op(reduction); the operation is in float32, or in float64 for float64.
-static enum ree_status reduce_then(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status reduce_then(struct ree_lower *lower, struct ree_view *const *in,
                                    enum ree_reduce_kind kind, enum ree_map_op op,
-                                   struct ree_tval **out) {
+                                   struct ree_view **out) {
     struct reduction r;
-    struct ree_tval *reduced;
+    struct ree_view *reduced;
     REE_TRY(begin(lower, in, kind, &r));
     REE_TRY(run(lower, &r, kind, &reduced));
     enum ree_dtype dtype = in[0]->dtype;
@@ -154,25 +154,25 @@ static enum ree_status reduce_then(struct ree_lower *lower, struct ree_tval *con
     return ree_lower_map(&b, y, dtype, &out[0]);
 }
 
-enum ree_status ree_lower_op_reducel2(struct ree_lower *lower, struct ree_tval *const *in,
-                                      struct ree_tval **out) {
+enum ree_status ree_lower_op_reducel2(struct ree_lower *lower, struct ree_view *const *in,
+                                      struct ree_view **out) {
     return reduce_then(lower, in, REE_REDUCE_SUM_SQ, REE_MAP_sqrt_f32, out);
 }
 
-enum ree_status ree_lower_op_reducelogsum(struct ree_lower *lower, struct ree_tval *const *in,
-                                          struct ree_tval **out) {
+enum ree_status ree_lower_op_reducelogsum(struct ree_lower *lower, struct ree_view *const *in,
+                                          struct ree_view **out) {
     return reduce_then(lower, in, REE_REDUCE_SUM, REE_MAP_log_f32, out);
 }
 
 // m = max x, or 0 if that is infinite; log(sum exp(x - m)) + m. Integers are computed in float32.
-enum ree_status ree_lower_op_reducelogsumexp(struct ree_lower *lower, struct ree_tval *const *in,
-                                             struct ree_tval **out) {
+enum ree_status ree_lower_op_reducelogsumexp(struct ree_lower *lower, struct ree_view *const *in,
+                                             struct ree_view **out) {
     struct reduction r;
     // Checks the types that the sum supports, not those of the maximum: the operator does not have
     // 8-bit integers or bool.
     REE_TRY(begin(lower, in, REE_REDUCE_SUM, &r));
     if (r.t->dtype != REE_F64) REE_TRY(ree_lower_cast(lower, r.t, REE_F32, &r.t));
-    struct ree_tval *x = r.t, *max, *m, *e, *sum, *result;
+    struct ree_view *x = r.t, *max, *m, *e, *sum, *result;
     REE_TRY(ree_lower_reduce(lower, x, REE_REDUCE_MAX, r.mask, true, false, &max));
     struct ree_expr_builder b;
 
@@ -205,8 +205,8 @@ enum ree_status ree_lower_op_reducelogsumexp(struct ree_lower *lower, struct ree
     return ree_lower_reshape(lower, result, rank, dims, &out[0]);
 }
 
-static enum ree_status arg_extremum(struct ree_lower *lower, struct ree_tval *t, bool max,
-                                    struct ree_tval **out) {
+static enum ree_status arg_extremum(struct ree_lower *lower, struct ree_view *t, bool max,
+                                    struct ree_view **out) {
     const struct ree_node *node = lower->node;
     enum ree_reduce_kind kind = max ? REE_REDUCE_ARGMAX : REE_REDUCE_ARGMIN;
     uint32_t axis;
@@ -217,12 +217,12 @@ static enum ree_status arg_extremum(struct ree_lower *lower, struct ree_tval *t,
     return ree_lower_reduce(lower, t, kind, UINT32_C(1) << axis, keepdims, last, out);
 }
 
-enum ree_status ree_lower_op_argmax(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
+enum ree_status ree_lower_op_argmax(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
     return arg_extremum(lower, in[0], true, &out[0]);
 }
 
-enum ree_status ree_lower_op_argmin(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
+enum ree_status ree_lower_op_argmin(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
     return arg_extremum(lower, in[0], false, &out[0]);
 }

@@ -50,14 +50,14 @@ static enum ree_status read_settings(struct ree_lower *lower, struct settings *o
 
 // Lists of numbers
 
-static enum ree_status read_floats(struct ree_lower *lower, struct ree_tval *t, const char *what,
+static enum ree_status read_floats(struct ree_lower *lower, struct ree_view *t, const char *what,
                                    size_t expected, const float **out) {
     char text[128];
     *out = NULL;
-    if (!t || ree_tval_count(t) == 0) return REE_OK; // an empty list counts as absent
+    if (!t || ree_view_count(t) == 0) return REE_OK; // an empty list counts as absent
     if (t->rank != 1 || (size_t)t->dims[0] != expected || ree_data_wide(t->dtype) != REE_F32)
         return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected float32[%zu]", what,
-                              ree_tval_text(t, text, sizeof text), expected);
+                              ree_view_text(t, text, sizeof text), expected);
     REE_TRY(ree_lower_cast(lower, t, REE_F32, &t));
     const void *bytes;
     REE_TRY(ree_lower_host(lower, t, &bytes));
@@ -76,7 +76,7 @@ struct plan {
 };
 
 // One float32 product, as in ONNX's shape inference.
-static enum ree_status plan_scales(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status plan_scales(struct ree_lower *lower, const struct ree_view *t,
                                    const float *scales, struct plan *p) {
     for (uint32_t i = 0; i < p->n; i++) {
         float size = floorf((float)t->dims[p->axis[i]] * scales[i]);
@@ -89,7 +89,7 @@ static enum ree_status plan_scales(struct ree_lower *lower, const struct ree_tva
     return REE_OK;
 }
 
-static enum ree_status plan_sizes(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status plan_sizes(struct ree_lower *lower, const struct ree_view *t,
                                   const int64_t *sizes, struct plan *p) {
     static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
     int policy;
@@ -116,7 +116,7 @@ static enum ree_status plan_sizes(struct ree_lower *lower, const struct ree_tval
     return REE_OK;
 }
 
-static enum ree_status plan_axes(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status plan_axes(struct ree_lower *lower, const struct ree_view *t,
                                  struct plan *p) {
     const int64_t *axes;
     size_t n;
@@ -142,9 +142,9 @@ static enum ree_status plan_axes(struct ree_lower *lower, const struct ree_tval 
 // Nearest
 
 // Positions outside the input along one axis get the extrapolation value.
-static enum ree_status fill_outside(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                    const uint8_t *outside, float value, struct ree_tval **out) {
-    struct ree_tval *mask;
+static enum ree_status fill_outside(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                    const uint8_t *outside, float value, struct ree_view **out) {
+    struct ree_view *mask;
     int64_t shape[REE_MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++)
         shape[i] = i == axis ? t->dims[i] : 1;
@@ -158,9 +158,9 @@ static enum ree_status fill_outside(struct ree_lower *lower, struct ree_tval *t,
     return ree_lower_map(&b, result, t->dtype, out);
 }
 
-static enum ree_status resize_nearest(struct ree_lower *lower, struct ree_tval *t,
+static enum ree_status resize_nearest(struct ree_lower *lower, struct ree_view *t,
                                       const struct ree_resize_axis *axes, float extrapolation,
-                                      struct ree_tval **out) {
+                                      struct ree_view **out) {
     struct ree_axis_table tables[REE_MAX_RANK] = {{NULL, 0}};
     uint8_t *outside[REE_MAX_RANK] = {NULL};
     for (uint32_t i = 0; i < t->rank; i++) {
@@ -187,15 +187,15 @@ static enum ree_status resize_nearest(struct ree_lower *lower, struct ree_tval *
 
 // Linear and cubic
 
-static enum ree_status filter_axis(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
+static enum ree_status filter_axis(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
                                    const struct ree_resize_axis *a, float extrapolation,
-                                   struct ree_tval **out) {
+                                   struct ree_view **out) {
     REE_TRY(ree_lower_dense(lower, t, &t));
     int64_t dims[REE_MAX_RANK], count;
     memcpy(dims, t->dims, sizeof dims);
     dims[axis] = a->n_out;
     REE_TRY(ree_lower_new(lower, REE_F32, t->rank, dims, out));
-    if (ree_tval_count(*out) == 0) return REE_OK;
+    if (ree_view_count(*out) == 0) return REE_OK;
     int64_t taps = ree_resize_taps(a), table[2] = {a->n_out, taps};
     if (!ree_count_elements(2, table, &count) || count >= INT64_C(1) << 31)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a filter of %lld taps is too long",
@@ -204,7 +204,7 @@ static enum ree_status filter_axis(struct ree_lower *lower, struct ree_tval *t, 
     float *weights = ree_arena_alloc_array(lower->arena, (size_t)count, sizeof *weights);
     if (!index || !weights) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     ree_resize_fill(a, taps, index, weights);
-    struct ree_tval *index_t, *weights_t;
+    struct ree_view *index_t, *weights_t;
     REE_TRY(ree_lower_literal(lower, REE_I32, 2, table, index, &index_t));
     REE_TRY(ree_lower_literal(lower, REE_F32, 2, table, weights, &weights_t));
 
@@ -220,13 +220,13 @@ static enum ree_status filter_axis(struct ree_lower *lower, struct ree_tval *t, 
     p->k_out = (uint32_t)a->n_out;
     p->taps = (uint32_t)taps;
     p->extrapolation = extrapolation;
-    struct ree_tval *operands[4] = {t, index_t, weights_t, *out};
+    struct ree_view *operands[4] = {t, index_t, weights_t, *out};
     return ree_lower_emit(lower, REE_REPOP_RESIZE, &params, operands, 4, 1);
 }
 
 // Results of an integer type are rounded to nearest even and saturated.
-static enum ree_status filtered_to_type(struct ree_lower *lower, struct ree_tval *t,
-                                        enum ree_dtype dtype, struct ree_tval **out) {
+static enum ree_status filtered_to_type(struct ree_lower *lower, struct ree_view *t,
+                                        enum ree_dtype dtype, struct ree_view **out) {
     struct ree_expr_builder b;
     if (dtype == REE_F32) {
         *out = t;
@@ -238,9 +238,9 @@ static enum ree_status filtered_to_type(struct ree_lower *lower, struct ree_tval
     return ree_lower_map(&b, ree_expr_cast(&b, value, REE_F32, dtype), dtype, out);
 }
 
-static enum ree_status resize_filtered(struct ree_lower *lower, struct ree_tval *t,
+static enum ree_status resize_filtered(struct ree_lower *lower, struct ree_view *t,
                                        const struct ree_resize_axis *axes, float extrapolation,
-                                       struct ree_tval **out) {
+                                       struct ree_view **out) {
     enum ree_dtype dtype = t->dtype;
     // The weights are binary32 numbers.
     if (dtype == REE_BOOL || dtype == REE_F64)
@@ -253,15 +253,15 @@ static enum ree_status resize_filtered(struct ree_lower *lower, struct ree_tval 
 }
 
 // Returns whether an axis keeps its elements: it keeps its size and its whole extent.
-static bool stays(const struct plan *p, uint32_t i, const struct ree_tval *t,
+static bool stays(const struct plan *p, uint32_t i, const struct ree_view *t,
                   const struct settings *s) {
     bool whole = s->coordinates != REE_COORD_TF_CROP_AND_RESIZE ||
                  (p->roi_start[i] == 0.0 && p->roi_end[i] == 1.0);
     return p->size[i] == t->dims[p->axis[i]] && p->scale[i] == 1.0 && whole;
 }
 
-static enum ree_status resize(struct ree_lower *lower, struct ree_tval *t, const struct plan *p,
-                              const struct settings *s, struct ree_tval **out) {
+static enum ree_status resize(struct ree_lower *lower, struct ree_view *t, const struct plan *p,
+                              const struct settings *s, struct ree_view **out) {
     struct ree_resize_axis axes[REE_MAX_RANK];
     for (uint32_t i = 0; i < REE_MAX_RANK; i++)
         axes[i].n_in = -1; // unchanged
@@ -291,8 +291,8 @@ static enum ree_status resize(struct ree_lower *lower, struct ree_tval *t, const
 
 // Up to opset 10, coordinates are asymmetric, and nearest selects the element below, or the one
 // above if the axis shrinks.
-static enum ree_status resize_old(struct ree_lower *lower, struct ree_tval *t, const float *scales,
-                                  struct ree_tval **out) {
+static enum ree_status resize_old(struct ree_lower *lower, struct ree_view *t, const float *scales,
+                                  struct ree_view **out) {
     static const char *const modes[] = {"nearest", "linear", "bilinear"};
     int mode;
     REE_TRY(choose(lower, "mode", "nearest", modes, 3, &mode));
@@ -307,10 +307,10 @@ static enum ree_status resize_old(struct ree_lower *lower, struct ree_tval *t, c
     return resize(lower, t, &p, &s, out);
 }
 
-enum ree_status ree_lower_op_upsample(struct ree_lower *lower, struct ree_tval *const *in,
-                                      struct ree_tval **out) {
+enum ree_status ree_lower_op_upsample(struct ree_lower *lower, struct ree_view *const *in,
+                                      struct ree_view **out) {
     const struct ree_node *node = lower->node;
-    struct ree_tval *t = in[0], *scales_input = ree_rule_input(lower, in, 1);
+    struct ree_view *t = in[0], *scales_input = ree_rule_input(lower, in, 1);
     const float *scales = NULL;
     float sides[4] = {1, 1, 1, 1};
     if (scales_input) {
@@ -330,9 +330,9 @@ enum ree_status ree_lower_op_upsample(struct ree_lower *lower, struct ree_tval *
     return resize_old(lower, t, scales, &out[0]);
 }
 
-enum ree_status ree_lower_op_resize(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_resize(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
+    struct ree_view *t = in[0];
     const float *scales, *roi;
     if (lower->node->opset < 11) {
         REE_TRY(read_floats(lower, in[1], "scales", t->rank, &scales));
@@ -351,8 +351,8 @@ enum ree_status ree_lower_op_resize(struct ree_lower *lower, struct ree_tval *co
             p.roi_end[i] = (double)roi[p.n + i];
         }
     }
-    struct ree_tval *sizes_input = ree_rule_input(lower, in, 3);
-    bool by_size = sizes_input && ree_tval_count(sizes_input);
+    struct ree_view *sizes_input = ree_rule_input(lower, in, 3);
+    bool by_size = sizes_input && ree_view_count(sizes_input);
     REE_TRY(read_floats(lower, ree_rule_input(lower, in, 2), "scales", p.n, &scales));
     if (by_size == (scales != NULL))
         return ree_lower_fail(lower, REE_INVALID, "has %s scales and sizes, expected one of them",

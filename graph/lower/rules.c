@@ -65,7 +65,7 @@ int ree_expr_select(struct ree_expr_builder *b, enum ree_dtype dtype, int condit
     return ree_expr_op3(b, wide ? REE_MAP_select_b64 : REE_MAP_select_b32, condition, x, y);
 }
 
-struct ree_tval *ree_rule_input(const struct ree_lower *lower, struct ree_tval *const *in,
+struct ree_view *ree_rule_input(const struct ree_lower *lower, struct ree_view *const *in,
                                 uint32_t i) {
     return i < lower->node->n_inputs ? in[i] : NULL;
 }
@@ -74,23 +74,23 @@ bool ree_rule_wants(const struct ree_lower *lower, uint32_t output) {
     return output < lower->node->n_outputs && lower->node->outputs[output];
 }
 
-enum ree_status ree_rule_require_f32(struct ree_lower *lower, const struct ree_tval *t) {
+enum ree_status ree_rule_require_f32(struct ree_lower *lower, const struct ree_view *t) {
     return t->dtype == REE_F32 ? REE_OK : ree_rule_unsupported(lower, t->dtype);
 }
 
-enum ree_status ree_rule_require_float(struct ree_lower *lower, const struct ree_tval *t) {
+enum ree_status ree_rule_require_float(struct ree_lower *lower, const struct ree_view *t) {
     if (t->dtype == REE_F32 || t->dtype == REE_F64) return REE_OK;
     return ree_rule_unsupported(lower, t->dtype);
 }
 
-enum ree_status ree_rule_same_type(struct ree_lower *lower, const struct ree_tval *t,
-                                   const char *name, const struct ree_tval *as, const char *like) {
+enum ree_status ree_rule_same_type(struct ree_lower *lower, const struct ree_view *t,
+                                   const char *name, const struct ree_view *as, const char *like) {
     if (t->dtype == as->dtype) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %s as input %s is", name,
                           ree_dtype_name(t->dtype), ree_dtype_name(as->dtype), like);
 }
 
-enum ree_status ree_rule_require_rank(struct ree_lower *lower, const struct ree_tval *t,
+enum ree_status ree_rule_require_rank(struct ree_lower *lower, const struct ree_view *t,
                                       const char *name, uint32_t low, uint32_t high) {
     if (t->rank >= low && t->rank <= high) return REE_OK;
     if (low == high)
@@ -103,24 +103,24 @@ enum ree_status ree_rule_require_rank(struct ree_lower *lower, const struct ree_
                           "input %s has rank %u, expected %u to %u", name, t->rank, low, high);
 }
 
-enum ree_status ree_rule_require_vector(struct ree_lower *lower, const struct ree_tval *t,
+enum ree_status ree_rule_require_vector(struct ree_lower *lower, const struct ree_view *t,
                                         const char *name, int64_t n) {
     char text[128];
     if (t->rank == 1 && t->dims[0] == n) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %lld elements", name,
-                          ree_tval_text(t, text, sizeof text), (long long)n);
+                          ree_view_text(t, text, sizeof text), (long long)n);
 }
 
-enum ree_status ree_rule_channel_view(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
-                                      struct ree_tval **out) {
+enum ree_status ree_rule_channel_view(struct ree_lower *lower, struct ree_view *t, uint32_t rank,
+                                      struct ree_view **out) {
     int64_t dims[REE_MAX_RANK];
     for (uint32_t i = 0; i < rank; i++)
-        dims[i] = i == 1 ? ree_tval_count(t) : 1;
+        dims[i] = i == 1 ? ree_view_count(t) : 1;
     return ree_lower_reshape(lower, t, rank, dims, out);
 }
 
-enum ree_status ree_rule_legacy_broadcast(struct ree_lower *lower, struct ree_tval *a,
-                                          struct ree_tval *b, struct ree_tval **out) {
+enum ree_status ree_rule_legacy_broadcast(struct ree_lower *lower, struct ree_view *a,
+                                          struct ree_view *b, struct ree_view **out) {
     *out = b;
     if (lower->node->opset >= 7 || !ree_node_int(lower->node, "broadcast", 0)) return REE_OK;
     if (!ree_node_attr(lower->node, "axis") || b->rank == 0) return REE_OK;
@@ -137,18 +137,18 @@ enum ree_status ree_rule_legacy_broadcast(struct ree_lower *lower, struct ree_tv
 }
 
 enum ree_status ree_rule_fill(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
-                              float value, struct ree_tval **out) {
+                              float value, struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, rank, dims);
     return ree_lower_map(&b, ree_expr_f32(&b, value), REE_F32, out);
 }
 
-enum ree_status ree_rule_mean(struct ree_lower *lower, struct ree_tval *t, uint32_t axes_mask,
-                              enum ree_reduce_kind kind, struct ree_tval **out) {
+enum ree_status ree_rule_mean(struct ree_lower *lower, struct ree_view *t, uint32_t axes_mask,
+                              enum ree_reduce_kind kind, struct ree_view **out) {
     int64_t n = 1;
     for (uint32_t i = 0; i < t->rank; i++)
         if (axes_mask >> i & 1) n *= t->dims[i];
-    struct ree_tval *sum;
+    struct ree_view *sum;
     REE_TRY(ree_lower_reduce(lower, t, kind, axes_mask, true, false, &sum));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, sum->rank, sum->dims);
@@ -157,16 +157,16 @@ enum ree_status ree_rule_mean(struct ree_lower *lower, struct ree_tval *t, uint3
     return ree_lower_map(&b, mean, REE_F32, out);
 }
 
-enum ree_status ree_rule_step1(struct ree_lower *lower, enum ree_map_op op, struct ree_tval *a,
-                               struct ree_tval **out) {
+enum ree_status ree_rule_step1(struct ree_lower *lower, enum ree_map_op op, struct ree_view *a,
+                               struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, a->rank, a->dims);
     return ree_lower_map(&b, ree_expr_op1(&b, op, ree_expr_tensor(&b, a)), REE_F32, out);
 }
 
-enum ree_status ree_rule_step2(struct ree_lower *lower, enum ree_map_op op, struct ree_tval *a,
-                               struct ree_tval *b, struct ree_tval **out) {
-    struct ree_tval *both[2] = {a, b};
+enum ree_status ree_rule_step2(struct ree_lower *lower, enum ree_map_op op, struct ree_view *a,
+                               struct ree_view *b, struct ree_view **out) {
+    struct ree_view *both[2] = {a, b};
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
     REE_TRY(ree_lower_broadcast_dims(lower, 2, both, &rank, dims));

@@ -15,16 +15,16 @@ static enum ree_status scatter_kind(struct ree_lower *lower, enum ree_scatter_ki
                           "reduction is '%s', expected none, add, mul, min or max", name);
 }
 
-static enum ree_status check_types(struct ree_lower *lower, const struct ree_tval *data,
-                                   const struct ree_tval *index, const struct ree_tval *updates) {
+static enum ree_status check_types(struct ree_lower *lower, const struct ree_view *data,
+                                   const struct ree_view *index, const struct ree_view *updates) {
     char a[128], b[128];
     if (index->dtype != REE_I64 && index->dtype != REE_I32)
         return ree_lower_fail(lower, REE_INVALID, "indices are %s, expected int64 or int32",
-                              ree_tval_text(index, a, sizeof a));
+                              ree_view_text(index, a, sizeof a));
     if (updates->dtype != data->dtype)
         return ree_lower_fail(lower, REE_INVALID, "updates are %s, the data %s",
-                              ree_tval_text(updates, a, sizeof a),
-                              ree_tval_text(data, b, sizeof b));
+                              ree_view_text(updates, a, sizeof a),
+                              ree_view_text(data, b, sizeof b));
     return REE_OK;
 }
 
@@ -50,10 +50,10 @@ static bool can_combine(enum ree_dtype dtype) {
 
 // Shared by the operators: conversions, the copy, and the dispatch. The caller has filled in the
 // shape in p, for a dense target with data's dims.
-static enum ree_status scatter(struct ree_lower *lower, struct ree_tval *data,
-                               struct ree_tval *index, struct ree_tval *updates,
+static enum ree_status scatter(struct ree_lower *lower, struct ree_view *data,
+                               struct ree_view *index, struct ree_view *updates,
                                enum ree_scatter_kind kind, struct ree_scatter_params *p,
-                               struct ree_tval **out) {
+                               struct ree_view **out) {
     enum ree_dtype dtype = data->dtype, wide = computing_type(kind, dtype);
     if (kind != REE_SCATTER_SET && !can_combine(wide))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "reductions of %s are not supported",
@@ -61,21 +61,21 @@ static enum ree_status scatter(struct ree_lower *lower, struct ree_tval *data,
     REE_TRY(ree_lower_cast(lower, updates, wide, &updates));
     REE_TRY(ree_lower_dense(lower, index, &index));
     REE_TRY(ree_lower_dense(lower, updates, &updates));
-    struct ree_tval *target;
+    struct ree_view *target;
     if (wide != dtype) {
         REE_TRY(ree_lower_cast(lower, data, wide, &target));
     } else {
         REE_TRY(ree_lower_new(lower, dtype, data->rank, data->dims, &target));
         REE_TRY(ree_lower_copy_into(lower, data, target));
     }
-    if (ree_tval_count(updates)) {
+    if (ree_view_count(updates)) {
         union ree_params params;
         memset(&params, 0, sizeof params);
         params.scatter = *p;
         params.scatter.kind = kind;
         params.scatter.dtype = (uint32_t)wide;
         params.scatter.index_dtype = (uint32_t)index->dtype;
-        struct ree_tval *operands[3] = {target, index, updates};
+        struct ree_view *operands[3] = {target, index, updates};
         REE_TRY(ree_lower_emit(lower, REE_REPOP_SCATTER, &params, operands, 3, 0));
     }
     return ree_lower_cast(lower, target, dtype, out);
@@ -83,9 +83,9 @@ static enum ree_status scatter(struct ree_lower *lower, struct ree_tval *data,
 
 // A line is a position on all axes except the scattered one; the updates along that axis are the
 // steps.
-enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree_tval *const *in,
-                                             struct ree_tval **out) {
-    struct ree_tval *data = in[0], *index = in[1], *updates = in[2];
+enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree_view *const *in,
+                                             struct ree_view **out) {
+    struct ree_view *data = in[0], *index = in[1], *updates = in[2];
     enum ree_scatter_kind kind;
     uint32_t axis;
     REE_TRY(scatter_kind(lower, &kind));
@@ -100,8 +100,8 @@ enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree
                               "indices %s and updates %s do not fit data %s: the first two must "
                               "have one shape, and only along axis %u may it be longer than the "
                               "data",
-                              ree_tval_text(index, a, sizeof a),
-                              ree_tval_text(updates, b, sizeof b), ree_tval_text(data, c, sizeof c),
+                              ree_view_text(index, a, sizeof a),
+                              ree_view_text(updates, b, sizeof b), ree_view_text(data, c, sizeof c),
                               axis);
     }
     struct ree_scatter_params p = {.rank = data->rank, .n_step_dims = 1, .n_components = 1};
@@ -124,9 +124,9 @@ enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree
 
 // The steps are the tuples of indices, in row-major order. A line is one element of the slices that
 // the tuples select.
-enum ree_status ree_lower_op_scatternd(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
-    struct ree_tval *data = in[0], *index = in[1], *updates = in[2];
+enum ree_status ree_lower_op_scatternd(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
+    struct ree_view *data = in[0], *index = in[1], *updates = in[2];
     enum ree_scatter_kind kind;
     REE_TRY(scatter_kind(lower, &kind));
     REE_TRY(check_types(lower, data, index, updates));
@@ -140,9 +140,9 @@ enum ree_status ree_lower_op_scatternd(struct ree_lower *lower, struct ree_tval 
     if (!fits) {
         char a[128], b[128], c[128];
         return ree_lower_fail(lower, REE_INVALID, "indices %s and updates %s do not fit data %s",
-                              ree_tval_text(index, a, sizeof a),
-                              ree_tval_text(updates, b, sizeof b),
-                              ree_tval_text(data, c, sizeof c));
+                              ree_view_text(index, a, sizeof a),
+                              ree_view_text(updates, b, sizeof b),
+                              ree_view_text(data, c, sizeof c));
     }
     struct ree_scatter_params p = {.rank = 2, .n_step_dims = 1, .n_components = n_index};
     int32_t data_strides[REE_MAX_RANK];

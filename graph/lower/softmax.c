@@ -5,12 +5,12 @@
 #include <string.h>
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 // Views x as (outer, k, inner); the operator runs over k.
-static enum ree_status split_axis(struct ree_lower *lower, struct ree_tval *x, int64_t dims[3],
-                                  struct ree_tval **out) {
+static enum ree_status split_axis(struct ree_lower *lower, struct ree_view *x, int64_t dims[3],
+                                  struct ree_view **out) {
     REE_TRY(ree_rule_require_float(lower, x));
     bool flat = lower->node->opset < 13;
     int64_t at = ree_node_int(lower->node, "axis", flat ? 1 : -1);
@@ -27,8 +27,8 @@ static enum ree_status split_axis(struct ree_lower *lower, struct ree_tval *x, i
 
 // t is (outer, k, inner). With m = max x; softmax: e = exp(x - m), e / sum e; log: d = x - m, d -
 // log(sum exp(d)).
-static enum ree_status softmax_of(struct ree_lower *lower, struct ree_tval *t, bool log,
-                                  struct ree_tval **out) {
+static enum ree_status softmax_of(struct ree_lower *lower, struct ree_view *t, bool log,
+                                  struct ree_view **out) {
     if (lower->fuse && t->dtype == REE_F32) {
         REE_TRY(ree_lower_dense(lower, t, &t));
         REE_TRY(ree_lower_new(lower, REE_F32, 3, t->dims, out));
@@ -38,10 +38,10 @@ static enum ree_status softmax_of(struct ree_lower *lower, struct ree_tval *t, b
         params.softmax.outer = (uint32_t)t->dims[0];
         params.softmax.k = (uint32_t)t->dims[1];
         params.softmax.inner = (uint32_t)t->dims[2];
-        struct ree_tval *operands[2] = {t, *out};
+        struct ree_view *operands[2] = {t, *out};
         return ree_lower_emit(lower, REE_REPOP_SOFTMAX, &params, operands, 2, 1);
     }
-    struct ree_tval *max, *d, *e, *sum;
+    struct ree_view *max, *d, *e, *sum;
     REE_TRY(ree_lower_reduce(lower, t, REE_REDUCE_MAX, 1u << 1, true, false, &max));
     REE_TRY(ree_rule_step2(lower, REE_MAP_sub_f32, t, max, &d));
     REE_TRY(ree_rule_step1(lower, REE_MAP_exp_f32, d, &e));
@@ -51,19 +51,19 @@ static enum ree_status softmax_of(struct ree_lower *lower, struct ree_tval *t, b
     return ree_rule_step2(lower, REE_MAP_sub_f32, d, sum, out);
 }
 
-static enum ree_status softmax(struct ree_lower *lower, struct ree_tval *x, bool log,
-                               struct ree_tval **out) {
-    struct ree_tval *t, *y;
+static enum ree_status softmax(struct ree_lower *lower, struct ree_view *x, bool log,
+                               struct ree_view **out) {
+    struct ree_view *t, *y;
     int64_t dims[3];
     REE_TRY(split_axis(lower, x, dims, &t));
     REE_TRY(softmax_of(lower, t, log, &y));
     return ree_lower_reshape(lower, y, x->rank, x->dims, out);
 }
 
-enum ree_status ree_rule_log_softmax(struct ree_lower *lower, struct ree_tval *x, uint32_t axis,
-                                     struct ree_tval **out) {
+enum ree_status ree_rule_log_softmax(struct ree_lower *lower, struct ree_view *x, uint32_t axis,
+                                     struct ree_view **out) {
     int64_t dims[3] = {1, 1, 1};
-    struct ree_tval *t, *y;
+    struct ree_view *t, *y;
     for (uint32_t i = 0; i < x->rank; i++)
         dims[i < axis ? 0 : i == axis ? 1 : 2] *= x->dims[i];
     REE_TRY(ree_lower_reshape(lower, x, 3, dims, &t));
@@ -80,10 +80,10 @@ RULE(log_softmax) {
 
 // 1 at the first maximum, else 0.
 RULE(hardmax) {
-    struct ree_tval *t, *index, *y;
+    struct ree_view *t, *index, *y;
     int64_t dims[3];
     REE_TRY(split_axis(lower, in[0], dims, &t));
-    if (ree_tval_count(t) == 0) {
+    if (ree_view_count(t) == 0) {
         out[0] = in[0];
         return REE_OK;
     }

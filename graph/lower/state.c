@@ -4,25 +4,25 @@
 #include <string.h>
 
 enum ree_status ree_lower_state(struct ree_lower *lower, enum ree_dtype dtype,
-                                const struct ree_lower_state *state, struct ree_tval **out) {
-    int64_t room[REE_MAX_RANK];
-    memcpy(room, state->dims, sizeof room);
-    room[state->axis] = state->capacity;
-    struct ree_tval *t;
-    REE_TRY(ree_lower_new(lower, dtype, state->rank, room, &t));
+                                const struct ree_lower_state *state, struct ree_view **out) {
+    int64_t capacity[REE_MAX_RANK];
+    memcpy(capacity, state->dims, sizeof capacity);
+    capacity[state->axis] = state->capacity;
+    struct ree_view *t;
+    REE_TRY(ree_lower_new(lower, dtype, state->rank, capacity, &t));
     struct ree_lower_state *copy = ree_arena_alloc(lower->arena, sizeof *copy);
     if (!copy) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     *copy = *state;
     t->storage->kind = REE_STORAGE_STATE;
     t->storage->state = copy;
-    t->storage->device_written = true; // by earlier runs
+    t->storage->device_jit = true; // by earlier runs
     t->dims[state->axis] = state->dims[state->axis];
     *out = t;
     return REE_OK;
 }
 
 // Returns whether t is the whole state as the graph received it, not a slice or permutation of it.
-static bool is_whole(const struct ree_tval *t, uint32_t axis) {
+static bool is_whole(const struct ree_view *t, uint32_t axis) {
     if (t->kind != REE_TENSOR || !t->storage || t->storage->kind != REE_STORAGE_STATE) return false;
     const struct ree_lower_state *s = t->storage->state;
     if (t->offset || t->rank != s->rank || axis != s->axis) return false;
@@ -34,16 +34,16 @@ static bool is_whole(const struct ree_tval *t, uint32_t axis) {
     return true;
 }
 
-bool ree_lower_grows_in_place(const struct ree_tval *past, uint32_t axis, int64_t n) {
+bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_t n) {
     if (!is_whole(past, axis)) return false;
     const struct ree_lower_state *s = past->storage->state;
     return !s->is_extended && n <= s->capacity - s->dims[axis];
 }
 
 // Returns the state with n more rows, as a view.
-static enum ree_status grow(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
-                            int64_t n, struct ree_tval **out) {
-    struct ree_tval *t = ree_lower_view(lower, past);
+static enum ree_status grow(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
+                            int64_t n, struct ree_view **out) {
+    struct ree_view *t = ree_lower_view(lower, past);
     if (!t) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     past->storage->state->is_extended = true;
     // A dimension of size 1 may have any stride; the axis needs the right one from now on.
@@ -57,9 +57,9 @@ static enum ree_status grow(struct ree_lower *lower, struct ree_tval *past, uint
     return REE_OK;
 }
 
-enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_tval *target,
-                                       uint32_t axis, struct ree_tval *rows, struct ree_tval *t) {
-    if (ree_tval_count(t) == 0) return REE_OK;
+enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_view *target,
+                                       uint32_t axis, struct ree_view *rows, struct ree_view *t) {
+    if (ree_view_count(t) == 0) return REE_OK;
     if (rows->rank != 2 || rows->dims[0] != t->dims[0] || rows->dims[1] != t->dims[axis])
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "rows are added to a cache that are not one for each new token");
@@ -70,7 +70,7 @@ enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_tval 
     p->dtype = (uint32_t)target->dtype;
     p->index_dtype = (uint32_t)rows->dtype;
     p->rank = t->rank;
-    p->n_lines = (uint32_t)ree_tval_count(t);
+    p->n_lines = (uint32_t)ree_view_count(t);
     p->n_steps = 1;
     REE_TRY(ree_lower_dense(lower, t, &t));
     REE_TRY(ree_lower_dense(lower, rows, &rows));
@@ -85,13 +85,13 @@ enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_tval 
     p->component_sizes[0] = (uint32_t)target->dims[axis];
     p->component_strides[0] = (int32_t)target->strides[axis];
     if (target->storage->state) target->storage->state->is_scattered = true;
-    struct ree_tval *operands[3] = {target, rows, t};
+    struct ree_view *operands[3] = {target, rows, t};
     return ree_lower_emit(lower, REE_REPOP_SCATTER, &params, operands, 3, 0);
 }
 
-enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
-                                 struct ree_tval *t, struct ree_tval **out) {
-    struct ree_tval *part;
+enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
+                                 struct ree_view *t, struct ree_view **out) {
+    struct ree_view *part;
     int64_t before = past->dims[axis], n = t->dims[axis];
     bool in_place = ree_lower_grows_in_place(past, axis, n);
     REE_TRY(ree_lower_extend(lower, past, axis, n, out));
@@ -102,8 +102,8 @@ enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_tval *past,
     return ree_lower_copy_into(lower, t, part);
 }
 
-enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_tval *past, uint32_t axis,
-                                 int64_t n, struct ree_tval **out) {
+enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
+                                 int64_t n, struct ree_view **out) {
     if (ree_lower_grows_in_place(past, axis, n)) return grow(lower, past, axis, n, out);
     if (lower->state_rows && past->storage->kind == REE_STORAGE_STATE)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
@@ -115,7 +115,7 @@ enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_tval *past,
         return ree_lower_fail(lower, REE_UNSUPPORTED, "axis %u becomes too long", axis);
     REE_TRY(ree_lower_new(lower, past->dtype, past->rank, dims, out));
     if (before == 0) return REE_OK;
-    struct ree_tval *part;
+    struct ree_view *part;
     REE_TRY(ree_lower_slice(lower, *out, axis, 0, 1, before, &part));
     return ree_lower_copy_into(lower, past, part);
 }

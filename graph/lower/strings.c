@@ -80,7 +80,7 @@ const char *ree_lower_text(const struct ree_lower *lower, int64_t string) {
 }
 
 enum ree_status ree_lower_strings(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
-                                  const char *const *strings, struct ree_tval **out) {
+                                  const char *const *strings, struct ree_view **out) {
     int64_t n;
     if (!ree_count_elements(rank, dims, &n) || n >= INT64_C(1) << 31)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a tensor of more than 2^31 strings");
@@ -92,15 +92,15 @@ enum ree_status ree_lower_strings(struct ree_lower *lower, uint32_t rank, const 
     return ree_lower_literal(lower, REE_STRING, rank, dims, numbers, out);
 }
 
-enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_tval *t,
+enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_view *t,
                                        const char *what, const char *const **out, size_t *out_n) {
     char text[128];
     if (t->kind != REE_TENSOR || t->dtype != REE_STRING)
         return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected strings", what,
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     const void *bytes;
     REE_TRY(ree_lower_host(lower, t, &bytes));
-    size_t n = (size_t)ree_tval_count(t);
+    size_t n = (size_t)ree_view_count(t);
     const char **texts = ree_arena_alloc_array(lower->arena, n + 1, sizeof *texts);
     if (!texts) return no_memory(lower);
     for (size_t i = 0; i < n; i++) {
@@ -117,22 +117,22 @@ enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_tval 
 // Sequences
 
 static enum ree_status make(struct ree_lower *lower, enum ree_kind kind, enum ree_dtype dtype,
-                            size_t n, struct ree_tval *const *items, struct ree_tval **out) {
-    struct ree_tval *t = ree_arena_alloc(lower->arena, sizeof *t);
-    struct ree_tval **list = ree_arena_alloc_array(lower->arena, n + 1, sizeof *list);
+                            size_t n, struct ree_view *const *items, struct ree_view **out) {
+    struct ree_view *t = ree_arena_alloc(lower->arena, sizeof *t);
+    struct ree_view **list = ree_arena_alloc_array(lower->arena, n + 1, sizeof *list);
     if (!t || !list) return no_memory(lower);
     if (n) memcpy(list, items, n * sizeof *list);
-    *t = (struct ree_tval){.kind = kind, .dtype = dtype, .n_items = n, .items = list};
+    *t = (struct ree_view){.kind = kind, .dtype = dtype, .n_items = n, .items = list};
     *out = t;
     return REE_OK;
 }
 
 enum ree_status ree_lower_sequence(struct ree_lower *lower, enum ree_dtype dtype, size_t n,
-                                   struct ree_tval *const *items, struct ree_tval **out) {
+                                   struct ree_view *const *items, struct ree_view **out) {
     return make(lower, REE_SEQUENCE, dtype, n, items, out);
 }
 
 enum ree_status ree_lower_absent(struct ree_lower *lower, enum ree_dtype dtype,
-                                 struct ree_tval **out) {
+                                 struct ree_view **out) {
     return make(lower, REE_ABSENT, dtype, 0, NULL, out);
 }

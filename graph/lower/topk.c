@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_tval *const *in,
-                                  struct ree_tval **out) {
+enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_view *const *in,
+                                  struct ree_view **out) {
     const struct ree_node *node = lower->node;
-    struct ree_tval *t = in[0], *k_input = ree_rule_input(lower, in, 1);
+    struct ree_view *t = in[0], *k_input = ree_rule_input(lower, in, 1);
     enum ree_dtype dtype = t->dtype, wide = ree_data_wide(dtype);
     if (!ree_data_is_ordered(wide))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported", ree_dtype_name(dtype));
@@ -17,7 +17,7 @@ enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_tval *cons
     if (k < 0 || k > t->dims[axis]) {
         char text[128];
         return ree_lower_fail(lower, REE_INVALID, "k is %lld, axis %u of %s has %lld elements",
-                              (long long)k, axis, ree_tval_text(t, text, sizeof text),
+                              (long long)k, axis, ree_view_text(t, text, sizeof text),
                               (long long)t->dims[axis]);
     }
     REE_TRY(ree_lower_cast(lower, t, wide, &t));
@@ -25,7 +25,7 @@ enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_tval *cons
     int64_t dims[REE_MAX_RANK];
     memcpy(dims, t->dims, sizeof dims);
     dims[axis] = k;
-    struct ree_tval *values, *indices;
+    struct ree_view *values, *indices;
     REE_TRY(ree_lower_new(lower, wide, t->rank, dims, &values));
     REE_TRY(ree_lower_new(lower, REE_I64, t->rank, dims, &indices));
     union ree_params params;
@@ -40,7 +40,7 @@ enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_tval *cons
         p->inner *= (uint32_t)t->dims[i];
     p->k = (uint32_t)k;
     p->largest = ree_node_int(node, "largest", 1) != 0;
-    struct ree_tval *operands[3] = {t, values, indices};
+    struct ree_view *operands[3] = {t, values, indices};
     REE_TRY(ree_lower_emit(lower, REE_REPOP_TOPK, &params, operands, 3, 2));
     if (node->n_outputs > 0) REE_TRY(ree_lower_cast(lower, values, dtype, &out[0]));
     if (node->n_outputs > 1) out[1] = indices;

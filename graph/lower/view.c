@@ -8,8 +8,8 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-struct ree_tval *ree_lower_view(struct ree_lower *lower, const struct ree_tval *t) {
-    struct ree_tval *view = ree_arena_alloc(lower->arena, sizeof *view);
+struct ree_view *ree_lower_view(struct ree_lower *lower, const struct ree_view *t) {
+    struct ree_view *view = ree_arena_alloc(lower->arena, sizeof *view);
     if (view) *view = *t;
     return view;
 }
@@ -17,7 +17,7 @@ struct ree_tval *ree_lower_view(struct ree_lower *lower, const struct ree_tval *
 // Computes the strides of t's elements under new dims; returns false if they are not regular. Walks
 // both shapes from the innermost dimension. Each group of old dims whose product equals that of a
 // group of new dims must be contiguous within the group.
-static bool reshape_strides(const struct ree_tval *t, uint32_t rank, const int64_t *dims,
+static bool reshape_strides(const struct ree_view *t, uint32_t rank, const int64_t *dims,
                             int64_t *out_strides) {
     int32_t i = (int32_t)t->rank - 1, j = (int32_t)rank - 1;
     while (j >= 0) {
@@ -51,21 +51,21 @@ static bool reshape_strides(const struct ree_tval *t, uint32_t rank, const int64
     return true;
 }
 
-enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
-                                  const int64_t *dims, struct ree_tval **out) {
+enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_view *t, uint32_t rank,
+                                  const int64_t *dims, struct ree_view **out) {
     int64_t count;
     char text[128], wanted[128];
-    struct ree_tval shape = {.dtype = t->dtype, .rank = rank <= REE_MAX_RANK ? rank : REE_MAX_RANK};
+    struct ree_view shape = {.dtype = t->dtype, .rank = rank <= REE_MAX_RANK ? rank : REE_MAX_RANK};
     for (uint32_t i = 0; i < shape.rank; i++)
         shape.dims[i] = dims[i];
     if (rank > REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape of rank %u; at most %d is supported",
                               rank, REE_MAX_RANK);
-    if (!ree_count_elements(rank, dims, &count) || count != ree_tval_count(t))
+    if (!ree_count_elements(rank, dims, &count) || count != ree_view_count(t))
         return ree_lower_fail(lower, REE_INVALID, "cannot reshape %s to %s",
-                              ree_tval_text(t, text, sizeof text),
-                              ree_tval_text(&shape, wanted, sizeof wanted));
-    struct ree_tval *view = ree_lower_view(lower, t);
+                              ree_view_text(t, text, sizeof text),
+                              ree_view_text(&shape, wanted, sizeof wanted));
+    struct ree_view *view = ree_lower_view(lower, t);
     if (!view) return no_memory(lower);
     view->rank = rank;
     for (uint32_t i = 0; i < rank; i++)
@@ -74,7 +74,7 @@ enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_tval *t, u
         for (uint32_t i = 0; i < rank; i++)
             view->strides[i] = 1;
     } else if (!reshape_strides(t, rank, dims, view->strides)) {
-        struct ree_tval *dense;
+        struct ree_view *dense;
         REE_TRY(ree_lower_dense(lower, t, &dense));
         view->storage = dense->storage;
         view->offset = dense->offset;
@@ -84,9 +84,9 @@ enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_tval *t, u
     return REE_OK;
 }
 
-enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_tval *t,
-                                    const uint32_t *perm, struct ree_tval **out) {
-    struct ree_tval *view = ree_lower_view(lower, t);
+enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_view *t,
+                                    const uint32_t *perm, struct ree_view **out) {
+    struct ree_view *view = ree_lower_view(lower, t);
     if (!view) return no_memory(lower);
     bool seen[REE_MAX_RANK] = {false};
     for (uint32_t i = 0; i < t->rank; i++) {
@@ -101,16 +101,16 @@ enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_tval *t,
     return REE_OK;
 }
 
-enum ree_status ree_lower_broadcast(struct ree_lower *lower, struct ree_tval *t, uint32_t rank,
-                                    const int64_t *dims, struct ree_tval **out) {
+enum ree_status ree_lower_broadcast(struct ree_lower *lower, struct ree_view *t, uint32_t rank,
+                                    const int64_t *dims, struct ree_view **out) {
     char text[128], wanted[128];
-    struct ree_tval shape = {.dtype = t->dtype, .rank = rank};
+    struct ree_view shape = {.dtype = t->dtype, .rank = rank};
     if (rank > REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape of rank %u; at most %d is supported",
                               rank, REE_MAX_RANK);
     for (uint32_t i = 0; i < rank; i++)
         shape.dims[i] = dims[i];
-    struct ree_tval *view = ree_lower_view(lower, t);
+    struct ree_view *view = ree_lower_view(lower, t);
     if (!view) return no_memory(lower);
     bool fits = t->rank <= rank;
     for (uint32_t i = 0; i < rank && fits; i++) {
@@ -122,15 +122,15 @@ enum ree_status ree_lower_broadcast(struct ree_lower *lower, struct ree_tval *t,
     }
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID, "cannot broadcast %s to %s",
-                              ree_tval_text(t, text, sizeof text),
-                              ree_tval_text(&shape, wanted, sizeof wanted));
+                              ree_view_text(t, text, sizeof text),
+                              ree_view_text(&shape, wanted, sizeof wanted));
     view->rank = rank;
     *out = view;
     return REE_OK;
 }
 
 enum ree_status ree_lower_broadcast_dims(struct ree_lower *lower, size_t n,
-                                         struct ree_tval *const *ts, uint32_t *out_rank,
+                                         struct ree_view *const *ts, uint32_t *out_rank,
                                          int64_t out_dims[REE_MAX_RANK]) {
     uint32_t rank = 0;
     for (size_t k = 0; k < n; k++)
@@ -144,11 +144,11 @@ enum ree_status ree_lower_broadcast_dims(struct ree_lower *lower, size_t n,
             if (dim == *common || dim == 1) continue;
             if (*common != 1) {
                 char a[128], b[128];
-                struct ree_tval shape = {.dtype = ts[k]->dtype, .rank = rank};
+                struct ree_view shape = {.dtype = ts[k]->dtype, .rank = rank};
                 memcpy(shape.dims, out_dims, sizeof shape.dims);
                 return ree_lower_fail(
                     lower, REE_INVALID, "input %zu, %s, does not broadcast with %s", k,
-                    ree_tval_text(ts[k], a, sizeof a), ree_tval_text(&shape, b, sizeof b));
+                    ree_view_text(ts[k], a, sizeof a), ree_view_text(&shape, b, sizeof b));
             }
             *common = dim;
         }
@@ -157,9 +157,9 @@ enum ree_status ree_lower_broadcast_dims(struct ree_lower *lower, size_t n,
     return REE_OK;
 }
 
-enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                int64_t start, int64_t step, int64_t count, struct ree_tval **out) {
-    struct ree_tval *view = ree_lower_view(lower, t);
+enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                int64_t start, int64_t step, int64_t count, struct ree_view **out) {
+    struct ree_view *view = ree_lower_view(lower, t);
     if (!view) return no_memory(lower);
     if (axis >= t->rank || count < 0 || (count > 0 && (start < 0 || start >= t->dims[axis])))
         return ree_lower_fail(lower, REE_INTERNAL, "slice out of range");
@@ -187,13 +187,13 @@ enum ree_status ree_lower_axis(struct ree_lower *lower, int64_t axis, uint32_t r
 
 // Sets copy's dims and strides from two views of the same dims. Merges dimensions that both step
 // through evenly.
-static enum ree_status emit_copy(struct ree_lower *lower, struct ree_tval *src,
-                                 struct ree_tval *dst) {
+static enum ree_status emit_copy(struct ree_lower *lower, struct ree_view *src,
+                                 struct ree_view *dst) {
     union ree_params params;
     struct ree_copy_params *p = &params.copy;
     memset(p, 0, sizeof *p);
     p->elem_size = (uint32_t)ree_dtype_size(src->dtype);
-    p->n_elements = (uint32_t)ree_tval_count(src);
+    p->n_elements = (uint32_t)ree_view_count(src);
     p->src_offset = (int32_t)src->offset;
     p->dst_offset = (int32_t)dst->offset;
     if (p->n_elements == 0) return REE_OK;
@@ -219,12 +219,12 @@ static enum ree_status emit_copy(struct ree_lower *lower, struct ree_tval *src,
         p->dims[0] = 1;
         p->src_strides[0] = p->dst_strides[0] = 1;
     }
-    struct ree_tval *operands[2] = {src, dst};
+    struct ree_view *operands[2] = {src, dst};
     return ree_lower_emit(lower, REE_REPOP_COPY, &params, operands, 2, 1);
 }
 
-enum ree_status ree_lower_copy_into(struct ree_lower *lower, struct ree_tval *src,
-                                    struct ree_tval *dst) {
+enum ree_status ree_lower_copy_into(struct ree_lower *lower, struct ree_view *src,
+                                    struct ree_view *dst) {
     bool same = src->rank == dst->rank && ree_dtype_size(src->dtype) == ree_dtype_size(dst->dtype);
     for (uint32_t i = 0; same && i < src->rank; i++)
         same = src->dims[i] == dst->dims[i];
@@ -232,15 +232,15 @@ enum ree_status ree_lower_copy_into(struct ree_lower *lower, struct ree_tval *sr
     return emit_copy(lower, src, dst);
 }
 
-enum ree_status ree_lower_dense(struct ree_lower *lower, struct ree_tval *t,
-                                struct ree_tval **out) {
+enum ree_status ree_lower_dense(struct ree_lower *lower, struct ree_view *t,
+                                struct ree_view **out) {
     // Kernels require dense operands at offsets that are multiples of 4 bytes.
     bool aligned = (uint64_t)t->offset * ree_dtype_size(t->dtype) % 4 == 0;
-    if (ree_tval_is_dense(t) && aligned) {
+    if (ree_view_is_dense(t) && aligned) {
         *out = t;
         return REE_OK;
     }
-    struct ree_tval *dense;
+    struct ree_view *dense;
     REE_TRY(ree_lower_new(lower, t->dtype, t->rank, t->dims, &dense));
     REE_TRY(emit_copy(lower, t, dense));
     *out = dense;

@@ -58,7 +58,7 @@ static enum ree_status read_auto_pad(struct ree_lower *lower, enum ree_auto_pad 
                           name);
 }
 
-static enum ree_status read_kernel(struct ree_lower *lower, const struct ree_tval *weights,
+static enum ree_status read_kernel(struct ree_lower *lower, const struct ree_view *weights,
                                    struct ree_window *w) {
     bool given;
     REE_TRY(ree_window_list(lower, w, "kernel_shape", 1, 0, w->kernel, &given));
@@ -86,8 +86,8 @@ static enum ree_status check_sizes(struct ree_lower *lower, const struct ree_win
     return REE_OK;
 }
 
-enum ree_status ree_window_read(struct ree_lower *lower, const struct ree_tval *x,
-                                const struct ree_tval *weights, struct ree_window *w) {
+enum ree_status ree_window_read(struct ree_lower *lower, const struct ree_view *x,
+                                const struct ree_view *weights, struct ree_window *w) {
     memset(w, 0, sizeof *w);
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 2 + REE_WINDOW_DIMS));
     w->n = x->rank - 2;

@@ -24,8 +24,8 @@ struct ree_window {
 // Reads strides, dilations, pads and auto_pad for x (n, channels, sizes...), whose rank must be 3
 // to 5. The kernel's size is taken from w (.., .., sizes...), and kernel_shape must agree with it;
 // if w is NULL, it is kernel_shape.
-enum ree_status ree_window_read(struct ree_lower *lower, const struct ree_tval *x,
-                                const struct ree_tval *w, struct ree_window *out);
+enum ree_status ree_window_read(struct ree_lower *lower, const struct ree_view *x,
+                                const struct ree_view *w, struct ree_window *out);
 // Computes `out`, and the padding that auto_pad requires.
 enum ree_status ree_window_forward(struct ree_lower *lower, struct ree_window *w, bool ceil_mode);
 // As ree_window_forward, for ConvTranspose, with output_padding and output_shape.
@@ -39,13 +39,13 @@ enum ree_status ree_window_list(struct ree_lower *lower, const struct ree_window
 
 // Convolution (conv.c). Reads the window and the number of groups from x (n, channels, sizes...), w
 // (channels, channels per group, sizes...) and the attributes.
-enum ree_status ree_conv_read(struct ree_lower *lower, const struct ree_tval *x,
-                              const struct ree_tval *w, struct ree_window *window,
+enum ree_status ree_conv_read(struct ree_lower *lower, const struct ree_view *x,
+                              const struct ree_view *w, struct ree_window *window,
                               int64_t *out_groups);
 // Emits only the convolution, without bias: float32, or int32 for int8 and uint8. m: output
 // channels per group. pad_value, for integers, is one element of x's type; NULL: zero.
-enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
-                              struct ree_tval *pad_value, const struct ree_window *window,
-                              int64_t groups, int64_t m, bool transposed, struct ree_tval **out);
+enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
+                              struct ree_view *pad_value, const struct ree_window *window,
+                              int64_t groups, int64_t m, bool transposed, struct ree_view **out);
 
 #endif

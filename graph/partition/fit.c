@@ -28,13 +28,13 @@ static uint64_t room_of(uint64_t limit) {
 }
 
 // The smallest limit that leaves this many bytes; 2^64 - 1 if there is none.
-static uint64_t limit_for(uint64_t room) {
-    ree_sum limit = (ree_sum)room * MARGIN / (MARGIN - 1);
+static uint64_t limit_for(uint64_t capacity) {
+    ree_sum limit = (ree_sum)capacity * MARGIN / (MARGIN - 1);
     if (limit >= UINT64_MAX) return UINT64_MAX;
     uint64_t n = (uint64_t)limit;
-    while (room_of(n) < room)
+    while (room_of(n) < capacity)
         n++;
-    while (n > 0 && room_of(n - 1) >= room)
+    while (n > 0 && room_of(n - 1) >= capacity)
         n--;
     return n;
 }
@@ -199,15 +199,15 @@ static enum ree_status search(struct fit *f, size_t least, struct ree_partition 
         f->options.n_stages = least;
         return ree_planner_plan(&f->planner, out, err);
     }
-    uint64_t room = room_of(f->devices->max_memory);
+    uint64_t capacity = room_of(f->devices->max_memory);
     uint64_t n_devices =
         multiply(one_at_least(f->devices->n_devices), one_at_least(f->devices->n_ranks));
     uint64_t caches = f->caches / n_devices + (f->caches % n_devices != 0);
     for (int round = 0; round <= MOST_ROUNDS + 1; round++) {
-        size_t n = caches <= room ? count_stages(f, room - caches) : 0;
+        size_t n = caches <= capacity ? count_stages(f, capacity - caches) : 0;
         if (n == 0 || n > most) break;
         n = asked ? asked : n < least ? least : n;
-        REE_TRY(plan_with(f, n, room - caches, out, err));
+        REE_TRY(plan_with(f, n, capacity - caches, out, err));
         if (ree_partition_check_fit(out, f->devices, NULL) == REE_OK) return REE_OK;
         // More than was assumed, otherwise the plan would fit.
         caches = round < MOST_ROUNDS ? caches_of_devices(out, f->devices, NULL) : f->caches;

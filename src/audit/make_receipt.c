@@ -69,7 +69,7 @@ static cJSON *describe_stats(const struct ree_generate_stats *s) {
     return stats;
 }
 
-char *ree_receipt_spell(struct ree_arena *arena, const struct ree_strbuf *text) {
+char *ree_receipt_encode_text(struct ree_arena *arena, const struct ree_strbuf *text) {
     static const char replacement[] = "\xef\xbf\xbd";
     size_t n_nuls = 0, at = 0;
     for (size_t i = 0; i < text->size; i++)
@@ -103,8 +103,8 @@ static enum ree_status put_texts(struct ree_receipt *r, const struct ree_text_ru
         status = ree_answer_push(&answer, g->ids[i], err);
     if (status == REE_OK) status = ree_answer_end(&answer, err);
     if (status == REE_OK) {
-        r->prompt.text = ree_receipt_spell(&r->arena, &answer.prompt);
-        r->output.text = ree_receipt_spell(&r->arena, &answer.text);
+        r->prompt.text = ree_receipt_encode_text(&r->arena, &answer.prompt);
+        r->output.text = ree_receipt_encode_text(&r->arena, &answer.text);
         if (!r->prompt.text || !r->output.text) status = no_memory(err);
     }
     ree_answer_finish(&answer);

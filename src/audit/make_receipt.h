@@ -10,7 +10,7 @@
 #include "receipt/receipt.h"
 
 // Copies a text into the arena as receipts store it, with U+FFFD for each NUL. NULL: out of memory.
-char *ree_receipt_spell(struct ree_arena *arena, const struct ree_strbuf *text);
+char *ree_receipt_encode_text(struct ree_arena *arena, const struct ree_strbuf *text);
 
 struct ree_model_hashes {
     char graph[65], weights[65];

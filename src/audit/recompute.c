@@ -44,11 +44,11 @@ static enum ree_status cut_out(struct ree_graph *graph, size_t index,
                                struct ree_value *const *reads, uint32_t n,
                                const struct ree_tensor *inputs, struct ree_error *err) {
     struct ree_node *node = graph->nodes[index];
-    size_t room = (size_t)n + node->n_outputs + 1;
+    size_t capacity = (size_t)n + node->n_outputs + 1;
     struct ree_value **values =
-        ree_arena_alloc_array(graph->arena, room, sizeof(struct ree_value *));
-    struct ree_value **given = ree_arena_alloc_array(graph->arena, room, sizeof *given);
-    struct ree_value **made = ree_arena_alloc_array(graph->arena, room, sizeof *made);
+        ree_arena_alloc_array(graph->arena, capacity, sizeof(struct ree_value *));
+    struct ree_value **given = ree_arena_alloc_array(graph->arena, capacity, sizeof *given);
+    struct ree_value **made = ree_arena_alloc_array(graph->arena, capacity, sizeof *made);
     if (!values || !given || !made) return no_memory(err);
     size_t n_values = 0, n_given = 0, n_made = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -149,7 +149,7 @@ static enum ree_status compare_text(const struct judged *j, const struct ree_str
     struct ree_arena arena;
     char hex[65];
     ree_arena_init(&arena);
-    const char *text = ree_receipt_spell(&arena, decoded);
+    const char *text = ree_receipt_encode_text(&arena, decoded);
     if (text) {
         struct ree_hasher *h = ree_hasher_create("ree-text/1");
         ree_hasher_update(h, text, strlen(text));

@@ -54,7 +54,7 @@ static enum ree_status note_special(struct ree_verification *v,
     struct ree_arena arena;
     ree_arena_init(&arena);
     const char *spelled =
-        ree_receipt_spell(&arena, &(struct ree_strbuf){.data = text, .size = nbytes});
+        ree_receipt_encode_text(&arena, &(struct ree_strbuf){.data = text, .size = nbytes});
     if (spelled)
         ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES,
                        "with its special token%s (%zu): \"%s\"", n_special == 1 ? "" : "s",

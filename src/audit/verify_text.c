@@ -91,7 +91,7 @@ static void excerpt(const char *text, size_t at, char out[64]) {
 
 static void compare_text(struct text_check *c, const char *name, const struct ree_strbuf *decoded,
                          const struct ree_receipt_text *stated) {
-    char *here = ree_receipt_spell(&c->arena, decoded), hex[65];
+    char *here = ree_receipt_encode_text(&c->arena, decoded), hex[65];
     if (!here) {
         c->v->failed = true;
         return;

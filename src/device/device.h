@@ -58,7 +58,7 @@ struct ree_device {
     uint64_t memory_size;     // total bytes, including used ones
     // Capacity in bytes for the copies of constants that program_create makes in the backend's
     // layout. program_create subtracts what it uses. UINT64_MAX means no limit. Set by the caller.
-    uint64_t copies_room;
+    uint64_t copies_capacity;
 };
 
 // Backends. options is never NULL here.

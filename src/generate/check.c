@@ -20,7 +20,7 @@ struct checker {
     struct ree_hasher *hasher; // NULL: not requested
     int64_t *rows;
     size_t first_row; // position of the first token whose logits are needed
-    size_t room;      // capacity of `rows`, in elements
+    size_t capacity;  // capacity of `rows`, in elements
     bool has_nan;     // a processed row contains a NaN
 };
 
@@ -78,11 +78,11 @@ static enum ree_status run(struct checker *c, size_t from, size_t length, size_t
     const struct ree_check *check = c->check;
     int64_t start = (int64_t)from;
     if (is_interrupted(check)) return ree_fail(err, REE_UNAVAILABLE, "interrupted");
-    if (n_rows > c->room) {
+    if (n_rows > c->capacity) {
         int64_t *grown = realloc(c->rows, n_rows * sizeof *grown);
         if (!grown) return ree_fail(err, REE_NO_MEMORY, "out of memory");
         c->rows = grown;
-        c->room = n_rows;
+        c->capacity = n_rows;
     }
     for (size_t r = 0; r < n_rows; r++)
         c->rows[r] = (int64_t)(row + r - from);

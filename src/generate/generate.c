@@ -31,7 +31,7 @@ struct driver {
     struct ree_generate_call call;
     size_t n;
     struct ree_sequence *sequences;
-    struct ree_deal deal;
+    struct ree_batching deal;
     size_t next;              // next group of the batching to start
     struct ree_group *groups; // one per cache slot
     uint64_t *cache_bytes;    // per cache slot
@@ -222,7 +222,7 @@ static bool is_interrupted(struct driver *d) {
 
 static enum ree_status begin_next(struct driver *d, struct ree_group *group,
                                   struct ree_error *err) {
-    const struct ree_deal *deal = &d->deal;
+    const struct ree_batching *deal = &d->deal;
     size_t first = deal->first[d->next], end = deal->first[++d->next];
     group->batch = end - first;
     for (size_t b = 0; b < group->batch; b++)
@@ -295,7 +295,7 @@ static enum ree_status make_groups(struct driver *d, struct ree_error *err) {
         group->sequences = calloc(g->options.max_batch, sizeof(struct ree_sequence *));
         if (!group->sequences) return no_memory(err);
     }
-    return ree_deal(g, d->sequences, d->n, &d->deal, err);
+    return ree_batching(g, d->sequences, d->n, &d->deal, err);
 }
 
 static void finish(struct driver *d) {
@@ -313,7 +313,7 @@ static void finish(struct driver *d) {
     }
     for (size_t i = 0; d->sequences && i < d->n; i++)
         free(d->sequences[i].digests);
-    ree_deal_finish(&d->deal);
+    ree_batching_finish(&d->deal);
     free(d->groups);
     free(d->cache_bytes);
     free(d->sequences);

@@ -70,8 +70,8 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
 // this call. Exactly one of `out` and `out_logits` is not NULL and is initialised: out_logits in
 // the process with the last stage.
 enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
-                                         const struct ree_step *step, struct ree_parcel *in,
-                                         struct ree_parcel *out, struct ree_tensor *out_logits,
+                                         const struct ree_step *step, struct ree_boundary *in,
+                                         struct ree_boundary *out, struct ree_tensor *out_logits,
                                          struct ree_error *err);
 // Submits and collects a step of set 0.
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,

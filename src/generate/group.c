@@ -7,14 +7,14 @@
 #include "generate/causality.h"
 
 static enum ree_status make_room(struct ree_group *group, size_t n, struct ree_error *err) {
-    if (n <= group->room) return REE_OK;
-    size_t room = n + n / 2;
-    int32_t *ids = realloc(group->ids, room * sizeof *ids);
+    if (n <= group->capacity) return REE_OK;
+    size_t capacity = n + n / 2;
+    int32_t *ids = realloc(group->ids, capacity * sizeof *ids);
     if (ids) group->ids = ids;
-    int64_t *rows = realloc(group->rows, room * sizeof *rows);
+    int64_t *rows = realloc(group->rows, capacity * sizeof *rows);
     if (rows) group->rows = rows;
     if (!ids || !rows) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    group->room = room;
+    group->capacity = capacity;
     return REE_OK;
 }
 
@@ -199,5 +199,5 @@ void ree_group_end(struct ree_group *group) {
     free(group->rows);
     group->ids = NULL;
     group->starts = group->rows = NULL;
-    group->room = group->batch = 0;
+    group->capacity = group->batch = 0;
 }

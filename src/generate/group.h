@@ -43,7 +43,7 @@ struct ree_group {
     struct ree_step step;
     int32_t *ids;
     int64_t *starts, *rows;
-    size_t room; // capacity of ids and of rows, in elements
+    size_t capacity; // capacity of ids and of rows, in elements
 };
 
 // Returns the maximum number of tokens of the sequence.
@@ -69,16 +69,16 @@ enum ree_status ree_group_hash_caches(struct ree_group *group, struct ree_error 
 enum ree_status ree_group_check_caches(struct ree_group *group, struct ree_error *err);
 
 // The batching: order[first[k]] to order[first[k + 1] - 1] are the sequences of group k.
-struct ree_deal {
+struct ree_batching {
     size_t n_groups;
     size_t *first; // n_groups + 1 elements
     size_t *order; // indices of sequences
 };
 // Batches all sequences that are not done. With several cache slots, groups have nearly equal size,
 // so that all slots are used; with one slot, groups are as large as possible.
-enum ree_status ree_deal(const struct ree_generator *g, const struct ree_sequence *sequences,
-                         size_t n, struct ree_deal *out, struct ree_error *err);
-void ree_deal_finish(struct ree_deal *deal);
+enum ree_status ree_batching(const struct ree_generator *g, const struct ree_sequence *sequences,
+                             size_t n, struct ree_batching *out, struct ree_error *err);
+void ree_batching_finish(struct ree_batching *deal);
 
 // Chooses the sequence's next token from the logits of the last token that ran, and reports it. If
 // the sequence resumes from a snapshot and its last token has not been checked, compares that token

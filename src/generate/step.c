@@ -221,30 +221,30 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
 }
 
 static enum ree_status run_stages(struct ree_generator *g, size_t set, struct ree_flight *flight,
-                                  struct ree_tensor *ordered, struct ree_parcel *in,
-                                  struct ree_parcel *out, struct ree_tensor *outputs,
+                                  struct ree_tensor *ordered, struct ree_boundary *in,
+                                  struct ree_boundary *out, struct ree_tensor *outputs,
                                   struct ree_error *err) {
     size_t first, n, n_stages = ree_pipeline_n_stages(g->pipeline);
-    struct ree_parcel parcel = {0};
+    struct ree_boundary boundary = {0};
     ree_partition_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
     REE_TRY(ree_pipeline_match(g->pipeline, set, flight->inputs, flight->n_inputs, ordered, err));
     if (in) {
-        parcel = *in;
-        *in = (struct ree_parcel){0};
+        boundary = *in;
+        *in = (struct ree_boundary){0};
     }
     for (size_t i = first; i < first + n; i++) {
-        struct ree_parcel next = {0};
-        REE_TRY(ree_pipeline_run_stage(g->pipeline, i, set, ordered, i ? &parcel : NULL,
+        struct ree_boundary next = {0};
+        REE_TRY(ree_pipeline_run_stage(g->pipeline, i, set, ordered, i ? &boundary : NULL,
                                        i + 1 < n_stages ? &next : NULL, outputs, err));
-        parcel = next;
+        boundary = next;
     }
-    if (out) *out = parcel;
+    if (out) *out = boundary;
     return REE_OK;
 }
 
 enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
-                                         const struct ree_step *step, struct ree_parcel *in,
-                                         struct ree_parcel *out, struct ree_tensor *out_logits,
+                                         const struct ree_step *step, struct ree_boundary *in,
+                                         struct ree_boundary *out, struct ree_tensor *out_logits,
                                          struct ree_error *err) {
     size_t n_outputs = ree_model_n_outputs(g->model);
     struct ree_flight *flight = &g->flights[set];
@@ -252,7 +252,7 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
     struct ree_tensor *ordered = calloc(ree_model_n_inputs(g->model) + 1, sizeof *ordered);
     enum ree_status status =
         outputs && ordered ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
-    if (out) *out = (struct ree_parcel){0};
+    if (out) *out = (struct ree_boundary){0};
     if (out_logits) memset(out_logits, 0, sizeof *out_logits);
     if (status == REE_OK) status = prepare(g, set, step, err);
     if (status == REE_OK) status = run_stages(g, set, flight, ordered, in, out, outputs, err);

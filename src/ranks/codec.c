@@ -44,9 +44,9 @@ static enum ree_status encode_tensor(const struct ree_tensor *t, struct tensor_h
     return REE_OK;
 }
 
-enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_parcel *parcel,
+enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_boundary *boundary,
                                 struct ree_encoded *out, struct ree_error *err) {
-    size_t n = parcel->n, nbytes = step_nbytes(step->batch, step->length, step->n_rows);
+    size_t n = boundary->n, nbytes = step_nbytes(step->batch, step->length, step->n_rows);
     memset(out, 0, sizeof *out);
     out->head = malloc(nbytes);
     struct tensor_head *heads = calloc(n + 1, sizeof *heads);
@@ -70,7 +70,7 @@ enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_pa
     out->n_parts = n + 2;
     enum ree_status status = REE_OK;
     for (size_t i = 0; status == REE_OK && i < n; i++)
-        status = encode_tensor(&parcel->tensors[i], &heads[i], &out->parts[i + 2], err);
+        status = encode_tensor(&boundary->tensors[i], &heads[i], &out->parts[i + 2], err);
     if (status != REE_OK) ree_encoded_finish(out);
     return status;
 }
@@ -211,9 +211,9 @@ static bool fits_step(const struct ree_value *value, const struct ree_tensor *t,
            (a == batch && ((b >= length && b <= most) || b == (int64_t)step->n_rows));
 }
 
-enum ree_status ree_decode_parcel(const struct ree_message *m, const struct ree_cut *cut,
-                                  const struct ree_step *step, int64_t most, struct ree_parcel *out,
-                                  struct ree_error *err) {
+enum ree_status ree_decode_boundary(const struct ree_message *m, const struct ree_cut *cut,
+                                    const struct ree_step *step, int64_t most,
+                                    struct ree_boundary *out, struct ree_error *err) {
     size_t n = cut->n_values;
     memset(out, 0, sizeof *out);
     if (m->n_parts != n + 2 || m->parts[1].nbytes != n * sizeof(struct tensor_head))
@@ -233,7 +233,7 @@ enum ree_status ree_decode_parcel(const struct ree_message *m, const struct ree_
                               "malformed: '%s' is not of as many sequences and tokens as the step",
                               cut->values[i]->name);
     }
-    if (status != REE_OK) ree_parcel_finish(out);
+    if (status != REE_OK) ree_boundary_finish(out);
     return status;
 }
 

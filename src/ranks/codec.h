@@ -26,7 +26,7 @@ struct ree_encoded {
 void ree_encoded_finish(struct ree_encoded *encoded);
 
 // Fails if a boundary tensor is not a tensor of numbers.
-enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_parcel *parcel,
+enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_boundary *boundary,
                                 struct ree_encoded *out, struct ree_error *err);
 enum ree_status ree_encode_logits(const struct ree_tensor *logits, struct ree_encoded *out,
                                   struct ree_error *err);
@@ -50,9 +50,9 @@ enum ree_status ree_decode_step(const struct ree_message *message, const struct 
 // - (sequences, rows of the step)
 // - (sequences, positions up to `most`)
 // - (tokens of the step, sequences)
-enum ree_status ree_decode_parcel(const struct ree_message *message, const struct ree_cut *cut,
-                                  const struct ree_step *step, int64_t most, struct ree_parcel *out,
-                                  struct ree_error *err);
+enum ree_status ree_decode_boundary(const struct ree_message *message, const struct ree_cut *cut,
+                                    const struct ree_step *step, int64_t most,
+                                    struct ree_boundary *out, struct ree_error *err);
 enum ree_status ree_decode_logits(const struct ree_message *message, const struct ree_step *step,
                                   int64_t vocab_size, struct ree_tensor *out,
                                   struct ree_error *err);

@@ -63,7 +63,7 @@ enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_gener
     if (status == REE_OK)
         status = ranks->rank == 0 ? ree_ranks_check_all(ranks, options, err)
                                   : ree_ranks_introduce(ranks, options, err);
-    if (status == REE_OK && ranks->rank == 0) status = ree_ranks_lead(ranks, err);
+    if (status == REE_OK && ranks->rank == 0) status = ree_ranks_leader(ranks, err);
     if (status != REE_OK) {
         ree_ranks_destroy(ranks);
         return status;

@@ -36,7 +36,7 @@ enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err);
 enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err);
 // Rank 0: releases the other ranks, which wait for this call before they exit. Call it after
 // ree_ranks_end, when all work on the result is done, which may take long. Accepts NULL.
-enum ree_status ree_ranks_dismiss(struct ree_ranks *ranks, struct ree_error *err);
+enum ree_status ree_ranks_release(struct ree_ranks *ranks, struct ree_error *err);
 void ree_ranks_destroy(struct ree_ranks *ranks);
 // For on_progress of models and sessions: reports to the transport that this rank makes progress
 // during a long load or run. `user` is a struct ree_transport.
@@ -49,7 +49,7 @@ struct ree_rank_report {
     uint64_t step_nbytes, n_step_messages; // all messages with boundary tensors
     uint64_t decode_nbytes;                // part of step_nbytes that belongs to decode steps
     uint64_t logits_nbytes, n_logits_messages;
-    uint64_t sign_nbytes, n_signs;           // heartbeats
+    uint64_t sign_nbytes, n_heartbeats;      // heartbeats
     uint64_t other_nbytes, n_other_messages; // handshake, reports
     uint64_t resident_nbytes;                // resident memory of the process at the end
     uint64_t weight_nbytes;                  // weights of its stages

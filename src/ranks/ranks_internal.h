@@ -19,7 +19,7 @@ struct ree_span {
 
 struct ree_spans {
     struct ree_span *list; // malloc
-    size_t n, room;
+    size_t n, capacity;
 };
 
 // A cache slot that is in use.
@@ -60,7 +60,7 @@ enum ree_status ree_ranks_check_all(struct ree_ranks *ranks,
 enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,
                                     const struct ree_ranks_options *options, struct ree_error *err);
 // lead.c: makes rank 0's generator run with the other ranks.
-enum ree_status ree_ranks_lead(struct ree_ranks *ranks, struct ree_error *err);
+enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err);
 
 // report.c
 void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double from, uint64_t step,
@@ -70,7 +70,7 @@ void ree_ranks_ran(struct ree_ranks *ranks, const struct ree_step *step, double 
                    uint64_t number, uint32_t set);
 // Sends the step and its boundary tensors to the next rank; releases the boundary tensors.
 enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step *step,
-                                  struct ree_parcel *parcel, uint64_t number, uint32_t set,
+                                  struct ree_boundary *boundary, uint64_t number, uint32_t set,
                                   struct ree_error *err);
 void ree_ranks_fill_report(struct ree_ranks *ranks);
 enum ree_status ree_ranks_send_report(struct ree_ranks *ranks, struct ree_error *err);

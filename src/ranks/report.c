@@ -18,12 +18,12 @@ void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double fro
                     uint32_t set) {
     struct ree_spans *spans = &ranks->spans;
     if (!ranks->timeline || spans->n == REE_MAX_SPANS) return;
-    if (spans->n == spans->room) {
-        size_t room = 2 * spans->room + 256;
-        struct ree_span *list = realloc(spans->list, room * sizeof *list);
+    if (spans->n == spans->capacity) {
+        size_t capacity = 2 * spans->capacity + 256;
+        struct ree_span *list = realloc(spans->list, capacity * sizeof *list);
         if (!list) return; // the timeline must not fail the run
         spans->list = list;
-        spans->room = room;
+        spans->capacity = capacity;
     }
     spans->list[spans->n++] =
         (struct ree_span){from, ree_transport_clock(), step, set, (uint32_t)kind};
@@ -41,18 +41,18 @@ void ree_ranks_ran(struct ree_ranks *ranks, const struct ree_step *step, double 
 }
 
 enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step *step,
-                                  struct ree_parcel *parcel, uint64_t number, uint32_t set,
+                                  struct ree_boundary *boundary, uint64_t number, uint32_t set,
                                   struct ree_error *err) {
     struct ree_encoded encoded;
     double start = ree_transport_clock();
     uint64_t before = ree_transport_sent(ranks->transport, REE_MESSAGE_STEP).nbytes;
-    enum ree_status status = ree_encode_step(step, parcel, &encoded, err);
+    enum ree_status status = ree_encode_step(step, boundary, &encoded, err);
     if (status == REE_OK) {
         status = ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_STEP, number,
                                     set, encoded.parts, encoded.n_parts, err);
         ree_encoded_finish(&encoded);
     }
-    ree_parcel_finish(parcel);
+    ree_boundary_finish(boundary);
     if (step->length == 1)
         ranks->own.decode_nbytes +=
             ree_transport_sent(ranks->transport, REE_MESSAGE_STEP).nbytes - before;
@@ -81,7 +81,7 @@ void ree_ranks_fill_report(struct ree_ranks *ranks) {
                                                         : &own->other_nbytes;
         uint64_t *n = kind == REE_MESSAGE_STEP     ? &own->n_step_messages
                       : kind == REE_MESSAGE_LOGITS ? &own->n_logits_messages
-                      : kind == REE_MESSAGE_ALIVE  ? &own->n_signs
+                      : kind == REE_MESSAGE_ALIVE  ? &own->n_heartbeats
                                                    : &own->n_other_messages;
         if (nbytes == &own->other_nbytes) {
             *nbytes += sent.nbytes;

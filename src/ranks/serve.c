@@ -60,13 +60,13 @@ static enum ree_status run_step(struct ree_ranks *ranks, const struct ree_messag
                                 const struct ree_step *step, struct ree_error *err) {
     bool last = ranks->rank + 1 == ranks->n_ranks;
     const struct ree_cut *cut = &ranks->partition->cuts[ranks->first - 1];
-    struct ree_parcel in, out = {0};
+    struct ree_boundary in, out = {0};
     struct ree_tensor logits = {0};
-    REE_TRY(ree_decode_parcel(m, cut, step, ranks->sets[m->set].bounds.most, &in, err));
+    REE_TRY(ree_decode_boundary(m, cut, step, ranks->sets[m->set].bounds.most, &in, err));
     double start = ree_transport_clock();
     enum ree_status status = ree_generator_run_stages(
         ranks->generator, m->set, step, &in, last ? NULL : &out, last ? &logits : NULL, err);
-    ree_parcel_finish(&in);
+    ree_boundary_finish(&in);
     if (status == REE_OK) {
         ree_ranks_ran(ranks, step, start, m->step, m->set);
         status = last ? send_logits(ranks, &logits, m->step, m->set, err)

@@ -8,7 +8,7 @@
 
 struct collector {
     struct ree_stage_weights *out;
-    size_t room; // capacity for constants
+    size_t capacity; // capacity for constants
     // Hash table of the values seen, by address: 2 * room slots; NULL: free. It includes constants
     // of subgraphs, so ids are not unique.
     const struct ree_value **seen;
@@ -17,7 +17,8 @@ struct collector {
 
 // Returns the value's slot, or the free slot for it.
 static const struct ree_value **find_slot(const struct collector *c, const struct ree_value *v) {
-    size_t n = 2 * c->room, at = (size_t)(((uintptr_t)v >> 4) * UINT64_C(0x9E3779B97F4A7C15) % n);
+    size_t n = 2 * c->capacity,
+           at = (size_t)(((uintptr_t)v >> 4) * UINT64_C(0x9E3779B97F4A7C15) % n);
     while (c->seen[at] && c->seen[at] != v)
         at = at + 1 == n ? 0 : at + 1;
     return &c->seen[at];
@@ -25,17 +26,17 @@ static const struct ree_value **find_slot(const struct collector *c, const struc
 
 static void grow(struct collector *c) {
     const struct ree_value **old = c->seen;
-    size_t n_old = 2 * c->room, room = 2 * c->room + 64;
-    struct ree_constant *constants = realloc(c->out->constants, room * sizeof *constants);
+    size_t n_old = 2 * c->capacity, capacity = 2 * c->capacity + 64;
+    struct ree_constant *constants = realloc(c->out->constants, capacity * sizeof *constants);
     if (constants) c->out->constants = constants;
-    const struct ree_value **seen = calloc(2 * room, sizeof(struct ree_value *));
+    const struct ree_value **seen = calloc(2 * capacity, sizeof(struct ree_value *));
     if (!constants || !seen) {
         free(seen);
         c->failed = true;
         return;
     }
     c->seen = seen;
-    c->room = room;
+    c->capacity = capacity;
     for (size_t i = 0; i < n_old; i++)
         if (old[i]) *find_slot(c, old[i]) = old[i];
     free(old);
@@ -46,7 +47,7 @@ static void take(void *user, struct ree_value **use) {
     const struct ree_value *v = *use;
     struct ree_stage_weights *w = c->out;
     if (!v->data || c->failed) return;
-    if (w->n == c->room) grow(c);
+    if (w->n == c->capacity) grow(c);
     if (c->failed) return;
     const struct ree_value **slot = find_slot(c, v);
     if (*slot) return;

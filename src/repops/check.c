@@ -286,7 +286,7 @@ static enum ree_status check_blocks(const struct check *c, const struct ree_matm
 
 static enum ree_status check_matmul(const struct check *c) {
     const struct ree_matmul_params *p = &c->dispatch->params.matmul;
-    uint32_t n_factors = ree_matmul_n_factors(p);
+    uint32_t n_factors = ree_matmul_n_operands(p);
     REE_TRY(
         CHECK_DTYPE(c, "dtype", p->dtype, REE_F32, REE_F64, REE_I32, REE_U32, REE_I64, REE_U64));
     REE_TRY(check_factor(c, "a_dtype", p->a_dtype, p->dtype));
@@ -328,7 +328,7 @@ static enum ree_status check_conv(const struct check *c) {
     const struct ree_conv_params *p = &c->dispatch->params.conv;
     REE_TRY(check_positive(c, "stride", p->stride, 3));
     REE_TRY(check_positive(c, "dilation", p->dilation, 3));
-    uint32_t n_factors = ree_conv_n_factors(p);
+    uint32_t n_factors = ree_conv_n_operands(p);
     bool integer = ree_conv_sum_dtype(p) == REE_I32;
     if (integer ? !is_byte(p->x_dtype) || !is_byte(p->w_dtype)
                 : p->x_dtype != REE_F32 || p->w_dtype != REE_F32)

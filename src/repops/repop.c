@@ -25,12 +25,12 @@ const char *ree_repop_name(enum ree_repop op) {
     return (unsigned)op < REE_N_REPOPS ? repops[op].name : "?";
 }
 
-uint32_t ree_matmul_n_factors(const struct ree_matmul_params *p) {
+uint32_t ree_matmul_n_operands(const struct ree_matmul_params *p) {
     if (!p->b_block) return 2;
     return p->has_zero_points ? 4 : 3;
 }
 
-uint32_t ree_conv_n_factors(const struct ree_conv_params *p) {
+uint32_t ree_conv_n_operands(const struct ree_conv_params *p) {
     return p->has_pad_value ? 3 : 2;
 }
 

@@ -200,7 +200,7 @@ struct ree_matmul_params {
     struct ree_expr epilogue; // over dims (batch..., m, n)
 };
 // Number of operands before the epilogue's tensors: 2 to 4.
-uint32_t ree_matmul_n_factors(const struct ree_matmul_params *p);
+uint32_t ree_matmul_n_operands(const struct ree_matmul_params *p);
 
 // conv: out[b, g*M + i, o] = expr(sum over (c, k) of x[b, g*C + c, o*stride + k*dilation - pad] *
 // w[g*M + i, c, k]), with zeros outside x. o and k are 3-dimensional (leading sizes are 1 for 1-D
@@ -227,7 +227,7 @@ struct ree_conv_params {
     struct ree_expr epilogue; // over dims (n, groups*m, out[0], out[1], out[2]), rank 5
 };
 // Number of operands before the epilogue's tensors: 2 or 3. The type of the sum: f32 or i32.
-uint32_t ree_conv_n_factors(const struct ree_conv_params *p);
+uint32_t ree_conv_n_operands(const struct ree_conv_params *p);
 enum ree_dtype ree_conv_sum_dtype(const struct ree_conv_params *p);
 
 // pool: reduces the window of each output position. Operands, dense: x (planes, in), out (planes,

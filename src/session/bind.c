@@ -289,12 +289,12 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
         if (seg->slots[i].kind == REE_SLOT_CONSTANT ||
             (seg->slots[i].kind == REE_SLOT_LITERALS && !limited))
             constants[i] = slot_buffer(b, seg, &seg->slots[i]);
-    const uint64_t room = ree_session_copies_room(s, b->arena_size);
-    s->device->copies_room = room;
+    const uint64_t capacity = ree_session_copies_capacity(s, b->arena_size);
+    s->device->copies_capacity = capacity;
     enum ree_status status =
         s->device->vtable->program_create(s->device, &program, constants, &seg->program, err);
-    const uint64_t made = room - s->device->copies_room;
-    s->device->copies_room = UINT64_MAX;
+    const uint64_t made = capacity - s->device->copies_capacity;
+    s->device->copies_capacity = UINT64_MAX;
     if (!made) return status;
     s->packed_bytes += made;
     enum ree_status taken = ree_session_take(s, made, "copies of weights", err);
@@ -400,7 +400,7 @@ static void report_run(void *user, uint64_t done, uint64_t total) {
 }
 
 static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
-                                   const struct ree_given *given, struct ree_error *err) {
+                                   const struct ree_run_inputs *run_inputs, struct ree_error *err) {
     if (!seg->program) return REE_OK;
     struct ree_session *s = b->session;
     struct ree_device_buffer **buffers =
@@ -409,7 +409,8 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < seg->n_slots && status == REE_OK; i++) {
         if (seg->slots[i].kind == REE_SLOT_INPUT)
-            status = bind_input(s, seg->slots[i].index, &given->tensors[seg->slots[i].index], err);
+            status =
+                bind_input(s, seg->slots[i].index, &run_inputs->tensors[seg->slots[i].index], err);
         buffers[i] = slot_buffer(b, seg, &seg->slots[i]);
     }
     if (s->options.on_progress) {
@@ -428,7 +429,7 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
 
 enum ree_status ree_bind_flush(struct ree_bind *b, struct ree_error *err) {
     REE_TRY(finish_segment(b, false, err));
-    return run_segment(b, &b->segments[b->n_segments - 1], b->given, err);
+    return run_segment(b, &b->segments[b->n_segments - 1], b->run_inputs, err);
 }
 
 // Callback of ree_lower: a shape rule needs a value.
@@ -438,7 +439,7 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
     if (!copy) return no_memory(lower->err);
     if (storage->kind == REE_STORAGE_INPUT) {
         uint32_t i = storage->input;
-        if (storage->nbytes) memcpy(copy, b->given->tensors[i].data, storage->nbytes);
+        if (storage->nbytes) memcpy(copy, b->run_inputs->tensors[i].data, storage->nbytes);
         b->consulted[i] = storage->host = copy;
         return REE_OK;
     }
@@ -469,7 +470,7 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
     for (size_t i = 0; i < model->n_outputs; i++) {
         // Attribute the copies to the node that produced the value.
         b->lower.node = model->graph->outputs[i]->producer;
-        struct ree_tval *t = b->outputs[i];
+        struct ree_view *t = b->outputs[i];
         ptrdiff_t state = ree_session_state_of_output(b->session, i);
         if (state >= 0) {
             REE_TRY(ree_bind_state_output(b, (size_t)state, t, err));
@@ -506,7 +507,7 @@ static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         REE_TRY(ree_lower_node(&b->lower, graph->nodes[i], b->values));
         if (session->has_fault && session->fault.run == 0 && session->fault.node == i)
-            REE_TRY(ree_bind_damage(b, err));
+            REE_TRY(ree_bind_inject_fault(b, err));
     }
     if (session->observer) REE_TRY(ree_bind_watch(b, err));
     b->lower.node = NULL;
@@ -524,14 +525,15 @@ static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
     return finish_outputs(b, err);
 }
 
-enum ree_status ree_bind_create(struct ree_session *session, const struct ree_given *given,
-                                struct ree_bind **out, struct ree_error *err) {
+enum ree_status ree_bind_create(struct ree_session *session,
+                                const struct ree_run_inputs *run_inputs, struct ree_bind **out,
+                                struct ree_error *err) {
     *out = NULL;
     struct ree_model *model = session->model;
     struct ree_bind *b = calloc(1, sizeof *b);
     if (!b) return no_memory(err);
     b->session = session;
-    b->given = given;
+    b->run_inputs = run_inputs;
     ree_arena_init(&b->arena);
     ree_arena_init(&b->scratch);
     b->lower = (struct ree_lower){
@@ -551,7 +553,7 @@ enum ree_status ree_bind_create(struct ree_session *session, const struct ree_gi
     if (status == REE_OK) status = lower_model(b, err);
     if (status == REE_OK) status = finish_segment(b, true, err);
     b->lower.err = NULL;
-    b->given = NULL;
+    b->run_inputs = NULL;
     if (status == REE_OK) {
         *out = b;
         return REE_OK;
@@ -594,19 +596,19 @@ enum ree_status ree_bind_reserve(struct ree_bind *b, struct ree_error *err) {
     return made;
 }
 
-enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_given *given,
+enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_run_inputs *run_inputs,
                              struct ree_tensor *outputs, struct ree_error *err) {
     struct ree_session *s = b->session;
-    REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], given, err));
+    REE_TRY(run_segment(b, &b->segments[b->n_segments - 1], run_inputs, err));
     size_t n = s->model->n_outputs;
     memset(outputs, 0, n * sizeof *outputs);
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < n && status == REE_OK; i++) {
         if (ree_session_state_of_output(s, i) >= 0) continue;
-        status =
-            ree_bind_output(b, b->outputs[i], s->model->outputs[i].name, given, &outputs[i], err);
+        status = ree_bind_output(b, b->outputs[i], s->model->outputs[i].name, run_inputs,
+                                 &outputs[i], err);
     }
-    if (status == REE_OK && s->observer) status = ree_bind_observe(b, given, err);
+    if (status == REE_OK && s->observer) status = ree_bind_observe(b, run_inputs, err);
     for (size_t i = 0; i < n && status != REE_OK; i++)
         ree_tensor_finish(&outputs[i]);
     return status;

@@ -26,7 +26,7 @@ static void append_slot(const struct ree_bind *b, const struct ree_slot *slot,
         ree_strbuf_printf(out, "constant '%s'", constant_name(b, slot->index));
         return;
     case REE_SLOT_INPUT:
-        name = b->given ? b->given->tensors[slot->index].name : NULL;
+        name = b->run_inputs ? b->run_inputs->tensors[slot->index].name : NULL;
         ree_strbuf_printf(out, "input '%s'", name ? name : "");
         return;
     case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants made while binding"); return;

@@ -59,16 +59,16 @@ static enum ree_status spell_out(struct ree_graph *graph, const struct ree_lower
 
 // Moves the results of a lowered node into the graph, or leaves the node in place.
 static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
-                             struct ree_node *node, struct ree_tval **values, bool *out_folded,
+                             struct ree_node *node, struct ree_view **values, bool *out_folded,
                              struct ree_error *err) {
     const void *data[64];
     *out_folded = false;
     if (node->n_outputs > 64) return REE_OK;
     for (size_t i = 0; i < node->n_outputs; i++) {
         if (!node->outputs[i]) continue;
-        struct ree_tval *t = values[node->outputs[i]->id];
+        struct ree_view *t = values[node->outputs[i]->id];
         if (t->kind != REE_TENSOR) return REE_OK;
-        uint64_t nbytes = (uint64_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+        uint64_t nbytes = (uint64_t)ree_view_count(t) * ree_dtype_size(t->dtype);
         if (!ree_lower_is_host(t) || nbytes > FOLD_LIMIT || blows_up(node, nbytes)) return REE_OK;
         enum ree_status status = ree_lower_host(lower, t, &data[i]);
         if (status == REE_NO_MEMORY) return no_memory(err);
@@ -77,8 +77,8 @@ static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
     void *copies[64];
     for (size_t i = 0; i < node->n_outputs; i++) {
         if (!node->outputs[i]) continue;
-        const struct ree_tval *t = values[node->outputs[i]->id];
-        size_t nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+        const struct ree_view *t = values[node->outputs[i]->id];
+        size_t nbytes = (size_t)ree_view_count(t) * ree_dtype_size(t->dtype);
         copies[i] = ree_arena_alloc(graph->arena, nbytes + 64); // padded for whole-word kernels
         if (!copies[i]) return no_memory(err);
         memcpy(copies[i], data[i], nbytes);
@@ -87,13 +87,13 @@ static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
     for (size_t i = 0; i < node->n_outputs; i++) {
         struct ree_value *value = node->outputs[i];
         if (!value) continue;
-        const struct ree_tval *t = values[value->id];
+        const struct ree_view *t = values[value->id];
         value->dtype = t->dtype;
         value->has_shape = true;
         value->rank = t->rank;
         memcpy(value->dims, t->dims, sizeof value->dims);
         value->data = copies[i];
-        value->nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+        value->nbytes = (size_t)ree_view_count(t) * ree_dtype_size(t->dtype);
         value->producer = NULL;
     }
     *out_folded = true;
@@ -120,7 +120,7 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
                 .host_execute = ree_cpu_execute,
                 .read_storage = no_device,
             };
-            struct ree_tval **values =
+            struct ree_view **values =
                 ree_arena_alloc_array(&scratch, graph->n_values + 1, sizeof *values);
             if (!values) {
                 status = no_memory(err);

@@ -37,7 +37,7 @@ static enum ree_status value_unknown(struct ree_lower *lower, struct ree_storage
 
 struct use_check {
     const struct ree_graph *graph;
-    struct ree_tval **values;
+    struct ree_view **values;
     bool missing;
 };
 
@@ -51,7 +51,7 @@ static void check_use(void *user, struct ree_value **use) {
 // A failure is the node's own if all of its inputs are present, it needed no unknown data, and the
 // step limit was not reached.
 static bool blames_node(const struct ree_lower *lower, struct ree_node *node,
-                        struct ree_tval **values, enum ree_status status) {
+                        struct ree_view **values, enum ree_status status) {
     if (status != REE_INVALID && status != REE_UNSUPPORTED) return false;
     if (lower->wants_data || lower->n_steps >= STEP_LIMIT) return false;
     struct use_check check = {lower->graph, values, false};
@@ -67,7 +67,7 @@ static enum ree_status no_memory(struct ree_error *err) {
 // `outcomes` is indexed by node and zeroed, or NULL. Fails only if memory is exhausted, which says
 // nothing about the graph.
 static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena,
-                             struct ree_tval ***out_values, struct outcome *outcomes,
+                             struct ree_view ***out_values, struct outcome *outcomes,
                              struct ree_error *err) {
     struct ree_error error;
     struct ree_lower lower = {
@@ -81,7 +81,7 @@ static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_a
         .host_execute = ree_cpu_execute,
         .read_storage = value_unknown,
     };
-    struct ree_tval **values = ree_arena_alloc_array(arena, graph->n_values + 1, sizeof *values);
+    struct ree_view **values = ree_arena_alloc_array(arena, graph->n_values + 1, sizeof *values);
     if (!values) return no_memory(err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_value *value = graph->inputs[i];
@@ -112,10 +112,10 @@ static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_a
 }
 
 // Stores the types and shapes on which two trials agree.
-static void fill_in(struct ree_graph *graph, struct ree_tval **a, struct ree_tval **b) {
+static void fill_in(struct ree_graph *graph, struct ree_view **a, struct ree_view **b) {
     for (size_t i = 0; i < graph->n_values; i++) {
         struct ree_value *value = graph->values[i];
-        const struct ree_tval *x = a[value->id], *y = b[value->id];
+        const struct ree_view *x = a[value->id], *y = b[value->id];
         if (value->data || value->is_input || !x || !y || x->rank != y->rank) continue;
         if (x->kind != REE_TENSOR || y->kind != REE_TENSOR) continue;
         bool declared = value->has_shape && value->rank == x->rank;
@@ -196,8 +196,8 @@ static enum ree_status note_problems(struct ree_model *model,
 
 // Shapes
 
-static bool shape_differs(const struct ree_value *value, const struct ree_tval *x,
-                          const struct ree_tval *y) {
+static bool shape_differs(const struct ree_value *value, const struct ree_view *x,
+                          const struct ree_view *y) {
     if (!value->has_shape || value->data || value->is_input || !x || !y) return false;
     if (x->kind != REE_TENSOR || y->kind != REE_TENSOR || x->rank != y->rank) return false;
     if (value->rank != x->rank) return true;
@@ -221,7 +221,7 @@ static void append_dims(struct ree_strbuf *out, uint32_t rank, const int64_t *a,
 }
 
 static enum ree_status note_shape(struct ree_model *model, const struct ree_value *value,
-                                  const struct ree_tval *x, const struct ree_tval *y,
+                                  const struct ree_view *x, const struct ree_view *y,
                                   struct ree_error *err) {
     struct ree_strbuf text;
     char label[256] = "";
@@ -239,13 +239,13 @@ static enum ree_status note_shape(struct ree_model *model, const struct ree_valu
     return status;
 }
 
-static enum ree_status note_shapes(struct ree_model *model, struct ree_tval **a,
-                                   struct ree_tval **b, struct ree_error *err) {
+static enum ree_status note_shapes(struct ree_model *model, struct ree_view **a,
+                                   struct ree_view **b, struct ree_error *err) {
     const struct ree_graph *graph = model->graph;
     size_t n = 0;
     for (size_t i = 0; i < graph->n_values; i++) {
         const struct ree_value *value = graph->values[i];
-        const struct ree_tval *x = a[value->id], *y = b[value->id];
+        const struct ree_view *x = a[value->id], *y = b[value->id];
         if (!shape_differs(value, x, y)) continue;
         if (n++ < MAX_NOTES) REE_TRY(note_shape(model, value, x, y, err));
     }
@@ -259,7 +259,7 @@ static enum ree_status examine(struct ree_model *model, struct ree_arena *arena,
                                struct ree_error *err) {
     struct ree_graph *graph = model->graph;
     struct outcome *outcomes[N_TRIALS];
-    struct ree_tval **values[N_TRIALS];
+    struct ree_view **values[N_TRIALS];
     const bool *live = find_live(graph, arena);
     bool open = has_open_sizes(graph), candidate = false;
     size_t n_trials = 2;
@@ -292,7 +292,7 @@ enum ree_status ree_model_examine(struct ree_model *model, struct ree_error *err
 enum ree_status ree_model_infer(struct ree_graph *graph, struct ree_error *err) {
     struct ree_arena arena;
     ree_arena_init(&arena);
-    struct ree_tval **a, **b;
+    struct ree_view **a, **b;
     enum ree_status status = trial(graph, trial_sizes[0], &arena, &a, NULL, err);
     if (status == REE_OK) status = trial(graph, trial_sizes[1], &arena, &b, NULL, err);
     if (status == REE_OK) fill_in(graph, a, b);

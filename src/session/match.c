@@ -44,9 +44,9 @@ static enum ree_status refuse_inputs(const struct ree_model *m, struct ree_error
 }
 
 static void tensor_text(const struct ree_tensor *t, char *out, size_t size) {
-    struct ree_tval v = {.dtype = t->dtype, .rank = t->rank};
+    struct ree_view v = {.dtype = t->dtype, .rank = t->rank};
     memcpy(v.dims, t->dims, sizeof v.dims);
-    ree_tval_text(&v, out, size);
+    ree_view_text(&v, out, size);
 }
 
 // Whether the data size matches shape and type.

@@ -23,7 +23,7 @@ void ree_session_give(struct ree_session *s, uint64_t nbytes) {
     if (s->memory) s->memory->used -= nbytes;
 }
 
-uint64_t ree_session_copies_room(const struct ree_session *s, uint64_t arena_size) {
+uint64_t ree_session_copies_capacity(const struct ree_session *s, uint64_t arena_size) {
     const struct ree_memory_count *m = s->memory;
     if (!m) return UINT64_MAX;
     if (m->no_copies) return 0;

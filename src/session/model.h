@@ -53,7 +53,7 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err);
 
 // The run inputs: one value per model input, in the model's order, and a list of all tensors among
 // and within them.
-struct ree_given {
+struct ree_run_inputs {
     const struct ree_tensor *values;
     size_t n_tensors;
     const struct ree_tensor *tensors;

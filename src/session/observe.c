@@ -29,19 +29,19 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
 // While binding
 
 // Copies a tensor that views a kv cache now: the cache may change before the end of the run.
-static enum ree_status detach_tensor(struct ree_lower *lower, struct ree_tval **t) {
-    if ((*t)->storage->kind != REE_STORAGE_STATE || ree_tval_count(*t) == 0) return REE_OK;
-    struct ree_tval *copy;
+static enum ree_status detach_tensor(struct ree_lower *lower, struct ree_view **t) {
+    if ((*t)->storage->kind != REE_STORAGE_STATE || ree_view_count(*t) == 0) return REE_OK;
+    struct ree_view *copy;
     REE_TRY(ree_lower_new(lower, (*t)->dtype, (*t)->rank, (*t)->dims, &copy));
     REE_TRY(ree_lower_copy_into(lower, *t, copy));
     *t = copy;
     return REE_OK;
 }
 
-static enum ree_status detach(struct ree_lower *lower, struct ree_tval **t) {
+static enum ree_status detach(struct ree_lower *lower, struct ree_view **t) {
     if ((*t)->kind == REE_TENSOR) return detach_tensor(lower, t);
     if ((*t)->kind == REE_ABSENT) return REE_OK;
-    struct ree_tval *own;
+    struct ree_view *own;
     REE_TRY(ree_lower_sequence(lower, (*t)->dtype, (*t)->n_items, (*t)->items, &own));
     for (size_t i = 0; i < own->n_items; i++)
         REE_TRY(detach_tensor(lower, &own->items[i]));
@@ -83,7 +83,7 @@ enum ree_status ree_bind_watch(struct ree_bind *b, struct ree_error *err) {
 
 void ree_bind_keep_watched(const struct ree_bind *b, bool *keep) {
     for (size_t i = 0; i < b->n_watched; i++) {
-        const struct ree_tval *t = b->watched[i].t;
+        const struct ree_view *t = b->watched[i].t;
         if (t->kind == REE_TENSOR) keep[t->storage->id] = true;
         for (size_t k = 0; k < t->n_items; k++)
             keep[t->items[k]->storage->id] = true;
@@ -107,7 +107,7 @@ static void *reserve(void **block, size_t *size, uint64_t nbytes) {
 // segment.
 struct reader {
     struct ree_bind *b;
-    const struct ree_given *given;
+    const struct ree_run_inputs *run_inputs;
     char *arena;
     char **segments; // per segment: its results
 };
@@ -136,7 +136,7 @@ static enum ree_status read_all(struct reader *r, struct ree_error *err) {
 
 // Returns the host address of the storage's bytes.
 static const char *bytes_of(const struct reader *r, const struct ree_storage *storage) {
-    if (storage->kind == REE_STORAGE_INPUT) return r->given->tensors[storage->input].data;
+    if (storage->kind == REE_STORAGE_INPUT) return r->run_inputs->tensors[storage->input].data;
     if (storage->host) return storage->host;
     uint32_t home = r->b->home[storage->id];
     return (home ? r->segments[home - 1] : r->arena) + r->b->place[storage->id];
@@ -153,11 +153,11 @@ static void copy_strided(char *to, const char *from, int64_t n, int64_t stride, 
 }
 
 // Copies the elements of a view, row-major, to `to`. `from` is the view's storage.
-static void gather(const char *from, const struct ree_tval *t, char *to) {
+static void gather(const char *from, const struct ree_view *t, char *to) {
     size_t size = ree_dtype_size(t->dtype);
     from += t->offset * (int64_t)size;
     // `run`: number of contiguous elements. `outer`: number of dimensions around them.
-    int64_t run = 1, count = ree_tval_count(t);
+    int64_t run = 1, count = ree_view_count(t);
     uint32_t outer = t->rank;
     while (outer > 0 && (t->dims[outer - 1] == 1 || t->strides[outer - 1] == run))
         run *= t->dims[--outer];
@@ -196,28 +196,28 @@ static enum ree_status spell(const struct ree_lower *lower, struct ree_tensor *t
     return REE_OK;
 }
 
-static void describe(const struct ree_tval *t, struct ree_tensor *out) {
+static void describe(const struct ree_view *t, struct ree_tensor *out) {
     *out = (struct ree_tensor){.name = out->name, .dtype = t->dtype, .kind = t->kind};
     if (t->kind != REE_TENSOR) return;
     out->rank = t->rank;
     memcpy(out->dims, t->dims, sizeof out->dims);
-    out->nbytes = (size_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+    out->nbytes = (size_t)ree_view_count(t) * ree_dtype_size(t->dtype);
 }
 
 // out->name must be set. `room` has space for out->nbytes bytes, for a copy if one is needed.
-static enum ree_status show(const struct reader *r, const struct ree_tval *t, char *room,
+static enum ree_status show(const struct reader *r, const struct ree_view *t, char *capacity,
                             struct ree_tensor *out, struct ree_error *err) {
     describe(t, out);
     if (!out->nbytes) return REE_OK;
     bool is_float = ree_dtype_is_float(t->dtype);
     const char *from = bytes_of(r, t->storage);
     // Floats are changed below, and another view may show the same bytes as integers.
-    if (t->dtype != REE_STRING && ree_tval_is_dense(t) && !is_float) {
+    if (t->dtype != REE_STRING && ree_view_is_dense(t) && !is_float) {
         from += t->offset * (int64_t)ree_dtype_size(t->dtype);
         out->data = (void *)(uintptr_t)from;
     } else {
-        gather(from, t, room);
-        out->data = room;
+        gather(from, t, capacity);
+        out->data = capacity;
     }
     if (t->dtype == REE_STRING) return spell(&r->b->lower, out, err);
     if (is_float)
@@ -225,21 +225,21 @@ static enum ree_status show(const struct reader *r, const struct ree_tval *t, ch
     return REE_OK;
 }
 
-static uint64_t room_for(const struct ree_tval *t) {
-    uint64_t nbytes = (uint64_t)ree_tval_count(t) * ree_dtype_size(t->dtype);
+static uint64_t room_for(const struct ree_view *t) {
+    uint64_t nbytes = (uint64_t)ree_view_count(t) * ree_dtype_size(t->dtype);
     return (nbytes + 63) / 64 * 64;
 }
 
 static enum ree_status tell(const struct reader *r, const struct ree_watched *w, void **block,
                             size_t *block_size, struct ree_error *err) {
     struct ree_session *s = r->b->session;
-    const struct ree_tval *t = w->t;
+    const struct ree_view *t = w->t;
     const struct ree_value *value = s->model->graph->nodes[w->node]->outputs[w->output];
     struct ree_tensor tensor = {.name = (char *)(uintptr_t)value->name}; // only read
-    uint64_t room = t->kind == REE_TENSOR ? room_for(t) : 0;
+    uint64_t capacity = t->kind == REE_TENSOR ? room_for(t) : 0;
     for (size_t i = 0; i < t->n_items; i++)
-        room += room_for(t->items[i]);
-    char *at = reserve(block, block_size, room);
+        capacity += room_for(t->items[i]);
+    char *at = reserve(block, block_size, capacity);
     if (!at) return no_memory(err);
     enum ree_status status = REE_OK;
     if (t->kind == REE_TENSOR) {
@@ -297,11 +297,11 @@ static enum ree_status tell_all(const struct reader *r, struct ree_error *err) {
     return status;
 }
 
-enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_given *given,
+enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_run_inputs *run_inputs,
                                  struct ree_error *err) {
     const struct ree_observer *observer = b->session->observer;
     if (observer->on_value) {
-        struct reader r = {.b = b, .given = given};
+        struct reader r = {.b = b, .run_inputs = run_inputs};
         r.segments = calloc(b->n_segments + 1, sizeof(char *));
         enum ree_status status = r.segments ? read_all(&r, err) : no_memory(err);
         if (status == REE_OK) status = tell_all(&r, err);

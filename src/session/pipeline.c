@@ -11,11 +11,11 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-void ree_parcel_finish(struct ree_parcel *parcel) {
-    for (size_t i = 0; parcel->tensors && i < parcel->n; i++)
-        ree_tensor_finish(&parcel->tensors[i]);
-    free(parcel->tensors);
-    *parcel = (struct ree_parcel){0};
+void ree_boundary_finish(struct ree_boundary *boundary) {
+    for (size_t i = 0; boundary->tensors && i < boundary->n; i++)
+        ree_tensor_finish(&boundary->tensors[i]);
+    free(boundary->tensors);
+    *boundary = (struct ree_boundary){0};
 }
 
 // Stages

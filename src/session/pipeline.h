@@ -1,10 +1,10 @@
 // A model over several devices. Its stages (graph/partition), each a session on a device, run one
 // after another. A pipeline of one stage is only a session.
 //
-// The boundary tensors between two stages (struct ree_parcel) are the cut's values, in their order,
-// in host memory. There may be several cache slots (sets of states), one per group of sequences.
-// Runs of different cache slots may be in flight together, each in a different stage; a cache slot
-// has at most one run in flight. With several devices, each has its own thread.
+// The boundary tensors between two stages (struct ree_boundary) are the cut's values, in their
+// order, in host memory. There may be several cache slots (sets of states), one per group of
+// sequences. Runs of different cache slots may be in flight together, each in a different stage; a
+// cache slot has at most one run in flight. With several devices, each has its own thread.
 #ifndef REE_SESSION_PIPELINE_H
 #define REE_SESSION_PIPELINE_H
 
@@ -32,11 +32,11 @@ struct ree_pipeline_options {
     struct ree_session_options session;
 };
 
-struct ree_parcel {
+struct ree_boundary {
     size_t n;
     struct ree_tensor *tensors;
 };
-void ree_parcel_finish(struct ree_parcel *parcel);
+void ree_boundary_finish(struct ree_boundary *boundary);
 
 struct ree_pipeline;
 
@@ -81,8 +81,8 @@ enum ree_status ree_pipeline_match(struct ree_pipeline *pipeline, size_t set,
                                    const struct ree_tensor *inputs, size_t n_inputs,
                                    struct ree_tensor *ordered, struct ree_error *err);
 enum ree_status ree_pipeline_run_stage(struct ree_pipeline *pipeline, size_t stage, size_t set,
-                                       const struct ree_tensor *ordered, struct ree_parcel *in,
-                                       struct ree_parcel *out, struct ree_tensor *outputs,
+                                       const struct ree_tensor *ordered, struct ree_boundary *in,
+                                       struct ree_boundary *out, struct ree_tensor *outputs,
                                        struct ree_error *err);
 
 // Kv caches of a cache slot that has no run in flight: like the session functions of state.h, for

@@ -46,7 +46,7 @@ struct ree_pipeline_job {
     uint64_t ticket; // order of waiting jobs
     size_t stage;    // next stage to run
     struct ree_tensor *ordered, *outputs;
-    struct ree_parcel parcel;
+    struct ree_boundary boundary;
     enum ree_status status;
     struct ree_error err;
 };
@@ -127,6 +127,6 @@ enum ree_status ree_pipeline_load(struct ree_pipeline *pipeline, size_t stage,
 void ree_pipeline_unload(struct ree_pipeline *pipeline, size_t stage);
 // pipeline_states.c: before a run, copies the shapes of caches that other stages keep into the
 // sessions that need only these shapes.
-void ree_pipeline_tell_shapes(struct ree_pipeline *pipeline, size_t set);
+void ree_pipeline_set_shapes(struct ree_pipeline *pipeline, size_t set);
 
 #endif

@@ -26,26 +26,26 @@ void ree_pipeline_release(struct ree_pipeline *p, size_t stage) {
 // to the caller.
 static enum ree_status gather(const struct ree_pipeline_stage *stage,
                               const struct ree_session *session, const struct ree_tensor *ordered,
-                              const struct ree_parcel *in, struct ree_tensor *given,
+                              const struct ree_boundary *in, struct ree_tensor *run_inputs,
                               struct ree_error *err) {
     const struct ree_stage_graph *piece = &stage->piece;
     for (size_t i = 0; i < piece->n_inputs; i++) {
         const char *name = piece->inputs[i].value->name;
-        given[i] =
+        run_inputs[i] =
             piece->inputs[i].is_cut ? in->tensors[stage->source[i]] : ordered[stage->source[i]];
-        given[i].name = (char *)(uintptr_t)name; // only read
+        run_inputs[i].name = (char *)(uintptr_t)name; // only read
         ptrdiff_t state = ree_session_state_of_input(session, i);
         if (state >= 0) // only its shape: the contents are on the device
-            memcpy(given[i].dims, session->states[state].dims, sizeof given[i].dims);
+            memcpy(run_inputs[i].dims, session->states[state].dims, sizeof run_inputs[i].dims);
         else if (piece->inputs[i].is_cut)
-            REE_TRY(ree_input_check_any(name, &given[i], err));
+            REE_TRY(ree_input_check_any(name, &run_inputs[i], err));
     }
     return REE_OK;
 }
 
 // Moves computed outputs and forwarded values to their destinations.
 static void scatter(const struct ree_pipeline_stage *stage, struct ree_tensor *made,
-                    struct ree_parcel *in, struct ree_parcel *out, struct ree_tensor *outputs) {
+                    struct ree_boundary *in, struct ree_boundary *out, struct ree_tensor *outputs) {
     const struct ree_stage_graph *piece = &stage->piece;
     for (size_t i = 0; i < piece->n_outputs; i++)
         *(i < piece->n_whole ? &outputs[stage->whole_of[i]] : &out->tensors[stage->whole_of[i]]) =
@@ -58,8 +58,8 @@ static void scatter(const struct ree_pipeline_stage *stage, struct ree_tensor *m
 }
 
 static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t set,
-                                 const struct ree_tensor *ordered, struct ree_parcel *in,
-                                 struct ree_parcel *out, struct ree_tensor *outputs,
+                                 const struct ree_tensor *ordered, struct ree_boundary *in,
+                                 struct ree_boundary *out, struct ree_tensor *outputs,
                                  struct ree_error *err) {
     const struct ree_pipeline_stage *stage = &p->stages[number];
     const struct ree_stage_graph *piece = &stage->piece;
@@ -68,9 +68,9 @@ static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t s
     if (number && (!in || in->n != n_before))
         return ree_fail(err, REE_INVALID, "a parcel of %zu values where %zu cross the cut",
                         in ? in->n : 0, n_before);
-    struct ree_tensor *given = calloc(piece->n_inputs + 1, sizeof *given);
+    struct ree_tensor *run_inputs = calloc(piece->n_inputs + 1, sizeof *run_inputs);
     struct ree_tensor *made = calloc(piece->n_outputs + 1, sizeof *made);
-    enum ree_status status = given && made ? REE_OK : no_memory(err);
+    enum ree_status status = run_inputs && made ? REE_OK : no_memory(err);
     if (status == REE_OK && !last) {
         out->n = p->partition.cuts[number].n_values;
         out->tensors = calloc(out->n + 1, sizeof *out->tensors);
@@ -78,25 +78,25 @@ static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t s
     }
     if (status == REE_OK) {
         struct ree_session *session = ree_pipeline_hold(p, number, set);
-        status = gather(stage, session, ordered, in, given, err);
+        status = gather(stage, session, ordered, in, run_inputs, err);
         if (status == REE_OK) status = ree_pipeline_load(p, number, err);
-        if (status == REE_OK) status = ree_session_run_ordered(session, given, made, err);
+        if (status == REE_OK) status = ree_session_run_ordered(session, run_inputs, made, err);
         ree_pipeline_unload(p, number);
         ree_pipeline_release(p, number);
     }
     if (status == REE_OK) scatter(stage, made, in, last ? NULL : out, outputs);
-    free(given);
+    free(run_inputs);
     free(made);
     return status;
 }
 
 enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, size_t set,
-                                       const struct ree_tensor *ordered, struct ree_parcel *in,
-                                       struct ree_parcel *out, struct ree_tensor *outputs,
+                                       const struct ree_tensor *ordered, struct ree_boundary *in,
+                                       struct ree_boundary *out, struct ree_tensor *outputs,
                                        struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    if (out) *out = (struct ree_parcel){0};
+    if (out) *out = (struct ree_boundary){0};
     enum ree_status status;
     if (number >= p->n_stages || !p->stages[number].session) {
         status =
@@ -109,8 +109,8 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
         status = run_piece(p, number, set, ordered, in, out, outputs, err);
         if (status != REE_OK) ree_fail_prefix(err, "stage %zu of %zu", number, p->n_stages);
     }
-    if (in) ree_parcel_finish(in);
-    if (out && status != REE_OK) ree_parcel_finish(out);
+    if (in) ree_boundary_finish(in);
+    if (out && status != REE_OK) ree_boundary_finish(out);
     return status;
 }
 
@@ -119,7 +119,7 @@ enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t set,
                                    struct ree_tensor *ordered, struct ree_error *err) {
     struct ree_session_state *states = calloc(p->n_states + 1, sizeof *states);
     if (!states) return no_memory(err);
-    ree_pipeline_tell_shapes(p, set);
+    ree_pipeline_set_shapes(p, set);
     for (size_t i = 0; i < p->n_states; i++) {
         states[i].spec = p->specs[i];
         const struct ree_pipeline_stage *stage = &p->stages[p->owner[i]];
@@ -144,7 +144,7 @@ enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t set,
 // A run
 
 static void forget(struct ree_pipeline *p, struct ree_pipeline_job *job) {
-    ree_parcel_finish(&job->parcel);
+    ree_boundary_finish(&job->boundary);
     for (size_t i = 0; job->outputs && i < p->model->n_outputs; i++)
         ree_tensor_finish(&job->outputs[i]);
     free(job->outputs);
@@ -163,11 +163,11 @@ bool ree_pipeline_is_in_flight(struct ree_pipeline *p, size_t set) {
 
 // Runs the job's next stage.
 static void run_next(struct ree_pipeline *p, size_t set, struct ree_pipeline_job *job) {
-    struct ree_parcel out = {0};
+    struct ree_boundary out = {0};
     bool last = job->stage + 1 == p->n_stages;
-    job->status = ree_pipeline_run_stage(p, job->stage, set, job->ordered, &job->parcel,
+    job->status = ree_pipeline_run_stage(p, job->stage, set, job->ordered, &job->boundary,
                                          last ? NULL : &out, job->outputs, &job->err);
-    job->parcel = out;
+    job->boundary = out;
     job->stage++;
 }
 

@@ -24,12 +24,12 @@ enum ree_status ree_pipeline_reset_states(struct ree_pipeline *p, size_t set, in
 }
 
 // Estimates the peak memory of a device while the cache slot's caches on it grow.
-static uint64_t foresee(const struct ree_pipeline *p, size_t device, size_t set, int64_t rows) {
+static uint64_t estimate(const struct ree_pipeline *p, size_t device, size_t set, int64_t rows) {
     uint64_t used = p->workers[device].memory.used, peak = used;
     for (size_t i = 0; i < p->n_stages; i++) {
         const struct ree_session *s = p->stages[i].session;
         if (s && s->n_states && p->stages[i].device == device)
-            ree_session_foresee(s, s->sets[set], rows, &used, &peak);
+            ree_session_estimate(s, s->sets[set], rows, &used, &peak);
     }
     return peak;
 }
@@ -41,11 +41,11 @@ static enum ree_status check_room(struct ree_pipeline *p, size_t device, size_t 
     const struct ree_pipeline_worker *worker = &p->workers[device];
     uint64_t most = worker->device->memory_size;
     if (worker->memory.limit < most) most = worker->memory.limit;
-    uint64_t peak = foresee(p, device, set, rows);
+    uint64_t peak = estimate(p, device, set, rows);
     for (size_t i = 0; peak > most && i < p->n_stages; i++)
         if (p->stages[i].session && p->stages[i].device == device &&
             ree_session_drop_copies(p->stages[i].session))
-            peak = foresee(p, device, set, rows);
+            peak = estimate(p, device, set, rows);
     if (peak <= most) return REE_OK;
     return ree_fail(err, REE_NO_MEMORY,
                     "growing caches to %lld tokens takes %.1f MiB of %s in all, which may hold "
@@ -102,7 +102,7 @@ static const struct ree_session_state *find_state(const struct ree_pipeline *p, 
     return NULL;
 }
 
-void ree_pipeline_tell_shapes(struct ree_pipeline *p, size_t set) {
+void ree_pipeline_set_shapes(struct ree_pipeline *p, size_t set) {
     for (size_t i = 0; p->divided && i < p->n_stages; i++) {
         struct ree_session *s = p->stages[i].session;
         for (size_t k = 0; s && k < s->n_states; k++) {

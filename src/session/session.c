@@ -69,7 +69,7 @@ static double now(void) {
 
 // Finds or creates the bind for these inputs and moves it to the front. Evicts the least recently
 // used bind if there are too many.
-static enum ree_status find_bind(struct ree_session *s, const struct ree_given *given,
+static enum ree_status find_bind(struct ree_session *s, const struct ree_run_inputs *run_inputs,
                                  struct ree_error *err) {
     struct ree_bind **at = &s->binds;
     bool damaged = s->has_fault && s->fault.run == 0;
@@ -82,7 +82,7 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_given *
             s->n_binds--;
             continue;
         }
-        if (!damaged && ree_bind_matches(b, given)) {
+        if (!damaged && ree_bind_matches(b, run_inputs)) {
             *at = b->next;
             b->next = s->binds;
             s->binds = b;
@@ -92,7 +92,7 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_given *
         at = &b->next;
     }
     struct ree_bind *fresh;
-    REE_TRY(ree_bind_create(s, given, &fresh, err));
+    REE_TRY(ree_bind_create(s, run_inputs, &fresh, err));
     fresh->next = s->binds;
     s->binds = fresh;
     s->stats.n_binds++;
@@ -108,13 +108,13 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_given *
 }
 
 // Finds the bind and allocates everything that a run of it needs.
-static enum ree_status prepare(struct ree_session *s, const struct ree_given *given,
+static enum ree_status prepare(struct ree_session *s, const struct ree_run_inputs *run_inputs,
                                struct ree_error *err) {
-    enum ree_status status = find_bind(s, given, err);
+    enum ree_status status = find_bind(s, run_inputs, err);
     if (status == REE_OK) status = ree_bind_reserve(s->binds, err);
     // Copies that only make runs faster are released if memory is exhausted.
     if (status != REE_NO_MEMORY || !ree_session_drop_copies(s)) return status;
-    REE_TRY(find_bind(s, given, err));
+    REE_TRY(find_bind(s, run_inputs, err));
     return ree_bind_reserve(s->binds, err);
 }
 
@@ -125,13 +125,13 @@ static size_t n_tensors_in(const struct ree_tensor *t) {
 }
 
 static enum ree_status collect_tensors(struct ree_session *s, const struct ree_tensor *ordered,
-                                       struct ree_given *given, struct ree_error *err) {
+                                       struct ree_run_inputs *run_inputs, struct ree_error *err) {
     size_t n = 0, n_inputs = s->model->n_inputs;
     for (size_t i = 0; i < n_inputs; i++)
         n += n_tensors_in(&ordered[i]);
     struct ree_tensor *tensors = calloc(n + 1, sizeof *tensors);
     if (!tensors) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    *given = (struct ree_given){ordered, n, tensors};
+    *run_inputs = (struct ree_run_inputs){ordered, n, tensors};
     for (size_t i = 0; i < n_inputs; i++) {
         const struct ree_tensor *from =
             ordered[i].kind == REE_TENSOR ? &ordered[i] : ordered[i].items;
@@ -175,12 +175,12 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    struct ree_given given = {0};
+    struct ree_run_inputs run_inputs = {0};
     enum ree_status status =
         ree_inputs_match(s->model, s->states, s->n_states, inputs, n_inputs, ordered, err);
-    if (status == REE_OK) status = collect_tensors(s, ordered, &given, err);
-    if (status == REE_OK) status = find_bind(s, &given, err);
-    free((struct ree_tensor *)(uintptr_t)given.tensors);
+    if (status == REE_OK) status = collect_tensors(s, ordered, &run_inputs, err);
+    if (status == REE_OK) status = find_bind(s, &run_inputs, err);
+    free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
     free(ordered);
     return status;
 }
@@ -197,17 +197,17 @@ static enum ree_status check_files(struct ree_session *s, enum ree_status status
 
 enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_tensor *ordered,
                                         struct ree_tensor *outputs, struct ree_error *err) {
-    struct ree_given given = {0};
+    struct ree_run_inputs run_inputs = {0};
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
-    enum ree_status status = collect_tensors(s, ordered, &given, err);
+    enum ree_status status = collect_tensors(s, ordered, &run_inputs, err);
     double start = now();
     if (status == REE_OK && s->observer && s->observer->on_inputs)
         status = s->observer->on_inputs(s->observer->user, ordered, s->model->n_inputs, err);
-    if (status == REE_OK) status = prepare(s, &given, err);
+    if (status == REE_OK) status = prepare(s, &run_inputs, err);
     double bound = now();
     if (status == REE_OK) {
         struct ree_bind *b = s->binds;
-        status = ree_bind_run(b, &given, outputs, err);
+        status = ree_bind_run(b, &run_inputs, outputs, err);
         if (status != REE_OK && s->model->graph->file[0])
             ree_fail_prefix(err, "%s", s->model->graph->file);
         for (size_t i = 0; status == REE_OK && i < s->n_states; i++)
@@ -220,7 +220,7 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
         s->stats.weight_bytes = s->weight_bytes;
     }
     status = check_files(s, status, outputs, err);
-    free((struct ree_tensor *)(uintptr_t)given.tensors);
+    free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
     if (s->has_fault && s->fault.run-- == 0) s->has_fault = false;
     return status;
 }

@@ -95,8 +95,8 @@ struct ree_bind {
     struct ree_arena arena;
     struct ree_arena scratch; // for the segment being finished
     struct ree_lower lower;
-    struct ree_tval **values;      // per graph value
-    const struct ree_given *given; // run inputs; borrowed from the caller while binding
+    struct ree_view **values;                // per graph value
+    const struct ree_run_inputs *run_inputs; // run inputs; borrowed from the caller while binding
     // The key for finding this bind. Per model input: its kind. Per run input tensor: its shape,
     // and its value if the bind depends on it, otherwise NULL (`const char *` elements for
     // strings).
@@ -115,9 +115,9 @@ struct ree_bind {
     size_t n_segments, segments_capacity;
     struct ree_segment *segments;
     uint64_t arena_size;
-    struct ree_tval **outputs; // per model output; its tensors are dense
+    struct ree_view **outputs; // per model output; its tensors are dense
     size_t n_results;
-    struct ree_tval **results; // the tensors among and within the outputs
+    struct ree_view **results; // the tensors among and within the outputs
     uint64_t n_dispatches;
     size_t n_planned; // memory plan of the segment being finished
     const struct ree_plan_tensor *planned;
@@ -130,7 +130,7 @@ struct ree_bind {
 // An output of a node that the observer receives.
 struct ree_watched {
     uint32_t node, output;
-    struct ree_tval *t;
+    struct ree_view *t;
     ptrdiff_t state; // -1: not a kv cache
     int64_t first_row;
 };
@@ -156,7 +156,7 @@ enum ree_status ree_session_take(struct ree_session *session, uint64_t nbytes, c
                                  struct ree_error *err);
 void ree_session_give(struct ree_session *session, uint64_t nbytes);
 // Capacity in bytes for the device's copies of constants, given the arena size of the next run.
-uint64_t ree_session_copies_room(const struct ree_session *session, uint64_t arena_size);
+uint64_t ree_session_copies_capacity(const struct ree_session *session, uint64_t arena_size);
 // Releases the device's copies of constants and the binds, and disables further copies. Returns
 // false if there are no copies.
 bool ree_session_drop_copies(struct ree_session *session);
@@ -168,34 +168,35 @@ enum ree_status ree_session_load(struct ree_session *session, struct ree_error *
 // state.c: estimates the memory that the device holds while caches grow to `rows` positions. They
 // grow one after another, and the old and new buffers of the growing cache coexist. Starts from
 // *used bytes and updates *used to the final value and *peak to the maximum.
-void ree_session_foresee(const struct ree_session *session, const struct ree_session_state *states,
-                         int64_t rows, uint64_t *used, uint64_t *peak);
+void ree_session_estimate(const struct ree_session *session, const struct ree_session_state *states,
+                          int64_t rows, uint64_t *used, uint64_t *peak);
 uint64_t ree_session_set_bytes(const struct ree_session *session,
                                const struct ree_session_state *states);
 
 // Binds the model to the run inputs, which must be checked. A bind with several segments has
 // already run all but the last, and can be used only once.
-enum ree_status ree_bind_create(struct ree_session *session, const struct ree_given *given,
-                                struct ree_bind **out, struct ree_error *err);
+enum ree_status ree_bind_create(struct ree_session *session,
+                                const struct ree_run_inputs *run_inputs, struct ree_bind **out,
+                                struct ree_error *err);
 void ree_bind_destroy(struct ree_bind *bind);
 // profile.c: ree_segment_note records the dispatches of a segment's program; ree_segment_measure
 // records their times after a run.
 enum ree_status ree_segment_note(struct ree_bind *bind, struct ree_segment *segment,
                                  const struct ree_program *program, struct ree_error *err);
 void ree_segment_measure(struct ree_bind *bind, struct ree_segment *segment);
-bool ree_bind_matches(const struct ree_bind *bind, const struct ree_given *given);
+bool ree_bind_matches(const struct ree_bind *bind, const struct ree_run_inputs *run_inputs);
 // state_bind.c: the kv cache of an input, output or value; -1: it is not a kv cache.
 ptrdiff_t ree_session_state_of_input(const struct ree_session *session, size_t input);
 ptrdiff_t ree_session_state_of_output(const struct ree_session *session, size_t output);
 ptrdiff_t ree_session_state_of_value(const struct ree_session *session,
                                      const struct ree_value *value);
-enum ree_status ree_bind_state_input(struct ree_bind *bind, size_t state, struct ree_tval **out,
+enum ree_status ree_bind_state_input(struct ree_bind *bind, size_t state, struct ree_view **out,
                                      struct ree_error *err);
 // Copies a kv cache's output to the cache's buffer, unless it is already there.
-enum ree_status ree_bind_state_output(struct ree_bind *bind, size_t state, struct ree_tval *t,
+enum ree_status ree_bind_state_output(struct ree_bind *bind, size_t state, struct ree_view *t,
                                       struct ree_error *err);
 // Whether the output is the kv cache itself with new positions appended.
-bool ree_bind_state_grew(const struct ree_bind *bind, size_t state, const struct ree_tval *t);
+bool ree_bind_state_grew(const struct ree_bind *bind, size_t state, const struct ree_view *t);
 // Runs the dispatches lowered so far.
 enum ree_status ree_bind_flush(struct ree_bind *bind, struct ree_error *err);
 // observe.c. ree_bind_watch lists the observed values after all nodes are lowered;
@@ -203,23 +204,23 @@ enum ree_status ree_bind_flush(struct ree_bind *bind, struct ree_error *err);
 // run.
 enum ree_status ree_bind_watch(struct ree_bind *bind, struct ree_error *err);
 void ree_bind_keep_watched(const struct ree_bind *bind, bool *keep);
-enum ree_status ree_bind_observe(struct ree_bind *bind, const struct ree_given *given,
+enum ree_status ree_bind_observe(struct ree_bind *bind, const struct ree_run_inputs *run_inputs,
                                  struct ree_error *err);
 // describe.c: passes the segment's program and memory plan to options.on_program as text.
 enum ree_status ree_segment_describe(const struct ree_bind *bind, const struct ree_segment *segment,
                                      uint64_t size, struct ree_error *err);
 // damage.c: applies the session's fault after its node has been lowered.
-enum ree_status ree_bind_damage(struct ree_bind *bind, struct ree_error *err);
+enum ree_status ree_bind_inject_fault(struct ree_bind *bind, struct ree_error *err);
 // values.c: ree_bind_inputs stores the run inputs in bind->values and their key in the bind;
 // ree_bind_output reads an output back.
 enum ree_status ree_bind_inputs(struct ree_bind *bind, struct ree_error *err);
-enum ree_status ree_bind_output(struct ree_bind *bind, const struct ree_tval *t, const char *name,
-                                const struct ree_given *given, struct ree_tensor *out,
+enum ree_status ree_bind_output(struct ree_bind *bind, const struct ree_view *t, const char *name,
+                                const struct ree_run_inputs *run_inputs, struct ree_tensor *out,
                                 struct ree_error *err);
 // Allocates the memory for intermediate results of a run.
 enum ree_status ree_bind_reserve(struct ree_bind *bind, struct ree_error *err);
 // Runs the last segment and reads the outputs into `outputs`, which this call initialises.
-enum ree_status ree_bind_run(struct ree_bind *bind, const struct ree_given *given,
+enum ree_status ree_bind_run(struct ree_bind *bind, const struct ree_run_inputs *run_inputs,
                              struct ree_tensor *outputs, struct ree_error *err);
 
 #endif

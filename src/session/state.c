@@ -227,8 +227,8 @@ uint64_t ree_session_set_bytes(const struct ree_session *s,
     return n;
 }
 
-void ree_session_foresee(const struct ree_session *s, const struct ree_session_state *states,
-                         int64_t rows, uint64_t *used, uint64_t *peak) {
+void ree_session_estimate(const struct ree_session *s, const struct ree_session_state *states,
+                          int64_t rows, uint64_t *used, uint64_t *peak) {
     for (size_t i = 0; i < s->n_states; i++) {
         const struct ree_session_state *state = &states[i];
         int64_t dims[REE_MAX_RANK], count;

@@ -24,22 +24,22 @@ ptrdiff_t ree_session_state_of_value(const struct ree_session *s, const struct r
     return -1;
 }
 
-enum ree_status ree_bind_state_input(struct ree_bind *b, size_t index, struct ree_tval **out,
+enum ree_status ree_bind_state_input(struct ree_bind *b, size_t index, struct ree_view **out,
                                      struct ree_error *err) {
     (void)err; // the lowering holds the same pointer
     const struct ree_session_state *state = &b->session->states[index];
     const struct ree_port *port = &b->session->model->inputs[state->spec.input];
-    struct ree_lower_state given = {.index = (uint32_t)index,
-                                    .rank = port->rank,
-                                    .axis = state->spec.axis,
-                                    .capacity = state->capacity};
+    struct ree_lower_state run_inputs = {.index = (uint32_t)index,
+                                         .rank = port->rank,
+                                         .axis = state->spec.axis,
+                                         .capacity = state->capacity};
     // If another session keeps the cache, only its shape exists here.
-    if (state->spec.output == REE_NO_OUTPUT) given.capacity = state->dims[state->spec.axis];
-    memcpy(given.dims, state->dims, sizeof given.dims);
-    return ree_lower_state(&b->lower, port->dtype, &given, out);
+    if (state->spec.output == REE_NO_OUTPUT) run_inputs.capacity = state->dims[state->spec.axis];
+    memcpy(run_inputs.dims, state->dims, sizeof run_inputs.dims);
+    return ree_lower_state(&b->lower, port->dtype, &run_inputs, out);
 }
 
-static void set_place(struct ree_tval *t, const struct ree_lower_state *state) {
+static void set_place(struct ree_view *t, const struct ree_lower_state *state) {
     int64_t stride = 1;
     for (uint32_t i = t->rank; i-- > 0;) {
         t->strides[i] = stride;
@@ -50,8 +50,8 @@ static void set_place(struct ree_tval *t, const struct ree_lower_state *state) {
 
 // A view of the cache's buffer with the dims of t.
 static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
-                              const struct ree_tval *t, struct ree_tval **out) {
-    struct ree_tval *view = ree_lower_view(&b->lower, t);
+                              const struct ree_view *t, struct ree_view **out) {
+    struct ree_view *view = ree_lower_view(&b->lower, t);
     if (!view) return ree_fail(b->lower.err, REE_NO_MEMORY, "out of memory");
     view->storage = storage;
     set_place(view, storage->state);
@@ -60,31 +60,31 @@ static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
 }
 
 // Whether t starts at the beginning of the cache and has its strides, as `place` does.
-static bool lies_in(const struct ree_tval *t, const struct ree_tval *place) {
+static bool lies_in(const struct ree_view *t, const struct ree_view *place) {
     bool same = t->storage == place->storage && t->offset == 0;
     for (uint32_t i = 0; same && i < t->rank; i++)
         same = t->dims[i] == 1 || t->strides[i] == place->strides[i];
     return same;
 }
 
-bool ree_bind_state_grew(const struct ree_bind *b, size_t index, const struct ree_tval *t) {
+bool ree_bind_state_grew(const struct ree_bind *b, size_t index, const struct ree_view *t) {
     const struct ree_session_state *state = &b->session->states[index];
     const struct ree_model *model = b->session->model;
-    const struct ree_tval *in = b->values[model->input_values[state->spec.input]->id];
+    const struct ree_view *in = b->values[model->input_values[state->spec.input]->id];
     const struct ree_lower_state *kept = in->storage->state;
     if (t->kind != REE_TENSOR || t->storage != in->storage || t->rank != kept->rank ||
         kept->is_scattered || t->dims[kept->axis] < kept->dims[kept->axis])
         return false;
-    struct ree_tval place = *t;
+    struct ree_view place = *t;
     set_place(&place, kept);
     return lies_in(t, &place);
 }
 
-enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct ree_tval *t,
+enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct ree_view *t,
                                       struct ree_error *err) {
     const struct ree_session *s = b->session;
     const struct ree_session_state *state = &s->states[index];
-    const struct ree_tval *in = b->values[s->model->input_values[state->spec.input]->id];
+    const struct ree_view *in = b->values[s->model->input_values[state->spec.input]->id];
     const struct ree_lower_state *kept = in->storage->state;
     const char *name = s->model->outputs[state->spec.output].name;
     char text[128];
@@ -93,15 +93,15 @@ enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct r
         fits = i == kept->axis ? t->dims[i] <= kept->capacity : t->dims[i] == kept->dims[i];
     if (!fits)
         return ree_fail(err, REE_INVALID, "the cache '%s' became %s, for which there is no room",
-                        name, ree_tval_text(t, text, sizeof text));
+                        name, ree_view_text(t, text, sizeof text));
     b->state_rows[index] = t->dims[kept->axis];
-    struct ree_tval *place;
+    struct ree_view *place;
     REE_TRY(target(b, in->storage, t, &place));
     if (t->storage == in->storage) {
         if (lies_in(t, place)) return REE_OK;
         // A different part of the cache itself: copy through temporary memory, because the two may
         // overlap.
-        struct ree_tval *aside;
+        struct ree_view *aside;
         REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &aside));
         REE_TRY(ree_lower_copy_into(&b->lower, t, aside));
         t = aside;

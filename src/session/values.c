@@ -13,9 +13,9 @@ static enum ree_status no_memory(struct ree_error *err) {
 
 // The contents of a string tensor are part of the key, because its numbers are valid only in this
 // bind.
-static enum ree_status bind_strings(struct ree_bind *b, size_t k, struct ree_tval **out,
+static enum ree_status bind_strings(struct ree_bind *b, size_t k, struct ree_view **out,
                                     struct ree_error *err) {
-    const struct ree_tensor *t = &b->given->tensors[k];
+    const struct ree_tensor *t = &b->run_inputs->tensors[k];
     size_t n = t->nbytes / sizeof(char *);
     const char **copies = ree_arena_alloc_array(&b->arena, n + 1, sizeof *copies);
     if (!copies) return no_memory(err);
@@ -29,9 +29,9 @@ static enum ree_status bind_strings(struct ree_bind *b, size_t k, struct ree_tva
 }
 
 // Binds run input tensor k.
-static enum ree_status bind_tensor(struct ree_bind *b, size_t k, struct ree_tval **out,
+static enum ree_status bind_tensor(struct ree_bind *b, size_t k, struct ree_view **out,
                                    struct ree_error *err) {
-    const struct ree_tensor *t = &b->given->tensors[k];
+    const struct ree_tensor *t = &b->run_inputs->tensors[k];
     b->ranks[k] = t->rank;
     memcpy(b->dims[k], t->dims, sizeof b->dims[k]);
     if (t->dtype == REE_STRING) return bind_strings(b, k, out, err);
@@ -42,9 +42,9 @@ static enum ree_status bind_tensor(struct ree_bind *b, size_t k, struct ree_tval
 }
 
 static enum ree_status bind_sequence(struct ree_bind *b, const struct ree_tensor *sequence,
-                                     size_t first, struct ree_tval **out, struct ree_error *err) {
+                                     size_t first, struct ree_view **out, struct ree_error *err) {
     size_t n = sequence->n_items;
-    struct ree_tval **items = ree_arena_alloc_array(&b->arena, n + 1, sizeof *items);
+    struct ree_view **items = ree_arena_alloc_array(&b->arena, n + 1, sizeof *items);
     if (!items) return no_memory(err);
     for (size_t i = 0; i < n; i++)
         REE_TRY(bind_tensor(b, first + i, &items[i], err));
@@ -53,8 +53,8 @@ static enum ree_status bind_sequence(struct ree_bind *b, const struct ree_tensor
 
 enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     const struct ree_model *model = b->session->model;
-    const struct ree_given *given = b->given;
-    size_t n = model->n_inputs + 1, n_tensors = given->n_tensors + 1, k = 0;
+    const struct ree_run_inputs *run_inputs = b->run_inputs;
+    size_t n = model->n_inputs + 1, n_tensors = run_inputs->n_tensors + 1, k = 0;
     b->kinds = ree_arena_alloc_array(&b->arena, n, sizeof *b->kinds);
     b->counts = ree_arena_alloc_array(&b->arena, n, sizeof *b->counts);
     b->ranks = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->ranks);
@@ -69,10 +69,10 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
         b->capacities[i] = b->session->states[i].capacity;
     for (size_t i = 0; i < n_states; i++) // for kv caches that have no output in this model
         b->state_rows[i] = b->session->states[i].dims[b->session->states[i].spec.axis];
-    b->n_tensors = given->n_tensors;
+    b->n_tensors = run_inputs->n_tensors;
     for (size_t i = 0; i < model->n_inputs; i++) {
-        const struct ree_tensor *t = &given->values[i];
-        struct ree_tval **out = &b->values[model->input_values[i]->id];
+        const struct ree_tensor *t = &run_inputs->values[i];
+        struct ree_view **out = &b->values[model->input_values[i]->id];
         b->kinds[i] = t->kind;
         b->counts[i] = t->kind == REE_SEQUENCE ? t->n_items : 0;
         ptrdiff_t state = ree_session_state_of_input(b->session, i);
@@ -100,17 +100,17 @@ static bool same_strings(const char *const *a, const struct ree_tensor *t) {
     return true;
 }
 
-bool ree_bind_matches(const struct ree_bind *b, const struct ree_given *given) {
+bool ree_bind_matches(const struct ree_bind *b, const struct ree_run_inputs *run_inputs) {
     if (b->n_segments != 1) return false; // contains the data of one run
-    if (b->n_tensors != given->n_tensors) return false;
+    if (b->n_tensors != run_inputs->n_tensors) return false;
     for (size_t i = 0; i < b->session->n_states; i++)
         if (b->capacities[i] != b->session->states[i].capacity) return false;
     for (size_t i = 0; i < b->session->model->n_inputs; i++)
-        if (b->kinds[i] != given->values[i].kind ||
-            (b->kinds[i] == REE_SEQUENCE && b->counts[i] != given->values[i].n_items))
+        if (b->kinds[i] != run_inputs->values[i].kind ||
+            (b->kinds[i] == REE_SEQUENCE && b->counts[i] != run_inputs->values[i].n_items))
             return false;
-    for (size_t k = 0; k < given->n_tensors; k++) {
-        const struct ree_tensor *t = &given->tensors[k];
+    for (size_t k = 0; k < run_inputs->n_tensors; k++) {
+        const struct ree_tensor *t = &run_inputs->tensors[k];
         if (b->ranks[k] != t->rank) return false;
         for (uint32_t d = 0; d < t->rank; d++)
             if (b->dims[k][d] != t->dims[d]) return false;
@@ -124,14 +124,14 @@ bool ree_bind_matches(const struct ree_bind *b, const struct ree_given *given) {
 
 // Outputs
 
-static enum ree_status read_bytes(struct ree_bind *b, const struct ree_tval *t,
-                                  const struct ree_given *given, void *out, size_t nbytes,
+static enum ree_status read_bytes(struct ree_bind *b, const struct ree_view *t,
+                                  const struct ree_run_inputs *run_inputs, void *out, size_t nbytes,
                                   struct ree_error *err) {
     struct ree_session *s = b->session;
     const struct ree_storage *storage = t->storage;
     uint64_t skip = (uint64_t)t->offset * ree_dtype_size(t->dtype);
     if (storage->kind == REE_STORAGE_INPUT) {
-        memcpy(out, (const char *)given->tensors[storage->input].data + skip, nbytes);
+        memcpy(out, (const char *)run_inputs->tensors[storage->input].data + skip, nbytes);
         return REE_OK;
     }
     if (storage->host) {
@@ -144,12 +144,12 @@ static enum ree_status read_bytes(struct ree_bind *b, const struct ree_tval *t,
                                           nbytes, err);
 }
 
-static enum ree_status read_strings(struct ree_bind *b, const struct ree_tval *t,
-                                    const struct ree_given *given, struct ree_tensor *out,
+static enum ree_status read_strings(struct ree_bind *b, const struct ree_view *t,
+                                    const struct ree_run_inputs *run_inputs, struct ree_tensor *out,
                                     struct ree_error *err) {
     int64_t *numbers = malloc(out->nbytes);
     if (!numbers) return no_memory(err);
-    enum ree_status status = read_bytes(b, t, given, numbers, out->nbytes, err);
+    enum ree_status status = read_bytes(b, t, run_inputs, numbers, out->nbytes, err);
     char **strings = out->data;
     for (size_t i = 0; status == REE_OK && i < out->nbytes / sizeof *numbers; i++) {
         const char *text = ree_lower_text(&b->lower, numbers[i]);
@@ -163,29 +163,29 @@ static enum ree_status read_strings(struct ree_bind *b, const struct ree_tval *t
     return status;
 }
 
-static enum ree_status read_tensor(struct ree_bind *b, const struct ree_tval *t, const char *name,
-                                   const struct ree_given *given, struct ree_tensor *out,
+static enum ree_status read_tensor(struct ree_bind *b, const struct ree_view *t, const char *name,
+                                   const struct ree_run_inputs *run_inputs, struct ree_tensor *out,
                                    struct ree_error *err) {
     REE_TRY(ree_tensor_init(out, name, t->dtype, t->rank, t->dims, err));
     if (!out->nbytes) return REE_OK;
-    if (t->dtype == REE_STRING) return read_strings(b, t, given, out, err);
-    REE_TRY(read_bytes(b, t, given, out->data, out->nbytes, err));
+    if (t->dtype == REE_STRING) return read_strings(b, t, run_inputs, out, err);
+    REE_TRY(read_bytes(b, t, run_inputs, out->data, out->nbytes, err));
     // NaN payloads and signs differ between devices.
     ree_canonicalise_nans(out->dtype, out->nbytes / ree_dtype_size(out->dtype), out->data);
     return REE_OK;
 }
 
-enum ree_status ree_bind_output(struct ree_bind *b, const struct ree_tval *t, const char *name,
-                                const struct ree_given *given, struct ree_tensor *out,
+enum ree_status ree_bind_output(struct ree_bind *b, const struct ree_view *t, const char *name,
+                                const struct ree_run_inputs *run_inputs, struct ree_tensor *out,
                                 struct ree_error *err) {
-    if (t->kind == REE_TENSOR) return read_tensor(b, t, name, given, out, err);
+    if (t->kind == REE_TENSOR) return read_tensor(b, t, name, run_inputs, out, err);
     out->kind = t->kind;
     out->dtype = t->dtype;
     out->name = strdup(name);
     if (!out->name) return no_memory(err);
     for (size_t i = 0; i < t->n_items; i++) {
         struct ree_tensor item = {0};
-        enum ree_status status = read_tensor(b, t->items[i], NULL, given, &item, err);
+        enum ree_status status = read_tensor(b, t->items[i], NULL, run_inputs, &item, err);
         if (status != REE_OK) {
             ree_tensor_finish(&item);
             return status;

@@ -41,7 +41,7 @@ enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
                         " beside the program and no %s (install libopenmpi-dev, configure and "
                         "build again)",
                         path);
-    struct ree_mpi_setup setup = {*options, ree_guardian_start(options->seconds + GUARDIAN_SLACK)};
+    struct ree_mpi_setup setup = {*options, ree_watchdog_start(options->seconds + GUARDIAN_SLACK)};
     // UCX, which MPI may use, reads its environment when it is loaded. By default it writes its
     // messages to standard output, which is for ree-run's results.
     setenv("UCX_LOG_FILE", "stderr", 0);

@@ -73,7 +73,7 @@ enum ree_status ree_transport_create(struct ree_link *link,
     t->link = link;
     t->peers = peers;
     begin(t, options);
-    enum ree_status status = ree_signs_begin(t, err);
+    enum ree_status status = ree_heartbeat_begin(t, err);
     if (status != REE_OK) {
         link->ops->close(link);
         ree_transport_finish(t);
@@ -136,7 +136,7 @@ enum ree_status ree_transport_move_out(struct ree_transport *t, struct ree_error
             t->sendings[kept++] = *s;
             continue;
         }
-        if (s->channel == REE_CHANNEL_CONTROL) t->peers[s->to].n_signs--;
+        if (s->channel == REE_CHANNEL_CONTROL) t->peers[s->to].n_heartbeats--;
         t->held -= s->nbytes;
         free(s->frame);
     }
@@ -148,12 +148,12 @@ enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum re
                                    struct ree_frame_fields fields, const struct ree_part *parts,
                                    struct ree_error *err) {
     struct ree_sending s = {.to = to, .channel = channel};
-    if (t->n_sendings == t->room) {
-        size_t room = 2 * t->room + 16;
-        struct ree_sending *grown = realloc(t->sendings, room * sizeof *grown);
+    if (t->n_sendings == t->capacity) {
+        size_t capacity = 2 * t->capacity + 16;
+        struct ree_sending *grown = realloc(t->sendings, capacity * sizeof *grown);
         if (!grown) return ree_fail(err, REE_NO_MEMORY, "out of memory");
         t->sendings = grown;
-        t->room = room;
+        t->capacity = capacity;
     }
     fields.from = t->link->rank;
     fields.to = to;
@@ -168,7 +168,7 @@ enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum re
         return status;
     }
     t->peers[to].sent[channel]++;
-    if (channel == REE_CHANNEL_CONTROL) t->peers[to].n_signs++;
+    if (channel == REE_CHANNEL_CONTROL) t->peers[to].n_heartbeats++;
     t->sent[fields.kind].n_messages++;
     t->sent[fields.kind].nbytes += s.nbytes;
     hold(t, s.nbytes);
@@ -261,11 +261,11 @@ static enum ree_status look(struct ree_transport *t, uint32_t from,
     if (status == REE_IO) {
         // A failed rank sends the reason before its connection ends.
         struct ree_error why;
-        if (ree_signs_take(t, &why) != REE_OK && t->has_failed) *err = why;
+        if (ree_heartbeat_take(t, &why) != REE_OK && t->has_failed) *err = why;
     }
     if (status != REE_OK || frame) return status;
     if (t->is_broken) return ree_fail(err, t->broken.status, "%s", t->broken.message);
-    return ree_signs_exchange(t, err);
+    return ree_heartbeat_exchange(t, err);
 }
 
 static enum ree_status wait_for(struct ree_transport *t, uint32_t from,
@@ -321,6 +321,7 @@ void ree_transport_working(struct ree_transport *t) {
     atomic_store(&t->moved, ree_transport_clock());
     // Whoever holds the lock exchanges heartbeats itself.
     if (pthread_mutex_trylock(&t->lock) != 0) return;
-    if (!t->is_broken && ree_signs_exchange(t, &err) != REE_OK) ree_transport_note_broken(t, &err);
+    if (!t->is_broken && ree_heartbeat_exchange(t, &err) != REE_OK)
+        ree_transport_note_broken(t, &err);
     pthread_mutex_unlock(&t->lock);
 }

@@ -27,9 +27,9 @@ struct ree_sending {
 struct ree_peer {
     // sequence numbers of the next messages
     uint64_t sent[REE_N_CHANNELS], received[REE_N_CHANNELS];
-    double heard;   // time of the last message
-    double still;   // seconds without progress, as its last heartbeat states
-    size_t n_signs; // control frames being sent
+    double heard;        // time of the last message
+    double still;        // seconds without progress, as its last heartbeat states
+    size_t n_heartbeats; // control frames being sent
 };
 
 struct ree_transport {
@@ -38,7 +38,7 @@ struct ree_transport {
     pthread_mutex_t lock;
     struct ree_peer *peers;
     struct ree_sending *sendings;
-    size_t n_sendings, room;
+    size_t n_sendings, capacity;
     struct ree_transport_count sent[REE_N_MESSAGE_KINDS];
     uint64_t n_data; // number of data messages sent
     uint64_t held, most_held;
@@ -77,12 +77,12 @@ void ree_transport_note_broken(struct ree_transport *t, const struct ree_error *
 void ree_transport_finish(struct ree_transport *t); // frees everything except the link
 
 // signs.c
-enum ree_status ree_signs_begin(struct ree_transport *t, struct ree_error *err);
-void ree_signs_end(struct ree_transport *t); // the lock must not be held
+enum ree_status ree_heartbeat_begin(struct ree_transport *t, struct ree_error *err);
+void ree_heartbeat_end(struct ree_transport *t); // the lock must not be held
 // Receives and sends pending heartbeats, and fails if a rank is silent too long.
-enum ree_status ree_signs_exchange(struct ree_transport *t, struct ree_error *err);
+enum ree_status ree_heartbeat_exchange(struct ree_transport *t, struct ree_error *err);
 // Receives heartbeats and errors from all ranks. Fails with the reason if a rank has failed.
-enum ree_status ree_signs_take(struct ree_transport *t, struct ree_error *err);
+enum ree_status ree_heartbeat_take(struct ree_transport *t, struct ree_error *err);
 
 // Pauses shortly at first, so that a step is not delayed; later longer, so that an idle rank leaves
 // its core to others. `waited` is in seconds.

@@ -105,8 +105,8 @@ static void spell(struct said *s) {
     for (size_t i = 0; i < r->output.n_tokens; i++)
         REQUIRE(ree_answer_push(&answer, s->output[i], &err) == REE_OK);
     REQUIRE(ree_answer_end(&answer, &err) == REE_OK);
-    r->prompt.text = ree_receipt_spell(&s->arena, &answer.prompt);
-    if (!s->keeps_text) r->output.text = ree_receipt_spell(&s->arena, &answer.text);
+    r->prompt.text = ree_receipt_encode_text(&s->arena, &answer.prompt);
+    if (!s->keeps_text) r->output.text = ree_receipt_encode_text(&s->arena, &answer.text);
     REQUIRE(r->prompt.text && r->output.text);
     ree_answer_finish(&answer);
 }

@@ -2,7 +2,7 @@
 
 Usage: written_test.py PTXAS PROGRAM [N]
 
-PROGRAM, device_cuda_written, writes the modules of N random maps. ptxas must accept each of them,
+PROGRAM, device_cuda_jit, writes the modules of N random maps. ptxas must accept each of them,
 each for the next architecture in turn, without a spill. ptx_test.py's rules must hold for each:
 arithmetic is rounded once, operation by operation, and an fma exists only where one is written.
 """

@@ -37,10 +37,9 @@ int main(int argc, char **argv) {
         cuda->limits.n_multiprocessors =
             variant->n_multiprocessors ? variant->n_multiprocessors : n_multiprocessors;
         cuda->limits.max_shared = variant->max_shared ? variant->max_shared : max_shared;
-        cuda->no_written = variant->interprets;
+        cuda->no_jit = variant->interprets;
         compare_cases(device, variant->name, v == 0 ? n : (n + 2) / 3, argc > 2 ? argv[2] : NULL);
-        CHECK_MSG(cuda->no_written == variant->interprets, "%s: %s", variant->name,
-                  cuda->no_written_why);
+        CHECK_MSG(cuda->no_jit == variant->interprets, "%s: %s", variant->name, cuda->no_jit_why);
     }
     // No kernel ran without a self-test, and no self-test failed.
     CHECK_MSG(cuda->n_untested == 0, "%u launches were not tested", cuda->n_untested);

@@ -113,7 +113,7 @@ static void interprets(void) {
     struct ree_device *device = open_device("");
     if (!device) return;
     struct ree_cuda *cuda = ree_cuda_of(device);
-    CHECK_MSG(!cuda->no_written, "%s", cuda->no_written_why);
+    CHECK_MSG(!cuda->no_jit, "%s", cuda->no_jit_why);
     real_load = cuda->driver.module_load_ex;
     cuda->driver.module_load_ex = wrong_load;
     run_cases(device, "a wrong compiler", REE_REPOP_MAP, 60);

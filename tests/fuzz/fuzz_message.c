@@ -63,7 +63,7 @@ static void read_step(const struct ree_message *m) {
     const struct ree_bounds bounds = {BATCH, LENGTH, MOST};
     struct ree_error err = {.message = ""};
     struct ree_step step;
-    struct ree_parcel parcel;
+    struct ree_boundary boundary;
     void *block;
     enum ree_status status = ree_decode_step(m, &bounds, &step, &block, &err);
     require(status, &err);
@@ -84,19 +84,19 @@ static void read_step(const struct ree_message *m) {
     for (size_t n = 1; n <= 3; n++) {
         const struct ree_cut cut = {.n_values = n, .values = values, .nbytes = 64};
         err.message[0] = 0;
-        status = ree_decode_parcel(m, &cut, &step, MOST, &parcel, &err);
+        status = ree_decode_boundary(m, &cut, &step, MOST, &boundary, &err);
         require(status, &err);
         if (status != REE_OK) {
-            if (parcel.tensors) abort();
+            if (boundary.tensors) abort();
             continue;
         }
-        const struct ree_tensor *t = parcel.tensors;
-        if (parcel.n != n || t->dtype != REE_F32 || t->rank != 3 || t->dims[2] != WIDTH) abort();
+        const struct ree_tensor *t = boundary.tensors;
+        if (boundary.n != n || t->dtype != REE_F32 || t->rank != 3 || t->dims[2] != WIDTH) abort();
         if (t->dims[0] * t->dims[1] > (int64_t)step.batch * MOST) abort();
         if (n > 1 && (t[1].rank != 0 || t[1].dtype != REE_F16)) abort();
         for (size_t i = 0; i < n; i++)
-            touch(&parcel.tensors[i]);
-        ree_parcel_finish(&parcel);
+            touch(&boundary.tensors[i]);
+        ree_boundary_finish(&boundary);
     }
     free(block);
 }

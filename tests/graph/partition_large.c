@@ -16,7 +16,7 @@ static const float numbers[64];
 
 struct large {
     struct ree_graph *graph;
-    size_t nodes_room, ports_room;
+    size_t nodes_capacity, ports_capacity;
     struct ree_partition_state *states;
     struct ree_partition_options options;
     struct ree_value *w;
@@ -43,7 +43,8 @@ static struct ree_value *add_value(struct large *g, const char *format, size_t i
 }
 
 static void begin(struct large *g, size_t n_nodes, size_t n_ports) {
-    *g = (struct large){.graph = ree_graph_create(), .nodes_room = n_nodes, .ports_room = n_ports};
+    *g = (struct large){
+        .graph = ree_graph_create(), .nodes_capacity = n_nodes, .ports_capacity = n_ports};
     REQUIRE(g->graph);
     g->graph->nodes = alloc(g, n_nodes, sizeof(struct ree_node *));
     g->graph->inputs = alloc(g, n_ports, sizeof(struct ree_value *));
@@ -59,7 +60,7 @@ static void begin(struct large *g, size_t n_nodes, size_t n_ports) {
 }
 
 static struct ree_value *add_input(struct large *g) {
-    REQUIRE(g->graph->n_inputs < g->ports_room);
+    REQUIRE(g->graph->n_inputs < g->ports_capacity);
     struct ree_value *value = add_value(g, "in%zu", g->graph->n_inputs);
     value->is_input = true;
     g->graph->inputs[g->graph->n_inputs++] = value;
@@ -67,13 +68,13 @@ static struct ree_value *add_input(struct large *g) {
 }
 
 static void add_output(struct large *g, struct ree_value *value) {
-    REQUIRE(g->graph->n_outputs < g->ports_room);
+    REQUIRE(g->graph->n_outputs < g->ports_capacity);
     value->is_output = true;
     g->graph->outputs[g->graph->n_outputs++] = value;
 }
 
 static struct ree_value *add_node(struct large *g, const char *op, size_t n_inputs, ...) {
-    REQUIRE(g->graph->n_nodes < g->nodes_room);
+    REQUIRE(g->graph->n_nodes < g->nodes_capacity);
     struct ree_node *node = alloc(g, 1, sizeof *node);
     va_list inputs;
     *node = (struct ree_node){.name = "", .op_type = op, .domain = "", .n_inputs = n_inputs};
@@ -171,7 +172,7 @@ static void test_chain(void) {
     struct large g;
     begin(&g, 200000, 8);
     struct ree_value *x = add_input(&g);
-    while (g.graph->n_nodes < g.nodes_room)
+    while (g.graph->n_nodes < g.nodes_capacity)
         x = product(&g, x);
     add_output(&g, x);
     check(&g, "a chain");

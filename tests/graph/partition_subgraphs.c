@@ -327,7 +327,7 @@ static void check_order(const struct maker *m, const struct ree_partition *plan)
 // after it in `parcel`.
 static void run_stage(const struct maker *m, const struct ree_partition_options *options,
                       const struct ree_partition *plan, size_t k, const struct frame *whole,
-                      struct frame *parcel, bool *handed_out) {
+                      struct frame *boundary, bool *handed_out) {
     struct ree_stage_graph stage;
     struct ree_error err = {.message = ""};
     bool done = ree_partition_extract(m->graph, options, plan, k, NULL, 0, &stage, &err) == REE_OK;
@@ -339,10 +339,10 @@ static void run_stage(const struct maker *m, const struct ree_partition_options 
     next->graph = m->graph;
     for (size_t i = 0; i < stage.n_inputs; i++) {
         const struct ree_value *value = stage.inputs[i].value;
-        bool given = !stage.inputs[i].is_cut || parcel->known[value->id];
+        bool given = !stage.inputs[i].is_cut || boundary->known[value->id];
         CHECK_MSG(given, "'%s' does not reach stage %zu", value->name, k);
         give(own, stage.graph->inputs[i],
-             stage.inputs[i].is_cut ? parcel->hashes[value->id] : hash_text(value->name));
+             stage.inputs[i].is_cut ? boundary->hashes[value->id] : hash_text(value->name));
     }
     compute(own);
     for (size_t i = 0; i < stage.n_outputs; i++) {
@@ -359,11 +359,11 @@ static void run_stage(const struct maker *m, const struct ree_partition_options 
     for (size_t i = 0; k + 1 < plan->n_stages && i < plan->cuts[k].n_values; i++) {
         const struct ree_value *value = plan->cuts[k].values[i];
         if (next->known[value->id]) continue;
-        CHECK_MSG(parcel->known[value->id], "'%s' cannot pass stage %zu", value->name, k);
-        give(next, value, parcel->hashes[value->id]);
+        CHECK_MSG(boundary->known[value->id], "'%s' cannot pass stage %zu", value->name, k);
+        give(next, value, boundary->hashes[value->id]);
         n_passed_on++;
     }
-    *parcel = *next;
+    *boundary = *next;
     free(own);
     free(next);
     ree_stage_graph_finish(&stage);
@@ -372,19 +372,19 @@ static void run_stage(const struct maker *m, const struct ree_partition_options 
 static void check_plan(const struct maker *m, const struct ree_partition_options *options,
                        const struct ree_partition *plan) {
     bool handed_out[16] = {false};
-    struct frame *whole = calloc(1, sizeof *whole), *parcel = calloc(1, sizeof *parcel);
-    REQUIRE(whole && parcel);
+    struct frame *whole = calloc(1, sizeof *whole), *boundary = calloc(1, sizeof *boundary);
+    REQUIRE(whole && boundary);
     whole->graph = m->graph;
     for (size_t i = 0; i < m->graph->n_inputs; i++)
         give(whole, m->graph->inputs[i], hash_text(m->graph->inputs[i]->name));
     compute(whole);
     check_order(m, plan);
     for (size_t k = 0; k < plan->n_stages; k++)
-        run_stage(m, options, plan, k, whole, parcel, handed_out);
+        run_stage(m, options, plan, k, whole, boundary, handed_out);
     for (size_t i = 0; i < m->graph->n_outputs; i++)
         CHECK_MSG(handed_out[i], "no stage hands out '%s'", m->graph->outputs[i]->name);
     free(whole);
-    free(parcel);
+    free(boundary);
 }
 
 int main(void) {

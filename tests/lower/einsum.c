@@ -111,7 +111,7 @@ static void check(const struct problem *p, uint64_t *state) {
         const void *got = n.err.message[0] ? NULL : test_node_output(&n, 0);
         if (got) {
             CHECK(n.out[0]->rank == p->out_rank);
-            size_t count = (size_t)ree_tval_count(n.out[0]);
+            size_t count = (size_t)ree_view_count(n.out[0]);
             for (size_t i = 0; i < count; i++) {
                 // Sums of small integers are exact in float32 too.
                 double value = dtype == REE_F32 ? (double)((const float *)got)[i]
@@ -151,7 +151,7 @@ static void check_grammar(void) {
             CHECK(n.out[0]->rank == cases[i].rank);
             for (uint32_t d = 0; d < cases[i].rank; d++)
                 CHECK(n.out[0]->dims[d] == cases[i].dims[d]);
-            int64_t count = ree_tval_count(n.out[0]);
+            int64_t count = ree_view_count(n.out[0]);
             CHECK_MSG(y[0] == cases[i].first && y[count - 1] == cases[i].last, "%s: %g ... %g",
                       cases[i].equation, y[0], y[count - 1]);
         }

@@ -31,7 +31,7 @@ static void both(struct test_node *fused, void (*start)(struct test_node *n, con
     for (uint32_t i = 0; i < n_outputs; i++) {
         const void *a = test_node_output(fused, i), *b = test_node_output(&steps, i);
         REQUIRE(a && b);
-        size_t size = (size_t)ree_tval_count(fused->out[i]) * ree_dtype_size(fused->out[i]->dtype);
+        size_t size = (size_t)ree_view_count(fused->out[i]) * ree_dtype_size(fused->out[i]->dtype);
         CHECK_MSG(!memcmp(a, b, size), "%s: output %u differs step by step", fused->node.op_type,
                   i);
     }

@@ -359,7 +359,7 @@ static void extremes(void) {
     const char *text = "a b";
     test_node_start(&n, "StringSplit", 20);
     test_node_text(&n, "f", "");
-    REQUIRE(ree_lower_strings(&n.lower, 0, NULL, &text, &n.tvals[0]) == REE_OK);
+    REQUIRE(ree_lower_strings(&n.lower, 0, NULL, &text, &n.views[0]) == REE_OK);
     CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
     CHECK(n.out[0]->rank == 1 && n.out[0]->dims[0] == 2);
     test_node_finish(&n);

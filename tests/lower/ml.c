@@ -202,7 +202,7 @@ static void start_pairs(struct test_node *n, int64_t max_skip, int64_t columns) 
     static const int64_t zero;
     test_node_start(n, "TfIdfVectorizer", 9);
     test_node_input(n, REE_I64, 0, NULL, &zero);
-    REQUIRE(ree_lower_broadcast(&n->lower, n->tvals[0], 1, &columns, &n->tvals[0]) == REE_OK);
+    REQUIRE(ree_lower_broadcast(&n->lower, n->views[0], 1, &columns, &n->views[0]) == REE_OK);
     test_node_int(n, "min_gram_length", 2);
     test_node_int(n, "max_gram_length", 2);
     test_node_int(n, "max_skip_count", max_skip);

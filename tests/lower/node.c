@@ -45,7 +45,7 @@ static struct ree_value *add_value(struct test_node *n) {
 void test_node_input(struct test_node *n, enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
                      const void *data) {
     struct ree_value *value = add_value(n);
-    REQUIRE(ree_lower_literal(&n->lower, dtype, rank, dims, data, &n->tvals[value->id]) == REE_OK);
+    REQUIRE(ree_lower_literal(&n->lower, dtype, rank, dims, data, &n->views[value->id]) == REE_OK);
     n->inputs[n->node.n_inputs++] = value;
 }
 
@@ -147,10 +147,10 @@ void test_node_text(struct test_node *n, const char *inputs, const char *attrs) 
 
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs) {
     n->lower.fuse = n->fuse;
-    n->out = &n->tvals[n->n_values];
+    n->out = &n->views[n->n_values];
     for (uint32_t i = 0; i < n_outputs; i++)
         n->outputs[n->node.n_outputs++] = add_value(n);
-    return ree_lower_node(&n->lower, &n->node, n->tvals);
+    return ree_lower_node(&n->lower, &n->node, n->views);
 }
 
 const void *test_node_output(struct test_node *n, uint32_t i) {

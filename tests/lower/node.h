@@ -26,8 +26,8 @@ struct test_node {
     struct ree_attr attrs[16];
     struct ree_value values[TEST_NODE_MAX]; // inputs, then outputs
     struct ree_value *inputs[TEST_NODE_MAX], *outputs[TEST_NODE_MAX];
-    struct ree_tval *tvals[TEST_NODE_MAX]; // indexed by value id
-    struct ree_tval **out;                 // outputs, valid after run
+    struct ree_view *views[TEST_NODE_MAX]; // indexed by value id
+    struct ree_view **out;                 // outputs, valid after run
     uint32_t n_values;
 };
 

@@ -103,11 +103,11 @@ static void store(enum ree_dtype dtype, char *at, double value) {
 }
 
 // Makes one input, sometimes changed; advances `spec` past it.
-static struct ree_tval *template_input(const char **spec) {
+static struct ree_view *template_input(const char **spec) {
     const char *s = *spec;
     int64_t dims[REE_MAX_RANK] = {0};
     uint32_t rank = 0;
-    struct ree_tval *t;
+    struct ree_view *t;
     char *end;
     enum ree_dtype dtype = type_of(*s++);
     while (*s && *s != ' ' && *s != '=') {
@@ -258,11 +258,11 @@ WRAP(const float *, ree_node_floats, (const struct ree_node *of, const char *nam
 
 // The node
 
-static void add_input(struct ree_tval *t) {
+static void add_input(struct ree_view *t) {
     struct ree_value *value = &wrong.node.values[wrong.node.n_values];
     value->name = "v";
     value->id = wrong.node.n_values;
-    wrong.node.tvals[wrong.node.n_values++] = t;
+    wrong.node.views[wrong.node.n_values++] = t;
     wrong.node.inputs[wrong.node.node.n_inputs++] = value;
 }
 
@@ -273,7 +273,7 @@ static void add_template_inputs(void) {
             spec += spec[1] == ' ' ? 2 : 1;
             continue;
         }
-        struct ree_tval *t = template_input(&spec);
+        struct ree_view *t = template_input(&spec);
         if (wrong_one_in(50))
             test_node_omit(&wrong.node);
         else
@@ -326,7 +326,7 @@ void wrong_draw(const struct ree_op *op, uint64_t seed) {
         add_template_inputs();
     else
         add_random_inputs(op);
-    wrong.node.out = &wrong.node.tvals[wrong.node.n_values];
+    wrong.node.out = &wrong.node.views[wrong.node.n_values];
     uint32_t n_out = 1 + wrong_any(op->max_outputs < MAX_OUTPUTS ? op->max_outputs : MAX_OUTPUTS);
     if (wrong_one_in(60)) n_out = 0;
     for (uint32_t i = 0; i < n_out; i++) {

@@ -30,7 +30,7 @@ int64_t wrong_dim(void);
 uint32_t wrong_dims(int64_t *dims); // returns the rank
 size_t wrong_count(uint32_t rank, const int64_t *dims);
 void *wrong_bytes(enum ree_dtype dtype, size_t n);
-struct ree_tval *wrong_value(bool any_kind); // always a tensor unless any_kind
+struct ree_view *wrong_value(bool any_kind); // always a tensor unless any_kind
 
 // wrong_draws.c: starts wrong.node and draws its inputs and outputs. Attributes come from a
 // template or are drawn while the rule runs.

@@ -21,7 +21,7 @@ static enum ree_status unknown(struct ree_lower *lower, struct ree_storage *stor
 }
 
 // A view must not reach outside its storage.
-static bool lies_within(const struct ree_tval *t) {
+static bool lies_within(const struct ree_view *t) {
     if (t->kind != REE_TENSOR) {
         for (size_t i = 0; i < t->n_items; i++)
             if (!lies_within(t->items[i])) return false;
@@ -55,7 +55,7 @@ static void check_result(enum ree_status status) {
     }
     bool *keep = wrong_memory(wrong.node.lower.n_storages + 1);
     for (size_t i = 0; i < wrong.node.node.n_outputs; i++) {
-        struct ree_tval *t = wrong.node.out[i];
+        struct ree_view *t = wrong.node.out[i];
         if (!wrong.node.node.outputs[i]) continue;
         CHECK_MSG(t != NULL && lies_within(t), "%s: output %zu", progress, i);
         if (t && t->kind == REE_TENSOR) keep[t->storage->id] = true;
@@ -72,7 +72,7 @@ static void check_result(enum ree_status status) {
 static void run(const struct ree_op *op, uint64_t seed) {
     wrong_draw(op, seed);
     wrong.node.lower.read_storage = unknown;
-    check_result(ree_lower_node(&wrong.node.lower, &wrong.node.node, wrong.node.tvals));
+    check_result(ree_lower_node(&wrong.node.lower, &wrong.node.node, wrong.node.views));
     test_node_finish(&wrong.node);
 }
 

@@ -219,8 +219,8 @@ void *wrong_bytes(enum ree_dtype dtype, size_t n) {
     return bytes;
 }
 
-static struct ree_tval *random_tensor(void) {
-    struct ree_tval *t;
+static struct ree_view *random_tensor(void) {
+    struct ree_view *t;
     int64_t dims[REE_MAX_RANK];
     uint32_t rank = similar_dims(dims);
     enum ree_dtype dtype = wrong_one_in(wrong.careful ? 12 : 3) ? wrong_dtype() : wrong.base_dtype;
@@ -253,8 +253,8 @@ static struct ree_tval *random_tensor(void) {
     return t;
 }
 
-struct ree_tval *wrong_value(bool any_kind) {
-    struct ree_tval *t, *items[4];
+struct ree_view *wrong_value(bool any_kind) {
+    struct ree_view *t, *items[4];
     if (any_kind ? !wrong_one_in(2) : !wrong_one_in(40)) return random_tensor();
     if (wrong_one_in(4)) {
         REQUIRE(ree_lower_absent(&wrong.node.lower, wrong.base_dtype, &t) == REE_OK);

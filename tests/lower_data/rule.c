@@ -75,10 +75,10 @@ static void parse_tensor(const char *s, size_t n, struct tensor *t) {
     if (at[strspn(at, " ")]) malformed("the end of the tensor", at);
 }
 
-static size_t print_tensor(const struct ree_tval *shape, const void *data, char *out, size_t size) {
+static size_t print_tensor(const struct ree_view *shape, const void *data, char *out, size_t size) {
     char text[256];
-    size_t n = (size_t)snprintf(out, size, "%s", ree_tval_text(shape, text, sizeof text));
-    for (int64_t i = 0; i < ree_tval_count(shape) && n < size; i++) {
+    size_t n = (size_t)snprintf(out, size, "%s", ree_view_text(shape, text, sizeof text));
+    for (int64_t i = 0; i < ree_view_count(shape) && n < size; i++) {
         size_t room = size - n;
         char *to = out + n;
         int64_t v = 0;
@@ -287,10 +287,10 @@ struct way {
 };
 
 static enum ree_status lower_case(struct runner *r, const struct way *way,
-                                  struct ree_tval **outputs) {
+                                  struct ree_view **outputs) {
     struct ree_lower *l = &r->lower;
     const struct case_graph *c = r->c;
-    struct ree_tval *values[2 * MAX_TENSORS] = {NULL};
+    struct ree_view *values[2 * MAX_TENSORS] = {NULL};
     for (size_t i = 0; i < c->node.n_inputs; i++) {
         struct ree_value *v = c->inputs[i];
         const struct tensor *t = &c->tensors[i];
@@ -308,7 +308,7 @@ static enum ree_status lower_case(struct runner *r, const struct way *way,
 static void run_way(const struct case_graph *c, const struct way *way, char *out, size_t size) {
     struct ree_error err = {0};
     struct runner r = {.c = c};
-    struct ree_tval *outputs[MAX_TENSORS] = {NULL};
+    struct ree_view *outputs[MAX_TENSORS] = {NULL};
     ree_arena_init(&r.arena);
     r.lower = (struct ree_lower){.arena = &r.arena,
                                  .err = &err,
@@ -324,7 +324,7 @@ static void run_way(const struct case_graph *c, const struct way *way, char *out
     } else {
         size_t n = 0;
         for (size_t i = 0; i < c->node.n_outputs && n < size; i++) {
-            const struct ree_tval *t = outputs[i];
+            const struct ree_view *t = outputs[i];
             const char *base = t->storage->host ? t->storage->host : r.memory[t->storage->id];
             base += (size_t)t->offset * ree_dtype_size(t->dtype);
             if (i) n += (size_t)snprintf(out + n, size - n, " | ");

@@ -22,9 +22,9 @@ static struct ree_value flags = {.name = "flags"}; // type and shape are unknown
 static const struct ree_value *values[] = {&hidden, &flags};
 static const struct ree_cut cut = {.n_values = 2, .values = values, .nbytes = 33};
 
-static struct ree_parcel make_parcel(void) {
+static struct ree_boundary make_parcel(void) {
     struct ree_error err;
-    struct ree_parcel p = {2, calloc(2, sizeof *p.tensors)};
+    struct ree_boundary p = {2, calloc(2, sizeof *p.tensors)};
     REQUIRE(p.tensors);
     REQUIRE(ree_tensor_init(&p.tensors[0], "hidden", REE_F32, 3, (int64_t[]){BATCH, LENGTH, 8},
                             &err) == REE_OK);
@@ -48,19 +48,19 @@ static struct ree_message send(const struct ree_encoded *encoded) {
 }
 
 static struct ree_message send_step(void) {
-    struct ree_parcel parcel = make_parcel();
+    struct ree_boundary boundary = make_parcel();
     struct ree_encoded encoded;
     struct ree_error err;
-    REQUIRE(ree_encode_step(&step, &parcel, &encoded, &err) == REE_OK);
+    REQUIRE(ree_encode_step(&step, &boundary, &encoded, &err) == REE_OK);
     struct ree_message m = send(&encoded);
     ree_encoded_finish(&encoded);
-    ree_parcel_finish(&parcel);
+    ree_boundary_finish(&boundary);
     return m;
 }
 
 static void test_step(void) {
     struct ree_message m = send_step();
-    struct ree_parcel sent = make_parcel(), got;
+    struct ree_boundary sent = make_parcel(), got;
     struct ree_step s;
     struct ree_error err;
     void *block;
@@ -69,15 +69,15 @@ static void test_step(void) {
     CHECK(memcmp(s.ids, ids, sizeof ids) == 0 && memcmp(s.starts, starts, sizeof starts) == 0 &&
           memcmp(s.rows, rows, sizeof rows) == 0);
     free(block);
-    REQUIRE(ree_decode_parcel(&m, &cut, &step, 104, &got, &err) == REE_OK);
+    REQUIRE(ree_decode_boundary(&m, &cut, &step, 104, &got, &err) == REE_OK);
     CHECK(got.n == 2);
     for (size_t i = 0; i < 2; i++) {
         const struct ree_tensor *a = &sent.tensors[i], *b = &got.tensors[i];
         CHECK(strcmp(b->name, values[i]->name) == 0 && a->dtype == b->dtype && a->rank == b->rank);
         CHECK(a->nbytes == b->nbytes && memcmp(a->data, b->data, a->nbytes) == 0);
     }
-    ree_parcel_finish(&got);
-    ree_parcel_finish(&sent);
+    ree_boundary_finish(&got);
+    ree_boundary_finish(&sent);
     CHECK(ree_step_limit(&bounds, &cut) > 1000);
     ree_message_finish(&m);
 }
@@ -90,30 +90,30 @@ static void test_bounds(void) {
     void *block;
     for (size_t i = 0; i < 4; i++)
         CHECK(ree_decode_step(&m, &wrong[i], &s, &block, &err) == REE_INVALID && !block);
-    struct ree_parcel got;
+    struct ree_boundary got;
     struct ree_value other = hidden;
     const struct ree_value *others[] = {&other, &flags};
     struct ree_cut changed = {.n_values = 2, .values = others};
     other.dims[2] = 9;
-    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_boundary(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
     other = hidden;
     other.dtype = REE_F16;
-    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_boundary(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
     // Rank 0, and a rank that is too small by one.
     other = (struct ree_value){.name = "hidden", .dtype = REE_F32, .has_shape = true};
-    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_boundary(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
     other = hidden;
     other.rank = 2;
-    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_boundary(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
     // The numbers of sequences and tokens must be those of the step.
     struct ree_step longer = step, wider = step;
     longer.length++;
     wider.batch++;
-    CHECK(ree_decode_parcel(&m, &cut, &longer, 104, &got, &err) == REE_INVALID && !got.tensors);
-    CHECK(ree_decode_parcel(&m, &cut, &wider, 104, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_boundary(&m, &cut, &longer, 104, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_boundary(&m, &cut, &wider, 104, &got, &err) == REE_INVALID && !got.tensors);
     other = hidden;
     changed.n_values = 1;
-    CHECK(ree_decode_parcel(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
+    CHECK(ree_decode_boundary(&m, &changed, &step, 104, &got, &err) == REE_INVALID && !got.tensors);
     ree_message_finish(&m);
 }
 
@@ -146,8 +146,8 @@ static void finish_rows(struct ree_tensor *tensors, size_t n) {
 }
 
 static void test_rows(void) {
-    struct ree_parcel parcel = make_parcel();
-    struct ree_tensor sent[3] = {[1] = parcel.tensors[0]}, got[3] = {0};
+    struct ree_boundary boundary = make_parcel();
+    struct ree_tensor sent[3] = {[1] = boundary.tensors[0]}, got[3] = {0};
     const struct ree_value *three[] = {&flags, &hidden, &flags};
     struct ree_encoded encoded;
     struct ree_error err;
@@ -162,7 +162,7 @@ static void test_rows(void) {
     finish_rows(got, 3);
     ree_message_finish(&m);
     ree_encoded_finish(&encoded);
-    ree_parcel_finish(&parcel);
+    ree_boundary_finish(&boundary);
 }
 
 // Messages of a faulty rank: parts of other sizes and contents, under a correct checksum.
@@ -195,7 +195,7 @@ static void test_mutated(void) {
         uint32_t n_parts = m.n_parts;
         if (draw() % 8 == 0) m.n_parts = (uint32_t)(draw() % (m.n_parts + 1));
         struct ree_step s;
-        struct ree_parcel p;
+        struct ree_boundary p;
         struct ree_tensor t[3] = {0};
         struct ree_error err;
         void *block;
@@ -206,9 +206,9 @@ static void test_mutated(void) {
         for (size_t i = 0; ok && i < s.batch; i++)
             CHECK(s.starts[i] >= 0 && s.starts[i] + (int64_t)s.length <= bounds.most);
         free(block);
-        ok = ree_decode_parcel(&m, &cut, &step, 104, &p, &err) == REE_OK;
+        ok = ree_decode_boundary(&m, &cut, &step, 104, &p, &err) == REE_OK;
         if (ok) CHECK(p.n == 2 && p.tensors[0].dims[2] == 8);
-        if (ok) ree_parcel_finish(&p);
+        if (ok) ree_boundary_finish(&p);
         n_good += ok;
         n_bad += !ok;
         if (ree_decode_logits(&m, &step, 0, &t[0], &err) == REE_OK) ree_tensor_finish(&t[0]);

@@ -155,7 +155,7 @@ def judge(run, rank, which, what, expected):
         named = f"rank {rank} has sent nothing for {DEADLINE} s" in text or "does not take part" in text
         check(named, f"{what}: it is named: {text}")
     kept = run.checkpoint.exists()
-    by = "; by its guardian" if "does not end by itself" in text else ""
+    by = "; by its watchdog" if "does not end by itself" in text else ""
     print(f"{what}: exit code {code} after {seconds:.1f} s; {'goes on' if kept else 'nothing kept'}{by}", flush=True)
     if kept and expected:
         resume(run.args, run.checkpoint, expected, what)

@@ -76,7 +76,7 @@ static enum ree_status be_rank(struct ree_transport *t, float **out, size_t *out
     if (rank > 0) return ree_ranks_serve(ranks, err);
     REE_TRY(generate(g, out, out_n, err));
     REE_TRY(ree_ranks_end(ranks, err));
-    REE_TRY(ree_ranks_dismiss(ranks, err));
+    REE_TRY(ree_ranks_release(ranks, err));
     ree_ranks_destroy(ranks);
     return REE_OK;
 }
@@ -243,7 +243,7 @@ static void test_steps(void) {
         struct ree_step step = {1, fault == TOO_LONG ? CHUNK + 1 : CHUNK, ids, &start, 1, &row};
         int64_t dims[4] = {1, (int64_t)step.length, HIDDEN, 1};
         struct ree_tensor value = {0};
-        struct ree_parcel parcel = {1, &value};
+        struct ree_boundary boundary = {1, &value};
         struct ree_encoded encoded;
         struct ree_error err;
         if (fault == OTHER_BATCH) dims[0] = 2;
@@ -255,7 +255,7 @@ static void test_steps(void) {
         if (fault == TOO_MANY_ROWS) {
             send_numbers(t, REE_MESSAGE_READ, 0, too_many, 3);
         } else {
-            REQUIRE(ree_encode_step(&step, &parcel, &encoded, &err) == REE_OK);
+            REQUIRE(ree_encode_step(&step, &boundary, &encoded, &err) == REE_OK);
             CHECK(ree_transport_send(t, 1, REE_MESSAGE_STEP, 0, 0, encoded.parts, encoded.n_parts,
                                      &err) == REE_OK);
             ree_encoded_finish(&encoded);

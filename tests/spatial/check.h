@@ -19,23 +19,23 @@ static inline int64_t pick(uint64_t *state, int64_t low, int64_t high) {
 // that is larger. The tolerance allows for float32 sums of a few hundred terms.
 static inline void check_close(struct test_node *n, uint32_t i, uint32_t rank, const int64_t *dims,
                                const double *want, double tolerance) {
-    const struct ree_tval *t = n->out[i];
+    const struct ree_view *t = n->out[i];
     REQUIRE(t != NULL);
     bool same = t->dtype == REE_F32 && t->rank == rank;
     for (uint32_t d = 0; same && d < rank; d++)
         same = t->dims[d] == dims[d];
     char text[128];
-    CHECK_MSG(same, "%s gives %s", n->node.op_type, ree_tval_text(t, text, sizeof text));
+    CHECK_MSG(same, "%s gives %s", n->node.op_type, ree_view_text(t, text, sizeof text));
     if (!same) return;
     const float *got = test_node_output(n, i);
-    int64_t count = ree_tval_count(t);
+    int64_t count = ree_view_count(t);
     double largest = 1;
     for (int64_t k = 0; k < count; k++)
         if (fabs(want[k]) > largest) largest = fabs(want[k]);
     for (int64_t k = 0; k < count; k++) {
         bool close = fabs((double)got[k] - want[k]) <= tolerance * largest;
         CHECK_MSG(close, "%s of %s: element %lld is %.9g, expected %.9g", n->node.op_type,
-                  ree_tval_text(t, text, sizeof text), (long long)k, (double)got[k], want[k]);
+                  ree_view_text(t, text, sizeof text), (long long)k, (double)got[k], want[k]);
         if (!close) return;
     }
 }
@@ -47,7 +47,7 @@ struct twin {
     unsigned char bytes[1 << 16];
 };
 static inline void check_twin(struct test_node *n, struct twin *twin) {
-    size_t nbytes = (size_t)ree_tval_count(n->out[0]) * ree_dtype_size(n->out[0]->dtype);
+    size_t nbytes = (size_t)ree_view_count(n->out[0]) * ree_dtype_size(n->out[0]->dtype);
     REQUIRE(nbytes <= sizeof twin->bytes);
     const void *bytes = test_node_output(n, 0);
     if (twin->has)

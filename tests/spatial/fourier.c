@@ -80,7 +80,7 @@ static void dft_float64(uint64_t *state) {
     test_node_start(&node, "DFT", 20);
     test_node_input(&node, REE_F64, 3, (int64_t[]){1, n, parts}, signal);
     CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
-    CHECK(node.out[0]->dtype == REE_F64 && ree_tval_count(node.out[0]) == 2 * n);
+    CHECK(node.out[0]->dtype == REE_F64 && ree_view_count(node.out[0]) == 2 * n);
     const double *got = test_node_output(&node, 0);
     for (int64_t k = 0; k < n; k++) {
         transform(x_data, n, parts, parts, n, false, k, NULL, want);
@@ -171,7 +171,7 @@ static void stft(uint64_t *state) {
         test_node_int(&node, "onesided", onesided);
         CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
         check_close(&node, 0, 4, (int64_t[]){batch, frames, n_out, 2}, want, 3e-6);
-        if (ree_tval_count(node.out[0]) * 4 <= (int64_t)sizeof twin.bytes) check_twin(&node, &twin);
+        if (ree_view_count(node.out[0]) * 4 <= (int64_t)sizeof twin.bytes) check_twin(&node, &twin);
         test_node_finish(&node);
     }
 }

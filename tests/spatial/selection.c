@@ -17,12 +17,12 @@ static int64_t product(int rank, const int64_t *dims) {
 }
 
 static void check_ints(struct test_node *n, uint32_t i, int64_t count, const int64_t *values) {
-    const struct ree_tval *t = n->out[i];
+    const struct ree_view *t = n->out[i];
     char text[128];
-    CHECK_MSG(t->dtype == REE_I64 && ree_tval_count(t) == count &&
+    CHECK_MSG(t->dtype == REE_I64 && ree_view_count(t) == count &&
                   !memcmp(test_node_output(n, i), values, (size_t)count * sizeof *values),
               "%s: output %u, %s, has other numbers", n->node.op_type, i,
-              ree_tval_text(t, text, sizeof text));
+              ree_view_text(t, text, sizeof text));
 }
 
 // Intersection over union of two boxes (y0, x0, y1, x1) with corners in any order.
@@ -146,7 +146,7 @@ static void unique(uint64_t *state) {
     check_ints(&node, 1, n_first, first);
     check_ints(&node, 2, n, inverse);
     check_ints(&node, 3, n_first, counts);
-    CHECK(ree_tval_count(node.out[0]) == outer * n_first * inner);
+    CHECK(ree_view_count(node.out[0]) == outer * n_first * inner);
     const float *y = test_node_output(&node, 0);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < n_first; i++)

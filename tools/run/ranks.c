@@ -160,7 +160,7 @@ struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {
             {"logits_bytes", (double)p->logits_nbytes},
             {"logits_messages", (double)p->n_logits_messages},
             {"sign_bytes", (double)p->sign_nbytes},
-            {"sign_messages", (double)p->n_signs},
+            {"sign_messages", (double)p->n_heartbeats},
             {"other_bytes", (double)p->other_nbytes},
             {"other_messages", (double)p->n_other_messages},
             {"resident_bytes", (double)p->resident_nbytes},
@@ -182,7 +182,7 @@ struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {
 int cli_ranks_finish(struct cli_ranks *r, int code) {
     struct ree_error err;
     bool failed = code == CLI_FAILED || code == CLI_USAGE;
-    if (!failed && ree_ranks_dismiss(r->ranks, &err) != REE_OK) {
+    if (!failed && ree_ranks_release(r->ranks, &err) != REE_OK) {
         code = cli_fail(&err);
         failed = true;
     }

@@ -5,30 +5,30 @@
 #include <math.h>
 #include <string.h>
 
-static struct ree_tval *input(const struct ree_lower *lower, struct ree_tval *const *in,
+static struct ree_view *input(const struct ree_lower *lower, struct ree_view *const *in,
                               uint32_t i) {
     return ree_rule_input(lower, in, i);
 }
 
 // Converts either form of a query, key or value to (batch, heads, len, size).
-static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *t, const char *what,
-                                  const char *attribute, uint32_t rank, struct ree_tval **out) {
+static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *t, const char *what,
+                                  const char *attribute, uint32_t rank, struct ree_view **out) {
     char text[128];
     int64_t n_heads = ree_node_int(lower->node, attribute, 0);
     if (!ree_attention_is_float(t->dtype))
         return ree_lower_fail(lower, t->dtype == REE_F64 ? REE_UNSUPPORTED : REE_INVALID,
                               "the %s is %s, expected float32, float16 or bfloat16", what,
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     if (t->rank != rank || (rank != 3 && rank != 4))
         return ree_lower_fail(lower, REE_INVALID,
                               "the %s is %s, expected rank 3 or 4, the same for query, key and "
                               "value",
-                              what, ree_tval_text(t, text, sizeof text));
+                              what, ree_view_text(t, text, sizeof text));
     *out = t;
     if (rank == 4) {
         if (!ree_node_attr(lower->node, attribute) || n_heads == t->dims[1]) return REE_OK;
         return ree_lower_fail(lower, REE_INVALID, "%s is %lld, but the %s is %s", attribute,
-                              (long long)n_heads, what, ree_tval_text(t, text, sizeof text));
+                              (long long)n_heads, what, ree_view_text(t, text, sizeof text));
     }
     if (n_heads < 1)
         return ree_lower_fail(lower, REE_INVALID, "%s is %lld; inputs of rank 3 need it, 1 or more",
@@ -37,12 +37,12 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *t, c
 }
 
 // A mask may cover fewer keys than there are; queries do not attend to the remaining keys.
-static enum ree_status pad_mask(struct ree_lower *lower, struct ree_tval *t, int64_t kv_len,
-                                struct ree_tval **out) {
+static enum ree_status pad_mask(struct ree_lower *lower, struct ree_view *t, int64_t kv_len,
+                                struct ree_view **out) {
     *out = t;
     if (t->rank == 0 || t->dims[t->rank - 1] >= kv_len) return REE_OK;
     uint32_t last = t->rank - 1;
-    struct ree_tval *padded, *part, *fill;
+    struct ree_view *padded, *part, *fill;
     int64_t n = t->dims[last], dims[REE_MAX_RANK];
     memcpy(dims, t->dims, sizeof dims);
     dims[last] = kv_len;
@@ -62,14 +62,14 @@ static enum ree_status pad_mask(struct ree_lower *lower, struct ree_tval *t, int
     return REE_OK;
 }
 
-static enum ree_status read_mask(struct ree_lower *lower, struct ree_tval *t,
+static enum ree_status read_mask(struct ree_lower *lower, struct ree_view *t,
                                  struct ree_attention *a) {
     if (!t) return REE_OK;
     char text[128];
     if (t->dtype != REE_BOOL && !ree_attention_is_float(t->dtype))
         return ree_lower_fail(lower, REE_INVALID,
                               "attn_mask is %s, expected bool or the type of the query",
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     if (t->dtype != REE_BOOL) REE_TRY(ree_lower_cast(lower, t, REE_F32, &t));
     REE_TRY(pad_mask(lower, t, a->k->dims[2], &t));
     *(t->dtype == REE_BOOL ? &a->allowed : &a->bias) = t;
@@ -77,8 +77,8 @@ static enum ree_status read_mask(struct ree_lower *lower, struct ree_tval *t,
 }
 
 // Reads the position of the queries among the keys, and the window of keys that they attend to.
-static enum ree_status read_window(struct ree_lower *lower, struct ree_tval *past,
-                                   struct ree_tval *n_keys, struct ree_attention *a) {
+static enum ree_status read_window(struct ree_lower *lower, struct ree_view *past,
+                                   struct ree_view *n_keys, struct ree_attention *a) {
     const struct ree_node *node = lower->node;
     static const char *const names[2] = {"left_window_size", "right_window_size"};
     int64_t *bounds[2] = {&a->left, &a->right};
@@ -120,11 +120,11 @@ enum ree_status ree_attention_precision(struct ree_lower *lower) {
                           ree_onnx_type_name(precision));
 }
 
-enum ree_status ree_lower_op_attention(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
+enum ree_status ree_lower_op_attention(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
     const struct ree_node *node = lower->node;
-    struct ree_tval *q, *k, *v, *y, *tapped;
-    struct ree_tval *past_k = input(lower, in, 4), *past_v = input(lower, in, 5);
+    struct ree_view *q, *k, *v, *y, *tapped;
+    struct ree_view *past_k = input(lower, in, 4), *past_v = input(lower, in, 5);
     uint32_t rank = in[0]->rank;
     REE_TRY(read_heads(lower, in[0], "query", "q_num_heads", rank, &q));
     REE_TRY(read_heads(lower, in[1], "key", "kv_num_heads", rank, &k));

@@ -27,32 +27,32 @@ enum ree_attention_tap {
 // shares one head of keys and values.
 struct ree_attention {
     // Strides are arbitrary. Keys and values of narrow types are widened exactly.
-    struct ree_tval *q; // float32 (batch, n_heads, q_len, head_dim)
-    struct ree_tval *k; // float32, float16 or bfloat16 (batch, n_kv_heads, kv_len, head_dim)
-    struct ree_tval *v; // as k: (batch, n_kv_heads, kv_len, v_head_dim)
+    struct ree_view *q; // float32 (batch, n_heads, q_len, head_dim)
+    struct ree_view *k; // float32, float16 or bfloat16 (batch, n_kv_heads, kv_len, head_dim)
+    struct ree_view *v; // as k: (batch, n_kv_heads, kv_len, v_head_dim)
 
     float scale;
     float softcap; // 0: none
 
-    struct ree_tval *allowed; // bool, broadcasts to (batch, n_heads, q_len, kv_len)
-    struct ree_tval *bias;    // float32, same shape, added to the scores
-    struct ree_tval *n_keys;  // int32 or int64 (batch)
-    struct ree_tval *starts;  // int32 or int64 (batch)
+    struct ree_view *allowed; // bool, broadcasts to (batch, n_heads, q_len, kv_len)
+    struct ree_view *bias;    // float32, same shape, added to the scores
+    struct ree_view *n_keys;  // int32 or int64 (batch)
+    struct ree_view *starts;  // int32 or int64 (batch)
     int64_t start;
     int64_t left, right; // REE_ATTENTION_UNBOUNDED, or >= 0
 
     // float32, broadcasts to (batch, n_heads, q_len, 1): the score of one more key, after all
     // others, that has no value.
-    struct ree_tval *sink;
+    struct ree_view *sink;
 
     enum ree_attention_tap tap;
 
     // Called with the masked scores and with the weights, float32 (batch, n_heads, q_len, kv_len).
     // *out replaces them and must have the same type and shape. NULL: no modification.
-    enum ree_status (*modify_scores)(struct ree_lower *lower, struct ree_tval *t,
-                                     struct ree_tval **out);
-    enum ree_status (*modify_weights)(struct ree_lower *lower, struct ree_tval *t,
-                                      struct ree_tval **out);
+    enum ree_status (*modify_scores)(struct ree_lower *lower, struct ree_view *t,
+                                     struct ree_view **out);
+    enum ree_status (*modify_weights)(struct ree_lower *lower, struct ree_view *t,
+                                      struct ree_view **out);
     // true: a query that attends to no key gets NaN, as softmax gives; false: zeros
     bool nan_if_empty;
 };
@@ -70,30 +70,30 @@ float ree_attention_default_scale(int64_t head_dim);
 // NULL without a tap): (batch, n_heads, q_len, kv_len). Checks that all shapes fit; messages call
 // the inputs query, key, value, mask, bias.
 enum ree_status ree_lower_attention(struct ree_lower *lower, const struct ree_attention *a,
-                                    struct ree_tval **out, struct ree_tval **out_tapped);
+                                    struct ree_view **out, struct ree_view **out_tapped);
 
 // Heads. Views (batch, len, n_heads * head_dim) as (batch, n_heads, len, head_dim). Fails if the
 // last size is not a multiple of n_heads, naming `what` ("query").
-enum ree_status ree_lower_split_heads(struct ree_lower *lower, struct ree_tval *t, int64_t n_heads,
-                                      const char *what, struct ree_tval **out);
+enum ree_status ree_lower_split_heads(struct ree_lower *lower, struct ree_view *t, int64_t n_heads,
+                                      const char *what, struct ree_view **out);
 // The inverse of ree_lower_split_heads. Copies unless n_heads or len is 1.
-enum ree_status ree_lower_join_heads(struct ree_lower *lower, struct ree_tval *t,
-                                     struct ree_tval **out);
+enum ree_status ree_lower_join_heads(struct ree_lower *lower, struct ree_view *t,
+                                     struct ree_view **out);
 // Appends t to `past` along axis 2 of (batch, n_heads, len, head_dim) or (batch, channels, len). If
 // `past` is NULL: t itself.
-enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_tval *past,
-                                      struct ree_tval *t, const char *what, struct ree_tval **out);
+enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_view *past,
+                                      struct ree_view *t, const char *what, struct ree_view **out);
 
 // Rows of a table (n, size) by index. index has any shape, int32 or int64; a negative index counts
 // from the end, and an index outside the table makes the run fail. *out is (index's dims, size).
-enum ree_status ree_lower_rows(struct ree_lower *lower, struct ree_tval *table,
-                               struct ree_tval *index, struct ree_tval **out);
+enum ree_status ree_lower_rows(struct ree_lower *lower, struct ree_view *table,
+                               struct ree_view *index, struct ree_view **out);
 // Rotates x by angles, given as cosines and sines: each pair (x0, x1) becomes (cos * x0 - sin * x1,
 // sin * x0 + cos * x1). x is float32 of rank 4. The pairs are in its last dimension, in its first n
 // = 2 * (cos's last size) elements: neighbours if `interleaved`, else n / 2 apart. Elements from n
 // on are unchanged. cos and sin broadcast to (x's first three dims, n / 2). *out is dense, with x's
 // dimensions in their order.
-enum ree_status ree_lower_rotate(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *cos,
-                                 struct ree_tval *sin, bool interleaved, struct ree_tval **out);
+enum ree_status ree_lower_rotate(struct ree_lower *lower, struct ree_view *x, struct ree_view *cos,
+                                 struct ree_view *sin, bool interleaved, struct ree_view **out);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static enum ree_status check(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
-                             struct ree_tval *bias, struct ree_tval *past) {
+static enum ree_status check(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
+                             struct ree_view *bias, struct ree_view *past) {
     char text[128];
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "input", 3, 3));
@@ -13,7 +13,7 @@ static enum ree_status check(struct ree_lower *lower, struct ree_tval *x, struct
     int64_t channels = x->dims[1];
     if (w->rank != 3 || w->dims[0] != channels || w->dims[1] != 1 || w->dims[2] < 1)
         return ree_lower_fail(lower, REE_INVALID, "weight is %s, expected [%lld,1,k]",
-                              ree_tval_text(w, text, sizeof text), (long long)channels);
+                              ree_view_text(w, text, sizeof text), (long long)channels);
     if (bias) {
         REE_TRY(ree_rule_same_type(lower, bias, "bias", x, "input"));
         REE_TRY(ree_rule_require_vector(lower, bias, "bias", channels));
@@ -22,14 +22,14 @@ static enum ree_status check(struct ree_lower *lower, struct ree_tval *x, struct
                  past->dims[1] != channels || past->dims[2] != w->dims[2] - 1))
         return ree_lower_fail(lower, REE_INVALID,
                               "past_state is %s, expected the type of input and [%lld,%lld,%lld]",
-                              ree_tval_text(past, text, sizeof text), (long long)x->dims[0],
+                              ree_view_text(past, text, sizeof text), (long long)x->dims[0],
                               (long long)channels, (long long)(w->dims[2] - 1));
     return REE_OK;
 }
 
 // The depthwise convolution of (batch, channels, len), with `pad` zeros before it.
-static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
-                                int64_t pad, struct ree_tval **out) {
+static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
+                                int64_t pad, struct ree_view **out) {
     int64_t dims[3] = {x->dims[0], x->dims[1], x->dims[2] + pad - (w->dims[2] - 1)};
     REE_TRY(ree_lower_new(lower, REE_F32, 3, dims, out));
     REE_TRY(ree_lower_dense(lower, x, &x));
@@ -47,14 +47,14 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, str
     p->kernel[2] = (uint32_t)w->dims[2];
     p->out[2] = (uint32_t)dims[2];
     p->pad[2] = (int32_t)pad;
-    struct ree_tval *operands[3] = {x, w, *out};
+    struct ree_view *operands[3] = {x, w, *out};
     return ree_lower_emit(lower, REE_REPOP_CONV, &params, operands, 3, 1);
 }
 
-enum ree_status ree_lower_op_causal_conv(struct ree_lower *lower, struct ree_tval *const *in,
-                                         struct ree_tval **out) {
-    struct ree_tval *x = in[0], *w = in[1], *bias = ree_rule_input(lower, in, 2);
-    struct ree_tval *past = ree_rule_input(lower, in, 3), *history = x, *y;
+enum ree_status ree_lower_op_causal_conv(struct ree_lower *lower, struct ree_view *const *in,
+                                         struct ree_view **out) {
+    struct ree_view *x = in[0], *w = in[1], *bias = ree_rule_input(lower, in, 2);
+    struct ree_view *past = ree_rule_input(lower, in, 3), *history = x, *y;
     const char *activation = ree_node_string(lower->node, "activation", "none");
     bool silu = !strcmp(activation, "silu") || !strcmp(activation, "swish");
     if (!silu && strcmp(activation, "none"))
@@ -74,7 +74,7 @@ enum ree_status ree_lower_op_causal_conv(struct ree_lower *lower, struct ree_tva
             REE_TRY(
                 ree_lower_new(lower, REE_F32, 3, (int64_t[]){x->dims[0], x->dims[1], 0}, &out[1]));
     }
-    if (ree_tval_count(x) == 0) {
+    if (ree_view_count(x) == 0) {
         out[0] = x;
         return REE_OK;
     }

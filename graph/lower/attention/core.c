@@ -26,13 +26,13 @@ struct shape {
     int64_t batch, n_heads, n_kv_heads, group, q_len, kv_len, head_dim, v_head_dim;
 };
 
-static enum ree_status check_input(struct ree_lower *lower, const struct ree_tval *t, bool narrow,
+static enum ree_status check_input(struct ree_lower *lower, const struct ree_view *t, bool narrow,
                                    const char *what) {
     char text[128];
     bool fits = narrow ? ree_attention_is_float(t->dtype) : t->dtype == REE_F32;
     if (t->rank == 4 && fits) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "the %s is %s, expected float32 of rank 4", what,
-                          ree_tval_text(t, text, sizeof text));
+                          ree_view_text(t, text, sizeof text));
 }
 
 static enum ree_status check_shapes(struct ree_lower *lower, const struct ree_attention *a,
@@ -48,9 +48,9 @@ static enum ree_status check_shapes(struct ree_lower *lower, const struct ree_at
     s->n_kv_heads = a->k->dims[1];
     s->kv_len = a->k->dims[2];
     s->v_head_dim = a->v->dims[3];
-    ree_tval_text(a->q, q, sizeof q);
-    ree_tval_text(a->k, k, sizeof k);
-    ree_tval_text(a->v, v, sizeof v);
+    ree_view_text(a->q, q, sizeof q);
+    ree_view_text(a->k, k, sizeof k);
+    ree_view_text(a->v, v, sizeof v);
     if (a->k->dims[0] != s->batch || a->k->dims[3] != s->head_dim)
         return ree_lower_fail(
             lower, REE_INVALID,
@@ -68,15 +68,15 @@ static enum ree_status check_shapes(struct ree_lower *lower, const struct ree_at
 }
 
 // Views (batch, heads, x, y) as (batch, n_kv_heads, heads / n_kv_heads, x, y). Splitting is a view.
-static enum ree_status by_group(struct ree_lower *lower, struct ree_tval *t, int64_t n_kv_heads,
-                                struct ree_tval **out) {
+static enum ree_status by_group(struct ree_lower *lower, struct ree_view *t, int64_t n_kv_heads,
+                                struct ree_view **out) {
     int64_t dims[5] = {t->dims[0], n_kv_heads, t->dims[1] / n_kv_heads, t->dims[2], t->dims[3]};
     return ree_lower_reshape(lower, t, 5, dims, out);
 }
 
 // Checks that a mask or bias broadcasts to the scores.
 static enum ree_status check_mask(struct ree_lower *lower, const struct shape *s,
-                                  const struct ree_tval *t, const char *what, enum ree_dtype dtype,
+                                  const struct ree_view *t, const char *what, enum ree_dtype dtype,
                                   int64_t kv_len) {
     const int64_t dims[4] = {s->batch, s->n_heads, s->q_len, kv_len};
     char text[128];
@@ -86,14 +86,14 @@ static enum ree_status check_mask(struct ree_lower *lower, const struct shape *s
     if (fits) return REE_OK;
     return ree_lower_fail(
         lower, REE_INVALID, "the %s is %s, expected %s that broadcasts to [%lld,%lld,%lld,%lld]",
-        what, ree_tval_text(t, text, sizeof text), ree_dtype_name(dtype), (long long)dims[0],
+        what, ree_view_text(t, text, sizeof text), ree_dtype_name(dtype), (long long)dims[0],
         (long long)dims[1], (long long)dims[2], (long long)dims[3]);
 }
 
 // Broadcasts a mask or bias to the scores and groups its heads like theirs.
-static enum ree_status mask_view(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
+static enum ree_status mask_view(struct ree_lower *lower, const struct shape *s, struct ree_view *t,
                                  const char *what, enum ree_dtype dtype, int64_t kv_len,
-                                 struct ree_tval **out) {
+                                 struct ree_view **out) {
     const int64_t dims[4] = {s->batch, s->n_heads, s->q_len, kv_len};
     REE_TRY(check_mask(lower, s, t, what, dtype, kv_len));
     REE_TRY(ree_lower_broadcast(lower, t, 4, dims, &t));
@@ -104,18 +104,18 @@ static enum ree_status mask_view(struct ree_lower *lower, const struct shape *s,
 #define VALID_KEYS "the number of valid keys"
 
 static enum ree_status check_positions(struct ree_lower *lower, const struct shape *s,
-                                       const struct ree_tval *t, const char *what) {
+                                       const struct ree_view *t, const char *what) {
     char text[128];
     if ((t->dtype == REE_I64 || t->dtype == REE_I32) && t->rank == 1 && t->dims[0] == s->batch)
         return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected %lld integers", what,
-                          ree_tval_text(t, text, sizeof text), (long long)s->batch);
+                          ree_view_text(t, text, sizeof text), (long long)s->batch);
 }
 
 // One number per batch, as int32 (batch, 1, 1, 1, 1). Numbers beyond all positions are clamped to a
 // value that has the same effect and keeps sums in range.
-static enum ree_status positions(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
-                                 const char *what, struct ree_tval **out) {
+static enum ree_status positions(struct ree_lower *lower, const struct shape *s, struct ree_view *t,
+                                 const char *what, struct ree_view **out) {
     REE_TRY(check_positions(lower, s, t, what));
     struct ree_expr_builder b;
     const int64_t limit = REE_ATTENTION_FAR;
@@ -131,7 +131,7 @@ static enum ree_status positions(struct ree_lower *lower, const struct shape *s,
 
 // The operands of the mask step, as views of (batch, n_kv_heads, group, q_len, kv_len).
 struct mask {
-    struct ree_tval *allowed, *bias, *n_keys, *starts;
+    struct ree_view *allowed, *bias, *n_keys, *starts;
     bool bounded_left, bounded_right;
 };
 
@@ -189,7 +189,7 @@ static int taking_part(struct ree_expr_builder *b, const struct ree_attention *a
 
 // Ends a map at a tapped step and begins the next map.
 static enum ree_status tap(struct ree_lower *lower, struct ree_expr_builder *b, int *value,
-                           struct ree_tval **out) {
+                           struct ree_view **out) {
     REE_TRY(ree_lower_map(b, *value, REE_F32, out));
     ree_expr_init(b, lower, (*out)->rank, (*out)->dims);
     *value = ree_expr_tensor(b, *out);
@@ -198,8 +198,8 @@ static enum ree_status tap(struct ree_lower *lower, struct ree_expr_builder *b, 
 
 // t = product * scale; t = softcap * tanh(t / softcap); t = attends ? t + bias : -inf.
 static enum ree_status mask_scores(struct ree_lower *lower, const struct ree_attention *a,
-                                   const struct mask *m, struct ree_tval *product,
-                                   struct ree_tval **out, struct ree_tval **out_tapped) {
+                                   const struct mask *m, struct ree_view *product,
+                                   struct ree_view **out, struct ree_view **out_tapped) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, product->rank, product->dims);
     int t = ree_expr_tensor(&b, product);
@@ -230,9 +230,9 @@ static enum ree_status mask_scores(struct ree_lower *lower, const struct ree_att
 // The softmax in single steps: its definition, for cases that the RepOp does not support or that it
 // must be compared with.
 static enum ree_status softmax_steps(struct ree_lower *lower, const struct ree_attention *a,
-                                     struct ree_tval *t, struct ree_tval *sink,
-                                     struct ree_tval **out) {
-    struct ree_tval *max, *shift, *e, *sum, *last;
+                                     struct ree_view *t, struct ree_view *sink,
+                                     struct ree_view **out) {
+    struct ree_view *max, *shift, *e, *sum, *last;
     struct ree_expr_builder b;
     REE_TRY(ree_lower_reduce(lower, t, REE_REDUCE_MAX, 1u << 4, true, false, &max));
     if (sink) REE_TRY(ree_rule_step2(lower, REE_MAP_max_f32, max, sink, &max));
@@ -263,8 +263,8 @@ static enum ree_status softmax_steps(struct ree_lower *lower, const struct ree_a
 }
 
 static enum ree_status softmax(struct ree_lower *lower, const struct ree_attention *a,
-                               const struct shape *s, struct ree_tval *t, struct ree_tval **out) {
-    struct ree_tval *sink = NULL;
+                               const struct shape *s, struct ree_view *t, struct ree_view **out) {
+    struct ree_view *sink = NULL;
     if (a->sink) REE_TRY(mask_view(lower, s, a->sink, "sink", REE_F32, 1, &sink));
     if (sink || !lower->fuse) return softmax_steps(lower, a, t, sink, out);
     union ree_params params;
@@ -275,22 +275,22 @@ static enum ree_status softmax(struct ree_lower *lower, const struct ree_attenti
     params.softmax.inner = 1;
     REE_TRY(ree_lower_dense(lower, t, &t));
     REE_TRY(ree_lower_new(lower, REE_F32, 5, t->dims, out));
-    struct ree_tval *operands[2] = {t, *out};
+    struct ree_view *operands[2] = {t, *out};
     return ree_lower_emit(lower, REE_REPOP_SOFTMAX, &params, operands, 2, 1);
 }
 
 // The whole operation
 
-static enum ree_status without_group(struct ree_lower *lower, struct ree_tval *t,
-                                     struct ree_tval **out) {
+static enum ree_status without_group(struct ree_lower *lower, struct ree_view *t,
+                                     struct ree_view **out) {
     int64_t dims[4] = {t->dims[0], t->dims[1] * t->dims[2], t->dims[3], t->dims[4]};
     return ree_lower_reshape(lower, t, 4, dims, out);
 }
 
 static enum ree_status modify(struct ree_lower *lower, const struct shape *s,
-                              enum ree_status (*by)(struct ree_lower *, struct ree_tval *,
-                                                    struct ree_tval **),
-                              struct ree_tval **t) {
+                              enum ree_status (*by)(struct ree_lower *, struct ree_view *,
+                                                    struct ree_view **),
+                              struct ree_view **t) {
     if (!by) return REE_OK;
     REE_TRY(without_group(lower, *t, t));
     REE_TRY(by(lower, *t, t));
@@ -298,10 +298,10 @@ static enum ree_status modify(struct ree_lower *lower, const struct shape *s,
 }
 
 static enum ree_status attend(struct ree_lower *lower, const struct ree_attention *a,
-                              struct ree_tval **out, struct ree_tval **out_tapped) {
+                              struct ree_view **out, struct ree_view **out_tapped) {
     struct shape s;
     struct mask m;
-    struct ree_tval *q, *k, *v, *scores, *weights, *y, *tapped = NULL;
+    struct ree_view *q, *k, *v, *scores, *weights, *y, *tapped = NULL;
     REE_TRY(check_shapes(lower, a, &s));
     REE_TRY(prepare_mask(lower, a, &s, &m));
     REE_TRY(by_group(lower, a->q, s.n_kv_heads, &q));
@@ -354,20 +354,20 @@ static void find_block(const struct ree_attention *a, struct block *b) {
 // Selects elements [from, from + n) along axis `axis` of the four axes with which t is aligned at
 // the right. Does nothing if t does not have the axis or repeats along it.
 static enum ree_status cut(struct ree_lower *lower, uint32_t axis, int64_t from, int64_t n,
-                           struct ree_tval **t) {
+                           struct ree_view **t) {
     if (!*t || axis + (*t)->rank < 4) return REE_OK;
     uint32_t own = axis + (*t)->rank - 4;
     return (*t)->dims[own] == 1 ? REE_OK : ree_lower_slice(lower, *t, own, from, 1, n, t);
 }
 
 static enum ree_status attend_block(struct ree_lower *lower, const struct ree_attention *a,
-                                    const struct block *b, struct ree_tval **out) {
+                                    const struct block *b, struct ree_view **out) {
     struct ree_attention part = *a;
     part.start = a->start + b->row - b->key;
     REE_TRY(ree_lower_slice(lower, a->q, 2, b->row, 1, b->n_rows, &part.q));
     REE_TRY(ree_lower_slice(lower, a->k, 2, b->key, 1, b->n_keys, &part.k));
     REE_TRY(ree_lower_slice(lower, a->v, 2, b->key, 1, b->n_keys, &part.v));
-    struct ree_tval **masks[] = {&part.allowed, &part.bias};
+    struct ree_view **masks[] = {&part.allowed, &part.bias};
     for (uint32_t i = 0; i < 2; i++) {
         REE_TRY(cut(lower, 2, b->row, b->n_rows, masks[i]));
         REE_TRY(cut(lower, 3, b->key, b->n_keys, masks[i]));
@@ -379,7 +379,7 @@ static enum ree_status attend_block(struct ree_lower *lower, const struct ree_at
 // Makes an output with the query's layout: with the heads of one token adjacent, or the tokens of
 // one head.
 static enum ree_status new_output(struct ree_lower *lower, const struct ree_attention *a,
-                                  const struct shape *s, struct ree_tval **out) {
+                                  const struct shape *s, struct ree_view **out) {
     bool by_token = a->q->strides[1] < a->q->strides[2];
     int64_t dims[4] = {s->batch, s->n_heads, s->q_len, s->v_head_dim};
     dims[by_token ? 1 : 2] = s->q_len;
@@ -389,10 +389,10 @@ static enum ree_status new_output(struct ree_lower *lower, const struct ree_atte
 }
 
 static enum ree_status attend_in_blocks(struct ree_lower *lower, const struct ree_attention *a,
-                                        const struct shape *s, struct ree_tval **out) {
+                                        const struct shape *s, struct ree_view **out) {
     int64_t q_len = s->q_len;
     struct block b = {0};
-    struct ree_tval *y, *joined = NULL, *part;
+    struct ree_view *y, *joined = NULL, *part;
     for (; b.row < q_len; b.row += b.n_rows) {
         find_block(a, &b);
         REE_TRY(attend_block(lower, a, &b, &y));
@@ -421,7 +421,7 @@ static bool can_fuse(const struct ree_lower *lower, const struct ree_attention *
            in_range(s->kv_len, REE_ATTENTION_MAX_LEN) && in_range(a->start, REE_ATTENTION_MAX_LEN);
 }
 
-static void set_strides(const struct ree_tval *t, uint32_t rank, int32_t *offset,
+static void set_strides(const struct ree_view *t, uint32_t rank, int32_t *offset,
                         int32_t *strides) {
     *offset = (int32_t)t->offset;
     for (uint32_t i = 0; i < rank; i++)
@@ -439,9 +439,9 @@ static enum ree_status check_operands(struct ree_lower *lower, const struct ree_
 }
 
 // Adds an optional operand, broadcast to the first `rank` axes of (batch, n_heads, q_len, kv_len).
-static enum ree_status add_mask(struct ree_lower *lower, const struct shape *s, struct ree_tval *t,
+static enum ree_status add_mask(struct ree_lower *lower, const struct shape *s, struct ree_view *t,
                                 uint32_t rank, int32_t *offset, int32_t *strides,
-                                struct ree_tval **operands, uint32_t *n_operands) {
+                                struct ree_view **operands, uint32_t *n_operands) {
     if (!t) return REE_OK;
     const int64_t dims[4] = {s->batch, s->n_heads, s->q_len, rank < 4 ? 1 : s->kv_len};
     REE_TRY(ree_lower_broadcast(lower, t, 4, dims, &t));
@@ -450,8 +450,8 @@ static enum ree_status add_mask(struct ree_lower *lower, const struct shape *s, 
     return REE_OK;
 }
 
-static void add_positions(struct ree_tval *t, uint32_t *dtype, int32_t *offset, int32_t *stride,
-                          struct ree_tval **operands, uint32_t *n_operands) {
+static void add_positions(struct ree_view *t, uint32_t *dtype, int32_t *offset, int32_t *stride,
+                          struct ree_view **operands, uint32_t *n_operands) {
     if (!t) return;
     *dtype = (uint32_t)t->dtype;
     set_strides(t, 1, offset, stride);
@@ -459,10 +459,10 @@ static void add_positions(struct ree_tval *t, uint32_t *dtype, int32_t *offset, 
 }
 
 static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_attention *a,
-                                    const struct shape *s, struct ree_tval **out) {
+                                    const struct shape *s, struct ree_view **out) {
     union ree_params params;
     struct ree_attention_params *p = &params.attention;
-    struct ree_tval *operands[REE_MAX_OPERANDS] = {a->q, a->k, a->v};
+    struct ree_view *operands[REE_MAX_OPERANDS] = {a->q, a->k, a->v};
     uint32_t n = 3;
     int32_t none;
     REE_TRY(check_operands(lower, a, s));
@@ -504,7 +504,7 @@ static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_at
 }
 
 enum ree_status ree_lower_attention(struct ree_lower *lower, const struct ree_attention *a,
-                                    struct ree_tval **out, struct ree_tval **out_tapped) {
+                                    struct ree_view **out, struct ree_view **out_tapped) {
     struct shape s;
     struct mask m;
     struct ree_attention wide = *a;

@@ -3,50 +3,50 @@
 #include "graph/lower/control/control.h"
 
 // Applies the subgraph `name` to t; the result must have t's type and shape.
-static enum ree_status modify(struct ree_lower *lower, const char *name, struct ree_tval *t,
-                              struct ree_tval **out) {
+static enum ree_status modify(struct ree_lower *lower, const char *name, struct ree_view *t,
+                              struct ree_view **out) {
     const struct ree_graph *graph;
     char got[128], wanted[128];
     REE_TRY(ree_control_graph(lower, name, 1, 1, &graph));
-    struct ree_tval **results =
+    struct ree_view **results =
         ree_arena_alloc_array(lower->arena, graph->n_outputs, sizeof *results);
     if (!results) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     if (ree_lower_graph(lower, graph, &t, results) != REE_OK)
         return ree_fail_prefix(lower->err, "%s", name);
-    struct ree_tval *y = results[0];
+    struct ree_view *y = results[0];
     bool fits = y->dtype == t->dtype && y->rank == t->rank;
     for (uint32_t i = 0; fits && i < t->rank; i++)
         fits = y->dims[i] == t->dims[i];
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID, "%s gives %s, expected %s as it takes", name,
-                              ree_tval_text(y, got, sizeof got),
-                              ree_tval_text(t, wanted, sizeof wanted));
+                              ree_view_text(y, got, sizeof got),
+                              ree_view_text(t, wanted, sizeof wanted));
     *out = y;
     return REE_OK;
 }
 
-static enum ree_status modify_scores(struct ree_lower *lower, struct ree_tval *t,
-                                     struct ree_tval **out) {
+static enum ree_status modify_scores(struct ree_lower *lower, struct ree_view *t,
+                                     struct ree_view **out) {
     return modify(lower, "score_mod", t, out);
 }
 
-static enum ree_status modify_weights(struct ree_lower *lower, struct ree_tval *t,
-                                      struct ree_tval **out) {
+static enum ree_status modify_weights(struct ree_lower *lower, struct ree_view *t,
+                                      struct ree_view **out) {
     return modify(lower, "prob_mod", t, out);
 }
 
-enum ree_status ree_lower_op_flex_attention(struct ree_lower *lower, struct ree_tval *const *in,
-                                            struct ree_tval **out) {
+enum ree_status ree_lower_op_flex_attention(struct ree_lower *lower, struct ree_view *const *in,
+                                            struct ree_view **out) {
     static const char *const names[] = {"query", "key", "value"};
     struct ree_attention a;
-    struct ree_tval **inputs[] = {&a.q, &a.k, &a.v}, *y;
+    struct ree_view **inputs[] = {&a.q, &a.k, &a.v}, *y;
     char text[128];
     ree_attention_init(&a);
     for (uint32_t i = 0; i < 3; i++) {
         if (!ree_attention_is_float(in[i]->dtype) || in[i]->rank != 4)
             return ree_lower_fail(lower, in[i]->dtype == REE_F64 ? REE_UNSUPPORTED : REE_INVALID,
                                   "the %s is %s, expected float32, float16 or bfloat16 of rank 4",
-                                  names[i], ree_tval_text(in[i], text, sizeof text));
+                                  names[i], ree_view_text(in[i], text, sizeof text));
         *inputs[i] = in[i];
     }
     REE_TRY(ree_lower_cast(lower, a.q, REE_F32, &a.q));

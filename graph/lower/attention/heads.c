@@ -6,28 +6,28 @@
 
 static const uint32_t swap_heads[4] = {0, 2, 1, 3};
 
-enum ree_status ree_lower_split_heads(struct ree_lower *lower, struct ree_tval *t, int64_t n_heads,
-                                      const char *what, struct ree_tval **out) {
+enum ree_status ree_lower_split_heads(struct ree_lower *lower, struct ree_view *t, int64_t n_heads,
+                                      const char *what, struct ree_view **out) {
     char text[128];
     if (t->rank != 3 || n_heads < 1 || t->dims[2] % n_heads)
         return ree_lower_fail(
             lower, REE_INVALID,
             "the %s is %s, expected rank 3 with a last size that divides into %lld heads", what,
-            ree_tval_text(t, text, sizeof text), (long long)n_heads);
+            ree_view_text(t, text, sizeof text), (long long)n_heads);
     int64_t dims[4] = {t->dims[0], t->dims[1], n_heads, t->dims[2] / n_heads};
     REE_TRY(ree_lower_reshape(lower, t, 4, dims, out));
     return ree_lower_transpose(lower, *out, swap_heads, out);
 }
 
-enum ree_status ree_lower_join_heads(struct ree_lower *lower, struct ree_tval *t,
-                                     struct ree_tval **out) {
+enum ree_status ree_lower_join_heads(struct ree_lower *lower, struct ree_view *t,
+                                     struct ree_view **out) {
     int64_t dims[3] = {t->dims[0], t->dims[2], t->dims[1] * t->dims[3]};
     REE_TRY(ree_lower_transpose(lower, t, swap_heads, out));
     return ree_lower_reshape(lower, *out, 3, dims, out);
 }
 
-enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_tval *past,
-                                      struct ree_tval *t, const char *what, struct ree_tval **out) {
+enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_view *past,
+                                      struct ree_view *t, const char *what, struct ree_view **out) {
     *out = t;
     if (!past) return REE_OK;
     char a[128], b[128];
@@ -37,13 +37,13 @@ enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_tval *
     if (!fits)
         return ree_lower_fail(
             lower, REE_INVALID, "%s is %s, expected the type and shape of %s but for its length",
-            what, ree_tval_text(past, a, sizeof a), ree_tval_text(t, b, sizeof b));
+            what, ree_view_text(past, a, sizeof a), ree_view_text(t, b, sizeof b));
     if (past->dims[2] == 0 && !ree_lower_grows_in_place(past, 2, t->dims[2])) return REE_OK;
     return ree_lower_append(lower, past, 2, t, out);
 }
 
-enum ree_status ree_lower_rows(struct ree_lower *lower, struct ree_tval *table,
-                               struct ree_tval *index, struct ree_tval **out) {
+enum ree_status ree_lower_rows(struct ree_lower *lower, struct ree_view *table,
+                               struct ree_view *index, struct ree_view **out) {
     uint32_t rank = index->rank + 1;
     if (table->rank != 2 || rank > REE_MAX_RANK)
         return ree_lower_fail(lower, REE_INTERNAL, "rows of a table of rank %u", table->rank);

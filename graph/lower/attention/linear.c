@@ -9,7 +9,7 @@ struct linear {
     bool gated, delta;
     float scale;
     int64_t batch, n_heads, n_kv_heads, len, key_dim, value_dim;
-    struct ree_tval *q, *k, *v, *decay, *beta, *state;
+    struct ree_view *q, *k, *v, *decay, *beta, *state;
 };
 
 static enum ree_status read_rule(struct ree_lower *lower, struct linear *a) {
@@ -27,7 +27,7 @@ static enum ree_status read_rule(struct ree_lower *lower, struct linear *a) {
 }
 
 // Checks an input that some update rules require and all others refuse.
-static enum ree_status check_presence(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status check_presence(struct ree_lower *lower, const struct ree_view *t,
                                       bool needed, const char *what) {
     if (!t == !needed) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "the update rule %s input %s",
@@ -36,23 +36,23 @@ static enum ree_status check_presence(struct ree_lower *lower, const struct ree_
 
 // Views (batch, len, n_heads * size), in float32, as (batch, n_heads, len, size).
 static enum ree_status read_packed(struct ree_lower *lower, const struct linear *a,
-                                   struct ree_tval *t, const char *what, int64_t n_heads,
-                                   struct ree_tval **out) {
+                                   struct ree_view *t, const char *what, int64_t n_heads,
+                                   struct ree_view **out) {
     char text[128];
     if (!ree_attention_is_float(t->dtype) || t->rank != 3 || t->dims[0] != a->batch ||
         t->dims[1] != a->len)
         return ree_lower_fail(
             lower, REE_INVALID,
             "the %s is %s, expected float32, float16 or bfloat16 of [%lld,%lld,...]", what,
-            ree_tval_text(t, text, sizeof text), (long long)a->batch, (long long)a->len);
+            ree_view_text(t, text, sizeof text), (long long)a->batch, (long long)a->len);
     REE_TRY(ree_lower_cast(lower, t, REE_F32, &t));
     return ree_lower_split_heads(lower, t, n_heads, what, out);
 }
 
-static enum ree_status read_inputs(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_inputs(struct ree_lower *lower, struct ree_view *const *in,
                                    struct linear *a) {
     const struct ree_node *node = lower->node;
-    struct ree_tval *decay = ree_rule_input(lower, in, 4), *beta = ree_rule_input(lower, in, 5);
+    struct ree_view *decay = ree_rule_input(lower, in, 4), *beta = ree_rule_input(lower, in, 5);
     char text[128];
     a->n_heads = ree_node_int(node, "q_num_heads", 0);
     a->n_kv_heads = ree_node_int(node, "kv_num_heads", 0);
@@ -81,7 +81,7 @@ static enum ree_status read_inputs(struct ree_lower *lower, struct ree_tval *con
         if (a->decay->dims[3] != 1 && a->decay->dims[3] != a->key_dim)
             return ree_lower_fail(lower, REE_INVALID,
                                   "the decay is %s, expected a last size of %lld or %lld",
-                                  ree_tval_text(decay, text, sizeof text), (long long)a->n_kv_heads,
+                                  ree_view_text(decay, text, sizeof text), (long long)a->n_kv_heads,
                                   (long long)(a->n_kv_heads * a->key_dim));
     }
     if (beta) {
@@ -90,14 +90,14 @@ static enum ree_status read_inputs(struct ree_lower *lower, struct ree_tval *con
         if (a->beta->dims[3] != 1)
             return ree_lower_fail(lower, REE_INVALID,
                                   "the beta is %s, expected a last size of %lld or 1",
-                                  ree_tval_text(beta, text, sizeof text), (long long)a->n_kv_heads);
+                                  ree_view_text(beta, text, sizeof text), (long long)a->n_kv_heads);
     }
     a->scale = ree_node_float(node, "scale", 0);
     if (a->scale == 0) a->scale = ree_attention_default_scale(a->key_dim);
     return REE_OK;
 }
 
-static enum ree_status read_state(struct ree_lower *lower, struct ree_tval *past,
+static enum ree_status read_state(struct ree_lower *lower, struct ree_view *past,
                                   struct linear *a) {
     const int64_t dims[4] = {a->batch, a->n_kv_heads, a->key_dim, a->value_dim};
     if (!past) return ree_rule_fill(lower, 4, dims, 0, &a->state);
@@ -108,28 +108,28 @@ static enum ree_status read_state(struct ree_lower *lower, struct ree_tval *past
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID,
                               "past_state is %s, expected floats of [%lld,%lld,%lld,%lld]",
-                              ree_tval_text(past, text, sizeof text), (long long)dims[0],
+                              ree_view_text(past, text, sizeof text), (long long)dims[0],
                               (long long)dims[1], (long long)dims[2], (long long)dims[3]);
     return ree_lower_cast(lower, past, REE_F32, &a->state);
 }
 
 // Token t of (batch, heads, len, size) as (batch, heads, 1, size), or, with `standing`, as (...,
 // size, 1).
-static enum ree_status token(struct ree_lower *lower, struct ree_tval *x, int64_t t, bool standing,
-                             struct ree_tval **out) {
+static enum ree_status token(struct ree_lower *lower, struct ree_view *x, int64_t t, bool standing,
+                             struct ree_view **out) {
     REE_TRY(ree_lower_slice(lower, x, 2, t, 1, 1, out));
     return standing ? ree_lower_transpose(lower, *out, (uint32_t[]){0, 1, 3, 2}, out) : REE_OK;
 }
 
 // Updates a->state with token t; *out is (batch, heads, 1, dv).
 static enum ree_status step(struct ree_lower *lower, struct linear *a, int64_t t,
-                            struct ree_tval **out) {
-    struct ree_tval *state = a->state, *k, *row, *v, *q;
+                            struct ree_view **out) {
+    struct ree_view *state = a->state, *k, *row, *v, *q;
     REE_TRY(token(lower, a->k, t, true, &k));
     REE_TRY(token(lower, a->v, t, false, &v));
     struct ree_expr_builder b;
     if (a->gated) {
-        struct ree_tval *g;
+        struct ree_view *g;
         REE_TRY(token(lower, a->decay, t, true, &g));
         ree_expr_init(&b, lower, 4, state->dims);
         int factor = ree_expr_op1(&b, REE_MAP_exp_f32, ree_expr_tensor(&b, g));
@@ -137,7 +137,7 @@ static enum ree_status step(struct ree_lower *lower, struct linear *a, int64_t t
         REE_TRY(ree_lower_map(&b, value, REE_F32, &state));
     }
     if (a->delta) {
-        struct ree_tval *recalled, *beta;
+        struct ree_view *recalled, *beta;
         REE_TRY(token(lower, a->k, t, false, &row));
         REE_TRY(token(lower, a->beta, t, false, &beta));
         REE_TRY(ree_lower_matmul(lower, row, state, &recalled));
@@ -168,10 +168,10 @@ static enum ree_status step(struct ree_lower *lower, struct linear *a, int64_t t
     return ree_lower_reshape(lower, q, 4, heads, out);
 }
 
-enum ree_status ree_lower_op_linear_attention(struct ree_lower *lower, struct ree_tval *const *in,
-                                              struct ree_tval **out) {
+enum ree_status ree_lower_op_linear_attention(struct ree_lower *lower, struct ree_view *const *in,
+                                              struct ree_view **out) {
     struct linear a = {0};
-    struct ree_tval *past = ree_rule_input(lower, in, 3), *joined, *y, *part;
+    struct ree_view *past = ree_rule_input(lower, in, 3), *joined, *y, *part;
     enum ree_dtype dtype = in[0]->dtype;
     REE_TRY(read_inputs(lower, in, &a));
     REE_TRY(read_state(lower, past, &a));

@@ -2,22 +2,22 @@
 #include "graph/lower/attention/attention.h"
 
 // Views x's pairs as (a, b, c, member, pair), or, if interleaved, as (a, b, c, pair, member).
-static enum ree_status as_pairs(struct ree_lower *lower, struct ree_tval *x, int64_t n_pairs,
-                                bool interleaved, struct ree_tval **out) {
+static enum ree_status as_pairs(struct ree_lower *lower, struct ree_view *x, int64_t n_pairs,
+                                bool interleaved, struct ree_view **out) {
     int64_t dims[5] = {x->dims[0], x->dims[1], x->dims[2], interleaved ? n_pairs : 2,
                        interleaved ? 2 : n_pairs};
     return ree_lower_reshape(lower, x, 5, dims, out);
 }
 
 // Broadcasts t (a, b, c, n_pairs) over `pairs`.
-static enum ree_status along_pairs(struct ree_lower *lower, struct ree_tval *t,
-                                   const struct ree_tval *pairs, bool interleaved,
-                                   struct ree_tval **out) {
+static enum ree_status along_pairs(struct ree_lower *lower, struct ree_view *t,
+                                   const struct ree_view *pairs, bool interleaved,
+                                   struct ree_view **out) {
     int64_t dims[5] = {pairs->dims[0], pairs->dims[1], pairs->dims[2], pairs->dims[3],
                        pairs->dims[4]};
     int64_t table[4] = {dims[0], dims[1], dims[2], interleaved ? dims[3] : dims[4]};
     REE_TRY(ree_lower_broadcast(lower, t, 4, table, &t));
-    struct ree_tval *view = ree_lower_view(lower, t);
+    struct ree_view *view = ree_lower_view(lower, t);
     if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     view->rank = 5;
     view->dims[4] = dims[4];
@@ -30,9 +30,9 @@ static enum ree_status along_pairs(struct ree_lower *lower, struct ree_tval *t,
 
 // y0 = cos * x0 - sin * x1, y1 = sin * x0 + cos * x1: cos times the element itself, minus or plus
 // sin times its partner.
-static enum ree_status rotate_all(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *cos,
-                                  struct ree_tval *sin, bool interleaved, struct ree_tval **out) {
-    struct ree_tval *own, *partner, *y;
+static enum ree_status rotate_all(struct ree_lower *lower, struct ree_view *x, struct ree_view *cos,
+                                  struct ree_view *sin, bool interleaved, struct ree_view **out) {
+    struct ree_view *own, *partner, *y;
     REE_TRY(as_pairs(lower, x, x->dims[3] / 2, interleaved, &own));
     REE_TRY(along_pairs(lower, cos, own, interleaved, &cos));
     REE_TRY(along_pairs(lower, sin, own, interleaved, &sin));
@@ -51,18 +51,18 @@ static enum ree_status rotate_all(struct ree_lower *lower, struct ree_tval *x, s
     return ree_lower_reshape(lower, y, 4, x->dims, out);
 }
 
-enum ree_status ree_lower_rotate(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *cos,
-                                 struct ree_tval *sin, bool interleaved, struct ree_tval **out) {
+enum ree_status ree_lower_rotate(struct ree_lower *lower, struct ree_view *x, struct ree_view *cos,
+                                 struct ree_view *sin, bool interleaved, struct ree_view **out) {
     int64_t n = cos->rank ? 2 * cos->dims[cos->rank - 1] : 0;
     if (x->rank != 4 || n < 1 || n > x->dims[3])
         return ree_lower_fail(lower, REE_INVALID, "cannot rotate %lld of %lld elements",
                               (long long)n, (long long)(x->rank ? x->dims[x->rank - 1] : 0));
-    if (ree_tval_count(x) == 0) {
+    if (ree_view_count(x) == 0) {
         *out = x;
         return REE_OK;
     }
     if (n == x->dims[3]) return rotate_all(lower, x, cos, sin, interleaved, out);
-    struct ree_tval *y, *part, *turned, *rest;
+    struct ree_view *y, *part, *turned, *rest;
     REE_TRY(ree_lower_new(lower, REE_F32, 4, x->dims, &y));
     REE_TRY(ree_lower_slice(lower, x, 3, 0, 1, n, &part));
     REE_TRY(rotate_all(lower, part, cos, sin, interleaved, &turned));
@@ -76,9 +76,9 @@ enum ree_status ree_lower_rotate(struct ree_lower *lower, struct ree_tval *x, st
 }
 
 // Makes (batch, len, 1, n_pairs) from a cache that has a row for each position, or for each token.
-static enum ree_status read_cache(struct ree_lower *lower, struct ree_tval *cache,
-                                  struct ree_tval *position_ids, const char *what,
-                                  const int64_t dims[3], struct ree_tval **out) {
+static enum ree_status read_cache(struct ree_lower *lower, struct ree_view *cache,
+                                  struct ree_view *position_ids, const char *what,
+                                  const int64_t dims[3], struct ree_view **out) {
     char text[128];
     bool by_position = position_ids != NULL;
     bool fits = cache->rank == (by_position ? 2 : 3) && cache->dtype == REE_F32 &&
@@ -87,28 +87,28 @@ static enum ree_status read_cache(struct ree_lower *lower, struct ree_tval *cach
     if (!fits && by_position)
         return ree_lower_fail(lower, REE_INVALID,
                               "%s is %s, expected the type of X and shape [positions,%lld]", what,
-                              ree_tval_text(cache, text, sizeof text), (long long)dims[2]);
+                              ree_view_text(cache, text, sizeof text), (long long)dims[2]);
     if (!fits)
         return ree_lower_fail(
             lower, REE_INVALID,
             "%s is %s, expected the type of X and, without position_ids, shape [%lld,%lld,%lld]",
-            what, ree_tval_text(cache, text, sizeof text), (long long)dims[0], (long long)dims[1],
+            what, ree_view_text(cache, text, sizeof text), (long long)dims[0], (long long)dims[1],
             (long long)dims[2]);
     if (by_position) REE_TRY(ree_lower_rows(lower, cache, position_ids, &cache));
     return ree_lower_reshape(lower, cache, 4, (int64_t[4]){dims[0], dims[1], 1, dims[2]}, out);
 }
 
-enum ree_status ree_lower_op_rotary_embedding(struct ree_lower *lower, struct ree_tval *const *in,
-                                              struct ree_tval **out) {
+enum ree_status ree_lower_op_rotary_embedding(struct ree_lower *lower, struct ree_view *const *in,
+                                              struct ree_view **out) {
     static const uint32_t swap_heads[4] = {0, 2, 1, 3};
     const struct ree_node *node = lower->node;
-    struct ree_tval *x = in[0], *cos, *sin, *ids = ree_rule_input(lower, in, 3), *y;
+    struct ree_view *x = in[0], *cos, *sin, *ids = ree_rule_input(lower, in, 3), *y;
     char text[128];
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 4));
     bool interleaved = ree_node_int(node, "interleaved", 0) != 0;
     // As (batch, len, heads, head size).
-    struct ree_tval *heads = x;
+    struct ree_view *heads = x;
     if (x->rank == 3) {
         int64_t n_heads = ree_node_int(node, "num_heads", 0);
         if (n_heads < 1)
@@ -128,7 +128,7 @@ enum ree_status ree_lower_op_rotary_embedding(struct ree_lower *lower, struct re
     if (ids && (ids->dtype != REE_I64 || ids->rank != 2 || ids->dims[0] != dims[0] ||
                 ids->dims[1] != dims[1]))
         return ree_lower_fail(lower, REE_INVALID, "position_ids is %s, expected int64[%lld,%lld]",
-                              ree_tval_text(ids, text, sizeof text), (long long)dims[0],
+                              ree_view_text(ids, text, sizeof text), (long long)dims[0],
                               (long long)dims[1]);
     REE_TRY(read_cache(lower, in[1], ids, "cos_cache", dims, &cos));
     REE_TRY(read_cache(lower, in[2], ids, "sin_cache", dims, &sin));

@@ -1,9 +1,9 @@
 // SwiGLU: (a * sigmoid(alpha * a)) * b.
 #include "graph/lower/rules.h"
 
-enum ree_status ree_lower_op_swiglu(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
-    struct ree_tval *a = in[0], *b = in[1];
+enum ree_status ree_lower_op_swiglu(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
+    struct ree_view *a = in[0], *b = in[1];
     char ta[128], tb[128];
     REE_TRY(ree_rule_require_f32(lower, a));
     REE_TRY(ree_rule_same_type(lower, b, "B", a, "A"));
@@ -12,7 +12,7 @@ enum ree_status ree_lower_op_swiglu(struct ree_lower *lower, struct ree_tval *co
         fits = a->dims[i] == b->dims[i];
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID, "input B is %s, expected the shape of A, %s",
-                              ree_tval_text(b, tb, sizeof tb), ree_tval_text(a, ta, sizeof ta));
+                              ree_view_text(b, tb, sizeof tb), ree_view_text(a, ta, sizeof ta));
     float alpha = ree_node_float(lower->node, "alpha", 1);
     struct ree_expr_builder e;
     ree_expr_init(&e, lower, a->rank, a->dims);

@@ -4,9 +4,9 @@
 #include <string.h>
 
 // at[b, s] = start[b] + s; if circular, modulo the length.
-static enum ree_status write_positions(struct ree_lower *lower, struct ree_tval *starts,
+static enum ree_status write_positions(struct ree_lower *lower, struct ree_view *starts,
                                        int64_t batch, int64_t n, int64_t length, bool circular,
-                                       struct ree_tval **out) {
+                                       struct ree_view **out) {
     struct ree_expr_builder b;
     REE_TRY(ree_lower_reshape(lower, starts, 2, (int64_t[]){batch, 1}, &starts));
     ree_expr_init(&b, lower, 2, (int64_t[]){batch, n});
@@ -16,9 +16,9 @@ static enum ree_status write_positions(struct ree_lower *lower, struct ree_tval 
     return ree_lower_map(&b, at, REE_I64, out);
 }
 
-enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_tval *const *in,
-                                            struct ree_tval **out) {
-    struct ree_tval *cache = in[0], *update = in[1], *starts = ree_rule_input(lower, in, 2);
+enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_view *const *in,
+                                            struct ree_view **out) {
+    struct ree_view *cache = in[0], *update = in[1], *starts = ree_rule_input(lower, in, 2);
     char tc[128], tu[128];
     uint32_t axis;
     const char *mode = ree_node_string(lower->node, "mode", "linear");
@@ -36,23 +36,23 @@ enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_
         return ree_lower_fail(lower, REE_INVALID,
                               "update is %s, expected the type and shape of past_cache, %s, but "
                               "for axis %u, where it may be shorter",
-                              ree_tval_text(update, tu, sizeof tu),
-                              ree_tval_text(cache, tc, sizeof tc), axis);
+                              ree_view_text(update, tu, sizeof tu),
+                              ree_view_text(cache, tc, sizeof tc), axis);
     int64_t batch = cache->dims[0], length = cache->dims[axis], n = update->dims[axis];
     if (starts && (starts->dtype != REE_I64 || starts->rank != 1 || starts->dims[0] != batch))
         return ree_lower_fail(lower, REE_INVALID, "write_indices is %s, expected int64[%lld]",
-                              ree_tval_text(starts, tc, sizeof tc), (long long)batch);
+                              ree_view_text(starts, tc, sizeof tc), (long long)batch);
 
-    struct ree_tval *target, *part;
+    struct ree_view *target, *part;
     REE_TRY(ree_lower_new(lower, cache->dtype, cache->rank, cache->dims, &target));
     REE_TRY(ree_lower_copy_into(lower, cache, target));
     out[0] = target;
-    if (ree_tval_count(update) == 0) return REE_OK;
+    if (ree_view_count(update) == 0) return REE_OK;
     if (!starts) {
         REE_TRY(ree_lower_slice(lower, target, axis, 0, 1, n, &part));
         return ree_lower_copy_into(lower, update, part);
     }
-    struct ree_tval *at;
+    struct ree_view *at;
     REE_TRY(write_positions(lower, starts, batch, n, length, circular, &at));
     // An update is at most as long as the cache, so no two of its elements write to the same place.
     // All elements can be lines.

@@ -3,12 +3,12 @@
 #include "graph/lower/contrib/standard.h"
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
-                                           struct ree_tval **out)
+    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
+                                           struct ree_view **out)
 
 // x + bias; the bias must be a vector of the last dimension's size, or NULL.
-static enum ree_status add_bias(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *bias,
-                                const char *name, struct ree_tval **out) {
+static enum ree_status add_bias(struct ree_lower *lower, struct ree_view *x, struct ree_view *bias,
+                                const char *name, struct ree_view **out) {
     REE_TRY(ree_rule_require_f32(lower, x));
     if (bias) {
         REE_TRY(ree_rule_require_rank(lower, x, "0", 1, REE_MAX_RANK));
@@ -17,8 +17,8 @@ static enum ree_status add_bias(struct ree_lower *lower, struct ree_tval *x, str
     return ree_contrib_add(lower, x, bias, out);
 }
 
-static enum ree_status gelu(struct ree_lower *lower, struct ree_tval *x, const char *approximate,
-                            struct ree_tval **out) {
+static enum ree_status gelu(struct ree_lower *lower, struct ree_view *x, const char *approximate,
+                            struct ree_view **out) {
     struct ree_standard step = {.type = "Gelu",
                                 .opset = 20,
                                 .in = {x},
@@ -31,13 +31,13 @@ RULE(gelu) {
 }
 
 RULE(bias_gelu) {
-    struct ree_tval *x;
+    struct ree_view *x;
     REE_TRY(add_bias(lower, in[0], in[1], "B", &x));
     return gelu(lower, x, "none", out);
 }
 
 RULE(fast_gelu) {
-    struct ree_tval *x;
+    struct ree_view *x;
     REE_TRY(add_bias(lower, in[0], ree_rule_input(lower, in, 1), "bias", &x));
     return gelu(lower, x, "tanh", out);
 }
@@ -51,7 +51,7 @@ RULE(quick_gelu) {
 
 // (X + bias) + skip
 RULE(bias_add) {
-    struct ree_tval *x = in[0], *skip = in[2];
+    struct ree_view *x = in[0], *skip = in[2];
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 3));
     REE_TRY(ree_rule_require_rank(lower, skip, "skip", 3, 3));
     REE_TRY(ree_rule_same_type(lower, skip, "skip", x, "X"));
@@ -62,7 +62,7 @@ RULE(bias_add) {
 
 // t = X + bias; t's last dimension is split into halves: left * Gelu(right).
 RULE(bias_split_gelu) {
-    struct ree_tval *t, *left, *right;
+    struct ree_view *t, *left, *right;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 3, 3));
     int64_t width = in[0]->dims[2], half = width / 2;
     if (width % 2)

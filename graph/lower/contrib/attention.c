@@ -2,8 +2,8 @@
 #include "graph/lower/contrib/heads.h"
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
-                                           struct ree_tval **out)
+    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
+                                           struct ree_view **out)
 
 // Reads the number of columns of queries, keys and values in the merged weights.
 static enum ree_status read_sizes(struct ree_lower *lower, const struct ree_heads *h,
@@ -34,9 +34,9 @@ static enum ree_status read_sizes(struct ree_lower *lower, const struct ree_head
 
 // Computes queries, keys and values (batch, n_heads, length, head_dim) as input * weights + bias.
 static enum ree_status project(struct ree_lower *lower, const struct ree_heads *h,
-                               struct ree_tval *const *in, struct ree_tval *out[3]) {
+                               struct ree_view *const *in, struct ree_view *out[3]) {
     static const char *const names[3] = {"queries", "keys", "values"};
-    struct ree_tval *x, *weights, *bias = ree_rule_input(lower, in, 2), *merged;
+    struct ree_view *x, *weights, *bias = ree_rule_input(lower, in, 2), *merged;
     int64_t sizes[3], at = 0;
     REE_TRY(ree_rule_same_type(lower, in[1], "weights", in[0], "input"));
     REE_TRY(ree_rule_require_rank(lower, in[1], "weights", 2, 2));
@@ -58,17 +58,17 @@ static enum ree_status project(struct ree_lower *lower, const struct ree_heads *
 }
 
 // Views the keys (part 0) or values (part 1) of a cache (2, batch, n_heads, length, head_dim).
-static enum ree_status cache_part(struct ree_lower *lower, struct ree_tval *cache, int64_t part,
-                                  struct ree_tval **out) {
+static enum ree_status cache_part(struct ree_lower *lower, struct ree_view *cache, int64_t part,
+                                  struct ree_view **out) {
     REE_TRY(ree_lower_slice(lower, cache, 0, part, 1, 1, out));
     return ree_lower_reshape(lower, *out, 4, cache->dims + 1, out);
 }
 
 // present = past, followed by k and v; kv[] become views of it.
-static enum ree_status join_cache(struct ree_lower *lower, struct ree_tval *past,
-                                  struct ree_tval *kv[2], enum ree_dtype dtype,
-                                  struct ree_tval **out) {
-    const struct ree_tval *k = kv[0];
+static enum ree_status join_cache(struct ree_lower *lower, struct ree_view *past,
+                                  struct ree_view *kv[2], enum ree_dtype dtype,
+                                  struct ree_view **out) {
+    const struct ree_view *k = kv[0];
     int64_t past_len = past ? past->dims[3] : 0, length = k->dims[2];
     int64_t dims[5] = {2, k->dims[0], k->dims[1], past_len + length, k->dims[3]};
     if (kv[1]->dims[3] != k->dims[3])
@@ -78,7 +78,7 @@ static enum ree_status join_cache(struct ree_lower *lower, struct ree_tval *past
     REE_TRY(past ? ree_lower_extend(lower, past, 3, length, out)
                  : ree_lower_new(lower, dtype, 5, dims, out));
     for (int64_t i = 0; i < 2; i++) {
-        struct ree_tval *part, *source, *target;
+        struct ree_view *part, *source, *target;
         REE_TRY(cache_part(lower, *out, i, &part));
         REE_TRY(ree_lower_cast(lower, kv[i], dtype, &source));
         REE_TRY(ree_lower_slice(lower, part, 2, past_len, 1, length, &target));
@@ -89,19 +89,19 @@ static enum ree_status join_cache(struct ree_lower *lower, struct ree_tval *past
 }
 
 static enum ree_status check_past(struct ree_lower *lower, const struct ree_heads *h,
-                                  const struct ree_tval *past, const struct ree_tval *x) {
+                                  const struct ree_view *past, const struct ree_view *x) {
     char text[128];
     if (past->dtype == x->dtype && past->rank == 5 && past->dims[0] == 2 &&
         past->dims[1] == h->batch && past->dims[2] == h->n_heads)
         return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "past is %s, expected %s (2,%lld,%lld,length,size)",
-                          ree_tval_text(past, text, sizeof text), ree_dtype_name(x->dtype),
+                          ree_view_text(past, text, sizeof text), ree_dtype_name(x->dtype),
                           (long long)h->batch, (long long)h->n_heads);
 }
 
 RULE(attention) {
-    struct ree_tval *mask = ree_rule_input(lower, in, 3), *past = ree_rule_input(lower, in, 4);
-    struct ree_tval *attention_bias = ree_rule_input(lower, in, 5), *qkv[3], *bias, *present;
+    struct ree_view *mask = ree_rule_input(lower, in, 3), *past = ree_rule_input(lower, in, 4);
+    struct ree_view *attention_bias = ree_rule_input(lower, in, 5), *qkv[3], *bias, *present;
     enum ree_dtype dtype = in[0]->dtype;
     struct ree_heads h;
     static const char *const refused[] = {"do_rotary", "past_present_share_buffer"};

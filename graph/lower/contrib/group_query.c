@@ -18,11 +18,11 @@ struct group_query {
     int64_t capacity;      // capacity of the present's buffer
     // Per batch, int32 (batch): `before` is the number of tokens before the new ones, `keys` the
     // number including them. before NULL: there are no earlier tokens.
-    struct ree_tval *before, *keys;
-    struct ree_tval *q, *kv[2]; // float32 (batch, heads, length, head_dim)
+    struct ree_view *before, *keys;
+    struct ree_view *q, *kv[2]; // float32 (batch, heads, length, head_dim)
 };
 
-static enum ree_status read_attributes(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_attributes(struct ree_lower *lower, struct ree_view *const *in,
                                        struct group_query *g) {
     const struct ree_node *node = lower->node;
     static const char *const quants[2] = {"k_quant_type", "v_quant_type"};
@@ -43,11 +43,11 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct ree_tval 
 }
 
 // Reads queries, keys and values: separate inputs, or adjacent in the rows of the query.
-static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *const *in,
                                   struct group_query *g) {
     static const char *const names[3] = {"query", "key", "value"};
     const int64_t heads[3] = {g->n_heads, g->n_kv_heads, g->n_kv_heads};
-    struct ree_tval *key = in[KEY], *value = in[VALUE], *parts[3] = {in[QUERY], key, value};
+    struct ree_view *key = in[KEY], *value = in[VALUE], *parts[3] = {in[QUERY], key, value};
     REE_TRY(ree_rule_require_rank(lower, in[QUERY], "query", 3, 3));
     if (!key != !value)
         return ree_lower_fail(lower, REE_INVALID, "key and value are expected together");
@@ -64,7 +64,7 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *cons
             at += size;
         }
     }
-    struct ree_tval *split[3];
+    struct ree_view *split[3];
     for (uint32_t i = 0; i < 3; i++) {
         REE_TRY(ree_rule_same_type(lower, parts[i], names[i], in[QUERY], "query"));
         REE_TRY(ree_lower_split_heads(lower, parts[i], heads[i], names[i], &split[i]));
@@ -86,26 +86,26 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_tval *cons
 
 // Reads the lengths. total_sequence_length is read at bind time, because shapes depend on it.
 // Lengths per batch stay on the device.
-static enum ree_status read_lengths(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_lengths(struct ree_lower *lower, struct ree_view *const *in,
                                     struct group_query *g) {
-    struct ree_tval *past = in[PAST_KEY], *seqlens = in[SEQLENS];
+    struct ree_view *past = in[PAST_KEY], *seqlens = in[SEQLENS];
     char text[128];
     if (!in[PAST_KEY] != !in[PAST_VALUE])
         return ree_lower_fail(lower, REE_INVALID, "past_key and past_value are expected together");
     for (uint32_t i = 0; past && i < 2; i++) {
-        const struct ree_tval *t = in[PAST_KEY + i], *new = g->kv[i];
+        const struct ree_view *t = in[PAST_KEY + i], *new = g->kv[i];
         if (t->dtype == g->dtype && t->rank == 4 && t->dims[0] == g->batch &&
             t->dims[1] == g->n_kv_heads && t->dims[2] == past->dims[2] &&
             t->dims[3] == new->dims[3])
             continue;
         return ree_lower_fail(
             lower, REE_INVALID, "past_%s is %s, expected %s (%lld,%lld,length,%lld)",
-            i ? "value" : "key", ree_tval_text(t, text, sizeof text), ree_dtype_name(g->dtype),
+            i ? "value" : "key", ree_view_text(t, text, sizeof text), ree_dtype_name(g->dtype),
             (long long)g->batch, (long long)g->n_kv_heads, (long long)new->dims[3]);
     }
-    if (seqlens->dtype != REE_I32 || ree_tval_count(seqlens) != g->batch)
+    if (seqlens->dtype != REE_I32 || ree_view_count(seqlens) != g->batch)
         return ree_lower_fail(lower, REE_INVALID, "seqlens_k is %s, expected %lld int32",
-                              ree_tval_text(seqlens, text, sizeof text), (long long)g->batch);
+                              ree_view_text(seqlens, text, sizeof text), (long long)g->batch);
     REE_TRY(ree_data_int(lower, in[TOTAL], "total_sequence_length", &g->total));
     g->past_len = past ? past->dims[2] : 0;
     if (g->total < g->length || g->total - g->length > g->past_len)
@@ -130,9 +130,9 @@ static enum ree_status read_lengths(struct ree_lower *lower, struct ree_tval *co
 }
 
 // Computes the position of each new token: after the earlier tokens, or as given by position_ids.
-static enum ree_status token_positions(struct ree_lower *lower, struct ree_tval *const *in,
-                                       const struct group_query *g, struct ree_tval **out) {
-    struct ree_tval *given = ree_rule_input(lower, in, POSITIONS), *before;
+static enum ree_status token_positions(struct ree_lower *lower, struct ree_view *const *in,
+                                       const struct group_query *g, struct ree_view **out) {
+    struct ree_view *given = ree_rule_input(lower, in, POSITIONS), *before;
     int64_t dims[2] = {g->batch, g->length}, column[2] = {g->batch, 1};
     char text[128];
     if (given) {
@@ -141,7 +141,7 @@ static enum ree_status token_positions(struct ree_lower *lower, struct ree_tval 
             given->dims[1] == g->length)
             return REE_OK;
         return ree_lower_fail(lower, REE_INVALID, "position_ids is %s, expected int64[%lld,%lld]",
-                              ree_tval_text(given, text, sizeof text), (long long)g->batch,
+                              ree_view_text(given, text, sizeof text), (long long)g->batch,
                               (long long)g->length);
     }
     struct ree_expr_builder b;
@@ -156,13 +156,13 @@ static enum ree_status token_positions(struct ree_lower *lower, struct ree_tval 
 }
 
 // Applies RMS normalisation to each head, then the rotation.
-static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_view *const *in,
                                      struct group_query *g) {
-    struct ree_tval **heads[2] = {&g->q, &g->kv[0]}, *positions = NULL;
+    struct ree_view **heads[2] = {&g->q, &g->kv[0]}, *positions = NULL;
     float epsilon = ree_node_float(lower->node, "qk_norm_epsilon", 1e-6f);
     bool rotary = ree_node_int(lower->node, "do_rotary", 0) != 0;
     bool interleaved = ree_node_int(lower->node, "rotary_interleaved", 0) != 0;
-    struct ree_tval *tables[2] = {NULL, NULL};
+    struct ree_view *tables[2] = {NULL, NULL};
     if (rotary) {
         for (uint32_t i = 0; i < 2; i++) {
             REE_TRY(ree_contrib_required(lower, in, COS + i, i ? "sin_cache" : "cos_cache",
@@ -172,7 +172,7 @@ static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_tval *c
         REE_TRY(token_positions(lower, in, g, &positions));
     }
     for (uint32_t i = 0; i < 2; i++) {
-        struct ree_tval *weight = ree_rule_input(lower, in, Q_NORM + i), **t = heads[i];
+        struct ree_view *weight = ree_rule_input(lower, in, Q_NORM + i), **t = heads[i];
         if (weight) {
             REE_TRY(ree_rule_require_vector(lower, weight, "q_norm_weight or k_norm_weight",
                                             (*t)->dims[3]));
@@ -192,11 +192,11 @@ static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_tval *c
 // Writes the new rows of each batch after the rows of its past, into the past's own memory. Later
 // rows, which no query attends to, keep their contents.
 static enum ree_status merge_in_place(struct ree_lower *lower, const struct group_query *g,
-                                      struct ree_tval *past, struct ree_tval *new,
-                                      struct ree_tval **out) {
+                                      struct ree_view *past, struct ree_view *new,
+                                      struct ree_view **out) {
     if (!g->before) return ree_lower_append(lower, past, 2, new, out);
     struct ree_expr_builder b;
-    struct ree_tval *before, *rows;
+    struct ree_view *before, *rows;
     REE_TRY(ree_lower_reshape(lower, g->before, 2, (int64_t[]){g->batch, 1}, &before));
     ree_expr_init(&b, lower, 2, (int64_t[]){g->batch, g->length});
     int s = ree_expr_iota(&b, REE_I32, 0, (int64_t[]){0, 1});
@@ -209,10 +209,10 @@ static enum ree_status merge_in_place(struct ree_lower *lower, const struct grou
 // Row j of a batch's present: row j of its past if j < before, then its new rows, then zeros. The
 // rows are gathered from a pool that consists of past, new rows and one row of zeros.
 static enum ree_status merge(struct ree_lower *lower, const struct group_query *g,
-                             struct ree_tval *past, struct ree_tval *new, struct ree_tval **out) {
+                             struct ree_view *past, struct ree_view *new, struct ree_view **out) {
     int64_t dims[4] = {g->batch, g->n_kv_heads, g->past_len + g->length + 1, new->dims[3]};
     int64_t zero_row[4] = {dims[0], dims[1], 1, dims[3]}, column[2] = {g->batch, 1};
-    struct ree_tval *pool, *part, *zeros, *before = NULL, *index;
+    struct ree_view *pool, *part, *zeros, *before = NULL, *index;
     if (past && g->capacity == g->past_len + g->length &&
         ree_lower_grows_in_place(past, 2, g->length))
         return merge_in_place(lower, g, past, new, out);
@@ -257,13 +257,13 @@ static enum ree_status merge(struct ree_lower *lower, const struct group_query *
     return ree_data_emit_gather(lower, pool, index, &p, 4, dims, out);
 }
 
-static enum ree_status attend(struct ree_lower *lower, struct ree_tval *const *in,
-                              const struct group_query *g, struct ree_tval *const present[2],
-                              struct ree_tval **out) {
+static enum ree_status attend(struct ree_lower *lower, struct ree_view *const *in,
+                              const struct group_query *g, struct ree_view *const present[2],
+                              struct ree_view **out) {
     const struct ree_node *node = lower->node;
     int64_t window = ree_node_int(node, "local_window_size", -1);
     int64_t tapped = ree_node_int(node, "qk_output", 0);
-    struct ree_tval *sink = ree_rule_input(lower, in, SINK), *kv[2];
+    struct ree_view *sink = ree_rule_input(lower, in, SINK), *kv[2];
     struct ree_attention a;
     for (uint32_t i = 0; i < 2; i++)
         REE_TRY(ree_lower_slice(lower, present[i], 2, 0, 1, g->total, &kv[i]));
@@ -296,7 +296,7 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_tval *const *i
                                   (long long)tapped);
         a.tap = tapped == 1 ? REE_ATTENTION_TAP_MASKED : REE_ATTENTION_TAP_WEIGHTS;
     }
-    struct ree_tval *y, *scores = NULL;
+    struct ree_view *y, *scores = NULL;
     REE_TRY(ree_lower_attention(lower, &a, &y, &scores));
     if (scores) REE_TRY(ree_lower_cast(lower, scores, g->dtype, &out[3]));
     REE_TRY(ree_lower_join_heads(lower, y, &y));
@@ -304,10 +304,10 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_tval *const *i
 }
 
 enum ree_status ree_lower_op_ms_group_query_attention(struct ree_lower *lower,
-                                                      struct ree_tval *const *in,
-                                                      struct ree_tval **out) {
+                                                      struct ree_view *const *in,
+                                                      struct ree_view **out) {
     struct group_query g;
-    struct ree_tval *present[2], *required;
+    struct ree_view *present[2], *required;
     REE_TRY(ree_contrib_required(lower, in, SEQLENS, "seqlens_k", &required));
     REE_TRY(ree_contrib_required(lower, in, TOTAL, "total_sequence_length", &required));
     REE_TRY(read_attributes(lower, in, &g));

@@ -18,7 +18,7 @@ enum ree_status ree_heads_init(struct ree_lower *lower, struct ree_heads *h) {
 enum mask_form { MASK_NONE, MASK_KEYS, MASK_PAIRS, MASK_END, MASK_END_START };
 
 static enum ree_status read_form(struct ree_lower *lower, const struct ree_heads *h,
-                                 const struct ree_tval *mask, enum mask_form *out) {
+                                 const struct ree_view *mask, enum mask_form *out) {
     int64_t total = h->past_len + h->kv_len;
     const int64_t *d = mask->dims;
     char text[128];
@@ -41,14 +41,14 @@ static enum ree_status read_form(struct ree_lower *lower, const struct ree_heads
     return ree_lower_fail(lower, REE_UNSUPPORTED,
                           "the mask is %s, expected int32 of (%lld,%lld), (%lld,%lld,%lld), "
                           "(%lld) or (%lld)",
-                          ree_tval_text(mask, text, sizeof text), (long long)h->batch,
+                          ree_view_text(mask, text, sizeof text), (long long)h->batch,
                           (long long)total, (long long)h->batch, (long long)h->q_len,
                           (long long)total, (long long)h->batch, (long long)(2 * h->batch));
 }
 
 // Returns whether the mask excludes a key, as a value of the builder over (batch, 1, q_len, total).
 static enum ree_status left_out(struct ree_lower *lower, struct ree_expr_builder *b,
-                                const struct ree_heads *h, struct ree_tval *mask,
+                                const struct ree_heads *h, struct ree_view *mask,
                                 enum mask_form form, int *out) {
     int64_t dims[4] = {h->batch, 1, form == MASK_PAIRS ? h->q_len : 1, 1};
     if (form == MASK_KEYS || form == MASK_PAIRS) {
@@ -57,7 +57,7 @@ static enum ree_status left_out(struct ree_lower *lower, struct ree_expr_builder
         *out = ree_expr_op2(b, REE_MAP_le_i32, ree_expr_tensor(b, mask), ree_expr_i32(b, 0));
         return REE_OK;
     }
-    struct ree_tval *end = mask, *start;
+    struct ree_view *end = mask, *start;
     if (form == MASK_END_START) {
         REE_TRY(ree_lower_slice(lower, mask, 0, 0, 1, h->batch, &end));
         REE_TRY(ree_lower_slice(lower, mask, 0, h->batch, 1, h->batch, &start));
@@ -74,7 +74,7 @@ static enum ree_status left_out(struct ree_lower *lower, struct ree_expr_builder
 }
 
 static enum ree_status check_bias(struct ree_lower *lower, const struct ree_heads *h,
-                                  const struct ree_tval *t) {
+                                  const struct ree_view *t) {
     int64_t want[4] = {h->batch, h->n_heads, h->q_len, h->past_len + h->kv_len};
     char text[128];
     bool fits = t->rank == 4 && t->dtype == REE_F32;
@@ -83,13 +83,13 @@ static enum ree_status check_bias(struct ree_lower *lower, const struct ree_head
     if (fits) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID,
                           "attention_bias is %s, expected (%lld or 1,%lld or 1,%lld,%lld)",
-                          ree_tval_text(t, text, sizeof text), (long long)want[0],
+                          ree_view_text(t, text, sizeof text), (long long)want[0],
                           (long long)want[1], (long long)want[2], (long long)want[3]);
 }
 
 enum ree_status ree_heads_bias(struct ree_lower *lower, const struct ree_heads *h,
-                               struct ree_tval *mask, struct ree_tval *attention_bias,
-                               struct ree_tval **out) {
+                               struct ree_view *mask, struct ree_view *attention_bias,
+                               struct ree_view **out) {
     enum mask_form form = MASK_NONE;
     bool causal = h->causal && h->q_len > 1;
     if (mask) REE_TRY(read_form(lower, h, mask, &form));
@@ -122,11 +122,11 @@ enum ree_status ree_heads_bias(struct ree_lower *lower, const struct ree_heads *
 }
 
 enum ree_status ree_heads_attend(struct ree_lower *lower, const struct ree_heads *h,
-                                 struct ree_tval *q, struct ree_tval *k, struct ree_tval *v,
-                                 struct ree_tval *bias, enum ree_dtype dtype, struct ree_tval **out,
-                                 struct ree_tval **out_scores) {
+                                 struct ree_view *q, struct ree_view *k, struct ree_view *v,
+                                 struct ree_view *bias, enum ree_dtype dtype, struct ree_view **out,
+                                 struct ree_view **out_scores) {
     struct ree_attention a;
-    struct ree_tval *y, *tapped = NULL;
+    struct ree_view *y, *tapped = NULL;
     ree_attention_init(&a);
     a.q = q;
     a.k = k;

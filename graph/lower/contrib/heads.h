@@ -30,15 +30,15 @@ enum ree_status ree_heads_init(struct ree_lower *lower, struct ree_heads *h);
 //   (2 * batch): as above; the second half gives the first included key
 //   (batch, 1) or (1, 1): excludes nothing
 enum ree_status ree_heads_bias(struct ree_lower *lower, const struct ree_heads *h,
-                               struct ree_tval *mask, struct ree_tval *attention_bias,
-                               struct ree_tval **out);
+                               struct ree_view *mask, struct ree_view *attention_bias,
+                               struct ree_view **out);
 
 // Attention over q, k and v of shape (batch, heads, length, head_dim). k and v include the cache
 // and have the cache's dtype. *out is (batch, q_len, heads * v_head_dim) of type dtype. *out_scores
 // receives the scores with everything added, in the same type; out_scores may be NULL.
 enum ree_status ree_heads_attend(struct ree_lower *lower, const struct ree_heads *h,
-                                 struct ree_tval *q, struct ree_tval *k, struct ree_tval *v,
-                                 struct ree_tval *bias, enum ree_dtype dtype, struct ree_tval **out,
-                                 struct ree_tval **out_scores);
+                                 struct ree_view *q, struct ree_view *k, struct ree_view *v,
+                                 struct ree_view *bias, enum ree_dtype dtype, struct ree_view **out,
+                                 struct ree_view **out_scores);
 
 #endif

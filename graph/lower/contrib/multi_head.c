@@ -4,12 +4,12 @@
 #include "graph/lower/data.h"
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
-                                           struct ree_tval **out)
+    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
+                                           struct ree_view **out)
 
 // The operands, in one order for both operators.
 struct operands {
-    struct ree_tval *query, *key, *value, *bias, *mask, *attention_bias, *past_key, *past_value;
+    struct ree_view *query, *key, *value, *bias, *mask, *attention_bias, *past_key, *past_value;
     bool packed_rows; // a query without a key is (batch, length, 3 * hidden)
     // Positions in use in the past's buffer, which has capacity for the new key and value; -1: all
     // of its positions are in use.
@@ -19,13 +19,13 @@ struct operands {
 // Part `part` of t (batch, length, n_heads, n_parts, head_dim), viewed as (batch, n_heads, length,
 // head_dim).
 static enum ree_status unpack(struct ree_lower *lower, const struct ree_heads *h,
-                              struct ree_tval *t, const char *what, int64_t n_parts, int64_t part,
-                              struct ree_tval **out) {
+                              struct ree_view *t, const char *what, int64_t n_parts, int64_t part,
+                              struct ree_view **out) {
     char text[128];
     if (t->rank != 5 || t->dims[2] != h->n_heads || t->dims[3] != n_parts)
         return ree_lower_fail(
             lower, REE_INVALID, "the packed %s is %s, expected (batch,length,%lld,%lld,size)", what,
-            ree_tval_text(t, text, sizeof text), (long long)h->n_heads, (long long)n_parts);
+            ree_view_text(t, text, sizeof text), (long long)h->n_heads, (long long)n_parts);
     int64_t dims[4] = {t->dims[0], t->dims[1], t->dims[2], t->dims[4]};
     REE_TRY(ree_lower_slice(lower, t, 3, part, 1, 1, out));
     REE_TRY(ree_lower_reshape(lower, *out, 4, dims, out));
@@ -35,9 +35,9 @@ static enum ree_status unpack(struct ree_lower *lower, const struct ree_heads *h
 // Converts all supported forms to three tensors (batch, n_heads, length, head_dim). *out_cached
 // tells whether key and value had that form already.
 static enum ree_status split(struct ree_lower *lower, const struct ree_heads *h,
-                             const struct operands *o, struct ree_tval *qkv[3], bool *out_cached) {
+                             const struct operands *o, struct ree_view *qkv[3], bool *out_cached) {
     static const char *const names[3] = {"query", "key", "value"};
-    struct ree_tval *given[3] = {o->query, o->key, o->value};
+    struct ree_view *given[3] = {o->query, o->key, o->value};
     bool packed_pair = o->key && o->key->rank == 5;
     *out_cached = o->key && o->key->rank == 4;
     if (!o->value != (!o->key || packed_pair))
@@ -64,8 +64,8 @@ static enum ree_status split(struct ree_lower *lower, const struct ree_heads *h,
 
 // Adds the bias to t. The bias holds n_heads * head_dim elements for queries, then for keys, then
 // for values; t's part begins at index `at`.
-static enum ree_status add_bias(struct ree_lower *lower, struct ree_tval *bias, int64_t at,
-                                struct ree_tval **t) {
+static enum ree_status add_bias(struct ree_lower *lower, struct ree_view *bias, int64_t at,
+                                struct ree_view **t) {
     int64_t dims[4] = {1, (*t)->dims[1], 1, (*t)->dims[3]};
     REE_TRY(ree_lower_slice(lower, bias, 0, at, 1, dims[1] * dims[3], &bias));
     REE_TRY(ree_lower_reshape(lower, bias, 4, dims, &bias));
@@ -73,12 +73,12 @@ static enum ree_status add_bias(struct ree_lower *lower, struct ree_tval *bias, 
 }
 
 static enum ree_status add_biases(struct ree_lower *lower, const struct operands *o, bool cached,
-                                  struct ree_tval *qkv[3]) {
+                                  struct ree_view *qkv[3]) {
     int64_t sizes[3], total = 0;
     for (uint32_t i = 0; i < 3; i++)
         total += sizes[i] = qkv[i]->dims[1] * qkv[i]->dims[3];
     if (!o->bias) return REE_OK;
-    struct ree_tval *bias;
+    struct ree_view *bias;
     REE_TRY(ree_contrib_check_vector(lower, o->bias, "bias", o->query, total));
     REE_TRY(ree_contrib_widen(lower, o->bias, &bias));
     for (uint32_t i = 0, at = 0; i < (cached ? 1 : 3); at += (uint32_t)sizes[i++])
@@ -88,9 +88,9 @@ static enum ree_status add_biases(struct ree_lower *lower, const struct operands
 
 // Puts *t after the past. *out_present becomes the whole buffer, *t its filled part.
 static enum ree_status join(struct ree_lower *lower, const struct operands *o,
-                            struct ree_tval *past, const char *name, struct ree_tval **t,
-                            struct ree_tval **out_present) {
-    struct ree_tval *buffer, *part;
+                            struct ree_view *past, const char *name, struct ree_view **t,
+                            struct ree_view **out_present) {
+    struct ree_view *buffer, *part;
     if (o->filled < 0) {
         REE_TRY(ree_lower_append_keys(lower, past, *t, name, t));
         *out_present = *t;
@@ -105,8 +105,8 @@ static enum ree_status join(struct ree_lower *lower, const struct operands *o,
         return ree_lower_fail(lower, REE_INVALID,
                               "%s is %s, expected the type and shape of %s but for its length, "
                               "which is %lld or more",
-                              name, ree_tval_text(past, a, sizeof a),
-                              ree_tval_text(*t, b, sizeof b), (long long)end);
+                              name, ree_view_text(past, a, sizeof a),
+                              ree_view_text(*t, b, sizeof b), (long long)end);
     REE_TRY(ree_lower_new(lower, past->dtype, 4, past->dims, &buffer));
     REE_TRY(ree_lower_copy_into(lower, past, buffer));
     REE_TRY(ree_lower_slice(lower, buffer, 2, o->filled, 1, (*t)->dims[2], &part));
@@ -116,9 +116,9 @@ static enum ree_status join(struct ree_lower *lower, const struct operands *o,
 }
 
 static enum ree_status attend(struct ree_lower *lower, struct ree_heads *h,
-                              const struct operands *o, struct ree_tval **out) {
+                              const struct operands *o, struct ree_view **out) {
     enum ree_dtype dtype = o->query->dtype;
-    struct ree_tval *qkv[3], *bias;
+    struct ree_view *qkv[3], *bias;
     bool cached;
     REE_TRY(split(lower, h, o, qkv, &cached));
     for (uint32_t i = 0; i < 3; i++) {
@@ -136,10 +136,10 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_heads *h,
     h->batch = qkv[0]->dims[0];
     h->q_len = qkv[0]->dims[2];
     h->kv_len = qkv[1]->dims[2];
-    struct ree_tval *past[2] = {o->past_key, o->past_value}, *present;
+    struct ree_view *past[2] = {o->past_key, o->past_value}, *present;
     static const char *const names[2] = {"past_key", "past_value"};
     for (uint32_t i = 0; i < 2; i++) {
-        struct ree_tval **t = &qkv[1 + i];
+        struct ree_view **t = &qkv[1 + i];
         if (dtype != REE_F32) REE_TRY(ree_lower_cast(lower, *t, dtype, t));
         REE_TRY(join(lower, o, past[i], names[i], t, &present));
         if (ree_rule_wants(lower, 1 + i)) out[1 + i] = present;
@@ -182,7 +182,7 @@ RULE(decoder_masked_multi_head_attention) {
                          .packed_rows = true,
                          .filled = -1};
     struct ree_heads h;
-    struct ree_tval *filled;
+    struct ree_view *filled;
     if (ree_rule_input(lower, in, 9))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "cache_indirection is not supported");
     REE_TRY(ree_heads_init(lower, &h));

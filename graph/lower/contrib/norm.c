@@ -3,13 +3,13 @@
 #include "graph/lower/contrib/standard.h"
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
-                                           struct ree_tval **out)
+    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
+                                           struct ree_view **out)
 
 // 1 / sqrt(mean-square(x) + epsilon) over the axes from `first` on, which keep size 1.
-static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_tval *x,
-                                         uint32_t first, float epsilon, struct ree_tval **out) {
-    struct ree_tval *v;
+static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_view *x,
+                                         uint32_t first, float epsilon, struct ree_view **out) {
+    struct ree_view *v;
     uint32_t mask = (1u << x->rank) - (1u << first);
     REE_TRY(ree_rule_mean(lower, x, mask, REE_REDUCE_SUM_SQ, &v));
     struct ree_expr_builder b;
@@ -20,7 +20,7 @@ static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_tva
 
 // y = RMSNormalization(X), in the type of `scale`.
 RULE(simplified_layer_normalization) {
-    struct ree_tval *x, *scale;
+    struct ree_view *x, *scale;
     int64_t axis = ree_node_int(lower->node, "axis", -1);
     float epsilon = ree_node_float(lower->node, "epsilon", 1e-5f);
     uint32_t first;
@@ -41,8 +41,8 @@ RULE(simplified_layer_normalization) {
 }
 
 // s = (input + skip) + bias, with checks. The caller then normalises the last dimension of s.
-static enum ree_status skip_sum(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *skip,
-                                struct ree_tval *bias, struct ree_tval **out) {
+static enum ree_status skip_sum(struct ree_lower *lower, struct ree_view *x, struct ree_view *skip,
+                                struct ree_view *bias, struct ree_view **out) {
     char text[128], want[128];
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "input", 2, 3));
@@ -58,15 +58,15 @@ static enum ree_status skip_sum(struct ree_lower *lower, struct ree_tval *x, str
         return ree_lower_fail(lower, REE_INVALID,
                               "input skip is %s, expected that of the input, %s, or without its "
                               "batch dimension",
-                              ree_tval_text(skip, text, sizeof text),
-                              ree_tval_text(x, want, sizeof want));
+                              ree_view_text(skip, text, sizeof text),
+                              ree_view_text(x, want, sizeof want));
     REE_TRY(ree_contrib_check_vector(lower, bias, "bias", x, x->dims[x->rank - 1]));
     REE_TRY(ree_contrib_add(lower, x, skip, &x));
     return ree_contrib_add(lower, x, bias, out);
 }
 
 RULE(skip_layer_normalization) {
-    struct ree_tval *x = in[0], *gamma = in[2], *beta = ree_rule_input(lower, in, 3), *sum;
+    struct ree_view *x = in[0], *gamma = in[2], *beta = ree_rule_input(lower, in, 3), *sum;
     REE_TRY(skip_sum(lower, x, in[1], ree_rule_input(lower, in, 4), &sum));
     int64_t hidden = x->dims[x->rank - 1];
     REE_TRY(ree_contrib_check_vector(lower, gamma, "gamma", x, hidden));
@@ -83,7 +83,7 @@ RULE(skip_layer_normalization) {
 }
 
 RULE(skip_simplified_layer_normalization) {
-    struct ree_tval *x = in[0], *gamma = in[2], *sum;
+    struct ree_view *x = in[0], *gamma = in[2], *sum;
     REE_TRY(skip_sum(lower, x, in[1], ree_rule_input(lower, in, 3), &sum));
     REE_TRY(ree_contrib_check_vector(lower, gamma, "gamma", x, x->dims[x->rank - 1]));
     float epsilon = ree_node_float(lower->node, "epsilon", 1e-12f);
@@ -99,8 +99,8 @@ RULE(skip_simplified_layer_normalization) {
 }
 
 // Looks up rows of an embedding table (n, hidden) by ids.
-static enum ree_status embed(struct ree_lower *lower, struct ree_tval *table, const char *name,
-                             struct ree_tval *ids, int64_t hidden, struct ree_tval **out) {
+static enum ree_status embed(struct ree_lower *lower, struct ree_view *table, const char *name,
+                             struct ree_view *ids, int64_t hidden, struct ree_view **out) {
     REE_TRY(ree_rule_require_f32(lower, table));
     REE_TRY(ree_rule_require_rank(lower, table, name, 2, 2));
     if (table->dims[1] != hidden)
@@ -110,20 +110,20 @@ static enum ree_status embed(struct ree_lower *lower, struct ree_tval *table, co
     return ree_standard_step(lower, &step, 1, out);
 }
 
-static enum ree_status check_ids(struct ree_lower *lower, const struct ree_tval *ids,
-                                 const struct ree_tval *like, const char *name, bool one_row) {
+static enum ree_status check_ids(struct ree_lower *lower, const struct ree_view *ids,
+                                 const struct ree_view *like, const char *name, bool one_row) {
     char text[128], want[128];
     if (ids->dtype == REE_I32 && ids->rank == 2 && ids->dims[1] == like->dims[1] &&
         (ids->dims[0] == like->dims[0] || (one_row && ids->dims[0] == 1)))
         return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %s as input_ids", name,
-                          ree_tval_text(ids, text, sizeof text),
-                          ree_tval_text(like, want, sizeof want));
+                          ree_view_text(ids, text, sizeof text),
+                          ree_view_text(like, want, sizeof want));
 }
 
 // Counts the ones in each row of the mask; 0 if there is no mask.
-static enum ree_status mask_index(struct ree_lower *lower, struct ree_tval *ids,
-                                  struct ree_tval *mask, struct ree_tval **out) {
+static enum ree_status mask_index(struct ree_lower *lower, struct ree_view *ids,
+                                  struct ree_view *mask, struct ree_view **out) {
     struct ree_expr_builder b;
     if (!mask) {
         ree_expr_init(&b, lower, 1, ids->dims);
@@ -138,11 +138,11 @@ static enum ree_status mask_index(struct ree_lower *lower, struct ree_tval *ids,
 
 // LayerNormalization of (word + position) + segment.
 RULE(embed_layer_normalization) {
-    struct ree_tval *ids = in[0], *words, *positions, *gamma, *beta, *sum, *part;
-    struct ree_tval *segment_ids = ree_rule_input(lower, in, 1);
-    struct ree_tval *segments = ree_rule_input(lower, in, 4);
-    struct ree_tval *mask = ree_rule_input(lower, in, 7);
-    struct ree_tval *position_ids = ree_rule_input(lower, in, 8);
+    struct ree_view *ids = in[0], *words, *positions, *gamma, *beta, *sum, *part;
+    struct ree_view *segment_ids = ree_rule_input(lower, in, 1);
+    struct ree_view *segments = ree_rule_input(lower, in, 4);
+    struct ree_view *mask = ree_rule_input(lower, in, 7);
+    struct ree_view *position_ids = ree_rule_input(lower, in, 8);
     REE_TRY(ree_contrib_required(lower, in, 2, "word_embedding", &words));
     REE_TRY(ree_contrib_required(lower, in, 3, "position_embedding", &positions));
     REE_TRY(ree_contrib_required(lower, in, 5, "gamma", &gamma));
@@ -188,9 +188,9 @@ RULE(embed_layer_normalization) {
 
 // GroupNormalization of x, followed by Swish if activation = 1. By default channels are the last
 // dimension.
-static enum ree_status group_norm(struct ree_lower *lower, struct ree_tval *x,
-                                  struct ree_tval *const *affine, enum ree_dtype dtype,
-                                  struct ree_tval **out) {
+static enum ree_status group_norm(struct ree_lower *lower, struct ree_view *x,
+                                  struct ree_view *const *affine, enum ree_dtype dtype,
+                                  struct ree_view **out) {
     int64_t activation = ree_node_int(lower->node, "activation", 0);
     bool channels_last = ree_node_int(lower->node, "channels_last", 1) != 0;
     if (activation != 0 && activation != 1)
@@ -215,7 +215,7 @@ static enum ree_status group_norm(struct ree_lower *lower, struct ree_tval *x,
 }
 
 RULE(group_norm) {
-    struct ree_tval *x;
+    struct ree_view *x;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 4, 4));
     REE_TRY(ree_contrib_widen(lower, in[0], &x));
     return group_norm(lower, x, in + 1, in[0]->dtype, &out[0]);
@@ -223,7 +223,7 @@ RULE(group_norm) {
 
 // GroupNormalization of s = (X + skip) + bias; skip may be shared by all positions.
 RULE(skip_group_norm) {
-    struct ree_tval *x, *skip, *bias = ree_rule_input(lower, in, 4), *sum;
+    struct ree_view *x, *skip, *bias = ree_rule_input(lower, in, 4), *sum;
     enum ree_dtype dtype = in[0]->dtype;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 4, 4));
     REE_TRY(ree_rule_same_type(lower, in[3], "skip", in[0], "X"));

@@ -2,14 +2,14 @@
 #include "graph/lower/contrib/standard.h"
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
-                                           struct ree_tval **out)
+    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
+                                           struct ree_view **out)
 
 // Arranges one operand of FusedMatMul. transBatch moves the first dimension to the last but one:
 // (d0, d1, ..., k) becomes (d1, ..., d0, k). trans then swaps the last two dimensions. Vectors are
 // unchanged.
-static enum ree_status arrange(struct ree_lower *lower, struct ree_tval *t, const char *trans,
-                               const char *trans_batch, struct ree_tval **out) {
+static enum ree_status arrange(struct ree_lower *lower, struct ree_view *t, const char *trans,
+                               const char *trans_batch, struct ree_view **out) {
     uint32_t perm[REE_MAX_RANK], rank = t->rank;
     *out = t;
     if (rank < 2) return REE_OK;
@@ -64,7 +64,7 @@ RULE(fused_gemm) {
 
 // activation((Conv + Z)). Conv includes its bias and reads its attributes from this node.
 RULE(fused_conv) {
-    struct ree_tval *z = ree_rule_input(lower, in, 3);
+    struct ree_view *z = ree_rule_input(lower, in, 3);
     size_t n;
     const float *params = ree_node_floats(lower->node, "activation_params", &n);
     REE_TRY(ree_lower_op_conv(lower, in, out));
@@ -75,8 +75,8 @@ RULE(fused_conv) {
             same = z->dims[i] == out[0]->dims[i];
         if (!same)
             return ree_lower_fail(lower, REE_INVALID, "input Z is %s, expected %s as the output",
-                                  ree_tval_text(z, text, sizeof text),
-                                  ree_tval_text(out[0], want, sizeof want));
+                                  ree_view_text(z, text, sizeof text),
+                                  ree_view_text(out[0], want, sizeof want));
     }
     REE_TRY(ree_contrib_add(lower, out[0], z, &out[0]));
     return ree_contrib_activation(lower, ree_node_string(lower->node, "activation", ""), n, params,
@@ -85,7 +85,7 @@ RULE(fused_conv) {
 
 // MaxPool of (n, sizes..., channels).
 RULE(nhwc_max_pool) {
-    struct ree_tval *x = in[0];
+    struct ree_view *x = in[0];
     uint32_t perm[REE_MAX_RANK];
     REE_TRY(ree_rule_require_rank(lower, x, "x", 3, 5));
     perm[0] = 0;

@@ -5,13 +5,13 @@
 #include "graph/lower/attention/attention.h"
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_tval *const *in,    \
-                                           struct ree_tval **out)
+    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
+                                           struct ree_view **out)
 
-enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_tval *x,
-                                   struct ree_tval *positions, struct ree_tval *cos_cache,
-                                   struct ree_tval *sin_cache, bool interleaved,
-                                   struct ree_tval **out) {
+enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_view *x,
+                                   struct ree_view *positions, struct ree_view *cos_cache,
+                                   struct ree_view *sin_cache, bool interleaved,
+                                   struct ree_view **out) {
     REE_TRY(ree_rule_require_rank(lower, cos_cache, "cos_cache", 2, 2));
     REE_TRY(ree_rule_require_rank(lower, sin_cache, "sin_cache", 2, 2));
     int64_t width = 2 * cos_cache->dims[1];
@@ -30,18 +30,18 @@ enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_tval *x,
 }
 
 // Makes positions (batch, length): as given, or counted up from the single given number.
-static enum ree_status positions(struct ree_lower *lower, struct ree_tval *t, int64_t batch,
-                                 int64_t length, struct ree_tval **out) {
+static enum ree_status positions(struct ree_lower *lower, struct ree_view *t, int64_t batch,
+                                 int64_t length, struct ree_view **out) {
     char text[128];
     int64_t dims[2] = {batch, length};
     if (t->dtype == REE_I64 && t->rank == 2 && t->dims[0] == batch && t->dims[1] == length) {
         *out = t;
         return REE_OK;
     }
-    if (t->dtype != REE_I64 || t->rank > 1 || ree_tval_count(t) != 1)
+    if (t->dtype != REE_I64 || t->rank > 1 || ree_view_count(t) != 1)
         return ree_lower_fail(
             lower, REE_INVALID, "position_ids is %s, expected int64 of (1) or (%lld,%lld)",
-            ree_tval_text(t, text, sizeof text), (long long)batch, (long long)length);
+            ree_view_text(t, text, sizeof text), (long long)batch, (long long)length);
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 2, dims);
     int first = ree_expr_tensor(&b, t);
@@ -50,7 +50,7 @@ static enum ree_status positions(struct ree_lower *lower, struct ree_tval *t, in
 }
 
 RULE(rotary_embedding) {
-    struct ree_tval *x = in[0], *ids;
+    struct ree_view *x = in[0], *ids;
     int64_t n_heads = ree_node_int(lower->node, "num_heads", 0);
     int64_t width = ree_node_int(lower->node, "rotary_embedding_dim", 0);
     bool interleaved = ree_node_int(lower->node, "interleaved", 0) != 0;

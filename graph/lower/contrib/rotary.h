@@ -6,9 +6,9 @@
 
 // Applies the standard's RotaryEmbedding to x, float32 (batch, n_heads, length, head_dim), at
 // `positions`, int64 (batch, length).
-enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_tval *x,
-                                   struct ree_tval *positions, struct ree_tval *cos_cache,
-                                   struct ree_tval *sin_cache, bool interleaved,
-                                   struct ree_tval **out);
+enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_view *x,
+                                   struct ree_view *positions, struct ree_view *cos_cache,
+                                   struct ree_view *sin_cache, bool interleaved,
+                                   struct ree_view **out);
 
 #endif

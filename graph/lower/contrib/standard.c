@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum ree_status ree_standard_step(struct ree_lower *lower, const struct ree_standard *step,
-                                  uint32_t wanted, struct ree_tval **out) {
+                                  uint32_t wanted, struct ree_view **out) {
     // A rule only checks these values for NULL, to find which outputs are used.
     static struct ree_value used;
     struct ree_value *outputs[REE_STANDARD_SLOTS];
@@ -31,7 +31,7 @@ enum ree_status ree_standard_step(struct ree_lower *lower, const struct ree_stan
     if (!op)
         return ree_lower_fail(lower, REE_INTERNAL, "the step %s of opset %lld is %s", step->type,
                               (long long)step->opset, reason);
-    struct ree_tval *results[REE_STANDARD_SLOTS] = {NULL};
+    struct ree_view *results[REE_STANDARD_SLOTS] = {NULL};
     lower->node = &node;
     enum ree_status status = op->rule(lower, step->in, results);
     lower->node = fused;
@@ -42,8 +42,8 @@ enum ree_status ree_standard_step(struct ree_lower *lower, const struct ree_stan
 }
 
 enum ree_status ree_contrib_activation(struct ree_lower *lower, const char *name, size_t n,
-                                       const float *params, struct ree_tval *x,
-                                       struct ree_tval **out) {
+                                       const float *params, struct ree_view *x,
+                                       struct ree_view **out) {
     static const struct {
         const char *name;
         int64_t opset; // before opset 11, Clip's bounds were attributes
@@ -76,28 +76,28 @@ enum ree_status ree_contrib_activation(struct ree_lower *lower, const char *name
     return ree_lower_fail(lower, REE_UNSUPPORTED, "activation '%s' is not supported", name);
 }
 
-enum ree_status ree_contrib_add(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *y,
-                                struct ree_tval **out) {
+enum ree_status ree_contrib_add(struct ree_lower *lower, struct ree_view *x, struct ree_view *y,
+                                struct ree_view **out) {
     *out = x;
     return y ? ree_rule_step2(lower, REE_MAP_add_f32, x, y, out) : REE_OK;
 }
 
-enum ree_status ree_contrib_widen(struct ree_lower *lower, struct ree_tval *t,
-                                  struct ree_tval **out) {
+enum ree_status ree_contrib_widen(struct ree_lower *lower, struct ree_view *t,
+                                  struct ree_view **out) {
     *out = t;
     if (t->dtype != REE_F16 && t->dtype != REE_BF16) return REE_OK;
     return ree_lower_cast(lower, t, REE_F32, out);
 }
 
-enum ree_status ree_contrib_check_vector(struct ree_lower *lower, const struct ree_tval *t,
-                                         const char *name, const struct ree_tval *as, int64_t n) {
+enum ree_status ree_contrib_check_vector(struct ree_lower *lower, const struct ree_view *t,
+                                         const char *name, const struct ree_view *as, int64_t n) {
     if (!t) return REE_OK;
     REE_TRY(ree_rule_same_type(lower, t, name, as, "0"));
     return ree_rule_require_vector(lower, t, name, n);
 }
 
-enum ree_status ree_contrib_required(struct ree_lower *lower, struct ree_tval *const *in,
-                                     uint32_t i, const char *name, struct ree_tval **out) {
+enum ree_status ree_contrib_required(struct ree_lower *lower, struct ree_view *const *in,
+                                     uint32_t i, const char *name, struct ree_view **out) {
     *out = ree_rule_input(lower, in, i);
     return *out ? REE_OK
                 : ree_lower_fail(lower, REE_INVALID, "input %s is required but omitted", name);

@@ -20,19 +20,19 @@ enum ree_status ree_control_graph(struct ree_lower *lower, const char *name, siz
     return REE_OK;
 }
 
-enum ree_status ree_control_inputs(struct ree_lower *lower, struct ree_tval *const *in,
+enum ree_status ree_control_inputs(struct ree_lower *lower, struct ree_view *const *in,
                                    size_t first) {
     for (size_t i = first; i < lower->node->n_inputs; i++)
         if (!in[i]) return ree_lower_fail(lower, REE_INVALID, "input %zu is omitted", i);
     return REE_OK;
 }
 
-enum ree_status ree_control_bool(struct ree_lower *lower, struct ree_tval *t, const char *what,
+enum ree_status ree_control_bool(struct ree_lower *lower, struct ree_view *t, const char *what,
                                  bool *out) {
     char text[128];
-    if (t->kind != REE_TENSOR || t->dtype != REE_BOOL || ree_tval_count(t) != 1)
+    if (t->kind != REE_TENSOR || t->dtype != REE_BOOL || ree_view_count(t) != 1)
         return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected one bool", what,
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     const void *bytes;
     REE_TRY(ree_lower_host(lower, t, &bytes));
     *out = *(const uint8_t *)bytes != 0;
@@ -44,24 +44,24 @@ enum ree_status ree_control_fail_at(struct ree_lower *lower, int64_t iteration) 
 }
 
 enum ree_status ree_control_add_item(struct ree_lower *lower, struct ree_control_items *list,
-                                     struct ree_tval *item, const char *what) {
+                                     struct ree_view *item, const char *what) {
     char text[128], other[128];
     if (item->kind != REE_TENSOR)
         return ree_lower_fail(lower, REE_INVALID, "scan output '%s' is %s, expected a tensor", what,
-                              ree_tval_text(item, text, sizeof text));
+                              ree_view_text(item, text, sizeof text));
     if (list->n) {
-        const struct ree_tval *first = list->items[0];
+        const struct ree_view *first = list->items[0];
         bool same = item->dtype == first->dtype && item->rank == first->rank;
         for (uint32_t i = 0; same && i < first->rank; i++)
             same = item->dims[i] == first->dims[i];
         if (!same)
             return ree_lower_fail(
                 lower, REE_INVALID, "scan output '%s' is %s, but it was %s before", what,
-                ree_tval_text(item, text, sizeof text), ree_tval_text(first, other, sizeof other));
+                ree_view_text(item, text, sizeof text), ree_view_text(first, other, sizeof other));
     }
     if (list->n == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        struct ree_tval **grown = ree_arena_alloc_array(lower->arena, capacity, sizeof *grown);
+        struct ree_view **grown = ree_arena_alloc_array(lower->arena, capacity, sizeof *grown);
         if (!grown) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
         if (list->n) memcpy(grown, list->items, list->n * sizeof *grown);
         list->items = grown;
@@ -72,7 +72,7 @@ enum ree_status ree_control_add_item(struct ree_lower *lower, struct ree_control
 }
 
 // The dims of n items stacked along a new axis.
-static enum ree_status stacked_dims(struct ree_lower *lower, const struct ree_tval *item,
+static enum ree_status stacked_dims(struct ree_lower *lower, const struct ree_view *item,
                                     uint32_t axis, int64_t n, int64_t dims[REE_MAX_RANK]) {
     if (item->rank == REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
@@ -84,15 +84,15 @@ static enum ree_status stacked_dims(struct ree_lower *lower, const struct ree_tv
 }
 
 enum ree_status ree_control_stack(struct ree_lower *lower, const struct ree_control_items *list,
-                                  uint32_t axis, bool reverse, struct ree_tval **out) {
-    const struct ree_tval *first = list->items[0];
+                                  uint32_t axis, bool reverse, struct ree_view **out) {
+    const struct ree_view *first = list->items[0];
     int64_t n = (int64_t)list->n, dims[REE_MAX_RANK];
     REE_TRY(stacked_dims(lower, first, axis, n, dims));
-    struct ree_tval *all;
+    struct ree_view *all;
     REE_TRY(ree_lower_new(lower, first->dtype, first->rank + 1, dims, &all));
-    for (int64_t i = 0; i < n && ree_tval_count(first); i++) {
+    for (int64_t i = 0; i < n && ree_view_count(first); i++) {
         // The item with the new axis, which has size 1.
-        struct ree_tval *part, *item = ree_lower_view(lower, list->items[reverse ? n - 1 - i : i]);
+        struct ree_view *part, *item = ree_lower_view(lower, list->items[reverse ? n - 1 - i : i]);
         if (!item) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
         for (uint32_t d = item->rank; d > axis; d--) {
             item->dims[d] = item->dims[d - 1];
@@ -108,16 +108,16 @@ enum ree_status ree_control_stack(struct ree_lower *lower, const struct ree_cont
     return REE_OK;
 }
 
-enum ree_status ree_control_empty(struct ree_lower *lower, const struct ree_tval *item,
-                                  uint32_t axis, struct ree_tval **out) {
+enum ree_status ree_control_empty(struct ree_lower *lower, const struct ree_view *item,
+                                  uint32_t axis, struct ree_view **out) {
     int64_t dims[REE_MAX_RANK];
     REE_TRY(stacked_dims(lower, item, axis, 0, dims));
     return ree_lower_new(lower, item->dtype, item->rank + 1, dims, out);
 }
 
-enum ree_status ree_control_pick(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                 int64_t i, struct ree_tval **out) {
-    struct ree_tval *view;
+enum ree_status ree_control_pick(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                 int64_t i, struct ree_view **out) {
+    struct ree_view *view;
     REE_TRY(ree_lower_slice(lower, t, axis, i, 1, 1, &view));
     view = ree_lower_view(lower, view);
     if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");

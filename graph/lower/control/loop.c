@@ -11,8 +11,8 @@ struct loop {
     const struct ree_graph *body;
     size_t n_carried, n_scan;
     bool has_condition;     // false: the body's condition is ignored
-    struct ree_tval **in;   // inputs of the body: iteration number, condition, carried values
-    struct ree_tval **made; // outputs of the body: condition, carried values, scan outputs
+    struct ree_view **in;   // inputs of the body: iteration number, condition, carried values
+    struct ree_view **made; // outputs of the body: condition, carried values, scan outputs
     struct ree_control_items *scan;
 };
 
@@ -20,7 +20,7 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-static enum ree_status read_trip_count(struct ree_lower *lower, struct ree_tval *t, int64_t *out) {
+static enum ree_status read_trip_count(struct ree_lower *lower, struct ree_view *t, int64_t *out) {
     const int64_t *values;
     size_t n;
     *out = INT64_MAX;
@@ -32,7 +32,7 @@ static enum ree_status read_trip_count(struct ree_lower *lower, struct ree_tval 
     return REE_OK;
 }
 
-static enum ree_status start(struct loop *loop, struct ree_tval *const *in) {
+static enum ree_status start(struct loop *loop, struct ree_view *const *in) {
     struct ree_lower *lower = loop->lower;
     const struct ree_node *node = lower->node;
     loop->n_carried = node->n_inputs > 2 ? node->n_inputs - 2 : 0;
@@ -66,7 +66,7 @@ static enum ree_status iterate(struct loop *loop) {
     struct ree_lower *lower = loop->lower;
     REE_TRY(ree_lower_graph(lower, loop->body, loop->in, loop->made));
     for (size_t i = 0; i < loop->n_carried; i++) {
-        const struct ree_tval *before = loop->in[2 + i], *after = loop->made[1 + i];
+        const struct ree_view *before = loop->in[2 + i], *after = loop->made[1 + i];
         bool absent = after->kind == REE_ABSENT || before->kind == REE_ABSENT;
         if (!absent && (after->dtype != before->dtype || after->kind != before->kind))
             return ree_lower_fail(lower, REE_INVALID,
@@ -86,11 +86,11 @@ static enum ree_status iterate(struct loop *loop) {
 
 // A scan output after zero iterations. The item's shape is the one that the body declares, or else
 // the one that a trial derives.
-static enum ree_status empty_output(struct loop *loop, size_t i, struct ree_tval **out) {
+static enum ree_status empty_output(struct loop *loop, size_t i, struct ree_view **out) {
     struct ree_lower *lower = loop->lower;
     size_t at = 1 + loop->n_carried + i;
     const struct ree_value *value = loop->body->outputs[at];
-    struct ree_tval item = {.dtype = value->dtype, .rank = value->rank};
+    struct ree_view item = {.dtype = value->dtype, .rank = value->rank};
     bool known = value->has_shape && value->dtype != REE_DTYPE_NONE;
     for (uint32_t d = 0; known && d < value->rank; d++) {
         item.dims[d] = value->dims[d];
@@ -106,8 +106,8 @@ static enum ree_status empty_output(struct loop *loop, size_t i, struct ree_tval
     return ree_control_empty(lower, loop->made[at], 0, out);
 }
 
-enum ree_status ree_lower_op_loop(struct ree_lower *lower, struct ree_tval *const *in,
-                                  struct ree_tval **out) {
+enum ree_status ree_lower_op_loop(struct ree_lower *lower, struct ree_view *const *in,
+                                  struct ree_view **out) {
     struct loop loop = {.lower = lower};
     int64_t count;
     bool condition = true;

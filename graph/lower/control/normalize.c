@@ -79,8 +79,8 @@ static enum ree_status is_stop_word(struct ree_lower *lower, const char *s, bool
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_stringnormalizer(struct ree_lower *lower, struct ree_tval *const *in,
-                                              struct ree_tval **out) {
+enum ree_status ree_lower_op_stringnormalizer(struct ree_lower *lower, struct ree_view *const *in,
+                                              struct ree_view **out) {
     const char *const *strings;
     size_t n, kept = 0;
     enum case_change change;
@@ -89,7 +89,7 @@ enum ree_status ree_lower_op_stringnormalizer(struct ree_lower *lower, struct re
     REE_TRY(ree_lower_host_strings(lower, in[0], "input 0", &strings, &n));
     if (in[0]->rank < 1 || in[0]->rank > 2 || (in[0]->rank == 2 && in[0]->dims[0] != 1))
         return ree_lower_fail(lower, REE_INVALID, "input 0 is %s, expected [n] or [1,n]",
-                              ree_tval_text(in[0], text, sizeof text));
+                              ree_view_text(in[0], text, sizeof text));
     const char **left = ree_arena_alloc_array(lower->arena, n + 1, sizeof *left);
     if (!left) return no_memory(lower);
     for (size_t i = 0; i < n; i++) {

@@ -12,8 +12,8 @@ struct scan {
     const struct ree_graph *body;
     size_t n_state, n_scanned, n_scan; // state variables, scanned inputs, scan outputs
     const int64_t *in_axes, *in_directions, *out_axes, *out_directions; // NULL: all zero
-    struct ree_tval **in;   // inputs of the body: state, a slice of each scanned input
-    struct ree_tval **made; // outputs of the body: state, an item of each scan output
+    struct ree_view **in;   // inputs of the body: state, a slice of each scanned input
+    struct ree_view **made; // outputs of the body: state, an item of each scan output
     struct ree_control_items *items;
 };
 
@@ -64,8 +64,8 @@ static enum ree_status start(struct scan *scan, size_t n_given) {
     return scan->in && scan->made && scan->items ? REE_OK : no_memory(lower);
 }
 
-static enum ree_status check_state(struct ree_lower *lower, const struct ree_tval *before,
-                                   const struct ree_tval *after, const char *name) {
+static enum ree_status check_state(struct ree_lower *lower, const struct ree_view *before,
+                                   const struct ree_view *after, const char *name) {
     bool same =
         before->kind == after->kind && before->dtype == after->dtype && before->rank == after->rank;
     for (uint32_t i = 0; same && i < before->rank; i++)
@@ -74,7 +74,7 @@ static enum ree_status check_state(struct ree_lower *lower, const struct ree_tva
     if (same) return REE_OK;
     return ree_lower_fail(
         lower, REE_INVALID, "state '%s' was %s and becomes %s; its type and shape must stay", name,
-        ree_tval_text(before, text, sizeof text), ree_tval_text(after, other, sizeof other));
+        ree_view_text(before, text, sizeof text), ree_view_text(after, other, sizeof other));
 }
 
 // Runs one position. scan->in must contain the position's slices.
@@ -92,7 +92,7 @@ static enum ree_status iterate(struct scan *scan) {
 }
 
 // Takes from inputs[n_scanned] the slices for position i of n.
-static enum ree_status take_slices(struct scan *scan, struct ree_tval *const *inputs,
+static enum ree_status take_slices(struct scan *scan, struct ree_view *const *inputs,
                                    const uint32_t *axes, int64_t i, int64_t n) {
     for (size_t k = 0; k < scan->n_scanned; k++) {
         bool backward = scan->in_directions && scan->in_directions[k];
@@ -104,7 +104,7 @@ static enum ree_status take_slices(struct scan *scan, struct ree_tval *const *in
 
 // Finds the length of the scan: inputs[n_scanned] along axes[n_scanned] must all have the same
 // length.
-static enum ree_status scan_length(struct scan *scan, struct ree_tval *const *inputs,
+static enum ree_status scan_length(struct scan *scan, struct ree_view *const *inputs,
                                    const uint32_t *axes, int64_t *out) {
     *out = inputs[0]->dims[axes[0]];
     for (size_t k = 1; k < scan->n_scanned; k++)
@@ -117,7 +117,7 @@ static enum ree_status scan_length(struct scan *scan, struct ree_tval *const *in
 }
 
 // Runs the first `steps` of n positions, starting from the state in scan->in.
-static enum ree_status run(struct scan *scan, struct ree_tval *const *inputs, const uint32_t *axes,
+static enum ree_status run(struct scan *scan, struct ree_view *const *inputs, const uint32_t *axes,
                            int64_t steps, int64_t n) {
     for (size_t i = 0; i < scan->n_scan; i++)
         scan->items[i] = (struct ree_control_items){0};
@@ -129,7 +129,7 @@ static enum ree_status run(struct scan *scan, struct ree_tval *const *inputs, co
 }
 
 // Makes one item of each scan output by a trial over zero slices, if there is no position.
-static enum ree_status try_items(struct scan *scan, struct ree_tval *const *inputs,
+static enum ree_status try_items(struct scan *scan, struct ree_view *const *inputs,
                                  const uint32_t *axes) {
     struct ree_lower *lower = scan->lower;
     for (size_t k = 0; k < scan->n_scanned; k++) {
@@ -145,10 +145,10 @@ static enum ree_status try_items(struct scan *scan, struct ree_tval *const *inpu
                            "are not known");
 }
 
-static enum ree_status output(struct scan *scan, size_t k, struct ree_tval **out) {
+static enum ree_status output(struct scan *scan, size_t k, struct ree_view **out) {
     struct ree_lower *lower = scan->lower;
     const struct ree_control_items *list = &scan->items[k];
-    const struct ree_tval *item = list->n ? list->items[0] : scan->made[scan->n_state + k];
+    const struct ree_view *item = list->n ? list->items[0] : scan->made[scan->n_state + k];
     uint32_t axis = 0;
     if (scan->out_axes) REE_TRY(ree_lower_axis(lower, scan->out_axes[k], item->rank + 1, &axis));
     bool backward = scan->out_directions && scan->out_directions[k];
@@ -156,8 +156,8 @@ static enum ree_status output(struct scan *scan, size_t k, struct ree_tval **out
     return ree_control_stack(lower, list, axis, backward, out);
 }
 
-enum ree_status ree_lower_op_scan(struct ree_lower *lower, struct ree_tval *const *in,
-                                  struct ree_tval **out) {
+enum ree_status ree_lower_op_scan(struct ree_lower *lower, struct ree_view *const *in,
+                                  struct ree_view **out) {
     struct scan scan = {.lower = lower};
     REE_TRY(ree_control_inputs(lower, in, 0));
     REE_TRY(start(&scan, lower->node->n_inputs));
@@ -165,7 +165,7 @@ enum ree_status ree_lower_op_scan(struct ree_lower *lower, struct ree_tval *cons
     REE_TRY(read_directions(lower, "scan_input_directions", scan.n_scanned, &scan.in_directions));
     REE_TRY(read_list(lower, "scan_output_axes", scan.n_scan, &scan.out_axes));
     REE_TRY(read_directions(lower, "scan_output_directions", scan.n_scan, &scan.out_directions));
-    struct ree_tval *const *inputs = in + scan.n_state;
+    struct ree_view *const *inputs = in + scan.n_state;
     uint32_t *axes = ree_arena_alloc_array(lower->arena, scan.n_scanned, sizeof *axes);
     if (!axes) return no_memory(lower);
     for (size_t k = 0; k < scan.n_scanned; k++)
@@ -190,7 +190,7 @@ enum ree_status ree_lower_op_scan(struct ree_lower *lower, struct ree_tval *cons
 // Opset 8
 
 // Reads the length of each sequence of the batch.
-static enum ree_status read_lengths(struct ree_lower *lower, struct ree_tval *t, int64_t n_batch,
+static enum ree_status read_lengths(struct ree_lower *lower, struct ree_view *t, int64_t n_batch,
                                     int64_t n, const int64_t **out) {
     size_t count;
     REE_TRY(ree_lower_host_ints(lower, t, "sequence_lens", out, &count));
@@ -210,11 +210,11 @@ static enum ree_status pad_items(struct scan *scan, int64_t n) {
     struct ree_lower *lower = scan->lower;
     for (size_t k = 0; k < scan->n_scan; k++) {
         const struct ree_control_items *list = &scan->items[k];
-        const struct ree_tval *item = list->n ? list->items[0] : scan->made[scan->n_state + k];
-        int64_t count = ree_tval_count(item);
+        const struct ree_view *item = list->n ? list->items[0] : scan->made[scan->n_state + k];
+        int64_t count = ree_view_count(item);
         void *zeros =
             ree_arena_alloc_array(lower->arena, (size_t)count + 1, ree_dtype_size(item->dtype));
-        struct ree_tval *blank;
+        struct ree_view *blank;
         if (!zeros) return no_memory(lower);
         REE_TRY(ree_lower_literal(lower, item->dtype, item->rank, item->dims, zeros, &blank));
         while (list->n < (uint64_t)n)
@@ -225,10 +225,10 @@ static enum ree_status pad_items(struct scan *scan, int64_t n) {
 }
 
 // Runs sequence b of the batch and appends its results to results[output].
-static enum ree_status run_sequence(struct scan *scan, struct ree_tval *const *in, int64_t b,
+static enum ree_status run_sequence(struct scan *scan, struct ree_view *const *in, int64_t b,
                                     int64_t steps, int64_t n, struct ree_control_items *results) {
     struct ree_lower *lower = scan->lower;
-    struct ree_tval **inputs = ree_arena_alloc_array(lower->arena, scan->n_scanned, sizeof *inputs);
+    struct ree_view **inputs = ree_arena_alloc_array(lower->arena, scan->n_scanned, sizeof *inputs);
     uint32_t *axes = ree_arena_alloc_array(lower->arena, scan->n_scanned, sizeof *axes); // all 0
     if (!inputs || !axes) return no_memory(lower);
     for (size_t i = 0; i < scan->n_state; i++)
@@ -239,25 +239,25 @@ static enum ree_status run_sequence(struct scan *scan, struct ree_tval *const *i
     if (steps == 0) REE_TRY(try_items(scan, inputs, axes));
     if (steps < n) REE_TRY(pad_items(scan, n));
     for (size_t i = 0; i < scan->body->n_outputs; i++) {
-        struct ree_tval *result = scan->in[i];
+        struct ree_view *result = scan->in[i];
         if (i >= scan->n_state) REE_TRY(output(scan, i - scan->n_state, &result));
         REE_TRY(ree_control_add_item(lower, &results[i], result, scan->body->outputs[i]->name));
     }
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_scan_8(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
+enum ree_status ree_lower_op_scan_8(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
     struct scan scan = {.lower = lower};
     REE_TRY(ree_control_inputs(lower, in, 1));
     REE_TRY(start(&scan, lower->node->n_inputs ? lower->node->n_inputs - 1 : 0));
     REE_TRY(read_directions(lower, "directions", scan.n_scanned, &scan.in_directions));
-    struct ree_tval *const *given = in + 1, *const *inputs = given + scan.n_state;
+    struct ree_view *const *given = in + 1, *const *inputs = given + scan.n_state;
     char text[128];
     for (size_t i = 0; i < scan.n_state + scan.n_scanned; i++)
         if (given[i]->rank < (i < scan.n_state ? 1 : 2) || given[i]->dims[0] != given[0]->dims[0])
             return ree_lower_fail(lower, REE_INVALID, "input %zu is %s, expected a batch of %lld%s",
-                                  i + 1, ree_tval_text(given[i], text, sizeof text),
+                                  i + 1, ree_view_text(given[i], text, sizeof text),
                                   given[0]->rank ? (long long)given[0]->dims[0] : 1LL,
                                   i < scan.n_state ? "" : " sequences");
     int64_t n_batch = given[0]->dims[0], n;

@@ -7,25 +7,25 @@ static enum ree_status no_memory(struct ree_lower *lower) {
     return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
 }
 
-static enum ree_status require_sequence(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status require_sequence(struct ree_lower *lower, const struct ree_view *t,
                                         size_t index) {
     char text[128];
     if (t->kind == REE_SEQUENCE) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %zu is %s, expected a sequence", index,
-                          ree_tval_text(t, text, sizeof text));
+                          ree_view_text(t, text, sizeof text));
 }
 
-static enum ree_status require_tensor(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status require_tensor(struct ree_lower *lower, const struct ree_view *t,
                                       size_t index) {
     char text[128];
     if (t->kind == REE_TENSOR) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %zu is %s, expected a tensor", index,
-                          ree_tval_text(t, text, sizeof text));
+                          ree_view_text(t, text, sizeof text));
 }
 
 // Reads a position in [-n, last]; negative positions count from the end. If the input is omitted:
 // `fallback`.
-static enum ree_status read_position(struct ree_lower *lower, struct ree_tval *t, size_t n,
+static enum ree_status read_position(struct ree_lower *lower, struct ree_view *t, size_t n,
                                      int64_t last, int64_t fallback, size_t *out) {
     const int64_t *values;
     size_t count;
@@ -46,8 +46,8 @@ static enum ree_status read_position(struct ree_lower *lower, struct ree_tval *t
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_sequenceconstruct(struct ree_lower *lower, struct ree_tval *const *in,
-                                               struct ree_tval **out) {
+enum ree_status ree_lower_op_sequenceconstruct(struct ree_lower *lower, struct ree_view *const *in,
+                                               struct ree_view **out) {
     size_t n = lower->node->n_inputs;
     REE_TRY(ree_control_inputs(lower, in, 0));
     for (size_t i = 0; i < n; i++) {
@@ -59,8 +59,8 @@ enum ree_status ree_lower_op_sequenceconstruct(struct ree_lower *lower, struct r
     return ree_lower_sequence(lower, in[0]->dtype, n, in, &out[0]);
 }
 
-enum ree_status ree_lower_op_sequenceempty(struct ree_lower *lower, struct ree_tval *const *in,
-                                           struct ree_tval **out) {
+enum ree_status ree_lower_op_sequenceempty(struct ree_lower *lower, struct ree_view *const *in,
+                                           struct ree_view **out) {
     (void)in;
     int64_t dtype = ree_node_int(lower->node, "dtype", REE_F32);
     if (dtype < 1 || dtype > 64 || !ree_dtype_size((enum ree_dtype)dtype))
@@ -69,9 +69,9 @@ enum ree_status ree_lower_op_sequenceempty(struct ree_lower *lower, struct ree_t
     return ree_lower_sequence(lower, (enum ree_dtype)dtype, 0, NULL, &out[0]);
 }
 
-enum ree_status ree_lower_op_sequenceinsert(struct ree_lower *lower, struct ree_tval *const *in,
-                                            struct ree_tval **out) {
-    const struct ree_tval *list = in[0];
+enum ree_status ree_lower_op_sequenceinsert(struct ree_lower *lower, struct ree_view *const *in,
+                                            struct ree_view **out) {
+    const struct ree_view *list = in[0];
     REE_TRY(require_sequence(lower, list, 0));
     REE_TRY(require_tensor(lower, in[1], 1));
     size_t n = list->n_items, at;
@@ -79,7 +79,7 @@ enum ree_status ree_lower_op_sequenceinsert(struct ree_lower *lower, struct ree_
         return ree_lower_fail(lower, REE_INVALID, "cannot insert %s into a sequence of %s",
                               ree_dtype_name(in[1]->dtype), ree_dtype_name(list->dtype));
     REE_TRY(read_position(lower, ree_rule_input(lower, in, 2), n, (int64_t)n, (int64_t)n, &at));
-    struct ree_tval **items = ree_arena_alloc_array(lower->arena, n + 1, sizeof *items);
+    struct ree_view **items = ree_arena_alloc_array(lower->arena, n + 1, sizeof *items);
     if (!items) return no_memory(lower);
     for (size_t i = 0; i < n; i++)
         items[i < at ? i : i + 1] = list->items[i];
@@ -87,21 +87,21 @@ enum ree_status ree_lower_op_sequenceinsert(struct ree_lower *lower, struct ree_
     return ree_lower_sequence(lower, list->dtype, n + 1, items, &out[0]);
 }
 
-enum ree_status ree_lower_op_sequenceerase(struct ree_lower *lower, struct ree_tval *const *in,
-                                           struct ree_tval **out) {
-    const struct ree_tval *list = in[0];
+enum ree_status ree_lower_op_sequenceerase(struct ree_lower *lower, struct ree_view *const *in,
+                                           struct ree_view **out) {
+    const struct ree_view *list = in[0];
     REE_TRY(require_sequence(lower, list, 0));
     size_t n = list->n_items, at;
     REE_TRY(read_position(lower, ree_rule_input(lower, in, 1), n, (int64_t)n - 1, -1, &at));
-    struct ree_tval **items = ree_arena_alloc_array(lower->arena, n, sizeof *items);
+    struct ree_view **items = ree_arena_alloc_array(lower->arena, n, sizeof *items);
     if (!items) return no_memory(lower);
     for (size_t i = 0; i + 1 < n; i++)
         items[i] = list->items[i < at ? i : i + 1];
     return ree_lower_sequence(lower, list->dtype, n - 1, items, &out[0]);
 }
 
-enum ree_status ree_lower_op_sequenceat(struct ree_lower *lower, struct ree_tval *const *in,
-                                        struct ree_tval **out) {
+enum ree_status ree_lower_op_sequenceat(struct ree_lower *lower, struct ree_view *const *in,
+                                        struct ree_view **out) {
     REE_TRY(require_sequence(lower, in[0], 0));
     size_t n = in[0]->n_items, at;
     REE_TRY(read_position(lower, in[1], n, (int64_t)n - 1, 0, &at));
@@ -109,15 +109,15 @@ enum ree_status ree_lower_op_sequenceat(struct ree_lower *lower, struct ree_tval
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_sequencelength(struct ree_lower *lower, struct ree_tval *const *in,
-                                            struct ree_tval **out) {
+enum ree_status ree_lower_op_sequencelength(struct ree_lower *lower, struct ree_view *const *in,
+                                            struct ree_view **out) {
     REE_TRY(require_sequence(lower, in[0], 0));
     int64_t n = (int64_t)in[0]->n_items;
     return ree_lower_literal(lower, REE_I64, 0, NULL, &n, &out[0]);
 }
 
 // Reads the sizes of the parts, from a list, or from one size for all parts but the last.
-static enum ree_status part_sizes(struct ree_lower *lower, struct ree_tval *split, int64_t dim,
+static enum ree_status part_sizes(struct ree_lower *lower, struct ree_view *split, int64_t dim,
                                   const int64_t **out, size_t *out_n) {
     size_t n;
     const int64_t *given;
@@ -149,9 +149,9 @@ static enum ree_status part_sizes(struct ree_lower *lower, struct ree_tval *spli
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree_tval *const *in,
-                                             struct ree_tval **out) {
-    struct ree_tval *t = in[0], *split = ree_rule_input(lower, in, 1);
+enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree_view *const *in,
+                                             struct ree_view **out) {
+    struct ree_view *t = in[0], *split = ree_rule_input(lower, in, 1);
     REE_TRY(require_tensor(lower, t, 0));
     uint32_t axis;
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), t->rank, &axis));
@@ -165,7 +165,7 @@ enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "a sequence of %zu items; at most %u are supported", n,
                               REE_LOWER_MAX_STEPS);
-    struct ree_tval **items = ree_arena_alloc_array(lower->arena, n + 1, sizeof *items);
+    struct ree_view **items = ree_arena_alloc_array(lower->arena, n + 1, sizeof *items);
     if (!items) return no_memory(lower);
     int64_t at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -179,13 +179,13 @@ enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree
     return ree_lower_sequence(lower, t->dtype, n, items, &out[0]);
 }
 
-static enum ree_status concatenate(struct ree_lower *lower, const struct ree_tval *list,
-                                   uint32_t axis, struct ree_tval **out) {
-    const struct ree_tval *first = list->items[0];
+static enum ree_status concatenate(struct ree_lower *lower, const struct ree_view *list,
+                                   uint32_t axis, struct ree_view **out) {
+    const struct ree_view *first = list->items[0];
     int64_t dims[REE_MAX_RANK], at = 0;
     memcpy(dims, first->dims, sizeof dims);
     for (size_t i = 1; i < list->n_items; i++) {
-        const struct ree_tval *t = list->items[i];
+        const struct ree_view *t = list->items[i];
         bool fits = t->rank == first->rank;
         for (uint32_t d = 0; fits && d < t->rank; d++)
             fits = d == axis || t->dims[d] == first->dims[d];
@@ -193,10 +193,10 @@ static enum ree_status concatenate(struct ree_lower *lower, const struct ree_tva
         if (!fits || __builtin_add_overflow(dims[axis], t->dims[axis], &dims[axis]))
             return ree_lower_fail(lower, REE_INVALID,
                                   "cannot concatenate item %zu, %s, to %s along axis %u", i,
-                                  ree_tval_text(t, text, sizeof text),
-                                  ree_tval_text(first, other, sizeof other), axis);
+                                  ree_view_text(t, text, sizeof text),
+                                  ree_view_text(first, other, sizeof other), axis);
     }
-    struct ree_tval *joined, *part;
+    struct ree_view *joined, *part;
     REE_TRY(ree_lower_new(lower, list->dtype, first->rank, dims, &joined));
     for (size_t i = 0; i < list->n_items; i++) {
         int64_t size = list->items[i]->dims[axis];
@@ -209,9 +209,9 @@ static enum ree_status concatenate(struct ree_lower *lower, const struct ree_tva
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_concatfromsequence(struct ree_lower *lower, struct ree_tval *const *in,
-                                                struct ree_tval **out) {
-    const struct ree_tval *list = in[0];
+enum ree_status ree_lower_op_concatfromsequence(struct ree_lower *lower, struct ree_view *const *in,
+                                                struct ree_view **out) {
+    const struct ree_view *list = in[0];
     REE_TRY(require_sequence(lower, list, 0));
     if (!list->n_items)
         return ree_lower_fail(lower, REE_INVALID, "an empty sequence cannot be concatenated");
@@ -230,8 +230,8 @@ enum ree_status ree_lower_op_concatfromsequence(struct ree_lower *lower, struct 
 
 // Applies the body to each item of the first sequence, together with the items at the same position
 // of the other sequences. Input tensors are the same for all items.
-enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_tval *const *in,
-                                         struct ree_tval **out) {
+enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_view *const *in,
+                                         struct ree_view **out) {
     size_t n_in = lower->node->n_inputs, n_out = lower->node->n_outputs;
     const struct ree_graph *body;
     REE_TRY(ree_control_inputs(lower, in, 0));
@@ -243,9 +243,9 @@ enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_tva
             return ree_lower_fail(lower, REE_INVALID,
                                   "input %zu is a sequence of %zu items, but input 0 has %zu", i,
                                   in[i]->n_items, n);
-    struct ree_tval **given = ree_arena_alloc_array(lower->arena, n_in, sizeof *given);
-    struct ree_tval **made = ree_arena_alloc_array(lower->arena, body->n_outputs + 1, sizeof *made);
-    struct ree_tval **lists = ree_arena_alloc_array(lower->arena, n * n_out + 1, sizeof *lists);
+    struct ree_view **given = ree_arena_alloc_array(lower->arena, n_in, sizeof *given);
+    struct ree_view **made = ree_arena_alloc_array(lower->arena, body->n_outputs + 1, sizeof *made);
+    struct ree_view **lists = ree_arena_alloc_array(lower->arena, n * n_out + 1, sizeof *lists);
     if (!given || !made || !lists) return no_memory(lower);
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < n_in; i++)
@@ -270,8 +270,8 @@ enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_tva
 
 // Optional values: present, represented by the value itself, or absent.
 
-enum ree_status ree_lower_op_optional(struct ree_lower *lower, struct ree_tval *const *in,
-                                      struct ree_tval **out) {
+enum ree_status ree_lower_op_optional(struct ree_lower *lower, struct ree_view *const *in,
+                                      struct ree_view **out) {
     out[0] = ree_rule_input(lower, in, 0);
     if (out[0]) return REE_OK;
     const struct ree_attr *type = ree_node_attr(lower->node, "type");
@@ -281,15 +281,15 @@ enum ree_status ree_lower_op_optional(struct ree_lower *lower, struct ree_tval *
     return ree_lower_absent(lower, type->tensor->dtype, &out[0]);
 }
 
-enum ree_status ree_lower_op_optionalhaselement(struct ree_lower *lower, struct ree_tval *const *in,
-                                                struct ree_tval **out) {
-    const struct ree_tval *t = ree_rule_input(lower, in, 0);
+enum ree_status ree_lower_op_optionalhaselement(struct ree_lower *lower, struct ree_view *const *in,
+                                                struct ree_view **out) {
+    const struct ree_view *t = ree_rule_input(lower, in, 0);
     uint8_t there = t && t->kind != REE_ABSENT;
     return ree_lower_literal(lower, REE_BOOL, 0, NULL, &there, &out[0]);
 }
 
-enum ree_status ree_lower_op_optionalgetelement(struct ree_lower *lower, struct ree_tval *const *in,
-                                                struct ree_tval **out) {
+enum ree_status ree_lower_op_optionalgetelement(struct ree_lower *lower, struct ree_view *const *in,
+                                                struct ree_view **out) {
     if (in[0]->kind == REE_ABSENT)
         return ree_lower_fail(lower, REE_INVALID, "the optional value is absent");
     out[0] = in[0];

@@ -90,12 +90,12 @@ static enum ree_dtype text_type(enum ree_dtype dtype) {
     }
 }
 
-static enum ree_status to_strings(struct ree_lower *lower, struct ree_tval *t,
-                                  struct ree_tval **out) {
+static enum ree_status to_strings(struct ree_lower *lower, struct ree_view *t,
+                                  struct ree_view **out) {
     REE_TRY(ree_lower_cast(lower, t, text_type(t->dtype), &t));
     const void *bytes;
     REE_TRY(ree_lower_host(lower, t, &bytes));
-    size_t n = (size_t)ree_tval_count(t), size = ree_dtype_size(t->dtype);
+    size_t n = (size_t)ree_view_count(t), size = ree_dtype_size(t->dtype);
     int64_t *numbers = ree_arena_alloc_array(lower->arena, n + 1, sizeof *numbers);
     struct c_locale l;
     if (!numbers || !enter_c_locale(&l)) return no_memory(lower);
@@ -145,8 +145,8 @@ static bool read_integer(const char *s, enum ree_dtype dtype, void *out) {
     return true;
 }
 
-static enum ree_status from_strings(struct ree_lower *lower, struct ree_tval *t, enum ree_dtype to,
-                                    struct ree_tval **out) {
+static enum ree_status from_strings(struct ree_lower *lower, struct ree_view *t, enum ree_dtype to,
+                                    struct ree_view **out) {
     const char *const *strings;
     size_t n, size;
     enum ree_dtype dtype = text_type(to);
@@ -171,22 +171,22 @@ static enum ree_status from_strings(struct ree_lower *lower, struct ree_tval *t,
     return ree_lower_cast(lower, *out, to, out);
 }
 
-enum ree_status ree_lower_cast_strings(struct ree_lower *lower, struct ree_tval *t,
-                                       enum ree_dtype to, struct ree_tval **out) {
+enum ree_status ree_lower_cast_strings(struct ree_lower *lower, struct ree_view *t,
+                                       enum ree_dtype to, struct ree_view **out) {
     *out = t;
     if (t->dtype == to) return REE_OK;
     return to == REE_STRING ? to_strings(lower, t, out) : from_strings(lower, t, to, out);
 }
 
-enum ree_status ree_lower_op_stringconcat(struct ree_lower *lower, struct ree_tval *const *in,
-                                          struct ree_tval **out) {
+enum ree_status ree_lower_op_stringconcat(struct ree_lower *lower, struct ree_view *const *in,
+                                          struct ree_view **out) {
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
     const char *const *strings[2];
     size_t n = 0;
     REE_TRY(ree_lower_broadcast_dims(lower, 2, in, &rank, dims));
     for (int i = 0; i < 2; i++) {
-        struct ree_tval *t;
+        struct ree_view *t;
         REE_TRY(ree_lower_broadcast(lower, in[i], rank, dims, &t));
         REE_TRY(ree_lower_host_strings(lower, t, i ? "input 1" : "input 0", &strings[i], &n));
     }
@@ -243,14 +243,14 @@ static int64_t count_parts(const struct parts *p, const char *s) {
     return n;
 }
 
-enum ree_status ree_lower_op_stringsplit(struct ree_lower *lower, struct ree_tval *const *in,
-                                         struct ree_tval **out) {
+enum ree_status ree_lower_op_stringsplit(struct ree_lower *lower, struct ree_view *const *in,
+                                         struct ree_view **out) {
     const char *const *strings;
     size_t n;
     struct parts parts = {ree_node_string(lower->node, "delimiter", ""),
                           ree_node_int(lower->node, "maxsplit", INT64_MAX)};
     if (parts.max_split < 0) parts.max_split = INT64_MAX;
-    struct ree_tval *t = in[0];
+    struct ree_view *t = in[0];
     if (t->rank == REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "input 0 has rank %d, at most %d is supported", REE_MAX_RANK,

@@ -4,7 +4,7 @@
 
 #include "graph/lower/rules.h"
 
-enum ree_status ree_lower_cast_strings(struct ree_lower *lower, struct ree_tval *t,
-                                       enum ree_dtype to, struct ree_tval **out);
+enum ree_status ree_lower_cast_strings(struct ree_lower *lower, struct ree_view *t,
+                                       enum ree_dtype to, struct ree_view **out);
 
 #endif

@@ -5,17 +5,17 @@
 
 // Selects columns of the last axis; a vector counts as one row.
 enum ree_status ree_lower_op_array_feature_extractor(struct ree_lower *lower,
-                                                     struct ree_tval *const *in,
-                                                     struct ree_tval **out) {
-    struct ree_tval *x = in[0], *index = in[1];
+                                                     struct ree_view *const *in,
+                                                     struct ree_view **out) {
+    struct ree_view *x = in[0], *index = in[1];
     char text[128];
     REE_TRY(ree_rule_require_rank(lower, x, "X", 1, REE_MAX_RANK));
-    if (index->dtype != REE_I64 || ree_tval_count(index) == 0)
+    if (index->dtype != REE_I64 || ree_view_count(index) == 0)
         return ree_lower_fail(lower, REE_INVALID, "input Y is %s, expected int64 indices",
-                              ree_tval_text(index, text, sizeof text));
+                              ree_view_text(index, text, sizeof text));
     if (x->rank == 1) REE_TRY(ree_lower_reshape(lower, x, 2, (int64_t[]){1, x->dims[0]}, &x));
     uint32_t last = x->rank - 1;
-    int64_t dims[REE_MAX_RANK], n = ree_tval_count(index);
+    int64_t dims[REE_MAX_RANK], n = ree_view_count(index);
     REE_TRY(ree_lower_reshape(lower, index, 1, &n, &index));
     REE_TRY(ree_lower_dense(lower, index, &index));
     struct ree_gather_params p = {.n_components = 1};
@@ -31,8 +31,8 @@ enum ree_status ree_lower_op_array_feature_extractor(struct ree_lower *lower,
 }
 
 // threshold < x ? 1 : 0, in x's type
-enum ree_status ree_lower_op_binarizer(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
+enum ree_status ree_lower_op_binarizer(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
     int x = ree_expr_cast(&b, ree_expr_tensor(&b, in[0]), in[0]->dtype, REE_F32);
@@ -44,7 +44,7 @@ enum ree_status ree_lower_op_binarizer(struct ree_lower *lower, struct ree_tval 
 
 // Reads a list of floats as a tensor: one for all columns, or one per column of the last axis.
 static enum ree_status read_columns(struct ree_lower *lower, const char *name, int64_t columns,
-                                    float fallback, struct ree_tval **out) {
+                                    float fallback, struct ree_view **out) {
     size_t n;
     const float *values = ree_node_floats(lower->node, name, &n);
     if (n == 0) return ree_lower_literal(lower, REE_F32, 0, NULL, &fallback, out);
@@ -56,9 +56,9 @@ static enum ree_status read_columns(struct ree_lower *lower, const char *name, i
 }
 
 // (x - offset) * scale, as float32
-enum ree_status ree_lower_op_scaler(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
-    struct ree_tval *x = in[0], *offset, *scale;
+enum ree_status ree_lower_op_scaler(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
+    struct ree_view *x = in[0], *offset, *scale;
     REE_TRY(ree_rule_require_rank(lower, x, "X", 1, REE_MAX_RANK));
     int64_t columns = x->dims[x->rank - 1];
     REE_TRY(read_columns(lower, "offset", columns, 0, &offset));
@@ -73,9 +73,9 @@ enum ree_status ree_lower_op_scaler(struct ree_lower *lower, struct ree_tval *co
 
 // Divides each row by its maximum, its sum of magnitudes or the root of its sum of squares. A row
 // for which that is 0 is unchanged.
-enum ree_status ree_lower_op_normalizer(struct ree_lower *lower, struct ree_tval *const *in,
-                                        struct ree_tval **out) {
-    struct ree_tval *x, *norm;
+enum ree_status ree_lower_op_normalizer(struct ree_lower *lower, struct ree_view *const *in,
+                                        struct ree_view **out) {
+    struct ree_view *x, *norm;
     const char *kind = ree_node_string(lower->node, "norm", "MAX");
     bool max = !strcmp(kind, "MAX"), l1 = !strcmp(kind, "L1");
     if (!max && !l1 && strcmp(kind, "L2"))

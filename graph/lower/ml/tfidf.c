@@ -63,7 +63,7 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct vectorize
 // The positions of the candidates of one length in a row of n items: (candidates, length). A
 // distance that does not fit in the row has no candidate. Single items have only one distance.
 static enum ree_status positions(struct ree_lower *lower, const struct vectorizer *v, int64_t n,
-                                 int64_t length, struct ree_tval **out) {
+                                 int64_t length, struct ree_view **out) {
     int64_t count = 0, most = length == 1 ? 1 : (n - 1) / (length - 1), limit = INT64_C(1) << 31;
     if (length > 1 && most > v->max_skip) most = v->max_skip + 1;
     for (int64_t d = 1; d <= most && count < limit; d++)
@@ -85,8 +85,8 @@ static enum ree_status positions(struct ree_lower *lower, const struct vectorize
 }
 
 // Gathers x (rows, n) at the positions: (rows, candidates, length).
-static enum ree_status candidates(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *at,
-                                  struct ree_tval **out) {
+static enum ree_status candidates(struct ree_lower *lower, struct ree_view *x, struct ree_view *at,
+                                  struct ree_view **out) {
     struct ree_gather_params p = {.n_components = 1};
     p.component_sizes[0] = (uint32_t)x->dims[1];
     p.component_strides[0] = (int32_t)x->strides[1];
@@ -99,8 +99,8 @@ static enum ree_status candidates(struct ree_lower *lower, struct ree_tval *x, s
 
 // Counts the pool's n-grams of one length into `to` (rows, n-grams).
 static enum ree_status count_length(struct ree_lower *lower, const struct vectorizer *v,
-                                    struct ree_tval *x, size_t length, struct ree_tval *to) {
-    struct ree_tval *at, *found, *grams, *equal = NULL, *counts;
+                                    struct ree_view *x, size_t length, struct ree_view *to) {
+    struct ree_view *at, *found, *grams, *equal = NULL, *counts;
     int64_t n_items = (int64_t)length, n_grams = to->dims[1];
     REE_TRY(positions(lower, v, x->dims[1], n_items, &at));
     REE_TRY(candidates(lower, x, at, &found));
@@ -108,7 +108,7 @@ static enum ree_status count_length(struct ree_lower *lower, const struct vector
                               v->pool + v->starts[length - 1], &grams));
     int64_t dims[3] = {x->dims[0], at->dims[0], n_grams};
     for (int64_t i = 0; i < n_items; i++) {
-        struct ree_tval *item, *wanted;
+        struct ree_view *item, *wanted;
         REE_TRY(ree_lower_slice(lower, found, 2, i, 1, 1, &item));
         REE_TRY(ree_lower_slice(lower, grams, 1, i, 1, 1, &wanted));
         REE_TRY(ree_lower_reshape(lower, wanted, 3, (int64_t[]){1, 1, n_grams}, &wanted));
@@ -126,7 +126,7 @@ static enum ree_status count_length(struct ree_lower *lower, const struct vector
 // Rearranges counts (rows, n-grams + 1) to the output's columns. A column without an n-gram gets
 // the last column of the counts, which is zero.
 static enum ree_status arrange(struct ree_lower *lower, const struct vectorizer *v,
-                               struct ree_tval *counts, struct ree_tval **out) {
+                               struct ree_view *counts, struct ree_view **out) {
     int32_t *from = ree_arena_alloc_array(lower->arena, (size_t)v->width + 1, sizeof *from);
     if (!from) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     for (int64_t i = 0; i < v->width; i++)
@@ -139,7 +139,7 @@ static enum ree_status arrange(struct ree_lower *lower, const struct vectorizer 
 
 // The weights of the pool's n-grams, as a row of the output; 1 if the node has none.
 static enum ree_status read_weights(struct ree_lower *lower, const struct vectorizer *v,
-                                    struct ree_tval **out) {
+                                    struct ree_view **out) {
     size_t n;
     const float *given = ree_node_floats(lower->node, "weights", &n);
     if (n && n != v->n_grams)
@@ -154,12 +154,12 @@ static enum ree_status read_weights(struct ree_lower *lower, const struct vector
 
 // TF: counts. IDF: the weight if the count is not 0. TFIDF: count * weight.
 static enum ree_status weigh(struct ree_lower *lower, const struct vectorizer *v,
-                             struct ree_tval *counts, struct ree_tval **out) {
+                             struct ree_view *counts, struct ree_view **out) {
     const char *mode = ree_node_string(lower->node, "mode", "");
     bool tf = !strcmp(mode, "TF"), idf = !strcmp(mode, "IDF");
     if (!tf && !idf && strcmp(mode, "TFIDF"))
         return ree_lower_fail(lower, REE_INVALID, "mode is '%s', expected TF, IDF or TFIDF", mode);
-    struct ree_tval *weights;
+    struct ree_view *weights;
     REE_TRY(read_weights(lower, v, &weights));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, counts->rank, counts->dims);
@@ -171,9 +171,9 @@ static enum ree_status weigh(struct ree_lower *lower, const struct vectorizer *v
     return ree_lower_map(&b, value, REE_F32, out);
 }
 
-enum ree_status ree_lower_op_tfidf_vectorizer(struct ree_lower *lower, struct ree_tval *const *in,
-                                              struct ree_tval **out) {
-    struct ree_tval *x = in[0], *counts, *zero;
+enum ree_status ree_lower_op_tfidf_vectorizer(struct ree_lower *lower, struct ree_view *const *in,
+                                              struct ree_view **out) {
+    struct ree_view *x = in[0], *counts, *zero;
     struct vectorizer v;
     REE_TRY(read_attributes(lower, &v));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 1, 2));
@@ -192,7 +192,7 @@ enum ree_status ree_lower_op_tfidf_vectorizer(struct ree_lower *lower, struct re
         int64_t n = (end - v.starts[length - 1]) / (int64_t)length;
         bool used = n > 0 && (int64_t)length >= v.min_length && (int64_t)length <= v.max_length &&
                     x->dims[1] >= (int64_t)length;
-        struct ree_tval *to;
+        struct ree_view *to;
         if (used) REE_TRY(ree_lower_slice(lower, counts, 1, first, 1, n, &to));
         if (used) REE_TRY(count_length(lower, &v, x, length, to));
         first += n;

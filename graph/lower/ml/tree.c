@@ -237,8 +237,8 @@ static enum ree_status find_depth(struct ree_lower *lower, struct ensemble *e) {
 // Walking
 
 // table[at[i], ...]: (rows, trees, width)
-static enum ree_status take(struct ree_lower *lower, struct ree_tval *table, struct ree_tval *at,
-                            struct ree_tval **out) {
+static enum ree_status take(struct ree_lower *lower, struct ree_view *table, struct ree_view *at,
+                            struct ree_view **out) {
     struct ree_gather_params p = {.n_components = 1};
     p.component_sizes[0] = (uint32_t)table->dims[0];
     p.component_strides[0] = (int32_t)table->strides[0];
@@ -250,8 +250,8 @@ static enum ree_status take(struct ree_lower *lower, struct ree_tval *table, str
 }
 
 // x[row, feature[row, tree]]
-static enum ree_status take_feature(struct ree_lower *lower, struct ree_tval *x,
-                                    struct ree_tval *feature, struct ree_tval **out) {
+static enum ree_status take_feature(struct ree_lower *lower, struct ree_view *x,
+                                    struct ree_view *feature, struct ree_view **out) {
     struct ree_gather_params p = {.n_components = 1};
     p.component_sizes[0] = (uint32_t)x->dims[1];
     p.component_strides[0] = (int32_t)x->strides[1];
@@ -262,10 +262,10 @@ static enum ree_status take_feature(struct ree_lower *lower, struct ree_tval *x,
 }
 
 // Walks one level from `at` (rows, trees).
-static enum ree_status descend(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *nodes,
-                               struct ree_tval *features, struct ree_tval *splits,
-                               struct ree_tval *at, struct ree_tval **out) {
-    struct ree_tval *node, *feature, *split, *value, *field;
+static enum ree_status descend(struct ree_lower *lower, struct ree_view *x, struct ree_view *nodes,
+                               struct ree_view *features, struct ree_view *splits,
+                               struct ree_view *at, struct ree_view **out) {
+    struct ree_view *node, *feature, *split, *value, *field;
     REE_TRY(take(lower, nodes, at, &node));
     REE_TRY(take(lower, features, at, &feature));
     REE_TRY(take(lower, splits, at, &split));
@@ -291,9 +291,9 @@ static enum ree_status descend(struct ree_lower *lower, struct ree_tval *x, stru
     return ree_lower_reshape(lower, *out, 2, at->dims, out);
 }
 
-static enum ree_status walk(struct ree_lower *lower, const struct ensemble *e, struct ree_tval *x,
-                            struct ree_tval **out) {
-    struct ree_tval *nodes, *features, *splits, *at;
+static enum ree_status walk(struct ree_lower *lower, const struct ensemble *e, struct ree_view *x,
+                            struct ree_view **out) {
+    struct ree_view *nodes, *features, *splits, *at;
     int64_t n = (int64_t)e->n, rows = x->dims[0], trees = (int64_t)e->n_roots;
     _Static_assert(sizeof(struct tree_node) == 12, "a node is a row of three numbers");
     REE_TRY(ree_lower_literal(lower, REE_I32, 2, (int64_t[]){n, 3}, e->nodes, &nodes));
@@ -312,7 +312,7 @@ static enum ree_status walk(struct ree_lower *lower, const struct ensemble *e, s
 
 // Aggregates over the trees of (rows, trees, targets), in their order.
 static enum ree_status aggregate(struct ree_lower *lower, const struct ensemble *e,
-                                 struct ree_tval *t, struct ree_tval **out) {
+                                 struct ree_view *t, struct ree_view **out) {
     static const enum ree_reduce_kind kinds[4] = {REE_REDUCE_SUM, REE_REDUCE_SUM, REE_REDUCE_MIN,
                                                   REE_REDUCE_MAX};
     int64_t function = ree_node_int(lower->node, "aggregate_function", 1);
@@ -330,8 +330,8 @@ static enum ree_status aggregate(struct ree_lower *lower, const struct ensemble 
     return ree_lower_reshape(lower, *out, 2, dims, out);
 }
 
-static enum ree_status transform(struct ree_lower *lower, struct ree_tval *t,
-                                 struct ree_tval **out) {
+static enum ree_status transform(struct ree_lower *lower, struct ree_view *t,
+                                 struct ree_view **out) {
     int64_t kind = ree_node_int(lower->node, "post_transform", 0);
     *out = t;
     if (kind == 0) return REE_OK;
@@ -341,9 +341,9 @@ static enum ree_status transform(struct ree_lower *lower, struct ree_tval *t,
                           (long long)kind);
 }
 
-enum ree_status ree_lower_op_tree_ensemble(struct ree_lower *lower, struct ree_tval *const *in,
-                                           struct ree_tval **out) {
-    struct ree_tval *x = in[0], *at, *weights, *scores;
+enum ree_status ree_lower_op_tree_ensemble(struct ree_lower *lower, struct ree_view *const *in,
+                                           struct ree_view **out) {
+    struct ree_view *x = in[0], *at, *weights, *scores;
     struct ensemble e = {0};
     REE_TRY(ree_rule_require_float(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 2, 2));

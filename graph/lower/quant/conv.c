@@ -4,23 +4,23 @@
 #include "graph/lower/quant/quant.h"
 
 // Views a per-channel value of the output channels, one element or m, as (1, m, 1, ...).
-static enum ree_status of_channels(struct ree_lower *lower, struct ree_tval *t, const char *name,
-                                   const struct ree_tval *w, struct ree_tval **out) {
+static enum ree_status of_channels(struct ree_lower *lower, struct ree_view *t, const char *name,
+                                   const struct ree_view *w, struct ree_view **out) {
     return ree_quant_along(lower, t, name, w->rank, 1, w->dims[0], out);
 }
 
 static enum ree_status byte_one(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
-                                struct ree_tval **out) {
+                                struct ree_view **out) {
     static const uint8_t one = 1;
-    struct ree_tval *t;
+    struct ree_view *t;
     REE_TRY(ree_lower_literal(lower, REE_U8, 0, NULL, &one, &t));
     return ree_lower_broadcast(lower, t, rank, dims, out);
 }
 
 // The sum of each filter, as (1, m, 1, ...).
-static enum ree_status filter_sums(struct ree_lower *lower, struct ree_tval *w,
-                                   struct ree_tval **out) {
-    struct ree_tval *filters, *unit;
+static enum ree_status filter_sums(struct ree_lower *lower, struct ree_view *w,
+                                   struct ree_view **out) {
+    struct ree_view *filters, *unit;
     int64_t k = 1, dims[REE_MAX_RANK];
     for (uint32_t i = 1; i < w->rank; i++)
         k *= w->dims[i];
@@ -34,10 +34,10 @@ static enum ree_status filter_sums(struct ree_lower *lower, struct ree_tval *w,
 
 // The sum of x under each position of the kernel, for the output channels of each group: (n, groups
 // * m, positions...).
-static enum ree_status window_sums(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *w,
-                                   struct ree_tval *x_zero, const struct ree_window *window,
-                                   int64_t groups, struct ree_tval **out) {
-    struct ree_tval *filter, *sums;
+static enum ree_status window_sums(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
+                                   struct ree_view *x_zero, const struct ree_window *window,
+                                   int64_t groups, struct ree_view **out) {
+    struct ree_view *filter, *sums;
     int64_t dims[REE_MAX_RANK], m = w->dims[0] / groups;
     for (uint32_t i = 0; i < w->rank; i++)
         dims[i] = i == 0 ? groups : w->dims[i];
@@ -61,12 +61,12 @@ static enum ree_status window_sums(struct ree_lower *lower, struct ree_tval *x, 
 
 // The sum of (x - x_zero) * (w - w_zero), int32. The padding has the value x_zero, so it adds
 // nothing.
-static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x,
-                                struct ree_tval *x_zero, struct ree_tval *w,
-                                struct ree_tval *w_zero, struct ree_tval **out) {
+static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x,
+                                struct ree_view *x_zero, struct ree_view *w,
+                                struct ree_view *w_zero, struct ree_view **out) {
     struct ree_window window;
     int64_t groups;
-    struct ree_tval *sum, *filters = NULL, *windows = NULL;
+    struct ree_view *sum, *filters = NULL, *windows = NULL;
     REE_TRY(ree_quant_require_byte(lower, x, "x"));
     REE_TRY(ree_quant_require_byte(lower, w, "w"));
     REE_TRY(ree_conv_read(lower, x, w, &window, &groups));
@@ -79,7 +79,7 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x,
     if (!x_zero && !w_zero) return REE_OK;
     if (x_zero) REE_TRY(filter_sums(lower, w, &filters));
     if (w_zero) REE_TRY(window_sums(lower, x, w, x_zero, &window, groups, &windows));
-    int64_t k = w->dims[0] ? ree_tval_count(w) / w->dims[0] : 0;
+    int64_t k = w->dims[0] ? ree_view_count(w) / w->dims[0] : 0;
     // sum - x_zero * filters - w_zero * (windows - k * x_zero)
     struct ree_expr_builder e;
     ree_expr_init(&e, lower, sum->rank, sum->dims);
@@ -107,8 +107,8 @@ QUANT_RULE(conv_integer) {
 
 // x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B (int32)
 QUANT_RULE(qlinear_conv) {
-    struct ree_tval *w = in[3], *bias = ree_rule_input(lower, in, 8), *sum, *factor;
-    struct ree_tval *x_scale, *w_scale, *y_scale, *y_zero;
+    struct ree_view *w = in[3], *bias = ree_rule_input(lower, in, 8), *sum, *factor;
+    struct ree_view *x_scale, *w_scale, *y_scale, *y_zero;
     enum ree_dtype to = in[7]->dtype;
     REE_TRY(ree_quant_require(lower, in[7], "y_zero_point"));
     REE_TRY(convolve(lower, in[0], in[2], w, in[5], &sum));
@@ -132,6 +132,6 @@ QUANT_RULE(qlinear_conv) {
             ree_expr_op2(&e, REE_MAP_add_i32, ree_expr_tensor(&e, sum), ree_expr_tensor(&e, bias));
         REE_TRY(ree_lower_map(&e, value, REE_I32, &sum));
     }
-    REE_TRY(ree_quant_factor(lower, x_scale, w_scale, y_scale, &factor));
+    REE_TRY(ree_quant_operand(lower, x_scale, w_scale, y_scale, &factor));
     return ree_quant_finish(lower, sum, factor, NULL, y_zero, to, &out[0]);
 }

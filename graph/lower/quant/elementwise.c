@@ -6,25 +6,25 @@
 
 // A tensor with its scale and zero point (for the whole tensor): inputs at, at + 1, at + 2.
 struct quantised {
-    struct ree_tval *q, *scale, *zero;
+    struct ree_view *q, *scale, *zero;
 };
 
 // Fails if an input is omitted. The operator table cannot check it, because zero points before it
 // may be omitted.
-static enum ree_status require(struct ree_lower *lower, struct ree_tval *const *in, uint32_t at,
-                               const char *name, struct ree_tval **out) {
+static enum ree_status require(struct ree_lower *lower, struct ree_view *const *in, uint32_t at,
+                               const char *name, struct ree_view **out) {
     *out = ree_rule_input(lower, in, at);
     if (*out) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s (%u) is required but omitted", name, at);
 }
 
 // `name` is the tensor's name: "A" for A_scale and A_zero_point.
-static enum ree_status read_scale(struct ree_lower *lower, struct ree_tval *const *in, uint32_t at,
+static enum ree_status read_scale(struct ree_lower *lower, struct ree_view *const *in, uint32_t at,
                                   const char *name, enum ree_dtype dtype, struct quantised *out) {
     char scale_name[32], zero_name[32];
     snprintf(scale_name, sizeof scale_name, "%s_scale", name);
     snprintf(zero_name, sizeof zero_name, "%s_zero_point", name);
-    struct ree_tval *scale, *zero = ree_rule_input(lower, in, at + 1);
+    struct ree_view *scale, *zero = ree_rule_input(lower, in, at + 1);
     REE_TRY(require(lower, in, at, scale_name, &scale));
     REE_TRY(ree_quant_scale(lower, scale, scale_name, &out->scale));
     REE_TRY(ree_quant_single(lower, out->scale, scale_name, &out->scale));
@@ -32,7 +32,7 @@ static enum ree_status read_scale(struct ree_lower *lower, struct ree_tval *cons
     return ree_quant_zero(lower, zero, zero_name, dtype, &out->zero);
 }
 
-static enum ree_status read_input(struct ree_lower *lower, struct ree_tval *const *in, uint32_t at,
+static enum ree_status read_input(struct ree_lower *lower, struct ree_view *const *in, uint32_t at,
                                   const char *name, struct quantised *out) {
     REE_TRY(require(lower, in, at, name, &out->q));
     REE_TRY(ree_quant_require(lower, out->q, name));
@@ -52,14 +52,14 @@ static int real(struct ree_expr_builder *e, const struct quantised *t) {
                         scale);
 }
 
-static enum ree_status read_pair(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_pair(struct ree_lower *lower, struct ree_view *const *in,
                                  struct quantised *a, struct quantised *b, struct quantised *c,
                                  struct ree_expr_builder *e) {
     REE_TRY(read_input(lower, in, 0, "A", a));
     REE_TRY(read_input(lower, in, 3, "B", b));
     REE_TRY(ree_rule_same_type(lower, b->q, "B", a->q, "A"));
     REE_TRY(read_scale(lower, in, 6, "C", a->q->dtype, c));
-    struct ree_tval *both[2] = {a->q, b->q};
+    struct ree_view *both[2] = {a->q, b->q};
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
     REE_TRY(ree_lower_broadcast_dims(lower, 2, both, &rank, dims));
@@ -81,9 +81,9 @@ QUANT_RULE(qlinear_add) {
 QUANT_RULE(qlinear_mul) {
     struct quantised a, b, c;
     struct ree_expr_builder e;
-    struct ree_tval *factor;
+    struct ree_view *factor;
     REE_TRY(read_pair(lower, in, &a, &b, &c, &e));
-    REE_TRY(ree_quant_factor(lower, a.scale, b.scale, c.scale, &factor));
+    REE_TRY(ree_quant_operand(lower, a.scale, b.scale, c.scale, &factor));
     int x = centred(&e, &a), y = centred(&e, &b);
     int value = ree_expr_op1(&e, REE_MAP_i32_to_f32, ree_expr_op2(&e, REE_MAP_mul_i32, x, y));
     value = ree_expr_op2(&e, REE_MAP_mul_f32, value, ree_expr_tensor(&e, factor));
@@ -92,8 +92,8 @@ QUANT_RULE(qlinear_mul) {
 }
 
 // y = quantise(f(dequantise(x))), where f is a function of one float32.
-static enum ree_status unary(struct ree_lower *lower, struct ree_tval *const *in,
-                             int (*f)(struct ree_expr_builder *e, int x), struct ree_tval **out) {
+static enum ree_status unary(struct ree_lower *lower, struct ree_view *const *in,
+                             int (*f)(struct ree_expr_builder *e, int x), struct ree_view **out) {
     struct quantised x, y;
     REE_TRY(read_input(lower, in, 0, "X", &x));
     REE_TRY(read_scale(lower, in, 3, "Y", x.q->dtype, &y));
@@ -125,8 +125,8 @@ QUANT_RULE(qlinear_leaky_relu) {
 }
 
 // Moves the last axis of t to axis 1, or (`first` false) axis 1 to the end.
-static enum ree_status move_channels(struct ree_lower *lower, struct ree_tval *t, bool first,
-                                     struct ree_tval **out) {
+static enum ree_status move_channels(struct ree_lower *lower, struct ree_view *t, bool first,
+                                     struct ree_view **out) {
     uint32_t perm[REE_MAX_RANK];
     if (t->rank < 3) return ree_rule_require_rank(lower, t, "X", 3, REE_MAX_RANK);
     for (uint32_t i = 0; i < t->rank; i++)
@@ -140,7 +140,7 @@ static enum ree_status move_channels(struct ree_lower *lower, struct ree_tval *t
 // The exact sum of a plane's integers, times x_scale / (y_scale * n).
 QUANT_RULE(qlinear_global_average_pool) {
     struct quantised x, y;
-    struct ree_tval *t, *wide, *sum, *factor, *count;
+    struct ree_view *t, *wide, *sum, *factor, *count;
     bool last = ree_node_int(lower->node, "channels_last", 0) != 0;
     REE_TRY(read_input(lower, in, 0, "X", &x));
     REE_TRY(read_scale(lower, in, 3, "Y", x.q->dtype, &y));
@@ -166,7 +166,7 @@ QUANT_RULE(qlinear_global_average_pool) {
 // AveragePool of the dequantised input.
 QUANT_RULE(qlinear_average_pool) {
     struct quantised x, y;
-    struct ree_tval *pooled;
+    struct ree_view *pooled;
     bool last = ree_node_int(lower->node, "channels_last", 0) != 0;
     REE_TRY(read_input(lower, in, 0, "X", &x));
     REE_TRY(read_scale(lower, in, 3, "Y", x.q->dtype, &y));
@@ -193,7 +193,7 @@ QUANT_RULE(qlinear_concat) {
     uint32_t rank = in[2]->rank, axis;
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 1), rank, &axis));
     for (size_t i = 0; i < n; i++) {
-        struct ree_tval *t = in[2 + 3 * i];
+        struct ree_view *t = in[2 + 3 * i];
         REE_TRY(ree_rule_same_type(lower, t, "X", in[2], "X"));
         REE_TRY(ree_rule_require_rank(lower, t, "X", rank, rank));
         for (uint32_t d = 0; d < rank; d++) {
@@ -210,7 +210,7 @@ QUANT_RULE(qlinear_concat) {
     REE_TRY(ree_lower_new(lower, dtype, rank, dims, &out[0]));
     int64_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        struct ree_tval *value, *part;
+        struct ree_view *value, *part;
         REE_TRY(read_input(lower, in, (uint32_t)(2 + 3 * i), "X", &x));
         REE_TRY(ree_quant_dequantize(lower, x.q, x.scale, x.zero, &value));
         REE_TRY(ree_quant_quantize(lower, value, y.scale, y.zero, dtype, &value));

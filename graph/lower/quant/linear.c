@@ -5,14 +5,14 @@
 
 // Spreads t, the scale or the zero point, over x. t is one element, a vector along `axis`, or a
 // tensor of x's rank with one element per block of block_size along the axis.
-static enum ree_status spread(struct ree_lower *lower, struct ree_tval *t, const char *name,
-                              const struct ree_tval *x, struct ree_tval **out) {
+static enum ree_status spread(struct ree_lower *lower, struct ree_view *t, const char *name,
+                              const struct ree_view *x, struct ree_view **out) {
     char text[128];
     int64_t block = ree_node_int(lower->node, "block_size", 0);
     if (block < 0)
         return ree_lower_fail(lower, REE_INVALID, "block_size is %lld, expected 0 or more",
                               (long long)block);
-    if (block == 0 && ree_tval_count(t) == 1) return ree_lower_reshape(lower, t, 0, NULL, out);
+    if (block == 0 && ree_view_count(t) == 1) return ree_lower_reshape(lower, t, 0, NULL, out);
     uint32_t axis;
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 1), x->rank, &axis));
     if (block == 0) return ree_quant_along(lower, t, name, x->rank, axis, x->dims[axis], out);
@@ -25,7 +25,7 @@ static enum ree_status spread(struct ree_lower *lower, struct ree_tval *t, const
         return ree_lower_fail(lower, REE_INVALID,
                               "input %s is %s, expected the shape of x with %lld blocks along axis "
                               "%u",
-                              name, ree_tval_text(t, text, sizeof text), (long long)n, axis);
+                              name, ree_view_text(t, text, sizeof text), (long long)n, axis);
     if (x->rank == REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "blocks of a tensor of rank %u", x->rank);
     // Repeat each block's element: (..., n, 1, ...) to (..., n, block, ...) to (..., n * block,
@@ -46,18 +46,18 @@ static enum ree_status spread(struct ree_lower *lower, struct ree_tval *t, const
 }
 
 // Checks that the zero point has the scale's shape.
-static enum ree_status require_alike(struct ree_lower *lower, const struct ree_tval *zero,
-                                     const char *name, const struct ree_tval *scale,
+static enum ree_status require_alike(struct ree_lower *lower, const struct ree_view *zero,
+                                     const char *name, const struct ree_view *scale,
                                      const char *scale_name) {
     char text[128], wanted[128];
-    bool fits = ree_tval_count(zero) == 1 && ree_tval_count(scale) == 1;
+    bool fits = ree_view_count(zero) == 1 && ree_view_count(scale) == 1;
     if (!fits)
         fits = zero->rank == scale->rank &&
                memcmp(zero->dims, scale->dims, zero->rank * sizeof zero->dims[0]) == 0;
     if (fits) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected the shape of %s, %s", name,
-                          ree_tval_text(zero, text, sizeof text), scale_name,
-                          ree_tval_text(scale, wanted, sizeof wanted));
+                          ree_view_text(zero, text, sizeof text), scale_name,
+                          ree_view_text(scale, wanted, sizeof wanted));
 }
 
 // Reads the type that an attribute names; `fallback` if it is absent or 0.
@@ -78,7 +78,7 @@ static enum ree_status unsupported(struct ree_lower *lower, enum ree_dtype from,
 }
 
 QUANT_RULE(quantize_linear) {
-    struct ree_tval *x = in[0], *scale = in[1], *zero = ree_rule_input(lower, in, 2);
+    struct ree_view *x = in[0], *scale = in[1], *zero = ree_rule_input(lower, in, 2);
     enum ree_dtype to, precision;
     int32_t low, high;
     REE_TRY(type_attribute(lower, "output_dtype", zero ? zero->dtype : REE_U8, &to));
@@ -92,7 +92,7 @@ QUANT_RULE(quantize_linear) {
                               ree_dtype_name(precision));
     REE_TRY(ree_quant_scale(lower, scale, "y_scale", &scale));
     if (zero) REE_TRY(require_alike(lower, zero, "y_zero_point", scale, "y_scale"));
-    struct ree_tval *given = zero;
+    struct ree_view *given = zero;
     REE_TRY(ree_quant_zero(lower, zero, "y_zero_point", to, &zero));
     if (ree_quant_is_float(to)) zero = given; // adding +0 would change -0
     REE_TRY(spread(lower, scale, "y_scale", x, &scale));
@@ -112,7 +112,7 @@ QUANT_RULE(quantize_linear) {
 }
 
 QUANT_RULE(dequantize_linear) {
-    struct ree_tval *x = in[0], *scale = in[1], *zero = ree_rule_input(lower, in, 2);
+    struct ree_view *x = in[0], *scale = in[1], *zero = ree_rule_input(lower, in, 2);
     enum ree_dtype to;
     int32_t low, high;
     REE_TRY(type_attribute(lower, "output_dtype", scale->dtype, &to));

@@ -33,19 +33,19 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct nbits *ou
     return REE_OK;
 }
 
-static enum ree_status require_count(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status require_count(struct ree_lower *lower, const struct ree_view *t,
                                      const char *name, enum ree_dtype dtype, int64_t count) {
     char text[128];
-    if (t->dtype == dtype && ree_tval_count(t) == count) return REE_OK;
+    if (t->dtype == dtype && ree_view_count(t) == count) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %lld elements of %s", name,
-                          ree_tval_text(t, text, sizeof text), (long long)count,
+                          ree_view_text(t, text, sizeof text), (long long)count,
                           ree_dtype_name(dtype));
 }
 
 // Unpacks zero points of 4 bits to one byte each. They are packed two per byte; each row begins at
 // a new byte.
-static enum ree_status unpack_zeros(struct ree_lower *lower, struct ree_tval *packed,
-                                    const struct nbits *a, struct ree_tval **out) {
+static enum ree_status unpack_zeros(struct ree_lower *lower, struct ree_view *packed,
+                                    const struct nbits *a, struct ree_view **out) {
     int64_t pairs = (a->n_blocks + 1) / 2, dims[3] = {a->n, pairs, 1};
     REE_TRY(require_count(lower, packed, "zero_points", REE_U8, a->n * pairs));
     REE_TRY(ree_lower_reshape(lower, packed, 3, dims, &packed));
@@ -62,18 +62,18 @@ static enum ree_status unpack_zeros(struct ree_lower *lower, struct ree_tval *pa
 
 // Inputs: A (..., K), B, scales, zero_points, g_idx, bias.
 QUANT_RULE(matmul_nbits) {
-    struct ree_tval *a = in[0], *b = in[1], *scales = in[2], *product;
-    struct ree_tval *zeros = ree_rule_input(lower, in, 3), *bias = ree_rule_input(lower, in, 5);
+    struct ree_view *a = in[0], *b = in[1], *scales = in[2], *product;
+    struct ree_view *zeros = ree_rule_input(lower, in, 3), *bias = ree_rule_input(lower, in, 5);
     struct nbits w;
     REE_TRY(read_attributes(lower, &w));
     char text[128];
     if (a->dtype != REE_F32 && a->dtype != REE_F16 && a->dtype != REE_BF16)
         return ree_lower_fail(lower, REE_INVALID,
                               "input A is %s, expected float32, float16 or bfloat16",
-                              ree_tval_text(a, text, sizeof text));
+                              ree_view_text(a, text, sizeof text));
     if (a->rank == 0 || a->dims[a->rank - 1] != w.k)
         return ree_lower_fail(lower, REE_INVALID, "input A is %s, expected rows of K = %lld",
-                              ree_tval_text(a, text, sizeof text), (long long)w.k);
+                              ree_view_text(a, text, sizeof text), (long long)w.k);
     if (ree_rule_input(lower, in, 4))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "input g_idx is not supported");
     REE_TRY(require_count(lower, b, "B", REE_U8, w.n * w.n_blocks * w.block * w.bits / 8));
@@ -93,7 +93,7 @@ QUANT_RULE(matmul_nbits) {
         dims[i] = i + 1 == a->rank ? w.n : a->dims[i];
         if (i + 1 < a->rank) m *= a->dims[i];
     }
-    struct ree_tval *rows;
+    struct ree_view *rows;
     REE_TRY(ree_lower_reshape(lower, a, 2, (int64_t[]){m, w.k}, &rows));
     REE_TRY(ree_lower_new(lower, REE_F32, 2, (int64_t[]){m, w.n}, &product));
     union ree_params params;
@@ -114,12 +114,12 @@ QUANT_RULE(matmul_nbits) {
     p->has_zero_points = zeros != NULL;
     // The weights must begin at the start of their storage (lower.h, ree_lower_emit).
     if (b->offset != 0) {
-        struct ree_tval *own;
+        struct ree_view *own;
         REE_TRY(ree_lower_new(lower, REE_U8, b->rank, b->dims, &own));
         REE_TRY(ree_lower_copy_into(lower, b, own));
         b = own;
     }
-    struct ree_tval *operands[5] = {rows, b, scales};
+    struct ree_view *operands[5] = {rows, b, scales};
     uint32_t n = 3;
     if (zeros) operands[n++] = zeros;
     operands[n++] = product;

@@ -28,52 +28,52 @@ bool ree_quant_is_float(enum ree_dtype dtype) {
     }
 }
 
-enum ree_status ree_quant_require(struct ree_lower *lower, const struct ree_tval *t,
+enum ree_status ree_quant_require(struct ree_lower *lower, const struct ree_view *t,
                                   const char *name) {
     char text[128];
     int32_t low, high;
     if (ree_quant_range(t->dtype, &low, &high)) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID,
                           "input %s is %s, expected integers of 2, 4, 8 or 16 bits", name,
-                          ree_tval_text(t, text, sizeof text));
+                          ree_view_text(t, text, sizeof text));
 }
 
-enum ree_status ree_quant_require_byte(struct ree_lower *lower, const struct ree_tval *t,
+enum ree_status ree_quant_require_byte(struct ree_lower *lower, const struct ree_view *t,
                                        const char *name) {
     char text[128];
     if (t->dtype == REE_I8 || t->dtype == REE_U8) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected int8 or uint8", name,
-                          ree_tval_text(t, text, sizeof text));
+                          ree_view_text(t, text, sizeof text));
 }
 
-enum ree_status ree_quant_require_f32(struct ree_lower *lower, const struct ree_tval *t,
+enum ree_status ree_quant_require_f32(struct ree_lower *lower, const struct ree_view *t,
                                       const char *name) {
     char text[128];
     if (t->dtype == REE_F32) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected float32", name,
-                          ree_tval_text(t, text, sizeof text));
+                          ree_view_text(t, text, sizeof text));
 }
 
-enum ree_status ree_quant_scale(struct ree_lower *lower, struct ree_tval *t, const char *name,
-                                struct ree_tval **out) {
+enum ree_status ree_quant_scale(struct ree_lower *lower, struct ree_view *t, const char *name,
+                                struct ree_view **out) {
     char text[128];
     if (t->dtype != REE_F32 && t->dtype != REE_F16 && t->dtype != REE_BF16)
         return ree_lower_fail(lower, REE_INVALID,
                               "input %s is %s, expected float32, float16 or bfloat16", name,
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     return ree_lower_cast(lower, t, REE_F32, out);
 }
 
-static bool is_known_zero(const struct ree_tval *t) {
-    if (!t->storage->host || ree_tval_count(t) == 0) return false;
+static bool is_known_zero(const struct ree_view *t) {
+    if (!t->storage->host || ree_view_count(t) == 0) return false;
     const uint8_t *bytes = t->storage->host;
     for (uint64_t i = 0; i < t->storage->nbytes; i++)
         if (bytes[i]) return false;
     return true;
 }
 
-enum ree_status ree_quant_zero(struct ree_lower *lower, struct ree_tval *t, const char *name,
-                               enum ree_dtype dtype, struct ree_tval **out) {
+enum ree_status ree_quant_zero(struct ree_lower *lower, struct ree_view *t, const char *name,
+                               enum ree_dtype dtype, struct ree_view **out) {
     *out = NULL;
     if (!t) return REE_OK;
     if (t->dtype != dtype)
@@ -83,31 +83,31 @@ enum ree_status ree_quant_zero(struct ree_lower *lower, struct ree_tval *t, cons
     return REE_OK;
 }
 
-enum ree_status ree_quant_along(struct ree_lower *lower, struct ree_tval *t, const char *name,
-                                uint32_t rank, uint32_t axis, int64_t size, struct ree_tval **out) {
+enum ree_status ree_quant_along(struct ree_lower *lower, struct ree_view *t, const char *name,
+                                uint32_t rank, uint32_t axis, int64_t size, struct ree_view **out) {
     char text[128];
-    int64_t count = ree_tval_count(t), dims[REE_MAX_RANK];
+    int64_t count = ree_view_count(t), dims[REE_MAX_RANK];
     if (t->rank > 1 || (count != 1 && count != size))
         return ree_lower_fail(lower, REE_INVALID,
                               "input %s is %s, expected a scalar or %lld elements", name,
-                              ree_tval_text(t, text, sizeof text), (long long)size);
+                              ree_view_text(t, text, sizeof text), (long long)size);
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = i == axis ? count : 1;
     return ree_lower_reshape(lower, t, rank, dims, out);
 }
 
-enum ree_status ree_quant_single(struct ree_lower *lower, struct ree_tval *t, const char *name,
-                                 struct ree_tval **out) {
+enum ree_status ree_quant_single(struct ree_lower *lower, struct ree_view *t, const char *name,
+                                 struct ree_view **out) {
     char text[128];
-    if (ree_tval_count(t) != 1)
+    if (ree_view_count(t) != 1)
         return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected one element", name,
-                              ree_tval_text(t, text, sizeof text));
+                              ree_view_text(t, text, sizeof text));
     return ree_lower_reshape(lower, t, 0, NULL, out);
 }
 
 // Expressions
 
-int ree_quant_expr_zero(struct ree_expr_builder *e, struct ree_tval *zero) {
+int ree_quant_expr_zero(struct ree_expr_builder *e, struct ree_view *zero) {
     return zero ? ree_expr_tensor(e, zero) : REE_QUANT_NO_ZERO;
 }
 
@@ -146,9 +146,9 @@ int ree_quant_expr_narrow(struct ree_expr_builder *e, int x, int zero, enum ree_
     return ree_expr_cast_mode(e, x, REE_F32, dtype, mode);
 }
 
-enum ree_status ree_quant_dequantize(struct ree_lower *lower, struct ree_tval *q,
-                                     struct ree_tval *scale, struct ree_tval *zero,
-                                     struct ree_tval **out) {
+enum ree_status ree_quant_dequantize(struct ree_lower *lower, struct ree_view *q,
+                                     struct ree_view *scale, struct ree_view *zero,
+                                     struct ree_view **out) {
     struct ree_expr_builder e;
     ree_expr_init(&e, lower, q->rank, q->dims);
     int value = ree_expr_tensor(&e, q), s = ree_expr_tensor(&e, scale);
@@ -156,9 +156,9 @@ enum ree_status ree_quant_dequantize(struct ree_lower *lower, struct ree_tval *q
     return ree_lower_map(&e, value, REE_F32, out);
 }
 
-enum ree_status ree_quant_quantize(struct ree_lower *lower, struct ree_tval *x,
-                                   struct ree_tval *scale, struct ree_tval *zero,
-                                   enum ree_dtype dtype, struct ree_tval **out) {
+enum ree_status ree_quant_quantize(struct ree_lower *lower, struct ree_view *x,
+                                   struct ree_view *scale, struct ree_view *zero,
+                                   enum ree_dtype dtype, struct ree_view **out) {
     struct ree_expr_builder e;
     ree_expr_init(&e, lower, x->rank, x->dims);
     int value = ree_expr_tensor(&e, x), s = ree_expr_tensor(&e, scale);
@@ -167,10 +167,10 @@ enum ree_status ree_quant_quantize(struct ree_lower *lower, struct ree_tval *x,
     return ree_lower_map(&e, value, dtype, out);
 }
 
-enum ree_status ree_quant_dynamic(struct ree_lower *lower, struct ree_tval *x,
-                                  struct ree_tval **out_q, struct ree_tval **out_scale,
-                                  struct ree_tval **out_zero) {
-    struct ree_tval *low, *high;
+enum ree_status ree_quant_dynamic(struct ree_lower *lower, struct ree_view *x,
+                                  struct ree_view **out_q, struct ree_view **out_scale,
+                                  struct ree_view **out_zero) {
+    struct ree_view *low, *high;
     uint32_t all = (1u << x->rank) - 1;
     REE_TRY(ree_quant_require_f32(lower, x, lower->node->n_inputs > 1 ? "A" : "x"));
     REE_TRY(ree_lower_reduce(lower, x, REE_REDUCE_MIN, all, false, false, &low));
@@ -195,8 +195,8 @@ enum ree_status ree_quant_dynamic(struct ree_lower *lower, struct ree_tval *x,
     return ree_quant_quantize(lower, x, *out_scale, *out_zero, REE_U8, out_q);
 }
 
-enum ree_status ree_quant_factor(struct ree_lower *lower, struct ree_tval *a, struct ree_tval *b,
-                                 struct ree_tval *c, struct ree_tval **out) {
+enum ree_status ree_quant_operand(struct ree_lower *lower, struct ree_view *a, struct ree_view *b,
+                                  struct ree_view *c, struct ree_view **out) {
     REE_TRY(ree_rule_step2(lower, REE_MAP_mul_f32, a, b, out));
     return c ? ree_rule_step2(lower, REE_MAP_div_f32, *out, c, out) : REE_OK;
 }
@@ -205,17 +205,17 @@ enum ree_status ree_quant_factor(struct ree_lower *lower, struct ree_tval *a, st
 
 // A single 1, broadcast to dims: the product with it gives the sums of a matrix's rows or columns.
 static enum ree_status ones(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
-                            struct ree_tval **out) {
+                            struct ree_view **out) {
     static const uint8_t one = 1;
-    struct ree_tval *t;
+    struct ree_view *t;
     REE_TRY(ree_lower_literal(lower, REE_U8, 0, NULL, &one, &t));
     return ree_lower_broadcast(lower, t, rank, dims, out);
 }
 
-enum ree_status ree_quant_product(struct ree_lower *lower, struct ree_tval *a,
-                                  struct ree_tval *a_zero, struct ree_tval *b,
-                                  struct ree_tval *b_zero, struct ree_tval **out) {
-    struct ree_tval *sum, *rows = NULL, *columns = NULL, *unit;
+enum ree_status ree_quant_product(struct ree_lower *lower, struct ree_view *a,
+                                  struct ree_view *a_zero, struct ree_view *b,
+                                  struct ree_view *b_zero, struct ree_view **out) {
+    struct ree_view *sum, *rows = NULL, *columns = NULL, *unit;
     REE_TRY(ree_lower_matmul(lower, a, b, &sum));
     *out = sum;
     if (!a_zero && !b_zero) return REE_OK;
@@ -248,10 +248,10 @@ enum ree_status ree_quant_product(struct ree_lower *lower, struct ree_tval *a,
     return ree_lower_map(&e, value, REE_I32, out);
 }
 
-enum ree_status ree_quant_finish(struct ree_lower *lower, struct ree_tval *sum,
-                                 struct ree_tval *factor, struct ree_tval *bias,
-                                 struct ree_tval *zero, enum ree_dtype dtype,
-                                 struct ree_tval **out) {
+enum ree_status ree_quant_finish(struct ree_lower *lower, struct ree_view *sum,
+                                 struct ree_view *factor, struct ree_view *bias,
+                                 struct ree_view *zero, enum ree_dtype dtype,
+                                 struct ree_view **out) {
     struct ree_expr_builder e;
     ree_expr_init(&e, lower, sum->rank, sum->dims);
     int value = ree_expr_op1(&e, REE_MAP_i32_to_f32, ree_expr_tensor(&e, sum));

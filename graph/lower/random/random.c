@@ -75,7 +75,7 @@ static bool is_float(int64_t dtype) {
 // offset + scale * number, rounded to the type given by attribute dtype.
 static enum ree_status field(struct ree_lower *lower, int (*number)(struct ree_expr_builder *),
                              float offset, float scale, int64_t dtype, uint32_t rank,
-                             const int64_t *dims, struct ree_tval **out) {
+                             const int64_t *dims, struct ree_view **out) {
     if (!is_float(dtype))
         return ree_lower_fail(lower, REE_INVALID, "dtype is %lld, expected a type of floats",
                               (long long)dtype);
@@ -89,14 +89,14 @@ static enum ree_status field(struct ree_lower *lower, int (*number)(struct ree_e
 }
 
 static enum ree_status uniform(struct ree_lower *lower, int64_t dtype, uint32_t rank,
-                               const int64_t *dims, struct ree_tval **out) {
+                               const int64_t *dims, struct ree_view **out) {
     float low = ree_node_float(lower->node, "low", 0);
     float high = ree_node_float(lower->node, "high", 1), width = high - low;
     return field(lower, ree_random_uniform, low, width, dtype, rank, dims, out);
 }
 
 static enum ree_status normal(struct ree_lower *lower, int64_t dtype, uint32_t rank,
-                              const int64_t *dims, struct ree_tval **out) {
+                              const int64_t *dims, struct ree_view **out) {
     float mean = ree_node_float(lower->node, "mean", 0);
     float scale = ree_node_float(lower->node, "scale", 1);
     return field(lower, ree_random_normal, mean, scale, dtype, rank, dims, out);
@@ -115,9 +115,9 @@ static enum ree_status read_shape(struct ree_lower *lower, const int64_t **dims,
 }
 
 typedef enum ree_status (*distribution)(struct ree_lower *lower, int64_t dtype, uint32_t rank,
-                                        const int64_t *dims, struct ree_tval **out);
+                                        const int64_t *dims, struct ree_view **out);
 
-static enum ree_status of_shape(struct ree_lower *lower, distribution draw, struct ree_tval **out) {
+static enum ree_status of_shape(struct ree_lower *lower, distribution draw, struct ree_view **out) {
     const int64_t *dims;
     size_t rank;
     REE_TRY(read_shape(lower, &dims, &rank));
@@ -125,50 +125,50 @@ static enum ree_status of_shape(struct ree_lower *lower, distribution draw, stru
 }
 
 // The type is the input's type if that is a float type, else float32.
-static enum ree_status like(struct ree_lower *lower, distribution draw, const struct ree_tval *t,
-                            struct ree_tval **out) {
+static enum ree_status like(struct ree_lower *lower, distribution draw, const struct ree_view *t,
+                            struct ree_view **out) {
     int64_t own = is_float(t->dtype) ? (int64_t)t->dtype : REE_F32;
     return draw(lower, ree_node_int(lower->node, "dtype", own), t->rank, t->dims, out);
 }
 
-enum ree_status ree_lower_op_random_uniform(struct ree_lower *lower, struct ree_tval *const *in,
-                                            struct ree_tval **out) {
+enum ree_status ree_lower_op_random_uniform(struct ree_lower *lower, struct ree_view *const *in,
+                                            struct ree_view **out) {
     (void)in;
     return of_shape(lower, uniform, &out[0]);
 }
 
-enum ree_status ree_lower_op_random_normal(struct ree_lower *lower, struct ree_tval *const *in,
-                                           struct ree_tval **out) {
+enum ree_status ree_lower_op_random_normal(struct ree_lower *lower, struct ree_view *const *in,
+                                           struct ree_view **out) {
     (void)in;
     return of_shape(lower, normal, &out[0]);
 }
 
 enum ree_status ree_lower_op_random_uniform_like(struct ree_lower *lower,
-                                                 struct ree_tval *const *in,
-                                                 struct ree_tval **out) {
+                                                 struct ree_view *const *in,
+                                                 struct ree_view **out) {
     return like(lower, uniform, in[0], &out[0]);
 }
 
-enum ree_status ree_lower_op_random_normal_like(struct ree_lower *lower, struct ree_tval *const *in,
-                                                struct ree_tval **out) {
+enum ree_status ree_lower_op_random_normal_like(struct ree_lower *lower, struct ree_view *const *in,
+                                                struct ree_view **out) {
     return like(lower, normal, in[0], &out[0]);
 }
 
 // Choices
 
 // Converts an input of any float type to float32.
-static enum ree_status as_float32(struct ree_lower *lower, struct ree_tval *t,
-                                  struct ree_tval **out) {
+static enum ree_status as_float32(struct ree_lower *lower, struct ree_view *t,
+                                  struct ree_view **out) {
     if (!is_float(t->dtype)) return ree_rule_unsupported(lower, t->dtype);
     *out = t;
     return t->dtype == REE_F32 ? REE_OK : ree_lower_cast(lower, t, REE_F32, out);
 }
 
 // Bernoulli: u < p.
-enum ree_status ree_lower_op_bernoulli(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
+enum ree_status ree_lower_op_bernoulli(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
     int64_t dtype = ree_node_int(lower->node, "dtype", in[0]->dtype);
-    struct ree_tval *p;
+    struct ree_view *p;
     REE_TRY(as_float32(lower, in[0], &p));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, p->rank, p->dims);
@@ -179,9 +179,9 @@ enum ree_status ree_lower_op_bernoulli(struct ree_lower *lower, struct ree_tval 
 }
 
 // Running sums of exp(x - max x) along the last axis of (batch, classes).
-static enum ree_status running_weights(struct ree_lower *lower, struct ree_tval *x,
-                                       struct ree_tval **out) {
-    struct ree_tval *top, *operands[2];
+static enum ree_status running_weights(struct ree_lower *lower, struct ree_view *x,
+                                       struct ree_view **out) {
+    struct ree_view *top, *operands[2];
     REE_TRY(ree_lower_reduce(lower, x, REE_REDUCE_MAX, 1u << 1, true, false, &top));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 2, x->dims);
@@ -199,11 +199,11 @@ static enum ree_status running_weights(struct ree_lower *lower, struct ree_tval 
 
 // Multinomial: the class is the number of running sums that are <= u * (the last running sum), at
 // most the last class.
-enum ree_status ree_lower_op_multinomial(struct ree_lower *lower, struct ree_tval *const *in,
-                                         struct ree_tval **out) {
+enum ree_status ree_lower_op_multinomial(struct ree_lower *lower, struct ree_view *const *in,
+                                         struct ree_view **out) {
     int64_t dtype = ree_node_int(lower->node, "dtype", REE_I32);
     int64_t n = ree_node_int(lower->node, "sample_size", 1);
-    struct ree_tval *x, *sums, *total, *drawn, *reached;
+    struct ree_view *x, *sums, *total, *drawn, *reached;
     REE_TRY(ree_rule_require_rank(lower, in[0], "input", 2, 2));
     REE_TRY(as_float32(lower, in[0], &x));
     int64_t batch = x->dims[0], classes = x->dims[1];

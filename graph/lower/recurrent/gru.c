@@ -11,8 +11,8 @@ enum { UPDATE, RESET, CANDIDATE };
 // One gate's activation as a map of its own: function(clip(x + y)), then times `times`. y NULL: no
 // sum; times NULL: no product.
 static enum ree_status activated(struct ree_recurrent_step *step, uint32_t function,
-                                 struct ree_tval *x, struct ree_tval *y, struct ree_tval *times,
-                                 struct ree_tval **out) {
+                                 struct ree_view *x, struct ree_view *y, struct ree_view *times,
+                                 struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, step->run->lower, x->rank, x->dims);
     int value = ree_expr_tensor(&b, x);
@@ -32,7 +32,7 @@ static int blend(struct ree_expr_builder *b, struct ree_recurrent_step *step, in
 
 // The reset gate is applied before the product with Rn: two products per step.
 static enum ree_status cell_reset_first(struct ree_recurrent_step *step) {
-    struct ree_tval *gates, *update, *reset, *product;
+    struct ree_view *gates, *update, *reset, *product;
     REE_TRY(ree_recurrent_product(step, step->h, UPDATE, 2, true, &gates));
     REE_TRY(ree_recurrent_gate(step, gates, UPDATE, &update));
     REE_TRY(ree_recurrent_gate(step, gates, RESET, &reset));
@@ -51,7 +51,7 @@ static enum ree_status cell_reset_first(struct ree_recurrent_step *step) {
 // The reset gate is applied after the product: one product, and one map if the functions are simple
 // enough.
 static enum ree_status cell_reset_last(struct ree_recurrent_step *step) {
-    struct ree_tval *gates, *h[3], *x[3];
+    struct ree_view *gates, *h[3], *x[3];
     REE_TRY(ree_recurrent_product(step, step->h, 0, 3, false, &gates));
     for (uint32_t i = 0; i < 3; i++) {
         REE_TRY(ree_recurrent_gate(step, gates, i, &h[i]));
@@ -76,8 +76,8 @@ static enum ree_status cell_reset_last(struct ree_recurrent_step *step) {
     return ree_recurrent_finish(step, &b, blend(&b, step, gate[UPDATE], n));
 }
 
-enum ree_status ree_lower_op_gru(struct ree_lower *lower, struct ree_tval *const *in,
-                                 struct ree_tval **out) {
+enum ree_status ree_lower_op_gru(struct ree_lower *lower, struct ree_view *const *in,
+                                 struct ree_view **out) {
     static const struct ree_recurrent_form form = {.n_gates = 3,
                                                    .n_states = 1,
                                                    .n_functions = 2,

@@ -34,12 +34,12 @@ static int coupled(struct ree_expr_builder *b, int i) {
 }
 
 // Computes everything after the product in one map.
-static enum ree_status cell_in_one_map(struct ree_recurrent_step *step, struct ree_tval *gates) {
+static enum ree_status cell_in_one_map(struct ree_recurrent_step *step, struct ree_view *gates) {
     struct ree_expr_builder b;
     int value[4];
     ree_recurrent_begin(&b, step);
     for (uint32_t i = 0; i < 4; i++) {
-        struct ree_tval *gate;
+        struct ree_view *gate;
         if (i == FORGET && couples(step)) continue;
         REE_TRY(ree_recurrent_gate(step, gates, i, &gate));
         value[i] =
@@ -54,8 +54,8 @@ static enum ree_status cell_in_one_map(struct ree_recurrent_step *step, struct r
 
 // function(clip(gate + peephole * c)) as a map of its own; peephole NULL: no sum.
 static enum ree_status activated(struct ree_recurrent_step *step, uint32_t function,
-                                 struct ree_tval *gate, struct ree_tval *peephole,
-                                 struct ree_tval *c, struct ree_tval **out) {
+                                 struct ree_view *gate, struct ree_view *peephole,
+                                 struct ree_view *c, struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, step->run->lower, 3, gate->dims);
     int value = ree_expr_tensor(&b, gate);
@@ -68,8 +68,8 @@ static enum ree_status activated(struct ree_recurrent_step *step, uint32_t funct
 }
 
 // As cell_in_one_map, with one map per gate, which allows peepholes and longer functions.
-static enum ree_status cell_by_gates(struct ree_recurrent_step *step, struct ree_tval *gates) {
-    struct ree_tval *gate[4], *peephole[3] = {NULL}, *c, *seen;
+static enum ree_status cell_by_gates(struct ree_recurrent_step *step, struct ree_view *gates) {
+    struct ree_view *gate[4], *peephole[3] = {NULL}, *c, *seen;
     struct ree_lower *lower = step->run->lower;
     for (uint32_t i = 0; i < 4; i++)
         REE_TRY(ree_recurrent_gate(step, gates, i, &gate[i]));
@@ -98,7 +98,7 @@ static enum ree_status cell_by_gates(struct ree_recurrent_step *step, struct ree
 }
 
 static enum ree_status lstm_cell(struct ree_recurrent_step *step) {
-    struct ree_tval *gates;
+    struct ree_view *gates;
     REE_TRY(ree_recurrent_product(step, step->h, 0, 4, true, &gates));
     bool one_map = step->run->lower->fuse && !step->peepholes;
     for (uint32_t i = 0; i < 3; i++)
@@ -106,8 +106,8 @@ static enum ree_status lstm_cell(struct ree_recurrent_step *step) {
     return one_map ? cell_in_one_map(step, gates) : cell_by_gates(step, gates);
 }
 
-enum ree_status ree_lower_op_lstm(struct ree_lower *lower, struct ree_tval *const *in,
-                                  struct ree_tval **out) {
+enum ree_status ree_lower_op_lstm(struct ree_lower *lower, struct ree_view *const *in,
+                                  struct ree_view **out) {
     static const struct ree_recurrent_form form = {
         .n_gates = 4,
         .n_states = 2,

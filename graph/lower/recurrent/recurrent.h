@@ -50,13 +50,13 @@ struct ree_recurrent {
     struct ree_activation functions[2][REE_RECURRENT_MAX_FUNCTIONS];
     bool alike; // all directions have the same functions
 
-    struct ree_tval *product;   // (n_directions, n_steps, n_gates, batch, hidden): x W + Wb
-    struct ree_tval *r;         // (n_directions, n_gates, hidden out, hidden in)
-    struct ree_tval *rb;        // (n_directions, n_gates, 1, hidden); NULL: no bias
-    struct ree_tval *peepholes; // (n_directions, 3, 1, hidden); NULL: none
+    struct ree_view *product;   // (n_directions, n_steps, n_gates, batch, hidden): x W + Wb
+    struct ree_view *r;         // (n_directions, n_gates, hidden out, hidden in)
+    struct ree_view *rb;        // (n_directions, n_gates, 1, hidden); NULL: no bias
+    struct ree_view *peepholes; // (n_directions, 3, 1, hidden); NULL: none
     // (1, n_steps, batch) int32: 1 if the step is within the sequence's length
-    struct ree_tval *live;
-    struct ree_tval *states; // (n_steps + 1, n_directions, n_states, batch, hidden), by step
+    struct ree_view *live;
+    struct ree_view *states; // (n_steps + 1, n_directions, n_states, batch, hidden), by step
 };
 
 // One step of some of the directions, with the states before and after it.
@@ -64,12 +64,12 @@ struct ree_recurrent_step {
     struct ree_recurrent *run;
     uint32_t first, n; // index of the first direction; number of directions
     const struct ree_activation *functions;
-    struct ree_tval *product; // (n, n_gates, batch, hidden)
+    struct ree_view *product; // (n, n_gates, batch, hidden)
     // (1, batch, 1); NULL: all sequences are within their length
-    struct ree_tval *live;
-    struct ree_tval *h, *c;              // (n, batch, hidden); c is NULL if there is no cell state
-    struct ree_tval *old, *to;           // states before and after: (n, n_states, batch, hidden)
-    struct ree_tval *r, *rb, *peepholes; // for these directions only
+    struct ree_view *live;
+    struct ree_view *h, *c;              // (n, batch, hidden); c is NULL if there is no cell state
+    struct ree_view *old, *to;           // states before and after: (n, n_states, batch, hidden)
+    struct ree_view *r, *rb, *peepholes; // for these directions only
 };
 
 // Appends the dispatches of one step, which must write step->to.
@@ -82,28 +82,28 @@ struct ree_recurrent_form {
 // Lowers the whole operator: checks, the input product, the steps, and the outputs Y, Y_h and Y_c.
 enum ree_status ree_recurrent_run(struct ree_recurrent *run, struct ree_lower *lower,
                                   const struct ree_recurrent_form *form, ree_recurrent_cell cell,
-                                  struct ree_tval *const *in, struct ree_tval **out);
+                                  struct ree_view *const *in, struct ree_view **out);
 
 // Parts of a cell. Tensors of gates are (n, gates, batch, hidden), one gate is (n, batch, hidden).
 
 // h (n, batch, hidden) times the gates [from, from + count) of R, + Rb. With `with_input`, these
 // gates of the input product are added.
-enum ree_status ree_recurrent_product(struct ree_recurrent_step *step, struct ree_tval *h,
+enum ree_status ree_recurrent_product(struct ree_recurrent_step *step, struct ree_view *h,
                                       uint32_t from, uint32_t count, bool with_input,
-                                      struct ree_tval **out);
+                                      struct ree_view **out);
 // Views of the gates from, from + stride, ...; and of one gate.
-enum ree_status ree_recurrent_gates(struct ree_recurrent_step *step, struct ree_tval *t,
+enum ree_status ree_recurrent_gates(struct ree_recurrent_step *step, struct ree_view *t,
                                     uint32_t from, uint32_t stride, uint32_t count,
-                                    struct ree_tval **out);
-enum ree_status ree_recurrent_gate(struct ree_recurrent_step *step, struct ree_tval *t,
-                                   uint32_t gate, struct ree_tval **out);
+                                    struct ree_view **out);
+enum ree_status ree_recurrent_gate(struct ree_recurrent_step *step, struct ree_view *t,
+                                   uint32_t gate, struct ree_view **out);
 // function(clip(x))
 int ree_recurrent_activate(struct ree_expr_builder *b, const struct ree_recurrent_step *step,
                            uint32_t function, int x);
 // Starts an expression over (n, n_states, batch, hidden). ree_recurrent_operand adds one gate or
 // state as an operand.
 void ree_recurrent_begin(struct ree_expr_builder *b, struct ree_recurrent_step *step);
-int ree_recurrent_operand(struct ree_expr_builder *b, struct ree_tval *t);
+int ree_recurrent_operand(struct ree_expr_builder *b, struct ree_view *t);
 // Ends the expression and writes step->to: `value` within the sequence's length, else the state
 // before.
 enum ree_status ree_recurrent_finish(struct ree_recurrent_step *step, struct ree_expr_builder *b,

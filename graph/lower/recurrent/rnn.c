@@ -2,7 +2,7 @@
 #include "graph/lower/recurrent/recurrent.h"
 
 static enum ree_status rnn_cell(struct ree_recurrent_step *step) {
-    struct ree_tval *sum;
+    struct ree_view *sum;
     REE_TRY(ree_recurrent_product(step, step->h, 0, 1, true, &sum));
     struct ree_expr_builder b;
     ree_recurrent_begin(&b, step);
@@ -10,8 +10,8 @@ static enum ree_status rnn_cell(struct ree_recurrent_step *step) {
     return ree_recurrent_finish(step, &b, h);
 }
 
-enum ree_status ree_lower_op_rnn(struct ree_lower *lower, struct ree_tval *const *in,
-                                 struct ree_tval **out) {
+enum ree_status ree_lower_op_rnn(struct ree_lower *lower, struct ree_view *const *in,
+                                 struct ree_view **out) {
     static const struct ree_recurrent_form form = {
         .n_gates = 1, .n_states = 1, .n_functions = 1, .functions = {REE_ACT_TANH}};
     struct ree_recurrent run = {0};

@@ -5,9 +5,9 @@
 
 // Views
 
-static enum ree_status unsqueeze(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                 struct ree_tval **out) {
-    struct ree_tval *view = ree_lower_view(lower, t);
+static enum ree_status unsqueeze(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                 struct ree_view **out) {
+    struct ree_view *view = ree_lower_view(lower, t);
     if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     for (uint32_t i = view->rank++; i > axis; i--) {
         view->dims[i] = view->dims[i - 1];
@@ -20,9 +20,9 @@ static enum ree_status unsqueeze(struct ree_lower *lower, struct ree_tval *t, ui
 }
 
 // Selects element `at` of an axis and drops the axis.
-static enum ree_status select_at(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
-                                 int64_t at, struct ree_tval **out) {
-    struct ree_tval *view;
+static enum ree_status select_at(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
+                                 int64_t at, struct ree_view **out) {
+    struct ree_view *view;
     REE_TRY(ree_lower_slice(lower, t, axis, at, 1, 1, &view));
     view->rank--;
     for (uint32_t i = axis; i < view->rank; i++) {
@@ -34,8 +34,8 @@ static enum ree_status select_at(struct ree_lower *lower, struct ree_tval *t, ui
 }
 
 // Swaps the first two axes.
-static enum ree_status swap_leading(struct ree_lower *lower, struct ree_tval *t,
-                                    struct ree_tval **out) {
+static enum ree_status swap_leading(struct ree_lower *lower, struct ree_view *t,
+                                    struct ree_view **out) {
     uint32_t perm[REE_MAX_RANK];
     for (uint32_t i = 0; i < t->rank; i++)
         perm[i] = i < 2 ? 1 - i : i;
@@ -48,12 +48,12 @@ static bool is_reverse(const struct ree_recurrent *run, uint32_t direction) {
 
 // Views t (directions, steps, ...) at step s: directions [first, first + n), each at its own time,
 // without the axis of steps. Two directions differ by a single stride, which may differ from t's.
-static enum ree_status at_step(const struct ree_recurrent *run, struct ree_tval *t, uint32_t first,
-                               uint32_t n, int64_t s, struct ree_tval **out) {
+static enum ree_status at_step(const struct ree_recurrent *run, struct ree_view *t, uint32_t first,
+                               uint32_t n, int64_t s, struct ree_view **out) {
     int64_t times[2];
     for (uint32_t i = 0; i < n; i++)
         times[i] = is_reverse(run, first + i) ? run->n_steps - 1 - s : s;
-    struct ree_tval *view;
+    struct ree_view *view;
     REE_TRY(select_at(run->lower, t, 1, times[0], &view));
     if (t->dims[0] == 1) view->strides[0] = 0; // shared by all directions
     view->offset += first * view->strides[0];
@@ -65,18 +65,18 @@ static enum ree_status at_step(const struct ree_recurrent *run, struct ree_tval 
 
 // Inputs
 
-static enum ree_status require_shape(struct ree_lower *lower, const struct ree_tval *t,
+static enum ree_status require_shape(struct ree_lower *lower, const struct ree_view *t,
                                      const char *name, uint32_t rank, const int64_t *dims) {
     bool same = t->dtype == REE_F32 && t->rank == rank;
     for (uint32_t i = 0; same && i < rank; i++)
         same = t->dims[i] == dims[i];
     if (same) return REE_OK;
     char got[128], want[128];
-    struct ree_tval expected = {.dtype = REE_F32, .rank = rank};
+    struct ree_view expected = {.dtype = REE_F32, .rank = rank};
     memcpy(expected.dims, dims, rank * sizeof *dims);
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %s", name,
-                          ree_tval_text(t, got, sizeof got),
-                          ree_tval_text(&expected, want, sizeof want));
+                          ree_view_text(t, got, sizeof got),
+                          ree_view_text(&expected, want, sizeof want));
 }
 
 static enum ree_status read_direction(struct ree_recurrent *run) {
@@ -113,8 +113,8 @@ static enum ree_status read_attributes(struct ree_recurrent *run,
     return REE_OK;
 }
 
-static enum ree_status read_sizes(struct ree_recurrent *run, struct ree_tval *x, struct ree_tval *w,
-                                  struct ree_tval *r) {
+static enum ree_status read_sizes(struct ree_recurrent *run, struct ree_view *x, struct ree_view *w,
+                                  struct ree_view *r) {
     struct ree_lower *lower = run->lower;
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 3));
@@ -135,13 +135,13 @@ static enum ree_status read_sizes(struct ree_recurrent *run, struct ree_tval *x,
 }
 
 // live[0, t, b] = t < length of b. Without sequence_lens all would be true; run->live is then NULL.
-static enum ree_status read_lengths(struct ree_recurrent *run, struct ree_tval *lengths) {
+static enum ree_status read_lengths(struct ree_recurrent *run, struct ree_view *lengths) {
     struct ree_lower *lower = run->lower;
     if (!lengths) return REE_OK;
     char text[128];
     if (lengths->dtype != REE_I32 || lengths->rank != 1 || lengths->dims[0] != run->batch)
         return ree_lower_fail(lower, REE_INVALID, "input sequence_lens is %s, expected int32[%lld]",
-                              ree_tval_text(lengths, text, sizeof text), (long long)run->batch);
+                              ree_view_text(lengths, text, sizeof text), (long long)run->batch);
     if (ree_lower_is_host(lengths)) {
         const int64_t *values;
         size_t n;
@@ -164,15 +164,15 @@ static enum ree_status read_lengths(struct ree_recurrent *run, struct ree_tval *
 }
 
 // Views B (directions, 2 * n_gates * hidden) as two halves (directions, n_gates, 1, hidden).
-static enum ree_status read_bias(struct ree_recurrent *run, struct ree_tval *bias,
-                                 struct ree_tval *halves[2]) {
+static enum ree_status read_bias(struct ree_recurrent *run, struct ree_view *bias,
+                                 struct ree_view *halves[2]) {
     struct ree_lower *lower = run->lower;
     halves[0] = halves[1] = NULL;
     if (!bias) return REE_OK;
     int64_t gates = run->n_gates;
     REE_TRY(require_shape(lower, bias, "B", 2,
                           (int64_t[]){run->n_directions, 2 * gates * run->hidden}));
-    struct ree_tval *split;
+    struct ree_view *split;
     REE_TRY(ree_lower_reshape(lower, bias, 5,
                               (int64_t[]){run->n_directions, 2, gates, 1, run->hidden}, &split));
     for (uint32_t i = 0; i < 2; i++)
@@ -180,7 +180,7 @@ static enum ree_status read_bias(struct ree_recurrent *run, struct ree_tval *bia
     return REE_OK;
 }
 
-static enum ree_status read_peepholes(struct ree_recurrent *run, struct ree_tval *p) {
+static enum ree_status read_peepholes(struct ree_recurrent *run, struct ree_view *p) {
     if (!p) return REE_OK;
     REE_TRY(require_shape(run->lower, p, "P", 2, (int64_t[]){run->n_directions, 3 * run->hidden}));
     return ree_lower_reshape(run->lower, p, 4, (int64_t[]){run->n_directions, 3, 1, run->hidden},
@@ -188,12 +188,12 @@ static enum ree_status read_peepholes(struct ree_recurrent *run, struct ree_tval
 }
 
 // x W + Wb for all steps at once; the rows are in the order of X.
-static enum ree_status make_product(struct ree_recurrent *run, struct ree_tval *x,
-                                    struct ree_tval *w, struct ree_tval *wb) {
+static enum ree_status make_product(struct ree_recurrent *run, struct ree_view *x,
+                                    struct ree_view *w, struct ree_view *wb) {
     struct ree_lower *lower = run->lower;
     int64_t gates = run->n_gates, width = gates * run->hidden;
     int64_t outer = x->dims[0], inner = x->dims[1];
-    struct ree_tval *rows, *columns, *product;
+    struct ree_view *rows, *columns, *product;
     REE_TRY(ree_lower_reshape(lower, x, 3, (int64_t[]){1, outer * inner, run->n_in}, &rows));
     REE_TRY(ree_lower_transpose(lower, w, (uint32_t[]){0, 2, 1}, &columns));
     REE_TRY(ree_lower_matmul(lower, rows, columns, &product));
@@ -212,11 +212,11 @@ static enum ree_status make_product(struct ree_recurrent *run, struct ree_tval *
 // States
 
 // The states before the first step: as given, or zeros.
-static enum ree_status start_state(struct ree_recurrent *run, struct ree_tval *given,
+static enum ree_status start_state(struct ree_recurrent *run, struct ree_view *given,
                                    const char *name, uint32_t state) {
     struct ree_lower *lower = run->lower;
     int64_t dims[3] = {run->n_directions, run->batch, run->hidden};
-    struct ree_tval *at, *value;
+    struct ree_view *at, *value;
     if (given) {
         int64_t as_given[3] = {dims[0], dims[1], dims[2]};
         if (run->batch_first) {
@@ -227,7 +227,7 @@ static enum ree_status start_state(struct ree_recurrent *run, struct ree_tval *g
         value = given;
         if (run->batch_first) REE_TRY(swap_leading(lower, given, &value));
     } else {
-        struct ree_tval *zero;
+        struct ree_view *zero;
         REE_TRY(ree_lower_literal(lower, REE_F32, 0, NULL, &(float){0}, &zero));
         REE_TRY(ree_lower_broadcast(lower, zero, 3, dims, &value));
     }
@@ -236,7 +236,7 @@ static enum ree_status start_state(struct ree_recurrent *run, struct ree_tval *g
     return ree_lower_copy_into(lower, value, at);
 }
 
-static enum ree_status make_states(struct ree_recurrent *run, struct ree_tval *const *in) {
+static enum ree_status make_states(struct ree_recurrent *run, struct ree_view *const *in) {
     struct ree_lower *lower = run->lower;
     int64_t dims[5] = {run->n_steps + 1, run->n_directions, run->n_states, run->batch, run->hidden};
     REE_TRY(ree_lower_new(lower, REE_F32, 5, dims, &run->states));
@@ -247,8 +247,8 @@ static enum ree_status make_states(struct ree_recurrent *run, struct ree_tval *c
 
 // Steps
 
-static enum ree_status directions_of(struct ree_recurrent_step *step, struct ree_tval *t,
-                                     struct ree_tval **out) {
+static enum ree_status directions_of(struct ree_recurrent_step *step, struct ree_view *t,
+                                     struct ree_view **out) {
     return ree_lower_slice(step->run->lower, t, 0, step->first, 1, step->n, out);
 }
 
@@ -291,9 +291,9 @@ static enum ree_status take_steps(struct ree_recurrent *run, ree_recurrent_cell 
 
 // h of one direction in the order of time: (steps, batch, hidden).
 static enum ree_status sequence_of(struct ree_recurrent *run, uint32_t direction,
-                                   struct ree_tval **out) {
+                                   struct ree_view **out) {
     struct ree_lower *lower = run->lower;
-    struct ree_tval *view;
+    struct ree_view *view;
     REE_TRY(select_at(lower, run->states, 1, direction, &view));
     REE_TRY(select_at(lower, view, 1, 0, &view));
     int64_t n = run->n_steps;
@@ -302,9 +302,9 @@ static enum ree_status sequence_of(struct ree_recurrent *run, uint32_t direction
 }
 
 // Y (steps, directions, batch, hidden), zero after the end of each sequence.
-static enum ree_status make_sequence(struct ree_recurrent *run, struct ree_tval **out) {
+static enum ree_status make_sequence(struct ree_recurrent *run, struct ree_view **out) {
     struct ree_lower *lower = run->lower;
-    struct ree_tval *y;
+    struct ree_view *y;
     if (run->n_directions == 1) {
         REE_TRY(sequence_of(run, 0, &y));
         REE_TRY(unsqueeze(lower, y, 1, &y));
@@ -312,14 +312,14 @@ static enum ree_status make_sequence(struct ree_recurrent *run, struct ree_tval 
         int64_t dims[4] = {run->n_steps, run->n_directions, run->batch, run->hidden};
         REE_TRY(ree_lower_new(lower, REE_F32, 4, dims, &y));
         for (uint32_t d = 0; d < run->n_directions; d++) {
-            struct ree_tval *from, *to;
+            struct ree_view *from, *to;
             REE_TRY(sequence_of(run, d, &from));
             REE_TRY(select_at(lower, y, 1, d, &to));
             REE_TRY(ree_lower_copy_into(lower, from, to));
         }
     }
     if (run->live) {
-        struct ree_tval *live;
+        struct ree_view *live;
         REE_TRY(ree_lower_reshape(lower, run->live, 4, (int64_t[]){run->n_steps, 1, run->batch, 1},
                                   &live));
         struct ree_expr_builder b;
@@ -334,7 +334,7 @@ static enum ree_status make_sequence(struct ree_recurrent *run, struct ree_tval 
 }
 
 static enum ree_status last_state(struct ree_recurrent *run, uint32_t state,
-                                  struct ree_tval **out) {
+                                  struct ree_view **out) {
     REE_TRY(select_at(run->lower, run->states, 0, run->n_steps, out));
     REE_TRY(select_at(run->lower, *out, 1, state, out));
     return run->batch_first ? swap_leading(run->lower, *out, out) : REE_OK;
@@ -342,14 +342,14 @@ static enum ree_status last_state(struct ree_recurrent *run, uint32_t state,
 
 enum ree_status ree_recurrent_run(struct ree_recurrent *run, struct ree_lower *lower,
                                   const struct ree_recurrent_form *form, ree_recurrent_cell cell,
-                                  struct ree_tval *const *in, struct ree_tval **out) {
+                                  struct ree_view *const *in, struct ree_view **out) {
     run->lower = lower;
     run->n_gates = form->n_gates;
     run->n_states = form->n_states;
     REE_TRY(read_attributes(run, form));
     REE_TRY(read_sizes(run, in[0], in[1], in[2]));
     REE_TRY(read_lengths(run, ree_rule_input(lower, in, 4)));
-    struct ree_tval *halves[2];
+    struct ree_view *halves[2];
     REE_TRY(read_bias(run, ree_rule_input(lower, in, 3), halves));
     REE_TRY(read_peepholes(run, ree_rule_input(lower, in, 7)));
     run->rb = halves[1];
@@ -366,32 +366,32 @@ enum ree_status ree_recurrent_run(struct ree_recurrent *run, struct ree_lower *l
 
 // Parts of cells
 
-enum ree_status ree_recurrent_gates(struct ree_recurrent_step *step, struct ree_tval *t,
+enum ree_status ree_recurrent_gates(struct ree_recurrent_step *step, struct ree_view *t,
                                     uint32_t from, uint32_t stride, uint32_t count,
-                                    struct ree_tval **out) {
+                                    struct ree_view **out) {
     return ree_lower_slice(step->run->lower, t, 1, from, stride, count, out);
 }
 
-enum ree_status ree_recurrent_gate(struct ree_recurrent_step *step, struct ree_tval *t,
-                                   uint32_t gate, struct ree_tval **out) {
+enum ree_status ree_recurrent_gate(struct ree_recurrent_step *step, struct ree_view *t,
+                                   uint32_t gate, struct ree_view **out) {
     return select_at(step->run->lower, t, 1, gate, out);
 }
 
 // Converts (n, gates, batch, hidden) to (n, batch, gates, hidden), and vice versa.
-static enum ree_status swap_middle(struct ree_lower *lower, struct ree_tval *t,
-                                   struct ree_tval **out) {
+static enum ree_status swap_middle(struct ree_lower *lower, struct ree_view *t,
+                                   struct ree_view **out) {
     return ree_lower_transpose(lower, t, (uint32_t[]){0, 2, 1, 3}, out);
 }
 
 // The sums are computed over (n, batch, gates, hidden), the product's memory layout, so that fusion
 // can make them its epilogue.
-enum ree_status ree_recurrent_product(struct ree_recurrent_step *step, struct ree_tval *h,
+enum ree_status ree_recurrent_product(struct ree_recurrent_step *step, struct ree_view *h,
                                       uint32_t from, uint32_t count, bool with_input,
-                                      struct ree_tval **out) {
+                                      struct ree_view **out) {
     struct ree_recurrent *run = step->run;
     struct ree_lower *lower = run->lower;
     int64_t n = step->n, hidden = run->hidden, dims[4] = {n, run->batch, count, hidden};
-    struct ree_tval *r, *product, *bias = NULL, *input = NULL;
+    struct ree_view *r, *product, *bias = NULL, *input = NULL;
     REE_TRY(ree_recurrent_gates(step, step->r, from, 1, count, &r));
     REE_TRY(ree_lower_reshape(lower, r, 3, (int64_t[]){n, count * hidden, hidden}, &r));
     REE_TRY(ree_lower_transpose(lower, r, (uint32_t[]){0, 2, 1}, &r));
@@ -430,8 +430,8 @@ void ree_recurrent_begin(struct ree_expr_builder *b, struct ree_recurrent_step *
     ree_expr_init(b, step->run->lower, 4, step->to->dims);
 }
 
-int ree_recurrent_operand(struct ree_expr_builder *b, struct ree_tval *t) {
-    struct ree_tval *view = t;
+int ree_recurrent_operand(struct ree_expr_builder *b, struct ree_view *t) {
+    struct ree_view *view = t;
     if (b->status == REE_OK) b->status = unsqueeze(b->lower, t, 1, &view);
     return ree_expr_tensor(b, view);
 }

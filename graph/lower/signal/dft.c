@@ -2,8 +2,8 @@
 #include "graph/lower/signal/fourier.h"
 #include "graph/lower/spatial/spatial.h"
 
-static enum ree_status divide(struct ree_lower *lower, struct ree_tval *x, int64_t n,
-                              struct ree_tval **out) {
+static enum ree_status divide(struct ree_lower *lower, struct ree_view *x, int64_t n,
+                              struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, x->rank, x->dims);
     int value =
@@ -13,12 +13,12 @@ static enum ree_status divide(struct ree_lower *lower, struct ree_tval *x, int64
 
 // The whole spectrum (rows, n, parts) of a real signal from its first n / 2 + 1 numbers: the
 // remaining numbers are their conjugates in reverse order.
-static enum ree_status whole_spectrum(struct ree_lower *lower, struct ree_tval *x, int64_t n,
-                                      struct ree_tval **out) {
+static enum ree_status whole_spectrum(struct ree_lower *lower, struct ree_view *x, int64_t n,
+                                      struct ree_view **out) {
     int64_t half = n / 2 + 1, rows = x->dims[0], parts = x->dims[2];
     int64_t none[REE_MAX_RANK] = {0}, after[REE_MAX_RANK] = {0};
     int64_t known = x->dims[1] < half ? x->dims[1] : half;
-    struct ree_tval *place, *mirrored;
+    struct ree_view *place, *mirrored;
     REE_TRY(ree_lower_slice(lower, x, 1, 0, 1, known, &x));
     after[1] = half - known;
     REE_TRY(ree_spatial_border(lower, x, none, after, &x));
@@ -43,11 +43,11 @@ struct dft {
     bool inverse, onesided;
 };
 
-static enum ree_status read_dft(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_dft(struct ree_lower *lower, struct ree_view *const *in,
                                 struct dft *d) {
     const struct ree_node *node = lower->node;
-    struct ree_tval *x = in[0], *length = ree_rule_input(lower, in, 1);
-    struct ree_tval *axis_input = node->opset < 20 ? NULL : ree_rule_input(lower, in, 2);
+    struct ree_view *x = in[0], *length = ree_rule_input(lower, in, 1);
+    struct ree_view *axis_input = node->opset < 20 ? NULL : ree_rule_input(lower, in, 2);
     char text[128];
     REE_TRY(ree_rule_require_float(lower, x));
     uint32_t last = x->rank ? x->rank - 1 : 0;
@@ -55,7 +55,7 @@ static enum ree_status read_dft(struct ree_lower *lower, struct ree_tval *const 
         return ree_lower_fail(lower, REE_INVALID,
                               "the input is %s, expected real or complex numbers along the last "
                               "axis, of size 1 or 2",
-                              ree_tval_text(x, text, sizeof text));
+                              ree_view_text(x, text, sizeof text));
     int64_t axis = node->opset < 20 ? ree_node_int(node, "axis", 1) : -2;
     if (axis_input) REE_TRY(ree_data_int(lower, axis_input, "axis", &axis));
     REE_TRY(ree_lower_axis(lower, axis, x->rank, &d->axis));
@@ -77,9 +77,9 @@ static enum ree_status read_dft(struct ree_lower *lower, struct ree_tval *const 
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_dft(struct ree_lower *lower, struct ree_tval *const *in,
-                                 struct ree_tval **out) {
-    struct ree_tval *x = in[0], *t;
+enum ree_status ree_lower_op_dft(struct ree_lower *lower, struct ree_view *const *in,
+                                 struct ree_view **out) {
+    struct ree_view *x = in[0], *t;
     struct dft d;
     REE_TRY(read_dft(lower, in, &d));
     uint32_t perm[REE_MAX_RANK], n_perm = 0, last = x->rank - 1;

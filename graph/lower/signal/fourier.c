@@ -29,7 +29,7 @@ static double *turns(struct ree_lower *lower, int64_t n, bool inverse) {
 
 // A table as a tensor of the signal's type: unchanged, or with each number rounded to binary32.
 static enum ree_status literal(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
-                               const int64_t *dims, const double *table, struct ree_tval **out) {
+                               const int64_t *dims, const double *table, struct ree_view **out) {
     if (dtype == REE_F64) return ree_lower_literal(lower, dtype, rank, dims, table, out);
     int64_t count;
     float *rounded = NULL;
@@ -43,10 +43,10 @@ static enum ree_status literal(struct ree_lower *lower, enum ree_dtype dtype, ui
 
 // x (..., 1 or 2) times t (..., 2), complex, broadcast: re = fma(xr, tr, xi * -ti), im = fma(xr,
 // ti, xi * tr). For a real x, both are plain products.
-static enum ree_status multiply(struct ree_lower *lower, struct ree_tval *x, struct ree_tval *t,
-                                struct ree_tval **out) {
+static enum ree_status multiply(struct ree_lower *lower, struct ree_view *x, struct ree_view *t,
+                                struct ree_view **out) {
     uint32_t last = x->rank - 1, rank;
-    struct ree_tval *re, *im, *turned, *both[2] = {x, t};
+    struct ree_view *re, *im, *turned, *both[2] = {x, t};
     int64_t dims[REE_MAX_RANK], strides[REE_MAX_RANK] = {0};
     struct ree_expr_builder b;
     REE_TRY(ree_lower_broadcast_dims(lower, 2, both, &rank, dims));
@@ -70,8 +70,8 @@ static enum ree_status multiply(struct ree_lower *lower, struct ree_tval *x, str
 }
 
 // Cuts x (rows, samples, parts) to n samples, or pads it with zeros.
-static enum ree_status fit(struct ree_lower *lower, struct ree_tval *x, int64_t n,
-                           struct ree_tval **out) {
+static enum ree_status fit(struct ree_lower *lower, struct ree_view *x, int64_t n,
+                           struct ree_view **out) {
     int64_t none[REE_MAX_RANK] = {0}, after[REE_MAX_RANK] = {0};
     if (x->dims[1] >= n) return ree_lower_slice(lower, x, 1, 0, 1, n, out);
     after[1] = n - x->dims[1];
@@ -80,8 +80,8 @@ static enum ree_status fit(struct ree_lower *lower, struct ree_tval *x, int64_t 
 
 // One product, whose terms are numbered by (sample, part). Zero samples after the end are omitted,
 // which does not change any sum.
-static enum ree_status direct(struct ree_lower *lower, struct ree_tval *x, int64_t n, bool inverse,
-                              int64_t n_out, struct ree_tval **out) {
+static enum ree_status direct(struct ree_lower *lower, struct ree_view *x, int64_t n, bool inverse,
+                              int64_t n_out, struct ree_view **out) {
     int64_t rows = x->dims[0], parts = x->dims[2];
     int64_t samples = x->dims[1] < n ? x->dims[1] : n, k = samples * parts;
     const double *turn = turns(lower, n, inverse);
@@ -98,7 +98,7 @@ static enum ree_status direct(struct ree_lower *lower, struct ree_tval *x, int64
             of_imaginary[0] = -factor[1];
             of_imaginary[1] = factor[0];
         }
-    struct ree_tval *factors;
+    struct ree_view *factors;
     REE_TRY(literal(lower, x->dtype, 2, (int64_t[]){k, 2 * n_out}, table, &factors));
     REE_TRY(ree_lower_slice(lower, x, 1, 0, 1, samples, &x));
     REE_TRY(ree_lower_reshape(lower, x, 2, (int64_t[]){rows, k}, &x));
@@ -108,8 +108,8 @@ static enum ree_status direct(struct ree_lower *lower, struct ree_tval *x, int64
 
 // n = n1 * n2, input index n2 * a + b, output index c + n1 * d. Transforms over a for each b; then
 // rotates each (b, c) by b * c / n; then transforms over b for each c.
-static enum ree_status split(struct ree_lower *lower, struct ree_tval *x, int64_t n, int64_t n1,
-                             bool inverse, struct ree_tval **out) {
+static enum ree_status split(struct ree_lower *lower, struct ree_view *x, int64_t n, int64_t n1,
+                             bool inverse, struct ree_view **out) {
     int64_t rows = x->dims[0], parts = x->dims[2], n2 = n / n1;
     const double *turn = turns(lower, n, inverse);
     double *table = ree_arena_alloc_array(lower->arena, (size_t)n, 2 * sizeof *table);
@@ -117,7 +117,7 @@ static enum ree_status split(struct ree_lower *lower, struct ree_tval *x, int64_
     for (int64_t c = 0; c < n1; c++)
         for (int64_t b = 0; b < n2; b++)
             memcpy(table + (c * n2 + b) * 2, turn + 2 * (b * c % n), 2 * sizeof *table);
-    struct ree_tval *factors, *t;
+    struct ree_view *factors, *t;
     uint32_t swap[4] = {0, 2, 1, 3};
     REE_TRY(literal(lower, x->dtype, 3, (int64_t[]){n1, n2, 2}, table, &factors));
     REE_TRY(fit(lower, x, n, &t));
@@ -137,8 +137,8 @@ static enum ree_status split(struct ree_lower *lower, struct ree_tval *x, int64_
 
 // With the chirp c(j), a rotation by j^2 / (2 n), result k is c(k) * (the sum over j of (x(j) *
 // c(j)) * conj(c(k - j))): a convolution, cyclic with length m >= 2n - 1.
-static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, int64_t n,
-                                bool inverse, struct ree_tval **out) {
+static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, int64_t n,
+                                bool inverse, struct ree_view **out) {
     int64_t m = 1;
     while (m < 2 * n - 1)
         m *= 2;
@@ -155,7 +155,7 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_tval *x, int
             filter[2 * at + 1] = -factor[1];
         }
     }
-    struct ree_tval *chirps, *filters, *t;
+    struct ree_view *chirps, *filters, *t;
     REE_TRY(literal(lower, x->dtype, 2, (int64_t[]){n, 2}, chirp, &chirps));
     REE_TRY(literal(lower, x->dtype, 3, (int64_t[]){1, m, 2}, filter, &filters));
     REE_TRY(ree_fourier(lower, filters, m, false, m, &filters));
@@ -180,8 +180,8 @@ static int64_t lower_factor(int64_t n) {
     return factor;
 }
 
-enum ree_status ree_fourier(struct ree_lower *lower, struct ree_tval *x, int64_t n, bool inverse,
-                            int64_t n_out, struct ree_tval **out) {
+enum ree_status ree_fourier(struct ree_lower *lower, struct ree_view *x, int64_t n, bool inverse,
+                            int64_t n_out, struct ree_view **out) {
     if (n <= DIRECT) return direct(lower, x, n, inverse, n_out, out);
     int64_t n1 = lower_factor(n);
     if (n1 > 1)

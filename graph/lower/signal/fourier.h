@@ -11,7 +11,7 @@
 // samples, padded with zeros if there are fewer. `inverse` selects the sign of the exponent;
 // nothing is divided by n. *out is (rows, n_out, 2): the first n_out <= n results, not necessarily
 // dense.
-enum ree_status ree_fourier(struct ree_lower *lower, struct ree_tval *x, int64_t n, bool inverse,
-                            int64_t n_out, struct ree_tval **out);
+enum ree_status ree_fourier(struct ree_lower *lower, struct ree_view *x, int64_t n, bool inverse,
+                            int64_t n_out, struct ree_view **out);
 
 #endif

@@ -13,7 +13,7 @@ struct mel {
     double low, high; // in hertz
 };
 
-static enum ree_status read_edge(struct ree_lower *lower, struct ree_tval *t, const char *name,
+static enum ree_status read_edge(struct ree_lower *lower, struct ree_view *t, const char *name,
                                  double *out) {
     float value;
     REE_TRY(ree_lower_cast(lower, t, REE_F32, &t));
@@ -25,7 +25,7 @@ static enum ree_status read_edge(struct ree_lower *lower, struct ree_tval *t, co
     return REE_OK;
 }
 
-static enum ree_status read_count(struct ree_lower *lower, struct ree_tval *t, const char *name,
+static enum ree_status read_count(struct ree_lower *lower, struct ree_view *t, const char *name,
                                   int64_t low, int64_t *out) {
     REE_TRY(ree_data_int(lower, t, name, out));
     if (*out >= low && *out < INT32_MAX) return REE_OK;
@@ -55,8 +55,8 @@ static void fill_triangle(const struct mel *m, int64_t i, const int64_t edge[3],
         table[j * m->n_bins + i] = (float)((double)(right - j) / (double)(right - centre));
 }
 
-enum ree_status ree_lower_op_mel_weight_matrix(struct ree_lower *lower, struct ree_tval *const *in,
-                                               struct ree_tval **out) {
+enum ree_status ree_lower_op_mel_weight_matrix(struct ree_lower *lower, struct ree_view *const *in,
+                                               struct ree_view **out) {
     struct mel m;
     REE_TRY(read_count(lower, in[0], "num_mel_bins", 1, &m.n_bins));
     REE_TRY(read_count(lower, in[1], "dft_length", 1, &m.dft_length));

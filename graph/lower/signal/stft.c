@@ -6,10 +6,10 @@ struct frames {
     int64_t length, step, n;
 };
 
-static enum ree_status read_frames(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_frames(struct ree_lower *lower, struct ree_view *const *in,
                                    struct frames *f) {
-    const struct ree_tval *signal = in[0];
-    struct ree_tval *window = ree_rule_input(lower, in, 2), *length = ree_rule_input(lower, in, 3);
+    const struct ree_view *signal = in[0];
+    struct ree_view *window = ree_rule_input(lower, in, 2), *length = ree_rule_input(lower, in, 3);
     char text[128];
     int64_t samples = signal->dims[1];
     f->length = window && window->rank == 1 ? window->dims[0] : samples;
@@ -18,7 +18,7 @@ static enum ree_status read_frames(struct ree_lower *lower, struct ree_tval *con
     if (window &&
         (window->dtype != signal->dtype || window->rank != 1 || window->dims[0] != f->length))
         return ree_lower_fail(lower, REE_INVALID, "window is %s, expected %s[%lld]",
-                              ree_tval_text(window, text, sizeof text),
+                              ree_view_text(window, text, sizeof text),
                               ree_dtype_name(signal->dtype), (long long)f->length);
     if (f->step < 1 || f->step > INT32_MAX)
         return ree_lower_fail(lower, REE_INVALID, "frame_step is %lld, expected 1 or more",
@@ -31,9 +31,9 @@ static enum ree_status read_frames(struct ree_lower *lower, struct ree_tval *con
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_stft(struct ree_lower *lower, struct ree_tval *const *in,
-                                  struct ree_tval **out) {
-    struct ree_tval *signal = in[0], *window = ree_rule_input(lower, in, 2), *frames;
+enum ree_status ree_lower_op_stft(struct ree_lower *lower, struct ree_view *const *in,
+                                  struct ree_view **out) {
+    struct ree_view *signal = in[0], *window = ree_rule_input(lower, in, 2), *frames;
     struct frames f;
     char text[128];
     bool onesided = ree_node_int(lower->node, "onesided", 1) != 0;
@@ -45,8 +45,8 @@ enum ree_status ree_lower_op_stft(struct ree_lower *lower, struct ree_tval *cons
     if (signal->rank != 3 || (signal->dims[2] != 1 && signal->dims[2] != 2))
         return ree_lower_fail(lower, REE_INVALID,
                               "the signal is %s, expected (batch, samples, 1 or 2)",
-                              ree_tval_text(signal, text, sizeof text));
-    struct ree_tval *inputs[4] = {signal, in[1], window, ree_rule_input(lower, in, 3)};
+                              ree_view_text(signal, text, sizeof text));
+    struct ree_view *inputs[4] = {signal, in[1], window, ree_rule_input(lower, in, 3)};
     REE_TRY(read_frames(lower, inputs, &f));
     int64_t batch = signal->dims[0], parts = signal->dims[2];
     if (onesided && parts == 2)

@@ -3,12 +3,12 @@
 #include "graph/lower/data.h"
 
 #define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_tval *const *in,       \
-                                        struct ree_tval **out)
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
 
 // (a0 - a1 cos t) + a2 cos 2t; if a2 = 0, that step is omitted.
-static enum ree_status window(struct ree_lower *lower, struct ree_tval *size, float a0, float a1,
-                              float a2, struct ree_tval **out) {
+static enum ree_status window(struct ree_lower *lower, struct ree_view *size, float a0, float a1,
+                              float a2, struct ree_view **out) {
     int64_t n;
     REE_TRY(ree_data_int(lower, size, "size", &n));
     if (n < 0 || n > INT32_MAX)
@@ -17,7 +17,7 @@ static enum ree_status window(struct ree_lower *lower, struct ree_tval *size, fl
     int64_t dtype = ree_node_int(lower->node, "output_datatype", REE_F32);
     float length = periodic ? (float)n : (float)n - 1, step = 0x1.921fb6p+2f / length;
     struct ree_expr_builder b;
-    struct ree_tval *values;
+    struct ree_view *values;
     ree_expr_init(&b, lower, 1, &n);
     int i = ree_expr_op1(&b, REE_MAP_i32_to_f32, ree_expr_iota(&b, REE_I32, 0, &(int64_t){1}));
     int t = ree_expr_op2(&b, REE_MAP_mul_f32, i, ree_expr_f32(&b, step));

@@ -4,7 +4,7 @@
 // The homogeneous coordinates (x, y, 1) or (x, y, z, 1) of all positions, as columns: (axes + 1,
 // sizes...).
 static enum ree_status base_grid(struct ree_lower *lower, uint32_t n_axes, const int64_t *sizes,
-                                 bool align_corners, struct ree_tval **out) {
+                                 bool align_corners, struct ree_view **out) {
     int64_t dims[REE_MAX_RANK] = {n_axes + 1};
     for (uint32_t i = 0; i < n_axes; i++)
         dims[1 + i] = sizes[i];
@@ -12,7 +12,7 @@ static enum ree_status base_grid(struct ree_lower *lower, uint32_t n_axes, const
     dims[0] = 1;
     for (uint32_t row = 0; row <= n_axes; row++) {
         struct ree_expr_builder b;
-        struct ree_tval *values, *place;
+        struct ree_view *values, *place;
         ree_expr_init(&b, lower, n_axes + 1, dims);
         int value = ree_expr_f32(&b, 1);
         if (row < n_axes) { // x is the innermost axis
@@ -37,9 +37,9 @@ static enum ree_status base_grid(struct ree_lower *lower, uint32_t n_axes, const
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_affine_grid(struct ree_lower *lower, struct ree_tval *const *in,
-                                         struct ree_tval **out) {
-    struct ree_tval *theta = in[0], *grid, *product;
+enum ree_status ree_lower_op_affine_grid(struct ree_lower *lower, struct ree_view *const *in,
+                                         struct ree_view **out) {
+    struct ree_view *theta = in[0], *grid, *product;
     const int64_t *size;
     size_t n;
     char text[128];
@@ -48,12 +48,12 @@ enum ree_status ree_lower_op_affine_grid(struct ree_lower *lower, struct ree_tva
     REE_TRY(ree_lower_host_ints(lower, in[1], "size", &size, &n));
     if (in[1]->rank != 1 || (n != 4 && n != 5))
         return ree_lower_fail(lower, REE_INVALID, "size is %s, expected 4 or 5 sizes",
-                              ree_tval_text(in[1], text, sizeof text));
+                              ree_view_text(in[1], text, sizeof text));
     uint32_t n_axes = (uint32_t)n - 2;
     if (theta->rank != 3 || theta->dims[0] != size[0] || theta->dims[1] != n_axes ||
         theta->dims[2] != n_axes + 1)
         return ree_lower_fail(lower, REE_INVALID, "theta is %s, expected float32[%lld,%u,%u]",
-                              ree_tval_text(theta, text, sizeof text), (long long)size[0], n_axes,
+                              ree_view_text(theta, text, sizeof text), (long long)size[0], n_axes,
                               n_axes + 1);
     int64_t positions = 1, dims[REE_MAX_RANK] = {size[0]};
     for (uint32_t i = 0; i < n_axes; i++) {

@@ -1,9 +1,9 @@
 // CenterCropPad: crops, or pads with zeros, around the centre; only moves data.
 #include "graph/lower/spatial/spatial.h"
 
-enum ree_status ree_lower_op_center_crop_pad(struct ree_lower *lower, struct ree_tval *const *in,
-                                             struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_center_crop_pad(struct ree_lower *lower, struct ree_view *const *in,
+                                             struct ree_view **out) {
+    struct ree_view *t = in[0];
     const int64_t *shape, *axes;
     size_t n, n_axes;
     bool has_axes;

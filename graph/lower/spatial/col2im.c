@@ -28,7 +28,7 @@ static enum ree_status read_list(struct ree_lower *lower, const char *name, size
     return REE_OK;
 }
 
-static enum ree_status read_axes(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_axes(struct ree_lower *lower, struct ree_view *const *in,
                                  struct axis *axes, uint32_t *out_n) {
     const int64_t *image, *block, *strides, *dilations, *pads;
     size_t n, n_block;
@@ -60,14 +60,14 @@ static enum ree_status read_axes(struct ree_lower *lower, struct ree_tval *const
             a->begin = pads[i];
             a->end = pads[n + i];
         }
-        int64_t room = a->image + a->begin + a->end - (a->dilation * (a->block - 1) + 1);
-        if (room < 0)
+        int64_t capacity = a->image + a->begin + a->end - (a->dilation * (a->block - 1) + 1);
+        if (capacity < 0)
             return ree_lower_fail(lower, REE_INVALID,
                                   "the block spans %lld along axis %zu of an image of %lld with "
                                   "its padding",
                                   (long long)(a->dilation * (a->block - 1) + 1), i,
                                   (long long)(a->image + a->begin + a->end));
-        a->blocks = room / a->stride + 1;
+        a->blocks = capacity / a->stride + 1;
     }
     *out_n = (uint32_t)n;
     return REE_OK;
@@ -76,7 +76,7 @@ static enum ree_status read_axes(struct ree_lower *lower, struct ree_tval *const
 // For (element of the block, position in the image): the index of the block; `blocks`, one past the
 // last, if there is none.
 static enum ree_status block_table(struct ree_lower *lower, const struct axis *a,
-                                   struct ree_tval **out) {
+                                   struct ree_view **out) {
     int64_t dims[2] = {a->block, a->image}, count;
     if (!ree_count_elements(2, dims, &count) || count >= INT64_C(1) << 31)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a block of %lld over an image of %lld",
@@ -94,10 +94,10 @@ static enum ree_status block_table(struct ree_lower *lower, const struct axis *a
 
 // Replaces in t (..., block elements at `k_axis`, ..., blocks at `l_axis`, ...) the blocks by image
 // positions, summed over the block's elements, whose axis keeps size 1.
-static enum ree_status fold_axis(struct ree_lower *lower, const struct axis *a, struct ree_tval *t,
-                                 uint32_t k_axis, uint32_t l_axis, struct ree_tval **out) {
+static enum ree_status fold_axis(struct ree_lower *lower, const struct axis *a, struct ree_view *t,
+                                 uint32_t k_axis, uint32_t l_axis, struct ree_view **out) {
     int64_t none[REE_MAX_RANK] = {0}, one[REE_MAX_RANK] = {0}, dims[REE_MAX_RANK];
-    struct ree_tval *table;
+    struct ree_view *table;
     one[l_axis] = 1;
     REE_TRY(block_table(lower, a, &table));
     REE_TRY(ree_spatial_border(lower, t, none, one, &t));
@@ -116,9 +116,9 @@ static enum ree_status fold_axis(struct ree_lower *lower, const struct axis *a, 
     return ree_lower_reduce(lower, t, REE_REDUCE_SUM, UINT32_C(1) << k_axis, true, false, out);
 }
 
-enum ree_status ree_lower_op_col2im(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_col2im(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
+    struct ree_view *t = in[0];
     struct axis axes[MAX_AXES];
     uint32_t n;
     char text[128];
@@ -134,7 +134,7 @@ enum ree_status ree_lower_op_col2im(struct ree_lower *lower, struct ree_tval *co
     if (!fits || t->dims[1] % elements || t->dims[2] != blocks)
         return ree_lower_fail(
             lower, REE_INVALID, "the input is %s, expected (N, C * %lld, %lld) for these blocks",
-            ree_tval_text(t, text, sizeof text), (long long)elements, (long long)blocks);
+            ree_view_text(t, text, sizeof text), (long long)elements, (long long)blocks);
     // (N * C, elements of a block..., numbers of blocks...).
     int64_t dims[REE_MAX_RANK] = {t->dims[0] * (t->dims[1] / elements)};
     int64_t result[REE_MAX_RANK] = {t->dims[0], t->dims[1] / elements};

@@ -23,7 +23,7 @@ static enum ree_status read_group(struct ree_lower *lower, const char *name, int
 
 // Checks that offset or mask has the shape (n, offset_groups * kernel * per_tap, output sizes...).
 static enum ree_status check_field(struct ree_lower *lower, const struct deform *d,
-                                   const struct ree_tval *t, const char *name, int64_t per_tap) {
+                                   const struct ree_view *t, const char *name, int64_t per_tap) {
     int64_t dims[REE_MAX_RANK] = {d->n, d->offset_groups * d->kernel * per_tap};
     char text[128], wanted[128];
     bool fits = t->dtype == REE_F32 && t->rank == d->n_axes + 2;
@@ -33,13 +33,13 @@ static enum ree_status check_field(struct ree_lower *lower, const struct deform 
         fits = t->dims[i] == dims[i];
     if (fits) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected float32%s", name,
-                          ree_tval_text(t, text, sizeof text),
+                          ree_view_text(t, text, sizeof text),
                           ree_data_list_text(d->n_axes + 2, dims, wanted, sizeof wanted));
 }
 
-static enum ree_status read_deform(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_deform(struct ree_lower *lower, struct ree_view *const *in,
                                    struct deform *d) {
-    struct ree_tval *x = in[0], *w = in[1];
+    struct ree_view *x = in[0], *w = in[1];
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_same_type(lower, w, "W", x, "X"));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 2 + REE_WINDOW_DIMS));
@@ -68,7 +68,7 @@ static enum ree_status read_deform(struct ree_lower *lower, struct ree_tval *con
 // The coordinates along one axis: (n * offset groups, kernel * positions). The position without its
 // offset is an integer, to which the offset is added.
 static enum ree_status coordinate(struct ree_lower *lower, const struct deform *d,
-                                  struct ree_tval *offset, uint32_t axis, struct ree_tval **out) {
+                                  struct ree_view *offset, uint32_t axis, struct ree_view **out) {
     const struct ree_window *w = &d->window;
     uint32_t at = w->first + axis, rank = 1 + 2 * REE_WINDOW_DIMS;
     int64_t batch = d->n * d->offset_groups;
@@ -81,7 +81,7 @@ static enum ree_status coordinate(struct ree_lower *lower, const struct deform *
     }
     strides[1 + at] = w->dilation[at];
     strides[1 + REE_WINDOW_DIMS + at] = w->stride[at];
-    struct ree_tval *own;
+    struct ree_view *own;
     int64_t split[4] = {batch, d->kernel, d->n_axes, d->positions};
     REE_TRY(ree_lower_reshape(lower, offset, 4, split, &own));
     REE_TRY(ree_lower_slice(lower, own, 2, axis, 1, 1, &own));
@@ -97,11 +97,11 @@ static enum ree_status coordinate(struct ree_lower *lower, const struct deform *
 
 // The inputs of the kernel: (n * offset groups, channels per group, kernel, positions), times the
 // mask.
-static enum ree_status columns(struct ree_lower *lower, const struct deform *d, struct ree_tval *x,
-                               struct ree_tval *offset, struct ree_tval *mask,
-                               struct ree_tval **out) {
+static enum ree_status columns(struct ree_lower *lower, const struct deform *d, struct ree_view *x,
+                               struct ree_view *offset, struct ree_view *mask,
+                               struct ree_view **out) {
     struct ree_sampler s = {.taps = 2, .outside = REE_SAMPLE_ZERO};
-    struct ree_tval *coordinates[REE_SAMPLE_AXES];
+    struct ree_view *coordinates[REE_SAMPLE_AXES];
     int64_t batch = d->n * d->offset_groups, dims[REE_MAX_RANK] = {batch};
     REE_TRY(ree_sampler_sizes(lower, x, &s));
     for (uint32_t i = 0; i < d->n_axes; i++)
@@ -117,10 +117,10 @@ static enum ree_status columns(struct ree_lower *lower, const struct deform *d, 
     return ree_rule_step2(lower, REE_MAP_mul_f32, *out, mask, out);
 }
 
-enum ree_status ree_lower_op_deform_conv(struct ree_lower *lower, struct ree_tval *const *in,
-                                         struct ree_tval **out) {
-    struct ree_tval *x = in[0], *w = in[1], *offset = in[2], *seen, *product;
-    struct ree_tval *bias = ree_rule_input(lower, in, 3), *mask = ree_rule_input(lower, in, 4);
+enum ree_status ree_lower_op_deform_conv(struct ree_lower *lower, struct ree_view *const *in,
+                                         struct ree_view **out) {
+    struct ree_view *x = in[0], *w = in[1], *offset = in[2], *seen, *product;
+    struct ree_view *bias = ree_rule_input(lower, in, 3), *mask = ree_rule_input(lower, in, 4);
     struct deform d;
     REE_TRY(read_deform(lower, in, &d));
     REE_TRY(check_field(lower, &d, offset, "offset", d.n_axes));
@@ -132,7 +132,7 @@ enum ree_status ree_lower_op_deform_conv(struct ree_lower *lower, struct ree_tva
         REE_TRY(ree_rule_same_type(lower, bias, "B", x, "X"));
         REE_TRY(ree_rule_require_vector(lower, bias, "B", m));
     }
-    if (ree_tval_count(x) == 0 || ree_tval_count(w) == 0) {
+    if (ree_view_count(x) == 0 || ree_view_count(w) == 0) {
         REE_TRY(ree_rule_fill(lower, x->rank, dims, 0, &product)); // sums of nothing
     } else {
         int64_t k = d.channels / d.groups * d.kernel;

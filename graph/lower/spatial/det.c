@@ -5,10 +5,10 @@
 // magnitude in the first column. *out_pivot (batch) is the pivot, negated if it was not in the
 // first row. *out_s is the remaining matrix (batch, m - 1, m - 1), in which the first row has
 // replaced the pivot row.
-static enum ree_status eliminate(struct ree_lower *lower, struct ree_tval *s,
-                                 struct ree_tval **out_pivot, struct ree_tval **out_s) {
+static enum ree_status eliminate(struct ree_lower *lower, struct ree_view *s,
+                                 struct ree_view **out_pivot, struct ree_view **out_s) {
     int64_t batch = s->dims[0], m = s->dims[1];
-    struct ree_tval *column, *magnitude, *at, *row, *row0, *corner;
+    struct ree_view *column, *magnitude, *at, *row, *row0, *corner;
     struct ree_expr_builder b;
     REE_TRY(ree_lower_slice(lower, s, 2, 0, 1, 1, &column));
     REE_TRY(ree_rule_step1(lower, REE_MAP_abs_f32, column, &magnitude));
@@ -34,7 +34,7 @@ static enum ree_status eliminate(struct ree_lower *lower, struct ree_tval *s,
 
     // s'[i, j] = fma(-f, row[j], below[i, j]), with f = below[i, 0] / pivot. In `below`, the first
     // row has replaced the pivot row.
-    struct ree_tval *below, *below_column, *row0_rest, *row0_corner, *row_rest;
+    struct ree_view *below, *below_column, *row0_rest, *row0_corner, *row_rest;
     REE_TRY(ree_lower_slice(lower, s, 1, 1, 1, m - 1, &below));
     REE_TRY(ree_lower_slice(lower, below, 2, 0, 1, 1, &below_column));
     REE_TRY(ree_lower_slice(lower, below, 2, 1, 1, m - 1, &below));
@@ -42,7 +42,7 @@ static enum ree_status eliminate(struct ree_lower *lower, struct ree_tval *s,
     REE_TRY(ree_lower_slice(lower, row0, 2, 0, 1, 1, &row0_corner));
     REE_TRY(ree_lower_slice(lower, row0, 2, 1, 1, m - 1, &row0_rest));
     REE_TRY(ree_lower_slice(lower, row, 2, 1, 1, m - 1, &row_rest));
-    struct ree_tval *factors;
+    struct ree_view *factors;
     int64_t down[3] = {0, 1, 0};
     ree_expr_init(&b, lower, 3, below_column->dims);
     int here = ree_expr_op2(&b, REE_MAP_eq_i64, ree_expr_iota(&b, REE_I64, 1, down),
@@ -64,14 +64,14 @@ static enum ree_status eliminate(struct ree_lower *lower, struct ree_tval *s,
     return ree_lower_map(&b, value, REE_F32, out_s);
 }
 
-enum ree_status ree_lower_op_det(struct ree_lower *lower, struct ree_tval *const *in,
-                                 struct ree_tval **out) {
-    struct ree_tval *x = in[0], *s, *det = NULL, *pivot;
+enum ree_status ree_lower_op_det(struct ree_lower *lower, struct ree_view *const *in,
+                                 struct ree_view **out) {
+    struct ree_view *x = in[0], *s, *det = NULL, *pivot;
     char text[128];
     REE_TRY(ree_rule_require_f32(lower, x));
     if (x->rank < 2 || x->dims[x->rank - 1] != x->dims[x->rank - 2])
         return ree_lower_fail(lower, REE_INVALID, "input X is %s, expected square matrices",
-                              ree_tval_text(x, text, sizeof text));
+                              ree_view_text(x, text, sizeof text));
     int64_t m = x->dims[x->rank - 1], batch = 1;
     for (uint32_t i = 0; i + 2 < x->rank; i++)
         batch *= x->dims[i];

@@ -30,8 +30,8 @@ static int clamp(struct ree_expr_builder *b, int x, float low, float high, float
 
 // Converts coordinates along one axis from [-1, 1] to elements; g is (n, points).
 static enum ree_status coordinate(struct ree_lower *lower, const struct ree_sampler *s,
-                                  uint32_t axis, bool align_corners, struct ree_tval *g,
-                                  struct ree_tval **out) {
+                                  uint32_t axis, bool align_corners, struct ree_view *g,
+                                  struct ree_view **out) {
     struct ree_expr_builder b;
     float size = (float)s->sizes[axis];
     float low = align_corners ? 0 : -0.5f, high = align_corners ? size - 1 : size - 0.5f;
@@ -81,9 +81,9 @@ static enum ree_status read_modes(struct ree_lower *lower, bool align_corners,
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_grid_sample(struct ree_lower *lower, struct ree_tval *const *in,
-                                         struct ree_tval **out) {
-    struct ree_tval *x = in[0], *grid = in[1], *coordinates[REE_SAMPLE_AXES];
+enum ree_status ree_lower_op_grid_sample(struct ree_lower *lower, struct ree_view *const *in,
+                                         struct ree_view **out) {
+    struct ree_view *x = in[0], *grid = in[1], *coordinates[REE_SAMPLE_AXES];
     struct ree_sampler s;
     char a[128], b[128];
     bool align_corners = ree_node_int(lower->node, "align_corners", 0) != 0;
@@ -95,7 +95,7 @@ enum ree_status ree_lower_op_grid_sample(struct ree_lower *lower, struct ree_tva
     if (rank != x->rank || grid->dims[0] != x->dims[0] || grid->dims[rank - 1] != n_axes)
         return ree_lower_fail(lower, REE_INVALID,
                               "grid is %s and X %s, expected grid (%lld, sizes..., %u)",
-                              ree_tval_text(grid, a, sizeof a), ree_tval_text(x, b, sizeof b),
+                              ree_view_text(grid, a, sizeof a), ree_view_text(x, b, sizeof b),
                               (long long)x->dims[0], n_axes);
     int64_t dims[REE_MAX_RANK] = {x->dims[0], x->dims[1]}, points = 1;
     for (uint32_t i = 1; i < rank - 1; i++) {
@@ -108,7 +108,7 @@ enum ree_status ree_lower_op_grid_sample(struct ree_lower *lower, struct ree_tva
     REE_TRY(ree_lower_reshape(lower, grid, 3, (int64_t[]){x->dims[0], points, n_axes}, &grid));
     // The grid's first coordinate is for the innermost axis.
     for (uint32_t i = 0; i < n_axes; i++) {
-        struct ree_tval *g;
+        struct ree_view *g;
         REE_TRY(ree_lower_slice(lower, grid, 2, n_axes - 1 - i, 1, 1, &g));
         REE_TRY(ree_lower_reshape(lower, g, 2, (int64_t[]){x->dims[0], points}, &g));
         REE_TRY(coordinate(lower, &s, i, align_corners, g, &coordinates[i]));

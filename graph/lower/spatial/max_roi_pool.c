@@ -66,7 +66,7 @@ static int64_t largest_bin(const struct bins *b) {
 // Pools n regions whose bins have at most `most` rows: (n * height * width of the output,
 // channels).
 static enum ree_status pool_block(struct ree_lower *lower, const struct bins *b, int64_t n,
-                                  int64_t most, struct ree_tval *rows, struct ree_tval **out) {
+                                  int64_t most, struct ree_view *rows, struct ree_view **out) {
     int64_t n_bins = b->pooled[0] * b->pooled[1];
     int64_t dims[3] = {n * n_bins, most, rows->dims[1]}, count;
     if (!ree_count_elements(3, dims, &count) || count >= INT64_C(1) << 31)
@@ -79,7 +79,7 @@ static enum ree_status pool_block(struct ree_lower *lower, const struct bins *b,
         list_bin(&b[at / n_bins], p / b->pooled[1], p % b->pooled[1], rows->dims[0] - 1, most,
                  list + at * most);
     }
-    struct ree_tval *index, *values;
+    struct ree_view *index, *values;
     REE_TRY(ree_lower_literal(lower, REE_I32, 2, dims, list, &index));
     REE_TRY(ree_roi_gather(lower, rows, index, &values));
     REE_TRY(ree_lower_reshape(lower, values, 3, dims, &values));
@@ -88,8 +88,8 @@ static enum ree_status pool_block(struct ree_lower *lower, const struct bins *b,
 
 // Pools all regions, in blocks of as many as fit, into pooled (regions * bins, channels).
 static enum ree_status pool_regions(struct ree_lower *lower, const struct bins *regions,
-                                    int64_t n_rois, struct ree_tval *rows,
-                                    struct ree_tval *pooled) {
+                                    int64_t n_rois, struct ree_view *rows,
+                                    struct ree_view *pooled) {
     int64_t n_bins = regions->pooled[0] * regions->pooled[1];
     for (int64_t at = 0, n; at < n_rois; at += n) {
         int64_t most = largest_bin(&regions[at]);
@@ -101,7 +101,7 @@ static enum ree_status pool_regions(struct ree_lower *lower, const struct bins *
                 break;
             most = next;
         }
-        struct ree_tval *part, *place;
+        struct ree_view *part, *place;
         REE_TRY(pool_block(lower, &regions[at], n, most, rows, &part));
         REE_TRY(ree_lower_slice(lower, pooled, 0, at * n_bins, 1, n * n_bins, &place));
         REE_TRY(ree_lower_copy_into(lower, part, place));
@@ -109,9 +109,9 @@ static enum ree_status pool_regions(struct ree_lower *lower, const struct bins *
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_max_roi_pool(struct ree_lower *lower, struct ree_tval *const *in,
-                                          struct ree_tval **out) {
-    struct ree_tval *x = in[0], *rois = in[1], *rows, *pooled;
+enum ree_status ree_lower_op_max_roi_pool(struct ree_lower *lower, struct ree_view *const *in,
+                                          struct ree_view **out) {
+    struct ree_view *x = in[0], *rois = in[1], *rows, *pooled;
     size_t n;
     REE_TRY(ree_roi_check(lower, x, rois, 5));
     const int64_t *shape = ree_node_ints(lower->node, "pooled_shape", &n);

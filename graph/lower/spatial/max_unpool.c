@@ -5,7 +5,7 @@
 #include <string.h>
 
 // The size before pooling, from kernel_shape, strides and pads.
-static enum ree_status pooled_from(struct ree_lower *lower, const struct ree_tval *x,
+static enum ree_status pooled_from(struct ree_lower *lower, const struct ree_view *x,
                                    int64_t *dims) {
     struct ree_window w;
     REE_TRY(ree_window_read(lower, x, NULL, &w));
@@ -22,9 +22,9 @@ static enum ree_status pooled_from(struct ree_lower *lower, const struct ree_tva
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_max_unpool(struct ree_lower *lower, struct ree_tval *const *in,
-                                        struct ree_tval **out) {
-    struct ree_tval *x = in[0], *index = in[1], *shape = ree_rule_input(lower, in, 2), *flat;
+enum ree_status ree_lower_op_max_unpool(struct ree_lower *lower, struct ree_view *const *in,
+                                        struct ree_view **out) {
+    struct ree_view *x = in[0], *index = in[1], *shape = ree_rule_input(lower, in, 2), *flat;
     int64_t dims[REE_MAX_RANK];
     char text[128], like[128];
     REE_TRY(pooled_from(lower, x, dims));
@@ -35,13 +35,13 @@ enum ree_status ree_lower_op_max_unpool(struct ree_lower *lower, struct ree_tval
         return ree_lower_fail(lower, REE_INVALID,
                               "input I is %s, expected int64 of the shape of "
                               "X, %s",
-                              ree_tval_text(index, text, sizeof text),
-                              ree_tval_text(x, like, sizeof like));
+                              ree_view_text(index, text, sizeof text),
+                              ree_view_text(x, like, sizeof like));
     REE_TRY(ree_spatial_zeros(lower, x->dtype, x->rank, dims, &flat));
-    if (ree_tval_count(x)) {
-        if (!ree_tval_count(flat))
+    if (ree_view_count(x)) {
+        if (!ree_view_count(flat))
             return ree_lower_fail(lower, REE_INVALID, "there is no room for X in an output of %s",
-                                  ree_tval_text(flat, text, sizeof text));
+                                  ree_view_text(flat, text, sizeof text));
         REE_TRY(ree_lower_dense(lower, x, &x));
         REE_TRY(ree_lower_dense(lower, index, &index));
         union ree_params params;
@@ -51,11 +51,11 @@ enum ree_status ree_lower_op_max_unpool(struct ree_lower *lower, struct ree_tval
         p->dtype = (uint32_t)x->dtype;
         p->index_dtype = REE_I64;
         p->rank = p->n_step_dims = p->n_lines = p->n_components = 1;
-        p->n_steps = p->dims[0] = (uint32_t)ree_tval_count(x);
+        p->n_steps = p->dims[0] = (uint32_t)ree_view_count(x);
         p->index_strides[0] = p->update_strides[0] = 1;
-        p->component_sizes[0] = (uint32_t)ree_tval_count(flat);
+        p->component_sizes[0] = (uint32_t)ree_view_count(flat);
         p->component_strides[0] = 1;
-        struct ree_tval *operands[3] = {flat, index, x};
+        struct ree_view *operands[3] = {flat, index, x};
         REE_TRY(ree_lower_emit(lower, REE_REPOP_SCATTER, &params, operands, 3, 0));
     }
     out[0] = flat;

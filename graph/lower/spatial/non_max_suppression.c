@@ -58,10 +58,10 @@ struct settings {
     float iou_threshold, score_threshold;
 };
 
-static enum ree_status read_settings(struct ree_lower *lower, struct ree_tval *const *in,
+static enum ree_status read_settings(struct ree_lower *lower, struct ree_view *const *in,
                                      struct settings *s) {
-    struct ree_tval *most = ree_rule_input(lower, in, 2), *iou = ree_rule_input(lower, in, 3);
-    struct ree_tval *score = ree_rule_input(lower, in, 4);
+    struct ree_view *most = ree_rule_input(lower, in, 2), *iou = ree_rule_input(lower, in, 3);
+    struct ree_view *score = ree_rule_input(lower, in, 4);
     int64_t centre = ree_node_int(lower->node, "center_point_box", 0);
     *s = (struct settings){.centre = centre == 1, .has_score_threshold = score != NULL};
     if (centre != 0 && centre != 1)
@@ -95,9 +95,9 @@ static int64_t select_class(const struct settings *s, int64_t n, const struct bo
 }
 
 enum ree_status ree_lower_op_non_max_suppression(struct ree_lower *lower,
-                                                 struct ree_tval *const *in,
-                                                 struct ree_tval **out) {
-    struct ree_tval *boxes = in[0], *scores = in[1];
+                                                 struct ree_view *const *in,
+                                                 struct ree_view **out) {
+    struct ree_view *boxes = in[0], *scores = in[1];
     char a[128], b[128];
     bool fits = boxes->dtype == REE_F32 && scores->dtype == REE_F32 && boxes->rank == 3 &&
                 scores->rank == 3 && boxes->dims[2] == 4 && boxes->dims[0] == scores->dims[0] &&
@@ -106,8 +106,8 @@ enum ree_status ree_lower_op_non_max_suppression(struct ree_lower *lower,
         return ree_lower_fail(lower, REE_INVALID,
                               "boxes are %s and scores %s, expected float32[N,n,4] and "
                               "float32[N,classes,n]",
-                              ree_tval_text(boxes, a, sizeof a),
-                              ree_tval_text(scores, b, sizeof b));
+                              ree_view_text(boxes, a, sizeof a),
+                              ree_view_text(scores, b, sizeof b));
     struct settings s;
     REE_TRY(read_settings(lower, in, &s));
     int64_t batch = scores->dims[0], classes = scores->dims[1], n = scores->dims[2];

@@ -22,9 +22,9 @@ struct roi_align {
     int64_t n_rois, n_samples; // per bin
     int64_t sizes[2];          // of x
     // Per region (n_rois, 1, 1, 1):
-    struct ree_tval *start[2], *bin[2]; // float32
+    struct ree_view *start[2], *bin[2]; // float32
     // i32: samples along each axis of a bin; NULL if fixed
-    struct ree_tval *grid[2];
+    struct ree_view *grid[2];
 };
 
 static enum ree_status read_attributes(struct ree_lower *lower, struct roi_align *r) {
@@ -56,10 +56,10 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct roi_align
 }
 
 // Computes start, bin and grid along one axis (0: y, 1: x).
-static enum ree_status measure(struct ree_lower *lower, struct roi_align *r, struct ree_tval *rois,
+static enum ree_status measure(struct ree_lower *lower, struct roi_align *r, struct ree_view *rois,
                                int axis) {
     int64_t dims[4] = {r->n_rois, 1, 1, 1};
-    struct ree_tval *ends[2];
+    struct ree_view *ends[2];
     struct ree_expr_builder b;
     for (int i = 0; i < 2; i++) {
         int64_t column = (axis ? 0 : 1) + 2 * i;
@@ -108,7 +108,7 @@ static enum ree_status count_samples(struct ree_lower *lower, struct roi_align *
 // The coordinates of the samples along one axis: (n_rois, bins, samples, 1); -2 for a sample that
 // the region does not have.
 static enum ree_status sample_coordinates(struct ree_lower *lower, const struct roi_align *r,
-                                          int axis, struct ree_tval **out) {
+                                          int axis, struct ree_view **out) {
     int64_t dims[4] = {r->n_rois, r->pooled[axis], r->n_samples, 1};
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 4, dims);
@@ -153,9 +153,9 @@ static int is_near(struct ree_expr_builder *b, int at, int64_t size) {
 // The two taps of each sample along an axis: places (times the stride, plus `base`) and weights,
 // each (n_rois, bins, samples, 2).
 static enum ree_status sample_taps(struct ree_lower *lower, const struct roi_align *r, int axis,
-                                   struct ree_tval *base, struct ree_tval **out_places,
-                                   struct ree_tval **out_weights) {
-    struct ree_tval *at;
+                                   struct ree_view *base, struct ree_view **out_places,
+                                   struct ree_view **out_weights) {
+    struct ree_view *at;
     int64_t dims[4] = {r->n_rois, r->pooled[axis], r->n_samples, 2}, size = r->sizes[axis];
     float last = (float)(size - 1);
     REE_TRY(sample_coordinates(lower, r, axis, &at));
@@ -191,7 +191,7 @@ static enum ree_status sample_taps(struct ree_lower *lower, const struct roi_ali
 
 // The first row of each region's batch sample: i32 (n_rois, 1, 1, 1).
 static enum ree_status first_rows(struct ree_lower *lower, const struct roi_align *r,
-                                  struct ree_tval *batch, int64_t n, struct ree_tval **out) {
+                                  struct ree_view *batch, int64_t n, struct ree_view **out) {
     int64_t dims[4] = {r->n_rois, 1, 1, 1};
     struct ree_expr_builder b;
     REE_TRY(ree_lower_cast(lower, batch, REE_I64, &batch));
@@ -210,9 +210,9 @@ static enum ree_status first_rows(struct ree_lower *lower, const struct roi_alig
 // The rows and weights of all taps: (n_rois, height, width, samples, 2, 2); the last two dimensions
 // are y and x. Taps outside the plane have weight 0 and the row of zeros.
 static enum ree_status all_taps(struct ree_lower *lower, const struct roi_align *r,
-                                struct ree_tval *base, int64_t zero_row,
-                                struct ree_tval **out_places, struct ree_tval **out_weights) {
-    struct ree_tval *places[2], *weights[2];
+                                struct ree_view *base, int64_t zero_row,
+                                struct ree_view **out_places, struct ree_view **out_weights) {
+    struct ree_view *places[2], *weights[2];
     struct ree_expr_builder b;
     int64_t dims[6] = {r->n_rois, r->pooled[0], r->pooled[1], r->n_samples, 2, 2};
     for (int i = 0; i < 2; i++) {
@@ -236,8 +236,8 @@ static enum ree_status all_taps(struct ree_lower *lower, const struct roi_align 
 // Chunk-dots or maxima over the taps, for one block of regions: from rows (bins * taps, channels)
 // and weights (bins, taps) to (bins, channels).
 static enum ree_status pool_block(struct ree_lower *lower, const struct roi_align *r,
-                                  struct ree_tval *values, struct ree_tval *weights,
-                                  struct ree_tval **out) {
+                                  struct ree_view *values, struct ree_view *weights,
+                                  struct ree_view **out) {
     int64_t bins = weights->dims[0], taps = weights->dims[1], channels = values->dims[1];
     REE_TRY(ree_lower_reshape(lower, values, 3, (int64_t[]){bins, taps, channels}, &values));
     if (r->max) {
@@ -252,13 +252,13 @@ static enum ree_status pool_block(struct ree_lower *lower, const struct roi_alig
 
 // Divides the sums (n_rois, channels, bins) by the number of samples.
 static enum ree_status divide(struct ree_lower *lower, const struct roi_align *r,
-                              struct ree_tval *sums, struct ree_tval **out) {
+                              struct ree_view *sums, struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 3, sums->dims);
     int value = ree_expr_tensor(&b, sums), n;
     if (r->grid[0]) {
         int64_t dims[3] = {r->n_rois, 1, 1};
-        struct ree_tval *grid[2];
+        struct ree_view *grid[2];
         for (int i = 0; i < 2; i++)
             REE_TRY(ree_lower_reshape(lower, r->grid[i], 3, dims, &grid[i]));
         int y = ree_expr_tensor(&b, grid[0]), x = ree_expr_tensor(&b, grid[1]);
@@ -271,10 +271,10 @@ static enum ree_status divide(struct ree_lower *lower, const struct roi_align *r
     return ree_lower_map(&b, ree_expr_op2(&b, REE_MAP_div_f32, value, n), REE_F32, out);
 }
 
-enum ree_status ree_lower_op_roi_align(struct ree_lower *lower, struct ree_tval *const *in,
-                                       struct ree_tval **out) {
-    struct ree_tval *x = in[0], *rois = in[1], *batch = in[2];
-    struct ree_tval *rows, *base, *places, *weights, *sums;
+enum ree_status ree_lower_op_roi_align(struct ree_lower *lower, struct ree_view *const *in,
+                                       struct ree_view **out) {
+    struct ree_view *x = in[0], *rois = in[1], *batch = in[2];
+    struct ree_view *rows, *base, *places, *weights, *sums;
     struct roi_align r = {0};
     char text[128];
     REE_TRY(ree_roi_check(lower, x, rois, 4));
@@ -283,7 +283,7 @@ enum ree_status ree_lower_op_roi_align(struct ree_lower *lower, struct ree_tval 
     if ((batch->dtype != REE_I64 && batch->dtype != REE_I32) || batch->rank != 1 ||
         batch->dims[0] != r.n_rois)
         return ree_lower_fail(lower, REE_INVALID, "input batch_indices is %s, expected int64[%lld]",
-                              ree_tval_text(batch, text, sizeof text), (long long)r.n_rois);
+                              ree_view_text(batch, text, sizeof text), (long long)r.n_rois);
     int64_t channels = x->dims[1], bins = r.pooled[0] * r.pooled[1];
     int64_t dims[4] = {r.n_rois, channels, r.pooled[0], r.pooled[1]};
     if (r.n_rois == 0 || channels == 0) return ree_lower_new(lower, REE_F32, 4, dims, &out[0]);
@@ -305,7 +305,7 @@ enum ree_status ree_lower_op_roi_align(struct ree_lower *lower, struct ree_tval 
     REE_TRY(ree_lower_reshape(lower, weights, 2, (int64_t[]){total_bins, taps}, &weights));
 
     int64_t block = ree_roi_block(per_roi) * bins;
-    struct ree_tval *pooled = NULL, *index, *weight, *values, *part, *place;
+    struct ree_view *pooled = NULL, *index, *weight, *values, *part, *place;
     if (block < total_bins)
         REE_TRY(ree_lower_new(lower, REE_F32, 2, (int64_t[]){total_bins, channels}, &pooled));
     for (int64_t at = 0; at < total_bins; at += block) {

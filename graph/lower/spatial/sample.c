@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum ree_status ree_sampler_sizes(struct ree_lower *lower, const struct ree_tval *x,
+enum ree_status ree_sampler_sizes(struct ree_lower *lower, const struct ree_view *x,
                                   struct ree_sampler *s) {
     s->n_axes = x->rank - 2;
     for (uint32_t i = 0; i < s->n_axes; i++) {
@@ -49,8 +49,8 @@ static int bring_inside(struct ree_expr_builder *b, const struct ree_sampler *s,
 // Places along one axis, times `stride`: i32 (n, 1.., taps, ..1, points), with the taps at
 // dimension 1 + axis. `at` is (n, points), viewed with dimensions of size 1 for all taps.
 static enum ree_status tap_places(struct ree_lower *lower, const struct ree_sampler *s,
-                                  uint32_t axis, struct ree_tval *at, int64_t stride,
-                                  struct ree_tval **out) {
+                                  uint32_t axis, struct ree_view *at, int64_t stride,
+                                  struct ree_view **out) {
     struct ree_expr_builder b;
     int64_t dims[REE_MAX_RANK];
     memcpy(dims, at->dims, sizeof dims);
@@ -84,7 +84,7 @@ static int cubic(struct ree_expr_builder *b, int d, const float c[4]) {
 
 // Weights along one axis, in the shape of the places. r is the fractional part.
 static enum ree_status tap_weights(struct ree_lower *lower, const struct ree_sampler *s,
-                                   uint32_t axis, struct ree_tval *at, struct ree_tval **out) {
+                                   uint32_t axis, struct ree_view *at, struct ree_view **out) {
     struct ree_expr_builder b;
     int64_t dims[REE_MAX_RANK];
     memcpy(dims, at->dims, sizeof dims);
@@ -108,8 +108,8 @@ static enum ree_status tap_weights(struct ree_lower *lower, const struct ree_sam
 
 // Combines all axes, starting with the first: places are added, weights multiplied.
 static enum ree_status combine(struct ree_lower *lower, const struct ree_sampler *s,
-                               enum ree_map_op op, enum ree_dtype dtype, struct ree_tval *const *ts,
-                               struct ree_tval **out) {
+                               enum ree_map_op op, enum ree_dtype dtype, struct ree_view *const *ts,
+                               struct ree_view **out) {
     if (s->n_axes == 1) {
         *out = ts[0];
         return REE_OK;
@@ -126,10 +126,10 @@ static enum ree_status combine(struct ree_lower *lower, const struct ree_sampler
 }
 
 // Reads the elements of tap k: planes (n, channels, plane) at places (n, taps, points).
-static enum ree_status gather_tap(struct ree_lower *lower, struct ree_tval *planes,
-                                  struct ree_tval *places, int64_t k, struct ree_tval **out) {
+static enum ree_status gather_tap(struct ree_lower *lower, struct ree_view *planes,
+                                  struct ree_view *places, int64_t k, struct ree_view **out) {
     int64_t n = places->dims[0], taps = places->dims[1], points = places->dims[2];
-    struct ree_tval *index = ree_lower_view(lower, places);
+    struct ree_view *index = ree_lower_view(lower, places);
     if (!index) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
     // The view extends from there; the strides reach the other samples.
     index->offset += k * points;
@@ -146,14 +146,14 @@ static enum ree_status gather_tap(struct ree_lower *lower, struct ree_tval *plan
 
 // The chunk-dot of weights (n, taps, points) and the elements of the taps. Each map handles as many
 // taps as an expression has operands for.
-static enum ree_status weigh(struct ree_lower *lower, struct ree_tval *planes,
-                             struct ree_tval *places, struct ree_tval *weights,
-                             struct ree_tval **out) {
+static enum ree_status weigh(struct ree_lower *lower, struct ree_view *planes,
+                             struct ree_view *places, struct ree_view *weights,
+                             struct ree_view **out) {
     int64_t taps = weights->dims[1];
-    struct ree_tval *total = NULL;
+    struct ree_view *total = NULL;
     for (int64_t k = 0; k < taps;) {
         int64_t end = k + (total ? 3 : 4) < taps ? k + (total ? 3 : 4) : taps;
-        struct ree_tval *value, *weight;
+        struct ree_view *value, *weight;
         struct ree_expr_builder b;
         int64_t dims[3] = {weights->dims[0], planes->dims[1], weights->dims[2]};
         ree_expr_init(&b, lower, 3, dims);
@@ -171,11 +171,11 @@ static enum ree_status weigh(struct ree_lower *lower, struct ree_tval *planes,
     return REE_OK;
 }
 
-enum ree_status ree_sample(struct ree_lower *lower, const struct ree_sampler *s, struct ree_tval *x,
-                           struct ree_tval *const *coordinates, struct ree_tval **out) {
+enum ree_status ree_sample(struct ree_lower *lower, const struct ree_sampler *s, struct ree_view *x,
+                           struct ree_view *const *coordinates, struct ree_view **out) {
     int64_t n = x->dims[0], channels = x->dims[1], points = coordinates[0]->dims[1];
     int64_t before[REE_MAX_RANK] = {0}, taps = 1, plane = 1;
-    struct ree_tval *places[REE_SAMPLE_AXES], *weights[REE_SAMPLE_AXES], *all_places, *all_weights;
+    struct ree_view *places[REE_SAMPLE_AXES], *weights[REE_SAMPLE_AXES], *all_places, *all_weights;
     for (uint32_t i = 0; i < s->n_axes; i++) {
         before[2 + i] = s->outside == REE_SAMPLE_ZERO;
         taps *= s->taps;
@@ -188,7 +188,7 @@ enum ree_status ree_sample(struct ree_lower *lower, const struct ree_sampler *s,
         seen[1 + i] = 1;
     seen[1 + s->n_axes] = points;
     for (uint32_t i = s->n_axes; i-- > 0;) {
-        struct ree_tval *at;
+        struct ree_view *at;
         REE_TRY(ree_lower_reshape(lower, coordinates[i], 2 + s->n_axes, seen, &at));
         REE_TRY(tap_places(lower, s, i, at, plane, &places[i]));
         if (s->taps > 1) REE_TRY(tap_weights(lower, s, i, at, &weights[i]));

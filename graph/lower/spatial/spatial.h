@@ -7,11 +7,11 @@
 
 // Makes a dense tensor of zeros of any type.
 enum ree_status ree_spatial_zeros(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
-                                  const int64_t *dims, struct ree_tval **out);
+                                  const int64_t *dims, struct ree_view **out);
 // Pads t with before[i] and after[i] zeros along axis i; returns t itself if all are 0.
-enum ree_status ree_spatial_border(struct ree_lower *lower, struct ree_tval *t,
+enum ree_status ree_spatial_border(struct ree_lower *lower, struct ree_view *t,
                                    const int64_t *before, const int64_t *after,
-                                   struct ree_tval **out);
+                                   struct ree_view **out);
 
 // Sampling (sample.c). Reads a plane of one to three axes at float32 coordinates, in units of
 // elements; 0.0 is the centre of the first element. Maps compute everything that depends on the
@@ -35,11 +35,11 @@ struct ree_sampler {
 
 // Counts the axes and fills `sizes` from x (n, channels, sizes...). Fails with "X has size 0 along
 // axis 2", or if a size is larger than REE_SAMPLE_MAX_SIZE.
-enum ree_status ree_sampler_sizes(struct ree_lower *lower, const struct ree_tval *x,
+enum ree_status ree_sampler_sizes(struct ree_lower *lower, const struct ree_view *x,
                                   struct ree_sampler *s);
 // Samples x (n, channels, sizes...) at coordinates[axis], each float32 (n, points). *out is (n,
 // channels, points). x is float32; any type if taps is 1.
-enum ree_status ree_sample(struct ree_lower *lower, const struct ree_sampler *s, struct ree_tval *x,
-                           struct ree_tval *const *coordinates, struct ree_tval **out);
+enum ree_status ree_sample(struct ree_lower *lower, const struct ree_sampler *s, struct ree_view *x,
+                           struct ree_view *const *coordinates, struct ree_view **out);
 
 #endif

@@ -95,16 +95,16 @@ static enum ree_status find_unique(struct ree_lower *lower, const struct items *
 }
 
 // Reads the keys of t's subtensors along the axis, in the order of the axis.
-static enum ree_status read_items(struct ree_lower *lower, struct ree_tval *t, uint32_t axis,
+static enum ree_status read_items(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
                                   struct items *items) {
     const void *bytes;
     uint32_t perm[REE_MAX_RANK];
-    struct ree_tval *turned;
+    struct ree_view *turned;
     for (uint32_t i = 0; i < t->rank; i++)
         perm[i] = i == 0 ? axis : i <= axis ? i - 1 : i;
     REE_TRY(ree_lower_transpose(lower, t, perm, &turned));
     REE_TRY(ree_lower_host(lower, turned, &bytes));
-    int64_t count = ree_tval_count(t);
+    int64_t count = ree_view_count(t);
     size_t size = ree_dtype_size(t->dtype);
     uint64_t *keys = ree_arena_alloc_array(lower->arena, (size_t)count + 1, sizeof *keys);
     if (!keys) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
@@ -116,15 +116,15 @@ static enum ree_status read_items(struct ree_lower *lower, struct ree_tval *t, u
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_unique(struct ree_lower *lower, struct ree_tval *const *in,
-                                    struct ree_tval **out) {
-    struct ree_tval *t = in[0];
+enum ree_status ree_lower_op_unique(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
+    struct ree_view *t = in[0];
     bool sorted = ree_node_int(lower->node, "sorted", 1) != 0;
     uint32_t axis = 0;
     if (ree_node_attr(lower->node, "axis")) {
         REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), t->rank, &axis));
     } else {
-        int64_t flat = ree_tval_count(t);
+        int64_t flat = ree_view_count(t);
         REE_TRY(ree_lower_reshape(lower, t, 1, &flat, &t));
     }
     struct items items;

@@ -8,12 +8,12 @@ struct loss {
     bool has_ignored;
     int64_t ignored;
     bool mean, sum;           // neither: no reduction
-    struct ree_tval *target;  // (n, positions...)
-    struct ree_tval *weights; // (classes); NULL: none
+    struct ree_view *target;  // (n, positions...)
+    struct ree_view *weights; // (classes); NULL: none
 };
 
-static enum ree_status read_loss(struct ree_lower *lower, const struct ree_tval *x,
-                                 struct ree_tval *target, struct ree_tval *weights,
+static enum ree_status read_loss(struct ree_lower *lower, const struct ree_view *x,
+                                 struct ree_view *target, struct ree_view *weights,
                                  struct loss *loss) {
     char a[128], b[128];
     const char *reduction = ree_node_string(lower->node, "reduction", "mean");
@@ -35,7 +35,7 @@ static enum ree_status read_loss(struct ree_lower *lower, const struct ree_tval 
         return ree_lower_fail(lower, REE_INVALID,
                               "target %s does not fit input %s, expected int32 or int64 of its "
                               "shape without axis 1",
-                              ree_tval_text(target, a, sizeof a), ree_tval_text(x, b, sizeof b));
+                              ree_view_text(target, a, sizeof a), ree_view_text(x, b, sizeof b));
     if (!weights) return REE_OK;
     REE_TRY(ree_rule_require_f32(lower, weights));
     return ree_rule_require_vector(lower, weights, "weight", x->dims[1]);
@@ -50,8 +50,8 @@ static int is_ignored(struct ree_expr_builder *b, const struct loss *loss, int t
 
 // The target classes, with 0 for the ignored class, whose number may be arbitrary.
 static enum ree_status classes_of(struct ree_lower *lower, const struct loss *loss,
-                                  struct ree_tval **out) {
-    struct ree_tval *target = loss->target;
+                                  struct ree_view **out) {
+    struct ree_view *target = loss->target;
     if (!loss->has_ignored) return ree_lower_dense(lower, target, out);
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, target->rank, target->dims);
@@ -63,7 +63,7 @@ static enum ree_status classes_of(struct ree_lower *lower, const struct loss *lo
 
 // value, or 0 if the target is ignored.
 static enum ree_status without_ignored(struct ree_lower *lower, const struct loss *loss,
-                                       struct ree_tval *value, struct ree_tval **out) {
+                                       struct ree_view *value, struct ree_view **out) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, loss->target->rank, loss->target->dims);
     int ignored = is_ignored(&b, loss, ree_expr_tensor(&b, loss->target));
@@ -73,8 +73,8 @@ static enum ree_status without_ignored(struct ree_lower *lower, const struct los
 }
 
 // x[n, class, positions...]
-static enum ree_status take_class(struct ree_lower *lower, struct ree_tval *x,
-                                  struct ree_tval *classes, struct ree_tval **out) {
+static enum ree_status take_class(struct ree_lower *lower, struct ree_view *x,
+                                  struct ree_view *classes, struct ree_view **out) {
     struct ree_gather_params p = {.n_components = 1};
     p.component_sizes[0] = (uint32_t)x->dims[1];
     p.component_strides[0] = (int32_t)x->strides[1];
@@ -86,9 +86,9 @@ static enum ree_status take_class(struct ree_lower *lower, struct ree_tval *x,
 
 // weights[class], or 1 without weights.
 static enum ree_status take_weight(struct ree_lower *lower, const struct loss *loss,
-                                   struct ree_tval *classes, struct ree_tval **out) {
+                                   struct ree_view *classes, struct ree_view **out) {
     if (!loss->weights) {
-        struct ree_tval *one;
+        struct ree_view *one;
         REE_TRY(ree_lower_literal(lower, REE_F32, 0, NULL, &(float){1}, &one));
         return ree_lower_broadcast(lower, one, classes->rank, classes->dims, out);
     }
@@ -100,14 +100,14 @@ static enum ree_status take_weight(struct ree_lower *lower, const struct loss *l
                                 out);
 }
 
-static enum ree_status total(struct ree_lower *lower, struct ree_tval *t, struct ree_tval **out) {
+static enum ree_status total(struct ree_lower *lower, struct ree_view *t, struct ree_view **out) {
     return ree_lower_reduce(lower, t, REE_REDUCE_SUM, (1u << t->rank) - 1, false, false, out);
 }
 
 // -x[class], times the weight if there are weights or an ignored class, then the reduction.
 static enum ree_status likelihood(struct ree_lower *lower, const struct loss *loss,
-                                  struct ree_tval *x, struct ree_tval **out) {
-    struct ree_tval *classes, *losses, *weights = NULL;
+                                  struct ree_view *x, struct ree_view **out) {
+    struct ree_view *classes, *losses, *weights = NULL;
     REE_TRY(classes_of(lower, loss, &classes));
     REE_TRY(take_class(lower, x, classes, &losses));
     if (loss->has_ignored) REE_TRY(without_ignored(lower, loss, losses, &losses));
@@ -130,18 +130,18 @@ static enum ree_status likelihood(struct ree_lower *lower, const struct loss *lo
 }
 
 enum ree_status ree_lower_op_negative_log_likelihood_loss(struct ree_lower *lower,
-                                                          struct ree_tval *const *in,
-                                                          struct ree_tval **out) {
+                                                          struct ree_view *const *in,
+                                                          struct ree_view **out) {
     struct loss loss;
     REE_TRY(read_loss(lower, in[0], in[1], ree_rule_input(lower, in, 2), &loss));
     return likelihood(lower, &loss, in[0], &out[0]);
 }
 
 enum ree_status ree_lower_op_softmax_cross_entropy_loss(struct ree_lower *lower,
-                                                        struct ree_tval *const *in,
-                                                        struct ree_tval **out) {
+                                                        struct ree_view *const *in,
+                                                        struct ree_view **out) {
     struct loss loss;
-    struct ree_tval *x = in[0], *log;
+    struct ree_view *x = in[0], *log;
     REE_TRY(read_loss(lower, x, in[1], ree_rule_input(lower, in, 2), &loss));
     REE_TRY(ree_rule_log_softmax(lower, x, 1, &log));
     if (ree_rule_wants(lower, 1)) out[1] = log;

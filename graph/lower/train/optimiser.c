@@ -9,8 +9,8 @@
 
 // The operands and results of a step for one tensor.
 struct part {
-    struct ree_tval *x, *g, *state[MAX_STATES];
-    struct ree_tval *new_x, *new_state[MAX_STATES];
+    struct ree_view *x, *g, *state[MAX_STATES];
+    struct ree_view *new_x, *new_state[MAX_STATES];
 };
 
 static int mul(struct ree_expr_builder *b, int x, int y) {
@@ -35,23 +35,23 @@ static int gradient(struct ree_expr_builder *b, const struct part *part) {
     return add(b, mul(b, attribute(b, "norm_coefficient", 0), x), g);
 }
 
-static enum ree_status start(struct ree_lower *lower, struct ree_tval *const *in,
-                             struct ree_tval **rate, struct ree_tval **count) {
+static enum ree_status start(struct ree_lower *lower, struct ree_view *const *in,
+                             struct ree_view **rate, struct ree_view **count) {
     char text[128];
-    if (in[0]->dtype != REE_F32 || ree_tval_count(in[0]) != 1)
+    if (in[0]->dtype != REE_F32 || ree_view_count(in[0]) != 1)
         return ree_lower_fail(lower, REE_INVALID, "input R is %s, expected one float32",
-                              ree_tval_text(in[0], text, sizeof text));
-    if (in[1]->dtype != REE_I64 || ree_tval_count(in[1]) != 1)
+                              ree_view_text(in[0], text, sizeof text));
+    if (in[1]->dtype != REE_I64 || ree_view_count(in[1]) != 1)
         return ree_lower_fail(lower, REE_INVALID, "input T is %s, expected one int64",
-                              ree_tval_text(in[1], text, sizeof text));
+                              ree_view_text(in[1], text, sizeof text));
     REE_TRY(ree_lower_reshape(lower, in[0], 0, NULL, rate));
     return ree_lower_reshape(lower, in[1], 0, NULL, count);
 }
 
 // Finds and checks the inputs of tensor i of n.
-static enum ree_status read_part(struct ree_lower *lower, struct ree_tval *const *in, size_t n,
+static enum ree_status read_part(struct ree_lower *lower, struct ree_view *const *in, size_t n,
                                  size_t i, uint32_t n_states, struct part *part) {
-    struct ree_tval *all[2 + MAX_STATES];
+    struct ree_view *all[2 + MAX_STATES];
     for (uint32_t k = 0; k < 2 + n_states; k++) {
         char a[128], b[128];
         all[k] = in[2 + k * n + i];
@@ -62,19 +62,19 @@ static enum ree_status read_part(struct ree_lower *lower, struct ree_tval *const
                     !memcmp(all[k]->dims, all[0]->dims, all[0]->rank * sizeof all[0]->dims[0]);
         if (!same)
             return ree_lower_fail(lower, REE_INVALID, "input %zu is %s, expected %s as tensor %zu",
-                                  2 + k * n + i, ree_tval_text(all[k], a, sizeof a),
-                                  ree_tval_text(all[0], b, sizeof b), i);
+                                  2 + k * n + i, ree_view_text(all[k], a, sizeof a),
+                                  ree_view_text(all[0], b, sizeof b), i);
     }
     *part = (struct part){.x = all[0], .g = all[1]};
     memcpy(part->state, all + 2, n_states * sizeof *all);
     return REE_OK;
 }
 
-typedef enum ree_status (*update)(struct ree_lower *lower, struct ree_tval *rate,
+typedef enum ree_status (*update)(struct ree_lower *lower, struct ree_view *rate,
                                   struct part *part);
 
-static enum ree_status run(struct ree_lower *lower, struct ree_tval *const *in, uint32_t n_states,
-                           struct ree_tval *rate, update step, struct ree_tval **out) {
+static enum ree_status run(struct ree_lower *lower, struct ree_view *const *in, uint32_t n_states,
+                           struct ree_view *rate, update step, struct ree_view **out) {
     size_t kinds = 2 + n_states, n = (lower->node->n_inputs - 2) / kinds;
     if ((lower->node->n_inputs - 2) % kinds || lower->node->n_outputs != n * (1 + n_states))
         return ree_lower_fail(lower, REE_INVALID,
@@ -92,19 +92,19 @@ static enum ree_status run(struct ree_lower *lower, struct ree_tval *const *in, 
 }
 
 // T as float32.
-static int count_of(struct ree_expr_builder *b, struct ree_tval *count) {
+static int count_of(struct ree_expr_builder *b, struct ree_view *count) {
     return ree_expr_op1(b, REE_MAP_i64_to_f32, ree_expr_tensor(b, count));
 }
 
 // Returns `later` if T > 0, else `first`.
-static int by_count(struct ree_expr_builder *b, struct ree_tval *count, int later, int first) {
+static int by_count(struct ree_expr_builder *b, struct ree_view *count, int later, int first) {
     int started = ree_expr_op2(b, REE_MAP_lt_i64, ree_expr_i64(b, 0), ree_expr_tensor(b, count));
     return ree_expr_select(b, REE_F32, started, later, first);
 }
 
 // Adagrad: H' = H + g * g; X' = X - (r * g) / (sqrt(H') + epsilon)
 
-static enum ree_status adagrad_step(struct ree_lower *lower, struct ree_tval *rate,
+static enum ree_status adagrad_step(struct ree_lower *lower, struct ree_view *rate,
                                     struct part *part) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, part->x->rank, part->x->dims);
@@ -120,9 +120,9 @@ static enum ree_status adagrad_step(struct ree_lower *lower, struct ree_tval *ra
 }
 
 // r = R / (1 + T * decay_factor)
-enum ree_status ree_lower_op_adagrad(struct ree_lower *lower, struct ree_tval *const *in,
-                                     struct ree_tval **out) {
-    struct ree_tval *rate, *count;
+enum ree_status ree_lower_op_adagrad(struct ree_lower *lower, struct ree_view *const *in,
+                                     struct ree_view **out) {
+    struct ree_view *rate, *count;
     REE_TRY(start(lower, in, &rate, &count));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 0, NULL);
@@ -137,13 +137,13 @@ enum ree_status ree_lower_op_adagrad(struct ree_lower *lower, struct ree_tval *c
 // X' = (1 - norm_coefficient_post) * (X - (r * V') / (sqrt(H') + epsilon))
 
 static int moving(struct ree_expr_builder *b, const char *name, float fallback,
-                  struct ree_tval *old, int fresh) {
+                  struct ree_view *old, int fresh) {
     int keep = attribute(b, name, fallback);
     int rest = sub(b, ree_expr_f32(b, 1), keep);
     return add(b, mul(b, keep, ree_expr_tensor(b, old)), mul(b, rest, fresh));
 }
 
-static enum ree_status adam_step(struct ree_lower *lower, struct ree_tval *rate,
+static enum ree_status adam_step(struct ree_lower *lower, struct ree_view *rate,
                                  struct part *part) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, part->x->rank, part->x->dims);
@@ -165,9 +165,9 @@ static enum ree_status adam_step(struct ree_lower *lower, struct ree_tval *rate,
 }
 
 // r = T > 0 ? (R * sqrt(1 - beta^T)) / (1 - alpha^T) : R
-enum ree_status ree_lower_op_adam(struct ree_lower *lower, struct ree_tval *const *in,
-                                  struct ree_tval **out) {
-    struct ree_tval *rate, *count;
+enum ree_status ree_lower_op_adam(struct ree_lower *lower, struct ree_view *const *in,
+                                  struct ree_view **out) {
+    struct ree_view *rate, *count;
     REE_TRY(start(lower, in, &rate, &count));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 0, NULL);
@@ -183,9 +183,9 @@ enum ree_status ree_lower_op_adam(struct ree_lower *lower, struct ree_tval *cons
 // Momentum: V' = alpha * V + c * g, c = T > 0 ? beta : 1; X' = X - R * V', or with Nesterov
 // X' = X - R * (g + alpha * V')
 
-static enum ree_status momentum_step(struct ree_lower *lower, struct ree_tval *factors,
+static enum ree_status momentum_step(struct ree_lower *lower, struct ree_view *factors,
                                      struct part *part) {
-    struct ree_tval *rate, *fresh;
+    struct ree_view *rate, *fresh;
     bool nesterov = !strcmp(ree_node_string(lower->node, "mode", "standard"), "nesterov");
     REE_TRY(ree_lower_slice(lower, factors, 0, 0, 1, 1, &rate));
     REE_TRY(ree_lower_slice(lower, factors, 0, 1, 1, 1, &fresh));
@@ -205,9 +205,9 @@ static enum ree_status momentum_step(struct ree_lower *lower, struct ree_tval *f
 }
 
 // R and c are passed as one tensor of two elements.
-enum ree_status ree_lower_op_momentum(struct ree_lower *lower, struct ree_tval *const *in,
-                                      struct ree_tval **out) {
-    struct ree_tval *rate, *count, *factors;
+enum ree_status ree_lower_op_momentum(struct ree_lower *lower, struct ree_view *const *in,
+                                      struct ree_view **out) {
+    struct ree_view *rate, *count, *factors;
     const char *mode = ree_node_string(lower->node, "mode", "standard");
     if (strcmp(mode, "standard") && strcmp(mode, "nesterov"))
         return ree_lower_fail(lower, REE_INVALID, "mode is '%s', expected standard or nesterov",

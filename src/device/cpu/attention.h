@@ -13,7 +13,7 @@
 #ifndef REE_DEVICE_CPU_ATTENTION_H
 #define REE_DEVICE_CPU_ATTENTION_H
 
-#include "device/cpu/factor.h"
+#include "device/cpu/operand.h"
 #include "device/cpu/softmax.h"
 
 // Units with at most this many rows read keys and values directly from memory; for more rows

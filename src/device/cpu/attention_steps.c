@@ -178,10 +178,10 @@ static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u
         }
         return;
     }
-    struct ree_factor f = {.data = keys,
-                           .dtype = (enum ree_dtype)p->k_dtype,
-                           .stride_line = p->k_strides[2],
-                           .stride_k = p->k_strides[3]};
+    struct ree_cpu_operand f = {.data = keys,
+                                .dtype = (enum ree_dtype)p->k_dtype,
+                                .stride_line = p->k_strides[2],
+                                .stride_k = p->k_strides[3]};
     uint32_t height = panel_rows(a, u->n_rows);
     if (head_dim == 0) memset(c->t, 0, (size_t)u->n_rows * c->pitch * sizeof(float));
     for (uint32_t j = 0; j < n; j += tiles->cols) {
@@ -191,7 +191,7 @@ static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u
             uint32_t n_terms = min_u32(head_dim - d, REE_CHUNK);
             uint32_t flags =
                 (d == 0 ? REE_TILE_FIRST : 0) | (d + n_terms == head_dim ? REE_TILE_LAST : 0);
-            ree_factor_pack(tiles, &f, head_dim, j, width, d, n_terms, w->panel, tiles->cols);
+            ree_cpu_operand_pack(tiles, &f, head_dim, j, width, d, n_terms, w->panel, tiles->cols);
             for (uint32_t i = 0; i < u->n_rows; i += height)
                 tiles->tile[min_u32(u->n_rows - i, height) - 1][vecs - 1](
                     n_terms, u->packed_q + (size_t)u->n_rows * d + (size_t)i * n_terms, w->panel,
@@ -366,15 +366,15 @@ static void tile_values(const struct ree_attend *a, const struct ree_attend_unit
     const struct ree_attention_params *p = a->p;
     const struct ree_tiles *tiles = a->tiles;
     uint32_t v_head_dim = p->v_head_dim, height = panel_rows(a, u->n_rows);
-    struct ree_factor f = {.data = values,
-                           .dtype = (enum ree_dtype)p->v_dtype,
-                           .stride_line = p->v_strides[3],
-                           .stride_k = p->v_strides[2]};
+    struct ree_cpu_operand f = {.data = values,
+                                .dtype = (enum ree_dtype)p->v_dtype,
+                                .stride_line = p->v_strides[3],
+                                .stride_k = p->v_strides[2]};
     pack_rows(a, c->t, c->pitch, u->n_rows, c->n, height, w->rows);
     for (uint32_t j = 0; j < v_head_dim; j += tiles->cols) {
         uint32_t width = min_u32(v_head_dim - j, tiles->cols);
         uint32_t vecs = (width + tiles->lanes - 1) / tiles->lanes;
-        ree_factor_pack(tiles, &f, c->n, j, width, 0, c->n, w->panel, tiles->cols);
+        ree_cpu_operand_pack(tiles, &f, c->n, j, width, 0, c->n, w->panel, tiles->cols);
         for (uint32_t i = 0; i < u->n_rows; i += height)
             tiles->tile[min_u32(u->n_rows - i, height) - 1][vecs - 1](
                 c->n, w->rows + (size_t)i * c->n, w->panel, y + (size_t)i * v_head_dim + j,

@@ -41,7 +41,7 @@ enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree
     uint64_t n_out = (uint64_t)p->out[0] * p->out[1] * p->out[2];
     uint64_t n_elements = (uint64_t)p->n * p->groups * p->m * n_out;
     if (n_elements == 0) return REE_OK;
-    uint32_t n_factors = ree_conv_n_factors(p), n_tensors = 0;
+    uint32_t n_factors = ree_conv_n_operands(p), n_tensors = 0;
     for (uint32_t i = 0; p->has_epilogue && i < p->epilogue.n_operands; i++)
         n_tensors += p->epilogue.operands[i].kind == REE_EXPR_TENSOR;
     struct ree_cpu_expr_plan epilogue;

@@ -140,7 +140,7 @@ static enum ree_status buffer_read(struct ree_device *device, struct ree_device_
 // Programs
 
 // Returns a packed copy of one constant operand: the buffer's existing copy, or a new one. Returns
-// NULL if packing gains nothing, if memory is exhausted, or if copies_room is too small.
+// NULL if packing gains nothing, if memory is exhausted, or if copies_capacity is too small.
 static const void *packed_copy(struct cpu_device *device, const struct ree_dispatch *dispatch,
                                uint32_t i, struct ree_device_buffer *buffer) {
     const struct ree_operand *operand = &dispatch->operands[i];
@@ -154,8 +154,8 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
         if (p->offset == operand->offset && p->size == size &&
             memcmp(&p->key, &key, sizeof key) == 0)
             return p->data;
-    uint64_t *room = &device->base.copies_room;
-    if (size > *room) return NULL;
+    uint64_t *capacity = &device->base.copies_capacity;
+    if (size > *capacity) return NULL;
     struct packed_weights *packed = calloc(1, sizeof *packed);
     void *data = NULL;
     // Large copies use huge pages: they are read from end to end.
@@ -173,7 +173,7 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
     *packed = (struct packed_weights){
         .next = buffer->packed, .offset = operand->offset, .key = key, .size = size, .data = data};
     buffer->packed = packed;
-    if (*room != UINT64_MAX) *room -= size;
+    if (*capacity != UINT64_MAX) *capacity -= size;
     return data;
 }
 
@@ -184,7 +184,7 @@ static void pack_weights(struct cpu_device *device, struct program_step *step,
     const struct ree_dispatch *dispatch = &step->dispatch;
     if (!constants || (dispatch->op != REE_REPOP_MATMUL && dispatch->op != REE_REPOP_CONV)) return;
     uint32_t n =
-        dispatch->op == REE_REPOP_CONV ? 2 : ree_matmul_n_factors(&dispatch->params.matmul);
+        dispatch->op == REE_REPOP_CONV ? 2 : ree_matmul_n_operands(&dispatch->params.matmul);
     for (uint32_t i = 1; i < n; i++)
         if (!constants[dispatch->operands[i].slot]) return;
     // B is the last one: if its scales cannot be packed, packing it is useless.
@@ -258,7 +258,7 @@ static enum ree_status run_step(struct cpu_device *device, struct program_step *
 static enum ree_status program_run(struct ree_device *device, struct ree_device_program *program,
                                    struct ree_device_buffer *const *slots, struct ree_error *err) {
     program->has_run = false;
-    ree_cpu_place_team(cpu(device)->ctx.n_threads);
+    ree_cpu_bind_team(cpu(device)->ctx.n_threads);
     double before = now();
     for (uint32_t i = 0; i < program->n_steps; i++) {
         struct program_step *step = &program->steps[i];
@@ -397,7 +397,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     device->base.max_buffer_size =
         pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : (uint64_t)1 << 40;
     device->base.memory_size = device->base.max_buffer_size;
-    device->base.copies_room = UINT64_MAX;
+    device->base.copies_capacity = UINT64_MAX;
     gather_facts(device, options->cache_dir);
     if (device->facts.failed) {
         device->base.vtable->destroy(&device->base);

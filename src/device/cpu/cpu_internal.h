@@ -105,7 +105,7 @@ uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanosec
 // that the calling thread may use, binds each worker of its OpenMP team to its own processor,
 // different from the caller's current one. The caller stays unbound, and no other state of the
 // process changes. Does nothing if OMP_PROC_BIND is set, because the user then decides.
-void ree_cpu_place_team(uint32_t n_threads);
+void ree_cpu_bind_team(uint32_t n_threads);
 
 // Returns range `part` of n_parts of [0, n), with bounds at multiples of `grain`; it may be empty.
 static inline void ree_cpu_split(uint64_t n, uint64_t grain, uint32_t part, uint32_t n_parts,

@@ -86,7 +86,7 @@ static struct ree_matmul_plan make_plan(const struct ree_matmul_params *p) {
 enum scratch_slot { SLOT_ROWS };
 
 enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
-                                const struct ree_matmul_plan *plan, const struct ree_factor *a,
+                                const struct ree_matmul_plan *plan, const struct ree_cpu_operand *a,
                                 bool adjacent, struct ree_matmul_rows *out, struct ree_error *err) {
     *out = (struct ree_matmul_rows){(const float *)(const void *)a->data, plan->a_stride_m,
                                     plan->a_stride_k, false};
@@ -95,9 +95,9 @@ enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct 
     float *copy = ree_cpu_scratch_get(ctx, 0, SLOT_ROWS, plan->n_batch * floats * sizeof(float));
     if (!copy) return ree_cpu_no_memory(err, plan->n_batch * floats * sizeof(float));
     for (uint32_t i = 0; i < plan->n_batch; i++) {
-        struct ree_factor at = ree_factor_at(
+        struct ree_cpu_operand at = ree_cpu_operand_at(
             a, ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->a_batch_strides, i));
-        ree_factor_widen(tiles, &at, plan->k, plan->m, copy + i * floats);
+        ree_cpu_operand_widen(tiles, &at, plan->k, plan->m, copy + i * floats);
     }
     *out = (struct ree_matmul_rows){copy, plan->k, 1, true};
     return REE_OK;
@@ -119,7 +119,7 @@ struct stream {
     const struct ree_matmul_plan *plan;
     const struct ree_matmul_output *output;
     struct ree_matmul_rows a;
-    struct ree_factor b;
+    struct ree_cpu_operand b;
     uint32_t width; // columns processed together
 };
 
@@ -129,7 +129,7 @@ static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uin
     float acc[STREAM_FLOATS], sums[STREAM_FLOATS];
     const float *a = ree_matmul_rows_at(plan, &s->a, batch);
     int64_t stride_m = s->a.stride_m, stride_k = s->a.stride_k;
-    struct ree_factor b = ree_factor_at(
+    struct ree_cpu_operand b = ree_cpu_operand_at(
         &s->b, ree_batch_offset(plan->batch_rank, plan->batch_dims, plan->b_batch_strides, batch) +
                    (int64_t)j * plan->b_stride_n);
     enum ree_tile_type type = ree_tile_type_of(plan->b_dtype);
@@ -194,7 +194,7 @@ struct batch {
     const struct ree_cpu_context *ctx;
     const struct ree_matmul_plan *plan;
     const struct ree_matmul_output *output;
-    struct ree_factor a, b;
+    struct ree_cpu_operand a, b;
     const struct ree_integer_tiles *integer; // NULL: floats
 };
 
@@ -209,10 +209,10 @@ static void make_gemm(const void *user, uint32_t i, struct ree_gemm *gemm) {
         .n = plan->n,
         .k = plan->k / tiles->terms + (plan->k % tiles->terms != 0),
         .n_terms = plan->k,
-        .a = ree_factor_at(&batch->a, ree_batch_offset(plan->batch_rank, plan->batch_dims,
-                                                       plan->a_batch_strides, i)),
-        .b = ree_factor_at(&batch->b, ree_batch_offset(plan->batch_rank, plan->batch_dims,
-                                                       plan->b_batch_strides, i)),
+        .a = ree_cpu_operand_at(&batch->a, ree_batch_offset(plan->batch_rank, plan->batch_dims,
+                                                            plan->a_batch_strides, i)),
+        .b = ree_cpu_operand_at(&batch->b, ree_batch_offset(plan->batch_rank, plan->batch_dims,
+                                                            plan->b_batch_strides, i)),
         .a_shift = batch->a.flip ? ree_integer_shift(plan->a_dtype == REE_I8) : 0,
         .packed_b = batch->ctx->packed[1],
         .first = i * plan->m * plan->n,
@@ -257,27 +257,27 @@ static bool is_byte(uint32_t dtype) {
     return dtype == REE_I8 || dtype == REE_U8;
 }
 
-static struct ree_factor factor_a(const struct ree_matmul_params *p, const void *data) {
-    struct ree_factor f = {.data = data,
-                           .dtype = (enum ree_dtype)p->a_dtype,
-                           .stride_line = p->a_stride_m,
-                           .stride_k = p->a_stride_k};
-    return ree_factor_at(&f, p->a_offset);
+static struct ree_cpu_operand factor_a(const struct ree_matmul_params *p, const void *data) {
+    struct ree_cpu_operand f = {.data = data,
+                                .dtype = (enum ree_dtype)p->a_dtype,
+                                .stride_line = p->a_stride_m,
+                                .stride_k = p->a_stride_k};
+    return ree_cpu_operand_at(&f, p->a_offset);
 }
 
-static struct ree_factor factor_b(const struct ree_matmul_params *p, const void *data,
-                                  const struct ree_tile_blocks *blocks) {
-    struct ree_factor f = {.data = data,
-                           .dtype = (enum ree_dtype)p->b_dtype,
-                           .stride_line = p->b_stride_n,
-                           .stride_k = p->b_stride_k,
-                           .blocks = blocks};
-    return ree_factor_at(&f, p->b_offset);
+static struct ree_cpu_operand factor_b(const struct ree_matmul_params *p, const void *data,
+                                       const struct ree_tile_blocks *blocks) {
+    struct ree_cpu_operand f = {.data = data,
+                                .dtype = (enum ree_dtype)p->b_dtype,
+                                .stride_line = p->b_stride_n,
+                                .stride_k = p->b_stride_k,
+                                .blocks = blocks};
+    return ree_cpu_operand_at(&f, p->b_offset);
 }
 
 // Returns whether all of B is packed. (The plan decides whether as panels for few rows.)
 static bool has_panels(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
-    for (uint32_t i = 1; i < ree_matmul_n_factors(p); i++)
+    for (uint32_t i = 1; i < ree_matmul_n_operands(p); i++)
         if (!ctx->packed[i]) return false;
     return true;
 }
@@ -286,7 +286,7 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
                                void *const *operands, struct ree_error *err) {
     uint64_t n_elements = (uint64_t)p->n_batch * p->m * p->n;
     if (n_elements == 0) return REE_OK;
-    uint32_t n_factors = ree_matmul_n_factors(p), n_tensors = 0;
+    uint32_t n_factors = ree_matmul_n_operands(p), n_tensors = 0;
     for (uint32_t i = 0; p->has_epilogue && i < p->epilogue.n_operands; i++)
         n_tensors += p->epilogue.operands[i].kind == REE_EXPR_TENSOR;
     struct ree_cpu_expr_plan epilogue;
@@ -317,10 +317,10 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
         blocks.n_blocks = p->k / p->b_block + (p->k % p->b_block != 0);
     }
     struct ree_matmul_plan plan = make_plan(p);
-    struct ree_factor a = factor_a(p, operands[0]);
-    struct ree_factor b = factor_b(p, operands[1], p->b_block ? &blocks : NULL);
+    struct ree_cpu_operand a = factor_a(p, operands[0]);
+    struct ree_cpu_operand b = factor_b(p, operands[1], p->b_block ? &blocks : NULL);
     if (plan.swapped) {
-        struct ree_factor swap = a;
+        struct ree_cpu_operand swap = a;
         a = b;
         b = swap;
     }
@@ -375,7 +375,7 @@ static bool packs(const struct ree_matmul_params *p) {
 size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
                                 const struct ree_matmul_params *p, uint32_t operand,
                                 struct ree_cpu_pack_key *key) {
-    if (!packs(p) || operand == 0 || operand >= ree_matmul_n_factors(p)) return 0;
+    if (!packs(p) || operand == 0 || operand >= ree_matmul_n_operands(p)) return 0;
     struct ree_matmul_plan plan = make_plan(p);
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
     *key =

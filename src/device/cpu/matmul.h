@@ -4,7 +4,7 @@
 
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/expr.h"
-#include "device/cpu/factor.h"
+#include "device/cpu/operand.h"
 
 // A matmul whose batch dimensions are folded into m if the layout allows it.
 struct ree_matmul_plan {
@@ -36,7 +36,7 @@ struct ree_matmul_rows {
 
 // adjacent: stride_k must be 1. A copy is located in slot 0 of the context's scratch.
 enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
-                                const struct ree_matmul_plan *plan, const struct ree_factor *a,
+                                const struct ree_matmul_plan *plan, const struct ree_cpu_operand *a,
                                 bool adjacent, struct ree_matmul_rows *out, struct ree_error *err);
 const float *ree_matmul_rows_at(const struct ree_matmul_plan *plan,
                                 const struct ree_matmul_rows *rows, uint32_t batch);
@@ -69,7 +69,7 @@ struct ree_gemm {
     const struct ree_tiles *tiles;
     uint32_t m, n, k; // k: in words
     uint32_t n_terms; // terms of K
-    struct ree_factor a, b;
+    struct ree_cpu_operand a, b;
     const float *packed_b; // all of b, or NULL
     // a is packed as a - a_shift, so a_shift times the sum of each column of b must be added.
     int32_t a_shift;

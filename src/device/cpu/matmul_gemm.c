@@ -43,7 +43,7 @@ static void pack_b_panel(const struct ree_gemm *g, uint32_t j0, uint32_t n, uint
                          uint32_t kc, uint32_t panel, float *out, float *sums) {
     const struct ree_tiles *tiles = g->tiles;
     uint32_t j = panel * tiles->cols, cols = tiles->cols;
-    ree_factor_pack(tiles, &g->b, g->n_terms, j0 + j, min_u32(n - j, cols), k0, kc, out, cols);
+    ree_cpu_operand_pack(tiles, &g->b, g->n_terms, j0 + j, min_u32(n - j, cols), k0, kc, out, cols);
     if (!g->a_shift) return;
     // Ones times the columns.
     float ones[REE_CHUNK];
@@ -188,8 +188,8 @@ static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint
     uint32_t i = panel * height, rows = min_u32(bm - i, height);
     for (uint32_t l = 0; l < bk; l += REE_CHUNK) {
         uint32_t kc = min_u32(bk - l, REE_CHUNK);
-        ree_factor_pack(g->tiles, &g->a, g->n_terms, i0 + i, rows, k0 + l, kc,
-                        team->packed_a + (size_t)l * bm + (size_t)i * kc, rows);
+        ree_cpu_operand_pack(g->tiles, &g->a, g->n_terms, i0 + i, rows, k0 + l, kc,
+                             team->packed_a + (size_t)l * bm + (size_t)i * kc, rows);
     }
 }
 

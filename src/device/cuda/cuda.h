@@ -28,7 +28,7 @@ struct ree_device_buffer {
 struct ree_cuda_slab;
 struct ree_cublas;
 struct ree_cuda_tested;
-struct ree_cuda_written;
+struct ree_cuda_jit;
 
 // Device properties by which encoders choose kernels. The choice never changes bits. Tests change
 // these values. Self-tests do too, so that a twin runs the kernels that the larger dispatch runs.
@@ -58,10 +58,10 @@ struct ree_cuda {
     CUmodule modules[REE_CUDA_N_MODULES];
     CUfunction functions[REE_CUDA_N_KERNELS];
     uint32_t shared_set[REE_CUDA_N_KERNELS]; // bytes of dynamic shared memory already enabled
-    // written.c
-    struct ree_cuda_written *written;
-    bool no_written; // the driver cannot compile PTX
-    char no_written_why[256];
+    // jit.c
+    struct ree_cuda_jit *written;
+    bool no_jit; // the driver cannot compile PTX
+    char no_jit_why[256];
     // selftest.c
     struct ree_cuda_tested *tested[REE_CUDA_TEST_BUCKETS];
     struct ree_test_record tests;
@@ -94,15 +94,15 @@ const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel);
 // Returns NULL if this binary contains kernels; otherwise the reason.
 const char *ree_cuda_no_kernels(void);
 
-// written.c: JIT-generated kernels for the expressions of maps. _init checks whether the driver can
+// jit.c: JIT-generated kernels for the expressions of maps. _init checks whether the driver can
 // compile and adds a fact about it. _map sets *out to the kernel, or to NULL if the expression must
 // be interpreted; `prepared` comes from ree_cuda_expr_prepare.
-enum ree_status ree_cuda_written_init(struct ree_cuda *cuda, struct ree_error *err);
-void ree_cuda_written_finish(struct ree_cuda *cuda);
-enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
-                                     const struct ree_cuda_expr *prepared, CUfunction *out,
-                                     struct ree_error *err);
-struct ree_cuda_step ree_cuda_written_step(uint32_t n_elements); // its launch
+enum ree_status ree_cuda_jit_init(struct ree_cuda *cuda, struct ree_error *err);
+void ree_cuda_jit_finish(struct ree_cuda *cuda);
+enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                 const struct ree_cuda_expr *prepared, CUfunction *out,
+                                 struct ree_error *err);
+struct ree_cuda_step ree_cuda_jit_step(uint32_t n_elements); // its launch
 
 // selftest.c: encodes a dispatch in the first form that computes the CPU's bits on this device;
 // REE_CUDA_ON_HOST if no other form does. _init requires an open driver and reads the results of

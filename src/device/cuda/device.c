@@ -14,7 +14,7 @@ static void destroy(struct ree_device *device) {
         if (cuda->stream) cuda->driver.stream_wait(cuda->stream);
         ree_cublas_close(cuda->cublas);
         ree_cuda_selftest_finish(cuda);
-        ree_cuda_written_finish(cuda);
+        ree_cuda_jit_finish(cuda);
         ree_cuda_modules_finish(cuda);
         ree_cuda_memory_finish(cuda);
         if (cuda->stream) cuda->driver.stream_destroy(cuda->stream);
@@ -146,7 +146,7 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     REE_TRY(collect_facts(cuda, err));
     ree_cuda_selftest_init(cuda, options->cache_dir);
     ree_facts_add_cache(&cuda->facts, cuda->tests.path);
-    REE_TRY(ree_cuda_written_init(cuda, err));
+    REE_TRY(ree_cuda_jit_init(cuda, err));
     REE_TRY(ree_cuda_probe(cuda, options->break_primitive, err));
     if (cuda->facts.failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
     return REE_OK;

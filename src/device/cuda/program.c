@@ -7,7 +7,7 @@
 // Events around each dispatch measure its time. A graph has none, so while times are requested its
 // kernels are launched one by one.
 #include "device/cuda/cuda.h"
-#include "device/outline.h"
+#include "device/program_info.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct launch {
 };
 
 struct ree_device_program {
-    struct ree_outline outline;
+    struct ree_program_info info;
     uint32_t n_launches;
     struct launch *launches;    // [n_launches]
     struct ree_cuda_args *args; // [n_launches]
@@ -40,7 +40,7 @@ struct ree_device_program {
 
 static enum ree_status copy_source(struct ree_device_program *program,
                                    const struct ree_program *source, struct ree_error *err) {
-    REE_TRY(ree_outline_init(&program->outline, source, err));
+    REE_TRY(ree_program_info_init(&program->info, source, err));
     program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
     if (!program->bound) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     return REE_OK;
@@ -81,8 +81,8 @@ static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_pro
         args->header.fault = program->fault->address;
         args->header.scratch_size = encoding->scratch_bytes;
         memcpy(args->header.extra, step->extra, sizeof step->extra);
-        for (uint32_t o = 0; o < program->outline.n_operands[i]; o++)
-            args->header.sizes[o] = program->outline.operands[i][o].size;
+        for (uint32_t o = 0; o < program->info.n_operands[i]; o++)
+            args->header.sizes[o] = program->info.operands[i][o].size;
         program->n_launches++;
     }
     return REE_OK;
@@ -96,7 +96,7 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
         ree_cuda_buffer_create(&cuda->base, sizeof(struct ree_cuda_fault), &program->fault, err));
     size_t n_launches = 0;
     uint64_t scratch_bytes = 0;
-    program->as_graph = program->outline.n_dispatches != 1;
+    program->as_graph = program->info.n_dispatches != 1;
     for (uint32_t i = 0; i < source->n_dispatches; i++) {
         const struct ree_cuda_encoding *encoding = &encodings[i];
         const bool on_host = encoding->form == REE_CUDA_ON_HOST;
@@ -146,7 +146,7 @@ enum ree_status ree_cuda_program_create(struct ree_device *device, const struct 
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < source->n_dispatches && status == REE_OK; i++) {
         status = ree_cuda_encode_tested(cuda, &source->dispatches[i], &encodings[i], err);
-        if (status != REE_OK) ree_fail_prefix(err, "%s", ree_outline_label(source, i));
+        if (status != REE_OK) ree_fail_prefix(err, "%s", ree_program_info_label(source, i));
     }
     if (status == REE_OK) status = ree_cuda_program_assemble(cuda, source, encodings, out, err);
     free(encodings);
@@ -164,12 +164,12 @@ void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_progr
     if (!program) return;
     const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
     drop_graph(ree_cuda_of(device), program);
-    for (uint32_t e = 0; program->events && e <= program->outline.n_dispatches; e++)
+    for (uint32_t e = 0; program->events && e <= program->info.n_dispatches; e++)
         if (program->events[e]) driver->event_destroy(program->events[e]);
     free(program->events);
     ree_cuda_buffer_destroy(device, program->scratch);
     ree_cuda_buffer_destroy(device, program->fault);
-    ree_outline_finish(&program->outline);
+    ree_program_info_finish(&program->info);
     for (uint32_t l = 0; l < program->n_launches; l++)
         free(program->launches[l].on_host);
     free(program->launches);
@@ -200,7 +200,7 @@ static CUDA_KERNEL_NODE_PARAMS node_params(struct ree_device_program *program,
 static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_program *program,
                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
     bool same = program->is_bound;
-    for (uint32_t s = 0; s < program->outline.n_slots; s++) {
+    for (uint32_t s = 0; s < program->info.n_slots; s++) {
         CUdeviceptr address = slots[s] ? slots[s]->address : 0;
         same = same && program->bound[s] == address;
         program->bound[s] = address;
@@ -211,13 +211,13 @@ static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_progr
         struct launch *launch = &program->launches[l];
         struct ree_cuda_header *header = &program->args[launch->args].header;
         bool changed = false;
-        for (uint32_t o = 0; o < program->outline.n_operands[launch->dispatch]; o++) {
-            const struct ree_operand *operand = &program->outline.operands[launch->dispatch][o];
+        for (uint32_t o = 0; o < program->info.n_operands[launch->dispatch]; o++) {
+            const struct ree_operand *operand = &program->info.operands[launch->dispatch][o];
             const struct ree_device_buffer *buffer = slots[operand->slot];
             if (!buffer || operand->offset > buffer->size ||
                 operand->size > buffer->size - operand->offset)
                 return ree_fail(err, REE_INTERNAL, "%s: operand %u is outside its buffer",
-                                program->outline.labels[launch->dispatch], o);
+                                program->info.labels[launch->dispatch], o);
             changed = changed || header->operands[o] != buffer->address + operand->offset;
             header->operands[o] = buffer->address + operand->offset;
         }
@@ -264,9 +264,9 @@ static enum ree_status make_graph(struct ree_cuda *cuda, struct ree_device_progr
 static enum ree_status make_events(struct ree_cuda *cuda, struct ree_device_program *program,
                                    struct ree_error *err) {
     if (!program->events)
-        program->events = calloc(program->outline.n_dispatches + 1u, sizeof(CUevent));
+        program->events = calloc(program->info.n_dispatches + 1u, sizeof(CUevent));
     if (!program->events) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    for (uint32_t e = 0; e <= program->outline.n_dispatches; e++)
+    for (uint32_t e = 0; e <= program->info.n_dispatches; e++)
         if (!program->events[e])
             REE_CUDA_CALL(event_create(&program->events[e], CU_EVENT_DEFAULT),
                           "cannot create an event");
@@ -311,7 +311,7 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
     }
     for (uint32_t o = 0; o < d->n_operands; o++)
         free(memory[o]);
-    if (status != REE_OK) ree_fail_prefix(err, "%s", program->outline.labels[launch->dispatch]);
+    if (status != REE_OK) ree_fail_prefix(err, "%s", program->info.labels[launch->dispatch]);
     return status;
 }
 
@@ -320,7 +320,8 @@ static enum ree_status check_fault(struct ree_cuda *cuda, struct ree_device_prog
                                    struct ree_error *err) {
     struct ree_cuda_fault fault;
     REE_TRY(ree_cuda_buffer_read(&cuda->base, program->fault, 0, &fault, sizeof fault, err));
-    return ree_outline_fault(&program->outline, "CUDA", fault.dispatch, fault.low, fault.high, err);
+    return ree_program_info_fault(&program->info, "CUDA", fault.dispatch, fault.low, fault.high,
+                                  err);
 }
 
 // timed: record the events around each dispatch.
@@ -349,7 +350,7 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
             const struct ree_matmul_params *p = &args->params.matmul.p;
             uint64_t to = p->has_epilogue ? args->header.scratch : operands[2];
             if (ree_cublas_run(cuda->cublas, p, operands[0], operands[1], to, err) != REE_OK)
-                return ree_fail_prefix(err, "%s", program->outline.labels[launch->dispatch]);
+                return ree_fail_prefix(err, "%s", program->info.labels[launch->dispatch]);
             continue;
         }
         CUresult result =
@@ -357,10 +358,10 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
                                 1, step->shared_bytes, cuda->stream, params, NULL);
         if (result != CUDA_SUCCESS) {
             ree_cuda_fail(&cuda->driver, err, result, ree_cuda_kernel_name(step->kernel));
-            return ree_fail_prefix(err, "%s", program->outline.labels[launch->dispatch]);
+            return ree_fail_prefix(err, "%s", program->info.labels[launch->dispatch]);
         }
     }
-    REE_TRY(record_until(cuda, program, timed, program->outline.n_dispatches, &recorded, err));
+    REE_TRY(record_until(cuda, program, timed, program->info.n_dispatches, &recorded, err));
     program->is_timed = timed;
     return REE_OK;
 }
@@ -374,7 +375,7 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     program->was_run = program->is_timed = false;
     if (!program->as_graph || device->wants_times) {
         REE_TRY(launch_all(cuda, program, slots,
-                           device->wants_times || program->outline.n_dispatches == 1, err));
+                           device->wants_times || program->info.n_dispatches == 1, err));
     } else {
         if (!program->exec) REE_TRY(make_graph(cuda, program, err));
         REE_CUDA_CALL(graph_launch(program->exec, cuda->stream), "cannot start a program");
@@ -383,8 +384,8 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     if (status != REE_OK && status != REE_INVALID) return status;
     program->was_run = true;
     if (device->on_progress)
-        device->on_progress(device->progress_user, program->outline.n_dispatches,
-                            program->outline.n_dispatches);
+        device->on_progress(device->progress_user, program->info.n_dispatches,
+                            program->info.n_dispatches);
     return status;
 }
 
@@ -392,7 +393,7 @@ bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program
                             double *out_seconds) {
     const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
     if (!program->was_run || !program->is_timed) return false;
-    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->info.n_dispatches; i++) {
         float milliseconds;
         if (driver->event_elapsed(&milliseconds, program->events[i], program->events[i + 1]) !=
             CUDA_SUCCESS)

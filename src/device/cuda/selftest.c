@@ -401,8 +401,7 @@ enum ree_status ree_cuda_encode_tested(struct ree_cuda *cuda, const struct ree_d
                                        struct ree_cuda_encoding *out, struct ree_error *err) {
     for (int form = REE_CUDA_COMPILED; form < REE_CUDA_ON_HOST; form++) {
         bool passed;
-        if (form == REE_CUDA_COMPILED && (dispatch->op != REE_REPOP_MAP || cuda->no_written))
-            continue;
+        if (form == REE_CUDA_COMPILED && (dispatch->op != REE_REPOP_MAP || cuda->no_jit)) continue;
         REE_TRY(ree_cuda_encode_form(cuda, dispatch, (enum ree_cuda_form)form, out, err));
         REE_TRY(test(cuda, dispatch, out, &passed, err));
         if (passed) return REE_OK;

@@ -177,7 +177,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
         return REE_OK;
     }
     bool narrow = p->a_dtype != REE_F32 || p->b_dtype != REE_F32 || p->b_block;
-    uint32_t n_factors = ree_matmul_n_factors(p);
+    uint32_t n_factors = ree_matmul_n_operands(p);
     uint32_t form = out->forms.of[REE_VK_FMA];
     struct ree_vk_step *step;
     if (narrow && p->m < FEW_ROWS && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
@@ -229,7 +229,7 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
             ree_vk_add_spec(step, p->has_pad_value);
             out->scratch_bytes += sizes[is_x] * 4;
         }
-        const uint32_t own[] = {ree_conv_n_factors(p), p->w_dtype == REE_I8, p->x_dtype == REE_I8};
+        const uint32_t own[] = {ree_conv_n_operands(p), p->w_dtype == REE_I8, p->x_dtype == REE_I8};
         add_dot8(vk, out, true, p->m, n_out, n_products, &p->epilogue, p->has_epilogue, n_words, 3,
                  own);
         return REE_OK;

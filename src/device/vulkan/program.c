@@ -8,7 +8,7 @@
 // If memory is not unified, the host writes the blocks into a host-visible copy, and the command
 // buffer first copies them to the device.
 #include "device/vulkan/vulkan.h"
-#include "device/outline.h"
+#include "device/program_info.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ struct fault {
 _Static_assert(sizeof(struct fault) == 64, "blocks are aligned to 64 bytes");
 
 struct ree_device_program {
-    struct ree_outline outline;
+    struct ree_program_info info;
     uint64_t *block_offsets; // [n_dispatches], bytes
     uint64_t *bound;         // [n_slots], addresses of the last run
     bool is_bound;
@@ -139,7 +139,7 @@ static enum ree_status record_dispatch(struct ree_vk *vk, struct ree_device_prog
         if (y > vk->properties.limits.maxComputeWorkGroupCount[1])
             return ree_fail(
                 err, REE_UNSUPPORTED, "%s needs %llu work groups, more than device '%s' can start",
-                program->outline.labels[index], (unsigned long long)step->n_groups, vk->base.name);
+                program->info.labels[index], (unsigned long long)step->n_groups, vk->base.name);
         vk->vk.vkCmdDispatch(commands, (uint32_t)x, (uint32_t)y, 1);
     }
     if (program->queries)
@@ -167,12 +167,11 @@ static enum ree_status record(struct ree_vk *vk, struct ree_device_program *prog
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
     if (program->queries) {
-        vk->vk.vkCmdResetQueryPool(commands, program->queries, 0,
-                                   program->outline.n_dispatches + 1);
+        vk->vk.vkCmdResetQueryPool(commands, program->queries, 0, program->info.n_dispatches + 1);
         vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, program->queries,
                                    0);
     }
-    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->info.n_dispatches; i++) {
         bool needs_barrier;
         REE_TRY(note_dispatch(hazards, &source->dispatches[i], encodings[i].scratch_bytes > 0,
                               &needs_barrier, err));
@@ -198,11 +197,11 @@ static enum ree_status record(struct ree_vk *vk, struct ree_device_program *prog
 
 static enum ree_status create_queries(struct ree_vk *vk, struct ree_device_program *program,
                                       struct ree_error *err) {
-    if (!vk->has_timestamps || program->outline.n_dispatches == 0) return REE_OK;
+    if (!vk->has_timestamps || program->info.n_dispatches == 0) return REE_OK;
     VkQueryPoolCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
         .queryType = VK_QUERY_TYPE_TIMESTAMP,
-        .queryCount = program->outline.n_dispatches + 1,
+        .queryCount = program->info.n_dispatches + 1,
     };
     REE_VK_TRY(err, vk->vk.vkCreateQueryPool(vk->handle, &info, NULL, &program->queries),
                "cannot create a query pool");
@@ -212,7 +211,7 @@ static enum ree_status create_queries(struct ree_vk *vk, struct ree_device_progr
 static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program *program,
                                    const struct ree_vk_encoding *encodings, struct ree_error *err) {
     uint64_t size = sizeof(struct fault), scratch_bytes = 0;
-    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->info.n_dispatches; i++) {
         program->block_offsets[i] = size;
         size += (sizeof(struct block_header) + encodings[i].params_size + 63) / 64 * 64;
         if (encodings[i].scratch_bytes > scratch_bytes) scratch_bytes = encodings[i].scratch_bytes;
@@ -225,7 +224,7 @@ static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program 
     }
     if (scratch_bytes)
         REE_TRY(ree_vk_buffer_create(&vk->base, scratch_bytes, &program->scratch, err));
-    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->info.n_dispatches; i++) {
         uint8_t *block = program->blocks_host->mapped + program->block_offsets[i];
         struct block_header header = {
             .fault = program->blocks->address,
@@ -240,7 +239,7 @@ static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program 
 
 static enum ree_status copy_source(struct ree_device_program *program,
                                    const struct ree_program *source, struct ree_error *err) {
-    REE_TRY(ree_outline_init(&program->outline, source, err));
+    REE_TRY(ree_program_info_init(&program->info, source, err));
     program->block_offsets = calloc(source->n_dispatches + 1, sizeof *program->block_offsets);
     program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
     if (!program->block_offsets || !program->bound)
@@ -295,7 +294,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < source->n_dispatches && status == REE_OK; i++) {
         status = ree_vk_encode_tested(vk, &source->dispatches[i], &encodings[i], err);
-        if (status != REE_OK) ree_fail_prefix(err, "%s", ree_outline_label(source, i));
+        if (status != REE_OK) ree_fail_prefix(err, "%s", ree_program_info_label(source, i));
     }
     if (status == REE_OK) status = ree_vk_program_assemble(vk, source, encodings, out, err);
     free(encodings);
@@ -311,7 +310,7 @@ void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program
     ree_vk_buffer_destroy(device, program->scratch);
     if (program->blocks != program->blocks_host) ree_vk_buffer_destroy(device, program->blocks);
     ree_vk_buffer_destroy(device, program->blocks_host);
-    ree_outline_finish(&program->outline);
+    ree_program_info_finish(&program->info);
     free(program->block_offsets);
     free(program->bound);
     free(program);
@@ -322,23 +321,23 @@ void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program
 static enum ree_status bind_slots(struct ree_device_program *program,
                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
     bool same = program->is_bound;
-    for (uint32_t s = 0; s < program->outline.n_slots; s++) {
+    for (uint32_t s = 0; s < program->info.n_slots; s++) {
         uint64_t address = slots[s] ? slots[s]->address : 0;
         same = same && program->bound[s] == address;
         program->bound[s] = address;
     }
     if (same) return REE_OK;
     program->is_bound = false;
-    for (uint32_t i = 0; i < program->outline.n_dispatches; i++) {
+    for (uint32_t i = 0; i < program->info.n_dispatches; i++) {
         struct block_header *header =
             (struct block_header *)(program->blocks_host->mapped + program->block_offsets[i]);
-        for (uint32_t o = 0; o < program->outline.n_operands[i]; o++) {
-            const struct ree_operand *operand = &program->outline.operands[i][o];
+        for (uint32_t o = 0; o < program->info.n_operands[i]; o++) {
+            const struct ree_operand *operand = &program->info.operands[i][o];
             const struct ree_device_buffer *buffer = slots[operand->slot];
             if (!buffer || operand->offset > buffer->size ||
                 operand->size > buffer->size - operand->offset)
                 return ree_fail(err, REE_INTERNAL, "%s: operand %u is outside its buffer",
-                                program->outline.labels[i], o);
+                                program->info.labels[i], o);
             header->operands[o] = buffer->address + operand->offset;
         }
     }
@@ -350,7 +349,7 @@ static enum ree_status bind_slots(struct ree_device_program *program,
 static void report_progress(struct ree_vk *vk, void *user) {
     struct ree_device_program *program = user;
     uint32_t done = program->last_seen;
-    while (done < program->outline.n_dispatches) {
+    while (done < program->info.n_dispatches) {
         uint64_t result[2]; // ticks, availability
         if (vk->vk.vkGetQueryPoolResults(
                 vk->handle, program->queries, done + 1, 1, sizeof result, result, sizeof result,
@@ -360,7 +359,7 @@ static void report_progress(struct ree_vk *vk, void *user) {
         done++;
     }
     program->last_seen = done;
-    vk->base.on_progress(vk->base.progress_user, done, program->outline.n_dispatches);
+    vk->base.on_progress(vk->base.progress_user, done, program->info.n_dispatches);
 }
 
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
@@ -373,15 +372,15 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
     bool watch = device->on_progress && program->queries;
     REE_TRY(ree_vk_submit(vk, program->commands, watch ? report_progress : NULL, program, err));
     REE_TRY(ree_vk_check_validation(vk, err));
-    return ree_outline_fault(&program->outline, "Vulkan", fault->dispatch, fault->low, fault->high,
-                             err);
+    return ree_program_info_fault(&program->info, "Vulkan", fault->dispatch, fault->low,
+                                  fault->high, err);
 }
 
 bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds) {
     struct ree_vk *vk = ree_vk_of(device);
     if (!program->queries || !program->is_bound) return false;
-    size_t n = program->outline.n_dispatches + 1;
+    size_t n = program->info.n_dispatches + 1;
     uint64_t *ticks = calloc(n, sizeof *ticks);
     if (!ticks) return false;
     VkResult result = vk->vk.vkGetQueryPoolResults(

@@ -36,7 +36,7 @@ struct sending {
 struct mpi {
     struct ree_link link;
     double seconds;
-    struct ree_guardian guardian;
+    struct ree_watchdog watchdog;
     size_t piece;                // maximum bytes per MPI message
     struct receiving *receiving; // (n_ranks, channels)
 };
@@ -178,8 +178,8 @@ static enum ree_status begin_piece(struct receiving *r, uint32_t from, enum ree_
     if (code != MPI_SUCCESS) return fail(err, "cannot receive", code);
     if (!there) return REE_OK;
     MPI_Get_count(&status, MPI_BYTE, &n);
-    size_t room = r->frame ? r->nbytes - r->have : limit;
-    if (n < 1 || (size_t)n > room) return too_long(err, n > 0 ? (uint64_t)n : 0, room);
+    size_t capacity = r->frame ? r->nbytes - r->have : limit;
+    if (n < 1 || (size_t)n > capacity) return too_long(err, n > 0 ? (uint64_t)n : 0, capacity);
     if (!r->frame) {
         r->frame = malloc((size_t)n);
         if (!r->frame) return no_memory(err);
@@ -250,9 +250,9 @@ static void mpi_close(struct ree_link *link) {
     watch_begin(&watch, "the end of MPI", m->seconds);
     MPI_Finalize();
     watch_end(&watch);
-    if (m->guardian.fd >= 0 && write(m->guardian.fd, REE_GUARDIAN_WELL, 1) == 1) {
-        close(m->guardian.fd);
-        waitpid(m->guardian.pid, NULL, 0);
+    if (m->watchdog.fd >= 0 && write(m->watchdog.fd, REE_GUARDIAN_WELL, 1) == 1) {
+        close(m->watchdog.fd);
+        waitpid(m->watchdog.pid, NULL, 0);
     }
     for (size_t i = 0; i < (size_t)link->n_ranks * REE_N_CHANNELS; i++)
         free(m->receiving[i].frame);
@@ -285,7 +285,7 @@ enum ree_status ree_mpi_open(const struct ree_mpi_setup *setup, struct ree_link 
     }
     m->link = (struct ree_link){&mpi_ops, (uint32_t)rank, (uint32_t)size};
     m->seconds = options->seconds;
-    m->guardian = setup->guardian;
+    m->watchdog = setup->watchdog;
     m->piece = options->piece && options->piece < MAX_PIECE ? options->piece : MAX_PIECE;
     *out = &m->link;
     return REE_OK;

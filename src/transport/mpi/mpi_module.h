@@ -2,12 +2,12 @@
 #ifndef REE_TRANSPORT_MPI_MODULE_H
 #define REE_TRANSPORT_MPI_MODULE_H
 
-#include "transport/guardian.h"
+#include "transport/watchdog.h"
 #include "transport/link.h"
 
 struct ree_mpi_setup {
     struct ree_link_mpi_options options;
-    struct ree_guardian guardian;
+    struct ree_watchdog watchdog;
 };
 
 // See ree_link_mpi_create.

@@ -3,12 +3,12 @@
 // Open MPI 4.1's mpirun can hang forever if a rank is killed during the few milliseconds in which
 // it connects to mpirun: mpirun ends the other ranks, prints "PMIX ERROR: UNREACHABLE", and stays.
 // By then no rank is left that could react.
-#ifndef REE_TRANSPORT_GUARDIAN_H
-#define REE_TRANSPORT_GUARDIAN_H
+#ifndef REE_TRANSPORT_WATCHDOG_H
+#define REE_TRANSPORT_WATCHDOG_H
 
 #include <sys/types.h>
 
-struct ree_guardian {
+struct ree_watchdog {
     int fd;    // -1: no watchdog
     pid_t pid; // child of this process
 };
@@ -17,7 +17,7 @@ struct ree_guardian {
 // (normally because this process has ended) and mpirun is still running `seconds` later, the
 // watchdog ends mpirun. Returns fd -1 if mpirun is not the parent of this process or the watchdog
 // cannot start; this is not an error.
-struct ree_guardian ree_guardian_start(double seconds);
+struct ree_watchdog ree_watchdog_start(double seconds);
 
 // Written to the descriptor after a successful run; the watchdog then ends without action.
 #define REE_GUARDIAN_WELL "w"

@@ -1,4 +1,4 @@
-#include "transport/guardian.h"
+#include "transport/watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +80,7 @@ static void guard(int fd, const struct process *starter, double seconds) {
     // mpirun kills the processes in a rank's group and session, and waits for the end of its
     // output.
     setsid();
-    prctl(PR_SET_NAME, "ree-guardian");
+    prctl(PR_SET_NAME, "ree-watchdog");
     int limit = (int)sysconf(_SC_OPEN_MAX);
     for (int other = 0; other < (limit > 0 && limit < 4096 ? limit : 4096); other++)
         if (other != fd) close(other);
@@ -94,8 +94,8 @@ static void guard(int fd, const struct process *starter, double seconds) {
     if (!wait_for_end(starter, GRACE)) kill(starter->pid, SIGKILL);
 }
 
-struct ree_guardian ree_guardian_start(double seconds) {
-    const struct ree_guardian none = {.fd = -1};
+struct ree_watchdog ree_watchdog_start(double seconds) {
+    const struct ree_watchdog none = {.fd = -1};
     struct process starter;
     int ends[2];
     if (!find(getppid(), &starter) || !starts_ranks(&starter) || pipe2(ends, O_CLOEXEC) != 0)
@@ -107,7 +107,7 @@ struct ree_guardian ree_guardian_start(double seconds) {
         _exit(0);
     }
     close(ends[0]);
-    if (child > 0) return (struct ree_guardian){ends[1], child};
+    if (child > 0) return (struct ree_watchdog){ends[1], child};
     close(ends[1]);
     return none;
 }

@@ -39,17 +39,17 @@ static enum ree_status flip(struct ree_bind *b, const struct ree_storage *storag
     return v->buffer_write(device, buffer, at, word, sizeof word, err);
 }
 
-enum ree_status ree_bind_damage(struct ree_bind *b, struct ree_error *err) {
+enum ree_status ree_bind_inject_fault(struct ree_bind *b, struct ree_error *err) {
     const struct ree_fault *fault = &b->session->fault;
     const struct ree_node *node = b->session->model->graph->nodes[fault->node];
     const struct ree_value *value = node->outputs[fault->output];
-    struct ree_tval *t = b->values[value->id], *own;
+    struct ree_view *t = b->values[value->id], *own;
     const char *why = NULL;
     if (t->kind != REE_TENSOR)
         why = "it is no tensor";
     else if (t->dtype == REE_STRING)
         why = "it holds strings";
-    else if (ree_tval_count(t) == 0)
+    else if (ree_view_count(t) == 0)
         why = "it is empty";
     else if (ree_session_state_of_value(b->session, value) >= 0)
         why = "it is kept from run to run";

@@ -19,7 +19,7 @@ static double every(const struct ree_transport *t) {
     return t->options.deadline / 4 < 1 ? t->options.deadline / 4 : 1;
 }
 
-static enum ree_status send_signs(struct ree_transport *t, double now, struct ree_error *err) {
+static enum ree_status send_heartbeat(struct ree_transport *t, double now, struct ree_error *err) {
     if (now - t->last_sign < 0.9 * every(t)) return REE_OK;
     t->last_sign = now;
     double still = t->waits ? 0 : now - t->moved;
@@ -29,7 +29,7 @@ static enum ree_status send_signs(struct ree_transport *t, double now, struct re
                                       .set = !t->waits,
                                       .step = still > 0 ? (uint64_t)(1000 * still) : 0};
     for (uint32_t r = 0; r < t->link->n_ranks; r++)
-        if (r != t->link->rank && t->peers[r].n_signs < MAX_SIGNS)
+        if (r != t->link->rank && t->peers[r].n_heartbeats < MAX_SIGNS)
             REE_TRY(ree_transport_post(t, r, REE_CHANNEL_CONTROL, fields, NULL, err));
     return REE_OK;
 }
@@ -57,7 +57,7 @@ static void take_sign(struct ree_transport *t, const struct ree_message *m) {
     if (m->set) t->progress = now;
 }
 
-enum ree_status ree_signs_take(struct ree_transport *t, struct ree_error *err) {
+enum ree_status ree_heartbeat_take(struct ree_transport *t, struct ree_error *err) {
     for (uint32_t r = 0; r < t->link->n_ranks; r++) {
         if (r == t->link->rank) continue;
         while (!t->has_failed) {
@@ -104,9 +104,9 @@ static enum ree_status judge(const struct ree_transport *t, double now, struct r
     return REE_OK;
 }
 
-enum ree_status ree_signs_exchange(struct ree_transport *t, struct ree_error *err) {
+enum ree_status ree_heartbeat_exchange(struct ree_transport *t, struct ree_error *err) {
     REE_TRY(ree_transport_move_out(t, err));
-    REE_TRY(ree_signs_take(t, err));
+    REE_TRY(ree_heartbeat_take(t, err));
     double now = ree_transport_clock();
     // If this rank has not checked for a long time, it cannot judge the silence of others: this
     // process or all of them were stopped and continued, or the machine is overloaded.
@@ -116,7 +116,7 @@ enum ree_status ree_signs_exchange(struct ree_transport *t, struct ree_error *er
         t->progress = now;
     }
     t->looked = now;
-    REE_TRY(send_signs(t, now, err));
+    REE_TRY(send_heartbeat(t, now, err));
     return judge(t, now, err);
 }
 
@@ -129,12 +129,12 @@ static void sleep_until(struct ree_transport *t, double when) {
         if (pthread_cond_timedwait(&t->wake, &t->lock, &until) != 0) break;
 }
 
-static void *give_signs(void *user) {
+static void *give_heartbeat(void *user) {
     struct ree_transport *t = user;
     struct ree_error err;
     pthread_mutex_lock(&t->lock);
     while (!t->ends) {
-        if (!t->is_broken && ree_signs_exchange(t, &err) != REE_OK)
+        if (!t->is_broken && ree_heartbeat_exchange(t, &err) != REE_OK)
             ree_transport_note_broken(t, &err);
         double now = ree_transport_clock();
         if (t->is_broken && now - t->broken_since > PATIENCE) {
@@ -148,15 +148,15 @@ static void *give_signs(void *user) {
     return NULL;
 }
 
-enum ree_status ree_signs_begin(struct ree_transport *t, struct ree_error *err) {
+enum ree_status ree_heartbeat_begin(struct ree_transport *t, struct ree_error *err) {
     if (t->options.quiet) return REE_OK;
-    int code = pthread_create(&t->thread, NULL, give_signs, t);
+    int code = pthread_create(&t->thread, NULL, give_heartbeat, t);
     if (code) return ree_fail(err, REE_IO, "no thread for signs of life: %s", strerror(code));
     t->has_thread = true;
     return REE_OK;
 }
 
-void ree_signs_end(struct ree_transport *t) {
+void ree_heartbeat_end(struct ree_transport *t) {
     pthread_mutex_lock(&t->lock);
     t->ends = true;
     pthread_cond_signal(&t->wake);

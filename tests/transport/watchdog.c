@@ -1,6 +1,6 @@
 // The watchdog ends a process called mpirun that does not end after a rank was killed. It does not
 // end mpirun if the rank has ended well.
-#include "transport/guardian.h"
+#include "transport/watchdog.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -20,12 +20,12 @@ enum ending { KILLED, WELL };
 
 // The rank: starts its watchdog and ends. Writes to `to` whether it has a watchdog.
 static void be_rank(enum ending ending, int to) {
-    struct ree_guardian guardian = ree_guardian_start(SECONDS);
-    char has_one = guardian.fd >= 0;
+    struct ree_watchdog watchdog = ree_watchdog_start(SECONDS);
+    char has_one = watchdog.fd >= 0;
     if (write(to, &has_one, 1) != 1) _exit(1);
     if (ending == WELL && has_one) {
-        if (write(guardian.fd, REE_GUARDIAN_WELL, 1) != 1) _exit(1);
-        waitpid(guardian.pid, NULL, 0);
+        if (write(watchdog.fd, REE_GUARDIAN_WELL, 1) != 1) _exit(1);
+        waitpid(watchdog.pid, NULL, 0);
         _exit(0);
     }
     kill(getpid(), SIGKILL);

@@ -24,19 +24,19 @@ static enum ree_status lead_begin(void *user, size_t set, size_t batch, int64_t 
 static enum ree_status lead_submit(void *user, size_t set, const struct ree_step *step,
                                    struct ree_error *err) {
     struct ree_ranks *ranks = user;
-    struct ree_parcel parcel = {0};
+    struct ree_boundary boundary = {0};
     uint64_t number = ranks->n_submitted++;
     double start = ree_transport_clock();
     if (number == 0) ranks->first_submit = start;
     ranks->sets[set].number = number;
     size_t limit = ree_logits_limit(step, ranks->generator->info.vocab_size);
     if (limit > ranks->logits_limit) ranks->logits_limit = limit;
-    REE_TRY(ree_generator_run_stages(ranks->generator, set, step, NULL, &parcel, NULL, err));
+    REE_TRY(ree_generator_run_stages(ranks->generator, set, step, NULL, &boundary, NULL, err));
     ree_ranks_ran(ranks, step, start, number, (uint32_t)set);
     for (size_t b = 0; b < step->batch; b++)
         if (step->starts[b] + (int64_t)step->length > ranks->sets[set].rows)
             ranks->sets[set].rows = step->starts[b] + (int64_t)step->length;
-    return ree_ranks_pass_on(ranks, step, &parcel, number, (uint32_t)set, err);
+    return ree_ranks_pass_on(ranks, step, &boundary, number, (uint32_t)set, err);
 }
 
 // Receives the set's logits. Logits of sets submitted earlier may arrive first; they are stored.
@@ -139,7 +139,7 @@ static int64_t lead_rows(void *user, size_t set) {
     return ranks->sets[set].rows;
 }
 
-enum ree_status ree_ranks_lead(struct ree_ranks *ranks, struct ree_error *err) {
+enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err) {
     ranks->remote = malloc(sizeof *ranks->remote);
     if (!ranks->remote) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     *ranks->remote =
@@ -159,7 +159,7 @@ enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err) {
     return REE_OK;
 }
 
-enum ree_status ree_ranks_dismiss(struct ree_ranks *ranks, struct ree_error *err) {
+enum ree_status ree_ranks_release(struct ree_ranks *ranks, struct ree_error *err) {
     if (!ranks || !ranks->has_ended) return REE_OK;
     for (uint32_t r = 1; r < ranks->n_ranks; r++)
         REE_TRY(ree_transport_send(ranks->transport, r, REE_MESSAGE_BYE, 0, 0, NULL, 0, err));

@@ -1,11 +1,11 @@
 // The information that a device program keeps from its struct ree_program: operands and names.
 // Parameters are not kept because the backend has translated them.
-#ifndef REE_DEVICE_OUTLINE_H
-#define REE_DEVICE_OUTLINE_H
+#ifndef REE_DEVICE_PROGRAM_INFO_H
+#define REE_DEVICE_PROGRAM_INFO_H
 
 #include "repops/repop.h"
 
-struct ree_outline {
+struct ree_program_info {
     uint32_t n_dispatches, n_slots;
     struct ree_operand (*operands)[REE_MAX_OPERANDS]; // [n_dispatches]
     uint32_t *n_operands;                             // [n_dispatches]
@@ -13,17 +13,17 @@ struct ree_outline {
 };
 
 // Returns the name of dispatch i in messages; borrowed from `source`.
-const char *ree_outline_label(const struct ree_program *source, uint32_t i);
-// On failure the caller must still call ree_outline_finish.
-enum ree_status ree_outline_init(struct ree_outline *outline, const struct ree_program *source,
-                                 struct ree_error *err);
-void ree_outline_finish(struct ree_outline *outline);
+const char *ree_program_info_label(const struct ree_program *source, uint32_t i);
+// On failure the caller must still call ree_program_info_finish.
+enum ree_status ree_program_info_init(struct ree_program_info *info,
+                                      const struct ree_program *source, struct ree_error *err);
+void ree_program_info_finish(struct ree_program_info *info);
 
 // Turns the device's report of the first index out of range into an error. dispatch: the number of
 // the dispatch plus 1, or 0 if no fault occurred (returns REE_OK). low, high: the two halves of the
 // index. backend: name for the message about an impossible report, for example "CUDA".
-enum ree_status ree_outline_fault(const struct ree_outline *outline, const char *backend,
-                                  uint32_t dispatch, uint32_t low, uint32_t high,
-                                  struct ree_error *err);
+enum ree_status ree_program_info_fault(const struct ree_program_info *info, const char *backend,
+                                       uint32_t dispatch, uint32_t low, uint32_t high,
+                                       struct ree_error *err);
 
 #endif

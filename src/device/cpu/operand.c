@@ -1,5 +1,5 @@
 // See factor.h.
-#include "device/cpu/factor.h"
+#include "device/cpu/operand.h"
 
 #define PART_TERMS 64 // terms widened at a time
 #define PART_LINES 16
@@ -9,8 +9,8 @@ static uint32_t min_u32(uint32_t a, uint32_t b) {
 }
 
 // Converts terms [l, l + n) of one line to floats.
-static void widen_line(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
-                       uint32_t l, uint32_t n, float *out) {
+static void widen_line(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
+                       uint32_t line, uint32_t l, uint32_t n, float *out) {
     if (f->blocks) {
         tiles->dequantise(f->blocks, line, l, n, out);
         return;
@@ -27,8 +27,9 @@ static void widen_line(const struct ree_tiles *tiles, const struct ree_factor *f
 }
 
 // Packs adjacent lines: one term of all lines is a contiguous run.
-static void pack_adjacent(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
-                          uint32_t n_lines, uint32_t l, uint32_t n, float *dst, uint32_t pitch) {
+static void pack_adjacent(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
+                          uint32_t line, uint32_t n_lines, uint32_t l, uint32_t n, float *dst,
+                          uint32_t pitch) {
     int64_t size = (int64_t)ree_dtype_size(f->dtype);
     const char *from = f->data + (line + l * f->stride_k) * size;
     enum ree_tile_type type = ree_tile_type_of(f->dtype);
@@ -39,8 +40,9 @@ static void pack_adjacent(const struct ree_tiles *tiles, const struct ree_factor
     }
 }
 
-static void pack_widened(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t line,
-                         uint32_t n_lines, uint32_t l, uint32_t n, float *dst, uint32_t pitch) {
+static void pack_widened(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
+                         uint32_t line, uint32_t n_lines, uint32_t l, uint32_t n, float *dst,
+                         uint32_t pitch) {
     float part[PART_LINES * PART_TERMS];
     for (uint32_t l0 = 0; l0 < n; l0 += PART_TERMS) {
         uint32_t n_terms = min_u32(n - l0, PART_TERMS);
@@ -63,9 +65,9 @@ static void pack_widened(const struct ree_tiles *tiles, const struct ree_factor 
     }
 }
 
-void ree_factor_pack(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
-                     uint32_t line, uint32_t n_lines, uint32_t word, uint32_t n_words, float *dst,
-                     uint32_t pitch) {
+void ree_cpu_operand_pack(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
+                          uint32_t k, uint32_t line, uint32_t n_lines, uint32_t word,
+                          uint32_t n_words, float *dst, uint32_t pitch) {
     if (f->integer) {
         uint32_t l = word * tiles->terms, n = min_u32(k - l, n_words * tiles->terms);
         const char *from = f->data + line * f->stride_line + l * f->stride_k;
@@ -87,8 +89,8 @@ void ree_factor_pack(const struct ree_tiles *tiles, const struct ree_factor *f, 
     }
 }
 
-void ree_factor_widen(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
-                      uint32_t n_lines, float *out) {
+void ree_cpu_operand_widen(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
+                           uint32_t k, uint32_t n_lines, float *out) {
     for (uint32_t i = 0; i < n_lines; i++)
         widen_line(tiles, f, i, 0, k, out + (size_t)i * k);
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct ree_cuda_written {
-    struct ree_cuda_written *next;
+struct ree_cuda_jit {
+    struct ree_cuda_jit *next;
     struct ree_cuda_ptx_key key;
     CUmodule module;
     CUfunction function;
@@ -21,8 +21,8 @@ enum { // CUjit_option
 };
 
 static void give_up(struct ree_cuda *cuda, const char *why) {
-    cuda->no_written = true;
-    snprintf(cuda->no_written_why, sizeof cuda->no_written_why, "%s", why);
+    cuda->no_jit = true;
+    snprintf(cuda->no_jit_why, sizeof cuda->no_jit_why, "%s", why);
 }
 
 // The reason is the driver's log or, if that is empty, the error's name.
@@ -33,7 +33,7 @@ static void give_up_with(struct ree_cuda *cuda, CUresult result, char *log) {
     give_up(cuda, *log ? log : name ? name : "the driver cannot compile");
 }
 
-static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_written *written,
+static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *written,
                                struct ree_error *err) {
     char log[256] = "";
     int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -58,23 +58,23 @@ static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_written *w
     return REE_OK;
 }
 
-enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
-                                     const struct ree_cuda_expr *prepared, CUfunction *out,
-                                     struct ree_error *err) {
+enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                 const struct ree_cuda_expr *prepared, CUfunction *out,
+                                 struct ree_error *err) {
     struct ree_cuda_ptx_key key;
     *out = NULL;
-    if (cuda->no_written || dispatch->params.map.expr.n_elements == 0) return REE_OK;
+    if (cuda->no_jit || dispatch->params.map.expr.n_elements == 0) return REE_OK;
     ree_cuda_ptx_key(dispatch, prepared, &key);
-    for (struct ree_cuda_written *w = cuda->written; w; w = w->next)
+    for (struct ree_cuda_jit *w = cuda->written; w; w = w->next)
         if (memcmp(&w->key, &key, sizeof key) == 0) {
             *out = w->function;
             return REE_OK;
         }
-    struct ree_cuda_written *fresh = calloc(1, sizeof *fresh);
+    struct ree_cuda_jit *fresh = calloc(1, sizeof *fresh);
     if (!fresh) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     fresh->key = key;
     enum ree_status status = compile(cuda, fresh, err);
-    if (status != REE_OK || cuda->no_written) {
+    if (status != REE_OK || cuda->no_jit) {
         if (fresh->module) cuda->driver.module_unload(fresh->module);
         free(fresh);
         return status;
@@ -85,7 +85,7 @@ enum ree_status ree_cuda_written_map(struct ree_cuda *cuda, const struct ree_dis
     return REE_OK;
 }
 
-struct ree_cuda_step ree_cuda_written_step(uint32_t n_elements) {
+struct ree_cuda_step ree_cuda_jit_step(uint32_t n_elements) {
     const uint32_t of_block = REE_CUDA_PTX_THREADS * REE_CUDA_PTX_WIDTH;
     return (struct ree_cuda_step){
         .kernel = REE_CUDA_map_words, // only for the name in messages
@@ -110,26 +110,25 @@ static enum ree_status try_one(struct ree_cuda *cuda, struct ree_error *err) {
         .instrs = {{REE_MAP_exp_f32, {1}, {0}}, {REE_MAP_mul_f32, {0, 2}, {0}}},
     };
     ree_cuda_expr_prepare(&dispatch.params.map.expr, false, &prepared);
-    return ree_cuda_written_map(cuda, &dispatch, &prepared, &function, err);
+    return ree_cuda_jit_map(cuda, &dispatch, &prepared, &function, err);
 }
 
-enum ree_status ree_cuda_written_init(struct ree_cuda *cuda, struct ree_error *err) {
+enum ree_status ree_cuda_jit_init(struct ree_cuda *cuda, struct ree_error *err) {
     const char *form = getenv("REE_CUDA_EXPRESSIONS");
     if (form && strcmp(form, "interpreted") == 0)
         give_up(cuda, "REE_CUDA_EXPRESSIONS says so");
     else
         REE_TRY(try_one(cuda, err));
-    if (cuda->no_written)
-        ree_facts_add(&cuda->facts, "feature", "expressions", "interpreted (%s)",
-                      cuda->no_written_why);
+    if (cuda->no_jit)
+        ree_facts_add(&cuda->facts, "feature", "expressions", "interpreted (%s)", cuda->no_jit_why);
     else
         ree_facts_add(&cuda->facts, "feature", "expressions", "compiled by the driver");
     return REE_OK;
 }
 
-void ree_cuda_written_finish(struct ree_cuda *cuda) {
+void ree_cuda_jit_finish(struct ree_cuda *cuda) {
     while (cuda->written) {
-        struct ree_cuda_written *next = cuda->written->next;
+        struct ree_cuda_jit *next = cuda->written->next;
         cuda->driver.module_unload(cuda->written->module);
         free(cuda->written);
         cuda->written = next;

@@ -28,7 +28,7 @@ static int check_case(const char *name) {
     uint32_t n = n_cpus + (strcmp(name, "more") == 0);
     get_masks(before, n);
     for (int i = 0; i < 3; i++)
-        ree_cpu_place_team(n);
+        ree_cpu_bind_team(n);
     get_masks(after, n);
     CHECK_MSG(CPU_EQUAL(&before[0], &after[0]), "the caller was bound");
     bool binds = strcmp(name, "all") == 0;
@@ -58,7 +58,7 @@ static void run_case(const char *name, const char *bind) {
             unsetenv("OMP_PROC_BIND");
         unsetenv("GOMP_CPU_AFFINITY");
         unsetenv("KMP_AFFINITY");
-        execl("/proc/self/exe", "device_cpu_place", name, (char *)NULL);
+        execl("/proc/self/exe", "device_cpu_affinity", name, (char *)NULL);
         _exit(127);
     }
     int status = 0;

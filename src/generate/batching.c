@@ -27,8 +27,8 @@ static size_t size_of(const struct ree_generator *g, size_t n, size_t groups, si
     return n / groups + (k < n % groups);
 }
 
-enum ree_status ree_deal(const struct ree_generator *g, const struct ree_sequence *sequences,
-                         size_t n, struct ree_deal *out, struct ree_error *err) {
+enum ree_status ree_batching(const struct ree_generator *g, const struct ree_sequence *sequences,
+                             size_t n, struct ree_batching *out, struct ree_error *err) {
     out->n_groups = 0;
     out->first = calloc(n + 1, sizeof *out->first);
     out->order = calloc(n + 1, sizeof *out->order);
@@ -57,7 +57,7 @@ enum ree_status ree_deal(const struct ree_generator *g, const struct ree_sequenc
     return REE_OK;
 }
 
-void ree_deal_finish(struct ree_deal *deal) {
+void ree_batching_finish(struct ree_batching *deal) {
     free(deal->first);
     free(deal->order);
     memset(deal, 0, sizeof *deal);

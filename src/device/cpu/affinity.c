@@ -34,7 +34,7 @@ static void bind_self(const cpu_set_t *allowed, int skipped, int n) {
     }
 }
 
-void ree_cpu_place_team(uint32_t n_threads) {
+void ree_cpu_bind_team(uint32_t n_threads) {
     if (n_threads < 2 || omp_in_parallel()) return;
     int here = sched_getcpu();
     if (here < 0 || (here == placed_around && n_threads == placed_threads)) return;
@@ -53,7 +53,7 @@ void ree_cpu_place_team(uint32_t n_threads) {
 
 #else
 
-void ree_cpu_place_team(uint32_t n_threads) {
+void ree_cpu_bind_team(uint32_t n_threads) {
     (void)n_threads;
 }
 

@@ -2,7 +2,7 @@
 // driver cannot compile one. cuda_matches_cpu checks that the kernels compute the CPU's bytes.
 // Without a GPU they run on the emulator.
 //
-// Usage: cuda_written N DIR writes the modules of N random maps to DIR/0.ptx, ..., for
+// Usage: cuda_jit N DIR writes the modules of N random maps to DIR/0.ptx, ..., for
 // tests/cuda/written_test.py instead of testing.
 #include "device/cuda/cuda.h"
 #include "device/cuda/ptx.h"
@@ -37,7 +37,7 @@ static int write_modules(uint32_t n, const char *folder) {
 }
 
 static uint32_t n_kernels(const struct ree_cuda *cuda) {
-    struct list { // the first member of struct ree_cuda_written
+    struct list { // the first member of struct ree_cuda_jit
         const struct list *next;
     };
     uint32_t n = 0;
@@ -121,9 +121,9 @@ int main(int argc, char **argv) {
     // A driver that cannot compile: new expressions are interpreted, and the reason is recorded.
     cuda->driver.module_load_ex = cannot_compile;
     run(device, 50, 132, 2.0f); // its kernel already exists
-    CHECK(!cuda->no_written);
+    CHECK(!cuda->no_jit);
     run(device, 1, 5, 2.0f);
-    CHECK(cuda->no_written && strcmp(cuda->no_written_why, "version 7.1 is too new") == 0);
+    CHECK(cuda->no_jit && strcmp(cuda->no_jit_why, "version 7.1 is too new") == 0);
     CHECK(n_kernels(cuda) == before + 2);
     run(device, 50, 132, 2.0f);
     ree_device_destroy(device);

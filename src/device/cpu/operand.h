@@ -5,12 +5,12 @@
 // panel). A word is one float or, for integer products, as many terms as one step of the tiles
 // (tiles_integer.h). Narrow floats, integers and blockwise weights become floats a few lines at a
 // time, in the first-level cache, so no float copy of a whole matrix is ever in memory.
-#ifndef REE_DEVICE_CPU_FACTOR_H
-#define REE_DEVICE_CPU_FACTOR_H
+#ifndef REE_DEVICE_CPU_OPERAND_H
+#define REE_DEVICE_CPU_OPERAND_H
 
 #include "device/cpu/tiles_integer.h"
 
-struct ree_factor {
+struct ree_cpu_operand {
     const char *data; // term 0 of line 0; unused with blocks
     enum ree_dtype dtype;
     int64_t stride_line, stride_k;        // elements
@@ -26,20 +26,21 @@ struct ree_factor {
 
 // Returns the operand advanced by `elements`. An operand without data is returned unchanged: only
 // its shape is read.
-static inline struct ree_factor ree_factor_at(const struct ree_factor *f, int64_t elements) {
-    struct ree_factor at = *f;
+static inline struct ree_cpu_operand ree_cpu_operand_at(const struct ree_cpu_operand *f,
+                                                        int64_t elements) {
+    struct ree_cpu_operand at = *f;
     if (!f->blocks && f->data) at.data += elements * (int64_t)ree_dtype_size(f->dtype);
     return at;
 }
 
 // Packs words [word, word + n_words) of lines [line, line + n_lines): dst[w * pitch + i], i <
 // pitch, with zeros beyond n_lines. k: terms of a line.
-void ree_factor_pack(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
-                     uint32_t line, uint32_t n_lines, uint32_t word, uint32_t n_words, float *dst,
-                     uint32_t pitch);
+void ree_cpu_operand_pack(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
+                          uint32_t k, uint32_t line, uint32_t n_lines, uint32_t word,
+                          uint32_t n_words, float *dst, uint32_t pitch);
 
 // Writes out(i, l), dense float32, for lines [0, n_lines).
-void ree_factor_widen(const struct ree_tiles *tiles, const struct ree_factor *f, uint32_t k,
-                      uint32_t n_lines, float *out);
+void ree_cpu_operand_widen(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
+                           uint32_t k, uint32_t n_lines, float *out);
 
 #endif

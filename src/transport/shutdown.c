@@ -21,7 +21,7 @@ void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
     struct ree_error err;
     struct ree_part part = {reason, strnlen(reason, REE_ERROR_MAX - 1)};
     struct ree_frame_fields fields = {.kind = REE_MESSAGE_ERROR, .n_parts = 1};
-    ree_signs_end(t);
+    ree_heartbeat_end(t);
     // A rank that received a failure does not forward it: its sender has told all other ranks.
     for (uint32_t r = 0; !t->has_failed && r < t->link->n_ranks; r++)
         if (r != t->link->rank)
@@ -43,7 +43,7 @@ void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
 
 void ree_transport_close(struct ree_transport *t) {
     if (!t) return;
-    ree_signs_end(t);
+    ree_heartbeat_end(t);
     flush(t, t->options.deadline);
     t->link->ops->close(t->link);
     ree_transport_finish(t);

@@ -60,8 +60,9 @@ static enum ree_status make_weights(const struct ree_ranks *ranks, size_t first,
 
 // Other ranks
 
-static enum ree_status say_hello(struct ree_ranks *ranks, const struct ree_ranks_options *options,
-                                 struct ree_error *err) {
+static enum ree_status send_handshake(struct ree_ranks *ranks,
+                                      const struct ree_ranks_options *options,
+                                      struct ree_error *err) {
     struct ree_strbuf text, list;
     struct ree_stage_weights weights;
     ree_strbuf_init(&text);
@@ -84,7 +85,7 @@ static enum ree_status say_hello(struct ree_ranks *ranks, const struct ree_ranks
 enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,
                                     const struct ree_ranks_options *options,
                                     struct ree_error *err) {
-    REE_TRY(say_hello(ranks, options, err));
+    REE_TRY(send_handshake(ranks, options, err));
     for (;;) {
         struct ree_message m;
         REE_TRY(ree_ranks_receive(ranks, 0, 1u << REE_MESSAGE_CLOCK | 1u << REE_MESSAGE_WELCOME,
