@@ -252,7 +252,7 @@ static bool has_hex(const ree_digest digest, const char *stated) {
     return strcmp(hex, stated) == 0;
 }
 
-// Both are in the model's order; an input that has a value of its own may be missing in a receipt.
+// Both are in the model's order. An input with a default value may be missing in a receipt.
 static enum ree_status check_inputs(struct ree_side *s, const struct ree_receipt *r,
                                     const struct ree_claim_opening *at) {
     const struct ree_trace_header *h = s->bench->header;
@@ -299,7 +299,9 @@ static enum ree_status check_outputs(struct ree_side *s, const struct ree_receip
     return REE_OK;
 }
 
-// A run of tensors is one step, whose trace has the digests that the receipt has.
+// Compares each receipt with its own trace: a run of tensors is one step, and its trace has the
+// digests that the receipt states. Fails if the receipts are of different inputs and neither party
+// contradicts itself.
 static enum ree_status check_tensors(struct ree_bench *b) {
     const struct ree_dispute_terms *t = b->terms;
     enum ree_status status = begin_claim(b, REE_CLAIM_OF_NODE, 0); // its arena has the answers
@@ -328,7 +330,10 @@ static enum ree_status hold(struct ree_bench *b) {
         if (done) return REE_OK;
     }
     bool has_tensors = t->runs[0] && t->runs[0]->receipt->kind == REE_RECEIPT_TENSORS;
-    if (has_tensors && t->rules) REE_TRY(check_tensors(b));
+    // If the inputs agree and the roots differ, the dispute ends with a claim, which proves more.
+    bool is_apart =
+        has_tensors && (is_same || ree_told_compare_inputs(t->runs[0], t->runs[1], NULL) != REE_OK);
+    if (is_apart && t->rules) REE_TRY(check_tensors(b));
     out->kind = REE_DISPUTE_SAME;
     uint64_t token_step = UINT64_MAX;
     if (t->runs[0] && t->rules && t->rules->logits != UINT32_MAX) {

@@ -188,19 +188,25 @@ int cli_check_place(const char *path, const char *what) {
     return code;
 }
 
+// U+0080 to U+009F: control characters in terminals that read Latin-1.
+static bool is_late_control(const unsigned char *c) {
+    return c[0] == 0xc2 && c[1] < 0xa0;
+}
+
+// Control characters and bytes that are not UTF-8 are escaped, each byte as \xNN.
 void cli_append_name(struct ree_strbuf *out, const char *name) {
-    for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
-        // 0x80 to 0x9f are control characters in Latin-1 terminals, and continuation bytes in
-        // UTF-8. They are kept only after a lead byte or another continuation byte.
-        bool leads_control = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
-        bool text = (*c >= 0x20 && *c < 0x7f) || (*c >= 0xc2 && !leads_control);
-        if (*c >= 0x80 && *c < 0xc0)
-            text =
-                c != (const unsigned char *)name && c[-1] >= 0x80 && (c[-1] != 0xc2 || *c >= 0xa0);
-        if (text)
-            ree_strbuf_append(out, (const char *)c, 1);
-        else
-            ree_strbuf_printf(out, "\\x%02x", *c);
+    const unsigned char *c = (const unsigned char *)name;
+    const unsigned char *end = c + strlen(name),
+                        *valid = c + ree_utf8_valid_prefix(name, strlen(name));
+    while (c < end) {
+        bool is_late = c < valid && is_late_control(c);
+        if (c < valid && *c >= 0x20 && *c != 0x7f && !is_late) {
+            ree_strbuf_append(out, (const char *)c++, 1);
+            continue;
+        }
+        ree_strbuf_printf(out, "\\x%02x", *c);
+        if (is_late) ree_strbuf_printf(out, "\\x%02x", *++c);
+        if (c++ >= valid) valid = c + ree_utf8_valid_prefix((const char *)c, (size_t)(end - c));
     }
 }
 
@@ -331,17 +337,23 @@ void cli_json_init(void) {
 
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) {
     char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
+    // A message may cut off a name within a character, and JSON must be UTF-8.
+    struct ree_strbuf valid;
+    ree_strbuf_init(&valid);
+    if (text) ree_utf8_append_lossy(&valid, text, strlen(text));
     // cJSON escapes only control characters below a space. A pipe gets this JSON unchanged. For a
     // terminal, which may interpret the others as commands, they are escaped too.
     const bool escapes = cli_must_escape(false);
-    for (const char *c = text; c && *c; c++) {
-        if (escapes && (unsigned char)c[0] == 0xC2 && (unsigned char)c[1] < 0xA0)
+    for (const char *c = valid.data; c && *c; c++) {
+        if (escapes && is_late_control((const unsigned char *)c))
             ree_strbuf_printf(out, "\\u%04x", (unsigned char)*++c);
         else if (escapes && *c == 0x7F)
             ree_strbuf_printf(out, "\\u007f");
         else
             ree_strbuf_append(out, c, 1);
     }
+    out->failed = out->failed || valid.failed;
+    ree_strbuf_finish(&valid);
     if (text && !cli_json_lost())
         ree_strbuf_append(out, "\n", 1);
     else
