@@ -2,7 +2,7 @@
 # All tests. Installs what they need, builds with gcc, with clang and with sanitizers, and runs the
 # suite on the CPU and on Vulkan drivers that need no GPU: lavapipe, that of Mesa 25, SwiftShader.
 #
-#     tools/test.sh            everything (about 45 minutes on 2 cores)
+#     tools/test.sh            everything (about 50 minutes on 2 cores)
 #     tools/test.sh --quick    gcc, CPU and lavapipe, a tenth of ONNX's operator tests
 #
 # tools/test.sh --quick takes options, which tools/matrix.sh uses:

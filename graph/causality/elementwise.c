@@ -61,8 +61,8 @@ static bool combine(int arg, struct ree_count a, struct ree_count b, struct ree_
 static void count(struct ree_derivation *d, int arg, const struct ree_fact *a,
                   const struct ree_fact *b) {
     size_t n;
-    // With more than one element, counts are those of a list. A list broadcasts against a list of
-    // the same length or against one element.
+    // Several counts belong to a list. A list broadcasts against a list of the same length or
+    // against one element.
     if (!a->n_counts || !b->n_counts || !ree_fact_elements(d->out, &n)) return;
     if ((a->n_counts != n && a->n_counts != 1) || (b->n_counts != n && b->n_counts != 1)) return;
     for (size_t i = 0; i < n; i++) {

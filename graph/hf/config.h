@@ -20,7 +20,7 @@ enum ree_hidden_act { REE_ACT_SILU, REE_ACT_GELU, REE_ACT_GELU_TANH, REE_ACT_REL
 enum ree_sliding { REE_SLIDING_NONE, REE_SLIDING_ALL, REE_SLIDING_LISTED };
 
 // Properties that an architecture fixes, and defaults for values that its config.json may omit. The
-// defaults are those of the architecture's configuration class in `transformers`.
+// defaults come from the architecture's configuration class in `transformers`.
 struct ree_family {
     const char *model_type;
     const char *text_config; // key of the section that describes the decoder; NULL: the whole file

@@ -1,4 +1,4 @@
-// The architectures, one entry each. Names and values are those of the `transformers` library.
+// The architectures, one entry each. Names and values come from the `transformers` library.
 #include "graph/hf/config.h"
 
 #include <string.h>

@@ -51,8 +51,8 @@ static enum ree_status read_original(const struct ree_rope_source *source, int64
     return ree_json_int(source->config, key, 1, INT32_MAX, out, err);
 }
 
-// Divides the frequencies of long wavelengths by the factor, keeps those of short wavelengths, and
-// blends in between.
+// Divides the frequencies of long wavelengths by the factor, leaves short wavelengths unchanged,
+// and interpolates between the two.
 static enum ree_status read_llama3(const struct ree_rope_source *source, struct ree_rope *rope,
                                    struct ree_error *err) {
     const cJSON *parameters = source->parameters;

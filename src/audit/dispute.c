@@ -264,8 +264,8 @@ static enum ree_status check_inputs(struct ree_side *s, const struct ree_receipt
             input++;
         if (input >= h->n_inputs)
             return ree_side_lied(s,
-                                 "its receipt has an input '%.48s', which the model has not, or "
-                                 "not there",
+                                 "its receipt has an input '%.48s' that the model does not have "
+                                 "in this position",
                                  r->inputs[i].name);
         REE_TRY(ree_side_input(s, 0, at, input, digest, &proof));
         if (!has_hex(digest, r->inputs[i].sha256))

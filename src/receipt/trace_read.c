@@ -22,8 +22,10 @@ static uint64_t take_u64(const unsigned char *from) {
     return value;
 }
 
-// An input of a node takes two bytes of the header and is hashed in every step: a small file could
-// ask for hours. In traces of real models there are up to 11 digests for each that the file has.
+// Limits the hashing that a file can cause. An input of a node takes only two bytes of the header
+// but is hashed in every step, so a small file could cause hours of work. The limit is far above
+// the operators with the most inputs for one output (QLinearConv: 9), and `spare` allows any graph
+// in a trace of few steps.
 static enum ree_status check_work(const struct ree_trace *t, struct ree_error *err) {
     const struct ree_trace_header *h = &t->header;
     const uint64_t most_for_each = 32, spare = (uint64_t)1 << 24;
