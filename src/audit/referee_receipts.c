@@ -7,7 +7,7 @@
 #include "audit/read_answer.h"
 #include "audit/referee_parts.h"
 #include "base/status.h"
-#include "generate/ends.h"
+#include "generate/eos.h"
 #include "generate/id_set.h"
 
 // Lists of a receipt are sets: order and repetition have no meaning. They can be as long as the
@@ -80,7 +80,7 @@ static enum ree_status load_beside(const struct ree_opened *m, struct beside *ou
     if (out->tokenizer) ree_tokenizer_sha256(out->tokenizer, out->tokenizer_sha256);
     int32_t *ids;
     size_t n;
-    if (!ree_ends_of(&info, out->tokenizer, &ids, &n))
+    if (!ree_eos_ids(&info, out->tokenizer, &ids, &n))
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     status = ree_id_set_make(ids, n, &out->eos, err);
     free(ids);

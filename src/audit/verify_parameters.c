@@ -5,7 +5,7 @@
 #include "audit/verify_parts.h"
 #include "base/status.h"
 #include "base/strbuf.h"
-#include "generate/ends.h"
+#include "generate/eos.h"
 #include "generate/id_set.h"
 
 // True if one of the answer's tokens ends a text by one list but not by the other.
@@ -40,7 +40,7 @@ static void finish_ends(struct ends *ends) {
 static enum ree_status find_ends(const struct ree_verify_text *what, struct ends *out,
                                  struct ree_error *err) {
     const struct ree_receipt *r = what->receipt;
-    if (!ree_ends_of(ree_generator_info(what->generator), what->tokenizer, &out->ids, &out->n))
+    if (!ree_eos_ids(ree_generator_info(what->generator), what->tokenizer, &out->ids, &out->n))
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     REE_TRY(ree_id_set_make(out->ids, out->n, &out->model, err));
     return ree_id_set_make(r->eos, r->n_eos, &out->receipt, err);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "generate/ends.h"
+#include "generate/eos.h"
 #include "receipt/receipt_parts.h"
 
 static void must(bool ok, const char *what) {
@@ -110,7 +110,7 @@ static void judge_text(const struct ree_receipt *r, const struct verify_case *c,
     const struct ree_tokenizer *tokenizer =
         c->options & CASE_NO_TOKENIZER ? NULL : world->tokenizer;
     if (!(c->options & CASE_IGNORE_EOS))
-        must(ree_ends_of(&world->plain->info, tokenizer, &eos, &n_eos), "out of memory");
+        must(ree_eos_ids(&world->plain->info, tokenizer, &eos, &n_eos), "out of memory");
     struct prover_run run = {.prompt = own.ids ? &own : prompt,
                              .sampling = r->sampling,
                              .max_new_tokens = r->max_new_tokens,

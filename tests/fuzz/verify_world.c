@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "generate/answer.h"
-#include "generate/ends.h"
+#include "generate/eos.h"
 #include "receipt/receipt_parts.h"
 #include "reseal.h"
 
@@ -140,7 +140,7 @@ static void make_texts(void) {
     struct ree_request request;
     int32_t *eos;
     size_t n_eos;
-    if (!ree_ends_of(&world.plain->info, world.tokenizer, &eos, &n_eos)) need_memory(NULL);
+    if (!ree_eos_ids(&world.plain->info, world.tokenizer, &eos, &n_eos)) need_memory(NULL);
     const struct prover_run greedy = {.prompt = &prompt,
                                       .sampling = ree_greedy,
                                       .max_new_tokens = 6,

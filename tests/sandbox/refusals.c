@@ -29,7 +29,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "places.h"
+#include "paths.h"
 #include "sandbox.h"
 #include "seccomp.h"
 #include "test.h"
@@ -279,12 +279,12 @@ int main(int argc, char **argv) {
     pthread_t thread;
     REQUIRE(argc == 2);
     make_files();
-    cli_place_add(CLI_READS, "named/read.txt");
-    cli_place_add(CLI_READS_BESIDE, "home/model.onnx");
-    cli_place_add(CLI_READS_BESIDE, "hub/snapshots/1/model.onnx");
-    cli_place_add(CLI_READS_BESIDE, "liar/snapshots/1/model.onnx");
-    cli_place_add(CLI_WRITES, "out/new.txt");
-    cli_place_add(CLI_FILLS, "made/below");
+    cli_path_add(CLI_READS, "named/read.txt");
+    cli_path_add(CLI_READS_BESIDE, "home/model.onnx");
+    cli_path_add(CLI_READS_BESIDE, "hub/snapshots/1/model.onnx");
+    cli_path_add(CLI_READS_BESIDE, "liar/snapshots/1/model.onnx");
+    cli_path_add(CLI_WRITES, "out/new.txt");
+    cli_path_add(CLI_FILLS, "made/below");
     REQUIRE(sandbox_enter(sandbox_uses(argv[1])) == 0);
     printf("%s\n", sandbox_text());
     has_landlock = strncmp(sandbox_text(), "landlock", 8) == 0;

@@ -193,7 +193,7 @@ static void parse(struct cli *cli, struct bench *bench, struct arguments *a) {
                    !cli_option_number(cli, "--stride", 1, 1 << 10, &bench->stride) &&
                    !cli_option_number(cli, "--groups", 1, 1 << 16, &bench->groups) &&
                    !cli_positional(cli, &a->what) &&
-                   !cli_positional_place(cli, CLI_READS_BESIDE, &a->model)) {
+                   !cli_positional_path(cli, CLI_READS_BESIDE, &a->model)) {
             cli_unknown(cli);
         }
     }

@@ -6,7 +6,7 @@
 #define REE_TOOLS_RUN_CLI_H
 
 #include "base/strbuf.h"
-#include "places.h"
+#include "paths.h"
 #include "ree.h"
 
 #define CLI_FAILED 1

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "groups.h"
-#include "rows.h"
+#include "option_groups.h"
+#include "option_table.h"
 #include "start.h"
-#include "watch.h"
+#include "trace_options.h"
 
 // Device options. Each may be given once for both devices, or twice, once per device.
 static const char *const device_options[COMPARE_N_TWICE] = {
@@ -47,7 +47,7 @@ static bool take_prompt(struct cli *cli, const char *name, void *options) {
 
 #define AT(field) offsetof(struct compare_options, field)
 
-static const struct cli_row rows[] = {
+static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
   "ree-run compare MODEL --device A --device B [options]: where two devices part\n"
@@ -58,7 +58,7 @@ static const struct cli_row rows[] = {
   "\n"
   "what is run: a language model (both are given the same tokens: those that A finds the\n"
   "likeliest; see 'ree-run help generate')\n"},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a text, or"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
@@ -70,7 +70,7 @@ static const struct cli_row rows[] = {
      .at = AT(chunk), .min = 1, .max = 1 << 20,
      .help = "tokens of a prompt in one run (otherwise 64)"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
-     .place = CLI_READS_BESIDE,
+     .path = CLI_READS_BESIDE,
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
     {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
      .help = "go on after tokens that end a text"},
@@ -94,7 +94,7 @@ static const struct cli_row rows[] = {
      .help = "every node in the table, and not just those that differ"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
      .help = "one JSON object instead of text"},
-    {.name = "--html", .value = "FILE", .kind = ROW_STRING, .at = AT(html), .place = CLI_WRITES,
+    {.name = "--html", .value = "FILE", .kind = ROW_STRING, .at = AT(html), .path = CLI_WRITES,
      .help = "a page with a picture of the difference over depth, and the table"},
     {.name = "--inject-fault", .value = "NODE:STEP:BIT[:OUTPUT]", .kind = ROW_STRING,
      .at = AT(fault),
@@ -116,8 +116,8 @@ static const struct cli_row rows[] = {
 
 static void parse(struct cli *cli, struct compare_options *o) {
     o->max_new_tokens = 16;
-    o->chunk = WATCH_CHUNK;
-    cli_rows_parse(cli, rows, N_ROWS, o);
+    o->chunk = TRACE_CHUNK;
+    cli_options_parse(cli, rows, N_ROWS, o);
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model is named");
     cli_quantize_check(cli, &o->quantize);
@@ -130,7 +130,7 @@ int ree_run_compare(int argc, char **argv) {
     struct cli cli;
     struct compare_options o = {0};
     int code = COMPARE_CANNOT;
-    if (cli_wants_help(argc, argv)) return cli_rows_help(rows, N_ROWS);
+    if (cli_wants_help(argc, argv)) return cli_options_help(rows, N_ROWS);
     cli_init(&cli, argc, argv);
     o.prompts = calloc((size_t)argc, sizeof *o.prompts);
     if (!o.prompts) {

@@ -8,11 +8,11 @@
 #include "audit/suspects.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "generate/ends.h"
+#include "generate/eos.h"
 #include "compare.h"
 #include "session/profile.h"
 #include "start.h"
-#include "watch.h"
+#include "trace_options.h"
 
 // Opening
 
@@ -28,7 +28,7 @@ static enum ree_status load_tokenizer(struct compare_job *job) {
 
 static enum ree_status find_eos(struct compare_job *job) {
     const struct ree_generator_info *info = ree_generator_info(job->generators[0]);
-    if (job->o->ignore_eos || ree_ends_of(info, job->tokenizer, &job->eos, &job->n_eos))
+    if (job->o->ignore_eos || ree_eos_ids(info, job->tokenizer, &job->eos, &job->n_eos))
         return REE_OK;
     return ree_fail(&job->err, REE_NO_MEMORY, "out of memory");
 }
@@ -70,7 +70,7 @@ static enum ree_status observe(struct compare_job *job) {
     }
     if (!job->o->fault) return REE_OK;
     struct ree_fault fault;
-    REE_TRY(watch_fault(job->o->fault, model_of(job), &fault, &job->err));
+    REE_TRY(parse_fault_option(job->o->fault, model_of(job), &fault, &job->err));
     job->fault_step = fault.run;
     return ree_session_inject(job->sessions[1], &fault, &job->err);
 }

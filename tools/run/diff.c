@@ -226,9 +226,9 @@ int ree_run_diff(int argc, char **argv) {
             job.json = true;
         else if (cli_flag(&cli, "--all"))
             job.all = true;
-        else if (!cli_option_place(&cli, "--html", CLI_WRITES, &job.html) &&
-                 !cli_positional_place(&cli, CLI_READS_BESIDE, &paths[0]) &&
-                 !cli_positional_place(&cli, CLI_READS_BESIDE, &paths[1]))
+        else if (!cli_option_path(&cli, "--html", CLI_WRITES, &job.html) &&
+                 !cli_positional_path(&cli, CLI_READS_BESIDE, &paths[0]) &&
+                 !cli_positional_path(&cli, CLI_READS_BESIDE, &paths[1]))
             cli_unknown(&cli);
     }
     if (!cli.failed && !paths[1]) cli_usage(&cli, "two traces, or two receipts, are compared");

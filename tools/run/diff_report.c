@@ -7,7 +7,7 @@
 static const struct {
     uint32_t bit;
     const char *key, *text;
-} parts[] = {
+} header_fields[] = {
     {REE_DIFF_GRAPH, "graph", "they are of different models (the graph's SHA-256)"},
     {REE_DIFF_WEIGHTS, "weights", "the models' weights differ (SHA-256)"},
     {REE_DIFF_NUMERICS, "numerics", "they follow different numerics"},
@@ -17,7 +17,7 @@ static const struct {
     {REE_DIFF_CONSTANTS, "constants", "the constants of the graph differ"},
     {REE_DIFF_NODES, "nodes", "the nodes differ: another version of ree, or --no-fold"},
 };
-#define N_PARTS (sizeof parts / sizeof *parts)
+#define N_HEADER_FIELDS (sizeof header_fields / sizeof *header_fields)
 
 static const char *kind_name(enum ree_diff_kind kind) {
     static const char *const names[] = {"same", "other_run", "input", "node", "length"};
@@ -91,8 +91,9 @@ void diff_report_text(const struct diff_pair *p, struct ree_strbuf *out) {
     const struct ree_diff *d = &p->diff;
     if (d->kind == REE_DIFF_OTHER_RUN) {
         ree_strbuf_printf(out, "cannot be compared:\n");
-        for (size_t i = 0; i < N_PARTS; i++)
-            if (d->header & parts[i].bit) ree_strbuf_printf(out, "  %s\n", parts[i].text);
+        for (size_t i = 0; i < N_HEADER_FIELDS; i++)
+            if (d->header & header_fields[i].bit)
+                ree_strbuf_printf(out, "  %s\n", header_fields[i].text);
         return;
     }
     if (d->kind == REE_DIFF_SAME) {
@@ -182,8 +183,9 @@ cJSON *diff_report_json(const struct diff_pair *p) {
     }
     if (d->kind == REE_DIFF_OTHER_RUN) {
         cJSON *header = cJSON_AddArrayToObject(object, "header");
-        for (size_t i = 0; i < N_PARTS; i++)
-            if (d->header & parts[i].bit) ree_json_put(header, cJSON_CreateString(parts[i].key));
+        for (size_t i = 0; i < N_HEADER_FIELDS; i++)
+            if (d->header & header_fields[i].bit)
+                ree_json_put(header, cJSON_CreateString(header_fields[i].key));
     }
     if (d->kind == REE_DIFF_INPUT) {
         cJSON *first = cJSON_AddObjectToObject(object, "first");

@@ -9,7 +9,7 @@
 #include "audit/referee.h"
 #include "base/file.h"
 #include "cli.h"
-#include "sides.h"
+#include "party_receipts.h"
 #include "start.h"
 
 #define CLI_DIFFERS 1
@@ -42,7 +42,7 @@ static const char help[] =
     "by this referee, who watched; the transcript is no proof for others. A claim is.\n"
     "\n"
     "  --claim FILE           write it\n"
-    "  --model MODEL          the model of the runs, a file or a folder\n" SIDES_HELP
+    "  --model MODEL          the model of the runs, a file or a folder\n" PARTY_RECEIPTS_HELP
     "  --transcript FILE      write every message, a line of JSON each\n"
     "  --json                 one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
     "example\n"
@@ -57,7 +57,7 @@ static const char help[] =
 
 struct options {
     const char *traces[2], *claim, *transcript, *model;
-    struct sides sides;
+    struct party_receipts parties;
     bool json;
 };
 
@@ -271,21 +271,21 @@ struct terms {
 // A party that gives tokens other than those of its receipt counts as not answering.
 static bool lies_about_tokens(const struct options *o, struct terms *t, unsigned k) {
     struct ree_told told;
-    return o->sides.tokens[k].ids && ree_told_make(sides_receipt(&o->sides, k), &t->rules, NULL,
-                                                   &t->model.arena, &told, NULL) == REE_OK;
+    return o->parties.tokens[k].ids && ree_told_make(party_receipt(&o->parties, k), &t->rules, NULL,
+                                                     &t->model.arena, &told, NULL) == REE_OK;
 }
 
 static enum ree_status hold_to_receipts(const struct options *o, struct terms *t,
                                         struct ree_error *err) {
     char lie[REE_BIND_LIE];
     for (unsigned k = 0; k < 2; k++) {
-        const struct ree_receipt *r = sides_receipt(&o->sides, k);
-        REE_TRY(
-            ree_bind_request(k, r, sides_key(&o->sides, k), sides_request(&o->sides), lie, err));
+        const struct ree_receipt *r = party_receipt(&o->parties, k);
+        REE_TRY(ree_bind_request(k, r, party_public_key(&o->parties, k), party_request(&o->parties),
+                                 lie, err));
         t->lies = t->lies || lie[0];
         if (lie[0]) return ree_fail(err, REE_INVALID, "%c's receipt is a lie: %s", "AB"[k], lie);
         enum ree_status status =
-            ree_told_make(r, &t->rules, &o->sides.tokens[k], &t->model.arena, &t->told[k], err);
+            ree_told_make(r, &t->rules, &o->parties.tokens[k], &t->model.arena, &t->told[k], err);
         if (status == REE_INVALID) t->lies = lies_about_tokens(o, t, k);
         if (status != REE_OK) return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
         t->terms.runs[k] = &t->told[k];
@@ -301,7 +301,7 @@ static enum ree_status hold_to_receipts(const struct options *o, struct terms *t
 // Without a model, one party's header is used for both.
 static enum ree_status make_terms(const struct options *o, const struct ree_trace *const traces[2],
                                   struct terms *t, struct ree_error *err) {
-    const struct ree_receipt *r = sides_receipt(&o->sides, 0);
+    const struct ree_receipt *r = party_receipt(&o->parties, 0);
     const struct ree_trace_header *a = &traces[0]->header, *b = &traces[1]->header;
     t->terms.header = a;
     bool is_one_run =
@@ -332,11 +332,11 @@ static enum ree_status name(const struct options *o, struct terms *t, struct ree
                             struct ree_error *err) {
     bool is_same = d->kind == REE_DISPUTE_SAME && t->terms.runs[0];
     if ((!d->claim && !is_same) || d->kind == REE_DISPUTE_NODE) return REE_OK;
-    struct ree_referee_options options = {.request = sides_request(&o->sides)};
+    struct ree_referee_options options = {.request = party_request(&o->parties)};
     for (unsigned k = 0; k < 2; k++) {
-        options.receipts[k] = sides_receipt(&o->sides, k);
-        options.keys[k] = sides_key(&o->sides, k);
-        options.tokens[k] = o->sides.tokens[k];
+        options.receipts[k] = party_receipt(&o->parties, k);
+        options.keys[k] = party_public_key(&o->parties, k);
+        options.tokens[k] = o->parties.tokens[k];
     }
     out->is_tried = true;
     if (is_same)
@@ -394,16 +394,16 @@ static int run(struct options *o) {
     if (ree_trace_load(o->traces[0], &traces[0], &err) != REE_OK ||
         ree_trace_load(o->traces[1], &traces[1], &err) != REE_OK)
         cli_fail(&err);
-    else if (sides_load(&o->sides) == 0)
+    else if (party_receipts_load(&o->parties) == 0)
         code = hold(o, (const struct ree_trace *const *)traces, &err);
-    sides_finish(&o->sides);
+    party_receipts_finish(&o->parties);
     ree_trace_destroy(traces[0]);
     ree_trace_destroy(traces[1]);
     return code;
 }
 
 static void check(struct cli *cli, const struct options *o) {
-    const struct sides *s = &o->sides;
+    const struct party_receipts *s = &o->parties;
     if (!cli->failed && (!o->traces[0] || !o->traces[1]))
         cli_usage(cli, "two parties have traces: --a and --b");
     if (!cli->failed && !o->claim) cli_usage(cli, "a dispute ends with a claim: --claim FILE");
@@ -411,7 +411,7 @@ static void check(struct cli *cli, const struct options *o) {
         cli_usage(cli, "both parties have receipts: --a-receipt and --b-receipt");
     if (!cli->failed && s->paths[0] && !o->model)
         cli_usage(cli, "what a receipt promises follows from the model: --model");
-    sides_check(cli, s);
+    party_receipts_check(cli, s);
 }
 
 int ree_run_dispute(int argc, char **argv) {
@@ -422,12 +422,12 @@ int ree_run_dispute(int argc, char **argv) {
         if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             o.json = true;
-        else if (!cli_option_place(&cli, "--a", CLI_READS, &o.traces[0]) &&
-                 !cli_option_place(&cli, "--b", CLI_READS, &o.traces[1]) &&
-                 !cli_option_place(&cli, "--claim", CLI_WRITES, &o.claim) &&
-                 !cli_option_place(&cli, "--model", CLI_READS_BESIDE, &o.model) &&
-                 !cli_option_place(&cli, "--transcript", CLI_WRITES, &o.transcript) &&
-                 !sides_option(&cli, &o.sides))
+        else if (!cli_option_path(&cli, "--a", CLI_READS, &o.traces[0]) &&
+                 !cli_option_path(&cli, "--b", CLI_READS, &o.traces[1]) &&
+                 !cli_option_path(&cli, "--claim", CLI_WRITES, &o.claim) &&
+                 !cli_option_path(&cli, "--model", CLI_READS_BESIDE, &o.model) &&
+                 !cli_option_path(&cli, "--transcript", CLI_WRITES, &o.transcript) &&
+                 !party_receipts_option(&cli, &o.parties))
             cli_unknown(&cli);
     }
     check(&cli, &o);

@@ -14,7 +14,7 @@
 
 #define MAX_NAME 80 // of a node's name within a file name
 
-struct watch_dump {
+struct tensor_dump {
     const struct ree_graph *graph;
     const char *folder;
     regex_t regex;
@@ -41,17 +41,17 @@ void dump_check(struct cli *cli, const char *text) {
         cli_usage(cli, "--dump-tensors: '%s' is no regular expression: %s", text, message);
 }
 
-static bool is_chosen(const struct watch_dump *d, const struct ree_node *node, size_t output) {
+static bool is_chosen(const struct tensor_dump *d, const struct ree_node *node, size_t output) {
     const struct ree_value *value = node->outputs[output];
     return value && (regexec(&d->regex, node->name ? node->name : "", 0, NULL, 0) == 0 ||
                      regexec(&d->regex, value->name, 0, NULL, 0) == 0);
 }
 
-static bool is_chosen_input(const struct watch_dump *d, const char *name) {
+static bool is_chosen_input(const struct tensor_dump *d, const char *name) {
     return name && regexec(&d->regex, name, 0, NULL, 0) == 0;
 }
 
-static bool chooses_any(const struct watch_dump *d) {
+static bool chooses_any(const struct tensor_dump *d) {
     for (size_t i = 0; i < d->graph->n_inputs; i++)
         if (is_chosen_input(d, d->graph->inputs[i]->name)) return true;
     for (size_t i = 0; i < d->graph->n_nodes; i++)
@@ -61,11 +61,11 @@ static bool chooses_any(const struct watch_dump *d) {
 }
 
 enum ree_status dump_create(const char *regex, const char *folder, bool is_secret,
-                            const struct ree_model *model, struct watch_dump **out,
+                            const struct ree_model *model, struct tensor_dump **out,
                             struct ree_error *err) {
     char message[128];
     *out = NULL;
-    struct watch_dump *d = calloc(1, sizeof *d);
+    struct tensor_dump *d = calloc(1, sizeof *d);
     size_t size = strlen(folder) + 32;
     if (d) d->step_folder = malloc(size);
     if (!d || !d->step_folder) {
@@ -93,7 +93,7 @@ enum ree_status dump_create(const char *regex, const char *folder, bool is_secre
     return status;
 }
 
-static enum ree_status make_step_folder(struct watch_dump *d, struct ree_error *err) {
+static enum ree_status make_step_folder(struct tensor_dump *d, struct ree_error *err) {
     struct stat info;
     if (d->has_folder) return REE_OK;
     bool is_there = mkdir(d->step_folder, d->is_secret ? 0700 : 0777) != 0;
@@ -109,8 +109,8 @@ static enum ree_status make_step_folder(struct watch_dump *d, struct ree_error *
     return REE_OK;
 }
 
-static enum ree_status save(struct watch_dump *d, const struct ree_tensor *tensor, const char *name,
-                            struct ree_error *err) {
+static enum ree_status save(struct tensor_dump *d, const struct ree_tensor *tensor,
+                            const char *name, struct ree_error *err) {
     if (d->n_files == DUMP_MAX_FILES) {
         d->n_left++;
         return REE_OK;
@@ -151,7 +151,7 @@ static bool has_contents(const struct ree_tensor *t) {
 
 static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
                                  struct ree_error *err) {
-    struct watch_dump *d = user;
+    struct tensor_dump *d = user;
     d->has_folder = false;
     snprintf(d->step_folder, strlen(d->folder) + 32, "%s/step-%05llu", d->folder,
              (unsigned long long)d->step);
@@ -167,7 +167,7 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
 
 static enum ree_status on_value(void *user, const struct ree_observed *value,
                                 struct ree_error *err) {
-    struct watch_dump *d = user;
+    struct tensor_dump *d = user;
     const struct ree_node *node = d->graph->nodes[value->node];
     if (!is_chosen(d, node, value->output)) return REE_OK;
     char name[2 * MAX_NAME];
@@ -186,17 +186,17 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
 }
 
 static enum ree_status on_end(void *user, struct ree_error *err) {
-    struct watch_dump *d = user;
+    struct tensor_dump *d = user;
     (void)err;
     d->step++;
     return REE_OK;
 }
 
-struct ree_observer dump_observer(struct watch_dump *d) {
+struct ree_observer dump_observer(struct tensor_dump *d) {
     return (struct ree_observer){on_inputs, on_value, on_end, d, false};
 }
 
-void dump_report(const struct watch_dump *d) {
+void dump_report(const struct tensor_dump *d) {
     if (d->n_left)
         cli_error("--dump-tensors: %d files are written, %zu more are left out", DUMP_MAX_FILES,
                   d->n_left);
@@ -205,7 +205,7 @@ void dump_report(const struct watch_dump *d) {
                   d->n_unfit);
 }
 
-void dump_destroy(struct watch_dump *d) {
+void dump_destroy(struct tensor_dump *d) {
     if (!d) return;
     regfree(&d->regex);
     free(d->step_folder);

@@ -60,11 +60,11 @@ static void parse(struct cli *cli, struct options *o) {
     while (cli_next(cli)) {
         if (cli_flag(cli, "--colocate-tensors"))
             o->export.colocate_tensors = true;
-        else if (cli_option_place(cli, "-o", CLI_WRITES, &o->out) ||
+        else if (cli_option_path(cli, "-o", CLI_WRITES, &o->out) ||
                  cli_option_number(cli, "--opset", 17, 23, &o->opset) ||
                  cli_quantize_option(cli, &o->quantize))
             continue;
-        else if (!cli_positional_place(cli, CLI_READS_BESIDE, &o->folder))
+        else if (!cli_positional_path(cli, CLI_READS_BESIDE, &o->folder))
             cli_unknown(cli);
     }
     if (!o->folder) cli_usage(cli, "no folder is named");
@@ -88,7 +88,7 @@ int ree_run_export(int argc, char **argv) {
     o.export.on_progress = cli_progress;
     o.export.on_note = cli_note;
     struct ree_error err;
-    if (!o.out) cli_place_add_suffixed(CLI_WRITES, o.folder, "/model.onnx");
+    if (!o.out) cli_path_add_suffixed(CLI_WRITES, o.folder, "/model.onnx");
     int code = cli_start(&(struct cli_start){0});
     if (code) return code;
     if (ree_export(o.folder, o.out, &o.export, &err) != REE_OK) return cli_fail(&err);

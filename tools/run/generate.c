@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "generate/ends.h"
+#include "generate/eos.h"
 #include "generate_job.h"
-#include "rows.h"
+#include "option_table.h"
 #include "start.h"
 
 #define CLI_INTERRUPTED 130 // as in shells: 128 + SIGINT
@@ -50,7 +50,7 @@ static int load_tokenizer(struct job *job) {
 
 static int find_eos(struct job *job) {
     const struct ree_generator_info *info = ree_generator_info(job->generator);
-    if (job->o->ignore_eos || ree_ends_of(info, job->tokenizer, &job->eos, &job->n_eos)) return 0;
+    if (job->o->ignore_eos || ree_eos_ids(info, job->tokenizer, &job->eos, &job->n_eos)) return 0;
     cli_error("out of memory");
     return CLI_FAILED;
 }
@@ -125,7 +125,7 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .stats = stats,
         .session = job->o->stats ? &session : NULL,
         .pipeline = job->generator->pipeline,
-        .device = cli_parts_device(&job->o->parts),
+        .device = cli_stages_device(&job->o->stages),
         .model = ree_generator_info(job->generator)->model_path,
         .operation_set = job->o->device.options.operation_set,
         .receipt_hash = job->receipt_hash,
@@ -144,18 +144,18 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
 
 static int prepare_watch(struct job *job) {
     const struct ree_generator *g = job->generator;
-    if (watch_wanted(&job->o->watch) && job->prompts.n > 1) {
+    if (trace_options_any(&job->o->tracing) && job->prompts.n > 1) {
         cli_error("one prompt can be looked into, and %zu are given", job->prompts.n);
         return CLI_USAGE;
     }
-    struct watch_run run = {.model = g->model,
-                            .hashes = job->o->receipt.path ? &job->hashes : NULL,
-                            .pipeline = g->pipeline,
-                            .operation_set = job->o->device.options.operation_set,
-                            .prefill_chunk = (uint32_t)job->o->chunk,
-                            .n_states = g->roles.n_states,
-                            .states = g->roles.states};
-    return watch_begin(&job->watch, &job->o->watch, &run);
+    struct traced_run run = {.model = g->model,
+                             .hashes = job->o->receipt.path ? &job->hashes : NULL,
+                             .pipeline = g->pipeline,
+                             .operation_set = job->o->device.options.operation_set,
+                             .prefill_chunk = (uint32_t)job->o->chunk,
+                             .n_states = g->roles.n_states,
+                             .states = g->roles.states};
+    return tracing_begin(&job->tracing, &job->o->tracing, &run);
 }
 
 // Performs the handshake with the other ranks, if there are any.
@@ -166,7 +166,7 @@ static int join(struct job *job) {
     ree_strbuf_printf(&agreed, "--operation-set\t%s\n",
                       ree_operation_set_name(o->device.options.operation_set));
     ree_strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
-    ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", watch_wanted(&o->watch));
+    ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
     ree_strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
                       ree_generator_info(job->generator)->mixes_lengths);
     ree_strbuf_printf(&agreed, "a number of sets of\t%u\n", job->generator->options.n_sets);
@@ -213,7 +213,7 @@ static int generate(struct job *job) {
     budget_results();
     // Files first: the printed report is then true of what was written.
     code = cli_ranks_end(&job->o->ranks);
-    if (!code) code = watch_end(&job->watch, &job->traced, &job->has_trace);
+    if (!code) code = tracing_end(&job->tracing, &job->traced, &job->has_trace);
     if (!code) code = generate_save_receipt(job, &options, &stats);
     if (!code) code = report(job, &stats);
     if (!code && job->checkpoint_failed) code = CLI_FAILED;
@@ -230,14 +230,14 @@ static int open_generator(struct job *job) {
         .max_batch = (uint32_t)o->batch,
         .n_sets = (uint32_t)o->n_sets,
         .all_logits = o->logits_hash,
-        .exact_lengths = watch_wanted(&o->watch),
+        .exact_lengths = trace_options_any(&o->tracing),
     };
     cli_quantize_model(&o->quantize, &options.model);
     if (!o->device.n_threads) o->device.n_threads = cli_ranks_threads(&o->ranks);
-    if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cli_fail(&err);
-    cli_parts_generator(&o->parts, &options);
+    if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) return cli_fail(&err);
+    cli_stages_generator(&o->stages, &options);
     cli_ranks_generator(&o->ranks, &options);
-    if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
+    if (ree_generator_create(o->model, o->stages.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cli_fail(&err);
     cli_print_notes(job->generator->model);
@@ -303,12 +303,12 @@ static void finish(struct job *job) {
     free(job->prompts_only);
     ree_text_checkpoint_finish(&job->checkpoint);
     ree_text_checkpoint_finish(&job->resumed);
-    watch_finish(&job->watch);
+    tracing_finish(&job->tracing);
     prompts_finish(&job->prompts);
     ree_request_finish(&job->request);
     ree_tokenizer_destroy(job->tokenizer);
     ree_generator_destroy(job->generator);
-    cli_parts_finish(&job->o->parts);
+    cli_stages_finish(&job->o->stages);
 }
 
 int ree_run_generate(int argc, char **argv) {

@@ -23,8 +23,8 @@ void checkpoint_check(struct cli *cli, struct generate_options *o) {
     struct checkpoint_options *c = &o->checkpoint;
     if (c->resumes && !c->from) c->from = c->path;
     if (!c->path) c->path = c->from;
-    cli_place_add(CLI_READS, c->from);
-    cli_place_add(CLI_WRITES, c->path);
+    cli_path_add(CLI_READS, c->from);
+    cli_path_add(CLI_WRITES, c->path);
     if (!c->path) {
         if (c->resumes) cli_usage(cli, "--resume of what? There is no --checkpoint FILE");
         if (c->every) cli_usage(cli, "--checkpoint-every is of a checkpoint, and there is none");
@@ -36,7 +36,7 @@ void checkpoint_check(struct cli *cli, struct generate_options *o) {
                   ree_operation_set_name(o->device.options.operation_set));
     if (o->n_logprobs)
         cli_usage(cli, "a checkpoint does not keep log probabilities: leave out --logprobs");
-    if (watch_wanted(&o->watch))
+    if (trace_options_any(&o->tracing))
         cli_usage(cli, "a run that is looked into is of one piece: leave out --checkpoint");
 }
 

@@ -7,7 +7,7 @@
 #include "generate_report.h"
 #include "receipt/checkpoint.h"
 #include "receipt/request.h"
-#include "watch.h"
+#include "trace_options.h"
 #include "writer.h"
 
 struct job {
@@ -23,7 +23,7 @@ struct job {
     int32_t *eos;
     size_t n_eos;
     struct ree_model_hashes hashes; // for a receipt or a checkpoint
-    struct watch watch;
+    struct tracing tracing;
     struct ree_traced traced;
     bool has_trace;
     char receipt_hash[65];                 // hash of the written receipt; "": none

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "groups.h"
-#include "rows.h"
+#include "option_groups.h"
+#include "option_table.h"
 #include "start.h"
 
 #define DEFAULT_MOST 256 // new tokens
@@ -29,12 +29,12 @@ static bool take_checkpoint(struct cli *cli, const char *name, void *options) {
     return checkpoint_option(cli, options);
 }
 
-static bool take_ranks(struct cli *cli, const char *name, void *place) {
+static bool take_ranks(struct cli *cli, const char *name, void *target) {
     (void)name;
-    return cli_ranks_option(cli, place);
+    return cli_ranks_option(cli, target);
 }
 
-static const struct cli_row rows[] = {
+static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
   "ree-run generate MODEL --prompt-text TEXT [options]: continue a text\n"
@@ -49,7 +49,7 @@ static const struct cli_row rows[] = {
   "with the same SHA-256 made the same tokens, and they do so on every device.\n"
   "\n"
   "prompts (each may be given several times: they then run together)\n"},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a text"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
@@ -61,7 +61,7 @@ static const struct cli_row rows[] = {
      .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put into the "
              "form that the model was trained on. Special tokens in a content count as such: a "
              "stranger's text can pretend to be another role"},
-    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request), .place = CLI_READS,
+    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request), .path = CLI_READS,
      .help = "what somebody asked for with 'ree-run request': prompt and parameters are those of "
              "the request, and the receipt names it"},
     {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family),
@@ -70,7 +70,7 @@ static const struct cli_row rows[] = {
      .help = "add nothing to texts (no token for the beginning), and take special tokens that "
              "are spelled out in them as such: for forms not known here"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
-     .place = CLI_READS_BESIDE,
+     .path = CLI_READS_BESIDE,
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
 
     {.kind = ROW_TEXT, .help = "\nhow much\n"},
@@ -126,7 +126,7 @@ static const struct cli_row rows[] = {
   "                       them is written to FILE.salt, for whoever may verify the receipt\n"
   "\n"},
     {.kind = ROW_GROUP, .take = take_checkpoint, .help = CHECKPOINT_HELP "\n"},
-    {.kind = ROW_GROUP, .take = cli_take_watch, .at = AT(watch), .help = WATCH_HELP
+    {.kind = ROW_GROUP, .take = cli_take_trace, .at = AT(tracing), .help = TRACE_OPTIONS_HELP
   "  (of one prompt, whose pieces are then of 64 tokens unless --prefill-chunk says otherwise)\n"},
 
     {.kind = ROW_TEXT, .help = "\nwhat the weights are\n"},
@@ -137,7 +137,7 @@ static const struct cli_row rows[] = {
     {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help = CLI_DEVICE_HELP},
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
-    {.kind = ROW_GROUP, .take = cli_take_parts, .at = AT(parts), .help = CLI_PARTS_HELP},
+    {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
      .at = AT(chunk), .min = 1, .max = REE_MAX_PREFILL_CHUNK,
      .help = "tokens of a prompt in one run (otherwise 512)"},
@@ -170,7 +170,7 @@ static const struct cli_row rows[] = {
 #define N_ROWS (sizeof rows / sizeof *rows)
 
 int generate_options_help(void) {
-    return cli_rows_help(rows, N_ROWS);
+    return cli_options_help(rows, N_ROWS);
 }
 
 // Options must not override what a request decides.
@@ -199,20 +199,20 @@ static void check(struct cli *cli, struct generate_options *o) {
     if (o->receipt.path && o->n_prompts > 1)
         cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
     cli_quantize_check(cli, &o->quantize);
-    cli_parts_check(cli, &o->parts, &o->device);
+    cli_stages_check(cli, &o->stages, &o->device);
     cli_receipt_check(cli, &o->receipt);
-    watch_check(cli, &o->watch);
-    o->watch.is_secret = o->receipt.is_private;
-    if (o->receipt.path && o->watch.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
+    trace_options_check(cli, &o->tracing);
+    o->tracing.is_secret = o->receipt.is_private;
+    if (o->receipt.path && o->tracing.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     checkpoint_check(cli, o);
-    if (watch_wanted(&o->watch) && o->n_prompts > 1)
+    if (trace_options_any(&o->tracing) && o->n_prompts > 1)
         cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);
     // A resumed run divides its tokens into other steps than a run from the beginning, as the
     // receipt describes it.
-    if (o->watch.trace && o->checkpoint.resumes)
+    if (o->tracing.trace && o->checkpoint.resumes)
         cli_usage(cli, "a trace begins with the prompt: --trace and --resume do not go together");
     // A trace records how its prompt was divided. Smaller chunks need less memory.
-    if (watch_wanted(&o->watch) && !o->chunk) o->chunk = WATCH_CHUNK;
+    if (trace_options_any(&o->tracing) && !o->chunk) o->chunk = TRACE_CHUNK;
     o->sampling.top_k = (uint32_t)o->top_k;
     if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
 }
@@ -227,7 +227,7 @@ bool generate_options_parse(struct generate_options *o, int argc, char **argv) {
         return false;
     }
     cli_init(&cli, argc, argv);
-    cli_rows_parse(&cli, rows, N_ROWS, o);
+    cli_options_parse(&cli, rows, N_ROWS, o);
     if (!cli.failed) check(&cli, o);
     return !cli.failed;
 }

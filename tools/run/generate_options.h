@@ -3,12 +3,12 @@
 #define REE_TOOLS_RUN_GENERATE_OPTIONS_H
 
 #include "cli.h"
-#include "parts.h"
+#include "stage_options.h"
 #include "prompts.h"
 #include "quantize.h"
 #include "ranks.h"
 #include "receipts.h"
-#include "watch.h"
+#include "trace_options.h"
 
 struct checkpoint_options {
     const char *path; // file to write; NULL: none
@@ -21,14 +21,14 @@ struct generate_options {
     const char *model, *tokenizer, *chat_family, *request;
     struct cli_quantize quantize;
     struct cli_device device;
-    struct cli_parts parts;
+    struct cli_stages stages;
     struct prompt_arg *prompts;
     const char **stops;
     size_t n_prompts, n_stops;
     struct ree_sampling sampling;
     uint64_t top_k, max_new_tokens, n_logprobs, chunk, batch, n_sets;
     struct cli_receipt receipt;
-    struct watch_options watch;
+    struct trace_options tracing;
     struct checkpoint_options checkpoint;
     struct cli_ranks ranks;
     bool raw, ignore_eos, json, logits_hash, no_echo, raw_output, stats, no_fuse, no_fold;

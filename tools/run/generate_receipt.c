@@ -19,7 +19,7 @@ static struct ree_text_run describe_run(const struct job *job,
         .salt = job->o->receipt.is_private ? job->o->receipt.salt : NULL,
         .request_sha256 = job->o->request ? job->request.request_sha256 : NULL,
         .trace = job->has_trace ? &job->traced : NULL,
-        .device = cli_parts_device(&job->o->parts),
+        .device = cli_stages_device(&job->o->stages),
         .stats = stats,
     };
 }

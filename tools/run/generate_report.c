@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli.h"
-#include "parts.h"
+#include "stage_options.h"
 #include "sandbox.h"
 
 #include "base/json.h"

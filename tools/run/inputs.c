@@ -133,9 +133,9 @@ static int split_argument(const struct ree_model *model, const char *arg,
     return code;
 }
 
-static size_t *place_of(const struct run_inputs *inputs, const struct ree_model *model,
-                        const struct ree_port *port) {
-    return &inputs->given[port - ree_model_input(model, 0)];
+static size_t *tensor_number(const struct run_inputs *inputs, const struct ree_model *model,
+                             const struct ree_port *port) {
+    return &inputs->tensor_numbers[port - ree_model_input(model, 0)];
 }
 
 static int append_item(struct ree_tensor *sequence, const struct ree_port *port, const char *file) {
@@ -158,8 +158,8 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     size_t n = strlen(file);
     // A sequence is one .pb file, or one .npy file per item.
     bool item = port->kind == REE_SEQUENCE && (n < 3 || strcmp(file + n - 3, ".pb") != 0);
-    size_t *place = place_of(inputs, model, port);
-    struct ree_tensor *sequence = *place ? &inputs->tensors[*place - 1] : NULL;
+    size_t *number = tensor_number(inputs, model, port);
+    struct ree_tensor *sequence = *number ? &inputs->tensors[*number - 1] : NULL;
     if (item && sequence && sequence->kind == REE_SEQUENCE)
         return append_item(sequence, port, file);
     if (sequence) return fail_with_wants(model, "input ", port->name, " is given twice");
@@ -169,7 +169,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
         *t = (struct ree_tensor){.kind = REE_SEQUENCE, .dtype = port->dtype};
     else if (ree_tensor_load_for(t, file, port, &err) != REE_OK)
         return cli_fail(&err);
-    *place = ++inputs->n_tensors; // from here on run_inputs_finish releases it
+    *number = ++inputs->n_tensors; // from here on run_inputs_finish releases it
     free(t->name);
     t->name = strdup(port->name);
     if (!t->name) {
@@ -206,9 +206,9 @@ void run_inputs_add(struct run_inputs *inputs, const char *text) {
     inputs->args[inputs->n_args++] = text;
     // Which '=' ends the name is known only after the model is loaded, so every possible path is
     // added.
-    cli_place_add(CLI_READS, text);
+    cli_path_add(CLI_READS, text);
     for (const char *at = text; (at = strchr(at, '=')) != NULL;)
-        cli_place_add(CLI_READS, ++at);
+        cli_path_add(CLI_READS, ++at);
 }
 
 bool run_inputs_option(struct cli *cli, struct run_inputs *inputs) {
@@ -290,8 +290,8 @@ static int check_dims(const struct run_inputs *inputs, const struct ree_model *m
 int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
     size_t n_inputs = ree_model_n_inputs(model);
     inputs->tensors = calloc(n_inputs + inputs->n_args + 1, sizeof *inputs->tensors);
-    inputs->given = calloc(n_inputs + 1, sizeof *inputs->given);
-    if (!inputs->tensors || !inputs->given) {
+    inputs->tensor_numbers = calloc(n_inputs + 1, sizeof *inputs->tensor_numbers);
+    if (!inputs->tensors || !inputs->tensor_numbers) {
         cli_error("out of memory");
         return CLI_FAILED;
     }
@@ -302,7 +302,7 @@ int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
     }
     for (size_t i = 0; i < n_inputs; i++) {
         const struct ree_port *port = ree_model_input(model, i);
-        if (port->optional || port->nullable || *place_of(inputs, model, port)) continue;
+        if (port->optional || port->nullable || *tensor_number(inputs, model, port)) continue;
         if (!inputs->random) return fail_with_wants(model, "input ", port->name, " is missing");
         int code = make_random(inputs, model, port);
         if (code) return code;
@@ -314,7 +314,7 @@ void run_inputs_finish(struct run_inputs *inputs) {
     for (size_t i = 0; i < inputs->n_tensors; i++)
         ree_tensor_finish(&inputs->tensors[i]);
     free(inputs->tensors);
-    free(inputs->given);
+    free(inputs->tensor_numbers);
     free(inputs->args);
     free(inputs->dims);
     memset(inputs, 0, sizeof *inputs);

@@ -14,7 +14,7 @@ struct run_inputs {
 
     size_t n_tensors;
     struct ree_tensor *tensors; // each has the name of its model input
-    size_t *given;              // per model input: 1 + index in `tensors`; 0: none
+    size_t *tensor_numbers;     // per model input: 1 + index in `tensors`; 0: none
 };
 
 // Allocates the lists for a command line of argc arguments. false: out of memory (printed).

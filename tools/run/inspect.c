@@ -259,7 +259,7 @@ static int parse_and_run(struct cli *cli, struct run_inputs *inputs) {
             if (value) run_inputs_add_dim(inputs, cli, value);
         } else if (cli_option(cli, "--input", &value)) {
             if (value) run_inputs_add(inputs, value);
-        } else if (!cli_positional_place(cli, CLI_READS_BESIDE, &path))
+        } else if (!cli_positional_path(cli, CLI_READS_BESIDE, &path))
             cli_unknown(cli);
         value = NULL;
     }

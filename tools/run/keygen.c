@@ -44,7 +44,7 @@ int ree_run_keygen(int argc, char **argv) {
     if (wants_help) return cli_print_text(help);
     if (!path || !*path) cli_usage(&cli, "a file for the key?");
     if (cli.failed) return CLI_USAGE;
-    cli_place_add(CLI_WRITES, path);
+    cli_path_add(CLI_WRITES, path);
     int code = cli_start(&(struct cli_start){0});
     return code ? code : keygen(path);
 }

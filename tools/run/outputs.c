@@ -1,6 +1,6 @@
 #include "outputs.h"
 
-#include "parts.h"
+#include "stage_options.h"
 #include "sandbox.h"
 
 #include <cjson/cJSON.h>

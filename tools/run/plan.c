@@ -8,7 +8,7 @@
 #include "graph/mapping.h"
 #include "graph/partition/notes.h"
 #include "graph/partition/plan_file.h"
-#include "planned.h"
+#include "model_plan.h"
 
 static const char help[] =
     "ree-run plan MODEL --n-partitions N [options]: how a model is cut into stages, and why there\n"
@@ -76,7 +76,7 @@ static const char help[] =
 struct options {
     const char *model, *devices, *memory, *out, *write;
     uint64_t context;
-    struct planned_options plan;
+    struct model_plan_options plan;
     bool json;
 };
 
@@ -95,11 +95,11 @@ static void parse(struct cli *cli, struct options *o) {
                  cli_option_number(cli, "--context", 1, 1 << 30, &o->plan.context) ||
                  cli_option(cli, "--device", &o->devices) ||
                  cli_option(cli, "--max-device-memory", &o->memory) ||
-                 cli_option_place(cli, "--plan", CLI_READS, &o->plan.plan_path) ||
-                 cli_option_place(cli, "-o", CLI_WRITES, &o->out) ||
-                 cli_option_place(cli, "--write", CLI_WRITES, &o->write))
+                 cli_option_path(cli, "--plan", CLI_READS, &o->plan.plan_path) ||
+                 cli_option_path(cli, "-o", CLI_WRITES, &o->out) ||
+                 cli_option_path(cli, "--write", CLI_WRITES, &o->write))
             continue;
-        else if (!cli_positional_place(cli, CLI_READS_BESIDE, &o->model))
+        else if (!cli_positional_path(cli, CLI_READS_BESIDE, &o->model))
             cli_unknown(cli);
     }
     if (cli->failed) return;
@@ -128,8 +128,8 @@ static void append_device(const struct options *o, size_t stage, struct ree_strb
     cli_append_name(out, name);
 }
 
-static void append_stage(const struct options *o, const struct planned *p, size_t i, double total,
-                         const char *contents, int width, struct ree_strbuf *out) {
+static void append_stage(const struct options *o, const struct model_plan *p, size_t i,
+                         double total, const char *contents, int width, struct ree_strbuf *out) {
     const struct ree_stage_cost *cost = &p->partition.costs[i];
     struct ree_strbuf device;
     ree_strbuf_init(&device);
@@ -162,7 +162,7 @@ static void append_branches(const struct ree_graph *graph, struct ree_strbuf *ou
     }
 }
 
-static void report(const struct options *o, const struct planned *p, const char *const *contents,
+static void report(const struct options *o, const struct model_plan *p, const char *const *contents,
                    struct ree_strbuf *out) {
     const struct ree_partition *plan = &p->partition;
     double total = 0;
@@ -211,8 +211,8 @@ static bool folder_of(const char *path, struct stat *out) {
     return found;
 }
 
-static enum ree_status check_place(const struct planned *p, const char *out,
-                                   struct ree_error *err) {
+static enum ree_status check_folder(const struct model_plan *p, const char *out,
+                                    struct ree_error *err) {
     struct stat here, there;
     if (stat(p->model_path, &here) == 0 && S_ISDIR(here.st_mode))
         return ree_fail(err, REE_INVALID,
@@ -228,7 +228,7 @@ static enum ree_status check_place(const struct planned *p, const char *out,
                     p->model_path);
 }
 
-static enum ree_status write_notes(const struct planned *p, const char *path,
+static enum ree_status write_notes(const struct model_plan *p, const char *path,
                                    const struct ree_file_nodes *file, struct ree_error *err) {
     struct ree_arena arena;
     ree_arena_init(&arena);
@@ -245,11 +245,11 @@ static enum ree_status write_notes(const struct planned *p, const char *path,
     return status;
 }
 
-static enum ree_status write_model(const struct planned *p, const char *path,
+static enum ree_status write_model(const struct model_plan *p, const char *path,
                                    struct ree_error *err) {
     struct ree_mapping *file;
     struct ree_file_nodes nodes;
-    REE_TRY(check_place(p, path, err));
+    REE_TRY(check_folder(p, path, err));
     REE_TRY(ree_mapping_of_path(p->model_path, &file, err));
     enum ree_status status = ree_file_nodes_find(file->data, file->size, &nodes, err);
     if (status == REE_OK) {
@@ -264,9 +264,9 @@ static enum ree_status write_model(const struct planned *p, const char *path,
 
 // All results
 
-static enum ree_status give(const struct options *o, const struct planned *p,
-                            const char *const *contents, struct ree_strbuf *text,
-                            struct ree_error *err) {
+static enum ree_status write_results(const struct options *o, const struct model_plan *p,
+                                     const char *const *contents, struct ree_strbuf *text,
+                                     struct ree_error *err) {
     struct ree_plan_file plan = {.graph = p->model->graph,
                                  .partition = &p->partition,
                                  .graph_sha256 = p->graph_sha256,
@@ -281,11 +281,11 @@ static enum ree_status give(const struct options *o, const struct planned *p,
 
 static int run(const struct options *o) {
     struct ree_error err;
-    struct planned p;
+    struct model_plan p;
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     char **contents = NULL;
-    enum ree_status status = planned_make(o->model, &o->plan, &p, &err);
+    enum ree_status status = model_plan_make(o->model, &o->plan, &p, &err);
     cli_progress_end();
     if (status == REE_OK) {
         contents = calloc(p.partition.n_stages, sizeof *contents);
@@ -298,11 +298,11 @@ static int run(const struct options *o) {
         contents[i] = ree_strbuf_take(&buf);
         if (!contents[i]) status = ree_fail(&err, REE_NO_MEMORY, "out of memory");
     }
-    if (status == REE_OK) status = give(o, &p, (const char *const *)contents, &text, &err);
+    if (status == REE_OK) status = write_results(o, &p, (const char *const *)contents, &text, &err);
     for (size_t i = 0; contents && i < p.partition.n_stages; i++)
         free(contents[i]);
     free(contents);
-    planned_finish(&p);
+    model_plan_finish(&p);
     if (status == REE_OK) return cli_print(&text);
     ree_strbuf_finish(&text);
     return cli_fail(&err);

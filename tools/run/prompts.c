@@ -23,7 +23,7 @@ bool prompt_option(struct cli *cli, const char *name, struct prompt_arg *list, s
     // An empty text is a valid prompt.
     bool is_text = strcmp(name, "--prompt-text") == 0 || strcmp(name, "--prompt-ids") == 0;
     if (!(is_text ? cli_option_text : cli_option)(cli, name, &value)) return false;
-    if (!is_text) cli_place_add(CLI_READS, value);
+    if (!is_text) cli_path_add(CLI_READS, value);
     for (size_t i = 0; value && i < N_OPTIONS; i++)
         if (strcmp(options[i].name, name) == 0)
             list[(*n)++] = (struct prompt_arg){options[i].kind, value};

@@ -9,7 +9,7 @@ bool cli_ranks_option(struct cli *cli, struct cli_ranks *r) {
     return cli_option_number(cli, "--step-deadline", 1, 86400, &r->deadline) ||
            cli_option_number(cli, "--work-deadline", 1, 864000, &r->work_deadline) ||
            cli_option_number(cli, "--message-piece", 128, (uint64_t)1 << 30, &r->piece) ||
-           cli_option_place(cli, "--timeline", CLI_WRITES, &r->timeline) ||
+           cli_option_path(cli, "--timeline", CLI_WRITES, &r->timeline) ||
            cli_option_number(cli, "--corrupt-message", 1, UINT32_MAX, &r->corrupt) ||
            cli_option(cli, "--claim-numerics", &r->claim_numerics);
 }

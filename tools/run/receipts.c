@@ -14,9 +14,9 @@
 
 bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt) {
     if (cli_flag(cli, "--private")) return receipt->is_private = true;
-    return cli_option_place(cli, "--receipt-path", CLI_WRITES, &receipt->path) ||
-           cli_option_place(cli, "--sign", CLI_READS, &receipt->key) ||
-           cli_option_place(cli, "--dsse", CLI_WRITES, &receipt->dsse);
+    return cli_option_path(cli, "--receipt-path", CLI_WRITES, &receipt->path) ||
+           cli_option_path(cli, "--sign", CLI_READS, &receipt->key) ||
+           cli_option_path(cli, "--dsse", CLI_WRITES, &receipt->dsse);
 }
 
 void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt) {

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "audit/referee.h"
 #include "cli.h"
-#include "sides.h"
+#include "party_receipts.h"
 #include "start.h"
 
 #define CLI_NEITHER 1
@@ -41,7 +41,7 @@ static const char help[] =
     "them\n"
     "                         (--dump-tensors REGEX --dump-folder DIR, of the same prompt or\n"
     "                         inputs; for caches, all steps up to the one disputed). They must\n"
-    "                         have the digests of the claim\n" SIDES_HELP
+    "                         have the digests of the claim\n" PARTY_RECEIPTS_HELP
     "  --json                 one JSON object instead of text\n"
     "\n"
     "Claims of ree-claim/1 are read. They are of nodes only.\n" CLI_START_HELP_VERDICT "\n"
@@ -52,7 +52,7 @@ static const char help[] =
 struct options {
     const char *claim;
     struct ree_referee_options referee;
-    struct sides sides;
+    struct party_receipts parties;
     bool json;
 };
 
@@ -90,7 +90,7 @@ static void append_claim(const struct ree_claim *c, struct ree_strbuf *out) {
 static void append_root(const struct ree_claim *c, const struct options *o, unsigned k,
                         struct ree_strbuf *out) {
     char root[65];
-    const struct ree_receipt *r = sides_receipt(&o->sides, k);
+    const struct ree_receipt *r = party_receipt(&o->parties, k);
     ree_hex(c->sides[k].root, root);
     ree_strbuf_printf(out, "root %c  %s, %llu steps\n        ", "AB"[k], root,
                       (unsigned long long)c -> sides[k].n_steps);
@@ -98,7 +98,7 @@ static void append_root(const struct ree_claim *c, const struct options *o, unsi
         ree_strbuf_printf(out, "of no receipt\n");
     else if (r->is_signed)
         ree_strbuf_printf(out, "of receipt %s, signed by %s%s\n", r->receipt_hash, r->public_key,
-                          sides_key(&o->sides, k) ? "" : " (no key was required)");
+                          party_public_key(&o->parties, k) ? "" : " (no key was required)");
     else
         ree_strbuf_printf(out, "of receipt %s, not signed\n", r->receipt_hash);
 }
@@ -125,7 +125,7 @@ static void report_text(const struct ree_claim *c, const struct options *o,
 static void add_side(cJSON *object, const struct ree_claim *c, const struct options *o,
                      const struct ree_ruling *r, unsigned k) {
     char root[65];
-    const struct ree_receipt *receipt = sides_receipt(&o->sides, k);
+    const struct ree_receipt *receipt = party_receipt(&o->parties, k);
     cJSON *side = cJSON_AddObjectToObject(object, k ? "b" : "a");
     ree_hex(c->sides[k].root, root);
     cJSON_AddStringToObject(side, "root", root);
@@ -171,11 +171,11 @@ static int decide(struct options *o, const struct ree_claim *claim) {
     struct ree_ruling ruling = {0};
     struct ree_strbuf text;
     int code = CLI_UNDECIDED;
-    o->referee.request = sides_request(&o->sides);
+    o->referee.request = party_request(&o->parties);
     for (unsigned k = 0; k < 2; k++) {
-        o->referee.receipts[k] = sides_receipt(&o->sides, k);
-        o->referee.keys[k] = sides_key(&o->sides, k);
-        o->referee.tokens[k] = o->sides.tokens[k];
+        o->referee.receipts[k] = party_receipt(&o->parties, k);
+        o->referee.keys[k] = party_public_key(&o->parties, k);
+        o->referee.tokens[k] = o->parties.tokens[k];
     }
     enum ree_status status = ree_referee(claim, &o->referee, &ruling, &err);
     cli_progress_end();
@@ -203,8 +203,8 @@ static int run(struct options *o) {
         cli_fail(&err);
         return CLI_UNDECIDED;
     }
-    int code = sides_load(&o->sides) ? CLI_UNDECIDED : decide(o, claim);
-    sides_finish(&o->sides);
+    int code = party_receipts_load(&o->parties) ? CLI_UNDECIDED : decide(o, claim);
+    party_receipts_finish(&o->parties);
     ree_claim_destroy(claim);
     return code;
 }
@@ -217,14 +217,14 @@ int ree_run_referee(int argc, char **argv) {
         if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             o.json = true;
-        else if (!cli_option_place(&cli, "--inputs", CLI_READS, &o.referee.folder) &&
-                 !sides_option(&cli, &o.sides) &&
-                 !cli_positional_place(&cli, CLI_READS, &o.claim) &&
-                 !cli_positional_place(&cli, CLI_READS_BESIDE, &o.referee.model))
+        else if (!cli_option_path(&cli, "--inputs", CLI_READS, &o.referee.folder) &&
+                 !party_receipts_option(&cli, &o.parties) &&
+                 !cli_positional_path(&cli, CLI_READS, &o.claim) &&
+                 !cli_positional_path(&cli, CLI_READS_BESIDE, &o.referee.model))
             cli_unknown(&cli);
     }
     if (!cli.failed && !o.referee.model) cli_usage(&cli, "a claim and a model are named");
-    sides_check(&cli, &o.sides);
+    party_receipts_check(&cli, &o.parties);
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE, .cannot = CLI_UNDECIDED});
     return code ? code : run(&o);

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "cli.h"
 #include "prompts.h"
-#include "rows.h"
+#include "option_table.h"
 #include "start.h"
 
 struct options {
@@ -38,7 +38,7 @@ static bool take_stop(struct cli *cli, const char *name, void *options) {
     return stop_option(cli, o->stops, &o->n_stops);
 }
 
-static const struct cli_row rows[] = {
+static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
   "ree-run request MODEL --prompt-text TEXT --output FILE [options]: ask for a run\n"
@@ -51,8 +51,8 @@ static const struct cli_row rows[] = {
   "run it earlier.\n"
   "\n"
   "what is asked for\n"},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
-    {.name = "--output", .value = "FILE", .kind = ROW_STRING, .at = AT(output), .place = CLI_WRITES,
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
+    {.name = "--output", .value = "FILE", .kind = ROW_STRING, .at = AT(output), .path = CLI_WRITES,
      .help = "the request"},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
      .help = "a text"},
@@ -65,7 +65,7 @@ static const struct cli_row rows[] = {
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw),
      .help = "add nothing to texts, and take special tokens that are spelled out as such"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
-     .place = CLI_READS_BESIDE,
+     .path = CLI_READS_BESIDE,
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file; otherwise MODEL's"},
     {.name = "--max-new-tokens", .value = "N", .kind = ROW_NUMBER,
      .at = AT(max_new_tokens), .max = INT32_MAX,
@@ -189,7 +189,7 @@ static int run(const struct options *o) {
 int ree_run_request(int argc, char **argv) {
     struct cli cli;
     struct options o = {.sampling = ree_greedy, .max_new_tokens = 256};
-    if (cli_wants_help(argc, argv)) return cli_rows_help(rows, N_ROWS);
+    if (cli_wants_help(argc, argv)) return cli_options_help(rows, N_ROWS);
     o.prompts = calloc((size_t)argc, sizeof *o.prompts);
     o.stops = calloc((size_t)argc, sizeof *o.stops);
     int code = CLI_FAILED;
@@ -197,7 +197,7 @@ int ree_run_request(int argc, char **argv) {
         cli_error("out of memory");
     } else {
         cli_init(&cli, argc, argv);
-        cli_rows_parse(&cli, rows, N_ROWS, &o);
+        cli_options_parse(&cli, rows, N_ROWS, &o);
         if (!cli.failed) check(&cli, &o);
         code = cli.failed ? CLI_USAGE : cli_start(&(struct cli_start){0});
         if (!code) code = run(&o);

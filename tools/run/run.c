@@ -1,14 +1,14 @@
 // ree-run MODEL: runs one model once.
 #include "cli.h"
-#include "groups.h"
+#include "option_groups.h"
 #include "inputs.h"
 #include "outputs.h"
-#include "parts.h"
+#include "stage_options.h"
 #include "quantize.h"
 #include "receipts.h"
-#include "rows.h"
+#include "option_table.h"
 #include "start.h"
-#include "watch.h"
+#include "trace_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +17,17 @@ struct options {
     const char *model, *output_dir;
     struct cli_quantize quantize;
     struct cli_device device;
-    struct cli_parts parts;
+    struct cli_stages stages;
     struct run_inputs inputs;
     uint64_t top;
     struct cli_receipt receipt;
-    struct watch_options watch;
+    struct trace_options tracing;
     bool no_fuse, no_fold, json, stats, show_input;
 };
 
 #define AT(field) offsetof(struct options, field)
 
-static const struct cli_row rows[] = {
+static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
   "ree-run MODEL [options]: run a model once and print its outputs' SHA-256\n"
@@ -39,7 +39,7 @@ static const struct cli_row rows[] = {
   "and below them one SHA-256 over all: two runs with the same line gave the same bits.\n"
   "\n"
   "inputs\n"},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs), .help =
   "  --input NAME=FILE    the tensor for input NAME, as .npy (NumPy) or .pb (ONNX TensorProto);\n"
   "                       once for each input; just FILE when the model has one input. A\n"
@@ -51,7 +51,7 @@ static const struct cli_row rows[] = {
      .help = "draw inputs that are one small grey image"},
 
     {.kind = ROW_TEXT, .help = "\nresults\n"},
-    {.name = "--output-dir", .value = "DIR", .kind = ROW_STRING, .at = AT(output_dir), .place = CLI_FILLS,
+    {.name = "--output-dir", .value = "DIR", .kind = ROW_STRING, .at = AT(output_dir), .path = CLI_FILLS,
      .help = "write each output to DIR/NAME.npy (a sequence to NAME_0.npy, ...)"},
     {.name = "--top", .value = "K", .kind = ROW_NUMBER, .at = AT(top), .min = 1, .max = 1000,
      .help = "show the K largest entries, 1 to 1000, of each row of float outputs, with names "
@@ -61,7 +61,7 @@ static const struct cli_row rows[] = {
     {.name = "--stats", .kind = ROW_FLAG, .at = AT(stats),
      .help = "dispatches, memory and time, too"},
     {.kind = ROW_GROUP, .take = cli_take_receipt, .at = AT(receipt), .help = CLI_RECEIPT_HELP "\n"},
-    {.kind = ROW_GROUP, .take = cli_take_watch, .at = AT(watch), .help = WATCH_HELP},
+    {.kind = ROW_GROUP, .take = cli_take_trace, .at = AT(tracing), .help = TRACE_OPTIONS_HELP},
 
     {.kind = ROW_TEXT, .help = "\nwhat the weights are\n"},
     {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
@@ -72,7 +72,7 @@ static const struct cli_row rows[] = {
   "                       vulkan) for one of several, NAME being a part of the device's name;\n"
   "                       'ree-run devices' lists them. Several, separated by commas: the model\n"
   "                       then runs in parts\n"},
-    {.kind = ROW_GROUP, .take = cli_take_parts, .at = AT(parts), .help = CLI_PARTS_HELP
+    {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP
   "  --threads N          processor threads (otherwise one for each core)\n"
   "  --cpu-isa ISA        avx512, avx2, neon or portable (otherwise the best there is)\n"
   "  --form FORM          Vulkan arithmetic: native, float64, float32 or integer; refused where\n"
@@ -104,14 +104,14 @@ static const struct cli_row rows[] = {
 #define N_ROWS (sizeof rows / sizeof *rows)
 
 static void parse(struct cli *cli, struct options *o) {
-    cli_rows_parse(cli, rows, N_ROWS, o);
+    cli_options_parse(cli, rows, N_ROWS, o);
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model is named");
     cli_quantize_check(cli, &o->quantize);
-    cli_parts_check(cli, &o->parts, &o->device);
+    cli_stages_check(cli, &o->stages, &o->device);
     cli_receipt_check(cli, &o->receipt);
-    watch_check(cli, &o->watch);
-    if (o->receipt.path && o->watch.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
+    trace_options_check(cli, &o->tracing);
+    if (o->receipt.path && o->tracing.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->receipt.is_private)
         cli_usage(cli, "--private is of texts; a receipt of tensors has nothing but hashes");
 }
@@ -161,7 +161,7 @@ static int run(struct options *o) {
     struct ree_tensor *outputs = NULL;
     size_t n_outputs = 0;
     char receipt_hash[65] = "";
-    struct watch watch = {0};
+    struct tracing tracing = {0};
     struct ree_traced traced;
     bool has_trace = false;
     int code = cli_receipt_prepare(&o->receipt);
@@ -174,20 +174,20 @@ static int run(struct options *o) {
     // Inputs before the device: a missing input is reported at once.
     code = run_inputs_load(&o->inputs, model);
     if (code) goto done;
-    if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) {
+    if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
     struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
-    struct ree_pipeline_options divided = cli_parts_pipeline(&o->parts, &options);
-    if (ree_pipeline_create(model, o->parts.devices, o->parts.n_devices, &divided, NULL, 0,
+    struct ree_pipeline_options divided = cli_stages_pipeline(&o->stages, &options);
+    if (ree_pipeline_create(model, o->stages.devices, o->stages.n_devices, &divided, NULL, 0,
                             REE_NO_INPUT, &pipeline, &err) != REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
-    struct watch_run watched = {
+    struct traced_run traced_run = {
         .model = model, .pipeline = pipeline, .operation_set = o->device.options.operation_set};
-    code = watch_begin(&watch, &o->watch, &watched);
+    code = tracing_begin(&tracing, &o->tracing, &traced_run);
     if (code) goto done;
     outputs = calloc(ree_model_n_outputs(model) + 1, sizeof *outputs);
     if (!outputs) {
@@ -202,14 +202,14 @@ static int run(struct options *o) {
     }
     n_outputs = ree_model_n_outputs(model);
     budget_results();
-    code = watch_end(&watch, &traced, &has_trace);
+    code = tracing_end(&tracing, &traced, &has_trace);
     if (code) goto done;
 
     struct ree_session_stats stats;
     ree_pipeline_stats(pipeline, &stats);
     struct run_report report = {
         .model = model,
-        .device = cli_parts_device(&o->parts),
+        .device = cli_stages_device(&o->stages),
         .operation_set = o->device.options.operation_set,
         .n_outputs = n_outputs,
         .outputs = outputs,
@@ -227,9 +227,9 @@ done:
     for (size_t i = 0; i < n_outputs; i++)
         ree_tensor_finish(&outputs[i]);
     free(outputs);
-    watch_finish(&watch);
+    tracing_finish(&tracing);
     ree_pipeline_destroy(pipeline);
-    cli_parts_finish(&o->parts);
+    cli_stages_finish(&o->stages);
     ree_model_destroy(model);
     return code;
 }
@@ -238,7 +238,7 @@ int ree_run_run(int argc, char **argv) {
     struct cli cli;
     struct options o = {0};
     int code = CLI_FAILED;
-    if (cli_wants_help(argc, argv)) return cli_rows_help(rows, N_ROWS);
+    if (cli_wants_help(argc, argv)) return cli_options_help(rows, N_ROWS);
     cli_init(&cli, argc, argv);
     if (run_inputs_init(&o.inputs, argc)) {
         parse(&cli, &o);

@@ -15,9 +15,9 @@
 
 #include "base/status.h"
 #include "cli.h"
-#include "driver_places.h"
+#include "driver_paths.h"
 #include "landlock.h"
-#include "places.h"
+#include "paths.h"
 #include "seccomp.h"
 
 #define READS (LANDLOCK_READ_FILE | LANDLOCK_READ_DIR)
@@ -112,7 +112,7 @@ static bool make(struct build *b, const char *path, mode_t mode) {
     return ok;
 }
 
-// For driver_places.h
+// For driver_paths.h
 
 static void may_read(void *user, const char *path) {
     allow(user, path, READS);
@@ -254,18 +254,18 @@ static void allow_beside(struct build *b, const char *path) {
     free(above);
 }
 
-static void allow_place(struct build *b, const struct cli_place *place) {
+static void allow_path(struct build *b, const struct cli_path *path) {
     char *folder = NULL;
-    switch (place->kind) {
-    case CLI_NO_PLACE: break;
-    case CLI_READS: allow(b, place->path, READS); break;
-    case CLI_READS_BESIDE: allow_beside(b, place->path); break;
+    switch (path->kind) {
+    case CLI_NO_PATH: break;
+    case CLI_READS: allow(b, path->path, READS); break;
+    case CLI_READS_BESIDE: allow_beside(b, path->path); break;
     case CLI_WRITES:
-        folder = folder_of(b, place->path);
+        folder = folder_of(b, path->path);
         if (folder) allow(b, folder, WRITES);
         break;
     case CLI_FILLS:
-        if (make(b, place->path, 0777)) allow(b, place->path, FILLS);
+        if (make(b, path->path, 0777)) allow(b, path->path, FILLS);
         break;
     }
     free(folder);
@@ -305,17 +305,17 @@ unsigned sandbox_uses(const char *devices) {
 }
 
 static void build_rules(struct build *b, unsigned uses) {
-    const struct driver_places drivers = {may_read, may_open, may_change, make_for_owner, b};
-    const struct cli_place *places;
-    size_t n = cli_places(&places);
+    const struct driver_paths drivers = {may_read, may_open, may_change, make_for_owner, b};
+    const struct cli_path *paths;
+    size_t n = cli_paths(&paths);
     find_homes(b);
-    driver_places_of_system(&drivers);
-    if (uses & SANDBOX_DEVICE) driver_places_of_ree(&drivers);
-    if (uses & SANDBOX_VULKAN) driver_places_of_vulkan(&drivers);
-    if (uses & SANDBOX_CUDA) driver_places_of_cuda(&drivers);
+    driver_paths_of_system(&drivers);
+    if (uses & SANDBOX_DEVICE) driver_paths_of_ree(&drivers);
+    if (uses & SANDBOX_VULKAN) driver_paths_of_vulkan(&drivers);
+    if (uses & SANDBOX_CUDA) driver_paths_of_cuda(&drivers);
     start_openmp(b);
     for (size_t i = 0; i < n; i++)
-        allow_place(b, &places[i]);
+        allow_path(b, &paths[i]);
 }
 
 // Entering

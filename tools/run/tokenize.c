@@ -222,11 +222,11 @@ int ree_run_tokenize(int argc, char **argv) {
         else if (cli_flag(&cli, "--help"))
             wants_help = true;
         else if (!cli_option_text(&cli, "--text", &request.text) &&
-                 !cli_option_place(&cli, "--file", CLI_READS, &request.file) &&
-                 !cli_option_place(&cli, "--chat", CLI_READS, &request.chat) &&
+                 !cli_option_path(&cli, "--file", CLI_READS, &request.file) &&
+                 !cli_option_path(&cli, "--chat", CLI_READS, &request.chat) &&
                  !cli_option(&cli, "--family", &request.family) &&
                  !cli_option_text(&cli, "--decode", &request.decode) &&
-                 !cli_positional_place(&cli, CLI_READS_BESIDE, &request.path))
+                 !cli_positional_path(&cli, CLI_READS_BESIDE, &request.path))
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;

@@ -83,7 +83,7 @@ int ree_run_trace(int argc, char **argv) {
         if (cli_flag(&cli, "--help")) return cli_print_text(help);
         if (cli_flag(&cli, "--json"))
             json = true;
-        else if (!cli_positional_place(&cli, CLI_READS, &path))
+        else if (!cli_positional_path(&cli, CLI_READS, &path))
             cli_unknown(&cli);
     }
     if (!cli.failed && !path) cli_usage(&cli, "no trace is named");

@@ -151,9 +151,9 @@ int ree_run_validate(int argc, char **argv) {
             json = true;
         else if (cli_flag(&cli, "--help"))
             wants_help = true;
-        else if (!cli_option_place(&cli, "--public-key", CLI_READS, &key) &&
-                 !cli_option_place(&cli, "--dsse", CLI_READS, &dsse) &&
-                 !cli_positional_place(&cli, CLI_READS, &path))
+        else if (!cli_option_path(&cli, "--public-key", CLI_READS, &key) &&
+                 !cli_option_path(&cli, "--dsse", CLI_READS, &dsse) &&
+                 !cli_positional_path(&cli, CLI_READS, &path))
             cli_unknown(&cli);
     }
     if (cli.failed) return CLI_USAGE;

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "audit/verify.h"
 #include "receipts.h"
-#include "rows.h"
+#include "option_table.h"
 #include "start.h"
 #include "verify_options.h"
 
@@ -25,7 +25,7 @@ struct job {
     struct prompts prompts;
     struct ree_model *model; // for tensors
     struct ree_pipeline *pipeline;
-    struct watch watch;
+    struct tracing tracing;
 };
 
 // Errors about the model, the device or the inputs leave a receipt unchecked.
@@ -55,27 +55,27 @@ static int begin_trace(struct job *job, const struct ree_model *model,
     struct ree_model_hashes hashes; // the receipt's hashes are the model's, since they agreed
     memcpy(hashes.graph, job->receipt.graph_sha256, sizeof hashes.graph);
     memcpy(hashes.weights, job->receipt.weights_sha256, sizeof hashes.weights);
-    struct watch_run run = {.model = model,
-                            .hashes = &hashes,
-                            .pipeline = pipeline,
-                            .operation_set = REE_REPRODUCIBLE,
-                            .prefill_chunk = job->receipt.trace_chunk,
-                            .n_states = n_states,
-                            .states = states};
-    job->o->watch.is_secret = job->receipt.is_private;
-    if (!job->o->watch.trace || job->v.differs) return 0;
-    return watch_begin(&job->watch, &job->o->watch, &run) ? CLI_CANNOT : 0;
+    struct traced_run run = {.model = model,
+                             .hashes = &hashes,
+                             .pipeline = pipeline,
+                             .operation_set = REE_REPRODUCIBLE,
+                             .prefill_chunk = job->receipt.trace_chunk,
+                             .n_states = n_states,
+                             .states = states};
+    job->o->tracing.is_secret = job->receipt.is_private;
+    if (!job->o->tracing.trace || job->v.differs) return 0;
+    return tracing_begin(&job->tracing, &job->o->tracing, &run) ? CLI_CANNOT : 0;
 }
 
 static int end_trace(struct job *job) {
     struct ree_traced traced;
     bool has_trace;
-    if (!job->watch.n_steps) {
-        if (job->o->watch.trace)
+    if (!job->tracing.n_steps) {
+        if (job->o->tracing.trace)
             ree_verify_add(&job->v, "trace", REE_VERIFY_NOT_CHECKED, "the model was not run");
         return 0;
     }
-    if (watch_end(&job->watch, &traced, &has_trace)) return CLI_CANNOT;
+    if (tracing_end(&job->tracing, &traced, &has_trace)) return CLI_CANNOT;
     if (has_trace) ree_verify_trace(&job->v, &job->receipt, traced.root, traced.n_steps);
     return 0;
 }
@@ -86,13 +86,13 @@ static int verify_text(struct job *job) {
     struct ree_generator_options options = {
         .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
         .session = {.no_fuse = o->no_fuse, .on_progress = progress},
-        .prefill_chunk = o->watch.trace ? job->receipt.trace_chunk : (uint32_t)o->chunk,
+        .prefill_chunk = o->tracing.trace ? job->receipt.trace_chunk : (uint32_t)o->chunk,
         .all_logits = job->receipt.logits_sha256[0],
-        .exact_lengths = o->watch.trace != NULL,
+        .exact_lengths = o->tracing.trace != NULL,
     };
-    cli_parts_generator(&o->parts, &options);
+    cli_stages_generator(&o->stages, &options);
     cli_quantize_model(&o->quantize, &options.model);
-    if (ree_generator_create(o->model, o->parts.devices[0], &options, &job->generator, &err) !=
+    if (ree_generator_create(o->model, o->stages.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cannot(&err);
     cli_print_notes(job->generator->model);
@@ -108,8 +108,8 @@ static int verify_text(struct job *job) {
                                              : job->prompts.n ? job->prompts.list
                                                               : NULL,
                                    .ignores_eos = o->ignore_eos,
-                                   .stepwise = o->stepwise || o->watch.trace,
-                                   .traced = o->watch.trace != NULL};
+                                   .stepwise = o->stepwise || o->tracing.trace,
+                                   .traced = o->tracing.trace != NULL};
     const struct ree_generator *g = job->generator;
     if (ree_verify_model(&job->v, &job->receipt, g->model, cli_progress, NULL, &err) != REE_OK)
         return cannot(&err);
@@ -129,8 +129,8 @@ static int verify_tensors(struct job *job) {
         return cannot(&err);
     if (job->v.differs) return 0; // its inputs may differ too
     if (run_inputs_load(&o->inputs, job->model)) return CLI_CANNOT;
-    struct ree_pipeline_options divided = cli_parts_pipeline(&o->parts, &options);
-    if (ree_pipeline_create(job->model, o->parts.devices, o->parts.n_devices, &divided, NULL, 0,
+    struct ree_pipeline_options divided = cli_stages_pipeline(&o->stages, &options);
+    if (ree_pipeline_create(job->model, o->stages.devices, o->stages.n_devices, &divided, NULL, 0,
                             REE_NO_INPUT, &job->pipeline, &err) != REE_OK)
         return cannot(&err);
     struct ree_verify_tensors what = {.receipt = &job->receipt,
@@ -138,7 +138,7 @@ static int verify_tensors(struct job *job) {
                                       .pipeline = job->pipeline,
                                       .n_inputs = o->inputs.n_tensors,
                                       .inputs = o->inputs.tensors,
-                                      .traced = o->watch.trace != NULL};
+                                      .traced = o->tracing.trace != NULL};
     int code = begin_trace(job, job->model, job->pipeline, 0, NULL);
     if (code) return code;
     return ree_verify_tensors(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
@@ -165,11 +165,11 @@ static int verify(struct job *job) {
     if (o->key && !cli_public_key(o->key, key)) return CLI_CANNOT;
     if (o->key) ree_verify_key(&job->v, &job->receipt, key);
     if (job->v.cannot[0]) return 0;
-    if (o->watch.trace && !job->receipt.has_trace) {
+    if (o->tracing.trace && !job->receipt.has_trace) {
         cli_error("%s: has no trace to compare one with", o->receipt);
         return CLI_CANNOT;
     }
-    if (cli_parts_open(&o->parts, &o->device, &err) != REE_OK) return cannot(&err);
+    if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) return cannot(&err);
     return text ? verify_text(job) : verify_tensors(job);
 }
 
@@ -232,7 +232,7 @@ static void report_text(const struct job *job, struct ree_strbuf *out) {
     if (v->n_runs)
         ree_strbuf_printf(out, " (%zu run%s of the model, %.3f s; %s)", v->n_runs,
                           v->n_runs == 1 ? "" : "s", v->run_seconds,
-                          cli_parts_device(&job->o->parts));
+                          cli_stages_device(&job->o->stages));
     ree_strbuf_append(out, "\n", 1);
 }
 
@@ -249,8 +249,8 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
         if (v->checks[i].detail[0]) cJSON_AddStringToObject(check, "detail", v->checks[i].detail);
         ree_json_put(checks, check);
     }
-    if (job->o->parts.n_devices)
-        cJSON_AddStringToObject(root, "device", cli_parts_device(&job->o->parts));
+    if (job->o->stages.n_devices)
+        cJSON_AddStringToObject(root, "device", cli_stages_device(&job->o->stages));
     if (v->stepwise[0]) cJSON_AddStringToObject(root, "token_by_token", v->stepwise);
     cJSON_AddNumberToObject(root, "runs", (double)v->n_runs);
     cJSON_AddNumberToObject(root, "run_seconds", v->run_seconds);
@@ -280,13 +280,13 @@ static int run(struct verify_options *o) {
     int code =
         ree_receipt_load(o->receipt, &job.receipt, &err) == REE_OK ? verify(&job) : cannot(&err);
     if (!code) code = report(&job);
-    watch_finish(&job.watch);
+    tracing_finish(&job.tracing);
     prompts_finish(&job.prompts);
     ree_tokenizer_destroy(job.tokenizer);
     ree_generator_destroy(job.generator);
     ree_pipeline_destroy(job.pipeline);
     ree_model_destroy(job.model);
-    cli_parts_finish(&o->parts);
+    cli_stages_finish(&o->stages);
     ree_verification_finish(&job.v);
     ree_receipt_finish(&job.receipt);
     ree_request_finish(&job.request);

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "groups.h"
+#include "option_groups.h"
 #include "receipts.h"
-#include "rows.h"
+#include "option_table.h"
 #include "start.h"
 
 #define AT(field) offsetof(struct verify_options, field)
@@ -15,7 +15,7 @@ static bool take_prompt(struct cli *cli, const char *name, void *options) {
     return prompt_option(cli, name, o->prompts, &o->n_prompts);
 }
 
-static const struct cli_row rows[] = {
+static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
   "ree-run verify RECEIPT MODEL [options]: whether a receipt tells the truth\n"
@@ -48,22 +48,22 @@ static const struct cli_row rows[] = {
   "named. Device, date and speed prove nothing and are printed as claims.\n"
   "\n"
   "how\n"},
-    {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(receipt), .place = CLI_READS},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .place = CLI_READS_BESIDE},
+    {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(receipt), .path = CLI_READS},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.name = "--stepwise", .kind = ROW_FLAG, .at = AT(stepwise),
      .help = "make the answer anew, token by token, whatever is proved of the model"},
-    {.name = "--trace", .value = "FILE", .kind = ROW_STRING, .at = AT(watch.trace), .place = CLI_WRITES,
+    {.name = "--trace", .value = "FILE", .kind = ROW_STRING, .at = AT(tracing.trace), .path = CLI_WRITES,
      .help = "make its trace anew, too, stepwise, and compare; it is written to FILE, for "
              "'ree-run diff'"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
-     .place = CLI_READS_BESIDE,
+     .path = CLI_READS_BESIDE,
      .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
     {.name = "--public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(key),
-     .place = CLI_READS,
+     .path = CLI_READS,
      .help = "the receipt has to be signed with this key ('ree-run help validate')"},
     {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
      .help = "accept an answer that was made with --ignore-eos: no token ends it"},
-    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request), .place = CLI_READS,
+    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request), .path = CLI_READS,
      .help = "the receipt has to answer this request ('ree-run help request'), whose prompt and "
              "parameters are then not the prover's choice"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
@@ -81,7 +81,7 @@ static const struct cli_row rows[] = {
     {.name = "--messages", .kind = ROW_TAKE, .take = take_prompt},
     {.name = "--chat-family", .kind = ROW_STRING, .at = AT(chat_family)},
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw)},
-    {.name = "--salt", .kind = ROW_STRING, .at = AT(salt), .place = CLI_READS},
+    {.name = "--salt", .kind = ROW_STRING, .at = AT(salt), .path = CLI_READS},
     {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs)},
     {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
@@ -90,7 +90,7 @@ static const struct cli_row rows[] = {
     {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help = CLI_DEVICE_HELP},
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
-    {.kind = ROW_GROUP, .take = cli_take_parts, .at = AT(parts), .help = CLI_PARTS_HELP},
+    {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
      .at = AT(chunk), .min = 1, .max = REE_MAX_PREFILL_CHUNK,
      .help = "tokens in one run (otherwise 512)"},
@@ -110,16 +110,16 @@ static const struct cli_row rows[] = {
 #define N_ROWS (sizeof rows / sizeof *rows)
 
 int verify_options_help(void) {
-    return cli_rows_help(rows, N_ROWS);
+    return cli_options_help(rows, N_ROWS);
 }
 
 static void check(struct cli *cli, const struct verify_options *o) {
     if (!o->receipt) cli_usage(cli, "no receipt is named");
     if (!o->model) cli_usage(cli, "no model is named");
-    cli_place_add_suffixed(CLI_READS, o->receipt, ".salt");
+    cli_path_add_suffixed(CLI_READS, o->receipt, ".salt");
     cli_quantize_check(cli, &o->quantize);
-    cli_parts_check(cli, &o->parts, &o->device);
-    if (o->watch.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
+    cli_stages_check(cli, &o->stages, &o->device);
+    if (o->tracing.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->request && o->n_prompts) cli_usage(cli, "the prompt is that of --request");
     if (o->n_prompts > 1)
         cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
@@ -137,7 +137,7 @@ bool verify_options_parse(struct verify_options *o, int argc, char **argv) {
         return false;
     }
     cli_init(&cli, argc, argv);
-    cli_rows_parse(&cli, rows, N_ROWS, o);
+    cli_options_parse(&cli, rows, N_ROWS, o);
     if (!cli.failed) check(&cli, o);
     return !cli.failed;
 }

@@ -1,4 +1,4 @@
-#include "planned.h"
+#include "model_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static bool is_folder(const char *path) {
 }
 
 // If no language model is found, files next to `path` are ignored: they may be anything.
-static enum ree_status find_source(const char *path, struct planned *p, struct ree_error *err) {
+static enum ree_status find_source(const char *path, struct model_plan *p, struct ree_error *err) {
     p->model_path = path;
     if (ree_model_source_find(path, &p->source, err) == REE_OK)
         p->model_path = p->source.model_path;
@@ -24,7 +24,7 @@ static enum ree_status find_source(const char *path, struct planned *p, struct r
     return REE_OK;
 }
 
-static bool add_state(struct planned *p, const struct ree_state_spec *spec) {
+static bool add_state(struct model_plan *p, const struct ree_state_spec *spec) {
     const struct ree_graph *graph = p->model->graph;
     for (size_t i = 0; i < graph->n_inputs; i++)
         if (graph->inputs[i] == p->model->input_values[spec->input]) {
@@ -35,7 +35,7 @@ static bool add_state(struct planned *p, const struct ree_state_spec *spec) {
 }
 
 // Does the same as ree_generator_create, so that the plan equals that of a generation.
-static enum ree_status find_states(struct planned *p, struct ree_error *err) {
+static enum ree_status find_states(struct model_plan *p, struct ree_error *err) {
     struct ree_roles roles;
     if (ree_roles_find(p->model, &p->source.names, &roles, err) != REE_OK) return REE_OK;
     bool one_row = false;
@@ -57,7 +57,7 @@ static enum ree_status find_states(struct planned *p, struct ree_error *err) {
     return status;
 }
 
-static enum ree_status open_model(const char *path, struct planned *p, struct ree_error *err) {
+static enum ree_status open_model(const char *path, struct model_plan *p, struct ree_error *err) {
     struct ree_model_options options = {.on_progress = cli_progress};
     REE_TRY(find_source(path, p, err));
     REE_TRY(ree_model_load(p->model_path, &options, &p->model, err));
@@ -66,7 +66,7 @@ static enum ree_status open_model(const char *path, struct planned *p, struct re
     return ree_model_infer(p->model->graph, err);
 }
 
-static enum ree_status make_plan(const struct planned_options *o, struct planned *p,
+static enum ree_status make_plan(const struct model_plan_options *o, struct model_plan *p,
                                  struct ree_error *err) {
     static const char *const origins[] = {
         [REE_PLAN_FOUND] = "planned",
@@ -92,9 +92,9 @@ static enum ree_status make_plan(const struct planned_options *o, struct planned
     return REE_OK;
 }
 
-enum ree_status planned_make(const char *path, const struct planned_options *options,
-                             struct planned *out, struct ree_error *err) {
-    *out = (struct planned){.options = {.context = options->context}};
+enum ree_status model_plan_make(const char *path, const struct model_plan_options *options,
+                                struct model_plan *out, struct ree_error *err) {
+    *out = (struct model_plan){.options = {.context = options->context}};
     REE_TRY(open_model(path, out, err));
     enum ree_status status = make_plan(options, out, err);
     if (status == REE_OK)
@@ -105,7 +105,7 @@ enum ree_status planned_make(const char *path, const struct planned_options *opt
     return status;
 }
 
-void planned_finish(struct planned *p) {
+void model_plan_finish(struct model_plan *p) {
     ree_annotations_finish(&p->annotations);
     ree_partition_finish(&p->partition);
     ree_model_destroy(p->model);

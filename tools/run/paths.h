@@ -1,37 +1,36 @@
 // The files and folders that a command line names. Options and positional arguments add them while
 // they are parsed. The sandbox then allows access to these paths and no others.
-#ifndef REE_TOOLS_RUN_PLACES_H
-#define REE_TOOLS_RUN_PLACES_H
+#ifndef REE_TOOLS_RUN_PATHS_H
+#define REE_TOOLS_RUN_PATHS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum cli_place_kind {
-    CLI_NO_PLACE,
+enum cli_path_kind {
+    CLI_NO_PATH,
     CLI_READS,        // a file, or a folder with everything in it
     CLI_READS_BESIDE, // CLI_READS, and the files next to it: weights, a tokenizer, a trace
     CLI_WRITES,       // a file to create or replace, in a folder that exists
     CLI_FILLS,        // a folder, created if it does not exist
 };
 
-struct cli_place {
-    enum cli_place_kind kind;
+struct cli_path {
+    enum cli_path_kind kind;
     const char *path; // borrowed from the command line, or owned by this module if it was suffixed
 };
 
 // Adds a path. `path` must live as long as the process, as argv does; NULL adds nothing. If memory
 // runs out, the process ends with a message, because the sandbox would later refuse the missing
 // path.
-void cli_place_add(enum cli_place_kind kind, const char *path);
+void cli_path_add(enum cli_path_kind kind, const char *path);
 // Adds the path with `suffix` appended, such as a receipt's salt.
-void cli_place_add_suffixed(enum cli_place_kind kind, const char *path, const char *suffix);
+void cli_path_add_suffixed(enum cli_path_kind kind, const char *path, const char *suffix);
 // Returns the number of paths and stores a borrowed pointer to them in *out.
-size_t cli_places(const struct cli_place **out);
+size_t cli_paths(const struct cli_path **out);
 
 // Like cli_option and cli_positional, for an argument that is a path.
 struct cli;
-bool cli_option_place(struct cli *cli, const char *name, enum cli_place_kind kind,
-                      const char **out);
-bool cli_positional_place(struct cli *cli, enum cli_place_kind kind, const char **out);
+bool cli_option_path(struct cli *cli, const char *name, enum cli_path_kind kind, const char **out);
+bool cli_positional_path(struct cli *cli, enum cli_path_kind kind, const char **out);
 
 #endif

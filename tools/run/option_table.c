@@ -1,4 +1,4 @@
-#include "rows.h"
+#include "option_table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #define HELP_COLUMN 23
 #define HELP_WIDTH 95
 
-static bool take_real(struct cli *cli, const struct cli_row *row, float *out) {
+static bool take_real(struct cli *cli, const struct cli_option_row *row, float *out) {
     const char *text = NULL;
     if (!cli_option_text(cli, row->name, &text)) return false;
     if (!text) return true;
@@ -30,25 +30,26 @@ static bool take_real(struct cli *cli, const struct cli_row *row, float *out) {
     return true;
 }
 
-static bool take(struct cli *cli, const struct cli_row *row, void *options) {
-    void *place = (char *)options + row->at;
+static bool take(struct cli *cli, const struct cli_option_row *row, void *options) {
+    void *target = (char *)options + row->at;
     switch (row->kind) {
     case ROW_TEXT: return false;
-    case ROW_POSITIONAL: return cli_positional_place(cli, row->place, place);
+    case ROW_POSITIONAL: return cli_positional_path(cli, row->path, target);
     case ROW_FLAG:
         if (!cli_flag(cli, row->name)) return false;
-        *(bool *)place = true;
+        *(bool *)target = true;
         return true;
-    case ROW_STRING: return cli_option_place(cli, row->name, row->place, place);
-    case ROW_NUMBER: return cli_option_number(cli, row->name, row->min, row->max, place);
-    case ROW_REAL: return take_real(cli, row, place);
+    case ROW_STRING: return cli_option_path(cli, row->name, row->path, target);
+    case ROW_NUMBER: return cli_option_number(cli, row->name, row->min, row->max, target);
+    case ROW_REAL: return take_real(cli, row, target);
     case ROW_TAKE:
     case ROW_GROUP: break;
     }
-    return row->take(cli, row->name, place);
+    return row->take(cli, row->name, target);
 }
 
-void cli_rows_parse(struct cli *cli, const struct cli_row *rows, size_t n, void *options) {
+void cli_options_parse(struct cli *cli, const struct cli_option_row *rows, size_t n,
+                       void *options) {
     while (cli_next(cli)) {
         size_t i = 0;
         while (i < n && !take(cli, &rows[i], options))
@@ -83,11 +84,11 @@ static void append_words(struct ree_strbuf *out, const char *text, size_t column
     ree_strbuf_printf(out, "\n");
 }
 
-int cli_rows_help(const struct cli_row *rows, size_t n) {
+int cli_options_help(const struct cli_option_row *rows, size_t n) {
     struct ree_strbuf out;
     ree_strbuf_init(&out);
     for (size_t i = 0; i < n; i++) {
-        const struct cli_row *row = &rows[i];
+        const struct cli_option_row *row = &rows[i];
         if (!row->help) continue;
         if (!row->name) {
             ree_strbuf_printf(&out, "%s", row->help);

@@ -1,23 +1,23 @@
 // Trace options of `run` and `generate`: --trace, --dump-tensors and --inject-fault.
-#ifndef REE_TOOLS_RUN_WATCH_H
-#define REE_TOOLS_RUN_WATCH_H
+#ifndef REE_TOOLS_RUN_TRACE_OPTIONS_H
+#define REE_TOOLS_RUN_TRACE_OPTIONS_H
 
 #include "audit/make_receipt.h"
 #include "audit/record.h"
 #include "session/pipeline.h"
 
 // Default number of prompt tokens per step.
-#define WATCH_CHUNK 64
+#define TRACE_CHUNK 64
 
 struct cli;
-struct watch_options {
+struct trace_options {
     const char *trace;                       // file to write; NULL: none
     const char *dump, *dump_folder, *format; // NULL: not given
     const char *fault;                       // NULL: none
     bool is_secret;                          // the written files are accessible to their owner only
 };
 
-#define WATCH_HELP                                                                                 \
+#define TRACE_OPTIONS_HELP                                                                         \
     "looking inside (slower: nothing is fused across nodes)\n"                                     \
     "  --trace FILE         write the SHA-256 of every value that every node computed; two runs\n" \
     "                       are then compared by 'ree-run diff', and by one SHA-256 over all.\n"   \
@@ -36,27 +36,27 @@ struct watch_options {
     "                       step (counted from 0), to see what finds it\n"
 
 // true: the current argument is one of these options.
-bool watch_option(struct cli *cli, struct watch_options *options);
+bool trace_option(struct cli *cli, struct trace_options *options);
 // Reports options that exclude each other as wrong usage.
-void watch_check(struct cli *cli, const struct watch_options *options);
+void trace_options_check(struct cli *cli, const struct trace_options *options);
 // true: at least one of --trace, --dump-tensors and --inject-fault was given.
-bool watch_wanted(const struct watch_options *options);
+bool trace_options_any(const struct trace_options *options);
 
-struct watch {
-    const struct watch_options *options;
+struct tracing {
+    const struct trace_options *options;
     struct ree_recorder *recorder;
-    struct watch_dump *dump;
-    struct ree_observer parts[2]; // observers of recorder and dump
-    size_t n_parts;
+    struct tensor_dump *dump;
+    struct ree_observer observers[2]; // observers of recorder and dump
+    size_t n_observers;
     // unused
     uint64_t fault_step;
     uint64_t n_steps;
     uint32_t prefill_chunk;
 };
 
-struct watch_run {
+struct traced_run {
     const struct ree_model *model;
-    const struct ree_model_hashes *hashes; // NULL: watch_begin computes them if needed
+    const struct ree_model_hashes *hashes; // NULL: tracing_begin computes them if needed
     struct ree_pipeline *pipeline;
     enum ree_operation_set operation_set;
     uint32_t prefill_chunk; // tokens per prefill step; 0: a model without steps
@@ -65,14 +65,14 @@ struct watch_run {
 };
 
 // Must be called before the first run. Prints errors; returns an exit code.
-int watch_begin(struct watch *watch, const struct watch_options *options,
-                const struct watch_run *run);
+int tracing_begin(struct tracing *tracing, const struct trace_options *options,
+                  const struct traced_run *run);
 // Must be called after the last run. *out_has: a trace was written; *out_traced describes it.
-int watch_end(struct watch *watch, struct ree_traced *out_traced, bool *out_has);
-void watch_finish(struct watch *watch); // accepts a zeroed struct
+int tracing_end(struct tracing *tracing, struct ree_traced *out_traced, bool *out_has);
+void tracing_finish(struct tracing *tracing); // accepts a zeroed struct
 
 // Parses --inject-fault and finds its node.
-enum ree_status watch_fault(const char *text, const struct ree_model *model, struct ree_fault *out,
-                            struct ree_error *err);
+enum ree_status parse_fault_option(const char *text, const struct ree_model *model,
+                                   struct ree_fault *out, struct ree_error *err);
 
 #endif

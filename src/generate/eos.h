@@ -1,13 +1,13 @@
 // The eos tokens: the tokens that end an answer.
-#ifndef REE_GENERATE_ENDS_H
-#define REE_GENERATE_ENDS_H
+#ifndef REE_GENERATE_EOS_H
+#define REE_GENERATE_EOS_H
 
 #include "ree.h"
 
 // Lists the ids named by the model's files, then the additional ids named by its tokenizer, without
 // duplicates. `tokenizer` may be NULL. Release *out with free. Returns false if memory is
 // exhausted.
-bool ree_ends_of(const struct ree_generator_info *model, const struct ree_tokenizer *tokenizer,
+bool ree_eos_ids(const struct ree_generator_info *model, const struct ree_tokenizer *tokenizer,
                  int32_t **out, size_t *out_n);
 
 #endif

@@ -1,12 +1,12 @@
 // The receipts of the two parties to a dispute: --a-receipt, --b-receipt and the related options.
-#ifndef REE_RUN_SIDES_H
-#define REE_RUN_SIDES_H
+#ifndef REE_RUN_PARTY_RECEIPTS_H
+#define REE_RUN_PARTY_RECEIPTS_H
 
 #include "audit/rules.h"
 #include "cli.h"
 #include "receipt/request.h"
 
-struct sides {
+struct party_receipts {
     const char *request_path; // as given; NULL: not given
     struct ree_request request;
     const char *paths[2], *salts[2], *keys[2], *token_paths[2]; // as given; NULL: not given
@@ -17,7 +17,7 @@ struct sides {
     struct ree_told_tokens tokens[2];
 };
 
-#define SIDES_HELP                                                                                 \
+#define PARTY_RECEIPTS_HELP                                                                        \
     "  --a-receipt FILE, --b-receipt FILE\n"                                                       \
     "                         the parties' receipts\n"                                             \
     "  --a-salt FILE, --b-salt FILE\n"                                                             \
@@ -33,13 +33,14 @@ struct sides {
     "                         a receipt of another prompt or other parameters is wrong\n"
 
 // returns true if the argument is one of these options
-bool sides_option(struct cli *cli, struct sides *sides);
-void sides_check(struct cli *cli, const struct sides *sides);
+bool party_receipts_option(struct cli *cli, struct party_receipts *parties);
+void party_receipts_check(struct cli *cli, const struct party_receipts *parties);
 // Reads the given files. Returns 0, or prints an error and returns an exit code.
-int sides_load(struct sides *sides);
-void sides_finish(struct sides *sides);
-const struct ree_receipt *sides_receipt(const struct sides *sides, unsigned k); // NULL: not given
-const struct ree_request *sides_request(const struct sides *sides);             // NULL: not given
-const char *sides_key(const struct sides *sides, unsigned k);                   // NULL: not given
+int party_receipts_load(struct party_receipts *parties);
+void party_receipts_finish(struct party_receipts *parties);
+const struct ree_receipt *party_receipt(const struct party_receipts *parties,
+                                        unsigned k);                            // NULL: not given
+const struct ree_request *party_request(const struct party_receipts *parties);  // NULL: not given
+const char *party_public_key(const struct party_receipts *parties, unsigned k); // NULL: not given
 
 #endif

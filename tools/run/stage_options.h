@@ -1,11 +1,11 @@
 // Options for running a model in stages, on one device or several, shared by several subcommands.
-#ifndef REE_TOOLS_RUN_PARTS_H
-#define REE_TOOLS_RUN_PARTS_H
+#ifndef REE_TOOLS_RUN_STAGE_OPTIONS_H
+#define REE_TOOLS_RUN_STAGE_OPTIONS_H
 
 #include "cli.h"
 #include "session/pipeline.h"
 
-struct cli_parts {
+struct cli_stages {
     uint64_t n;       // --n-partitions: number of stages; 0: one per device
     const char *plan; // --plan file; NULL: ree decides
     uint64_t memory;  // --max-device-memory in bytes; 0: no limit
@@ -14,7 +14,7 @@ struct cli_parts {
     struct ree_strbuf names; // names of the devices, for reports
 };
 
-#define CLI_PARTS_HELP                                                                             \
+#define CLI_STAGES_HELP                                                                            \
     "  --n-partitions N     in N parts that run one after the other: part i, counted from 0, on\n" \
     "                       device i modulo their number (otherwise, on several devices, the\n"    \
     "                       parts that the model's nodes ask for, or one for each device)\n"       \
@@ -26,20 +26,20 @@ struct cli_parts {
     "                       results may take: in as many parts as needed, each of which has its\n" \
     "                       weights there only while it runs\n"
 
-bool cli_parts_option(struct cli *cli, struct cli_parts *parts);
+bool cli_stages_option(struct cli *cli, struct cli_stages *stages);
 // Must be called after the options are parsed. --device may be a comma-separated list.
-void cli_parts_check(struct cli *cli, const struct cli_parts *parts,
-                     const struct cli_device *device);
-// Opens the devices of the list and closes the sandbox. Release with cli_parts_finish, also after a
-// failure.
-enum ree_status cli_parts_open(struct cli_parts *parts, const struct cli_device *device,
-                               struct ree_error *err);
-const char *cli_parts_device(const struct cli_parts *parts); // names of the devices in use
-// These copy the options; plan path and devices are borrowed from `parts`.
-struct ree_pipeline_options cli_parts_pipeline(const struct cli_parts *parts,
-                                               const struct ree_session_options *session);
-void cli_parts_generator(const struct cli_parts *parts, struct ree_generator_options *out);
-void cli_parts_finish(struct cli_parts *parts); // accepts a zeroed struct
+void cli_stages_check(struct cli *cli, const struct cli_stages *stages,
+                      const struct cli_device *device);
+// Opens the devices of the list and closes the sandbox. Release with cli_stages_finish, also after
+// a failure.
+enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_device *device,
+                                struct ree_error *err);
+const char *cli_stages_device(const struct cli_stages *stages); // names of the devices in use
+// These copy the options; plan path and devices are borrowed from `stages`.
+struct ree_pipeline_options cli_stages_pipeline(const struct cli_stages *stages,
+                                                const struct ree_session_options *session);
+void cli_stages_generator(const struct cli_stages *stages, struct ree_generator_options *out);
+void cli_stages_finish(struct cli_stages *stages); // accepts a zeroed struct
 
 // Appends where each stage ends, for --stats; nothing if the model ran as one stage.
 void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out);

@@ -1,12 +1,12 @@
 // Opens a model for `ree-run plan` as a run would open it, and plans it. Opens no device.
-#ifndef REE_TOOLS_RUN_PLANNED_H
-#define REE_TOOLS_RUN_PLANNED_H
+#ifndef REE_TOOLS_RUN_MODEL_PLAN_H
+#define REE_TOOLS_RUN_MODEL_PLAN_H
 
 #include "generate/roles.h"
 #include "graph/partition/annotate.h"
 #include "session/model.h"
 
-struct planned {
+struct model_plan {
     struct ree_model_source source;
     const char *model_path; // an ONNX file, or the folder of a checkpoint
     struct ree_model *model;
@@ -19,7 +19,7 @@ struct planned {
     struct ree_annotations annotations;
 };
 
-struct planned_options {
+struct model_plan_options {
     const char *plan_path; // NULL: none
     uint64_t n_stages;     // 0: not given
     uint64_t n_devices;    // per process; 0: not given
@@ -29,10 +29,10 @@ struct planned_options {
     uint64_t context;      // context length in tokens; 0: the planner's default
 };
 
-// Loads, plans and annotates. The caller must release `out` with planned_finish, also after a
+// Loads, plans and annotates. The caller must release `out` with model_plan_finish, also after a
 // failure.
-enum ree_status planned_make(const char *path, const struct planned_options *options,
-                             struct planned *out, struct ree_error *err);
-void planned_finish(struct planned *planned);
+enum ree_status model_plan_make(const char *path, const struct model_plan_options *options,
+                                struct model_plan *out, struct ree_error *err);
+void model_plan_finish(struct model_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-#include "generate/ends.h"
+#include "generate/eos.h"
 
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@ static bool has(const int32_t *ids, size_t n, int32_t id) {
     return false;
 }
 
-bool ree_ends_of(const struct ree_generator_info *model, const struct ree_tokenizer *tokenizer,
+bool ree_eos_ids(const struct ree_generator_info *model, const struct ree_tokenizer *tokenizer,
                  int32_t **out, size_t *out_n) {
     const int32_t *more = NULL;
     size_t n_more = tokenizer ? ree_tokenizer_eos(tokenizer, &more) : 0, n = 0;

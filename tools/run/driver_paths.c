@@ -1,4 +1,4 @@
-#include "driver_places.h"
+#include "driver_paths.h"
 
 #include <cjson/cJSON.h>
 #include <dirent.h>
@@ -16,13 +16,13 @@
 
 typedef void (*visitor)(void *user, const char *path);
 
-static void each(const struct driver_places *p, visitor visit, const char *const *paths, size_t n) {
+static void each(const struct driver_paths *p, visitor visit, const char *const *paths, size_t n) {
     for (size_t i = 0; i < n; i++)
         visit(p->user, paths[i]);
 }
 
 // Visits the paths that match shell patterns.
-static void each_match(const struct driver_places *p, visitor visit, const char *const *patterns,
+static void each_match(const struct driver_paths *p, visitor visit, const char *const *patterns,
                        size_t n) {
     for (size_t i = 0; i < n; i++) {
         glob_t found;
@@ -34,8 +34,8 @@ static void each_match(const struct driver_places *p, visitor visit, const char 
 }
 
 // Visits the elements of a colon-separated list, each with `suffix` appended.
-static void each_part(const struct driver_places *p, visitor visit, const char *list,
-                      const char *suffix) {
+static void each_element(const struct driver_paths *p, visitor visit, const char *list,
+                         const char *suffix) {
     while (list && *list) {
         size_t n = strcspn(list, ":");
         char *path;
@@ -62,7 +62,7 @@ static char *user_folder(const char *variable, const char *below, const char *su
     return n < 0 ? NULL : path;
 }
 
-static void visit_user_folder(const struct driver_places *p, visitor visit, const char *variable,
+static void visit_user_folder(const struct driver_paths *p, visitor visit, const char *variable,
                               const char *below, const char *suffix) {
     char *path = user_folder(variable, below, suffix);
     if (path) visit(p->user, path);
@@ -72,7 +72,7 @@ static void visit_user_folder(const struct driver_places *p, visitor visit, cons
 // The system
 
 // Folders that the dynamic linker's configuration names, one per line.
-static void linker_folders(const struct driver_places *p) {
+static void linker_folders(const struct driver_paths *p) {
     static const char *const patterns[] = {"/etc/ld.so.conf", "/etc/ld.so.conf.d/*.conf"};
     for (size_t i = 0; i < N(patterns); i++) {
         glob_t found;
@@ -90,7 +90,7 @@ static void linker_folders(const struct driver_places *p) {
     }
 }
 
-void driver_places_of_system(const struct driver_places *p) {
+void driver_paths_of_system(const struct driver_paths *p) {
     // All of /proc: a child process or a thread has a different folder than this process. The
     // kernel protects private data of other processes (environment, memory, descriptors), because
     // Landlock lets no process inspect a process outside of its own rules.
@@ -119,12 +119,12 @@ void driver_places_of_system(const struct driver_places *p) {
     static const char *const devices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"};
     each(p, p->may_read, readable, N(readable));
     each(p, p->may_open, devices, N(devices));
-    each_part(p, p->may_read, getenv("LD_LIBRARY_PATH"), "");
-    each_part(p, p->may_read, getenv("OPENSSL_CONF"), "");
+    each_element(p, p->may_read, getenv("LD_LIBRARY_PATH"), "");
+    each_element(p, p->may_read, getenv("OPENSSL_CONF"), "");
     linker_folders(p);
 }
 
-void driver_places_of_ree(const struct driver_places *p) {
+void driver_paths_of_ree(const struct driver_paths *p) {
     char *folder = ree_cache_path(NULL, "");
     if (folder && p->make(p->user, folder)) p->may_change(p->user, folder);
     free(folder);
@@ -134,7 +134,7 @@ void driver_places_of_ree(const struct driver_places *p) {
 
 // Allows the folder of a library that a manifest names by a path, because libraries that it needs
 // may be there too.
-static void library_of(const struct driver_places *p, const char *manifest, const cJSON *object) {
+static void library_of(const struct driver_paths *p, const char *manifest, const cJSON *object) {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(object, "library_path");
     const char *slash = strrchr(manifest, '/');
     char *path = NULL, *whole = NULL;
@@ -153,7 +153,7 @@ static void library_of(const struct driver_places *p, const char *manifest, cons
 }
 
 static void manifest(void *user, const char *path) {
-    const struct driver_places *p = user;
+    const struct driver_paths *p = user;
     struct ree_error err;
     void *bytes;
     size_t n;
@@ -170,7 +170,7 @@ static void manifest(void *user, const char *path) {
 
 // `path` is a manifest or a folder of manifests.
 static void manifests(void *user, const char *path) {
-    const struct driver_places *p = user;
+    const struct driver_paths *p = user;
     DIR *dir = opendir(path);
     if (!dir) {
         manifest(user, path);
@@ -201,29 +201,30 @@ static void vulkan_folder(void *user, const char *path) {
     }
 }
 
-static void manifests_of_loader(const struct driver_places *p) {
+static void manifests_of_loader(const struct driver_paths *p) {
     static const char *const variables[] = {"VK_ICD_FILENAMES",           "VK_DRIVER_FILES",
                                             "VK_ADD_DRIVER_FILES",        "VK_LAYER_PATH",
                                             "VK_ADD_LAYER_PATH",          "VK_IMPLICIT_LAYER_PATH",
                                             "VK_ADD_IMPLICIT_LAYER_PATH", "VK_LAYER_SETTINGS_PATH"};
-    struct driver_places own = *p;
+    struct driver_paths own = *p;
     own.user = (void *)p;
     for (size_t i = 0; i < N(variables); i++)
-        each_part(&own, manifests, getenv(variables[i]), "");
+        each_element(&own, manifests, getenv(variables[i]), "");
     const char *config = getenv("XDG_CONFIG_DIRS"), *data = getenv("XDG_DATA_DIRS");
-    each_part(&own, vulkan_folder, config && *config ? config : "/etc/xdg", "/vulkan");
-    each_part(&own, vulkan_folder, data && *data ? data : "/usr/local/share:/usr/share", "/vulkan");
-    each_part(&own, vulkan_folder, "/etc", "/vulkan");
+    each_element(&own, vulkan_folder, config && *config ? config : "/etc/xdg", "/vulkan");
+    each_element(&own, vulkan_folder, data && *data ? data : "/usr/local/share:/usr/share",
+                 "/vulkan");
+    each_element(&own, vulkan_folder, "/etc", "/vulkan");
     visit_user_folder(&own, vulkan_folder, "XDG_CONFIG_HOME", "/.config", "/vulkan");
     visit_user_folder(&own, vulkan_folder, "XDG_DATA_HOME", "/.local/share", "/vulkan");
 }
 
-static void cache(const struct driver_places *p, char *path) {
+static void cache(const struct driver_paths *p, char *path) {
     if (path && p->make(p->user, path)) p->may_change(p->user, path);
     free(path);
 }
 
-static void nvidia(const struct driver_places *p) {
+static void nvidia(const struct driver_paths *p) {
     static const char *const nodes[] = {"/dev/nvidia*", "/dev/nvmap",    "/dev/nvgpu*",
                                         "/dev/nvhost*", "/dev/nvsciipc", "/dev/dxg"};
     static const char *const settings[] = {"/etc/nvidia*", "/run/nvidia-persistenced"};
@@ -232,7 +233,7 @@ static void nvidia(const struct driver_places *p) {
 }
 
 // Caches of compiled shaders: without them each run compiles again.
-static void vulkan_caches(const struct driver_places *p) {
+static void vulkan_caches(const struct driver_paths *p) {
     static const char *const named[] = {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR",
                                         "__GL_SHADER_DISK_CACHE_PATH"};
     // For several versions and forms of Mesa, and for AMD's and NVIDIA's drivers. The first two
@@ -263,7 +264,7 @@ static void vulkan_caches(const struct driver_places *p) {
         cache(p, user_folder("XDG_CACHE_HOME", "/.cache", "/nvidia/GLCache"));
 }
 
-void driver_places_of_vulkan(const struct driver_places *p) {
+void driver_paths_of_vulkan(const struct driver_paths *p) {
     static const char *const nodes[] = {"/dev/dri",  "/dev/kfd",     "/dev/mali*",   "/dev/kgsl*",
                                         "/dev/pvr*", "/dev/udmabuf", "/dev/dma_heap"};
     static const char *const settings[] = {"/etc/drirc", "/etc/vulkan", "/etc/glvnd", "/etc/amd",
@@ -271,14 +272,14 @@ void driver_places_of_vulkan(const struct driver_places *p) {
     each_match(p, p->may_open, nodes, N(nodes));
     nvidia(p);
     each(p, p->may_read, settings, N(settings));
-    each_part(p, p->may_read, getenv("DRIRC_CONFIGDIR"), "");
+    each_element(p, p->may_read, getenv("DRIRC_CONFIGDIR"), "");
     // The list of devices begins with the GPU that draws the desktop. Finding that GPU requires a
     // connection to the display server.
-    each_part(p, p->may_read, getenv("XAUTHORITY"), "");
+    each_element(p, p->may_read, getenv("XAUTHORITY"), "");
     const char *home = getenv("HOME");
     if (home && home[0] == '/') {
-        each_part(p, p->may_read, home, "/.drirc");
-        each_part(p, p->may_read, home, "/.Xauthority");
+        each_element(p, p->may_read, home, "/.drirc");
+        each_element(p, p->may_read, home, "/.Xauthority");
     }
     manifests_of_loader(p);
     vulkan_caches(p);
@@ -286,7 +287,7 @@ void driver_places_of_vulkan(const struct driver_places *p) {
 
 // CUDA
 
-static void folder_of(const struct driver_places *p, const char *file) {
+static void folder_of(const struct driver_paths *p, const char *file) {
     char *whole = file && *file ? realpath(file, NULL) : NULL;
     if (!whole) return;
     *strrchr(whole, '/') = 0;
@@ -294,7 +295,7 @@ static void folder_of(const struct driver_places *p, const char *file) {
     free(whole);
 }
 
-void driver_places_of_cuda(const struct driver_places *p) {
+void driver_paths_of_cuda(const struct driver_paths *p) {
     nvidia(p);
     folder_of(p, getenv("REE_CUDA_DRIVER"));
     folder_of(p, getenv("REE_CUBLAS"));

@@ -1,11 +1,11 @@
 // Lists the files that device drivers need: libraries, manifests, settings, device nodes and
 // caches, as named by the environment or found at the usual places.
-#ifndef REE_TOOLS_RUN_DRIVER_PLACES_H
-#define REE_TOOLS_RUN_DRIVER_PLACES_H
+#ifndef REE_TOOLS_RUN_DRIVER_PATHS_H
+#define REE_TOOLS_RUN_DRIVER_PATHS_H
 
 #include <stdbool.h>
 
-struct driver_places {
+struct driver_paths {
     // Callbacks. Each gets a path, which may not exist and is valid only during the call.
     void (*may_read)(void *user, const char *path);   // a file, or a folder with everything in it
     void (*may_open)(void *user, const char *path);   // device nodes
@@ -19,10 +19,10 @@ struct driver_places {
 
 // Files that any process needs: the C library, system libraries, and the system's information about
 // the machine.
-void driver_places_of_system(const struct driver_places *p);
+void driver_paths_of_system(const struct driver_paths *p);
 // ree's own cache: self-test results and pipelines.
-void driver_places_of_ree(const struct driver_places *p);
-void driver_places_of_vulkan(const struct driver_places *p);
-void driver_places_of_cuda(const struct driver_places *p);
+void driver_paths_of_ree(const struct driver_paths *p);
+void driver_paths_of_vulkan(const struct driver_paths *p);
+void driver_paths_of_cuda(const struct driver_paths *p);
 
 #endif

@@ -1,4 +1,4 @@
-#include "watch.h"
+#include "trace_options.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,15 +8,15 @@
 #include "dump.h"
 #include "session/model.h"
 
-bool watch_option(struct cli *cli, struct watch_options *o) {
-    return cli_option_place(cli, "--trace", CLI_WRITES, &o->trace) ||
+bool trace_option(struct cli *cli, struct trace_options *o) {
+    return cli_option_path(cli, "--trace", CLI_WRITES, &o->trace) ||
            cli_option_text(cli, "--dump-tensors", &o->dump) ||
-           cli_option_place(cli, "--dump-folder", CLI_FILLS, &o->dump_folder) ||
+           cli_option_path(cli, "--dump-folder", CLI_FILLS, &o->dump_folder) ||
            cli_option(cli, "--format", &o->format) ||
            cli_option_text(cli, "--inject-fault", &o->fault);
 }
 
-bool watch_wanted(const struct watch_options *o) {
+bool trace_options_any(const struct trace_options *o) {
     return o->trace || o->dump || o->fault;
 }
 
@@ -45,7 +45,7 @@ static bool parse_fault(const char *text, size_t *out_n, struct ree_fault *out) 
     return *out_n > 0;
 }
 
-void watch_check(struct cli *cli, const struct watch_options *o) {
+void trace_options_check(struct cli *cli, const struct trace_options *o) {
     struct ree_fault fault;
     size_t n;
     if (o->dump && !o->dump_folder) cli_usage(cli, "--dump-tensors wants a --dump-folder");
@@ -63,24 +63,26 @@ void watch_check(struct cli *cli, const struct watch_options *o) {
 
 static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
                                  struct ree_error *err) {
-    const struct watch *w = user;
-    for (size_t i = 0; i < w->n_parts; i++)
-        if (w->parts[i].on_inputs) REE_TRY(w->parts[i].on_inputs(w->parts[i].user, inputs, n, err));
+    const struct tracing *w = user;
+    for (size_t i = 0; i < w->n_observers; i++)
+        if (w->observers[i].on_inputs)
+            REE_TRY(w->observers[i].on_inputs(w->observers[i].user, inputs, n, err));
     return REE_OK;
 }
 
 static enum ree_status on_value(void *user, const struct ree_observed *value,
                                 struct ree_error *err) {
-    const struct watch *w = user;
-    for (size_t i = 0; i < w->n_parts; i++)
-        if (w->parts[i].on_value) REE_TRY(w->parts[i].on_value(w->parts[i].user, value, err));
+    const struct tracing *w = user;
+    for (size_t i = 0; i < w->n_observers; i++)
+        if (w->observers[i].on_value)
+            REE_TRY(w->observers[i].on_value(w->observers[i].user, value, err));
     return REE_OK;
 }
 
 static enum ree_status on_end(void *user, struct ree_error *err) {
-    struct watch *w = user;
-    for (size_t i = 0; i < w->n_parts; i++)
-        if (w->parts[i].on_end) REE_TRY(w->parts[i].on_end(w->parts[i].user, err));
+    struct tracing *w = user;
+    for (size_t i = 0; i < w->n_observers; i++)
+        if (w->observers[i].on_end) REE_TRY(w->observers[i].on_end(w->observers[i].user, err));
     w->n_steps++;
     return REE_OK;
 }
@@ -107,8 +109,8 @@ static enum ree_status find_node(const struct ree_graph *graph, const char *text
                     (int)n, text);
 }
 
-enum ree_status watch_fault(const char *text, const struct ree_model *model, struct ree_fault *out,
-                            struct ree_error *err) {
+enum ree_status parse_fault_option(const char *text, const struct ree_model *model,
+                                   struct ree_fault *out, struct ree_error *err) {
     size_t n;
     if (!parse_fault(text, &n, out))
         return ree_fail(err, REE_INVALID,
@@ -117,7 +119,7 @@ enum ree_status watch_fault(const char *text, const struct ree_model *model, str
     return find_node(model->graph, text, n, &out->node, err);
 }
 
-static enum ree_status start_recorder(struct watch *w, const struct watch_run *run,
+static enum ree_status start_recorder(struct tracing *w, const struct traced_run *run,
                                       struct ree_error *err) {
     struct ree_model_hashes own;
     const struct ree_model_hashes *hashes = run->hashes;
@@ -134,17 +136,18 @@ static enum ree_status start_recorder(struct watch *w, const struct watch_run *r
                                         .states = run->states,
                                         .on_progress = cli_progress};
     REE_TRY(ree_recorder_create(run->model, &options, w->options->trace, &w->recorder, err));
-    w->parts[w->n_parts++] = ree_recorder_observer(w->recorder);
+    w->observers[w->n_observers++] = ree_recorder_observer(w->recorder);
     return REE_OK;
 }
 
-int watch_begin(struct watch *w, const struct watch_options *options, const struct watch_run *run) {
+int tracing_begin(struct tracing *w, const struct trace_options *options,
+                  const struct traced_run *run) {
     struct ree_error err;
-    *w = (struct watch){.options = options, .prefill_chunk = run->prefill_chunk};
-    if (!watch_wanted(options)) return 0;
+    *w = (struct tracing){.options = options, .prefill_chunk = run->prefill_chunk};
+    if (!trace_options_any(options)) return 0;
     enum ree_status status = REE_OK;
     struct ree_fault fault;
-    if (options->fault) status = watch_fault(options->fault, run->model, &fault, &err);
+    if (options->fault) status = parse_fault_option(options->fault, run->model, &fault, &err);
     if (status == REE_OK && options->fault) {
         w->fault_step = fault.run;
         status = ree_pipeline_inject(run->pipeline, &fault, &err);
@@ -153,12 +156,13 @@ int watch_begin(struct watch *w, const struct watch_options *options, const stru
     if (status == REE_OK && options->dump) {
         status = dump_create(options->dump, options->dump_folder, options->is_secret, run->model,
                              &w->dump, &err);
-        if (status == REE_OK) w->parts[w->n_parts++] = dump_observer(w->dump);
+        if (status == REE_OK) w->observers[w->n_observers++] = dump_observer(w->dump);
     }
     // With only a fault, the observer just counts steps; without its other callbacks no values are
     // read.
-    struct ree_observer observer = {w->n_parts ? on_inputs : NULL, w->n_parts ? on_value : NULL,
-                                    on_end, w, w->n_parts == 1 && w->parts[0].concurrent};
+    struct ree_observer observer = {w->n_observers ? on_inputs : NULL,
+                                    w->n_observers ? on_value : NULL, on_end, w,
+                                    w->n_observers == 1 && w->observers[0].concurrent};
     if (status == REE_OK) status = ree_pipeline_observe(run->pipeline, &observer, &err);
     return status == REE_OK ? 0 : cli_fail(&err);
 }
@@ -172,7 +176,7 @@ static const char *plain_name(const char *path) {
     return name;
 }
 
-int watch_end(struct watch *w, struct ree_traced *out_traced, bool *out_has) {
+int tracing_end(struct tracing *w, struct ree_traced *out_traced, bool *out_has) {
     struct ree_error err;
     struct ree_record_summary summary;
     *out_has = false;
@@ -195,7 +199,7 @@ int watch_end(struct watch *w, struct ree_traced *out_traced, bool *out_has) {
     return 0;
 }
 
-void watch_finish(struct watch *w) {
+void tracing_finish(struct tracing *w) {
     ree_recorder_destroy(w->recorder);
     dump_destroy(w->dump);
     w->recorder = NULL;

@@ -1,4 +1,4 @@
-#include "sides.h"
+#include "party_receipts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +9,23 @@
 
 #define MAX_TOKENS_FILE ((size_t)64 << 20)
 
-bool sides_option(struct cli *cli, struct sides *s) {
-    return cli_option_place(cli, "--a-receipt", CLI_READS, &s->paths[0]) ||
-           cli_option_place(cli, "--b-receipt", CLI_READS, &s->paths[1]) ||
-           cli_option_place(cli, "--a-salt", CLI_READS, &s->salts[0]) ||
-           cli_option_place(cli, "--b-salt", CLI_READS, &s->salts[1]) ||
-           cli_option_place(cli, "--a-tokens", CLI_READS, &s->token_paths[0]) ||
-           cli_option_place(cli, "--b-tokens", CLI_READS, &s->token_paths[1]) ||
-           cli_option_place(cli, "--a-public-key", CLI_READS, &s->keys[0]) ||
-           cli_option_place(cli, "--b-public-key", CLI_READS, &s->keys[1]) ||
-           cli_option_place(cli, "--request", CLI_READS, &s->request_path);
+bool party_receipts_option(struct cli *cli, struct party_receipts *s) {
+    return cli_option_path(cli, "--a-receipt", CLI_READS, &s->paths[0]) ||
+           cli_option_path(cli, "--b-receipt", CLI_READS, &s->paths[1]) ||
+           cli_option_path(cli, "--a-salt", CLI_READS, &s->salts[0]) ||
+           cli_option_path(cli, "--b-salt", CLI_READS, &s->salts[1]) ||
+           cli_option_path(cli, "--a-tokens", CLI_READS, &s->token_paths[0]) ||
+           cli_option_path(cli, "--b-tokens", CLI_READS, &s->token_paths[1]) ||
+           cli_option_path(cli, "--a-public-key", CLI_READS, &s->keys[0]) ||
+           cli_option_path(cli, "--b-public-key", CLI_READS, &s->keys[1]) ||
+           cli_option_path(cli, "--request", CLI_READS, &s->request_path);
 }
 
-void sides_check(struct cli *cli, const struct sides *s) {
+void party_receipts_check(struct cli *cli, const struct party_receipts *s) {
     if (!cli->failed && s->request_path && !s->paths[0] && !s->paths[1])
         cli_usage(cli, "a request is answered by receipts: --a-receipt and --b-receipt");
     for (unsigned k = 0; k < 2; k++)
-        cli_place_add_suffixed(CLI_READS, s->paths[k], ".salt");
+        cli_path_add_suffixed(CLI_READS, s->paths[k], ".salt");
     for (unsigned k = 0; k < 2 && !cli->failed; k++)
         if (!s->paths[k] && (s->salts[k] || s->keys[k] || s->token_paths[k]))
             cli_usage(cli, "a salt, tokens and a public key are of a receipt: --%c-receipt",
@@ -56,7 +56,7 @@ static enum ree_status read_ids(const char *text, int32_t *ids, size_t *out_n,
     return REE_OK;
 }
 
-static enum ree_status load_tokens(struct sides *s, unsigned k, struct ree_error *err) {
+static enum ree_status load_tokens(struct party_receipts *s, unsigned k, struct ree_error *err) {
     void *bytes;
     size_t nbytes;
     REE_TRY(ree_file_read_small(s->token_paths[k], MAX_TOKENS_FILE, &bytes, &nbytes, err));
@@ -71,7 +71,7 @@ static enum ree_status load_tokens(struct sides *s, unsigned k, struct ree_error
     return status;
 }
 
-int sides_load(struct sides *s) {
+int party_receipts_load(struct party_receipts *s) {
     struct ree_error err;
     ree_request_init(&s->request);
     if (s->request_path && ree_request_load(s->request_path, &s->request, &err) != REE_OK)
@@ -88,7 +88,7 @@ int sides_load(struct sides *s) {
     return 0;
 }
 
-void sides_finish(struct sides *s) {
+void party_receipts_finish(struct party_receipts *s) {
     if (s->request_path) ree_request_finish(&s->request);
     for (unsigned k = 0; k < 2; k++) {
         free(s->ids[k]);
@@ -96,14 +96,14 @@ void sides_finish(struct sides *s) {
     }
 }
 
-const struct ree_receipt *sides_receipt(const struct sides *s, unsigned k) {
+const struct ree_receipt *party_receipt(const struct party_receipts *s, unsigned k) {
     return s->paths[k] ? &s->receipts[k] : NULL;
 }
 
-const char *sides_key(const struct sides *s, unsigned k) {
+const char *party_public_key(const struct party_receipts *s, unsigned k) {
     return s->keys[k] ? s->public_keys[k] : NULL;
 }
 
-const struct ree_request *sides_request(const struct sides *s) {
+const struct ree_request *party_request(const struct party_receipts *s) {
     return s->request_path ? &s->request : NULL;
 }

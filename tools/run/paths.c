@@ -1,0 +1,49 @@
+#include "paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli.h"
+
+// One command line per process, hence the statics.
+static struct cli_path *paths;
+static size_t n_paths;
+
+static void end_without_memory(void) {
+    cli_error("out of memory");
+    exit(CLI_USAGE); // the code that no command uses for a result
+}
+
+void cli_path_add(enum cli_path_kind kind, const char *path) {
+    if (!path || kind == CLI_NO_PATH) return;
+    struct cli_path *grown = realloc(paths, (n_paths + 1) * sizeof *grown);
+    if (!grown) end_without_memory();
+    paths = grown;
+    paths[n_paths++] = (struct cli_path){kind, path};
+}
+
+void cli_path_add_suffixed(enum cli_path_kind kind, const char *path, const char *suffix) {
+    char *whole;
+    if (!path) return;
+    if (asprintf(&whole, "%s%s", path, suffix) < 0) end_without_memory();
+    cli_path_add(kind, whole);
+}
+
+size_t cli_paths(const struct cli_path **out) {
+    *out = paths;
+    return n_paths;
+}
+
+bool cli_option_path(struct cli *cli, const char *name, enum cli_path_kind kind, const char **out) {
+    const char *path = NULL;
+    if (!cli_option(cli, name, &path)) return false;
+    if (path) *out = path;
+    cli_path_add(kind, path);
+    return true;
+}
+
+bool cli_positional_path(struct cli *cli, enum cli_path_kind kind, const char **out) {
+    if (!cli_positional(cli, out)) return false;
+    cli_path_add(kind, *out);
+    return true;
+}

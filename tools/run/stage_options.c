@@ -1,0 +1,108 @@
+#include "stage_options.h"
+
+#include "sandbox.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+bool cli_stages_option(struct cli *cli, struct cli_stages *stages) {
+    const char *size = NULL;
+    if (cli_option(cli, "--max-device-memory", &size)) {
+        if (size && !cli_parse_size(size, &stages->memory))
+            cli_usage(cli, "--max-device-memory wants a size such as 600M or 2G, not '%s'", size);
+        return true;
+    }
+    return cli_option_number(cli, "--n-partitions", 1, REE_MAX_STAGES, &stages->n) ||
+           cli_option_path(cli, "--plan", CLI_READS, &stages->plan);
+}
+
+void cli_stages_check(struct cli *cli, const struct cli_stages *stages,
+                      const struct cli_device *device) {
+    size_t n = cli_count_devices(device->spec ? device->spec : "cpu");
+    if (stages->n && n > stages->n)
+        cli_usage(cli, "--device names %zu devices, more than --n-partitions %llu has parts to run",
+                  n, (unsigned long long)stages->n);
+}
+
+enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_device *device,
+                                struct ree_error *err) {
+    const char *list = device->spec ? device->spec : "cpu";
+    stages->devices = calloc(cli_count_devices(list), sizeof(struct ree_device *));
+    ree_strbuf_init(&stages->names);
+    if (!stages->devices) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    while (true) {
+        size_t length = cli_first_device(list);
+        struct cli_device one = *device;
+        char *spec = strndup(list, length);
+        if (!spec) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        one.spec = spec;
+        enum ree_status status = cli_device_open(&one, &stages->devices[stages->n_devices], err);
+        free(spec);
+        if (status == REE_UNAVAILABLE) {
+            char why[REE_ERROR_MAX];
+            memcpy(why, err->message, sizeof why);
+            return ree_fail(err, status, "%s; without --device the CPU runs", why);
+        }
+        if (status != REE_OK) return status;
+        ree_strbuf_printf(&stages->names, "%s%s", stages->n_devices ? ", " : "",
+                          ree_device_name(stages->devices[stages->n_devices]));
+        stages->n_devices++;
+        if (!list[length]) break;
+        list += length + 1;
+    }
+    if (stages->names.failed) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return sandbox_close(err);
+}
+
+const char *cli_stages_device(const struct cli_stages *stages) {
+    return stages->names.data ? stages->names.data : "";
+}
+
+struct ree_pipeline_options cli_stages_pipeline(const struct cli_stages *stages,
+                                                const struct ree_session_options *session) {
+    return (struct ree_pipeline_options){.n_stages = (size_t)stages->n,
+                                         .plan_path = stages->plan,
+                                         .max_memory = stages->memory,
+                                         .session = *session};
+}
+
+void cli_stages_generator(const struct cli_stages *stages, struct ree_generator_options *out) {
+    out->n_partitions = (uint32_t)stages->n;
+    out->partition_plan = stages->plan;
+    out->max_device_memory = stages->memory;
+    out->more_devices = stages->devices + 1;
+    out->n_more_devices = stages->n_devices - 1;
+}
+
+void cli_stages_finish(struct cli_stages *stages) {
+    for (size_t i = 0; i < stages->n_devices; i++)
+        cli_device_close(stages->devices[i]);
+    free(stages->devices);
+    if (stages->devices) ree_strbuf_finish(&stages->names);
+    *stages = (struct cli_stages){0};
+}
+
+void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out) {
+    size_t n = ree_pipeline_n_stages(pipeline);
+    if (n == 1) return;
+    ree_strbuf_printf(out, "%zu stages, which end with ", n);
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (i) ree_strbuf_printf(out, ", ");
+        cli_append_name(out, ree_pipeline_stage_end(pipeline, i));
+    }
+    ree_strbuf_printf(out, "\n");
+}
+
+void cli_stages_json(const struct ree_pipeline *pipeline, cJSON *out) {
+    size_t n = ree_pipeline_n_stages(pipeline);
+    cJSON *stages = n > 1 ? cJSON_AddArrayToObject(out, "stages") : NULL;
+    for (size_t i = 0; stages && i < n; i++) {
+        cJSON *stage = cJSON_CreateObject();
+        const char *end = ree_pipeline_stage_end(pipeline, i);
+        if (end) cJSON_AddStringToObject(stage, "ends_with", end);
+        ree_json_put(stages, stage);
+    }
+}
