@@ -54,7 +54,7 @@ struct ree_ranks {
     bool has_ended;            // rank 0: the others have reported
 };
 
-// hello.c: the two sides of the handshake.
+// handshake.c: the two sides of the handshake.
 enum ree_status ree_ranks_check_all(struct ree_ranks *ranks,
                                     const struct ree_ranks_options *options, struct ree_error *err);
 enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,

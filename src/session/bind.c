@@ -4,7 +4,7 @@
 
 #include "base/dtype.h"
 #include "base/float_env.h"
-#include "session/plan.h"
+#include "session/memory_plan.h"
 #include "session/session_internal.h"
 
 #define LITERAL_ALIGN 64
@@ -30,7 +30,7 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
     const struct ree_device_vtable *v = session->device->vtable;
     struct ree_device_buffer *buffer = NULL;
     bool wraps = v->buffer_wrap && (uintptr_t)value->data % 4 == 0;
-    REE_TRY(ree_session_take(session, value->nbytes, value->name, err));
+    REE_TRY(ree_session_reserve_memory(session, value->nbytes, value->name, err));
     enum ree_status status =
         wraps ? v->buffer_wrap(session->device, value->data, value->nbytes, &buffer, err)
               : v->buffer_create(session->device, value->nbytes, &buffer, err);
@@ -38,7 +38,7 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
         status = v->buffer_write(session->device, buffer, 0, value->data, value->nbytes, err);
     if (status != REE_OK) {
         if (buffer) v->buffer_destroy(session->device, buffer);
-        ree_session_give(session, value->nbytes);
+        ree_session_release_memory(session, value->nbytes);
         return status;
     }
     if (!wraps) session->copied_bytes += value->nbytes;
@@ -71,7 +71,7 @@ static enum ree_status grow_places(struct ree_bind *b, struct ree_error *err) {
 }
 
 // Observed values are placed at the beginning without gaps, so that one transfer reads them all.
-static size_t place_watched(struct ree_bind *b, struct ree_plan_tensor *tensors, size_t n,
+static size_t place_watched(struct ree_bind *b, struct ree_memory_plan_tensor *tensors, size_t n,
                             const bool *keep) {
     size_t rest = 0;
     b->watched_size = 0;
@@ -82,7 +82,7 @@ static size_t place_watched(struct ree_bind *b, struct ree_plan_tensor *tensors,
             continue;
         }
         b->place[id] = b->watched_size;
-        b->watched_size += round_up(tensors[i].nbytes, REE_PLAN_ALIGN);
+        b->watched_size += round_up(tensors[i].nbytes, REE_MEMORY_PLAN_ALIGN);
     }
     return rest;
 }
@@ -93,7 +93,7 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
                                          uint64_t *out_size, struct ree_error *err) {
     struct ree_lower *lower = &b->lower;
     size_t n_storages = lower->n_storages, n = 0;
-    struct ree_plan_tensor *tensors =
+    struct ree_memory_plan_tensor *tensors =
         ree_arena_alloc_array(&b->scratch, n_storages + 1, sizeof *tensors);
     uint32_t *index = ree_arena_alloc_array(&b->scratch, n_storages + 1, sizeof *index);
     if (!tensors || !index) return no_memory(err);
@@ -107,7 +107,7 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
             if (!index[id]) {
                 index[id] = (uint32_t)++n;
                 tensors[n - 1] =
-                    (struct ree_plan_tensor){.id = id, .nbytes = s->nbytes, .first = i};
+                    (struct ree_memory_plan_tensor){.id = id, .nbytes = s->nbytes, .first = i};
                 if (!last_segment) tensors[n - 1].first = 0;
             }
             tensors[index[id] - 1].last = last_segment ? i : end;
@@ -118,7 +118,7 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
         if (index[id]) tensors[index[id] - 1].last = end;
     }
     if (last_segment && b->watched) n = place_watched(b, tensors, n, keep);
-    REE_TRY(ree_plan_memory(tensors, n, &b->scratch, out_size, err));
+    REE_TRY(ree_memory_plan(tensors, n, &b->scratch, out_size, err));
     for (size_t i = 0; i < n; i++)
         b->place[tensors[i].id] = b->watched_size + tensors[i].offset;
     b->planned = tensors;
@@ -179,7 +179,7 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
         }
     }
     if (!size) return REE_OK;
-    REE_TRY(ree_session_take(b->session, size, "constants made while binding", err));
+    REE_TRY(ree_session_reserve_memory(b->session, size, "constants made while binding", err));
     seg->literals_size = size;
     REE_TRY(v->buffer_create(device, size, &seg->literals, err));
     for (size_t id = 0; id < lower->n_storages; id++) {
@@ -297,7 +297,7 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
     s->device->copies_capacity = UINT64_MAX;
     if (!made) return status;
     s->packed_bytes += made;
-    enum ree_status taken = ree_session_take(s, made, "copies of weights", err);
+    enum ree_status taken = ree_session_reserve_memory(s, made, "copies of weights", err);
     return status == REE_OK ? taken : status;
 }
 
@@ -332,7 +332,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     if (last)
         b->arena_size = size;
     else
-        REE_TRY(ree_session_take(session, size, "intermediate results", err));
+        REE_TRY(ree_session_reserve_memory(session, size, "intermediate results", err));
     if (!last) seg->results_size = size;
     if (!last)
         REE_TRY(session->device->vtable->buffer_create(session->device, size, &seg->results, err));
@@ -369,7 +369,7 @@ static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_
 
 static void drop_input(struct ree_session *s, uint32_t i) {
     if (s->inputs[i]) s->device->vtable->buffer_destroy(s->device, s->inputs[i]);
-    ree_session_give(s, s->input_sizes[i]);
+    ree_session_release_memory(s, s->input_sizes[i]);
     s->inputs[i] = NULL;
     s->input_sizes[i] = 0;
 }
@@ -385,7 +385,7 @@ static enum ree_status bind_input(struct ree_session *s, uint32_t i, const struc
     }
     if (!s->inputs[i] || s->input_sizes[i] < t->nbytes || s->input_sizes[i] == 0) {
         drop_input(s, i);
-        REE_TRY(ree_session_take(s, t->nbytes + 4, "inputs", err));
+        REE_TRY(ree_session_reserve_memory(s, t->nbytes + 4, "inputs", err));
         s->input_sizes[i] = t->nbytes + 4;
         REE_TRY(v->buffer_create(s->device, t->nbytes + 4, &s->inputs[i], err));
     }
@@ -571,7 +571,8 @@ void ree_bind_destroy(struct ree_bind *b) {
         if (b->segments[i].literals)
             device->vtable->buffer_destroy(device, b->segments[i].literals);
         if (b->segments[i].results) device->vtable->buffer_destroy(device, b->segments[i].results);
-        ree_session_give(b->session, b->segments[i].literals_size + b->segments[i].results_size);
+        ree_session_release_memory(b->session,
+                                   b->segments[i].literals_size + b->segments[i].results_size);
     }
     free(b->segments);
     ree_arena_finish(&b->scratch);
@@ -584,13 +585,13 @@ enum ree_status ree_bind_reserve(struct ree_bind *b, struct ree_error *err) {
     const struct ree_device_vtable *v = s->device->vtable;
     if (b->arena_size <= s->arena_size) return REE_OK;
     if (s->arena) v->buffer_destroy(s->device, s->arena);
-    ree_session_give(s, s->arena_size);
+    ree_session_release_memory(s, s->arena_size);
     s->arena = NULL;
     s->arena_size = 0;
-    REE_TRY(ree_session_take(s, b->arena_size, "intermediate results", err));
+    REE_TRY(ree_session_reserve_memory(s, b->arena_size, "intermediate results", err));
     enum ree_status made = v->buffer_create(s->device, b->arena_size, &s->arena, err);
     if (made != REE_OK)
-        ree_session_give(s, b->arena_size);
+        ree_session_release_memory(s, b->arena_size);
     else
         s->arena_size = b->arena_size;
     return made;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "session/plan.h"
+#include "session/memory_plan.h"
 #include "base/float_env.h"
 #include "session/session_internal.h"
 
@@ -60,12 +60,13 @@ static void append_plan(const struct ree_bind *b, uint64_t size, struct ree_strb
     uint64_t sum = 0;
     ree_strbuf_printf(out, "%12s %12s %6s %6s\n", "offset", "size", "first", "last");
     for (size_t i = 0; i < b->n_planned; i++) {
-        const struct ree_plan_tensor *t = &b->planned[i];
+        const struct ree_memory_plan_tensor *t = &b->planned[i];
         char last[16] = "end"; // a result, or data that a later segment may need
         if (t->last < b->lower.n_dispatches) snprintf(last, sizeof last, "%" PRIu32, t->last);
         ree_strbuf_printf(out, "%12" PRIu64 " %12" PRIu64 " %6" PRIu32 " %6s  %s\n",
                           b->place[t->id], t->nbytes, t->first, last, label_of(b, t->first));
-        sum += (t->nbytes + REE_PLAN_ALIGN - 1) / REE_PLAN_ALIGN * REE_PLAN_ALIGN;
+        sum +=
+            (t->nbytes + REE_MEMORY_PLAN_ALIGN - 1) / REE_MEMORY_PLAN_ALIGN * REE_MEMORY_PLAN_ALIGN;
     }
     ree_strbuf_printf(out, "total %" PRIu64 " bytes, without reuse %" PRIu64 "\n", size,
                       sum + b->watched_size);

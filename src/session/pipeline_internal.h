@@ -54,8 +54,8 @@ struct ree_pipeline_job {
 struct ree_pipeline_worker {
     struct ree_pipeline *pipeline;
     struct ree_device *device;
-    struct ree_memory_count memory; // bytes held, and the memory budget if there is one
-    pthread_mutex_t lock;           // held while the device is used
+    struct ree_memory_budget memory; // bytes held, and the memory budget if there is one
+    pthread_mutex_t lock;            // held while the device is used
     pthread_t thread;
     bool has_thread;
 };

@@ -19,7 +19,7 @@ struct ree_session_state {
 };
 
 // Bytes of a device's memory, over all sessions on the device that share this counter.
-struct ree_memory_count {
+struct ree_memory_budget {
     uint64_t limit; // memory budget; UINT64_MAX: none
     uint64_t used, peak;
     // Devices must not copy constants: there is no space, or it will be needed soon.
@@ -33,11 +33,11 @@ struct ree_session {
     // per value->number: the weight on the device; NULL: not loaded
     struct ree_device_buffer **constants;
     uint64_t weight_bytes;
-    uint64_t copied_bytes;           // part of weight_bytes that the device does not read in place
-    uint64_t packed_bytes;           // copies of the weights made by the device, if counted
-    bool is_unloaded;                // the weights are counted as not held
-    struct ree_memory_count *memory; // NULL: not counted
-    struct ree_device_buffer *arena; // intermediate results; shared by all binds
+    uint64_t copied_bytes;            // part of weight_bytes that the device does not read in place
+    uint64_t packed_bytes;            // copies of the weights made by the device, if counted
+    bool is_unloaded;                 // the weights are counted as not held
+    struct ree_memory_budget *memory; // NULL: not counted
+    struct ree_device_buffer *arena;  // intermediate results; shared by all binds
     uint64_t arena_size;
     size_t inputs_capacity;
     struct ree_device_buffer **inputs; // per run input tensor: the device's copy
@@ -88,7 +88,7 @@ struct ree_segment {
     bool measured;
 };
 
-struct ree_plan_tensor;
+struct ree_memory_plan_tensor;
 struct ree_bind {
     struct ree_bind *next;
     struct ree_session *session;
@@ -120,7 +120,7 @@ struct ree_bind {
     struct ree_view **results; // the tensors among and within the outputs
     uint64_t n_dispatches;
     size_t n_planned; // memory plan of the segment being finished
-    const struct ree_plan_tensor *planned;
+    const struct ree_memory_plan_tensor *planned;
     size_t n_watched; // observed session: values to read back after a run
     struct ree_watched *watched;
     // Bytes of the observed values, which are at the beginning of the arena.
@@ -150,11 +150,12 @@ enum ree_status ree_session_run_ordered(struct ree_session *session,
                                         const struct ree_tensor *ordered,
                                         struct ree_tensor *outputs, struct ree_error *err);
 
-// memory.c: ree_session_take counts bytes before they are allocated; if they exceed the budget, it
-// fails with a message that names `what`. ree_session_give subtracts bytes after their release.
-enum ree_status ree_session_take(struct ree_session *session, uint64_t nbytes, const char *what,
-                                 struct ree_error *err);
-void ree_session_give(struct ree_session *session, uint64_t nbytes);
+// memory_budget.c: ree_session_reserve_memory counts bytes before they are allocated; if they
+// exceed the budget, it fails with a message that names `what`. ree_session_release_memory
+// subtracts bytes after their release.
+enum ree_status ree_session_reserve_memory(struct ree_session *session, uint64_t nbytes,
+                                           const char *what, struct ree_error *err);
+void ree_session_release_memory(struct ree_session *session, uint64_t nbytes);
 // Capacity in bytes for the device's copies of constants, given the arena size of the next run.
 uint64_t ree_session_copies_capacity(const struct ree_session *session, uint64_t arena_size);
 // Releases the device's copies of constants and the binds, and disables further copies. Returns
@@ -209,7 +210,7 @@ enum ree_status ree_bind_observe(struct ree_bind *bind, const struct ree_run_inp
 // describe.c: passes the segment's program and memory plan to options.on_program as text.
 enum ree_status ree_segment_describe(const struct ree_bind *bind, const struct ree_segment *segment,
                                      uint64_t size, struct ree_error *err);
-// damage.c: applies the session's fault after its node has been lowered.
+// fault_injection.c: applies the session's fault after its node has been lowered.
 enum ree_status ree_bind_inject_fault(struct ree_bind *bind, struct ree_error *err);
 // values.c: ree_bind_inputs stores the run inputs in bind->values and their key in the bind;
 // ree_bind_output reads an output back.

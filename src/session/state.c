@@ -103,7 +103,7 @@ static uint64_t state_size(const struct ree_session *s, const struct ree_session
 static void drop(struct ree_session *s, struct ree_session_state *state) {
     if (state->buffer) {
         s->device->vtable->buffer_destroy(s->device, state->buffer);
-        ree_session_give(s, state_size(s, state) + 4);
+        ree_session_release_memory(s, state_size(s, state) + 4);
     }
     state->buffer = NULL;
     state->capacity = 0;
@@ -194,24 +194,24 @@ static enum ree_status reserve(struct ree_session *s, struct ree_session_state *
     uint64_t nbytes = (uint64_t)count * ree_dtype_size(port->dtype);
     struct ree_device_buffer *buffer = NULL;
     const uint64_t before = state->buffer ? state_size(s, state) + 4 : 0;
-    REE_TRY(ree_session_take(s, nbytes + 4, port->name, err));
+    REE_TRY(ree_session_reserve_memory(s, nbytes + 4, port->name, err));
     enum ree_status status = s->device->vtable->buffer_create(s->device, nbytes + 4, &buffer, err);
     if (status == REE_OK && count) status = move_rows(s, state, buffer, rows, err);
     if (status != REE_OK) {
         if (buffer) s->device->vtable->buffer_destroy(s->device, buffer);
-        ree_session_give(s, nbytes + 4);
+        ree_session_release_memory(s, nbytes + 4);
         ree_fail_prefix(err, "the cache '%s' of %lld rows (%llu MiB)", port->name, (long long)rows,
                         (unsigned long long)(nbytes >> 20));
         return status;
     }
     if (state->buffer) s->device->vtable->buffer_destroy(s->device, state->buffer);
-    ree_session_give(s, before);
+    ree_session_release_memory(s, before);
     state->buffer = buffer;
     state->capacity = rows;
     return REE_OK;
 }
 
-// Bytes held, as counted by ree_session_take.
+// Bytes held, as counted by ree_session_reserve_memory.
 static uint64_t held_bytes(const struct ree_session *s, const struct ree_session_state *states) {
     uint64_t n = 0;
     for (size_t i = 0; i < s->n_states; i++)

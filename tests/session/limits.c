@@ -87,7 +87,7 @@ static void test_reservations(size_t n_stages, bool is_limit) {
     struct ree_error err = {0};
     struct ree_model *model = load(caches);
     struct ree_pipeline *p = make(model, n_stages, 2);
-    struct ree_memory_count *count = &p->workers[0].memory;
+    struct ree_memory_budget *count = &p->workers[0].memory;
     const uint64_t all = device->memory_size;
     uint64_t *most = is_limit ? &count->limit : &device->memory_size;
     CHECK(ree_pipeline_reserve_states(p, 0, 16, &err) == REE_OK);
@@ -202,7 +202,7 @@ static void test_copies(void) {
         REQUIRE(ree_pipeline_create(model, &device, 1, &options, NULL, 0, REE_NO_INPUT, &p, &err) ==
                 REE_OK);
         struct ree_session *s = p->stages[0].session;
-        struct ree_memory_count *count = &p->workers[0].memory;
+        struct ree_memory_budget *count = &p->workers[0].memory;
         if (!fits) count->limit = weights + weights / 2;
         run_rows(p, 1, hash);
         CHECK(!strcmp(hash, free_hash));
@@ -238,7 +238,7 @@ static void test_copies_and_caches(void) {
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status == REE_OK) {
         struct ree_session *s = p->stages[0].session;
-        struct ree_memory_count *count = &p->workers[0].memory;
+        struct ree_memory_budget *count = &p->workers[0].memory;
         struct ree_tensor x[2], out[2];
         CHECK(ree_pipeline_reset_states(p, 0, 1, &err) == REE_OK);
         CHECK(ree_pipeline_reserve_states(p, 0, 16, &err) == REE_OK);

@@ -1,14 +1,14 @@
-#include "session/plan.h"
+#include "session/memory_plan.h"
 
 #include <stdlib.h>
 
 #include "base/status.h"
 
-#define ALIGN REE_PLAN_ALIGN
+#define ALIGN REE_MEMORY_PLAN_ALIGN
 
 static int by_size(const void *a, const void *b) {
-    const struct ree_plan_tensor *x = *(struct ree_plan_tensor *const *)a,
-                                 *y = *(struct ree_plan_tensor *const *)b;
+    const struct ree_memory_plan_tensor *x = *(struct ree_memory_plan_tensor *const *)a,
+                                        *y = *(struct ree_memory_plan_tensor *const *)b;
     if (x->nbytes != y->nbytes) return x->nbytes < y->nbytes ? 1 : -1;
     if (x->first != y->first) return x->first < y->first ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id;
@@ -29,27 +29,27 @@ static uint64_t round_to_class(uint64_t size, uint32_t *out_class) {
 }
 
 static int by_first(const void *a, const void *b) {
-    const struct ree_plan_tensor *x = *(struct ree_plan_tensor *const *)a,
-                                 *y = *(struct ree_plan_tensor *const *)b;
+    const struct ree_memory_plan_tensor *x = *(struct ree_memory_plan_tensor *const *)a,
+                                        *y = *(struct ree_memory_plan_tensor *const *)b;
     if (x->first != y->first) return x->first < y->first ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
 static int by_last(const void *a, const void *b) {
-    const struct ree_plan_tensor *x = *(struct ree_plan_tensor *const *)a,
-                                 *y = *(struct ree_plan_tensor *const *)b;
+    const struct ree_memory_plan_tensor *x = *(struct ree_memory_plan_tensor *const *)a,
+                                        *y = *(struct ree_memory_plan_tensor *const *)b;
     if (x->last != y->last) return x->last < y->last ? -1 : 1;
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
 // Places tensors in order of time: each takes a free place of its size class, or a new one at the
 // end. O(n log n); the arena is up to a third larger than with the search.
-static enum ree_status plan_many(struct ree_plan_tensor *tensors, size_t n,
+static enum ree_status plan_many(struct ree_memory_plan_tensor *tensors, size_t n,
                                  struct ree_arena *scratch, uint64_t *out_size,
                                  struct ree_error *err) {
     enum { N_CLASSES = 64 * 8 };
-    struct ree_plan_tensor **order = ree_arena_alloc_array(scratch, n, sizeof *order);
-    struct ree_plan_tensor **ends = ree_arena_alloc_array(scratch, n, sizeof *ends);
+    struct ree_memory_plan_tensor **order = ree_arena_alloc_array(scratch, n, sizeof *order);
+    struct ree_memory_plan_tensor **ends = ree_arena_alloc_array(scratch, n, sizeof *ends);
     // next entry in a list of free places
     size_t *next = ree_arena_alloc_array(scratch, n, sizeof *next);
     size_t *top = ree_arena_alloc_array(scratch, N_CLASSES, sizeof *top); // 1 + tensor; 0: none
@@ -60,7 +60,7 @@ static enum ree_status plan_many(struct ree_plan_tensor *tensors, size_t n,
     qsort(ends, n, sizeof *ends, by_last);
     size_t n_ended = 0;
     for (size_t i = 0; i < n; i++) {
-        struct ree_plan_tensor *t = order[i];
+        struct ree_memory_plan_tensor *t = order[i];
         uint32_t class;
         for (; n_ended < n && ends[n_ended]->last < t->first; n_ended++) {
             round_to_class(ends[n_ended]->nbytes, &class);
@@ -81,24 +81,24 @@ static enum ree_status plan_many(struct ree_plan_tensor *tensors, size_t n,
     return REE_OK;
 }
 
-enum ree_status ree_plan_memory(struct ree_plan_tensor *tensors, size_t n,
+enum ree_status ree_memory_plan(struct ree_memory_plan_tensor *tensors, size_t n,
                                 struct ree_arena *scratch, uint64_t *out_size,
                                 struct ree_error *err) {
     *out_size = 0;
     if (n > MAX_SEARCHED) return plan_many(tensors, n, scratch, out_size, err);
-    struct ree_plan_tensor **order = ree_arena_alloc_array(scratch, n + 1, sizeof *order);
+    struct ree_memory_plan_tensor **order = ree_arena_alloc_array(scratch, n + 1, sizeof *order);
     // Tensors placed so far, by ascending offset.
-    struct ree_plan_tensor **placed = ree_arena_alloc_array(scratch, n + 1, sizeof *placed);
+    struct ree_memory_plan_tensor **placed = ree_arena_alloc_array(scratch, n + 1, sizeof *placed);
     if (!order || !placed) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < n; i++)
         order[i] = &tensors[i];
     if (n) qsort(order, n, sizeof *order, by_size);
     for (size_t i = 0; i < n; i++) {
-        struct ree_plan_tensor *t = order[i];
+        struct ree_memory_plan_tensor *t = order[i];
         uint64_t size = (t->nbytes + ALIGN - 1) / ALIGN * ALIGN, at = 0;
         size_t k = 0;
         for (; k < i; k++) {
-            const struct ree_plan_tensor *p = placed[k];
+            const struct ree_memory_plan_tensor *p = placed[k];
             if (p->last < t->first || p->first > t->last) continue;
             if (p->offset >= at + size) break; // fits in the gap before p
             uint64_t end = p->offset + (p->nbytes + ALIGN - 1) / ALIGN * ALIGN;

@@ -1,15 +1,15 @@
 // The memory plan: the offset of each intermediate tensor in one arena. Tensors whose lifetimes do
 // not overlap may share bytes. Depends only on the program, so it is the same on every machine.
-#ifndef REE_SESSION_PLAN_H
-#define REE_SESSION_PLAN_H
+#ifndef REE_SESSION_MEMORY_PLAN_H
+#define REE_SESSION_MEMORY_PLAN_H
 
 #include "base/arena.h"
 #include "repops/repop.h"
 
 // In bytes. GPUs require aligned operands; none requires more than 256 bytes.
-#define REE_PLAN_ALIGN 256
+#define REE_MEMORY_PLAN_ALIGN 256
 
-struct ree_plan_tensor {
+struct ree_memory_plan_tensor {
     uint32_t id; // defined by the caller
     uint64_t nbytes;
     uint32_t first, last; // first and last dispatch of its lifetime, inclusive
@@ -19,7 +19,7 @@ struct ree_plan_tensor {
 // Assigns offsets and returns the arena's size in bytes. Greedy by size: places the largest tensor
 // first, each at the lowest offset that is free during its lifetime. More than 16384 tensors are
 // placed in order of time instead, in O(n log n) and with a somewhat larger arena.
-enum ree_status ree_plan_memory(struct ree_plan_tensor *tensors, size_t n,
+enum ree_status ree_memory_plan(struct ree_memory_plan_tensor *tensors, size_t n,
                                 struct ree_arena *scratch, uint64_t *out_size,
                                 struct ree_error *err);
 

@@ -4,9 +4,9 @@
 
 #include "session/session_internal.h"
 
-enum ree_status ree_session_take(struct ree_session *s, uint64_t nbytes, const char *what,
-                                 struct ree_error *err) {
-    struct ree_memory_count *m = s->memory;
+enum ree_status ree_session_reserve_memory(struct ree_session *s, uint64_t nbytes, const char *what,
+                                           struct ree_error *err) {
+    struct ree_memory_budget *m = s->memory;
     if (!m) return REE_OK;
     if (nbytes > m->limit - m->used)
         return ree_fail(err, REE_NO_MEMORY,
@@ -19,12 +19,12 @@ enum ree_status ree_session_take(struct ree_session *s, uint64_t nbytes, const c
     return REE_OK;
 }
 
-void ree_session_give(struct ree_session *s, uint64_t nbytes) {
+void ree_session_release_memory(struct ree_session *s, uint64_t nbytes) {
     if (s->memory) s->memory->used -= nbytes;
 }
 
 uint64_t ree_session_copies_capacity(const struct ree_session *s, uint64_t arena_size) {
-    const struct ree_memory_count *m = s->memory;
+    const struct ree_memory_budget *m = s->memory;
     if (!m) return UINT64_MAX;
     if (m->no_copies) return 0;
     if (m->limit == UINT64_MAX) return UINT64_MAX;
@@ -47,8 +47,8 @@ static void drop_weights(struct ree_session *s) {
         if (s->constants[i]) v->buffer_destroy(s->device, s->constants[i]);
         s->constants[i] = NULL;
     }
-    if (!s->is_unloaded) ree_session_give(s, s->weight_bytes);
-    ree_session_give(s, s->packed_bytes);
+    if (!s->is_unloaded) ree_session_release_memory(s, s->weight_bytes);
+    ree_session_release_memory(s, s->packed_bytes);
     s->weight_bytes = s->copied_bytes = s->packed_bytes = 0;
     s->is_unloaded = false;
 }
@@ -63,7 +63,7 @@ bool ree_session_drop_copies(struct ree_session *s) {
 void ree_session_unload(struct ree_session *s) {
     const struct ree_device_vtable *v = s->device->vtable;
     if (s->arena) v->buffer_destroy(s->device, s->arena);
-    ree_session_give(s, s->arena_size);
+    ree_session_release_memory(s, s->arena_size);
     s->arena = NULL;
     s->arena_size = 0;
     if (s->is_unloaded) return;
@@ -73,13 +73,13 @@ void ree_session_unload(struct ree_session *s) {
         drop_weights(s);
         return;
     }
-    ree_session_give(s, s->weight_bytes);
+    ree_session_release_memory(s, s->weight_bytes);
     s->is_unloaded = true;
 }
 
 enum ree_status ree_session_load(struct ree_session *s, struct ree_error *err) {
     if (!s->is_unloaded) return REE_OK;
-    REE_TRY(ree_session_take(s, s->weight_bytes, "weights", err));
+    REE_TRY(ree_session_reserve_memory(s, s->weight_bytes, "weights", err));
     s->is_unloaded = false;
     return REE_OK;
 }

@@ -2,7 +2,7 @@
 // at most about twice as large as the live bytes at the peak, and never smaller than them.
 #include <stdlib.h>
 
-#include "session/plan.h"
+#include "session/memory_plan.h"
 #include "test.h"
 
 static uint64_t state = 0x9E3779B97F4A7C15u;
@@ -14,12 +14,13 @@ static uint32_t next(uint32_t below) {
     return (uint32_t)((state >> 32) % below);
 }
 
-static bool alive_together(const struct ree_plan_tensor *a, const struct ree_plan_tensor *b) {
+static bool alive_together(const struct ree_memory_plan_tensor *a,
+                           const struct ree_memory_plan_tensor *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
 static void check_random_program(uint32_t n, uint32_t length) {
-    struct ree_plan_tensor *t = calloc(n, sizeof *t);
+    struct ree_memory_plan_tensor *t = calloc(n, sizeof *t);
     struct ree_arena scratch;
     struct ree_error err;
     ree_arena_init(&scratch);
@@ -30,7 +31,7 @@ static void check_random_program(uint32_t n, uint32_t length) {
         t[i].last = t[i].first + next(length - t[i].first);
     }
     uint64_t size;
-    CHECK(ree_plan_memory(t, n, &scratch, &size, &err) == REE_OK);
+    CHECK(ree_memory_plan(t, n, &scratch, &size, &err) == REE_OK);
     bool apart = true, inside = true, aligned = true;
     uint64_t peak = 0;
     for (uint32_t i = 0; i < n; i++) {
