@@ -92,7 +92,7 @@ def expected_of(draw):
         with np.errstate(all="ignore"):
             results = draw.reference(*[v.astype(np.float64) for v in present])
         return [r for r, wanted in zip(results, draw.outputs) if wanted], None
-    draw = draw.twin or draw
+    draw = draw.substitute or draw
     node = node_of(draw, "")
     inputs = [helper.make_tensor_value_info(name, TYPES[str(v.dtype)], v.shape)
               for name, v in zip(node.input, draw.inputs) if v is not None]

@@ -3,7 +3,7 @@ attributes, and which optional inputs are present.
 
 A draw is the description of one node: see Draw. Sizes are small and include 0 and 1. Numbers are
 drawn in [-1, 1] and rounded to the type of the draw, so that a float16 or bfloat16 node and its
-float32 twin have the same inputs."""
+float32 counterpart have the same inputs."""
 import dataclasses
 
 import numpy as np
@@ -24,7 +24,7 @@ class Draw:
     dtype: str = "float32"  # type of the floats: float32, float16 or bfloat16
     # What replaces the node in ONNX Runtime: a node with the same outputs, or a function of the
     # inputs.
-    twin: object = None
+    substitute: object = None
     reference: object = None
     # Removes what is undefined in an output: a function of (output number, array).
     keep: object = None

@@ -54,9 +54,9 @@ def attention(r):
                 outputs=[True, True] if with_present else [True])
     if len(inputs) == 2 or inputs[2] is None:
         # ONNX Runtime reads the bias even if it is omitted.
-        twin = list(inputs) + [None] * (3 - len(inputs))
-        twin[2] = np.zeros(columns, np.float32)
-        draw.twin = Draw("Attention", twin, attrs=attrs, outputs=draw.outputs)
+        substitute = list(inputs) + [None] * (3 - len(inputs))
+        substitute[2] = np.zeros(columns, np.float32)
+        draw.substitute = Draw("Attention", substitute, attrs=attrs, outputs=draw.outputs)
     return draw
 
 
@@ -109,7 +109,7 @@ def multi_head_attention(r):
     draw = Draw("MultiHeadAttention", trim(list(inputs)), attrs=attrs, outputs=outputs, keep=keep)
     if form in ("packed", "packed_kv"):
         # ONNX Runtime has these only on GPUs; the node with separate inputs is the reference.
-        draw.twin = Draw("MultiHeadAttention", list(draw.inputs), attrs=attrs, outputs=outputs)
+        draw.substitute = Draw("MultiHeadAttention", list(draw.inputs), attrs=attrs, outputs=outputs)
         parts = [key, value] if form == "packed_kv" else [query, key, value]
         packed = np.stack([p.reshape(*p.shape[:2], heads, head_dim) for p in parts], axis=3)
         draw.inputs[0:3] = [query, packed, None] if form == "packed_kv" else [packed, None, None]
@@ -135,19 +135,20 @@ def decoder_masked_multi_head_attention(r):
     # ONNX Runtime's CPU kernel writes only into the buffer of the past, so the same node as
     # MultiHeadAttention is the reference.
     outputs = [True, True, True]
-    twin = Draw("MultiHeadAttention", trim([query, *kv, bias, mask, attention_bias, *past]),
-                attrs=attrs, outputs=outputs)
+    inputs = trim([query, *kv, bias, mask, attention_bias, *past])
+    substitute = Draw("MultiHeadAttention", inputs, attrs=attrs, outputs=outputs)
     buffers, filled = past, None
     if form == "shared":
-        room = r.int(1, 4)
-        buffers = [np.concatenate([p, r.real(batch, heads, room, head_dim)], axis=2) for p in past]
+        spare = r.int(1, 4)
+        buffers = [np.concatenate([p, r.real(batch, heads, spare, head_dim)], axis=2) for p in past]
         filled = np.array([total - 1], np.int32)
         attrs = attrs | {"past_present_share_buffer": 1}
     if r.chance(0.4):
         query, kv = np.concatenate([query, *kv], axis=2), [None, None]
     inputs = [query, *kv, mask, attention_bias, *buffers, filled, None, None, bias]
     return Draw("DecoderMaskedMultiHeadAttention", trim(inputs), attrs=attrs, outputs=outputs,
-                twin=twin, keep=lambda output, array: array[:, :, :total] if output else array)
+                substitute=substitute,
+                keep=lambda output, array: array[:, :, :total] if output else array)
 
 
 def group_query_attention(r):

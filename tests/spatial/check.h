@@ -41,21 +41,21 @@ static inline void check_close(struct test_node *n, uint32_t i, uint32_t rank, c
 }
 
 // Stores output 0 of a fused run and compares the next run's bytes with it.
-struct twin {
+struct earlier_run {
     bool has;
     size_t nbytes;
     unsigned char bytes[1 << 16];
 };
-static inline void check_twin(struct test_node *n, struct twin *twin) {
+static inline void check_same_bytes(struct test_node *n, struct earlier_run *earlier) {
     size_t nbytes = (size_t)ree_view_count(n->out[0]) * ree_dtype_size(n->out[0]->dtype);
-    REQUIRE(nbytes <= sizeof twin->bytes);
+    REQUIRE(nbytes <= sizeof earlier->bytes);
     const void *bytes = test_node_output(n, 0);
-    if (twin->has)
-        CHECK_MSG(nbytes == twin->nbytes && !memcmp(bytes, twin->bytes, nbytes),
+    if (earlier->has)
+        CHECK_MSG(nbytes == earlier->nbytes && !memcmp(bytes, earlier->bytes, nbytes),
                   "%s: fused and single steps differ", n->node.op_type);
-    memcpy(twin->bytes, bytes, nbytes);
-    twin->nbytes = nbytes;
-    twin->has = true;
+    memcpy(earlier->bytes, bytes, nbytes);
+    earlier->nbytes = nbytes;
+    earlier->has = true;
 }
 
 #endif

@@ -6,7 +6,7 @@
 
 static float x_data[1 << 15], window_data[1 << 10];
 static double want[1 << 16];
-static struct twin twin;
+static struct earlier_run earlier;
 
 // Computes result k of the transform of length n of x (samples, parts), with samples `stride`
 // apart, into out[0], out[1].
@@ -45,7 +45,7 @@ static void dft(uint64_t *state) {
                           n, inverse, k, NULL, y);
                 if (inverse) y[0] /= (double)n, y[1] /= (double)n;
             }
-    twin.has = false;
+    earlier.has = false;
     for (int fuse = 1; fuse >= 0; fuse--) {
         struct test_node node;
         bool old = pick(state, 0, 1);
@@ -65,7 +65,7 @@ static void dft(uint64_t *state) {
         test_node_int(&node, "onesided", onesided);
         CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
         check_close(&node, 0, 4, y_dims, want, 3e-6);
-        check_twin(&node, &twin);
+        check_same_bytes(&node, &earlier);
         test_node_finish(&node);
     }
 }
@@ -120,19 +120,19 @@ static void round_trip(uint64_t *state) {
 static void company(uint64_t *state) {
     int64_t n = random_length(state), parts = pick(state, 1, 2), rows = 3;
     test_random_fill(state, (size_t)(rows * n * parts), x_data);
-    twin.has = false;
+    earlier.has = false;
     struct test_node node;
     test_node_start(&node, "DFT", 20);
     test_node_f32(&node, 3, (int64_t[]){rows, n, parts}, x_data);
     CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
-    check_twin(&node, &twin);
+    check_same_bytes(&node, &earlier);
     test_node_finish(&node);
     for (int64_t r = 0; r < rows; r++) {
         size_t size = (size_t)n * 2 * sizeof(float);
         test_node_start(&node, "DFT", 20);
         test_node_f32(&node, 3, (int64_t[]){1, n, parts}, x_data + r * n * parts);
         CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
-        CHECK_MSG(!memcmp(test_node_output(&node, 0), twin.bytes + (size_t)r * size, size),
+        CHECK_MSG(!memcmp(test_node_output(&node, 0), earlier.bytes + (size_t)r * size, size),
                   "DFT of length %lld: row %lld alone has other bits", (long long)n, (long long)r);
         test_node_finish(&node);
     }
@@ -156,7 +156,7 @@ static void stft(uint64_t *state) {
                 transform(x_data + (b * samples + f * step) * parts, length, parts, parts, length,
                           false, k, windowed ? window_data : NULL,
                           want + ((b * frames + f) * n_out + k) * 2);
-    twin.has = false;
+    earlier.has = false;
     for (int fuse = 1; fuse >= 0; fuse--) {
         struct test_node node;
         test_node_start(&node, "STFT", 17);
@@ -171,7 +171,8 @@ static void stft(uint64_t *state) {
         test_node_int(&node, "onesided", onesided);
         CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
         check_close(&node, 0, 4, (int64_t[]){batch, frames, n_out, 2}, want, 3e-6);
-        if (ree_view_count(node.out[0]) * 4 <= (int64_t)sizeof twin.bytes) check_twin(&node, &twin);
+        if (ree_view_count(node.out[0]) * 4 <= (int64_t)sizeof earlier.bytes)
+            check_same_bytes(&node, &earlier);
         test_node_finish(&node);
     }
 }

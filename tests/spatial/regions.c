@@ -5,7 +5,7 @@
 static float x_data[2 * 4 * 144], roi_data[8 * 5], w_data[8 * 4 * 9], offset_data[2 * 36 * 144];
 static float mask_data[2 * 18 * 144], bias_data[8];
 static double want[8 * 8 * 144];
-static struct twin twin;
+static struct earlier_run earlier;
 
 // Returns x at (y, x), bilinear. Elements outside are 0, or with `edge` the nearest element.
 static double bilinear(const float *plane, int64_t h, int64_t w, double y, double x, bool edge) {
@@ -129,17 +129,17 @@ static void roi_align(uint64_t *state) {
     int64_t dims[4] = {r.n_rois, r.channels, r.ph, r.pw};
     size_t size = (size_t)(r.channels * r.ph * r.pw) * sizeof(float);
     struct test_node n;
-    twin.has = false;
+    earlier.has = false;
     for (int fuse = 1; fuse >= 0; fuse--) {
         run_align(&n, &r, 0, r.n_rois, fuse);
         check_close(&n, 0, 4, dims, want, 1e-5);
-        check_twin(&n, &twin);
+        check_same_bytes(&n, &earlier);
         test_node_finish(&n);
     }
     // A region's bits do not depend on the other regions.
     for (int64_t i = 0; i < r.n_rois; i++) {
         const void *alone = run_align(&n, &r, i, i + 1, true);
-        CHECK_MSG(!memcmp(alone, twin.bytes + (size_t)i * size, size),
+        CHECK_MSG(!memcmp(alone, earlier.bytes + (size_t)i * size, size),
                   "RoiAlign: region %lld alone has other bits", (long long)i);
         test_node_finish(&n);
     }
@@ -243,7 +243,7 @@ static void deform_conv(uint64_t *state) {
         for (int64_t m = 0; m < d.m; m++)
             for (int64_t o = 0; o < d.out[0] * d.out[1]; o++)
                 want[i++] = deform_at(&d, b, m, o / d.out[1], o % d.out[1], masked);
-    twin.has = false;
+    earlier.has = false;
     for (int fuse = 1; fuse >= 0; fuse--) {
         struct test_node n;
         int64_t field = d.offset_groups * kernel;
@@ -265,7 +265,7 @@ static void deform_conv(uint64_t *state) {
         test_node_ints(&n, "pads", 4, d.pads);
         CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
         check_close(&n, 0, 4, (int64_t[]){d.n, d.m, d.out[0], d.out[1]}, want, 1e-5);
-        check_twin(&n, &twin);
+        check_same_bytes(&n, &earlier);
         test_node_finish(&n);
     }
 }

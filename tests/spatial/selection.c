@@ -7,7 +7,7 @@
 static float x_data[MAX_ELEMENTS], scores[MAX_ELEMENTS];
 static int64_t index_data[MAX_ELEMENTS], rows[3 * MAX_ELEMENTS];
 static double want[MAX_ELEMENTS];
-static struct twin twin;
+static struct earlier_run earlier;
 
 static int64_t product(int rank, const int64_t *dims) {
     int64_t n = 1;
@@ -261,7 +261,7 @@ static void col2im(uint64_t *state) {
                     want[p * plane + place] += (double)columns[(p * elements + k) * count + l];
             }
     int64_t y_dims[5] = {n, channels, image[0], image[1], image[2]}, n_axes = axes;
-    twin.has = false;
+    earlier.has = false;
     for (int fuse = 1; fuse >= 0; fuse--) {
         struct test_node node;
         test_node_start(&node, "Col2Im", 18);
@@ -274,7 +274,7 @@ static void col2im(uint64_t *state) {
         test_node_ints(&node, "pads", 2 * (size_t)axes, pads);
         CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
         check_close(&node, 0, 2 + (uint32_t)axes, y_dims, want, 1e-6);
-        check_twin(&node, &twin);
+        check_same_bytes(&node, &earlier);
         test_node_finish(&node);
     }
 }
@@ -305,7 +305,7 @@ static void det(uint64_t *state) {
             a[i] = (double)x_data[b * m * m + i];
         want[b] = cofactors((int)m, a);
     }
-    twin.has = false;
+    earlier.has = false;
     for (int fuse = 1; fuse >= 0; fuse--) {
         struct test_node n;
         test_node_start(&n, "Det", 11);
@@ -316,7 +316,7 @@ static void det(uint64_t *state) {
         for (int64_t b = 0; b < batch; b++) // matrices of one batch differ in scale: |entry| <= 2
             CHECK_MSG(fabs((double)got[b] - want[b]) <= 2e-4, "Det: %.9g, expected %.9g",
                       (double)got[b], want[b]);
-        check_twin(&n, &twin);
+        check_same_bytes(&n, &earlier);
         test_node_finish(&n);
     }
 }

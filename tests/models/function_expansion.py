@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """ONNX's operator tests contain many operators twice: as one node, and as the function that defines
-the operator (NAME_expanded). Both must give the same bits, unless onnx_twins.txt gives a reason why
-the function is a different sequence of roundings."""
+the operator (NAME_expanded). Both must give the same bits, unless function_expansion.txt gives a
+reason why the function is a different sequence of roundings."""
 
 import argparse
 import fnmatch
@@ -20,7 +20,7 @@ def read_rules(path):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--onnx-cases", required=True)
-    parser.add_argument("--twins", type=pathlib.Path, required=True)
+    parser.add_argument("--listed", type=pathlib.Path, required=True)
     parser.add_argument("--exceptions", required=True)
     parser.add_argument("folders", nargs="+")
     args = parser.parse_args()
@@ -32,13 +32,13 @@ def main():
     hashes = {}
     for match in re.finditer(r"^([0-9a-f]{64})  (\S+) (\d+)$", run.stdout, re.M):
         hashes[match[2], match[3]] = match[1]
-    rules = read_rules(args.twins)
+    rules = read_rules(args.listed)
     used, n_same, n_differ, n_failed = set(), 0, 0, 0
     for (folder, data_set), digest in sorted(hashes.items()):
-        twin = re.sub(r"_expanded(_ver\d+)?$", "", folder)
-        if twin == folder or (twin, data_set) not in hashes:
+        unexpanded = re.sub(r"_expanded(_ver\d+)?$", "", folder)
+        if unexpanded == folder or (unexpanded, data_set) not in hashes:
             continue
-        if digest == hashes[twin, data_set]:
+        if digest == hashes[unexpanded, data_set]:
             n_same += 1
             continue
         name = folder.rsplit("/", 1)[-1]
