@@ -219,7 +219,7 @@ REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
                                         const struct ree_attention_params &p, u32 v_base, u32 d0,
                                         u32 n, ree_shared_t<float> weights,
                                         ree_shared_t<u32> values, float (&acc)[ROWS]) {
-    const u32 line = 128u / PACKED, units = line / 4u; // words and 16-byte units per key
+    const u32 key_words = 128u / PACKED, units = key_words / 4u; // words and 16-byte units per key
     const u32 n_slices = (n + VALUE_KEYS - 1u) / VALUE_KEYS;
     auto memory = ree_in<u32>(h, 2);
     auto start = [&](u32 s) {
@@ -228,9 +228,9 @@ REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
             const u32 item = threadIdx.x + i * 128u, key = item / units, unit = item % units;
             const u32 j = s * VALUE_KEYS + key, d = d0 + unit * 4u * PACKED;
             const bool valid = j < n && d < p.v_head_dim;
-            ree_async_copy<16>(values, (s % VALUE_STAGES * VALUE_KEYS + key) * line + unit * 4u,
-                               memory, valid ? (v_base + j * (u32)p.v_strides[2] + d) / PACKED : 0u,
-                               valid);
+            ree_async_copy<16>(
+                values, (s % VALUE_STAGES * VALUE_KEYS + key) * key_words + unit * 4u, memory,
+                valid ? (v_base + j * (u32)p.v_strides[2] + d) / PACKED : 0u, valid);
         }
         ree_async_commit();
     };
@@ -242,13 +242,13 @@ REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
         ree_async_wait_stage(VALUE_STAGES);
         __syncthreads(); // slice s has arrived for all threads, and all have read slice s-1
         start(s + VALUE_STAGES - 1u);
-        const u32 at = s % VALUE_STAGES * VALUE_KEYS * line + threadIdx.x / PACKED;
+        const u32 at = s % VALUE_STAGES * VALUE_KEYS * key_words + threadIdx.x / PACKED;
         REE_UNROLL
         for (u32 key = 0; key < VALUE_KEYS; key += 4u) {
             float v[4];
             REE_UNROLL
             for (u32 i = 0; i < 4u; i++) {
-                u32 word = values[at + (key + i) * line];
+                u32 word = values[at + (key + i) * key_words];
                 if (PACKED == 2u) {
                     u32 bits = threadIdx.x % 2u ? word >> 16 : word & 0xFFFFu;
                     word = p.v_dtype == REE_F16 ? ree_soft_f16_to_f32(bits) : bits << 16;

@@ -58,12 +58,12 @@ REE_KERNEL_BLOCKS(attention_tile_scores, struct ree_attention_params, 128, 4) {
     const u32 j0 = tile_j * shape::columns, chunk = j0 / REE_CHUNK;
     if (chunk < tile.first_chunk || chunk >= tile.end_chunk) return; // these scores are never read
 
-    tile_strided<shape::rows, shape::a_line, shape::threads> a;
+    tile_strided<shape::rows, shape::a_pitch, shape::threads> a;
     a.begin(ree_in<float>(h, 0),
             (u32)p.q_offset + tile.batch * (u32)p.q_strides[0] + tile.head * (u32)p.q_strides[1],
             (u32)p.q_strides[2], (u32)p.q_strides[3], tile.first_query, p.q_len, 0, p.head_dim,
             threadIdx.x);
-    tile_strided<shape::columns, shape::b_line, shape::threads> b;
+    tile_strided<shape::columns, shape::b_pitch, shape::threads> b;
     b.begin(ree_in<float>(h, 1),
             (u32)p.k_offset + tile.batch * (u32)p.k_strides[0] +
                 tile.kv % p.n_kv_heads * (u32)p.k_strides[1],
@@ -112,10 +112,10 @@ REE_KERNEL_BLOCKS(attention_tile_values, struct ree_attention_params, 128, 4) {
     const u32 d0 = tile_j * shape::columns, first = tile.first_chunk * REE_CHUNK;
     const u32 end = tile.end_chunk * REE_CHUNK < p.kv_len ? tile.end_chunk * REE_CHUNK : p.kv_len;
 
-    tile_strided<shape::rows, shape::a_line, shape::threads> a;
+    tile_strided<shape::rows, shape::a_pitch, shape::threads> a;
     a.begin(ree_scratch<float>(h), tile.scores, p.kv_len, 1, tile.first_query, p.q_len, first, end,
             threadIdx.x);
-    tile_strided<shape::columns, shape::b_line, shape::threads> b;
+    tile_strided<shape::columns, shape::b_pitch, shape::threads> b;
     b.begin(ree_in<float>(h, 2),
             (u32)p.v_offset + tile.batch * (u32)p.v_strides[0] +
                 tile.kv % p.n_kv_heads * (u32)p.v_strides[1],

@@ -73,7 +73,7 @@ REE_KERNEL(conv_turn, struct ree_cuda_conv_params, 256) {
 }
 
 // The loader of B (see tile.h): each thread copies a few terms of one position.
-template <int ROWS, int LINE, int THREADS> struct conv_image {
+template <int ROWS, int PITCH, int THREADS> struct conv_image {
     static constexpr int copies = ROWS * TILE_K / THREADS;
     static constexpr u32 k_step = THREADS / ROWS;
     const struct ree_conv_params *p;
@@ -99,7 +99,7 @@ template <int ROWS, int LINE, int THREADS> struct conv_image {
     }
     REE_DEVICE_MEMBER void start(ree_shared_t<float> shared, u32 at) {
         // cheaper to recompute than to keep
-        const u32 place = threadIdx.x / ROWS * LINE + threadIdx.x % ROWS;
+        const u32 place = threadIdx.x / ROWS * PITCH + threadIdx.x % ROWS;
         REE_UNROLL
         for (int i = 0; i < copies; i++) {
             u32 term_at = at_term + (u32)i * k_step * 4u, z = 0, y = 0, xx = 0, from = 0;
@@ -111,7 +111,7 @@ template <int ROWS, int LINE, int THREADS> struct conv_image {
                         conv_coordinate(*p, 2, origin[2], term.w, &xx);
                 from = base + (u32)term.x + (z * p->in[1] + y) * p->in[2] + xx;
             }
-            ree_async_copy<4>(shared, at + place + (u32)i * k_step * LINE, x, valid ? from : 0u,
+            ree_async_copy<4>(shared, at + place + (u32)i * k_step * PITCH, x, valid ? from : 0u,
                               valid);
         }
         at_term += TILE_K * 4u;
@@ -135,7 +135,7 @@ REE_DEVICE void conv_tile(const struct ree_cuda_header &h,
     u32 k_begin = n_parts > 1u ? part * REE_CHUNK : 0u, k_end = n_terms;
     if (n_parts > 1u && k_end - k_begin > REE_CHUNK) k_end = k_begin + REE_CHUNK;
 
-    tile_strided<Shape::rows, Shape::a_line, Shape::threads> a;
+    tile_strided<Shape::rows, Shape::a_pitch, Shape::threads> a;
     ree_in_t<float> weights = ree_in<float>(h, 1);
     if (p.transposed) weights = ree_scratch<float>(h);
     a.begin(weights, group * p.m * n_terms, n_terms, 1, tile_i * Shape::rows, p.m, k_begin, k_end,
@@ -144,12 +144,12 @@ REE_DEVICE void conv_tile(const struct ree_cuda_header &h,
     const u32 n_slices = (k_end - k_begin + TILE_K - 1u) / TILE_K;
     const u32 n_stages = h.extra[REE_CUDA_PRODUCT_N_STAGES];
     if constexpr (POINTS) {
-        tile_strided<Shape::columns, Shape::b_line, Shape::threads> b;
+        tile_strided<Shape::columns, Shape::b_pitch, Shape::threads> b;
         b.begin(ree_in<float>(h, 0), image, 1, n_out, tile_j * Shape::columns, n_out, k_begin,
                 k_end, threadIdx.x);
         tile_run<Shape>(a, b, n_slices, n_stages, shared);
     } else {
-        conv_image<Shape::columns, Shape::b_line, Shape::threads> b;
+        conv_image<Shape::columns, Shape::b_pitch, Shape::threads> b;
         b.begin(h, p, image, tile_j * Shape::columns, k_begin, k_end, threadIdx.x);
         tile_run<Shape>(a, b, n_slices, n_stages, shared);
     }

@@ -59,8 +59,8 @@ REE_DEVICE void matmul_tile(const struct ree_cuda_header &h,
 
     struct matmul_factor fa = matmul_factor_of(h, params, false, batch),
                          fb = matmul_factor_of(h, params, true, batch);
-    tile_strided<Shape::rows, Shape::a_line, Shape::threads> a;
-    tile_strided<Shape::columns, Shape::b_line, Shape::threads> b;
+    tile_strided<Shape::rows, Shape::a_pitch, Shape::threads> a;
+    tile_strided<Shape::columns, Shape::b_pitch, Shape::threads> b;
     a.begin(fa.memory, fa.base, fa.stride_row, fa.stride_k, tile_i * Shape::rows, p.m, k_begin,
             k_end, threadIdx.x);
     b.begin(fb.memory, fb.base, fb.stride_row, fb.stride_k, tile_j * Shape::columns, p.n, k_begin,

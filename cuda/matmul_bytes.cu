@@ -2,9 +2,10 @@
 // wrapping around (NUMERICS.md section 3, integers), so any order gives the same bits. From sm_80
 // on the order is that of the tensor cores (m16n8k32), otherwise that of four-byte dot products.
 //
-// Both operands are staged as lines along k, 64 bytes at a time, [row][80 bytes] in shared memory:
-// with 20 words per line the eight rows of an ldmatrix matrix are in different banks. Operands with
-// another layout are packed first (matmul_pack), with k padded with zeros to a multiple of 64.
+// Both operands are staged as vectors along k, 64 bytes at a time, [row][80 bytes] in shared
+// memory: with 20 words per vector the eight rows of an ldmatrix matrix are in different banks.
+// Operands with another layout are packed first (matmul_pack), with k padded with zeros to a
+// multiple of 64.
 //
 // 128 x 128: 8 warps of 64 x 32. Per 64 steps a warp executes 32 mma and 12 ldmatrix, and a block
 // reads 16 KiB. The tensor cores of an H200 do about 1000 T/s of mma.sync on bytes. Then 16 KiB for
@@ -15,7 +16,7 @@
 // Few rows: one warp per column, 512 bytes of it at a time; bound by reading B.
 #include "matmul.h"
 
-#define LINE 20u  // in words
+#define PITCH 20u // in words
 #define SLICE 64u // in bytes
 #define ALL_LANES 0xFFFFFFFFu
 
@@ -33,7 +34,7 @@ template <int SUMS_M, int SUMS_N, int WARPS_M, int WARPS_N> struct bytes_shape {
     static constexpr u32 sums_m = SUMS_M, sums_n = SUMS_N, warps_n = WARPS_N;
     static constexpr u32 threads = 32 * WARPS_M * WARPS_N;
     static constexpr u32 rows = 16 * SUMS_M * WARPS_M, columns = 8 * SUMS_N * WARPS_N;
-    static constexpr u32 stage = (rows + columns) * LINE; // in words
+    static constexpr u32 stage = (rows + columns) * PITCH; // in words
 };
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
@@ -71,17 +72,17 @@ REE_DEVICE void bytes_slice(ree_shared_t<u32> shared, u32 a, u32 b,
                             u32 (&sum)[Shape::sums_m][Shape::sums_n][4]) {
     const u32 lane = threadIdx.x % 32u;
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
-    a += lane % 16u * LINE + lane / 16u * 4u;
-    b += (lane / 16u * 8u + lane % 8u) * LINE + lane / 8u % 2u * 4u;
+    a += lane % 16u * PITCH + lane / 16u * 4u;
+    b += (lane / 16u * 8u + lane % 8u) * PITCH + lane / 8u % 2u * 4u;
     REE_UNROLL
     for (u32 k = 0; k < SLICE / 32u; k++) {
         u32 fa[Shape::sums_m][4], fb[Shape::sums_n / 2][4];
         REE_UNROLL
         for (u32 i = 0; i < Shape::sums_m; i++)
-            bytes_load(shared + a + i * 16u * LINE + k * 8u, fa[i]);
+            bytes_load(shared + a + i * 16u * PITCH + k * 8u, fa[i]);
         REE_UNROLL
         for (u32 j = 0; j < Shape::sums_n / 2u; j++)
-            bytes_load(shared + b + j * 16u * LINE + k * 8u, fb[j]);
+            bytes_load(shared + b + j * 16u * PITCH + k * 8u, fb[j]);
         REE_UNROLL
         for (u32 i = 0; i < Shape::sums_m; i++) {
             REE_UNROLL
@@ -91,19 +92,19 @@ REE_DEVICE void bytes_slice(ree_shared_t<u32> shared, u32 a, u32 b,
         }
     }
 #else
-    a += lane / 4u * LINE;
-    b += lane % 4u * 2u * LINE;
+    a += lane / 4u * PITCH;
+    b += lane % 4u * 2u * PITCH;
     REE_NO_UNROLL
     for (u32 w = 0; w < SLICE / 4u; w++) {
         u32 x[Shape::sums_m][2];
         REE_UNROLL
         for (u32 i = 0; i < Shape::sums_m; i++) {
-            x[i][0] = shared[a + i * 16u * LINE + w];
-            x[i][1] = shared[a + (i * 16u + 8u) * LINE + w];
+            x[i][0] = shared[a + i * 16u * PITCH + w];
+            x[i][1] = shared[a + (i * 16u + 8u) * PITCH + w];
         }
         REE_UNROLL
         for (u32 j = 0; j < Shape::sums_n; j++) {
-            u32 y[2] = {shared[b + j * 8u * LINE + w], shared[b + (j * 8u + 1u) * LINE + w]};
+            u32 y[2] = {shared[b + j * 8u * PITCH + w], shared[b + (j * 8u + 1u) * PITCH + w]};
             REE_UNROLL
             for (u32 i = 0; i < Shape::sums_m; i++) {
                 REE_UNROLL
@@ -116,13 +117,13 @@ REE_DEVICE void bytes_slice(ree_shared_t<u32> shared, u32 a, u32 b,
 #endif
 }
 
-// The lines along k of one operand.
+// The vectors along k of one operand.
 struct bytes_factor {
     ree_in_t<uint8_t> memory;
-    u32 base, stride, n; // base and stride in bytes; n lines
+    u32 base, stride, n; // base and stride in bytes; n vectors
 };
 
-// Bytes per line in scratch memory.
+// Bytes per vector in scratch memory.
 REE_DEVICE u32 bytes_padded(u32 k) {
     return (k + SLICE - 1u) / SLICE * SLICE;
 }
@@ -130,17 +131,17 @@ REE_DEVICE u32 bytes_padded(u32 k) {
 REE_DEVICE struct bytes_factor bytes_factor_of(const struct ree_cuda_header &h,
                                                const struct ree_matmul_params &p, bool is_b,
                                                u32 batch) {
-    const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS], line = bytes_padded(p.k);
+    const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS], vector_bytes = bytes_padded(p.k);
     struct bytes_factor f;
     f.n = is_b ? p.n : p.m;
     if (flags & (is_b ? REE_CUDA_B_WIDE : REE_CUDA_A_WIDE)) {
         f.memory = ree_scratch<uint8_t>(h);
-        f.stride = line;
+        f.stride = vector_bytes;
         f.base = flags & (is_b ? REE_CUDA_B_WIDE_BATCHED : REE_CUDA_A_WIDE_BATCHED)
-                     ? batch * f.n * line
+                     ? batch * f.n * vector_bytes
                      : 0u;
         if (is_b && (flags & REE_CUDA_A_WIDE))
-            f.base += (flags & REE_CUDA_A_WIDE_BATCHED ? p.n_batch : 1u) * p.m * line;
+            f.base += (flags & REE_CUDA_A_WIDE_BATCHED ? p.n_batch : 1u) * p.m * vector_bytes;
         return f;
     }
     u32 a, b;
@@ -151,16 +152,16 @@ REE_DEVICE struct bytes_factor bytes_factor_of(const struct ree_cuda_header &h,
     return f;
 }
 
-// Starts the copies of 64 bytes of LINES lines, from line `first` on.
-template <u32 LINES, u32 THREADS>
+// Starts the copies of 64 bytes of VECTORS vectors, from vector `first` on.
+template <u32 VECTORS, u32 THREADS>
 REE_DEVICE void bytes_bring(const struct bytes_factor &f, u32 first, u32 k0,
                             ree_shared_t<u32> shared, u32 at) {
     REE_UNROLL
-    for (u32 e = 0; e < LINES * 4u / THREADS; e++) {
-        u32 unit = e * THREADS + threadIdx.x, line = unit / 4u, part = unit % 4u;
-        ree_async_copy<16>(shared, at + line * LINE + part * 4u, f.memory,
-                           f.base + (first + line) * f.stride + k0 + part * 16u,
-                           first + line < f.n);
+    for (u32 e = 0; e < VECTORS * 4u / THREADS; e++) {
+        u32 unit = e * THREADS + threadIdx.x, vector = unit / 4u, part = unit % 4u;
+        ree_async_copy<16>(shared, at + vector * PITCH + part * 4u, f.memory,
+                           f.base + (first + vector) * f.stride + k0 + part * 16u,
+                           first + vector < f.n);
     }
 }
 
@@ -180,7 +181,7 @@ REE_DEVICE void bytes_tile(const struct ree_cuda_header &h,
     const u32 warp = threadIdx.x / 32u, lane = threadIdx.x % 32u;
     const u32 row = warp / Shape::warps_n * 16u * Shape::sums_m;
     const u32 column = warp % Shape::warps_n * 8u * Shape::sums_n;
-    const u32 b_at = Shape::rows * LINE, n_slices = (p.k + SLICE - 1u) / SLICE;
+    const u32 b_at = Shape::rows * PITCH, n_slices = (p.k + SLICE - 1u) / SLICE;
     const u32 n_stages = h.extra[REE_CUDA_PRODUCT_N_STAGES];
     const u32 kind = (p.a_dtype == REE_I8 ? 2u : 0u) + (p.b_dtype == REE_I8 ? 1u : 0u);
 
@@ -211,15 +212,15 @@ REE_DEVICE void bytes_tile(const struct ree_cuda_header &h,
             ree_async_wait<2>();
         __syncthreads();
         start(s + n_stages - 1u, there);
-        u32 a_at = here + row * LINE, b_line = here + b_at + column * LINE;
+        u32 a_at = here + row * PITCH, b_from = here + b_at + column * PITCH;
         if (kind == 3u)
-            bytes_slice<Shape, true, true>(shared, a_at, b_line, sum);
+            bytes_slice<Shape, true, true>(shared, a_at, b_from, sum);
         else if (kind == 2u)
-            bytes_slice<Shape, true, false>(shared, a_at, b_line, sum);
+            bytes_slice<Shape, true, false>(shared, a_at, b_from, sum);
         else if (kind == 1u)
-            bytes_slice<Shape, false, true>(shared, a_at, b_line, sum);
+            bytes_slice<Shape, false, true>(shared, a_at, b_from, sum);
         else
-            bytes_slice<Shape, false, false>(shared, a_at, b_line, sum);
+            bytes_slice<Shape, false, false>(shared, a_at, b_from, sum);
         there = here;
         here += Shape::stage;
         if (here == n_stages * Shape::stage) here = 0;
@@ -282,8 +283,8 @@ REE_KERNEL_BLOCKS(matmul_bytes_64x64, struct ree_cuda_matmul_params, 128, 4) {
     bytes_tile<bytes_shape<2, 4, 2, 2>>(h, p, shared);
 }
 
-// extra[REE_CUDA_PRODUCT_OTHER]: 0 for A, 1 for B. One thread per word: along k, or along the lines
-// if lines are neighbours in memory (one byte apart).
+// extra[REE_CUDA_PRODUCT_OTHER]: 0 for A, 1 for B. One thread per word: along k, or along the
+// vectors if vectors are neighbours in memory (one byte apart).
 REE_KERNEL(matmul_pack, struct ree_cuda_matmul_params, 256) {
     const bool is_b = h.extra[REE_CUDA_PRODUCT_OTHER] != 0;
     const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS];
@@ -293,24 +294,24 @@ REE_KERNEL(matmul_pack, struct ree_cuda_matmul_params, 256) {
     const u32 batch = i / (n * n_words), rest = i % (n * n_words);
     const u32 stride = (u32)(is_b ? p.p.b_stride_n : p.p.a_stride_m);
     const u32 step = (u32)(is_b ? p.p.b_stride_k : p.p.a_stride_k);
-    const u32 line = stride == 1 ? rest % n : rest / n_words;
+    const u32 vector = stride == 1 ? rest % n : rest / n_words;
     const u32 word = stride == 1 ? rest / n : rest % n_words;
     u32 a, b, packed = 0;
     matmul_batch(p.p, batch, &a, &b);
-    const u32 from = (is_b ? b : a) + line * stride;
+    const u32 from = (is_b ? b : a) + vector * stride;
     auto x = ree_in<uint8_t>(h, is_b);
     REE_UNROLL
     for (u32 e = 0; e < 4; e++) {
         u32 k = word * 4u + e;
         if (k < p.p.k) packed |= (u32)x[from + k * step] << (8u * e);
     }
-    u32 to = (batch * n + line) * n_words + word;
+    u32 to = (batch * n + vector) * n_words + word;
     if (is_b && (flags & REE_CUDA_A_WIDE))
         to += (flags & REE_CUDA_A_WIDE_BATCHED ? p.p.n_batch : 1u) * p.p.m * n_words;
     ree_scratch<u32>(h)[to] = packed;
 }
 
-// Up to eight rows. Lines of both operands are read 16 bytes at a time.
+// Up to eight rows. Vectors of both operands are read 16 bytes at a time.
 template <bool A_SIGNED, bool B_SIGNED>
 REE_DEVICE void bytes_rows(const struct ree_cuda_header &h, const struct ree_matmul_params &p,
                            u32 a, u32 b, u32 (&sum)[8]) {

@@ -50,13 +50,13 @@
 #define ALL_LANES 0xFFFFFFFFu
 // Distance in words between the scales of consecutive blocks of 32 columns: 32, plus 4 to avoid bank
 // conflicts.
-#define SCALE_LINE 36u
+#define SCALE_PITCH 36u
 
 // The product in the form that its warps compute.
 struct matvec {
     u32 m, n, k;
     u32 a_base, a_stride_m, a_stride_k, a_operand, a_dtype;
-    u32 b_operand, b_dtype, b_base, b_stride; // in words; b_stride is between lines
+    u32 b_operand, b_dtype, b_base, b_stride; // in words; b_stride is between columns
     u32 first;                                // index of the output of row 0, column 0
 };
 
@@ -234,16 +234,16 @@ REE_DEVICE void matvec_start_columns(const struct ree_cuda_header &h, const stru
     stage += 1024u;
     for (u32 e = lane; e < LANES * n; e += LANES) {
         u32 c = e / n, s = e % n, j = column + c;
-        ree_async_copy<4>(shared, stage + s * SCALE_LINE + c, scales,
+        ree_async_copy<4>(shared, stage + s * SCALE_PITCH + c, scales,
                           j * blocks.n_blocks + block0 + s,
                           j < v.n && block0 + s < blocks.n_blocks);
     }
     if (!blocks.words) return;
     auto zeros = ree_in<u32>(h, 3);
-    stage += n * SCALE_LINE;
+    stage += n * SCALE_PITCH;
     for (u32 e = lane; e < LANES * (n / 4u); e += LANES) {
         u32 c = e / (n / 4u), s = e % (n / 4u), j = column + c;
-        ree_async_copy<4>(shared, stage + s * SCALE_LINE + c, zeros,
+        ree_async_copy<4>(shared, stage + s * SCALE_PITCH + c, zeros,
                           (j * blocks.n_blocks + block0) / 4u + s,
                           j < v.n && block0 + 4u * s < blocks.n_blocks);
     }
@@ -255,11 +255,11 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
                                        u32 column, u32 k0, ree_shared_t<u32> shared, u32 stage,
                                        u32 a, struct matvec_scale &q, float (&sum)[M]) {
     const u32 lane = threadIdx.x % LANES;
-    const u32 line = stage + lane * 32u, per_unit = 128u / BITS;
+    const u32 start = stage + lane * 32u, per_unit = 128u / BITS;
     const u32 k_end = v.k - k0;
     REE_NO_UNROLL
     for (u32 u = 0; u < 8u && u * per_unit < k_end; u++) {
-        uint4 four = ree_load<uint4>(shared, line + (u ^ (lane & 7u)) * 4u);
+        uint4 four = ree_load<uint4>(shared, start + (u ^ (lane & 7u)) * 4u);
         u32 w[4] = {four.x, four.y, four.z, four.w};
         u32 at = a + u * per_unit;
         if constexpr (BITS == 32) {
@@ -281,7 +281,7 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
                     u32 s = k >> blocks.shift, zero = 1u << (BITS - 1);
                     if (blocks.words) {
                         u32 zeros =
-                            shared[stage + 1024u + (blocks.n_scales + s / 4u) * SCALE_LINE + lane];
+                            shared[stage + 1024u + (blocks.n_scales + s / 4u) * SCALE_PITCH + lane];
                         zero = zeros >> (s % 4u * 8u) & 255u;
                     } else if (blocks.has_zero_points) {
                         u32 j = column + lane < v.n ? column + lane : v.n - 1u;
@@ -291,7 +291,7 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
                             zero = ree_in<uint8_t>(h, 3)[j * blocks.n_blocks + block];
                     }
                     matvec_set_scale<BITS>(
-                        q, ree_load<float>(shared, stage + 1024u + s * SCALE_LINE + lane), zero);
+                        q, ree_load<float>(shared, stage + 1024u + s * SCALE_PITCH + lane), zero);
                 }
                 u32 piece[BITS / 2], from = at + first * per_word;
                 REE_UNROLL
@@ -429,7 +429,7 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
             blocks.words = blocks.has_zero_points && blocks.n_blocks % 4u == 0 &&
                            blocks.n_scales % 4u == 0 && ree_aligned(ree_in<uint8_t>(h, 3), 0, 4);
             v.b_stride = blocks.n_blocks * p.b_block / (32u / BITS);
-            stage_size += SCALE_LINE * (blocks.n_scales + blocks.n_scales / 4u);
+            stage_size += SCALE_PITCH * (blocks.n_scales + blocks.n_scales / 4u);
         } else {
             u32 zero = v.b_dtype == REE_I8 ? 128u : 0u;
             blocks.flip = zero * 0x01010101u;

@@ -6,7 +6,7 @@
 // Memory traffic: x once; if several blocks share an output, also 4 to 16 bytes per chunk or
 // segment.
 //
-//   reduce_lines     float32, contiguous terms: a thread reduces a row, or a chunk of it; the data
+//   reduce_vectors   float32, contiguous terms: a thread reduces a row, or a chunk of it; the data
 //                    comes in 128-byte pieces through shared memory
 //   reduce_chunks    any strides: a thread reduces an output's terms, or a chunk of them;
 //                    neighbouring threads have neighbouring outputs
@@ -41,22 +41,22 @@ REE_DEVICE u32 term_offset(const struct ree_cuda_reduce_params &p, u32 r) {
 
 // Layout of the chunks' results in scratch memory: [chunk][output].
 
-#define LINES 128u // maximum number of threads per block
+#define MAX_THREADS 128u // maximum number of threads per block
 #define DEPTH 32u
 #define STRIDE 36u // odd multiple of 16 bytes: no bank conflicts
 
 template <u32 KIND, int WIDTH>
-REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cuda_reduce_params &p,
-                           ree_shared_t<float> tile, ree_shared_t<u32> starts,
-                           ree_shared_t<u32> lengths) {
+REE_DEVICE void walk_vectors(const struct ree_cuda_header &h,
+                             const struct ree_cuda_reduce_params &p, ree_shared_t<float> tile,
+                             ree_shared_t<u32> starts, ree_shared_t<u32> lengths) {
     auto x = ree_in<float>(h, 0);
-    const bool split = h.extra[0] != 0; // true: a line is a chunk; false: a row
-    u32 n_lines = split ? p.p.n_outer * p.n_chunks : p.p.n_outer;
-    u32 line = ree_thread(), o = line, chunk = 0, length = 0;
-    if (line < n_lines) {
+    const bool split = h.extra[0] != 0; // true: a vector is a chunk; false: a row
+    u32 n_vectors = split ? p.p.n_outer * p.n_chunks : p.p.n_outer;
+    u32 vector = ree_thread(), o = vector, chunk = 0, length = 0;
+    if (vector < n_vectors) {
         if (split) {
-            o = line / p.n_chunks;
-            chunk = line % p.n_chunks;
+            o = vector / p.n_chunks;
+            chunk = vector % p.n_chunks;
         }
         u32 first = chunk * REE_CHUNK, left = p.p.n_reduce - first;
         length = split && left > REE_CHUNK ? REE_CHUNK : left;
@@ -65,11 +65,11 @@ REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cud
     lengths[threadIdx.x] = length;
     __syncthreads();
     const u32 longest = split && p.p.n_reduce > REE_CHUNK ? REE_CHUNK : p.p.n_reduce;
-    const u32 per_line = DEPTH / (u32)WIDTH;
+    const u32 per_vector = DEPTH / (u32)WIDTH;
     float total = ree_chunk_start<KIND, float>(), acc = total;
     for (u32 r0 = 0; r0 < longest; r0 += DEPTH) {
-        for (u32 j = threadIdx.x; j < blockDim.x * per_line; j += blockDim.x) {
-            u32 l = j / per_line, r = j % per_line * (u32)WIDTH;
+        for (u32 j = threadIdx.x; j < blockDim.x * per_vector; j += blockDim.x) {
+            u32 l = j / per_vector, r = j % per_vector * (u32)WIDTH;
             if (r0 + r < lengths[l])
                 ree_async_copy<WIDTH * 4>(tile, l * STRIDE + r, x, starts[l] + r0 + r, true);
         }
@@ -85,26 +85,26 @@ REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cud
                            acc, [](float a, float v) { return ree_chunk_step<KIND>(a, v); });
         __syncthreads();
     }
-    if (line >= n_lines) return;
+    if (vector >= n_vectors) return;
     if (split)
         ree_scratch<float>(h)[chunk * p.p.n_outer + o] = acc;
     else
         ree_out<float>(h, 1)[o] = ree_final(ree_chunk_join<KIND>(total, acc));
 }
 
-// extra[0]: 1: lines are chunks, results go to scratch memory; 0: lines are rows. extra[1]: 1:
+// extra[0]: 1: vectors are chunks, results go to scratch memory; 0: vectors are rows. extra[1]: 1:
 // 16-byte reads are allowed.
-REE_KERNEL(reduce_lines, struct ree_cuda_reduce_params, 128) {
-    REE_SHARED(float, tile, LINES *STRIDE);
-    REE_SHARED(u32, starts, LINES);
-    REE_SHARED(u32, lengths, LINES);
+REE_KERNEL(reduce_vectors, struct ree_cuda_reduce_params, 128) {
+    REE_SHARED(float, tile, MAX_THREADS *STRIDE);
+    REE_SHARED(u32, starts, MAX_THREADS);
+    REE_SHARED(u32, lengths, MAX_THREADS);
     const bool wide = h.extra[1] != 0;
 #define KIND_OF(kind)                                                                              \
     case kind:                                                                                     \
         if (wide)                                                                                  \
-            walk_lines<kind, 4>(h, p, tile, starts, lengths);                                      \
+            walk_vectors<kind, 4>(h, p, tile, starts, lengths);                                    \
         else                                                                                       \
-            walk_lines<kind, 1>(h, p, tile, starts, lengths);                                      \
+            walk_vectors<kind, 1>(h, p, tile, starts, lengths);                                    \
         break;
     switch (p.p.kind) {
         KIND_OF(REE_REDUCE_SUM)

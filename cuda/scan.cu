@@ -1,17 +1,18 @@
 // scan: out[j] = the sum (product) of terms 0 ... j by the chunk scheme: the chunks before j's
 // chunk, then the terms of j's own chunk up to j. NUMERICS.md, section 3.
 //
-// A line is a vector along the scanned dimension. A thread scans a line. If lines are few and long,
-// there are three steps over scratch memory, [chunk][line]: a thread reduces a chunk (SCAN_REDUCE);
-// a thread replaces each chunk result of a line by the total of the chunks before it
-// (scan_offsets); a thread scans a chunk (SCAN_CHUNKS).
+// A vector runs along the scanned dimension. A thread scans a vector. If vectors are few and long,
+// there are three steps over scratch memory, [chunk][vector]: a thread reduces a chunk
+// (SCAN_REDUCE); a thread replaces each chunk result of a vector by the total of the chunks before
+// it (scan_offsets); a thread scans a chunk (SCAN_CHUNKS).
 //
-// Memory traffic: x once and out once; with three steps x twice. If neighbouring lines are adjacent
-// in memory, neighbouring threads read them directly (scan_columns). If the elements of a line are
-// contiguous, they are transferred in 128-byte pieces through shared memory (scan_lines).
+// Memory traffic: x once and out once; with three steps x twice. If neighbouring vectors are
+// adjacent in memory, neighbouring threads read them directly (scan_columns). If the elements of a
+// vector are contiguous, they are transferred in 128-byte pieces through shared memory
+// (scan_vectors).
 #include "chunks.h"
 
-enum { SCAN_LINES, SCAN_REDUCE, SCAN_CHUNKS }; // extra[0]; must match encode_lines.c
+enum { SCAN_VECTORS, SCAN_REDUCE, SCAN_CHUNKS }; // extra[0]; must match encode_vectors.c
 
 template <class T, bool PRODUCT> struct scan_state { T total, acc; };
 template <class T> REE_DEVICE T join(bool product, T a, T b) {
@@ -30,15 +31,15 @@ template <class T, bool PRODUCT> REE_DEVICE void scan_turn(struct scan_state<T, 
     s->acc = PRODUCT ? (T)1 : (T)0;
 }
 
-// The terms of a line that a thread processes.
+// The terms of a vector that a thread processes.
 struct scan_part {
-    u32 line, chunk, begin, end;
+    u32 vector, chunk, begin, end;
 };
 REE_DEVICE struct scan_part part_of(const struct ree_cuda_scan_params &p, u32 stage, u32 thread) {
     struct scan_part part = {thread, 0, 0, p.p.k};
-    if (stage != SCAN_LINES) {
-        part.chunk = thread / p.n_lines;
-        part.line = thread % p.n_lines;
+    if (stage != SCAN_VECTORS) {
+        part.chunk = thread / p.n_vectors;
+        part.vector = thread % p.n_vectors;
         part.begin = part.chunk * REE_CHUNK;
         if (p.p.k - part.begin > REE_CHUNK) part.end = part.begin + REE_CHUNK;
     }
@@ -50,11 +51,11 @@ REE_DEVICE void walk_columns(const struct ree_cuda_header &h,
                              const struct ree_cuda_scan_params &p) {
     const u32 stage = h.extra[0];
     u32 thread = ree_thread();
-    if (thread >= (stage == SCAN_LINES ? p.n_lines : p.n_lines * p.n_chunks)) return;
+    if (thread >= (stage == SCAN_VECTORS ? p.n_vectors : p.n_vectors * p.n_chunks)) return;
     struct scan_part part = part_of(p, stage, thread);
     auto x = ree_in<T>(h, 0);
     auto y = ree_out<T>(h, 1);
-    u32 column, outer = ree_divide(part.line, p.inner, &column);
+    u32 column, outer = ree_divide(part.vector, p.inner, &column);
     u32 start = outer * p.p.k * p.p.inner + column, step = p.p.inner;
     if (p.p.reverse) {
         start += (p.p.k - 1u) * p.p.inner;
@@ -73,32 +74,32 @@ REE_DEVICE void walk_columns(const struct ree_cuda_header &h,
     if (stage == SCAN_REDUCE) ree_scratch<T>(h)[thread] = s.acc;
 }
 
-#define LINES 64u // threads per block
+#define THREADS 64u // threads per block
 #define DEPTH 32u
 #define STRIDE 33u
 
 template <class T, bool PRODUCT>
-REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cuda_scan_params &p,
-                           ree_shared_t<T> tile) {
+REE_DEVICE void walk_vectors(const struct ree_cuda_header &h, const struct ree_cuda_scan_params &p,
+                             ree_shared_t<T> tile) {
     const u32 stage = h.extra[0], k = p.p.k;
-    u32 n = stage == SCAN_LINES ? p.n_lines : p.n_lines * p.n_chunks, thread = ree_thread();
+    u32 n = stage == SCAN_VECTORS ? p.n_vectors : p.n_vectors * p.n_chunks, thread = ree_thread();
     struct scan_part part = part_of(p, stage, thread < n ? thread : 0u);
     auto x = ree_in<T>(h, 0);
     auto y = ree_out<T>(h, 1);
     struct scan_state<T, PRODUCT> s;
     s.total = s.acc = PRODUCT ? (T)1 : (T)0;
     if (stage == SCAN_CHUNKS && thread < n) s.total = ree_scratch<T>(h)[thread];
-    const u32 longest = stage == SCAN_LINES || k < REE_CHUNK ? k : REE_CHUNK;
+    const u32 longest = stage == SCAN_VECTORS || k < REE_CHUNK ? k : REE_CHUNK;
     const u32 lane = threadIdx.x % DEPTH;
     for (u32 r0 = 0; r0 < longest; r0 += DEPTH) {
-        // A warp copies one line at a time.
-        for (u32 l = threadIdx.x / DEPTH; l < LINES; l += LINES / DEPTH) {
-            u32 other = blockIdx.x * LINES + l;
+        // A warp copies one vector at a time.
+        for (u32 l = threadIdx.x / DEPTH; l < THREADS; l += THREADS / DEPTH) {
+            u32 other = blockIdx.x * THREADS + l;
             if (other >= n) break;
             struct scan_part of = part_of(p, stage, other);
             u32 j = of.begin + r0 + lane;
             if (j < of.end)
-                tile[l * STRIDE + lane] = x[of.line * k + (p.p.reverse ? k - 1u - j : j)];
+                tile[l * STRIDE + lane] = x[of.vector * k + (p.p.reverse ? k - 1u - j : j)];
         }
         __syncthreads();
         if (r0 > 0 && r0 % REE_CHUNK == 0) scan_turn(&s);
@@ -111,13 +112,14 @@ REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cud
             }
         }
         __syncthreads();
-        for (u32 l = threadIdx.x / DEPTH; stage != SCAN_REDUCE && l < LINES; l += LINES / DEPTH) {
-            u32 other = blockIdx.x * LINES + l;
+        for (u32 l = threadIdx.x / DEPTH; stage != SCAN_REDUCE && l < THREADS;
+             l += THREADS / DEPTH) {
+            u32 other = blockIdx.x * THREADS + l;
             if (other >= n) break;
             struct scan_part of = part_of(p, stage, other);
             u32 j = of.begin + r0 + lane;
             if (j < of.end)
-                y[of.line * k + (p.p.reverse ? k - 1u - j : j)] = tile[l * STRIDE + lane];
+                y[of.vector * k + (p.p.reverse ? k - 1u - j : j)] = tile[l * STRIDE + lane];
         }
         __syncthreads();
     }
@@ -126,14 +128,14 @@ REE_DEVICE void walk_lines(const struct ree_cuda_header &h, const struct ree_cud
 
 template <class T>
 REE_DEVICE void offsets(const struct ree_cuda_header &h, const struct ree_cuda_scan_params &p) {
-    u32 line = ree_thread();
-    if (line >= p.n_lines) return;
+    u32 vector = ree_thread();
+    if (vector >= p.n_vectors) return;
     auto results = ree_scratch<T>(h);
     const bool product = p.p.product != 0;
     T total = product ? (T)1 : (T)0;
     for (u32 chunk = 0; chunk < p.n_chunks; chunk++) {
-        T result = results[chunk * p.n_lines + line];
-        results[chunk * p.n_lines + line] = total;
+        T result = results[chunk * p.n_vectors + vector];
+        results[chunk * p.n_vectors + vector] = total;
         total = join(product, total, result);
     }
 }
@@ -154,15 +156,15 @@ REE_DEVICE void offsets(const struct ree_cuda_header &h, const struct ree_cuda_s
         walk_columns<T, false>(h, p)
 #define IN_TILE(T, ...)                                                                            \
     if (p.p.product)                                                                               \
-        walk_lines<T, true>(h, p, (ree_shared_t<T>)tile);                                          \
+        walk_vectors<T, true>(h, p, (ree_shared_t<T>)tile);                                        \
     else                                                                                           \
-        walk_lines<T, false>(h, p, (ree_shared_t<T>)tile)
+        walk_vectors<T, false>(h, p, (ree_shared_t<T>)tile)
 #define OFFSETS(T, ...) offsets<T>(h, p)
 
 REE_KERNEL(scan_columns, struct ree_cuda_scan_params, 128){BY_TYPE(COLUMNS, )}
-// Lines of contiguous elements (inner is 1). 64 threads.
-REE_KERNEL(scan_lines, struct ree_cuda_scan_params, 64) {
-    REE_SHARED(u64, tile, LINES * STRIDE);
+// Vectors of contiguous elements (inner is 1). 64 threads.
+REE_KERNEL(scan_vectors, struct ree_cuda_scan_params, 64) {
+    REE_SHARED(u64, tile, THREADS * STRIDE);
     BY_TYPE(IN_TILE, )
 }
 REE_KERNEL(scan_offsets, struct ree_cuda_scan_params, 128) {

@@ -1,20 +1,21 @@
 // scatter: data[target(u, i)] = combine(data[target], updates[u, i]) for u ascending, each step
 // rounded once. NUMERICS.md, section 7.
 //
-//   scatter_lines  A thread runs through all steps of a line and applies the updates whose targets
-//                  belong to its share. Updates of one element belong to one share and are
-//                  therefore applied in order. With few lines there are many shares, so that few
+//   scatter_vectors
+//                  A thread runs through all steps of a vector and applies the updates whose
+//                  targets belong to its share. Updates of one element belong to one share and are
+//                  therefore applied in order. With few vectors there are many shares, so that few
 //                  steps wait for the load of an element.
 //   scatter_clear, scatter_last, scatter_set
 //                  If an update replaces the element, only its last update matters. Scratch memory
 //                  has a word per element of data for the number of the last step; then the update
-//                  of that step is stored. One thread per step of a line.
+//                  of that step is stored. One thread per step of a vector.
 //
 // Memory traffic: updates once, the elements that they change twice, the indices once per share,
 // from caches.
 #include "index.h"
 
-// Location of a step of a line: index into data (without the index tuple), index and updates.
+// Location of a step of a vector: index into data (without the index tuple), index and updates.
 struct place {
     u32 data, index, update;
 };
@@ -63,14 +64,14 @@ REE_DEVICE double combine(u32 kind, double x, double y) {
 
 // SET: an update replaces the element, independent of its type.
 template <bool SET, class T>
-REE_DEVICE void walk_line(const struct ree_cuda_header &h,
-                          const struct ree_cuda_scatter_params &p) {
+REE_DEVICE void walk_vector(const struct ree_cuda_header &h,
+                            const struct ree_cuda_scatter_params &p) {
     auto data = ree_out<T>(h, 0);
     auto updates = ree_in<T>(h, 2);
-    const u32 n_line_dims = p.p.rank - p.p.n_step_dims, shares = h.extra[0];
-    u32 line, share = ree_divide(ree_thread(), p.lines, &line);
+    const u32 n_vector_dims = p.p.rank - p.p.n_step_dims, shares = h.extra[0];
+    u32 vector, share = ree_divide(ree_thread(), p.vectors, &vector);
     struct place base = {0, 0, 0};
-    move(p, &base, 0, n_line_dims, line);
+    move(p, &base, 0, n_vector_dims, vector);
     REE_NO_UNROLL
     for (u32 step = 0; step < p.p.n_steps; step += AT_ONCE) {
         struct place at[AT_ONCE];
@@ -79,7 +80,7 @@ REE_DEVICE void walk_line(const struct ree_cuda_header &h,
         for (u32 e = 0; e < AT_ONCE; e++) {
             if (step + e >= p.p.n_steps) continue;
             at[e] = base;
-            move(p, &at[e], n_line_dims, p.p.rank, step + e);
+            move(p, &at[e], n_vector_dims, p.p.rank, step + e);
             index[e] = ree_index_at(h, p.p, at[e].index);
         }
         REE_UNROLL
@@ -100,26 +101,26 @@ REE_DEVICE void walk_line(const struct ree_cuda_header &h,
 }
 
 // extra[0]: number of shares.
-REE_KERNEL(scatter_lines, struct ree_cuda_scatter_params, 128) {
-    if (ree_thread() >= p.p.n_lines * h.extra[0]) return;
+REE_KERNEL(scatter_vectors, struct ree_cuda_scatter_params, 128) {
+    if (ree_thread() >= p.p.n_vectors * h.extra[0]) return;
     if (p.p.kind == REE_SCATTER_SET) {
         switch (ree_size_of(p.p.dtype)) {
-        case 8: walk_line<true, uint64_t>(h, p); break;
-        case 4: walk_line<true, uint32_t>(h, p); break;
-        case 2: walk_line<true, uint16_t>(h, p); break;
-        default: walk_line<true, uint8_t>(h, p);
+        case 8: walk_vector<true, uint64_t>(h, p); break;
+        case 4: walk_vector<true, uint32_t>(h, p); break;
+        case 2: walk_vector<true, uint16_t>(h, p); break;
+        default: walk_vector<true, uint8_t>(h, p);
         }
         return;
     }
     switch (p.p.dtype) {
-    case REE_F32: walk_line<false, float>(h, p); break;
-    case REE_F64: walk_line<false, double>(h, p); break;
-    case REE_I8: walk_line<false, int8_t>(h, p); break;
-    case REE_I32: walk_line<false, int32_t>(h, p); break;
-    case REE_U32: walk_line<false, uint32_t>(h, p); break;
-    case REE_I64: walk_line<false, int64_t>(h, p); break;
-    case REE_U64: walk_line<false, uint64_t>(h, p); break;
-    default: walk_line<false, uint8_t>(h, p);
+    case REE_F32: walk_vector<false, float>(h, p); break;
+    case REE_F64: walk_vector<false, double>(h, p); break;
+    case REE_I8: walk_vector<false, int8_t>(h, p); break;
+    case REE_I32: walk_vector<false, int32_t>(h, p); break;
+    case REE_U32: walk_vector<false, uint32_t>(h, p); break;
+    case REE_I64: walk_vector<false, int64_t>(h, p); break;
+    case REE_U64: walk_vector<false, uint64_t>(h, p); break;
+    default: walk_vector<false, uint8_t>(h, p);
     }
 }
 
@@ -127,13 +128,13 @@ REE_KERNEL(scatter_lines, struct ree_cuda_scatter_params, 128) {
 // invalid.
 REE_DEVICE bool step_of(const struct ree_cuda_header &h, const struct ree_cuda_scatter_params &p,
                         u32 *step, struct place *at) {
-    u32 thread = ree_thread(), line;
-    if (thread >= p.p.n_lines * p.p.n_steps) return false;
-    *step = ree_divide(thread, p.lines, &line);
-    const u32 n_line_dims = p.p.rank - p.p.n_step_dims;
+    u32 thread = ree_thread(), vector;
+    if (thread >= p.p.n_vectors * p.p.n_steps) return false;
+    *step = ree_divide(thread, p.vectors, &vector);
+    const u32 n_vector_dims = p.p.rank - p.p.n_step_dims;
     *at = {0, 0, 0};
-    move(p, at, 0, n_line_dims, line);
-    move(p, at, n_line_dims, p.p.rank, *step);
+    move(p, at, 0, n_vector_dims, vector);
+    move(p, at, n_vector_dims, p.p.rank, *step);
     return ree_add_tuple(h, p.p, at->index, ree_index_at(h, p.p, at->index), &at->data);
 }
 

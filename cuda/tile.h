@@ -35,10 +35,10 @@ template <int SQUARES_M, int SQUARES_N, int WARPS_M, int WARPS_N> struct tile_sh
     static constexpr int threads = 32 * WARPS_M * WARPS_N;
     static constexpr int step_m = 16 * WARPS_M, step_n = 32 * WARPS_N; // distance between squares
     static constexpr int rows = SQUARES_M * step_m, columns = SQUARES_N * step_n;
-    // Line length of a slice, in floats. The four extra floats spread copies of single words over
+    // Row pitch of a slice, in floats. The four extra floats spread copies of single words over
     // the banks.
-    static constexpr int a_line = rows + 4, b_line = columns + 4;
-    static constexpr int stage = TILE_K * (a_line + b_line);
+    static constexpr int a_pitch = rows + 4, b_pitch = columns + 4;
+    static constexpr int stage = TILE_K * (a_pitch + b_pitch);
     static constexpr int totals = rows * columns;
 
     static REE_DEVICE_MEMBER u32 row(u32 thread) {
@@ -59,13 +59,13 @@ typedef tile_shape<1, 1, 2, 2> tile_32x64;
 //     void finish(ree_shared_t<float> shared, u32 at);
 //
 // start starts the copy of the next slice (the first slice at the first call) to shared[at].
-// Element (k, row) goes to at + k * LINE + row. Rows past the edge and k past the end are zeros.
+// Element (k, row) goes to at + k * PITCH + row. Rows past the edge and k past the end are zeros.
 // finish is called with the same `at` after other work. After finish the slice must be in place or
 // on its way by ree_async_copy (tile_run commits those between the two calls). The slice is read
 // after a barrier. All threads call both functions. For operand B, "rows" are columns.
 
 // Loader for strided float32: ROWS x TILE_K elements, copied by THREADS threads.
-template <int ROWS, int LINE, int THREADS> struct tile_strided {
+template <int ROWS, int PITCH, int THREADS> struct tile_strided {
     static constexpr int copies = ROWS * TILE_K / THREADS; // copies of one float per thread
     // copies of four floats per thread
     static constexpr int units = (ROWS * TILE_K / 4 + THREADS - 1) / THREADS;
@@ -105,8 +105,8 @@ template <int ROWS, int LINE, int THREADS> struct tile_strided {
             row_step = THREADS / TILE_K;
             k_step = 0;
         }
-        place = k * LINE + row;
-        place_step = k_step * LINE + row_step;
+        place = k * PITCH + row;
+        place_step = k_step * PITCH + row_step;
         inside = 0;
         REE_UNROLL
         for (int i = 0; i < copies; i++)
@@ -120,7 +120,7 @@ template <int ROWS, int LINE, int THREADS> struct tile_strided {
         if (vectors) {
             REE_UNROLL
             for (int i = 0; i < units; i++)
-                if ((i + 1) * THREADS * 4 <= ROWS * TILE_K || place < TILE_K * LINE)
+                if ((i + 1) * THREADS * 4 <= ROWS * TILE_K || place < TILE_K * PITCH)
                     ree_async_copy<16>(shared, at + (u32)i * place_step, memory,
                                        index + (u32)i * index_step,
                                        (inside & 1u) && k + (u32)i * k_step < k_end);
@@ -152,12 +152,12 @@ REE_DEVICE void tile_load(ree_shared_t<float> shared, u32 a_at, u32 b_at, int k,
                           float (&a)[Shape::squares_m * 4], float (&b)[Shape::squares_n * 4]) {
     REE_UNROLL
     for (int s = 0; s < Shape::squares_m; s++) {
-        float4 v = ree_load<float4>(shared, a_at + (u32)(k * Shape::a_line + s * Shape::step_m));
+        float4 v = ree_load<float4>(shared, a_at + (u32)(k * Shape::a_pitch + s * Shape::step_m));
         a[4 * s] = v.x, a[4 * s + 1] = v.y, a[4 * s + 2] = v.z, a[4 * s + 3] = v.w;
     }
     REE_UNROLL
     for (int s = 0; s < Shape::squares_n; s++) {
-        float4 v = ree_load<float4>(shared, b_at + (u32)(k * Shape::b_line + s * Shape::step_n));
+        float4 v = ree_load<float4>(shared, b_at + (u32)(k * Shape::b_pitch + s * Shape::step_n));
         b[4 * s] = v.x, b[4 * s + 1] = v.y, b[4 * s + 2] = v.z, b[4 * s + 3] = v.w;
     }
 }
@@ -200,7 +200,7 @@ template <class Shape, class A, class B, class Chunks = struct tile_all_chunks>
 REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<float> shared,
                          const Chunks &chunks = Chunks()) {
     const u32 thread = threadIdx.x;
-    const u32 b_offset = TILE_K * Shape::a_line;
+    const u32 b_offset = TILE_K * Shape::a_pitch;
     float sum[Shape::squares_m * 4][Shape::squares_n * 4];
     REE_UNROLL
     for (int i = 0; i < Shape::squares_m * 4; i++) {

@@ -4,14 +4,14 @@
 // Values are mapped to unsigned keys whose least come first. (key, index) is then a strict order,
 // and integer comparisons suffice.
 //
-// A line is a vector along the middle dimension.
-//   topk_select  one block per line. Finds the k-th pair digit by digit, 8 bits at a time from the
-//                top, by counting how many pairs have each digit. Then collects the pairs up to it
-//                and sorts them in shared memory. Memory traffic: x once per digit needed (mostly
+// A vector runs along the middle dimension.
+//   topk_select  one block per vector. Finds the k-th pair digit by digit, 8 bits at a time from
+//                the top, by counting how many pairs have each digit. Then collects the pairs up to
+//                it and sorts them in shared memory. Memory traffic: x once per digit needed (mostly
 //                two to four) and once more; later passes read from caches.
-//   topk_count   for short lines, or k too large for shared memory. The rank of an element is the
+//   topk_count   for short vectors, or k too large for shared memory. The rank of an element is the
 //                number of elements before it. A thread counts them for one element, against tiles
-//                of 256 keys in shared memory. Work: n * n comparisons per line.
+//                of 256 keys in shared memory. Work: n * n comparisons per vector.
 #include "kernel.h"
 
 REE_DEVICE bool is_long(u32 dtype) {
@@ -84,7 +84,7 @@ REE_DEVICE int compare_digits(u64 key, u32 index, u64 key_sought, u32 index_soug
     return index < index_sought ? -1 : index > index_sought;
 }
 
-#define MOST 2048u // pairs in shared memory; must match encode_lines.c
+#define MOST 2048u // pairs in shared memory; must match encode_vectors.c
 
 // Bitonic sort of n pairs; n is a power of two.
 REE_DEVICE void sort_pairs(ree_shared_t<u64> keys, ree_shared_t<u32> indices, u32 n) {
@@ -105,7 +105,7 @@ REE_DEVICE void sort_pairs(ree_shared_t<u64> keys, ree_shared_t<u32> indices, u3
     }
 }
 
-// Calls f(key, i) for the elements i = threadIdx.x, + blockDim.x, ... of a line.
+// Calls f(key, i) for the elements i = threadIdx.x, + blockDim.x, ... of a vector.
 template <class F>
 REE_DEVICE void each_key(const struct ree_cuda_header &h, const struct ree_topk_params &p,
                          u32 start, F f) {
@@ -202,23 +202,24 @@ REE_KERNEL(topk_select, struct ree_cuda_topk_params, 1024) {
 
 #define THREADS 256u
 
-// extra[0]: elements of a line per block, a power of two up to 256. If it is less than 256, a block
-// of 256 threads has several lines. Neighbouring threads have neighbouring elements of a line.
+// extra[0]: elements of a vector per block, a power of two up to 256. If it is less than 256, a
+// block of 256 threads has several vectors. Neighbouring threads have neighbouring elements of a
+// vector.
 REE_KERNEL(topk_count, struct ree_cuda_topk_params, 256) {
     REE_SHARED(u64, keys, THREADS);
     const u32 n = p.p.n, inner = p.p.inner, k = p.p.k, width = h.extra[0];
-    const u32 n_lines = p.p.outer * inner, blocks_of_line = (n + width - 1u) / width;
+    const u32 n_vectors = p.p.outer * inner, blocks_of_vector = (n + width - 1u) / width;
     const u32 slot = threadIdx.x / width, lane = threadIdx.x % width;
-    const u32 part = blockIdx.x % blocks_of_line;
-    const u32 line = blockIdx.x / blocks_of_line * (THREADS / width) + slot;
+    const u32 part = blockIdx.x % blocks_of_vector;
+    const u32 vector = blockIdx.x / blocks_of_vector * (THREADS / width) + slot;
     const u32 i = part * width + lane;
-    u32 column, outer = ree_divide(line, p.inner, &column);
+    u32 column, outer = ree_divide(vector, p.inner, &column);
     const u32 start = outer * n * inner + column;
-    const bool has_line = line < n_lines, has_own = has_line && i < n;
+    const bool has_vector = vector < n_vectors, has_own = has_vector && i < n;
     u64 own = has_own ? key_at(h, p.p, start + i * inner) : 0;
     u32 place = has_own ? 0u : k;
     for (u32 first = 0; first < n; first += width) {
-        if (has_line && first + lane < n)
+        if (has_vector && first + lane < n)
             keys[threadIdx.x] = key_at(h, p.p, start + (first + lane) * inner);
         __syncthreads();
         if (place < k) {

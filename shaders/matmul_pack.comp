@@ -20,8 +20,8 @@ void main() {
     uint a, b;
     matmul_batch(p, BATCH_RANK, batch, a, b);
     uint word = IS_B ? at / p.n : at % n_words;
-    uint line = IS_B ? at % p.n : at / n_words; // a column of B, a row of A
-    uint from = IS_B ? b + line * uint(p.b_stride_n) : a + line * uint(p.a_stride_m);
+    uint vector = IS_B ? at % p.n : at / n_words; // a column of B, a row of A
+    uint from = IS_B ? b + vector * uint(p.b_stride_n) : a + vector * uint(p.a_stride_m);
     uint step = uint(IS_B ? p.b_stride_k : p.a_stride_k);
     ReeWords bytes = ReeWords(ree_block().operands[IS_B ? 1 : 0]);
     uint packed = 0u;

@@ -2,10 +2,10 @@
 // scan: out[j] = the sum (product) of terms 0 ... j by the chunk scheme: the chunks before j's
 // chunk, then the terms of j's own chunk up to j. NUMERICS.md section 3.
 //
-// A line is a vector along the scanned dimension. STAGE 0: a thread scans a line. Few and long
-// lines take three steps over scratch memory, with two words per chunk, [n_lines][n_chunks]:
+// A vector runs along the scanned dimension. STAGE 0: a thread scans a vector. Few and long
+// vectors take three steps over scratch memory, with two words per chunk, [n_vectors][n_chunks]:
 // - STAGE 1: a thread reduces a chunk;
-// - STAGE 2: a thread replaces each chunk result of a line by the total of the chunks before it;
+// - STAGE 2: a thread replaces each chunk result of a vector by the total of the chunks before it;
 // - STAGE 3: a thread scans a chunk.
 //
 // DOUBLE: compiled for float64, emulated in integers.
@@ -54,29 +54,29 @@ void store(uint at, uvec2 value) {
 void main() {
     Params p = Params(ree_params());
     uint k = p.k, inner = p.inner, n_chunks = (k + REE_CHUNK - 1u) / REE_CHUNK;
-    uint thread = ree_thread(), n_lines = p.outer * inner;
+    uint thread = ree_thread(), n_vectors = p.outer * inner;
     bool by_chunks = STAGE == 1u || STAGE == 3u;
-    if (thread >= (by_chunks ? n_lines * n_chunks : n_lines)) return;
+    if (thread >= (by_chunks ? n_vectors * n_chunks : n_vectors)) return;
     // Neighbouring threads have neighbouring columns.
-    uint line = thread % n_lines, chunk = thread / n_lines;
+    uint vector = thread % n_vectors, chunk = thread / n_vectors;
     ReeWords results = ree_scratch();
     if (STAGE == 2u) {
         uvec2 total = nothing();
         for (uint c = 0u; c < n_chunks; c++) {
-            uvec2 result = ree_load64(results, line * n_chunks + c);
-            ree_store64(results, line * n_chunks + c, total);
+            uvec2 result = ree_load64(results, vector * n_chunks + c);
+            ree_store64(results, vector * n_chunks + c, total);
             total = join(total, result);
         }
         return;
     }
-    uint start = line / inner * k * inner + line % inner, step = inner;
+    uint start = vector / inner * k * inner + vector % inner, step = inner;
     if (REVERSE) {
         start += (k - 1u) * inner;
         step = ~inner + 1u; // backwards
     }
     // Sums: the scheme's last step, + 0, is not needed, because total and acc are never -0.
     uvec2 total = nothing(), acc = nothing();
-    if (STAGE == 3u) total = ree_load64(results, line * n_chunks + chunk);
+    if (STAGE == 3u) total = ree_load64(results, vector * n_chunks + chunk);
     uint begin = by_chunks ? chunk * REE_CHUNK : 0u;
     uint end = by_chunks ? min(k, begin + REE_CHUNK) : k;
     for (uint j = begin; j < end; j++) {
@@ -90,5 +90,5 @@ void main() {
         acc = join(acc, x);
         if (STAGE != 1u && !EXCLUSIVE) store(at, join(total, acc));
     }
-    if (STAGE == 1u) ree_store64(results, line * n_chunks + chunk, acc);
+    if (STAGE == 1u) ree_store64(results, vector * n_chunks + chunk, acc);
 }

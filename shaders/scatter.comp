@@ -2,12 +2,12 @@
 // scatter: data[target(u, i)] = combine(data[target], updates[u, i]) for u ascending, each step
 // rounded once. NUMERICS.md section 7.
 //
-// STAGE 0: a thread runs through all steps of a line in order. If an update replaces the element,
+// STAGE 0: a thread runs through all steps of a vector in order. If an update replaces the element,
 // only its last update matters and the steps need not wait for each other:
 // - STAGE 1 clears a word of scratch memory for each target;
 // - STAGE 2 stores the number of the last step there;
 // - STAGE 3 stores the update of that step.
-// In these stages a thread has one step of one line.
+// In these stages a thread has one step of one vector.
 #include "index.glsl"
 #include "primitives.glsl"
 
@@ -24,7 +24,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     uint dtype;
     uint index_dtype;
     uint rank, n_step_dims;
-    uint n_lines, n_steps;
+    uint n_vectors, n_steps;
     uint dims[REE_MAX_RANK];
     int data_strides[REE_MAX_RANK];
     int index_strides[REE_MAX_RANK];
@@ -47,9 +47,9 @@ const uint SIZE = (DTYPE == REE_DT_U8 || DTYPE == REE_DT_I8 || DTYPE == REE_DT_B
                   : (DTYPE == REE_DT_I64 || DTYPE == REE_DT_U64 || DTYPE == REE_DT_F64) ? 8u : 4u;
 const bool IS_FLOAT = DTYPE == REE_DT_F32;
 const bool IS_SIGNED = DTYPE == REE_DT_I8 || DTYPE == REE_DT_I32 || DTYPE == REE_DT_I64;
-const uint N_LINE_DIMS = RANK - N_STEP_DIMS;
+const uint N_VECTOR_DIMS = RANK - N_STEP_DIMS;
 
-// Location of a step of a line: index into data (without the index tuple), index and updates.
+// Location of a step of a vector: index into data (without the index tuple), index and updates.
 struct Place {
     uint data, index, update;
 };
@@ -118,14 +118,14 @@ uvec2 combine(uvec2 a, uvec2 b) {
 void main() {
     Params p = Params(ree_params());
     ReeWords data = ree_operand(0), updates = ree_operand(2), last = ree_scratch();
-    uint n_lines = p.n_lines, n_steps = p.n_steps, thread = ree_thread();
-    if (thread >= (STAGE == 0u ? n_lines : n_lines * n_steps)) return;
-    uint line = thread % n_lines;
+    uint n_vectors = p.n_vectors, n_steps = p.n_steps, thread = ree_thread();
+    if (thread >= (STAGE == 0u ? n_vectors : n_vectors * n_steps)) return;
+    uint vector = thread % n_vectors;
     Place base = Place(0u, 0u, 0u);
-    move(p, base, 0u, N_LINE_DIMS, line);
+    move(p, base, 0u, N_VECTOR_DIMS, vector);
     if (STAGE != 0u) {
-        uint step = thread / n_lines;
-        move(p, base, N_LINE_DIMS, RANK, step);
+        uint step = thread / n_vectors;
+        move(p, base, N_VECTOR_DIMS, RANK, step);
         if (!add_tuple(p, base)) return;
         if (STAGE == 1u) last.w[base.data] = 0u;
         if (STAGE == 2u) atomicMax(last.w[base.data], step);
@@ -135,7 +135,7 @@ void main() {
     }
     for (uint step = 0u; step < n_steps; step++) {
         Place place = base;
-        move(p, place, N_LINE_DIMS, RANK, step);
+        move(p, place, N_VECTOR_DIMS, RANK, step);
         if (!add_tuple(p, place)) return;
         uvec2 value = ree_load(updates, DTYPE, place.update);
         if (KIND != SET) value = combine(load_data(data, place.data), value);

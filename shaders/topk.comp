@@ -15,7 +15,7 @@ layout(constant_id = 16) const uint DTYPE = 1;
 layout(constant_id = 17) const bool LARGEST = true;
 layout(constant_id = 18) const uint STAGE = 0; // 0: everything in one step
 
-const uint N_PARTS = 16u; // must match encode_lines.c
+const uint N_PARTS = 16u; // must match encode_vectors.c
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint dtype;

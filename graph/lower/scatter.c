@@ -81,8 +81,8 @@ static enum ree_status scatter(struct ree_lower *lower, struct ree_view *data,
     return ree_lower_cast(lower, target, dtype, out);
 }
 
-// A line is a position on all axes except the scattered one; the updates along that axis are the
-// steps.
+// A vector has one position on all axes except the scattered one; its updates along that axis are
+// the steps.
 enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree_view *const *in,
                                              struct ree_view **out) {
     struct ree_view *data = in[0], *index = in[1], *updates = in[2];
@@ -108,7 +108,7 @@ enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree
     int32_t data_strides[REE_MAX_RANK], index_strides[REE_MAX_RANK];
     ree_data_dense_strides(data->rank, data->dims, data_strides);
     ree_data_dense_strides(index->rank, index->dims, index_strides);
-    p.n_lines = 1;
+    p.n_vectors = 1;
     p.n_steps = (uint32_t)index->dims[axis];
     p.component_sizes[0] = (uint32_t)data->dims[axis];
     p.component_strides[0] = data_strides[axis];
@@ -117,13 +117,13 @@ enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree
         p.dims[to] = (uint32_t)index->dims[i];
         p.data_strides[to] = i == axis ? 0 : data_strides[i];
         p.index_strides[to] = p.update_strides[to] = index_strides[i];
-        if (i != axis) p.n_lines *= p.dims[to];
+        if (i != axis) p.n_vectors *= p.dims[to];
     }
     return scatter(lower, data, index, updates, kind, &p, &out[0]);
 }
 
-// The steps are the tuples of indices, in row-major order. A line is one element of the slices that
-// the tuples select.
+// The steps are the tuples of indices, in row-major order. A vector has one element of the slices
+// that the tuples select.
 enum ree_status ree_lower_op_scatternd(struct ree_lower *lower, struct ree_view *const *in,
                                        struct ree_view **out) {
     struct ree_view *data = in[0], *index = in[1], *updates = in[2];
@@ -147,17 +147,17 @@ enum ree_status ree_lower_op_scatternd(struct ree_lower *lower, struct ree_view 
     struct ree_scatter_params p = {.rank = 2, .n_step_dims = 1, .n_components = n_index};
     int32_t data_strides[REE_MAX_RANK];
     ree_data_dense_strides(data->rank, data->dims, data_strides);
-    p.n_lines = p.n_steps = 1;
+    p.n_vectors = p.n_steps = 1;
     for (uint32_t i = n_index; i < data->rank; i++)
-        p.n_lines *= (uint32_t)data->dims[i];
+        p.n_vectors *= (uint32_t)data->dims[i];
     for (uint32_t i = 0; i + 1 < q; i++)
         p.n_steps *= (uint32_t)index->dims[i];
-    p.dims[0] = p.n_lines;
+    p.dims[0] = p.n_vectors;
     p.dims[1] = p.n_steps;
     p.data_strides[0] = 1;
     p.index_strides[1] = (int32_t)n_index;
     p.update_strides[0] = 1;
-    p.update_strides[1] = (int32_t)p.n_lines;
+    p.update_strides[1] = (int32_t)p.n_vectors;
     p.component_stride = 1;
     for (uint32_t j = 0; j < n_index; j++) {
         p.component_sizes[j] = (uint32_t)data->dims[j];

@@ -70,7 +70,7 @@ enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_view 
     p->dtype = (uint32_t)target->dtype;
     p->index_dtype = (uint32_t)rows->dtype;
     p->rank = t->rank;
-    p->n_lines = (uint32_t)ree_view_count(t);
+    p->n_vectors = (uint32_t)ree_view_count(t);
     p->n_steps = 1;
     REE_TRY(ree_lower_dense(lower, t, &t));
     REE_TRY(ree_lower_dense(lower, rows, &rows));

@@ -134,7 +134,7 @@ static void print_scatter(struct ree_strbuf *out, const struct ree_scatter_param
     static const char *const kinds[] = {"set", "add", "mul", "min", "max"};
     ree_strbuf_printf(out, " %s %s by %s lines=%" PRIu32 " steps=%" PRIu32,
                       p->kind < 5 ? kinds[p->kind] : "?", dtype_name(p->dtype),
-                      dtype_name(p->index_dtype), p->n_lines, p->n_steps);
+                      dtype_name(p->index_dtype), p->n_vectors, p->n_steps);
     print_dims(out, "dims", p->rank, p->dims);
     print_strides(out, "data", 0, p->rank, p->data_strides);
     print_strides(out, "index", 0, p->rank, p->index_strides);

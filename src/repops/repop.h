@@ -295,9 +295,9 @@ struct ree_gather_params {
 };
 
 // scatter: data[target(u, i)] = combine(data[target], updates[u, i]) for u ascending: several
-// updates of one element are applied in that order. The iteration space is (lines..., steps...):
+// updates of one element are applied in that order. The iteration space is (vectors..., steps...):
 // `dims` has `rank` dimensions. The last n_step_dims are iterated in row-major order. The others
-// are independent: no two lines share a target. target = sum(i * data_stride) + sum over j of
+// are independent: no two vectors share a target. target = sum(i * data_stride) + sum over j of
 // wrap(index[...]) * stride[j], as in gather. Operands: data (in place), index, updates (addressed
 // by update_strides).
 enum ree_scatter_kind {
@@ -313,7 +313,7 @@ struct ree_scatter_params {
     uint32_t dtype;
     uint32_t index_dtype;
     uint32_t rank, n_step_dims;
-    uint32_t n_lines, n_steps;
+    uint32_t n_vectors, n_steps;
     uint32_t dims[REE_MAX_RANK];
     int32_t data_strides[REE_MAX_RANK];
     int32_t index_strides[REE_MAX_RANK];

@@ -218,12 +218,12 @@ bool case_scatter(struct rng *rng, struct test_case *c) {
         scatter_elements(rng, p, &n_data, &n_index, &n_updates);
     else
         scatter_nd(rng, p, &n_data, &n_index, &n_updates);
-    uint32_t n_line_dims = p->rank - p->n_step_dims;
-    p->n_lines = (uint32_t)case_count(n_line_dims, p->dims);
-    p->n_steps = (uint32_t)case_count(p->n_step_dims, p->dims + n_line_dims);
+    uint32_t n_vector_dims = p->rank - p->n_step_dims;
+    p->n_vectors = (uint32_t)case_count(n_vector_dims, p->dims);
+    p->n_steps = (uint32_t)case_count(p->n_step_dims, p->dims + n_vector_dims);
     bool faulty = rng_one_in(rng, 10);
     for (uint32_t j = 0; j < p->n_components; j++)
-        if (p->component_sizes[j] == 0 && p->n_lines > 0 && p->n_steps > 0) faulty = true;
+        if (p->component_sizes[j] == 0 && p->n_vectors > 0 && p->n_steps > 0) faulty = true;
     void *data = case_input(c, rng, (enum ree_dtype)p->dtype, n_data);
     c->is_written[0] = true;
     index_input(c, rng, (enum ree_dtype)p->index_dtype, n_index, p->n_components,

@@ -74,7 +74,7 @@ bool case_reduce(struct rng *rng, struct test_case *c) {
 }
 
 // Chooses (outer, k, inner), with k an edge-case length.
-static void line_dims(struct rng *rng, uint32_t *outer, uint32_t *k, uint32_t *inner) {
+static void vector_dims(struct rng *rng, uint32_t *outer, uint32_t *k, uint32_t *inner) {
     *k = case_length(rng);
     uint32_t budget = 30000 / (*k + 1) + 1;
     *inner = rng_one_in(rng, 2) ? 1 : 1 + rng_below(rng, budget < 70 ? budget : 70);
@@ -84,11 +84,11 @@ static void line_dims(struct rng *rng, uint32_t *outer, uint32_t *k, uint32_t *i
 
 // Makes some vectors end in -inf or contain only -inf; the other values are any bits, or, half of
 // the time, small numbers, so that the maximum is finite.
-static void empty_lines(struct rng *rng, const struct ree_softmax_params *p, uint32_t *x) {
+static void empty_vectors(struct rng *rng, const struct ree_softmax_params *p, uint32_t *x) {
     bool tame = rng_one_in(rng, 2);
     uint32_t most = rng_below(rng, p->k + 1); // maximum number of values before the -inf tail
-    for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {
-        uint64_t base = line / p->inner * p->k * p->inner + line % p->inner;
+    for (uint64_t vector = 0; vector < (uint64_t)p->outer * p->inner; vector++) {
+        uint64_t base = vector / p->inner * p->k * p->inner + vector % p->inner;
         uint32_t used = rng_one_in(rng, 4) ? 0 : rng_below(rng, most + 1);
         for (uint32_t i = 0; i < p->k; i++) {
             uint32_t *at = &x[base + (uint64_t)i * p->inner];
@@ -104,11 +104,11 @@ bool case_softmax(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_SOFTMAX);
     struct ree_softmax_params *p = &c->dispatch.params.softmax;
     p->log = rng_one_in(rng, 2);
-    line_dims(rng, &p->outer, &p->k, &p->inner);
+    vector_dims(rng, &p->outer, &p->k, &p->inner);
     p->zero_empty = rng_one_in(rng, 2);
     uint64_t n = (uint64_t)p->outer * p->k * p->inner;
     uint32_t *x = case_input(c, rng, REE_F32, n);
-    if (rng_one_in(rng, 2)) empty_lines(rng, p, x);
+    if (rng_one_in(rng, 2)) empty_vectors(rng, p, x);
     case_output(c, rng, REE_F32, n);
     return true;
 }
@@ -118,7 +118,7 @@ bool case_norm(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_NORM);
     struct ree_norm_params *p = &c->dispatch.params.norm;
     uint32_t one;
-    line_dims(rng, &p->rows, &p->cols, &one);
+    vector_dims(rng, &p->rows, &p->cols, &one);
     p->rms = rng_one_in(rng, 2);
     p->epsilon = epsilons[rng_below(rng, 4)];
     p->has_scale = !rng_one_in(rng, 4);
@@ -159,7 +159,7 @@ bool case_scan(struct rng *rng, struct test_case *c) {
     p->product = rng_one_in(rng, 3);
     p->exclusive = rng_one_in(rng, 2);
     p->reverse = rng_one_in(rng, 2);
-    line_dims(rng, &p->outer, &p->k, &p->inner);
+    vector_dims(rng, &p->outer, &p->k, &p->inner);
     uint64_t n = (uint64_t)p->outer * p->k * p->inner;
     case_input(c, rng, (enum ree_dtype)p->dtype, n);
     case_output(c, rng, (enum ree_dtype)p->dtype, n);

@@ -84,9 +84,9 @@ static void make_attention(struct rng *rng, struct ree_dispatch *d) {
     p->scale = 0.125f;
     p->left = -1, p->right = rng_one_in(rng, 2) ? 0 : -1;
     p->start = (int32_t)(p->kv_len - p->q_len);
-    const int32_t line = (int32_t)p->head_dim, lines = (int32_t)p->n_heads * line;
-    const int32_t kv = (int32_t)p->kv_len * line, kv_all = (int32_t)p->n_kv_heads * kv;
-    const int32_t q[4] = {(int32_t)p->q_len * lines, line, lines, 1}, k[4] = {kv_all, kv, line, 1};
+    const int32_t row = (int32_t)p->head_dim, rows = (int32_t)p->n_heads * row;
+    const int32_t kv = (int32_t)p->kv_len * row, kv_all = (int32_t)p->n_kv_heads * kv;
+    const int32_t q[4] = {(int32_t)p->q_len * rows, row, rows, 1}, k[4] = {kv_all, kv, row, 1};
     memcpy(p->q_strides, q, sizeof q);
     memcpy(p->k_strides, k, sizeof k);
     memcpy(p->v_strides, k, sizeof k);

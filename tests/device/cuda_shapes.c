@@ -103,7 +103,7 @@ static void make_scatter(struct test_case *c, struct rng *rng, const struct shap
         .index_dtype = REE_I32,
         .rank = 2,
         .n_step_dims = 1,
-        .n_lines = s->c,
+        .n_vectors = s->c,
         .n_steps = s->b,
         .dims = {s->c, s->b},
         .data_strides = {1, 0},

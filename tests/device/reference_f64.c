@@ -104,8 +104,8 @@ void reference_matmul_f64(const struct ree_matmul_params *p, const double *a, co
 void reference_scan_f64(const struct ree_scan_params *p, const double *x, uint64_t *out) {
     enum reference_f64_kind kind = p->product ? REFERENCE_PRODUCT : REFERENCE_SUM;
     double *terms = list(p->k);
-    for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {
-        uint64_t base = line / p->inner * p->k * p->inner + line % p->inner;
+    for (uint64_t vector = 0; vector < (uint64_t)p->outer * p->inner; vector++) {
+        uint64_t base = vector / p->inner * p->k * p->inner + vector % p->inner;
         for (uint32_t j = 0; j < p->k; j++) {
             uint64_t at = base + (uint64_t)(p->reverse ? p->k - 1 - j : j) * p->inner;
             terms[j] = x[at];

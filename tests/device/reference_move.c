@@ -66,7 +66,7 @@ static uint64_t combine(enum ree_dtype dtype, uint32_t kind, uint64_t a, uint64_
 
 bool reference_scatter(const struct ree_scatter_params *p, void *const *operands) {
     enum ree_dtype dtype = (enum ree_dtype)p->dtype;
-    for (uint64_t i = 0; i < (uint64_t)p->n_lines * p->n_steps; i++) {
+    for (uint64_t i = 0; i < (uint64_t)p->n_vectors * p->n_steps; i++) {
         int64_t index_at = reference_offset(p->rank, p->dims, p->index_strides, i), chosen;
         if (!tuple(p->index_dtype, operands[1], index_at, p->n_components, p->component_stride,
                    p->component_sizes, p->component_strides, &chosen))
@@ -108,8 +108,8 @@ static bool precedes(enum ree_dtype dtype, bool largest, uint64_t a, uint64_t b)
 // Selects one element after another: among the remaining ones, the first that no other precedes.
 void reference_topk(const struct ree_topk_params *p, void *const *operands) {
     enum ree_dtype dtype = (enum ree_dtype)p->dtype;
-    for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {
-        uint64_t outer = line / p->inner, inner = line % p->inner;
+    for (uint64_t vector = 0; vector < (uint64_t)p->outer * p->inner; vector++) {
+        uint64_t outer = vector / p->inner, inner = vector % p->inner;
         bool taken[4096] = {false};
         for (uint32_t r = 0; r < p->k; r++) {
             uint32_t best = UINT32_MAX;

@@ -107,8 +107,8 @@ void reference_reduce(const struct ree_reduce_params *p, void *const *operands) 
 void reference_softmax(const struct ree_softmax_params *p, void *const *operands) {
     const uint32_t *x = operands[0];
     uint32_t *out = operands[1];
-    for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {
-        uint64_t base = line / p->inner * p->k * p->inner + line % p->inner;
+    for (uint64_t vector = 0; vector < (uint64_t)p->outer * p->inner; vector++) {
+        uint64_t base = vector / p->inner * p->k * p->inner + vector % p->inner;
         uint32_t max = 0xFF800000u;
         for (uint32_t i = 0; i < p->k; i++)
             max = ree_op_max_f32(max, x[base + (uint64_t)i * p->inner]);
@@ -169,8 +169,8 @@ void reference_scan(const struct ree_scan_params *p, void *const *operands) {
         reference_scan_f64(p, operands[0], operands[1]);
         return;
     }
-    for (uint64_t line = 0; line < (uint64_t)p->outer * p->inner; line++) {
-        uint64_t base = line / p->inner * p->k * p->inner + line % p->inner;
+    for (uint64_t vector = 0; vector < (uint64_t)p->outer * p->inner; vector++) {
+        uint64_t base = vector / p->inner * p->k * p->inner + vector % p->inner;
         struct reference_sum sum;
         reference_sum_begin(&sum, p->product);
         uint64_t acc = p->product ? 1 : 0;

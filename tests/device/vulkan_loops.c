@@ -76,7 +76,7 @@ static void updates(struct ree_device *device) {
         .index_dtype = REE_I32,
         .rank = 1,
         .n_step_dims = 1,
-        .n_lines = 1,
+        .n_vectors = 1,
         .n_steps = n,
         .dims = {n},
         .index_strides = {1},

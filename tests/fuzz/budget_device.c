@@ -32,7 +32,7 @@ static double dispatch_work(const struct ree_dispatch *d) {
     }
     case REE_REPOP_GATHER: return work + (double)p->gather.n_elements * p->gather.n_components;
     case REE_REPOP_SCATTER:
-        return work + (double)p->scatter.n_lines * p->scatter.n_steps * p->scatter.n_components;
+        return work + (double)p->scatter.n_vectors * p->scatter.n_steps * p->scatter.n_components;
     case REE_REPOP_TOPK: return work + 16.0 * p->topk.outer * p->topk.n * p->topk.inner;
     case REE_REPOP_RESIZE:
         return work + (double)p->resize.outer * p->resize.k_out * p->resize.inner * p->resize.taps;

@@ -152,7 +152,7 @@ static struct ree_dispatch good(enum ree_repop op) {
                                                  .index_dtype = REE_I32,
                                                  .rank = 2,
                                                  .n_step_dims = 1,
-                                                 .n_lines = 3,
+                                                 .n_vectors = 3,
                                                  .n_steps = 2,
                                                  .dims = {3, 2},
                                                  .data_strides = {1, 0},

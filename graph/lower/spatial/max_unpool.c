@@ -50,7 +50,7 @@ enum ree_status ree_lower_op_max_unpool(struct ree_lower *lower, struct ree_view
         p->kind = REE_SCATTER_SET;
         p->dtype = (uint32_t)x->dtype;
         p->index_dtype = REE_I64;
-        p->rank = p->n_step_dims = p->n_lines = p->n_components = 1;
+        p->rank = p->n_step_dims = p->n_vectors = p->n_components = 1;
         p->n_steps = p->dims[0] = (uint32_t)ree_view_count(x);
         p->index_strides[0] = p->update_strides[0] = 1;
         p->component_sizes[0] = (uint32_t)ree_view_count(flat);

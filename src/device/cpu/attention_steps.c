@@ -180,7 +180,7 @@ static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u
     }
     struct ree_cpu_operand f = {.data = keys,
                                 .dtype = (enum ree_dtype)p->k_dtype,
-                                .stride_line = p->k_strides[2],
+                                .stride_vector = p->k_strides[2],
                                 .stride_k = p->k_strides[3]};
     uint32_t height = panel_rows(a, u->n_rows);
     if (head_dim == 0) memset(c->t, 0, (size_t)u->n_rows * c->pitch * sizeof(float));
@@ -368,7 +368,7 @@ static void tile_values(const struct ree_attend *a, const struct ree_attend_unit
     uint32_t v_head_dim = p->v_head_dim, height = panel_rows(a, u->n_rows);
     struct ree_cpu_operand f = {.data = values,
                                 .dtype = (enum ree_dtype)p->v_dtype,
-                                .stride_line = p->v_strides[3],
+                                .stride_vector = p->v_strides[3],
                                 .stride_k = p->v_strides[2]};
     pack_rows(a, c->t, c->pitch, u->n_rows, c->n, height, w->rows);
     for (uint32_t j = 0; j < v_head_dim; j += tiles->cols) {

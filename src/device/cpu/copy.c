@@ -104,25 +104,25 @@ static void offsets_at(const struct plan *plan, uint32_t rank, uint64_t at, int6
 // Copies elements [begin, end) of the plan's row-major space.
 static void copy_range(const struct plan *plan, uint64_t begin, uint64_t end) {
     uint32_t last = plan->rank - 1, width = plan->dims[last];
-    uint64_t line = begin / width;
+    uint64_t row = begin / width;
     uint32_t at = (uint32_t)(begin % width);
     int64_t src_step = plan->src_strides[last] * (int64_t)plan->size;
     int64_t dst_step = plan->dst_strides[last] * (int64_t)plan->size;
     // Steps of the second-last dimension are additions; those of outer dimensions require
     // divisions.
     uint64_t block = last > 0 ? plan->dims[last - 1] : 1;
-    int64_t src_line = last > 0 ? plan->src_strides[last - 1] * (int64_t)plan->size : 0;
-    int64_t dst_line = last > 0 ? plan->dst_strides[last - 1] * (int64_t)plan->size : 0;
+    int64_t src_pitch = last > 0 ? plan->src_strides[last - 1] * (int64_t)plan->size : 0;
+    int64_t dst_pitch = last > 0 ? plan->dst_strides[last - 1] * (int64_t)plan->size : 0;
     while (begin < end) {
         int64_t src, dst;
-        offsets_at(plan, last, line, &src, &dst);
-        for (uint64_t i = line % block; i < block && begin < end; i++, line++) {
+        offsets_at(plan, last, row, &src, &dst);
+        for (uint64_t i = row % block; i < block && begin < end; i++, row++) {
             uint32_t n = end - begin < width - at ? (uint32_t)(end - begin) : width - at;
             copy_row(plan, plan->src + src + at * src_step, plan->dst + dst + at * dst_step, n);
             begin += n;
             at = 0;
-            src += src_line;
-            dst += dst_line;
+            src += src_pitch;
+            dst += dst_pitch;
         }
     }
 }
@@ -137,50 +137,50 @@ typedef uint32_t vec4 __attribute__((vector_size(16), aligned(4), may_alias));
 #define SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (vec4){i, j, k, l})
 #endif
 
-static inline void transpose_4x4(const ree_any_u32 *src, int64_t src_line, ree_any_u32 *dst,
-                                 int64_t dst_line) {
-    vec4 r0 = *(const vec4 *)src, r1 = *(const vec4 *)(src + src_line);
-    vec4 r2 = *(const vec4 *)(src + 2 * src_line), r3 = *(const vec4 *)(src + 3 * src_line);
+static inline void transpose_4x4(const ree_any_u32 *src, int64_t src_pitch, ree_any_u32 *dst,
+                                 int64_t dst_pitch) {
+    vec4 r0 = *(const vec4 *)src, r1 = *(const vec4 *)(src + src_pitch);
+    vec4 r2 = *(const vec4 *)(src + 2 * src_pitch), r3 = *(const vec4 *)(src + 3 * src_pitch);
     vec4 a = SHUFFLE(r0, r2, 0, 4, 1, 5), b = SHUFFLE(r1, r3, 0, 4, 1, 5);
     vec4 c = SHUFFLE(r0, r2, 2, 6, 3, 7), d = SHUFFLE(r1, r3, 2, 6, 3, 7);
     *(vec4 *)dst = SHUFFLE(a, b, 0, 4, 1, 5);
-    *(vec4 *)(dst + dst_line) = SHUFFLE(a, b, 2, 6, 3, 7);
-    *(vec4 *)(dst + 2 * dst_line) = SHUFFLE(c, d, 0, 4, 1, 5);
-    *(vec4 *)(dst + 3 * dst_line) = SHUFFLE(c, d, 2, 6, 3, 7);
+    *(vec4 *)(dst + dst_pitch) = SHUFFLE(a, b, 2, 6, 3, 7);
+    *(vec4 *)(dst + 2 * dst_pitch) = SHUFFLE(c, d, 0, 4, 1, 5);
+    *(vec4 *)(dst + 3 * dst_pitch) = SHUFFLE(c, d, 2, 6, 3, 7);
 }
 
 #define TILE 16 // elements: a cache line of 32-bit ones
 
-// dst[j * dst_line + i] = src[i * src_line + j] for i < n_i, j < n_j.
+// dst[j * dst_pitch + i] = src[i * src_pitch + j] for i < n_i, j < n_j.
 #define DEFINE_TILE(T)                                                                             \
-    static void tile_##T(const T *src, int64_t src_line, T *dst, int64_t dst_line, uint32_t n_i,   \
+    static void tile_##T(const T *src, int64_t src_pitch, T *dst, int64_t dst_pitch, uint32_t n_i, \
                          uint32_t n_j) {                                                           \
         for (uint32_t j = 0; j < n_j; j++)                                                         \
             for (uint32_t i = 0; i < n_i; i++)                                                     \
-                dst[j * dst_line + i] = src[i * src_line + j];                                     \
+                dst[j * dst_pitch + i] = src[i * src_pitch + j];                                   \
     }
 DEFINE_TILE(uint8_t)
 DEFINE_TILE(ree_any_u16)
 DEFINE_TILE(ree_any_u32)
 DEFINE_TILE(ree_any_u64)
 
-static void tile(size_t size, const void *src, int64_t src_line, void *dst, int64_t dst_line,
+static void tile(size_t size, const void *src, int64_t src_pitch, void *dst, int64_t dst_pitch,
                  uint32_t n_i, uint32_t n_j) {
     switch (size) {
-    case 1: tile_uint8_t(src, src_line, dst, dst_line, n_i, n_j); return;
-    case 2: tile_ree_any_u16(src, src_line, dst, dst_line, n_i, n_j); return;
-    case 8: tile_ree_any_u64(src, src_line, dst, dst_line, n_i, n_j); return;
+    case 1: tile_uint8_t(src, src_pitch, dst, dst_pitch, n_i, n_j); return;
+    case 2: tile_ree_any_u16(src, src_pitch, dst, dst_pitch, n_i, n_j); return;
+    case 8: tile_ree_any_u64(src, src_pitch, dst, dst_pitch, n_i, n_j); return;
     default: break;
     }
     if (n_i < TILE || n_j < TILE) {
-        tile_ree_any_u32(src, src_line, dst, dst_line, n_i, n_j);
+        tile_ree_any_u32(src, src_pitch, dst, dst_pitch, n_i, n_j);
         return;
     }
     const ree_any_u32 *s = src;
     ree_any_u32 *d = dst;
     for (uint32_t j = 0; j < TILE; j += 4)
         for (uint32_t i = 0; i < TILE; i += 4)
-            transpose_4x4(s + i * src_line + j, src_line, d + j * dst_line + i, dst_line);
+            transpose_4x4(s + i * src_pitch + j, src_pitch, d + j * dst_pitch + i, dst_pitch);
 }
 
 // Returns the dimension along which the source is contiguous, if the innermost dimension is
@@ -204,23 +204,24 @@ static void copy_strips(const struct plan *plan, const struct plan *others, uint
     uint32_t n_i = plan->dims[last], n_j = plan->dims[column];
     uint32_t n_strips = (n_j + TILE - 1) / TILE;
     int64_t size = (int64_t)plan->size;
-    int64_t src_line = plan->src_strides[last] * size, dst_line = plan->dst_strides[column] * size;
+    int64_t src_pitch = plan->src_strides[last] * size,
+            dst_pitch = plan->dst_strides[column] * size;
     for (uint64_t strip = begin; strip < end; strip++) {
         int64_t src_at, dst_at;
         offsets_at(others, others->rank, strip / n_strips, &src_at, &dst_at);
         uint32_t j = (uint32_t)(strip % n_strips) * TILE;
         uint32_t height = n_j - j < TILE ? n_j - j : TILE;
         const char *src = plan->src + src_at + j * size;
-        char *dst = plan->dst + dst_at + j * dst_line;
+        char *dst = plan->dst + dst_at + j * dst_pitch;
         for (uint32_t i = 0; i < n_i; i += TILE) {
             uint32_t width = n_i - i < TILE ? n_i - i : TILE;
-            const char *from = src + i * src_line;
+            const char *from = src + i * src_pitch;
             char *to = dst + i * size;
             if (i + 2 * TILE <= n_i) {
                 for (uint32_t r = 0; r < TILE; r++)
-                    __builtin_prefetch(from + (TILE + r) * src_line);
+                    __builtin_prefetch(from + (TILE + r) * src_pitch);
                 for (uint32_t r = 0; r < height; r++)
-                    __builtin_prefetch(to + r * dst_line + TILE * size, 1);
+                    __builtin_prefetch(to + r * dst_pitch + TILE * size, 1);
             }
             tile(plan->size, from, plan->src_strides[last], to, plan->dst_strides[column], width,
                  height);

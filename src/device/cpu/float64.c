@@ -154,14 +154,14 @@ void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matm
 
 void ree_cpu_scan_f64(const struct ree_cpu_context *ctx, const struct ree_scan_params *p,
                       const double *x, double *out) {
-    uint64_t n_lines = (uint64_t)p->outer * p->inner;
-    uint32_t n_threads = ree_cpu_threads_for(ctx, n_lines * p->k * 4);
+    uint64_t n_vectors = (uint64_t)p->outer * p->inner;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_vectors * p->k * 4);
 #pragma omp parallel num_threads(n_threads) if (n_threads > 1)
     {
         REE_FLOAT_ENV_WORKER();
 #pragma omp for nowait
-        for (uint64_t line = 0; line < n_lines; line++) {
-            uint64_t start = line / p->inner * p->k * p->inner + line % p->inner;
+        for (uint64_t vector = 0; vector < n_vectors; vector++) {
+            uint64_t start = vector / p->inner * p->k * p->inner + vector % p->inner;
             struct chain chain = chain_begin(p->product != 0);
             for (uint32_t j = 0; j < p->k; j++) {
                 uint64_t at = start + (uint64_t)(p->reverse ? p->k - 1 - j : j) * p->inner;

@@ -91,10 +91,10 @@ static inline void copy_element(size_t size, const char *src, char *dst) {
 // Gathers n elements along the innermost dimension, each with its own index, up to the first index
 // out of range. Returns the number gathered. Inlined per size, so that the loop has no branches on
 // it.
-static inline __attribute__((always_inline)) uint32_t gather_line(size_t size, bool wide,
-                                                                  const struct plan *plan,
-                                                                  int64_t data_at, int64_t index_at,
-                                                                  uint32_t n, char *dst) {
+static inline __attribute__((always_inline)) uint32_t gather_row(size_t size, bool wide,
+                                                                 const struct plan *plan,
+                                                                 int64_t data_at, int64_t index_at,
+                                                                 uint32_t n, char *dst) {
     const uint32_t last = plan->rank - 1;
     const int64_t data_stride = plan->data_strides[last], index_stride = plan->index_strides[last];
     const int64_t bound = plan->indices.sizes[0], stride = plan->indices.strides[0];
@@ -113,16 +113,16 @@ static inline __attribute__((always_inline)) uint32_t gather_line(size_t size, b
 static uint32_t gather_elements(const struct plan *plan, int64_t data_at, int64_t index_at,
                                 uint32_t n, char *dst) {
     bool wide = plan->indices.wide;
-#define LINE(size)                                                                                 \
-    (wide ? gather_line(size, true, plan, data_at, index_at, n, dst)                               \
-          : gather_line(size, false, plan, data_at, index_at, n, dst))
+#define GATHER(size)                                                                               \
+    (wide ? gather_row(size, true, plan, data_at, index_at, n, dst)                                \
+          : gather_row(size, false, plan, data_at, index_at, n, dst))
     switch (plan->size) {
-    case 1: return LINE(1);
-    case 2: return LINE(2);
-    case 4: return LINE(4);
-    default: return LINE(8);
+    case 1: return GATHER(1);
+    case 2: return GATHER(2);
+    case 4: return GATHER(4);
+    default: return GATHER(8);
     }
-#undef LINE
+#undef GATHER
 }
 
 // Gathers tuples [begin, end); stops at the first fault.
@@ -138,11 +138,11 @@ static void gather_range(const struct plan *plan, uint64_t begin, uint64_t end,
         index_at += coord[d] * plan->index_strides[d];
     }
     int64_t size = (int64_t)plan->size;
-    bool by_line = plan->rank > 0 && plan->row == 1 && plan->indices.n_components == 1;
+    bool by_row = plan->rank > 0 && plan->row == 1 && plan->indices.n_components == 1;
     char *dst = plan->out + begin * plan->row * plan->size;
     for (uint64_t at = begin; at < end;) {
         uint32_t done = 1;
-        if (by_line) {
+        if (by_row) {
             uint64_t left = plan->dims[plan->rank - 1] - coord[plan->rank - 1];
             if (left > end - at) left = end - at;
             done = gather_elements(plan, data_at, index_at, (uint32_t)left, dst);

@@ -260,7 +260,7 @@ static bool is_byte(uint32_t dtype) {
 static struct ree_cpu_operand factor_a(const struct ree_matmul_params *p, const void *data) {
     struct ree_cpu_operand f = {.data = data,
                                 .dtype = (enum ree_dtype)p->a_dtype,
-                                .stride_line = p->a_stride_m,
+                                .stride_vector = p->a_stride_m,
                                 .stride_k = p->a_stride_k};
     return ree_cpu_operand_at(&f, p->a_offset);
 }
@@ -269,7 +269,7 @@ static struct ree_cpu_operand factor_b(const struct ree_matmul_params *p, const 
                                        const struct ree_tile_blocks *blocks) {
     struct ree_cpu_operand f = {.data = data,
                                 .dtype = (enum ree_dtype)p->b_dtype,
-                                .stride_line = p->b_stride_n,
+                                .stride_vector = p->b_stride_n,
                                 .stride_k = p->b_stride_k,
                                 .blocks = blocks};
     return ree_cpu_operand_at(&f, p->b_offset);

@@ -351,7 +351,7 @@ static struct own own_memory(const struct blocking *s, void *const *scratch) {
 // Returns the gemm with the prefetch distance that matches the blocking's packing order.
 static struct ree_gemm in_order(const struct ree_gemm *gemm, const struct blocking *s) {
     struct ree_gemm g = *gemm;
-    if (s->own_b) g.b.ahead = g.tiles->cols * g.b.stride_line;
+    if (s->own_b) g.b.ahead = g.tiles->cols * g.b.stride_vector;
     return g;
 }
 

@@ -1,9 +1,9 @@
 // One operand of a product, of any type, and its packing into the panels that tiles read.
 //
-// An operand consists of `lines` (rows of A or columns of B) of k terms each. Its packed form is,
-// for each chunk of REE_CHUNK words along K, for each panel of lines: (chunk's words, lines of the
-// panel). A word is one float or, for integer products, as many terms as one step of the tiles
-// (tiles_integer.h). Narrow floats, integers and blockwise weights become floats a few lines at a
+// An operand consists of `vectors` (rows of A or columns of B) of k terms each. Its packed form is,
+// for each chunk of REE_CHUNK words along K, for each panel of vectors: (chunk's words, vectors of
+// the panel). A word is one float or, for integer products, as many terms as one step of the tiles
+// (tiles_integer.h). Narrow floats, integers and blockwise weights become floats a few vectors at a
 // time, in the first-level cache, so no float copy of a whole matrix is ever in memory.
 #ifndef REE_DEVICE_CPU_OPERAND_H
 #define REE_DEVICE_CPU_OPERAND_H
@@ -11,9 +11,9 @@
 #include "device/cpu/tiles_integer.h"
 
 struct ree_cpu_operand {
-    const char *data; // term 0 of line 0; unused with blocks
+    const char *data; // term 0 of vector 0; unused with blocks
     enum ree_dtype dtype;
-    int64_t stride_line, stride_k;        // elements
+    int64_t stride_vector, stride_k;      // elements
     const struct ree_tile_blocks *blocks; // blockwise weights; NULL: a plain matrix
     // integer: for integer products, NULL otherwise. flip: pack every byte with its top bit
     // flipped.
@@ -33,14 +33,14 @@ static inline struct ree_cpu_operand ree_cpu_operand_at(const struct ree_cpu_ope
     return at;
 }
 
-// Packs words [word, word + n_words) of lines [line, line + n_lines): dst[w * pitch + i], i <
-// pitch, with zeros beyond n_lines. k: terms of a line.
+// Packs words [word, word + n_words) of vectors [vector, vector + n_vectors): dst[w * pitch + i], i
+// < pitch, with zeros beyond n_vectors. k: terms of a vector.
 void ree_cpu_operand_pack(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
-                          uint32_t k, uint32_t line, uint32_t n_lines, uint32_t word,
+                          uint32_t k, uint32_t vector, uint32_t n_vectors, uint32_t word,
                           uint32_t n_words, float *dst, uint32_t pitch);
 
-// Writes out(i, l), dense float32, for lines [0, n_lines).
+// Writes out(i, l), dense float32, for vectors [0, n_vectors).
 void ree_cpu_operand_widen(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
-                           uint32_t k, uint32_t n_lines, float *out);
+                           uint32_t k, uint32_t n_vectors, float *out);
 
 #endif

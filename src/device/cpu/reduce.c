@@ -108,10 +108,10 @@ const void *ree_cpu_reduce_terms(const struct ree_cpu_reduce_plan *plan, const c
     uint32_t last = plan->reduce_rank - 1;
     uint32_t width = plan->reduce_dims[last], at = first % width;
     char *to = buffer;
-    for (uint32_t left = n, line = first / width; left > 0; line++) {
+    for (uint32_t left = n, row_index = first / width; left > 0; row_index++) {
         uint32_t run = width - at < left ? width - at : left;
         int64_t offset =
-            ree_cpu_reduce_offset(last, plan->reduce_dims, plan->reduce_strides, line) +
+            ree_cpu_reduce_offset(last, plan->reduce_dims, plan->reduce_strides, row_index) +
             at * plan->reduce_strides[last];
         pack_run(plan->size, row + offset * size, plan->reduce_strides[last], run, to);
         to += run * size;

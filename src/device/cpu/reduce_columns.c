@@ -81,12 +81,12 @@ static void accumulate(const struct ree_cpu_reduce_plan *plan, const struct step
     enum ree_cpu_load load = ree_cpu_load_of(plan->params->dtype);
     fill(plan, n, s->start, acc);
     if (begin == end) return;
-    uint32_t at = begin % plan->reduce_dims[last], line = begin / plan->reduce_dims[last];
-    int64_t line_offset =
-        ree_cpu_reduce_offset(last, plan->reduce_dims, plan->reduce_strides, line);
+    uint32_t at = begin % plan->reduce_dims[last], row_index = begin / plan->reduce_dims[last];
+    int64_t row_offset =
+        ree_cpu_reduce_offset(last, plan->reduce_dims, plan->reduce_strides, row_index);
     for (uint32_t r = begin; r < end; r++) {
         const void *x =
-            tile->x + (line_offset + at * plan->reduce_strides[last]) * (int64_t)plan->size;
+            tile->x + (row_offset + at * plan->reduce_strides[last]) * (int64_t)plan->size;
         if (plan->size == 1) {
             k->loads[load](n, x, 1, row);
             x = row;
@@ -102,8 +102,8 @@ static void accumulate(const struct ree_cpu_reduce_plan *plan, const struct step
         }
         if (++at == plan->reduce_dims[last]) {
             at = 0;
-            line_offset =
-                ree_cpu_reduce_offset(last, plan->reduce_dims, plan->reduce_strides, ++line);
+            row_offset =
+                ree_cpu_reduce_offset(last, plan->reduce_dims, plan->reduce_strides, ++row_index);
         }
     }
 }
@@ -180,12 +180,13 @@ static struct tile tile_at(const struct ree_cpu_reduce_plan *plan, uint32_t tile
                            uint64_t item) {
     uint32_t last = plan->outer_rank - 1, width = plan->outer_dims[last];
     uint32_t n_tiles = (width + tile_width - 1) / tile_width;
-    uint32_t line = (uint32_t)(item / n_tiles), column = (uint32_t)(item % n_tiles) * tile_width;
+    uint32_t row_index = (uint32_t)(item / n_tiles),
+             column = (uint32_t)(item % n_tiles) * tile_width;
     int64_t offset =
-        ree_cpu_reduce_offset(last, plan->outer_dims, plan->outer_strides, line) + column;
+        ree_cpu_reduce_offset(last, plan->outer_dims, plan->outer_strides, row_index) + column;
     return (struct tile){
         .x = plan->x + offset * (int64_t)plan->size,
-        .first = line * width + column,
+        .first = row_index * width + column,
         .width = width - column < tile_width ? width - column : tile_width,
     };
 }
@@ -201,13 +202,13 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
 
     // Tiles as wide as the accumulators' cache permits, but at least one per thread if possible.
     uint32_t width = plan->outer_dims[plan->outer_rank - 1];
-    uint32_t n_lines = plan->n_outer / width;
+    uint32_t n_rows = plan->n_outer / width;
     uint32_t tile_width = width < MAX_COLUMNS ? width : MAX_COLUMNS;
-    if (n_lines < n_threads && width / n_threads >= 2 * MIN_COLUMNS) {
+    if (n_rows < n_threads && width / n_threads >= 2 * MIN_COLUMNS) {
         uint32_t share = (width / n_threads + MIN_COLUMNS - 1) / MIN_COLUMNS * MIN_COLUMNS;
         if (share < tile_width) tile_width = share;
     }
-    uint64_t n_items = (uint64_t)n_lines * ((width + tile_width - 1) / tile_width);
+    uint64_t n_items = (uint64_t)n_rows * ((width + tile_width - 1) / tile_width);
     bool split = plan->chunked && n_items < n_threads && plan->n_chunks >= n_threads &&
                  ree_cpu_threads_for(ctx, cost / n_items) > 1;
     if (!split && n_items == 1) n_threads = 1;

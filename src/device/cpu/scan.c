@@ -1,8 +1,8 @@
 // scan: out[j] = the sum (or product) of terms 0 ... j by the scheme: the chunks before j's chunk,
 // then j's chunk up to j (NUMERICS.md section 3).
 //
-// Adjacent lines (inner > 1) use the loops of expressions, one row of terms at a time. A single
-// line is computed term by term.
+// Adjacent vectors (inner > 1) use the loops of expressions, one row of terms at a time. A single
+// vector is computed term by term.
 #include "device/cpu/expr.h"
 #include "device/cpu/float64.h"
 #include "repops/scalar/ops.h"
@@ -17,8 +17,8 @@ struct job {
     uint64_t start; // value without terms
 };
 
-#define DEFINE_LINE(T, join)                                                                       \
-    static void line_##T(const struct job *job, const T *x, T *out) {                              \
+#define DEFINE_VECTOR(T, join)                                                                     \
+    static void vector_##T(const struct job *job, const T *x, T *out) {                            \
         const struct ree_scan_params *p = job->p;                                                  \
         T total = (T)job->start, acc = (T)job->start;                                              \
         for (uint32_t j = 0; j < p->k; j++) {                                                      \
@@ -33,11 +33,11 @@ struct job {
         }                                                                                          \
     }
 #define JOIN(a, b) (p->product ? (a) * (b) : (a) + (b))
-DEFINE_LINE(uint32_t, JOIN)
-DEFINE_LINE(uint64_t, JOIN)
+DEFINE_VECTOR(uint32_t, JOIN)
+DEFINE_VECTOR(uint64_t, JOIN)
 
 // Sums require no final + 0, because neither total nor acc is ever -0.
-static void line_float(const struct job *job, const float *x, float *out) {
+static void vector_float(const struct job *job, const float *x, float *out) {
     const struct ree_scan_params *p = job->p;
     float start = p->product ? 1.0f : 0.0f, total = start, acc = start;
     for (uint32_t j = 0; j < p->k; j++) {
@@ -59,7 +59,7 @@ static void fill_start(const struct job *job, uint32_t n, void *out) {
         job->kernels->fill32(n, (uint32_t)job->start, out);
 }
 
-// Scans `width` adjacent lines, starting with column `first` of matrix `outer`.
+// Scans `width` adjacent vectors, starting with column `first` of matrix `outer`.
 static void scan_columns(const struct job *job, uint64_t outer, uint32_t first, uint32_t width,
                          char *scratch) {
     const struct ree_scan_params *p = job->p;
@@ -83,16 +83,16 @@ static void scan_columns(const struct job *job, uint64_t outer, uint32_t first, 
     }
 }
 
-static void scan_line(const struct job *job, uint64_t outer) {
+static void scan_vector(const struct job *job, uint64_t outer) {
     size_t start = outer * job->p->k * job->size;
     const void *x = job->x + start;
     void *out = job->out + start;
     if (job->p->dtype == REE_F32)
-        line_float(job, x, out);
+        vector_float(job, x, out);
     else if (job->size == 8)
-        line_uint64_t(job, x, out);
+        vector_uint64_t(job, x, out);
     else
-        line_uint32_t(job, x, out);
+        vector_uint32_t(job, x, out);
 }
 
 enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree_scan_params *p,
@@ -134,7 +134,7 @@ enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree
         ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);
         for (uint64_t item = begin; item < end; item++) {
             if (p->inner == 1) {
-                scan_line(&job, item);
+                scan_vector(&job, item);
                 continue;
             }
             uint32_t first = (uint32_t)(item % n_tiles) * REE_CPU_EXPR_BLOCK;

@@ -94,26 +94,26 @@ static struct place place_of(const struct ree_scatter_params *p, uint32_t begin,
     return place;
 }
 
-// Applies lines [begin, end), step by step. Lines of neighbouring elements are processed together,
-// so that memory is accessed in order if the steps are the outer dimensions. Returns false if an
-// index is out of range.
-static bool scatter_lines(const struct job *job, uint64_t begin, uint64_t end) {
+// Applies vectors [begin, end), step by step. Vectors of neighbouring elements are processed
+// together, so that memory is accessed in order if the steps are the outer dimensions. Returns
+// false if an index is out of range.
+static bool scatter_vectors(const struct job *job, uint64_t begin, uint64_t end) {
     const struct ree_scatter_params *p = job->p;
-    uint32_t n_line_dims = p->rank - p->n_step_dims;
+    uint32_t n_vector_dims = p->rank - p->n_step_dims;
     uint64_t width = 1;
     struct place stride = {0};
-    if (n_line_dims > 0) {
-        uint32_t inner = n_line_dims - 1;
+    if (n_vector_dims > 0) {
+        uint32_t inner = n_vector_dims - 1;
         width = p->dims[inner];
         stride = (struct place){p->data_strides[inner], p->index_strides[inner],
                                 p->update_strides[inner]};
     }
-    for (uint64_t line = begin, run; line < end; line += run) {
-        run = width - line % width;
-        if (run > end - line) run = end - line;
-        struct place base = place_of(p, 0, n_line_dims, line);
+    for (uint64_t vector = begin, run; vector < end; vector += run) {
+        run = width - vector % width;
+        if (run > end - vector) run = end - vector;
+        struct place base = place_of(p, 0, n_vector_dims, vector);
         for (uint64_t step = 0; step < p->n_steps; step++) {
-            struct place at = place_of(p, n_line_dims, p->rank, step);
+            struct place at = place_of(p, n_vector_dims, p->rank, step);
             at.data += base.data, at.index += base.index, at.update += base.update;
             for (uint64_t i = 0; i < run; i++) {
                 int64_t offset;
@@ -127,14 +127,14 @@ static bool scatter_lines(const struct job *job, uint64_t begin, uint64_t end) {
     return true;
 }
 
-// Reports the first index out of range: lines in order, and each line's steps in order.
+// Reports the first index out of range: vectors in order, and each vector's steps in order.
 static enum ree_status report_fault(const struct job *job, struct ree_error *err) {
     const struct ree_scatter_params *p = job->p;
-    uint32_t n_line_dims = p->rank - p->n_step_dims;
-    for (uint64_t line = 0; line < p->n_lines; line++) {
-        struct place base = place_of(p, 0, n_line_dims, line);
+    uint32_t n_vector_dims = p->rank - p->n_step_dims;
+    for (uint64_t vector = 0; vector < p->n_vectors; vector++) {
+        struct place base = place_of(p, 0, n_vector_dims, vector);
         for (uint64_t step = 0; step < p->n_steps; step++) {
-            struct place at = place_of(p, n_line_dims, p->rank, step);
+            struct place at = place_of(p, n_vector_dims, p->rank, step);
             int64_t offset;
             struct ree_cpu_index_fault fault = {.at = 0};
             if (!ree_cpu_index_offset(&job->indices, base.index + at.index, &offset, &fault))
@@ -147,7 +147,7 @@ static enum ree_status report_fault(const struct job *job, struct ree_error *err
 enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
                                 const struct ree_scatter_params *p, void *const *operands,
                                 struct ree_error *err) {
-    if (p->n_lines == 0 || p->n_steps == 0) return REE_OK;
+    if (p->n_vectors == 0 || p->n_steps == 0) return REE_OK;
     struct job job = {
         .p = p,
         .data = operands[0],
@@ -160,8 +160,8 @@ enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
                     .strides = p->component_strides},
         .size = ree_dtype_size((enum ree_dtype)p->dtype),
     };
-    uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)p->n_lines * p->n_steps * 8);
-    if (p->n_lines == 1) n_threads = 1;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)p->n_vectors * p->n_steps * 8);
+    if (p->n_vectors == 1) n_threads = 1;
     bool fault = false;
 #pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)                \
     reduction(||                                                                                   \
@@ -169,8 +169,8 @@ enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
     for (uint32_t t = 0; t < n_threads; t++) {
         REE_FLOAT_ENV_WORKER();
         uint64_t begin, end;
-        ree_cpu_split(p->n_lines, 16, t, n_threads, &begin, &end);
-        fault = fault || !scatter_lines(&job, begin, end);
+        ree_cpu_split(p->n_vectors, 16, t, n_threads, &begin, &end);
+        fault = fault || !scatter_vectors(&job, begin, end);
     }
     return fault ? report_fault(&job, err) : REE_OK;
 }

@@ -31,7 +31,7 @@ enum ree_status ree_cpu_test_indices(const struct ree_cpu_trial *t) {
             .index_dtype = REE_I64,
             .rank = 2,
             .n_step_dims = 1,
-            .n_lines = SOME,
+            .n_vectors = SOME,
             .n_steps = SOME,
             .dims = {SOME, SOME},
             .data_strides = {SOME, 0},

@@ -90,8 +90,8 @@ struct ree_tiles {
 
     // As pack, for elements of any type, with stride_k 1. Prefetches the elements at distance
     // `ahead` into the second-level cache, because they are packed next.
-    void (*pack_lines[REE_N_TILE_TYPES])(const void *src, int64_t stride_n, int64_t ahead,
-                                         uint32_t n, uint32_t k, float *dst, uint32_t pitch);
+    void (*pack_vectors[REE_N_TILE_TYPES])(const void *src, int64_t stride_n, int64_t ahead,
+                                           uint32_t n, uint32_t k, float *dst, uint32_t pitch);
 
     // Few rows times b as it is stored in memory: out(i, j) = the whole sum over k, including the
     // final +0 and canonical NaN, for i < m <= REE_STREAM_MAX_ROWS, j < n. Indexed by the type of

@@ -16,7 +16,7 @@
 // The dot products of x86 multiply an unsigned by a signed operand, those of NEON two operands of
 // the same signedness. The operand that does not fit is packed with its top bits flipped, a' = a +
 // 128 or a - 128. The sums are then corrected by adding -128 or +128 times the sum of the other
-// operand's line.
+// operand's vector.
 #ifndef REE_DEVICE_CPU_TILES_INTEGER_H
 #define REE_DEVICE_CPU_TILES_INTEGER_H
 
@@ -26,11 +26,11 @@ struct ree_integer_tiles {
     struct ree_tiles tiles; // only rows, vecs, lanes, cols, tile, terms and pack_runs are set
     bool any_sign;          // 16-bit terms hold either sign; if false:
     bool a_signed, b_signed;
-    // Packs lines of bytes with k terms each: word w of line i goes to dst[w * pitch + i], for i <
-    // pitch and all words that hold a term, with zeros beyond n lines and k terms. flip: flip each
-    // byte's top bit.
-    void (*pack)(const uint8_t *src, int64_t stride_line, int64_t stride_k, uint32_t n, uint32_t k,
-                 bool is_signed, bool flip, ree_any_u32 *dst, uint32_t pitch);
+    // Packs vectors of bytes with k terms each: word w of vector i goes to dst[w * pitch + i], for
+    // i < pitch and all words that hold a term, with zeros beyond n vectors and k terms. flip: flip
+    // each byte's top bit.
+    void (*pack)(const uint8_t *src, int64_t stride_vector, int64_t stride_k, uint32_t n,
+                 uint32_t k, bool is_signed, bool flip, ree_any_u32 *dst, uint32_t pitch);
     // Makes words of n adjacent elements, with one term from each of `terms` rows of bytes.
     void (*interleave)(const uint8_t *const *rows, uint32_t n, bool is_signed, bool flip,
                        ree_any_u32 *dst);

@@ -68,9 +68,9 @@ static void sift_down(struct entry *heap, uint32_t n, uint32_t at) {
     heap[at] = e;
 }
 
-static void topk_line(const struct job *job, uint64_t line, struct entry *heap) {
+static void topk_vector(const struct job *job, uint64_t vector, struct entry *heap) {
     const struct ree_topk_params *p = job->p;
-    uint64_t outer = line / p->inner, inner = line % p->inner;
+    uint64_t outer = vector / p->inner, inner = vector % p->inner;
     const char *x = job->x + (outer * p->n * p->inner + inner) * job->size;
     size_t step = p->inner * job->size;
     for (uint32_t i = 0; i < p->k; i++)
@@ -113,8 +113,8 @@ static void topk_line(const struct job *job, uint64_t line, struct entry *heap) 
 
 enum ree_status ree_cpu_topk(const struct ree_cpu_context *ctx, const struct ree_topk_params *p,
                              void *const *operands, struct ree_error *err) {
-    uint64_t n_lines = (uint64_t)p->outer * p->inner;
-    if (n_lines == 0 || p->k == 0) return REE_OK;
+    uint64_t n_vectors = (uint64_t)p->outer * p->inner;
+    if (n_vectors == 0 || p->k == 0) return REE_OK;
     struct job job = {
         .p = p,
         .x = operands[0],
@@ -122,8 +122,8 @@ enum ree_status ree_cpu_topk(const struct ree_cpu_context *ctx, const struct ree
         .indices = operands[2],
         .size = ree_dtype_size((enum ree_dtype)p->dtype),
     };
-    uint32_t n_threads = ree_cpu_threads_for(ctx, n_lines * (p->n * 3ull + p->k * 20ull));
-    if (n_lines == 1) n_threads = 1;
+    uint32_t n_threads = ree_cpu_threads_for(ctx, n_vectors * (p->n * 3ull + p->k * 20ull));
+    if (n_vectors == 1) n_threads = 1;
     size_t size = p->k * sizeof(struct entry);
     for (uint32_t t = 0; t < n_threads; t++)
         if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
@@ -132,9 +132,9 @@ enum ree_status ree_cpu_topk(const struct ree_cpu_context *ctx, const struct ree
         REE_FLOAT_ENV_WORKER();
         struct entry *heap = ree_cpu_scratch_get(ctx, t, 0, size);
         uint64_t begin, end;
-        ree_cpu_split(n_lines, 1, t, n_threads, &begin, &end);
-        for (uint64_t line = begin; line < end; line++)
-            topk_line(&job, line, heap);
+        ree_cpu_split(n_vectors, 1, t, n_threads, &begin, &end);
+        for (uint64_t vector = begin; vector < end; vector++)
+            topk_vector(&job, vector, heap);
     }
     return REE_OK;
 }

@@ -171,7 +171,7 @@ struct ree_cuda_reduce_params {
 
 struct ree_cuda_scan_params {
     struct ree_scan_params p;
-    uint32_t n_lines, n_chunks; // n_chunks: chunks per line
+    uint32_t n_vectors, n_chunks; // n_chunks: chunks per vector
     struct ree_cuda_divider inner;
 };
 
@@ -194,7 +194,7 @@ struct ree_cuda_gather_params {
 
 struct ree_cuda_scatter_params {
     struct ree_scatter_params p;
-    struct ree_cuda_divider dims[REE_MAX_RANK], lines;
+    struct ree_cuda_divider dims[REE_MAX_RANK], vectors;
 };
 
 struct ree_cuda_topk_params {

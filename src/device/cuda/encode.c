@@ -138,7 +138,7 @@ enum ree_status ree_cuda_encode_copy(const struct ree_cuda *cuda,
         step->extra[0] = (uint32_t)(bytes / 4);
         return REE_OK;
     }
-    // Tiles pay off if lines of both sides are long.
+    // Tiles pay off if rows of both sides are long.
     for (uint32_t d = 0; d < last && size == 4 && p.dst_strides[last] == 1; d++) {
         if (p.src_strides[d] != 1 || p.dims[d] < 16 || p.dims[last] < 16) continue;
         uint64_t others = p.n_elements / p.dims[d] / p.dims[last];

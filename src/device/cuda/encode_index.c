@@ -43,7 +43,8 @@ enum ree_status ree_cuda_encode_gather(const struct ree_cuda *cuda,
     return REE_OK;
 }
 
-// Up to this many steps of a line run one after another; more do not, unless the order requires it.
+// Up to this many steps of a vector run one after another; more do not, unless the order requires
+// it.
 #define FEW_STEPS 4
 // Shares of the targets. Each share reads all indices.
 #define MAX_SHARES 256
@@ -54,11 +55,11 @@ enum ree_status ree_cuda_encode_scatter(const struct ree_cuda *cuda,
                                         struct ree_cuda_encoding *out, struct ree_error *err) {
     (void)err;
     struct ree_cuda_scatter_params *p = &out->params.scatter;
-    if (p->p.n_lines == 0 || p->p.n_steps == 0) return REE_OK;
+    if (p->p.n_vectors == 0 || p->p.n_steps == 0) return REE_OK;
     for (uint32_t d = 0; d < p->p.rank; d++)
         p->dims[d] = ree_cuda_divider_of(p->p.dims[d]);
-    p->lines = ree_cuda_divider_of(p->p.n_lines);
-    uint64_t n_updates = (uint64_t)p->p.n_lines * p->p.n_steps;
+    p->vectors = ree_cuda_divider_of(p->p.n_vectors);
+    uint64_t n_updates = (uint64_t)p->p.n_vectors * p->p.n_steps;
     if (p->p.kind == REE_SCATTER_SET && p->p.n_steps > FEW_STEPS) {
         uint32_t size = ree_dtype_size((enum ree_dtype)p->p.dtype);
         out->scratch_bytes = dispatch->operands[0].size / size * sizeof(uint32_t);
@@ -70,10 +71,10 @@ enum ree_status ree_cuda_encode_scatter(const struct ree_cuda *cuda,
     uint64_t fill = (uint64_t)cuda->limits.n_multiprocessors * THREADS_TO_FILL;
     uint32_t shares = 1;
     while (shares < MAX_SHARES && shares * 2 <= p->p.n_steps &&
-           (uint64_t)p->p.n_lines * shares * 2 <= fill)
+           (uint64_t)p->p.n_vectors * shares * 2 <= fill)
         shares *= 2;
     struct ree_cuda_step *step =
-        ree_cuda_add_step(out, REE_CUDA_scatter_lines, 128, (uint64_t)p->p.n_lines * shares);
+        ree_cuda_add_step(out, REE_CUDA_scatter_vectors, 128, (uint64_t)p->p.n_vectors * shares);
     step->extra[0] = shares;
     return REE_OK;
 }

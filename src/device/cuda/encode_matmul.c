@@ -116,10 +116,10 @@ static bool matvec_of(const struct ree_dispatch *dispatch, const struct ree_matm
     if (v->m > MATVEC_ROWS || p->k == 0) return false;
     uint64_t place = dispatch->operands[v->swapped ? 0 : 1].offset;
     if (p->b_block) {
-        uint64_t line = (p->k + p->b_block - 1) / p->b_block * (uint64_t)p->b_block;
+        uint64_t padded_k = (p->k + p->b_block - 1) / p->b_block * (uint64_t)p->b_block;
         v->bits = p->b_bits;
         v->by_rows = false;
-        return p->n_batch == 1 && place % 16 == 0 && line * v->bits / 8 % 16 == 0;
+        return p->n_batch == 1 && place % 16 == 0 && padded_k * v->bits / 8 % 16 == 0;
     }
     uint32_t dtype = v->swapped ? p->a_dtype : p->b_dtype;
     int32_t stride_k = v->swapped ? p->a_stride_k : p->b_stride_k;
@@ -205,12 +205,12 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
 }
 
 // Products of bytes, cuda/matmul_bytes.cu.
-#define BYTES_SLICE 64 // bytes of a line
-#define BYTES_LINE 80  // bytes per line in shared memory
+#define BYTES_SLICE 64  // bytes of a vector
+#define BYTES_VECTOR 80 // bytes per vector in shared memory
 
-// Returns whether an operand's lines of k can be copied 16 bytes at a time.
-static bool has_lines(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
-                      bool is_b, uint32_t unit) {
+// Returns whether an operand's vectors of k can be copied 16 bytes at a time.
+static bool has_vectors(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
+                        bool is_b, uint32_t unit) {
     return (is_b ? p->b_stride_k : p->a_stride_k) == 1 && p->k % unit == 0 &&
            dispatch->operands[is_b].offset % 16 == 0 &&
            multiples_of(p, is_b ? p->b_batch_strides : p->a_batch_strides,
@@ -223,7 +223,7 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
     if (ree_dtype_size((enum ree_dtype)p->a_dtype) != 1 || p->dtype != REE_I32 || p->k == 0)
         return false;
     uint32_t extra[5] = {0, 1, 3};
-    if (p->m <= 8 && has_lines(dispatch, p, false, 16) && has_lines(dispatch, p, true, 16)) {
+    if (p->m <= 8 && has_vectors(dispatch, p, false, 16) && has_vectors(dispatch, p, true, 16)) {
         struct ree_cuda_step *step = ree_cuda_add_step(out, REE_CUDA_matmul_bytes_rows, 256,
                                                        (uint64_t)p->n_batch * p->n * 32);
         if (!p->has_epilogue) return true;
@@ -235,13 +235,14 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
     }
     // Packing pays off if the packed bytes are used several times.
     if (p->m < 8 || p->n < 8) return false;
-    uint64_t line = ((uint64_t)p->k + BYTES_SLICE - 1) / BYTES_SLICE * BYTES_SLICE, sizes[2] = {0};
+    uint64_t vector_bytes = ((uint64_t)p->k + BYTES_SLICE - 1) / BYTES_SLICE * BYTES_SLICE,
+             sizes[2] = {0};
     for (uint32_t is_b = 0; is_b < 2; is_b++) {
-        if (has_lines(dispatch, p, is_b, BYTES_SLICE)) continue;
+        if (has_vectors(dispatch, p, is_b, BYTES_SLICE)) continue;
         bool batched = is_batched(p, is_b ? p->b_batch_strides : p->a_batch_strides);
         extra[0] |= is_b ? REE_CUDA_B_WIDE : REE_CUDA_A_WIDE;
         if (batched) extra[0] |= is_b ? REE_CUDA_B_WIDE_BATCHED : REE_CUDA_A_WIDE_BATCHED;
-        sizes[is_b] = (batched ? p->n_batch : 1) * line * (is_b ? p->n : p->m);
+        sizes[is_b] = (batched ? p->n_batch : 1) * vector_bytes * (is_b ? p->n : p->m);
     }
     if (sizes[0] + sizes[1] > (uint64_t)1 << 31) return false;
     bool large = (uint64_t)((p->m + 127) / 128) * ((p->n + 127) / 128) * p->n_batch >=
@@ -261,7 +262,7 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
         extra[REE_CUDA_PRODUCT_FLAGS] |= REE_CUDA_TO_SCRATCH;
         extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, 1);
     }
-    uint32_t stages = extra[REE_CUDA_PRODUCT_N_STAGES] * 2 * side * BYTES_LINE;
+    uint32_t stages = extra[REE_CUDA_PRODUCT_N_STAGES] * 2 * side * BYTES_VECTOR;
     uint32_t sums =
         side * side * 4 + out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * threads;
     uint64_t n_blocks =

@@ -2,7 +2,7 @@
 #include "device/cuda/cuda.h"
 #include "repops/merge.h"
 
-#define LINES 128            // maximum threads per block of reduce_lines
+#define MAX_THREADS 128      // maximum threads per block of reduce_vectors
 #define THREADS_TO_FILL 1024 // per multiprocessor
 #define SHORT_ROW 16         // rows of fewer adjacent terms do not use shared memory
 #define BLOCK_TERMS 2048     // with at least this many terms, a block per output instead of a warp
@@ -42,24 +42,24 @@ static void add_ordered(const struct ree_cuda *cuda, const struct ree_dispatch *
     const struct ree_reduce_params *r = &p->p;
     uint64_t fill = threads_to_fill(cuda);
     bool split = p->n_chunks > 1 && r->n_outer < fill;
-    uint64_t n_lines = split ? (uint64_t)r->n_outer * p->n_chunks : r->n_outer;
-    bool lines = r->dtype == REE_F32 && r->n_reduce >= SHORT_ROW && r->reduce_rank == 1 &&
-                 r->reduce_strides[0] == 1;
+    uint64_t n_vectors = split ? (uint64_t)r->n_outer * p->n_chunks : r->n_outer;
+    bool vectors = r->dtype == REE_F32 && r->n_reduce >= SHORT_ROW && r->reduce_rank == 1 &&
+                   r->reduce_strides[0] == 1;
     struct ree_cuda_step *step;
-    if (lines) {
-        uint32_t threads = LINES;
-        while (threads > 32 && n_lines / threads < cuda->limits.n_multiprocessors * 2)
+    if (vectors) {
+        uint32_t threads = MAX_THREADS;
+        while (threads > 32 && n_vectors / threads < cuda->limits.n_multiprocessors * 2)
             threads /= 2;
-        step = ree_cuda_add_step(out, REE_CUDA_reduce_lines, threads, n_lines);
+        step = ree_cuda_add_step(out, REE_CUDA_reduce_vectors, threads, n_vectors);
         step->extra[1] = is_wide(dispatch, r);
     } else {
         step = ree_cuda_add_step(
             out, r->dtype == REE_F64 ? REE_CUDA_reduce_chunks_f64 : REE_CUDA_reduce_chunks, 128,
-            n_lines);
+            n_vectors);
     }
     step->extra[0] = split;
     if (!split) return;
-    out->scratch_bytes = n_lines * (r->dtype == REE_F64 ? 8 : 4);
+    out->scratch_bytes = n_vectors * (r->dtype == REE_F64 ? 8 : 4);
     ree_cuda_add_step(out, REE_CUDA_reduce_join, 128, r->n_outer);
 }
 

@@ -475,20 +475,20 @@ static bool shrink_gather(struct shrinking *s) {
 
 static bool shrink_scatter(struct shrinking *s) {
     struct ree_scatter_params *p = &s->dispatch->params.scatter;
-    uint32_t to[REE_MAX_RANK], range, n_line_dims = p->rank - p->n_step_dims;
+    uint32_t to[REE_MAX_RANK], range, n_vector_dims = p->rank - p->n_step_dims;
     uint64_t n_index;
-    if (p->n_lines == 0 || p->n_steps == 0) return false;
+    if (p->n_vectors == 0 || p->n_steps == 0) return false;
     if (!has_indices(s, p->n_components, p->component_sizes)) return false;
     for (uint32_t d = 0; d < p->rank; d++)
         to[d] = p->dims[d] > 1 ? 3 : 1;
-    // Lines never share a target. If only their indices keep them apart, no two indices may be
+    // Vectors never share a target. If only their indices keep them apart, no two indices may be
     // equal.
     bool distinct = false;
-    for (uint32_t d = 0; d < n_line_dims; d++)
+    for (uint32_t d = 0; d < n_vector_dims; d++)
         distinct = distinct || (p->dims[d] > 1 && p->data_strides[d] == 0);
     // Backends have different code for few and for many steps.
-    uint64_t n_steps = product(p->n_step_dims, to + n_line_dims);
-    for (uint32_t d = n_line_dims; d < p->rank; d++) {
+    uint64_t n_steps = product(p->n_step_dims, to + n_vector_dims);
+    for (uint32_t d = n_vector_dims; d < p->rank; d++) {
         if (p->n_steps <= 4) to[d] = p->dims[d];
         if (p->n_steps > 4 && p->dims[d] > 1 && n_steps < 9) {
             to[d] = 12;
@@ -507,8 +507,8 @@ static bool shrink_scatter(struct shrinking *s) {
     if (data_offset != 0) return false;
     for (uint32_t d = 0; d < p->rank; d++)
         p->dims[d] = to[d];
-    p->n_lines = (uint32_t)product(n_line_dims, to);
-    p->n_steps = (uint32_t)product(p->n_step_dims, to + n_line_dims);
+    p->n_vectors = (uint32_t)product(n_vector_dims, to);
+    p->n_steps = (uint32_t)product(p->n_step_dims, to + n_vector_dims);
     enum ree_hard_role role = p->kind == REE_SCATTER_MUL ? REE_HARD_NEAR_ONE : REE_HARD_ANY;
     add(s, role, p->dtype, n, 40);
     s->operands[0].is_written = true;

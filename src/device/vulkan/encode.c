@@ -14,7 +14,7 @@
 const struct ree_vk_thresholds ree_vk_gpu_thresholds = {
     .enough_groups = 256,
     .many_outputs = 4096,
-    .many_lines = 4096,
+    .many_vectors = 4096,
     .many_rows = 4096,
     .long_row = 1024,
     .long_tiles = UINT64_MAX,
@@ -24,7 +24,7 @@ const struct ree_vk_thresholds ree_vk_gpu_thresholds = {
 const struct ree_vk_thresholds ree_vk_cpu_thresholds = {
     .enough_groups = 256,
     .many_outputs = 4096,
-    .many_lines = 4096,
+    .many_vectors = 4096,
     .many_rows = 64, // few threads, each processes a row as fast as a group would
     .long_row = 1024,
     .long_tiles = UINT64_MAX,

@@ -50,7 +50,7 @@ struct ree_vk_forms {
 struct ree_vk_thresholds {
     uint64_t enough_groups; // workgroups that fill the device: fewer are split by chunks
     uint64_t many_outputs;  // reduce: fewer outputs are reduced chunk by chunk
-    uint64_t many_lines;    // scan: fewer lines are computed chunk by chunk
+    uint64_t many_vectors;  // scan: fewer vectors are computed chunk by chunk
     uint64_t many_rows;     // softmax and norm: fewer rows get one workgroup each
     uint64_t long_row;      // GPUs: workgroups of longer rows have 128 threads instead of 64
     // Maximum loop iterations of a thread, even if the driver's own limit is higher

@@ -3,7 +3,8 @@
 #include "repops/merge.h"
 #include "shaders.h"
 
-// Up to this many steps of a line run one after another; more do not, unless the order requires it.
+// Up to this many steps of a vector run one after another; more do not, unless the order requires
+// it.
 #define FEW_STEPS 4
 
 enum ree_status ree_vk_encode_gather(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
@@ -41,14 +42,14 @@ enum ree_status ree_vk_encode_scatter(const struct ree_vk *vk, const struct ree_
                                       struct ree_vk_encoding *out, struct ree_error *err) {
     (void)vk, (void)err;
     const struct ree_scatter_params *p = &out->params.scatter;
-    if (p->n_lines == 0 || p->n_steps == 0) return REE_OK;
+    if (p->n_vectors == 0 || p->n_steps == 0) return REE_OK;
     if (p->kind != REE_SCATTER_SET || p->n_steps <= FEW_STEPS) {
-        add_scatter_stage(out, 0, p->n_lines);
+        add_scatter_stage(out, 0, p->n_vectors);
         // Each step loops over the dimensions and over the components of the index.
         out->steps[0].loops = (uint64_t)p->n_steps * (1 + p->rank + 1 + p->n_components + 1) + 1;
         return REE_OK;
     }
-    uint64_t n_updates = (uint64_t)p->n_lines * p->n_steps;
+    uint64_t n_updates = (uint64_t)p->n_vectors * p->n_steps;
     out->scratch_bytes =
         dispatch->operands[0].size / ree_dtype_size((enum ree_dtype)p->dtype) * sizeof(uint32_t);
     for (uint32_t stage = 1; stage <= 3; stage++)

@@ -68,7 +68,7 @@ static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[
 // same one.
 #define N_VARIANTS 6
 #define FEW                                                                                        \
-    .enough_groups = UINT64_MAX, .many_outputs = UINT64_MAX, .many_lines = UINT64_MAX,             \
+    .enough_groups = UINT64_MAX, .many_outputs = UINT64_MAX, .many_vectors = UINT64_MAX,           \
     .many_rows = UINT64_MAX
 static struct ree_vk_thresholds thresholds_of(const struct ree_vk *vk, int variant) {
     const uint64_t most = UINT64_MAX;

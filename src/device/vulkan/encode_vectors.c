@@ -1,4 +1,4 @@
-// The encoders of topk and scan, which process lines of a tensor.
+// The encoders of topk and scan, which process vectors of a tensor.
 #include "device/vulkan/vulkan.h"
 #include "shaders.h"
 
@@ -44,19 +44,19 @@ enum ree_status ree_vk_encode_scan(const struct ree_vk *vk, const struct ree_dis
                                    struct ree_vk_encoding *out, struct ree_error *err) {
     (void)dispatch, (void)err;
     const struct ree_scan_params *p = &out->params.scan;
-    uint64_t n_lines = (uint64_t)p->outer * p->inner;
+    uint64_t n_vectors = (uint64_t)p->outer * p->inner;
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
-    if (n_lines == 0 || p->k == 0) return REE_OK;
+    if (n_vectors == 0 || p->k == 0) return REE_OK;
     bool long_loops = ree_vk_is_long(vk, ree_vk_loop(p->k, 0, 0), vk->thresholds.long_loops);
-    if (n_chunks == 1 || (n_lines >= vk->thresholds.many_lines && !long_loops)) {
-        add_scan_stage(out, 0, n_lines);
+    if (n_chunks == 1 || (n_vectors >= vk->thresholds.many_vectors && !long_loops)) {
+        add_scan_stage(out, 0, n_vectors);
         out->steps[0].loops = ree_vk_loop(p->k, 0, 0);
         return REE_OK;
     }
-    out->scratch_bytes = n_lines * n_chunks * sizeof(uint64_t);
-    add_scan_stage(out, 1, n_lines * n_chunks);
-    add_scan_stage(out, 2, n_lines);
-    add_scan_stage(out, 3, n_lines * n_chunks);
+    out->scratch_bytes = n_vectors * n_chunks * sizeof(uint64_t);
+    add_scan_stage(out, 1, n_vectors * n_chunks);
+    add_scan_stage(out, 2, n_vectors);
+    add_scan_stage(out, 3, n_vectors * n_chunks);
     out->steps[1].loops = ree_vk_loop(n_chunks, 0, 0);
     return REE_OK;
 }
