@@ -405,7 +405,7 @@ struct ree_generator_options {
     // Slower; for traces.
     bool exact_lengths;
     // Groups of sequences in flight at the same time, each with kv caches of its own; 0: 1.
-    uint32_t n_sets;
+    uint32_t n_cache_slots;
     // Stages of the model, which run one after another: stage i runs on device i modulo the number
     // of devices. `device` is device 0, more_devices follow. The output bits do not depend on it.
     // 0: one stage per device.

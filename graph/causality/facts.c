@@ -265,13 +265,13 @@ void ree_fact_constant(struct ree_fact *out, const struct ree_value *value) {
 
 const char *ree_fact_append(struct ree_derivation *d, const struct ree_fact *past,
                             const struct ree_fact *fresh, size_t output, uint32_t axis) {
-    const struct ree_causality_input *state;
+    const struct ree_causality_input *cache;
     if (!past->past) return "it puts something before the new tokens that is not a cache";
-    state = &d->prover->question->inputs[past->past - 1];
+    cache = &d->prover->question->inputs[past->past - 1];
     const struct ree_node *node = d->node;
-    if (output >= node->n_outputs || !node->outputs[output] || node->outputs[output] != state->next)
+    if (output >= node->n_outputs || !node->outputs[output] || node->outputs[output] != cache->next)
         return "what it appends to a cache is not what the cache will hold";
-    if (state->axis != axis || past->rank != fresh->rank || past->dtype != fresh->dtype)
+    if (cache->axis != axis || past->rank != fresh->rank || past->dtype != fresh->dtype)
         return "it does not append to the cache along its positions";
     for (uint32_t i = 0; i < past->rank; i++)
         if (i == axis ? fresh->axes[i].kind != REE_AXIS_NEW

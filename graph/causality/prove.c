@@ -79,7 +79,7 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
         f->axes[2] = (struct ree_axis){REE_AXIS_FIXED, 1};
         f->is_rows = f->counts_only = true;
         break;
-    case REE_CAUSALITY_STATE: set_state(f, p, i); break;
+    case REE_CAUSALITY_KV_CACHE: set_state(f, p, i); break;
     case REE_CAUSALITY_OTHER: f->why_not = "an input that differs between runs"; break;
     }
 }
@@ -244,13 +244,13 @@ static const char *prove(struct ree_prover *p) {
     const struct ree_graph *graph = p->question->graph;
     p->facts = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof(struct ree_fact *));
     for (size_t i = 0; i < p->question->n_inputs; i++)
-        p->has_cache = p->has_cache || p->question->inputs[i].kind == REE_CAUSALITY_STATE;
+        p->has_cache = p->has_cache || p->question->inputs[i].kind == REE_CAUSALITY_KV_CACHE;
     if (!p->facts || !begin(p)) return "out of memory";
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (graph->nodes[i]->n_outputs && !derive(p, graph->nodes[i])) return "out of memory";
     const char *why = check_logits(p);
     for (size_t i = 0; !why && i < p->question->n_inputs; i++)
-        if (p->question->inputs[i].kind == REE_CAUSALITY_STATE) why = check_state(p, i);
+        if (p->question->inputs[i].kind == REE_CAUSALITY_KV_CACHE) why = check_state(p, i);
     return why;
 }
 

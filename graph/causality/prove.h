@@ -36,7 +36,7 @@ enum ree_causality_input_kind {
     REE_CAUSALITY_PAST_LENGTH,  // P
     REE_CAUSALITY_TOTAL_LENGTH, // P + S
     REE_CAUSALITY_ROWS,         // [1, R, 1]: new tokens whose logits are requested, counted from 0
-    REE_CAUSALITY_STATE,        // a cache: P positions along `axis`
+    REE_CAUSALITY_KV_CACHE,     // a cache: P positions along `axis`
     REE_CAUSALITY_OTHER,        // anything else
 };
 

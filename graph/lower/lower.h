@@ -22,7 +22,7 @@ enum ree_storage_kind {
     REE_STORAGE_CONST,   // graph value `value`, resident on the device
     REE_STORAGE_INPUT,   // graph input `value`
     REE_STORAGE_LITERAL, // host-known bytes made during the bind; uploaded if a dispatch reads it
-    REE_STORAGE_STATE    // kept on the device from run to run: see ree_lower_state
+    REE_STORAGE_KV_CACHE // kept on the device from run to run: see ree_lower_kv_cache
 };
 
 struct ree_storage {
@@ -32,15 +32,15 @@ struct ree_storage {
     const void *host; // contents if known on the host, else NULL
     // as `host`, writable: set only during the bind that fills the contents (concat, scatter)
     void *host_writable;
-    bool device_jit;               // a dispatch of the program writes it
-    const struct ree_value *value; // CONST, INPUT: the graph value
-    uint32_t input;                // INPUT: index into the run inputs
-    struct ree_lower_state *state; // STATE: its description
+    bool device_jit;                     // a dispatch of the program writes it
+    const struct ree_value *value;       // CONST, INPUT: the graph value
+    uint32_t input;                      // INPUT: index into the run inputs
+    struct ree_lower_kv_cache *kv_cache; // KV_CACHE: its description
 };
 
 // A tensor that stays on the device between runs and grows along one axis, such as a kv cache. Its
 // storage has capacity for `capacity` positions along that axis; the first dims[axis] are filled.
-struct ree_lower_state {
+struct ree_lower_kv_cache {
     uint32_t index; // index among the session's states
     uint32_t rank, axis;
     int64_t dims[REE_MAX_RANK];
@@ -102,7 +102,7 @@ struct ree_lower {
     // For states whose batches are filled to different lengths: the position at which each new row
     // of a batch is written, i64 or i32 [batch, new rows]. The filled length then counts up to the
     // longest batch. NULL: all batches are filled alike.
-    struct ree_view *state_rows;
+    struct ree_view *cache_positions;
 
     size_t n_storages, storages_capacity;
     struct ree_storage **storages;
@@ -170,11 +170,11 @@ int64_t ree_view_count(const struct ree_view *t); // elements
 // Writes text such as "float32[1,8,28]" into the caller's buffer and returns the buffer.
 const char *ree_view_text(const struct ree_view *t, char *out, size_t size);
 
-// States (state.c): kv caches.
+// States (kv_cache.c): kv caches.
 //
 // Makes the tensor of a state, with its filled part as the shape.
-enum ree_status ree_lower_state(struct ree_lower *lower, enum ree_dtype dtype,
-                                const struct ree_lower_state *state, struct ree_view **out);
+enum ree_status ree_lower_kv_cache(struct ree_lower *lower, enum ree_dtype dtype,
+                                   const struct ree_lower_kv_cache *cache, struct ree_view **out);
 // Appends t to `past` along the axis. The caller has checked that the other dimensions are equal.
 // If `past` is a state with enough free capacity, t is written in place and the result is a view of
 // the state; else the result is a new tensor.
@@ -187,8 +187,9 @@ enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past,
 bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_t n);
 // Writes the rows of t into `target`, in place, at positions given per batch (dimension 0): `rows`
 // is i64 or i32 [batch, t->dims[axis]] and holds the position of each row of t along the axis.
-enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_view *target,
-                                       uint32_t axis, struct ree_view *rows, struct ree_view *t);
+enum ree_status ree_lower_scatter_positions(struct ree_lower *lower, struct ree_view *target,
+                                            uint32_t axis, struct ree_view *rows,
+                                            struct ree_view *t);
 
 // Host values. Returns the dense contents of t on the host. If they are not host-known, this reads
 // them (and may run the program so far).

@@ -11,7 +11,7 @@ static enum ree_status annotate(struct ree_annotator *a, struct ree_error *err) 
     out->values = ree_arena_alloc_array(&out->arena, graph->n_values + 1, sizeof *out->values);
     if (!out->nodes || !out->values || !ree_annotate_places(a))
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    uint32_t phases = REE_PHASE_PREFILL | (a->options->n_states ? REE_PHASE_DECODE : 0);
+    uint32_t phases = REE_PHASE_PREFILL | (a->options->n_kv_caches ? REE_PHASE_DECODE : 0);
     for (size_t i = 0; i < graph->n_nodes; i++)
         out->nodes[i] = (struct ree_annotation){REE_NODE_ROLE_CONTROL, REE_NO_LAYER, phases};
     ree_annotate_values(a);

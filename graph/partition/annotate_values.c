@@ -116,8 +116,8 @@ void ree_annotate_values(struct ree_annotator *a) {
     for (size_t i = 0; i < graph->n_values; i++)
         if (graph->values[i]->data && !(graph->values[i]->is_input && graph->ir_version >= 4))
             kinds[i] = constant_kind(graph->values[i]);
-    for (size_t i = 0; i < a->options->n_states; i++)
-        kinds[graph->inputs[a->options->states[i].input]->id] = REE_VALUE_KV_CACHE;
+    for (size_t i = 0; i < a->options->n_kv_caches; i++)
+        kinds[graph->inputs[a->options->kv_caches[i].input]->id] = REE_VALUE_KV_CACHE;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct ree_node *node = graph->nodes[i];
         enum ree_value_role kind = result_kind(a, node);
@@ -132,8 +132,8 @@ void ree_annotate_values(struct ree_annotator *a) {
         }
         for (size_t j = 0; j < node->n_outputs; j++)
             if (node->outputs[j] && node->outputs[j]->is_output)
-                for (size_t k = 0; k < a->options->n_states; k++)
-                    if (graph->outputs[a->options->states[k].output] == node->outputs[j])
+                for (size_t k = 0; k < a->options->n_kv_caches; k++)
+                    if (graph->outputs[a->options->kv_caches[k].output] == node->outputs[j])
                         kinds[node->outputs[j]->id] = REE_VALUE_KV_CACHE;
     }
 }

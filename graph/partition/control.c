@@ -30,8 +30,8 @@ enum ree_status ree_planner_find_uses(struct ree_planner *p, struct ree_error *e
     const struct ree_graph *graph = p->graph;
     struct collector c = {.graph = graph};
     p->use_starts = ree_arena_alloc_array(&p->arena, graph->n_nodes + 1, sizeof *p->use_starts);
-    p->is_state = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *p->is_state);
-    if (!p->use_starts || !p->is_state) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    p->is_kv_cache = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *p->is_kv_cache);
+    if (!p->use_starts || !p->is_kv_cache) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < graph->n_nodes; i++) {
         ree_node_visit_uses(graph->nodes[i], collect, &c);
         p->use_starts[i + 1] = c.n;
@@ -43,8 +43,8 @@ enum ree_status ree_planner_find_uses(struct ree_planner *p, struct ree_error *e
         c.node = graph->nodes[i];
         ree_node_visit_uses(graph->nodes[i], collect, &c);
     }
-    for (size_t i = 0; i < p->options->n_states; i++)
-        p->is_state[graph->inputs[p->options->states[i].input]->id] = true;
+    for (size_t i = 0; i < p->options->n_kv_caches; i++)
+        p->is_kv_cache[graph->inputs[p->options->kv_caches[i].input]->id] = true;
     return REE_OK;
 }
 
@@ -55,7 +55,7 @@ static bool may_feed_control(const struct ree_planner *p, const struct ree_node 
     if (value->producer) return p->is_control[value->producer->id];
     if (!value->is_input) return false;
     // Of a state, only the shape may be read.
-    return !p->is_state[value->id] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0]);
+    return !p->is_kv_cache[value->id] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0]);
 }
 
 static bool is_control(const struct ree_planner *p, const struct ree_node *node) {

@@ -67,7 +67,7 @@ static uint64_t own_bytes(const struct ree_node *node) {
 
 // Bytes per position of the cache. A state that does not grow (no dimension is unknown except the
 // first, the number of sequences) is spread over the positions of the context.
-static uint64_t row_bytes_of_state(const struct ree_planner *p, const struct ree_value *value) {
+static uint64_t position_bytes(const struct ree_planner *p, const struct ree_value *value) {
     uint64_t n = ree_value_row_bytes(value);
     for (uint32_t i = 1; value->has_shape && i < value->rank; i++)
         if (value->dims[i] < 0) return n;
@@ -90,14 +90,14 @@ enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *
             if (*reader == 0) *reader = (uint32_t)i + 1;
         }
     }
-    for (size_t i = 0; i < p->options->n_states; i++) {
-        const struct ree_value *in = graph->inputs[p->options->states[i].input];
-        const struct ree_value *out = graph->outputs[p->options->states[i].output];
+    for (size_t i = 0; i < p->options->n_kv_caches; i++) {
+        const struct ree_value *in = graph->inputs[p->options->kv_caches[i].input];
+        const struct ree_value *out = graph->outputs[p->options->kv_caches[i].output];
         uint32_t at = readers[in->id] ? readers[in->id] - 1 : REE_NO_POSITION;
         if (at == REE_NO_POSITION && out->producer) at = p->position[out->producer->id];
         if (at == REE_NO_POSITION) continue; // only control nodes keep it: almost no cost
-        uint64_t *bytes = &p->node_costs[at].state_bytes;
-        *bytes = add(*bytes, row_bytes_of_state(p, in));
+        uint64_t *bytes = &p->node_costs[at].kv_cache_bytes;
+        *bytes = add(*bytes, position_bytes(p, in));
     }
     return REE_OK;
 }
@@ -132,7 +132,7 @@ void ree_window_add(struct ree_window *w, size_t begin, size_t end) {
         w->n_nodes++;
         w->weight_bytes += cost->own_bytes;
         w->work_bytes += cost->own_bytes;
-        w->state_bytes += cost->state_bytes;
+        w->kv_cache_bytes += cost->kv_cache_bytes;
         w->flops += cost->flops;
         for (size_t k = p->use_starts[node->id]; k < p->use_starts[node->id + 1]; k++) {
             const struct ree_value *value = p->uses[k].value;
@@ -156,7 +156,7 @@ void ree_window_remove(struct ree_window *w, size_t begin, size_t end) {
         w->n_nodes--;
         w->weight_bytes -= cost->own_bytes;
         w->work_bytes -= cost->own_bytes;
-        w->state_bytes -= cost->state_bytes;
+        w->kv_cache_bytes -= cost->kv_cache_bytes;
         w->flops -= cost->flops;
         for (size_t k = p->use_starts[node->id]; k < p->use_starts[node->id + 1]; k++) {
             const struct ree_value *value = p->uses[k].value;
@@ -177,10 +177,10 @@ struct ree_stage_cost ree_window_cost(const struct ree_window *w) {
         .n_nodes = w->n_nodes,
         .weight_bytes = saturate(w->weight_bytes),
         .work_bytes = saturate(w->work_bytes),
-        .state_bytes = saturate(w->state_bytes),
+        .kv_cache_bytes = saturate(w->kv_cache_bytes),
         .flops = saturate(w->flops),
     };
-    cost.work = add(cost.work_bytes, multiply(cost.state_bytes, w->planner->context));
+    cost.work = add(cost.work_bytes, multiply(cost.kv_cache_bytes, w->planner->context));
     cost.work = add(cost.work, cost.flops / 16);
     return cost;
 }

@@ -65,7 +65,7 @@ struct reader {
     const struct ree_value *found; // a state that another stage keeps; NULL: none
 };
 
-static void look_for_state(void *user, struct ree_value **use) {
+static void look_for_kv_cache(void *user, struct ree_value **use) {
     struct reader *r = user;
     const struct ree_value *value = *use;
     if (value->graph == r->x->graph && r->x->is_elsewhere[value->id]) r->found = value;
@@ -78,7 +78,7 @@ static enum ree_status check_readers(struct ree_extract *x) {
         const struct ree_node *node = x->graph->nodes[i];
         struct reader r = {.x = x};
         if (!x->has[i] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0])) continue;
-        visit_read(node, look_for_state, &r);
+        visit_read(node, look_for_kv_cache, &r);
         if (r.found)
             return ree_fail(x->err, REE_UNSUPPORTED,
                             "%s reads the state '%s', which another stage keeps",
@@ -99,15 +99,15 @@ static enum ree_status add_inputs(struct ree_extract *x, const size_t *always, s
     if (!out->inputs || !out->graph->inputs || !x->is_elsewhere) return no_memory(x->err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_value *value = graph->inputs[i];
-        bool state = x->state_at[i] != 0;
-        bool own = state && x->state_stage[x->state_at[i] - 1] == x->stage;
+        bool cache = x->kv_cache_at[i] != 0;
+        bool own = cache && x->kv_cache_stage[x->kv_cache_at[i] - 1] == x->stage;
         bool wanted = own || x->reads.values[value->id];
         for (size_t k = 0; k < n_always; k++)
             wanted = wanted || always[k] == i;
         if (!wanted || !ree_extract_is_input(graph, value)) continue;
-        x->is_elsewhere[value->id] = state && !own;
+        x->is_elsewhere[value->id] = cache && !own;
         REE_TRY(add_input(
-            x, &(struct ree_stage_input){.shape_only = state && !own, .input = i, .value = value}));
+            x, &(struct ree_stage_input){.shape_only = cache && !own, .input = i, .value = value}));
     }
     for (size_t i = 0; cut && i < cut->n_values; i++)
         if (x->reads.values[cut->values[i]->id])

@@ -19,8 +19,8 @@ struct ree_extract {
     struct ree_extract_reads reads; // values that this stage reads
     bool *has;                      // by node id: this stage contains it
     bool *is_elsewhere;             // by value id: a state that another stage keeps
-    size_t *state_stage;            // by state: the stage that keeps it
-    size_t *state_at;               // by input: 1 + index of its state; 0: none
+    size_t *kv_cache_stage;         // by state: the stage that keeps it
+    size_t *kv_cache_at;            // by input: 1 + index of its state; 0: none
     size_t *output_stage;           // by output: the stage that returns it
     // by node id: the first stage that contains it; UINT32_MAX: none
     uint32_t *first;
@@ -36,7 +36,7 @@ struct ree_extract_frame {
     const struct ree_extract_frame *outer;
 };
 
-// extract_owners.c: fills state_stage, state_at, output_stage and first.
+// extract_owners.c: fills kv_cache_stage, kv_cache_at, output_stage and first.
 enum ree_status ree_extract_find_owners(struct ree_extract *x);
 // Returns whether the value is an input of the model. Before IR version 4, weights also had to be
 // listed as inputs.

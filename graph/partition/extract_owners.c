@@ -30,10 +30,11 @@ static uint32_t *alloc_stages(struct ree_arena *arena, size_t n) {
     return stages;
 }
 
-static enum ree_status find_states(const struct ree_graph *graph,
-                                   const struct ree_partition *partition,
-                                   const struct ree_partition_state *states, size_t n, size_t *out,
-                                   struct ree_arena *scratch, struct ree_error *err) {
+static enum ree_status find_kv_caches(const struct ree_graph *graph,
+                                      const struct ree_partition *partition,
+                                      const struct ree_partition_kv_cache *kv_caches, size_t n,
+                                      size_t *out, struct ree_arena *scratch,
+                                      struct ree_error *err) {
     struct reader r = {.graph = graph, .first_come = true};
     r.stages = alloc_stages(scratch, graph->n_values);
     if (!r.stages) return no_memory(err);
@@ -42,21 +43,21 @@ static enum ree_status find_states(const struct ree_graph *graph,
         if (r.stage != REE_STAGE_CONTROL) ree_node_visit_uses(graph->nodes[i], note_read, &r);
     }
     for (size_t i = 0; i < n; i++) {
-        const struct ree_node *maker = graph->outputs[states[i].output]->producer;
+        const struct ree_node *maker = graph->outputs[kv_caches[i].output]->producer;
         uint32_t stage = maker ? partition->stage_of[maker->id] : REE_STAGE_CONTROL;
-        if (stage == REE_STAGE_CONTROL) stage = r.stages[graph->inputs[states[i].input]->id];
+        if (stage == REE_STAGE_CONTROL) stage = r.stages[graph->inputs[kv_caches[i].input]->id];
         out[i] = stage == NO_STAGE ? partition->n_stages - 1 : stage;
     }
     return REE_OK;
 }
 
-enum ree_status ree_partition_stages_of_states(const struct ree_graph *graph,
-                                               const struct ree_partition *partition,
-                                               const struct ree_partition_state *states, size_t n,
-                                               size_t *out, struct ree_error *err) {
+enum ree_status ree_partition_stages_of_kv_caches(const struct ree_graph *graph,
+                                                  const struct ree_partition *partition,
+                                                  const struct ree_partition_kv_cache *kv_caches,
+                                                  size_t n, size_t *out, struct ree_error *err) {
     struct ree_arena scratch;
     ree_arena_init(&scratch);
-    enum ree_status status = find_states(graph, partition, states, n, out, &scratch, err);
+    enum ree_status status = find_kv_caches(graph, partition, kv_caches, n, out, &scratch, err);
     ree_arena_finish(&scratch);
     return status;
 }
@@ -70,8 +71,8 @@ static enum ree_status find_outputs(struct ree_extract *x) {
     x->output_stage =
         ree_arena_alloc_array(&x->scratch, graph->n_outputs + 1, sizeof *x->output_stage);
     if (!kept || !x->output_stage) return no_memory(x->err);
-    for (size_t i = o->n_states; i-- > 0;) // the first state has priority
-        kept[graph->inputs[o->states[i].input]->id] = (uint32_t)x->state_stage[i];
+    for (size_t i = o->n_kv_caches; i-- > 0;) // the first state has priority
+        kept[graph->inputs[o->kv_caches[i].input]->id] = (uint32_t)x->kv_cache_stage[i];
     for (size_t i = 0; i < graph->n_outputs; i++) {
         const struct ree_value *value = graph->outputs[i];
         uint32_t stage = kept[value->id];
@@ -79,8 +80,8 @@ static enum ree_status find_outputs(struct ree_extract *x) {
             stage = x->partition->stage_of[value->producer->id];
         x->output_stage[i] = stage == NO_STAGE ? x->partition->n_stages - 1 : stage;
     }
-    for (size_t i = o->n_states; i-- > 0;)
-        x->output_stage[o->states[i].output] = x->state_stage[i];
+    for (size_t i = o->n_kv_caches; i-- > 0;)
+        x->output_stage[o->kv_caches[i].output] = x->kv_cache_stage[i];
     return REE_OK;
 }
 
@@ -110,13 +111,15 @@ static enum ree_status find_first(struct ree_extract *x) {
 
 enum ree_status ree_extract_find_owners(struct ree_extract *x) {
     const struct ree_partition_options *o = x->options;
-    x->state_stage = ree_arena_alloc_array(&x->scratch, o->n_states + 1, sizeof *x->state_stage);
-    x->state_at = ree_arena_alloc_array(&x->scratch, x->graph->n_inputs + 1, sizeof *x->state_at);
-    if (!x->state_stage || !x->state_at) return no_memory(x->err);
-    REE_TRY(find_states(x->graph, x->partition, o->states, o->n_states, x->state_stage, &x->scratch,
-                        x->err));
-    for (size_t i = o->n_states; i-- > 0;)
-        x->state_at[o->states[i].input] = i + 1;
+    x->kv_cache_stage =
+        ree_arena_alloc_array(&x->scratch, o->n_kv_caches + 1, sizeof *x->kv_cache_stage);
+    x->kv_cache_at =
+        ree_arena_alloc_array(&x->scratch, x->graph->n_inputs + 1, sizeof *x->kv_cache_at);
+    if (!x->kv_cache_stage || !x->kv_cache_at) return no_memory(x->err);
+    REE_TRY(find_kv_caches(x->graph, x->partition, o->kv_caches, o->n_kv_caches, x->kv_cache_stage,
+                           &x->scratch, x->err));
+    for (size_t i = o->n_kv_caches; i-- > 0;)
+        x->kv_cache_at[o->kv_caches[i].input] = i + 1;
     REE_TRY(find_outputs(x));
     return find_first(x);
 }

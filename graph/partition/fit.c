@@ -59,14 +59,14 @@ static uint64_t caches_of_devices(const struct ree_partition *partition,
                                   const struct ree_partition_devices *d, uint64_t *at) {
     size_t n_devices = one_at_least(d->n_devices), n = partition->n_stages;
     uint32_t n_ranks = (uint32_t)one_at_least(d->n_ranks);
-    uint64_t rows = multiply(partition->context, one_at_least(d->n_sets)), most = 0;
+    uint64_t rows = multiply(partition->context, one_at_least(d->n_cache_slots)), most = 0;
     for (uint32_t rank = 0; rank < n_ranks && rank < n; rank++) {
         size_t first, n_own;
         ree_partition_share(n, n_ranks, rank, &first, &n_own);
         for (size_t k = 0; k < n_devices && k < n_own; k++) {
             uint64_t caches = 0;
             for (size_t i = first + k; i < first + n_own; i += n_devices)
-                caches = add(caches, multiply(partition->costs[i].state_bytes, rows));
+                caches = add(caches, multiply(partition->costs[i].kv_cache_bytes, rows));
             for (size_t i = first + k; at && i < first + n_own; i += n_devices)
                 at[i] = caches;
             if (caches > most) most = caches;
@@ -224,7 +224,8 @@ static enum ree_status begin(struct fit *f, struct ree_error *err) {
     struct ree_stage_cost all = ree_window_cost(&f->window);
     ree_window_remove(&f->window, 0, p->n_order);
     f->weights = all.weight_bytes;
-    f->caches = multiply(multiply(all.state_bytes, p->context), one_at_least(f->devices->n_sets));
+    f->caches =
+        multiply(multiply(all.kv_cache_bytes, p->context), one_at_least(f->devices->n_cache_slots));
     f->limits = calloc(REE_MAX_STAGES, sizeof *f->limits);
     return f->limits ? REE_OK : no_memory(err);
 }

@@ -9,10 +9,10 @@
 // The devices that run the stages. Each process has n_devices devices and the stages that
 // ree_partition_share gives it. Stage i runs on device i modulo n_devices of its process.
 struct ree_partition_devices {
-    size_t n_devices;    // 0: 1
-    uint32_t n_ranks;    // processes; 0: 1
-    size_t n_sets;       // sets of caches, each for one sequence; 0: 1
-    uint64_t max_memory; // capacity of each device in bytes
+    size_t n_devices;     // 0: 1
+    uint32_t n_ranks;     // processes; 0: 1
+    size_t n_cache_slots; // sets of caches, each for one sequence; 0: 1
+    uint64_t max_memory;  // capacity of each device in bytes
 };
 
 // The stages of a process: consecutive, distributed as evenly as possible; the first processes have

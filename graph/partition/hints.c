@@ -97,7 +97,7 @@ enum ree_status ree_partition_hints(const struct ree_graph *graph,
     if (!any) return REE_OK;
     // One stage: only the canonical order is needed.
     struct ree_partition_options one = {
-        .n_stages = 1, .n_states = options->n_states, .states = options->states};
+        .n_stages = 1, .n_kv_caches = options->n_kv_caches, .kv_caches = options->kv_caches};
     struct ree_partition whole;
     REE_TRY(ree_partition_plan(graph, &one, &whole, err));
     char **ends = calloc(REE_MAX_STAGES, sizeof *ends);

@@ -45,8 +45,8 @@ static void walk_from(struct walk *w, const struct ree_value *root) {
 
 // `is_successor`: scratch, zeroed, one entry per output.
 static size_t main_output(const struct ree_planner *p, bool *is_successor) {
-    for (size_t i = 0; i < p->options->n_states; i++)
-        is_successor[p->options->states[i].output] = true;
+    for (size_t i = 0; i < p->options->n_kv_caches; i++)
+        is_successor[p->options->kv_caches[i].output] = true;
     for (size_t i = 0; i < p->graph->n_outputs; i++)
         if (!is_successor[i]) return i;
     return 0;

@@ -16,7 +16,7 @@
 #include "graph/ir.h"
 
 // A tensor that is kept from run to run: a graph input and the output that is its successor.
-struct ree_partition_state {
+struct ree_partition_kv_cache {
     size_t input, output; // indexes into graph->inputs, graph->outputs
 };
 
@@ -24,8 +24,8 @@ struct ree_partition_state {
 
 struct ree_partition_options {
     size_t n_stages; // 1 to REE_MAX_STAGES
-    size_t n_states;
-    const struct ree_partition_state *states;
+    size_t n_kv_caches;
+    const struct ree_partition_kv_cache *kv_caches;
     const uint64_t *weight_limits; // maximum weight bytes per stage; NULL: no limits
     uint64_t context;              // positions assumed for costs; 0: REE_PARTITION_CONTEXT
 };
@@ -45,9 +45,9 @@ struct ree_stage_cost {
     uint64_t weight_bytes;
     // part of weight_bytes that a run of one row reads: of a lookup table only one row
     uint64_t work_bytes;
-    uint64_t state_bytes; // of the caches, per position of one sequence
-    uint64_t flops;       // per row
-    uint64_t work;        // the quantity that is balanced: see README.md
+    uint64_t kv_cache_bytes; // of the caches, per position of one sequence
+    uint64_t flops;          // per row
+    uint64_t work;           // the quantity that is balanced: see README.md
 };
 
 // The boundary between stage i and stage i + 1.
@@ -110,10 +110,10 @@ struct ree_stage_graph {
 
 // Finds the stages that keep n states, into out[n]. A state is kept by the stage that makes its
 // successor; else by the first stage, in the graph's order, that reads it; else by the last stage.
-enum ree_status ree_partition_stages_of_states(const struct ree_graph *graph,
-                                               const struct ree_partition *partition,
-                                               const struct ree_partition_state *states, size_t n,
-                                               size_t *out, struct ree_error *err);
+enum ree_status ree_partition_stages_of_kv_caches(const struct ree_graph *graph,
+                                                  const struct ree_partition *partition,
+                                                  const struct ree_partition_kv_cache *kv_caches,
+                                                  size_t n, size_t *out, struct ree_error *err);
 
 // Extracts a stage. `always`: inputs of the whole graph that the stage has even if it does not read
 // them.

@@ -60,7 +60,7 @@ static void find_growing(const struct ree_planner *p, bool *grows) {
         const struct ree_node *node = p->graph->nodes[i];
         bool any = false;
         for (size_t k = p->use_starts[i]; k < p->use_starts[i + 1] && !p->is_control[i]; k++)
-            any = any || p->is_state[p->uses[k].value->id] || grows[p->uses[k].value->id];
+            any = any || p->is_kv_cache[p->uses[k].value->id] || grows[p->uses[k].value->id];
         for (size_t k = 0; any && k < node->n_outputs; k++)
             if (node->outputs[k]) grows[node->outputs[k]->id] = !stops_growth(node, k);
     }
@@ -74,11 +74,11 @@ static void span_add_readers(struct span *span, const struct ree_planner *p,
 
 // The nodes of a state must be in one stage: nodes that read it, the node that makes its successor,
 // and nodes that read the successor.
-static void block_states(const struct ree_planner *p, const uint32_t *first_read,
-                         int32_t *blocked) {
-    for (size_t i = 0; i < p->options->n_states; i++) {
-        const struct ree_value *in = p->graph->inputs[p->options->states[i].input];
-        const struct ree_value *out = p->graph->outputs[p->options->states[i].output];
+static void block_kv_caches(const struct ree_planner *p, const uint32_t *first_read,
+                            int32_t *blocked) {
+    for (size_t i = 0; i < p->options->n_kv_caches; i++) {
+        const struct ree_value *in = p->graph->inputs[p->options->kv_caches[i].input];
+        const struct ree_value *out = p->graph->outputs[p->options->kv_caches[i].output];
         struct span span = {UINT32_MAX, 0};
         span_add_readers(&span, p, in, first_read);
         if (out->producer && p->position[out->producer->id] != REE_NO_POSITION) {
@@ -129,7 +129,7 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
         blocked[from + 1]++;
         blocked[to + 1]--;
     }
-    block_states(p, first_read, blocked);
+    block_kv_caches(p, first_read, blocked);
     for (size_t t = 1; t <= n; t++) {
         p->n_live[t] += p->n_live[t - 1];
         p->n_sizes[t] += p->n_sizes[t - 1];

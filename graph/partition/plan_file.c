@@ -55,7 +55,7 @@ static bool add_stage(cJSON *stages, const struct ree_plan_file *plan, size_t i,
     return add_number(stage, "nodes", cost->n_nodes) &&
            add_number(stage, "weight_bytes", cost->weight_bytes) &&
            add_number(stage, "work_bytes", cost->work_bytes) &&
-           add_number(stage, "state_bytes_per_row", cost->state_bytes) &&
+           add_number(stage, "state_bytes_per_row", cost->kv_cache_bytes) &&
            add_number(stage, "flops_per_row", cost->flops) &&
            add_number(stage, "work", cost->work) &&
            cJSON_AddNumberToObject(stage, "share", share) &&

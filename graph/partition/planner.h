@@ -21,7 +21,7 @@ struct ree_use {
 
 struct ree_node_cost {
     uint64_t own_bytes; // attributes, and constants of subgraphs
-    uint64_t state_bytes;
+    uint64_t kv_cache_bytes;
     uint64_t flops;
 };
 
@@ -33,8 +33,8 @@ struct ree_planner {
 
     size_t *use_starts; // by node id: its uses are uses[use_starts[id]...use_starts[id + 1])
     struct ree_use *uses;
-    bool *is_state;   // by value id: it is the input of a state
-    bool *is_control; // by node id
+    bool *is_kv_cache; // by value id: it is the input of a state
+    bool *is_control;  // by node id
 
     size_t n_order;
     uint32_t *order;    // node ids
@@ -94,7 +94,7 @@ struct ree_window {
     // constant (the others read single rows).
     uint32_t *n_reads, *n_whole;
     size_t n_nodes;
-    ree_sum weight_bytes, work_bytes, state_bytes, flops;
+    ree_sum weight_bytes, work_bytes, kv_cache_bytes, flops;
 };
 enum ree_status ree_window_init(struct ree_window *window, const struct ree_planner *p,
                                 struct ree_error *err);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 // Maximum of stages times places: bounds time (to some seconds) and memory.
-#define MOST_STATES (UINT64_C(1) << 22)
+#define MAX_KV_CACHES (UINT64_C(1) << 22)
 
 // Live values and bytes at the cuts of the rest of a plan.
 struct toll {
@@ -257,7 +257,7 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
 }
 
 size_t ree_search_most_stages(size_t n_places) {
-    size_t most = MOST_STATES / (n_places + 2);
+    size_t most = MAX_KV_CACHES / (n_places + 2);
     return most < REE_MAX_STAGES ? most : REE_MAX_STAGES;
 }
 

@@ -12,11 +12,11 @@ struct ree_compare {
     const struct ree_graph *graph;
     struct ree_value *const **reads; // values that each node reads; one list per node
     uint32_t *n_reads;
-    ptrdiff_t *state_input; // value id of each state's input; one per state
-    size_t n_states;
+    ptrdiff_t *kv_cache_input; // value id of each state's input; one per state
+    size_t n_kv_caches;
     bool *differs; // one flag per value, for the current step
     // One flag per state: differs since an earlier step; differs since the current step.
-    bool *state_differs, *was_new;
+    bool *kv_cache_differs, *was_new;
     // Values of the first session in the current step, in the order of arrival.
     struct ree_tensor *kept;
     size_t n_kept, at, capacity;
@@ -33,7 +33,7 @@ static enum ree_status no_memory(struct ree_error *err) {
 }
 
 static enum ree_status begin(struct ree_compare *c, const struct ree_model *model,
-                             const struct ree_state_spec *specs, size_t n_specs,
+                             const struct ree_kv_cache_spec *specs, size_t n_specs,
                              struct ree_error *err) {
     struct ree_arena *arena = &c->arena;
     c->graph = model->graph;
@@ -43,22 +43,22 @@ static enum ree_status begin(struct ree_compare *c, const struct ree_model *mode
     c->drift = ree_arena_alloc_array(arena, n + 1, sizeof *c->drift);
     c->node_differs = ree_arena_alloc_array(arena, n + 1, sizeof *c->node_differs);
     c->differs = ree_arena_alloc_array(arena, c->graph->n_values + 1, sizeof *c->differs);
-    c->state_input = ree_arena_alloc_array(arena, n_specs + 1, sizeof *c->state_input);
-    c->state_differs = ree_arena_alloc_array(arena, n_specs + 1, sizeof *c->state_differs);
+    c->kv_cache_input = ree_arena_alloc_array(arena, n_specs + 1, sizeof *c->kv_cache_input);
+    c->kv_cache_differs = ree_arena_alloc_array(arena, n_specs + 1, sizeof *c->kv_cache_differs);
     c->was_new = ree_arena_alloc_array(arena, n_specs + 1, sizeof *c->was_new);
     if (!c->reads || !c->n_reads || !c->drift || !c->node_differs || !c->differs ||
-        !c->state_input || !c->state_differs || !c->was_new)
+        !c->kv_cache_input || !c->kv_cache_differs || !c->was_new)
         return no_memory(err);
-    c->n_states = n_specs;
+    c->n_kv_caches = n_specs;
     for (size_t i = 0; i < n_specs; i++)
-        c->state_input[i] = model->input_values[specs[i].input]->id;
+        c->kv_cache_input[i] = model->input_values[specs[i].input]->id;
     for (size_t i = 0; i < n; i++)
         REE_TRY(ree_audit_inputs(c->graph->nodes[i], arena, &c->reads[i], &c->n_reads[i], err));
     return REE_OK;
 }
 
 enum ree_status ree_compare_create(const struct ree_model *model,
-                                   const struct ree_state_spec *specs, size_t n_specs,
+                                   const struct ree_kv_cache_spec *specs, size_t n_specs,
                                    struct ree_compare **out, struct ree_error *err) {
     *out = NULL;
     struct ree_compare *c = calloc(1, sizeof *c);
@@ -161,8 +161,8 @@ static bool inputs_agree(const struct ree_compare *c, size_t node) {
         const struct ree_value *value = c->reads[node][i];
         if (!value) continue;
         if (c->differs[value->id]) return false;
-        for (size_t k = 0; k < c->n_states; k++)
-            if (c->state_input[k] == value->id && c->state_differs[k]) return false;
+        for (size_t k = 0; k < c->n_kv_caches; k++)
+            if (c->kv_cache_input[k] == value->id && c->kv_cache_differs[k]) return false;
     }
     return true;
 }
@@ -171,7 +171,7 @@ static void note_difference(struct ree_compare *c, const struct ree_observed *va
                             const struct ree_ulp *ulp, bool other_shape) {
     struct ree_drift *drift = &c->drift[value->node];
     c->differs[c->graph->nodes[value->node]->outputs[value->output]->id] = true;
-    if (value->state >= 0) c->was_new[value->state] = true;
+    if (value->kv_cache >= 0) c->was_new[value->kv_cache] = true;
     bool agree = inputs_agree(c, value->node);
     if (!c->node_differs[value->node]) {
         c->node_differs[value->node] = true;
@@ -237,7 +237,7 @@ static enum ree_status second_inputs(void *user, const struct ree_tensor *inputs
     size_t n_nodes = c->graph->n_nodes;
     memset(c->differs, 0, c->graph->n_values * sizeof *c->differs);
     memset(c->node_differs, 0, n_nodes * sizeof *c->node_differs);
-    memset(c->was_new, 0, c->n_states * sizeof *c->was_new);
+    memset(c->was_new, 0, c->n_kv_caches * sizeof *c->was_new);
     if (c->n_steps == c->room) {
         uint64_t room = c->room ? c->room * 2 : 16;
         float *rel = realloc(c->rel, (size_t)room * (n_nodes + 1) * sizeof *rel);
@@ -261,8 +261,8 @@ static enum ree_status second_end(void *user, struct ree_error *err) {
     struct ree_compare *c = user;
     if (c->at != c->n_kept)
         return ree_fail(err, REE_INTERNAL, "the second session tells of fewer values");
-    for (size_t i = 0; i < c->n_states; i++)
-        c->state_differs[i] = c->state_differs[i] || c->was_new[i];
+    for (size_t i = 0; i < c->n_kv_caches; i++)
+        c->kv_cache_differs[i] = c->kv_cache_differs[i] || c->was_new[i];
     for (size_t i = 0; i < c->graph->n_nodes; i++)
         c->drift[i].n_runs++;
     c->n_steps++;

@@ -13,7 +13,7 @@
 #include "audit/ulp.h"
 #include "session/model.h"
 #include "session/observe.h"
-#include "session/state.h"
+#include "session/kv_cache.h"
 
 struct ree_compare;
 
@@ -50,7 +50,7 @@ struct ree_compare_result {
 // `model` must be the model of both sessions, or an identical copy, and must outlive the
 // comparison.
 enum ree_status ree_compare_create(const struct ree_model *model,
-                                   const struct ree_state_spec *specs, size_t n_specs,
+                                   const struct ree_kv_cache_spec *specs, size_t n_specs,
                                    struct ree_compare **out, struct ree_error *err);
 struct ree_observer ree_compare_observer(struct ree_compare *compare, unsigned side);
 // The result borrows from `compare` and is valid until the next run.

@@ -125,8 +125,9 @@ static enum ree_status add_inputs(struct builder *b) {
         b->h->inputs[i] = (struct ree_trace_input){m->inputs[i].name, -1};
         b->numbers[m->input_values[i]->id] = (int32_t)i + 1;
     }
-    for (size_t i = 0; i < b->options->n_states; i++)
-        b->h->inputs[b->options->states[i].input].cache_axis = (int32_t)b->options->states[i].axis;
+    for (size_t i = 0; i < b->options->n_kv_caches; i++)
+        b->h->inputs[b->options->kv_caches[i].input].cache_axis =
+            (int32_t)b->options->kv_caches[i].axis;
     return REE_OK;
 }
 

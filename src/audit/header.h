@@ -5,14 +5,14 @@
 
 #include "graph/ir.h"
 #include "receipt/trace.h"
-#include "session/state.h"
+#include "session/kv_cache.h"
 
 struct ree_audit_options {
     const char *graph_sha256, *weights_sha256; // of the model (ree_model_graph_sha256, ...)
     enum ree_operation_set operation_set;
     uint32_t prefill_chunk; // 0: the model has no steps
-    size_t n_states;        // the same as passed to ree_session_keep
-    const struct ree_state_spec *states;
+    size_t n_kv_caches;     // the same as passed to ree_session_declare_kv_caches
+    const struct ree_kv_cache_spec *kv_caches;
     bool is_secret; // only the owner may read the trace file (mode 0600)
     // Progress of hashing the constants, in bytes; NULL: off.
     void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);

@@ -35,8 +35,8 @@ enum ree_status ree_open_model(const char *path, const struct ree_open_options *
                                       .weights_sha256 = out->hashes.weights,
                                       .operation_set = options->operation_set,
                                       .prefill_chunk = options->prefill_chunk,
-                                      .n_states = out->roles.n_states,
-                                      .states = out->roles.states,
+                                      .n_kv_caches = out->roles.n_kv_caches,
+                                      .kv_caches = out->roles.kv_caches,
                                       .on_progress = options->on_progress};
     return ree_audit_header(out->model, &audit, &out->arena, &out->header, err);
 }

@@ -9,9 +9,9 @@ struct ree_recorder {
     struct ree_arena arena;
     struct ree_trace_header header;
     struct ree_trace_writer *writer; // NULL: no file is written
-    size_t n_states;
-    struct ree_state_spec *specs;
-    struct ree_trace_rows *rows; // one per state
+    size_t n_kv_caches;
+    struct ree_kv_cache_spec *specs;
+    struct ree_trace_positions *positions; // one per state
     bool *begun;
     ree_digest *step; // digests of the current step
     bool *known;      // one flag per digest of the current step
@@ -33,16 +33,17 @@ static enum ree_status begin(struct ree_recorder *r, const struct ree_model *mod
     struct ree_arena *arena = &r->arena;
     REE_TRY(ree_audit_header(model, options, arena, &r->header, err));
     size_t n = r->header.n_step_digests;
-    r->n_states = options->n_states;
-    r->specs = ree_arena_alloc_array(arena, r->n_states + 1, sizeof *r->specs);
-    r->rows = ree_arena_alloc_array(arena, r->n_states + 1, sizeof *r->rows);
-    r->begun = ree_arena_alloc_array(arena, r->n_states + 1, sizeof *r->begun);
+    r->n_kv_caches = options->n_kv_caches;
+    r->specs = ree_arena_alloc_array(arena, r->n_kv_caches + 1, sizeof *r->specs);
+    r->positions = ree_arena_alloc_array(arena, r->n_kv_caches + 1, sizeof *r->positions);
+    r->begun = ree_arena_alloc_array(arena, r->n_kv_caches + 1, sizeof *r->begun);
     r->step = ree_arena_alloc_array(arena, n + 1, sizeof *r->step);
     r->known = ree_arena_alloc_array(arena, n + 1, sizeof *r->known);
-    if (!r->specs || !r->rows || !r->begun || !r->step || !r->known) return no_memory(err);
-    if (r->n_states) memcpy(r->specs, options->states, r->n_states * sizeof *r->specs);
+    if (!r->specs || !r->positions || !r->begun || !r->step || !r->known) return no_memory(err);
+    if (r->n_kv_caches) memcpy(r->specs, options->kv_caches, r->n_kv_caches * sizeof *r->specs);
     return path ? ree_trace_writer_create(path, options->is_secret ? 0600 : 0666, &r->header,
-                                          &r->writer, err) : REE_OK;
+                                          &r->writer, err)
+                : REE_OK;
 }
 
 enum ree_status ree_recorder_create(const struct ree_model *model,
@@ -72,8 +73,8 @@ void ree_recorder_on_step(struct ree_recorder *r,
     r->user = user;
 }
 
-static ptrdiff_t state_of_input(const struct ree_recorder *r, size_t input) {
-    for (size_t i = 0; i < r->n_states; i++)
+static ptrdiff_t kv_cache_of_input(const struct ree_recorder *r, size_t input) {
+    for (size_t i = 0; i < r->n_kv_caches; i++)
         if (r->specs[i].input == input) return (ptrdiff_t)i;
     return -1;
 }
@@ -87,22 +88,22 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
     memset(r->step, 0, r->header.n_step_digests * sizeof *r->step);
     memset(r->known, 0, r->header.n_step_digests * sizeof *r->known);
     for (size_t i = 0; i < n; i++) {
-        ptrdiff_t state = state_of_input(r, i);
+        ptrdiff_t cache = kv_cache_of_input(r, i);
         r->known[i] = true;
-        if (state < 0) {
+        if (cache < 0) {
             ree_audit_value_digest(&inputs[i], r->step[i]);
             continue;
         }
-        struct ree_trace_rows *rows = &r->rows[state];
-        uint32_t axis = r->specs[state].axis;
-        if (!r->begun[state] || inputs[i].dims[axis] == 0)
-            ree_trace_rows_begin(rows, &inputs[i], axis);
-        r->begun[state] = true;
-        if (rows->n_rows != inputs[i].dims[axis])
+        struct ree_trace_positions *positions = &r->positions[cache];
+        uint32_t axis = r->specs[cache].axis;
+        if (!r->begun[cache] || inputs[i].dims[axis] == 0)
+            ree_trace_positions_begin(positions, &inputs[i], axis);
+        r->begun[cache] = true;
+        if (positions->n_positions != inputs[i].dims[axis])
             return ree_fail(err, REE_INVALID, "the cache '%s' has %lld rows, but %lld were traced",
                             r->header.inputs[i].name, (long long)inputs[i].dims[axis],
-                            (long long)rows->n_rows);
-        memcpy(r->step[i], rows->digest, sizeof rows->digest);
+                            (long long)positions->n_positions);
+        memcpy(r->step[i], positions->digest, sizeof positions->digest);
     }
     return REE_OK;
 }
@@ -113,17 +114,19 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
     const struct ree_trace_node *node = &r->header.nodes[value->node];
     int64_t place = ree_trace_place(&r->header, node->first_output + (uint32_t)value->output);
     r->known[place] = true;
-    if (value->state < 0) {
+    if (value->kv_cache < 0) {
         ree_tensor_digest(value->tensor, r->step[place]);
         return REE_OK;
     }
-    struct ree_trace_rows *rows = &r->rows[value->state];
-    if (value->first_row == 0) ree_trace_rows_begin(rows, value->tensor, rows->axis);
-    if (value->first_row != rows->n_rows)
+    struct ree_trace_positions *positions = &r->positions[value->kv_cache];
+    if (value->first_position == 0)
+        ree_trace_positions_begin(positions, value->tensor, positions->axis);
+    if (value->first_position != positions->n_positions)
         return ree_fail(err, REE_INTERNAL, "rows of '%s' from %lld on, but %lld were traced",
-                        value->tensor->name, (long long)value->first_row, (long long)rows->n_rows);
-    ree_trace_rows_add(rows, value->tensor);
-    memcpy(r->step[place], rows->digest, sizeof rows->digest);
+                        value->tensor->name, (long long)value->first_position,
+                        (long long)positions->n_positions);
+    ree_trace_positions_add(positions, value->tensor);
+    memcpy(r->step[place], positions->digest, sizeof positions->digest);
     return REE_OK;
 }
 

@@ -104,47 +104,47 @@ uint32_t ree_recorded_value_of_output(const struct ree_opened *m, size_t output)
 }
 
 // The value of the graph output that a cache is kept from.
-static uint32_t value_of_state(const struct ree_opened *m, size_t state) {
-    return ree_recorded_value_of_output(m, m->roles.states[state].output);
+static uint32_t value_of_kv_cache(const struct ree_opened *m, size_t cache) {
+    return ree_recorded_value_of_output(m, m->roles.kv_caches[cache].output);
 }
 
-ptrdiff_t ree_recorded_state(const struct ree_opened *m, uint32_t value, bool *out_new) {
-    for (size_t i = 0; i < m->roles.n_states; i++) {
-        *out_new = value_of_state(m, i) == value;
-        if (*out_new || m->roles.states[i].input == value) return (ptrdiff_t)i;
+ptrdiff_t ree_recorded_kv_cache(const struct ree_opened *m, uint32_t value, bool *out_new) {
+    for (size_t i = 0; i < m->roles.n_kv_caches; i++) {
+        *out_new = value_of_kv_cache(m, i) == value;
+        if (*out_new || m->roles.kv_caches[i].input == value) return (ptrdiff_t)i;
     }
     return -1;
 }
 
-void ree_recorded_rows_digest(const struct ree_tensor *tensor, uint32_t axis, ree_digest out) {
-    struct ree_trace_rows rows;
-    ree_trace_rows_begin(&rows, tensor, axis);
-    ree_trace_rows_add(&rows, tensor);
-    memcpy(out, rows.digest, sizeof rows.digest);
+void ree_recorded_positions_digest(const struct ree_tensor *tensor, uint32_t axis, ree_digest out) {
+    struct ree_trace_positions positions;
+    ree_trace_positions_begin(&positions, tensor, axis);
+    ree_trace_positions_add(&positions, tensor);
+    memcpy(out, positions.digest, sizeof positions.digest);
 }
 
 // Appends rows along `axis`. Both tensors must be dense.
-static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *rows, uint32_t axis,
-                              struct ree_error *err) {
+static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *positions,
+                              uint32_t axis, struct ree_error *err) {
     struct ree_tensor grown;
     int64_t dims[REE_MAX_RANK];
-    if (rows->rank != all->rank || rows->dtype != all->dtype || axis >= all->rank)
+    if (positions->rank != all->rank || positions->dtype != all->dtype || axis >= all->rank)
         return ree_fail(err, REE_INVALID, "the rows of a cache have another type in another step");
     memcpy(dims, all->dims, sizeof dims);
     for (uint32_t i = 0; i < all->rank; i++)
-        if (i != axis && rows->dims[i] != dims[i])
+        if (i != axis && positions->dims[i] != dims[i])
             return ree_fail(err, REE_INVALID,
                             "the rows of a cache have another shape in another step");
-    dims[axis] += rows->dims[axis];
+    dims[axis] += positions->dims[axis];
     REE_TRY(ree_tensor_init(&grown, NULL, all->dtype, all->rank, dims, err));
     size_t outer = 1, inner = ree_dtype_size(all->dtype);
     for (uint32_t i = 0; i < all->rank; i++)
         if (i != axis) *(i < axis ? &outer : &inner) *= (size_t)dims[i];
-    size_t a = inner * (size_t)all->dims[axis], b = inner * (size_t)rows->dims[axis];
+    size_t a = inner * (size_t)all->dims[axis], b = inner * (size_t)positions->dims[axis];
     for (size_t o = 0; o < outer; o++) {
         char *to = (char *)grown.data + o * (a + b);
         if (a) memcpy(to, (char *)all->data + o * a, a);
-        if (b) memcpy(to + a, (char *)rows->data + o * b, b);
+        if (b) memcpy(to + a, (char *)positions->data + o * b, b);
     }
     ree_tensor_finish(all);
     *all = grown;
@@ -153,9 +153,9 @@ static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *r
 
 // Loads the rows of the steps before `end`. If end is 0, only the shape is taken from the first
 // step.
-static enum ree_status load_state(const char *folder, const struct ree_opened *m, uint64_t end,
-                                  size_t state, struct ree_tensor *out, struct ree_error *err) {
-    uint32_t axis = m->roles.states[state].axis, value = value_of_state(m, state);
+static enum ree_status load_kv_cache(const char *folder, const struct ree_opened *m, uint64_t end,
+                                     size_t cache, struct ree_tensor *out, struct ree_error *err) {
+    uint32_t axis = m->roles.kv_caches[cache].axis, value = value_of_kv_cache(m, cache);
     enum ree_dtype dtype;
     if (value == UINT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "a cache that no node writes");
     struct place p = place_of(folder, m, 0, value, &dtype);
@@ -167,10 +167,10 @@ static enum ree_status load_state(const char *folder, const struct ree_opened *m
         out->nbytes = 0;
     }
     for (p.step = 1; p.step < end; p.step++) {
-        struct ree_tensor rows;
-        REE_TRY(load_file(&p, dtype, &rows, err));
-        enum ree_status status = append(out, &rows, axis, err);
-        ree_tensor_finish(&rows);
+        struct ree_tensor positions;
+        REE_TRY(load_file(&p, dtype, &positions, err));
+        enum ree_status status = append(out, &positions, axis, err);
+        ree_tensor_finish(&positions);
         REE_TRY(status);
     }
     return REE_OK;
@@ -184,10 +184,11 @@ enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m
     enum ree_dtype dtype;
     enum ree_status status;
     memset(out, 0, sizeof *out);
-    ptrdiff_t state = ree_recorded_state(m, value, &is_new);
-    if (state >= 0) {
-        status = load_state(folder, m, step + is_new, (size_t)state, out, err);
-        if (status == REE_OK) ree_recorded_rows_digest(out, m->roles.states[state].axis, found);
+    ptrdiff_t cache = ree_recorded_kv_cache(m, value, &is_new);
+    if (cache >= 0) {
+        status = load_kv_cache(folder, m, step + is_new, (size_t)cache, out, err);
+        if (status == REE_OK)
+            ree_recorded_positions_digest(out, m->roles.kv_caches[cache].axis, found);
     } else {
         struct place p = place_of(folder, m, step, value, &dtype);
         status = load_file(&p, dtype, out, err);

@@ -29,8 +29,8 @@ enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *
 uint32_t ree_recorded_value_of_output(const struct ree_opened *model, size_t output);
 // Returns the cache that a value belongs to, as its input or its output, or -1. *out_new: the value
 // is the cache's output.
-ptrdiff_t ree_recorded_state(const struct ree_opened *model, uint32_t value, bool *out_new);
+ptrdiff_t ree_recorded_kv_cache(const struct ree_opened *model, uint32_t value, bool *out_new);
 // Digest of a tensor that holds a whole cache.
-void ree_recorded_rows_digest(const struct ree_tensor *tensor, uint32_t axis, ree_digest out);
+void ree_recorded_positions_digest(const struct ree_tensor *tensor, uint32_t axis, ree_digest out);
 
 #endif

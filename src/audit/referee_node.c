@@ -91,7 +91,7 @@ static enum ree_status digest_outputs(const struct ree_claim *c, const struct re
         }
         if (axes[i] >= tensors[i].rank)
             return ree_fail(err, REE_INTERNAL, "a cache came out without its rows");
-        ree_recorded_rows_digest(&tensors[i], (uint32_t)axes[i], out->outputs[i]);
+        ree_recorded_positions_digest(&tensors[i], (uint32_t)axes[i], out->outputs[i]);
     }
     return REE_OK;
 }
@@ -121,8 +121,8 @@ static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m, 
     const struct ree_trace_node *node = &m->header.nodes[c->node];
     bool is_new;
     for (uint32_t i = 0; i < c->n_outputs; i++) {
-        ptrdiff_t state = ree_recorded_state(m, node->first_output + i, &is_new);
-        w->axes[i] = state < 0 ? -1 : (int64_t)m->roles.states[state].axis;
+        ptrdiff_t cache = ree_recorded_kv_cache(m, node->first_output + i, &is_new);
+        w->axes[i] = cache < 0 ? -1 : (int64_t)m->roles.kv_caches[cache].axis;
         w->omitted[i] = node->omitted[i];
     }
     // Infers the types that .npy files cannot express.

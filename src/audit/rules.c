@@ -24,9 +24,9 @@ const char *ree_rule_name(enum ree_rule_kind kind) {
 
 // The rules of a model
 
-static enum ree_status empty_cache(const struct ree_opened *m, size_t state, ree_digest out,
+static enum ree_status empty_cache(const struct ree_opened *m, size_t cache, ree_digest out,
                                    struct ree_error *err) {
-    const struct ree_state_spec *spec = &m->roles.states[state];
+    const struct ree_kv_cache_spec *spec = &m->roles.kv_caches[cache];
     const struct ree_port *port = ree_model_input(m->model, spec->input);
     struct ree_tensor t = {.dtype = port->dtype, .rank = port->rank};
     memcpy(t.dims, port->dims, sizeof t.dims);
@@ -36,7 +36,7 @@ static enum ree_status empty_cache(const struct ree_opened *m, size_t state, ree
         if (t.dims[i] < 0)
             return ree_fail(err, REE_UNSUPPORTED, "the cache '%s' has an open dimension %u",
                             port->name, i);
-    ree_recorded_rows_digest(&t, spec->axis, out);
+    ree_recorded_positions_digest(&t, spec->axis, out);
     return REE_OK;
 }
 
@@ -61,19 +61,19 @@ enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *are
     if (!out->rules) return no_memory(err);
     memset(out->rules, 0, (out->n + 1) * sizeof *out->rules);
     for (uint32_t i = 0; i < out->n; i++) {
-        enum ree_role role = m->is_text ? m->roles.of_input[i] : REE_ROLE_STATE;
-        out->rules[i].kind = !m->is_text               ? REE_RULE_GIVEN
-                             : role == REE_ROLE_TOKENS ? REE_RULE_TOKENS
-                             : role == REE_ROLE_STATE  ? REE_RULE_NONE
-                                                       : REE_RULE_MADE;
+        enum ree_role role = m->is_text ? m->roles.of_input[i] : REE_ROLE_KV_CACHE;
+        out->rules[i].kind = !m->is_text                 ? REE_RULE_GIVEN
+                             : role == REE_ROLE_TOKENS   ? REE_RULE_TOKENS
+                             : role == REE_ROLE_KV_CACHE ? REE_RULE_NONE
+                                                         : REE_RULE_MADE;
         if (out->rules[i].kind == REE_RULE_TOKENS) out->tokens = i;
     }
     if (!m->is_text) return list_outputs(m, arena, out, err);
-    out->has_cache = m->roles.n_states > 0;
+    out->has_cache = m->roles.n_kv_caches > 0;
     out->logits = ree_recorded_value_of_output(m, m->roles.logits);
-    for (size_t s = 0; s < m->roles.n_states; s++) {
-        struct ree_rule *rule = &out->rules[m->roles.states[s].input];
-        rule->value = ree_recorded_value_of_output(m, m->roles.states[s].output);
+    for (size_t s = 0; s < m->roles.n_kv_caches; s++) {
+        struct ree_rule *rule = &out->rules[m->roles.kv_caches[s].input];
+        rule->value = ree_recorded_value_of_output(m, m->roles.kv_caches[s].output);
         if (rule->value == UINT32_MAX) continue; // no node makes it
         REE_TRY(empty_cache(m, s, rule->empty, err));
         rule->kind = REE_RULE_CACHE;

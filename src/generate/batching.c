@@ -14,16 +14,17 @@ static bool fit(const struct ree_generator *g, const struct ree_sequence *a,
 
 // Returns the number of groups for n sequences that may share a batch.
 static size_t count_groups(const struct ree_generator *g, size_t n) {
-    size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch, n_sets = g->options.n_sets;
+    size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch,
+           n_cache_slots = g->options.n_cache_slots;
     size_t groups = (n + most - 1) / most;
-    groups = (groups + n_sets - 1) / n_sets * n_sets;
+    groups = (groups + n_cache_slots - 1) / n_cache_slots * n_cache_slots;
     return groups < n ? groups : n;
 }
 
 // Returns the size of group k.
 static size_t size_of(const struct ree_generator *g, size_t n, size_t groups, size_t k) {
     size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch;
-    if (g->options.n_sets == 1) return k + 1 < groups ? most : n - k * most;
+    if (g->options.n_cache_slots == 1) return k + 1 < groups ? most : n - k * most;
     return n / groups + (k < n % groups);
 }
 

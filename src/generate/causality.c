@@ -16,7 +16,7 @@ static enum ree_causality_input_kind kind_of(enum ree_role role) {
     case REE_ROLE_PAST_LENGTH: return REE_CAUSALITY_PAST_LENGTH;
     case REE_ROLE_TOTAL_LENGTH: return REE_CAUSALITY_TOTAL_LENGTH;
     case REE_ROLE_ROWS: return REE_CAUSALITY_ROWS;
-    case REE_ROLE_STATE: return REE_CAUSALITY_STATE;
+    case REE_ROLE_KV_CACHE: return REE_CAUSALITY_KV_CACHE;
     case REE_ROLE_USE_CACHE: break;
     }
     return REE_CAUSALITY_OTHER;
@@ -25,14 +25,14 @@ static enum ree_causality_input_kind kind_of(enum ree_role role) {
 void ree_model_causality_question(const struct ree_model *model, const struct ree_roles *roles,
                                   bool mixes_lengths, struct ree_causality_input *inputs,
                                   struct ree_causality_question *out) {
-    size_t state = 0;
+    size_t cache = 0;
     for (size_t i = 0; i < roles->n_inputs; i++) {
         const struct ree_port *port = &model->inputs[i];
         inputs[i] = (struct ree_causality_input){.kind = kind_of(roles->of_input[i]),
                                                  .value = model->input_values[i],
                                                  .rank = port->has_shape ? port->rank : 0};
-        if (roles->of_input[i] != REE_ROLE_STATE) continue;
-        const struct ree_state_spec *spec = &roles->states[state++];
+        if (roles->of_input[i] != REE_ROLE_KV_CACHE) continue;
+        const struct ree_kv_cache_spec *spec = &roles->kv_caches[cache++];
         inputs[i].next = model->graph->outputs[spec->output];
         inputs[i].axis = spec->axis;
         inputs[i].batch_axis = spec->batch_axis;

@@ -88,7 +88,7 @@ static const char *why_not(const struct ree_generate_call *call, const struct re
     bool eos = has_answer && ree_sequence_is_eos(call, from->ids[n - 1]);
     if (!from->is_done) {
         if (eos || n == limit) return "it has ended, and is not marked as done";
-        return from->n_caches == (has_answer ? call->g->roles.n_states : 0)
+        return from->n_caches == (has_answer ? call->g->roles.n_kv_caches : 0)
                    ? NULL
                    : "it has another number of caches than the model";
     }
@@ -178,9 +178,9 @@ static bool is_due(const struct driver *d) {
 static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
     const struct ree_generate_options *o = d->call.options;
     if (!o->on_checkpoint) return REE_OK;
-    size_t n_states = d->call.g->roles.n_states;
-    for (size_t set = 0; set < d->call.g->options.n_sets; set++)
-        REE_TRY(ree_group_hash_caches(&d->groups[set], err));
+    size_t n_kv_caches = d->call.g->roles.n_kv_caches;
+    for (size_t slot = 0; slot < d->call.g->options.n_cache_slots; slot++)
+        REE_TRY(ree_group_hash_kv_caches(&d->groups[slot], err));
     struct ree_snapshot *snapshots = calloc(d->n + 1, sizeof *snapshots);
     if (!snapshots) return no_memory(err);
     for (size_t i = 0; i < d->n; i++) {
@@ -195,8 +195,8 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
         s->n_saved = out->n;
         if (s->is_done) {
             to->logits_sha256 = out->logits_sha256;
-        } else if (n_states && out->n > out->n_prompt) {
-            to->n_caches = n_states;
+        } else if (n_kv_caches && out->n > out->n_prompt) {
+            to->n_caches = n_kv_caches;
             // A sequence that has not run yet keeps the snapshot's digests.
             to->caches = s->digests ? (const unsigned char(*)[32])s->digests : s->from->caches;
         }
@@ -239,9 +239,9 @@ static enum ree_status collect(struct driver *d, struct ree_group *group, struct
     double t = ree_clock();
     *seconds += t - d->mark;
     d->mark = t;
-    d->cache_bytes[group->set] = ree_generator_cache_bytes(d->call.g, group->set);
+    d->cache_bytes[group->slot] = ree_generator_kv_cache_bytes(d->call.g, group->slot);
     uint64_t bytes = 0;
-    for (size_t i = 0; i < d->call.g->options.n_sets; i++)
+    for (size_t i = 0; i < d->call.g->options.n_cache_slots; i++)
         bytes += d->cache_bytes[i];
     if (bytes > stats->cache_bytes) stats->cache_bytes = bytes;
     // Read kv caches only while nothing runs.
@@ -261,19 +261,19 @@ static enum ree_status turn(struct driver *d, struct ree_group *group, struct re
 
 static enum ree_status rest(struct driver *d, struct ree_error *err) {
     d->pauses = false;
-    for (size_t set = 0; set < d->call.g->options.n_sets; set++)
-        if (d->groups[set].wants_check) REE_TRY(ree_group_check_caches(&d->groups[set], err));
+    for (size_t slot = 0; slot < d->call.g->options.n_cache_slots; slot++)
+        if (d->groups[slot].wants_check) REE_TRY(ree_group_check_kv_caches(&d->groups[slot], err));
     return is_due(d) ? checkpoint(d, err) : REE_OK;
 }
 
 static enum ree_status drive(struct driver *d, struct ree_error *err) {
-    size_t n_sets = d->call.g->options.n_sets;
+    size_t n_cache_slots = d->call.g->options.n_cache_slots;
     d->mark = ree_clock();
     for (bool any = true; any;) {
         any = false;
-        for (size_t set = 0; set < n_sets; set++) {
-            REE_TRY(turn(d, &d->groups[set], err));
-            any = any || d->groups[set].in_flight;
+        for (size_t slot = 0; slot < n_cache_slots; slot++) {
+            REE_TRY(turn(d, &d->groups[slot], err));
+            any = any || d->groups[slot].in_flight;
         }
         if (!any && d->pauses) {
             REE_TRY(rest(d, err));
@@ -285,13 +285,13 @@ static enum ree_status drive(struct driver *d, struct ree_error *err) {
 
 static enum ree_status make_groups(struct driver *d, struct ree_error *err) {
     const struct ree_generator *g = d->call.g;
-    d->groups = calloc(g->options.n_sets, sizeof *d->groups);
-    d->cache_bytes = calloc(g->options.n_sets, sizeof *d->cache_bytes);
+    d->groups = calloc(g->options.n_cache_slots, sizeof *d->groups);
+    d->cache_bytes = calloc(g->options.n_cache_slots, sizeof *d->cache_bytes);
     if (!d->groups || !d->cache_bytes) return no_memory(err);
-    for (size_t set = 0; set < g->options.n_sets; set++) {
-        struct ree_group *group = &d->groups[set];
+    for (size_t slot = 0; slot < g->options.n_cache_slots; slot++) {
+        struct ree_group *group = &d->groups[slot];
         group->call = &d->call;
-        group->set = set;
+        group->slot = slot;
         group->sequences = calloc(g->options.max_batch, sizeof(struct ree_sequence *));
         if (!group->sequences) return no_memory(err);
     }
@@ -299,14 +299,14 @@ static enum ree_status make_groups(struct driver *d, struct ree_error *err) {
 }
 
 static void finish(struct driver *d) {
-    size_t n_sets = d->call.g->options.n_sets;
-    for (size_t set = 0; d->groups && set < n_sets; set++) {
-        struct ree_group *group = &d->groups[set];
+    size_t n_cache_slots = d->call.g->options.n_cache_slots;
+    for (size_t slot = 0; d->groups && slot < n_cache_slots; slot++) {
+        struct ree_group *group = &d->groups[slot];
         struct ree_tensor logits;
         // After a failure of another group: the data that the step reads must stay valid until it
         // is done.
         if (group->in_flight &&
-            ree_generator_collect(d->call.g, set, &logits, &(struct ree_error){0}) == REE_OK)
+            ree_generator_collect(d->call.g, slot, &logits, &(struct ree_error){0}) == REE_OK)
             ree_tensor_finish(&logits);
         ree_group_end(group);
         free(group->sequences);

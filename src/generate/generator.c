@@ -16,7 +16,7 @@
 static bool can_mix_lengths(const struct ree_generator *g) {
     const char *format = ree_model_metadata(g->model, "ree.format");
     char reason[256];
-    return !g->options.exact_lengths && g->roles.n_states > 0 && format &&
+    return !g->options.exact_lengths && g->roles.n_kv_caches > 0 && format &&
            strcmp(format, "ree-causal-lm/1") == 0 && g->roles.positions != REE_NO_INPUT &&
            !g->roles.fixed_batch &&
            ree_model_is_causal(g->model, &g->roles, true, reason, sizeof reason);
@@ -33,7 +33,7 @@ static void describe(struct ree_generator *g, bool one_row) {
     info->bos = g->source.bos;
     info->n_eos = g->source.n_eos;
     info->eos = g->source.eos;
-    info->has_cache = g->roles.n_states > 0;
+    info->has_cache = g->roles.n_kv_caches > 0;
     info->mixes_lengths = can_mix_lengths(g);
     info->computes_one_row = one_row;
 }
@@ -65,21 +65,22 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                            .plan_path = o->partition_plan,
                                            .context_length = g->info.context_length,
                                            .max_memory = o->max_device_memory,
-                                           .n_sets = o->n_sets,
+                                           .n_cache_slots = o->n_cache_slots,
                                            .rank = o->rank,
                                            .n_ranks = o->n_ranks,
                                            .session = o->session};
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
-    g->flights = calloc(o->n_sets, sizeof *g->flights);
+    g->flights = calloc(o->n_cache_slots, sizeof *g->flights);
     enum ree_status status =
         devices && g->flights ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (status == REE_OK) {
         devices[0] = device;
         for (size_t i = 0; i < o->n_more_devices; i++)
             devices[1 + i] = o->more_devices[i];
-        status = ree_pipeline_create(
-            g->model, devices, 1 + o->n_more_devices, &options, g->roles.states, g->roles.n_states,
-            g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT, &g->pipeline, err);
+        status = ree_pipeline_create(g->model, devices, 1 + o->n_more_devices, &options,
+                                     g->roles.kv_caches, g->roles.n_kv_caches,
+                                     g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT,
+                                     &g->pipeline, err);
     }
     free(devices);
     return status;
@@ -97,7 +98,7 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
     if (options) g->options = *options;
     if (!g->options.prefill_chunk) g->options.prefill_chunk = 512;
     if (!g->options.max_batch) g->options.max_batch = 16;
-    if (!g->options.n_sets) g->options.n_sets = 1;
+    if (!g->options.n_cache_slots) g->options.n_cache_slots = 1;
     enum ree_status status = ree_model_source_find(path, &g->source, err);
     if (status == REE_OK) status = open_model(g, err);
     if (status == REE_OK) status = open_pipeline(g, device, err);
@@ -113,7 +114,7 @@ void ree_generator_destroy(struct ree_generator *g) {
     REE_FLOAT_ENV_API();
     if (!g) return;
     ree_pipeline_destroy(g->pipeline);
-    for (size_t i = 0; g->flights && i < g->options.n_sets; i++)
+    for (size_t i = 0; g->flights && i < g->options.n_cache_slots; i++)
         ree_flight_finish(&g->flights[i]);
     free(g->flights);
     ree_model_destroy(g->model);
@@ -135,18 +136,18 @@ void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats
     ree_pipeline_stats(g->pipeline, out_stats);
 }
 
-int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set) {
-    if (g->remote) return g->remote->rows(g->remote->user, set);
-    return ree_pipeline_state_rows(g->pipeline, set);
+int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot) {
+    if (g->remote) return g->remote->rows(g->remote->user, slot);
+    return ree_pipeline_filled_positions(g->pipeline, slot);
 }
 
-uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set) {
-    return ree_pipeline_state_bytes(g->pipeline, set);
+uint64_t ree_generator_kv_cache_bytes(const struct ree_generator *g, size_t slot) {
+    return ree_pipeline_kv_cache_bytes(g->pipeline, slot);
 }
 
-enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
-                                          int64_t first, int64_t n, struct ree_tensor *out,
-                                          struct ree_error *err) {
-    if (g->remote) return g->remote->read(g->remote->user, set, sequence, first, n, out, err);
-    return ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
+enum ree_status ree_generator_read_kv_caches(struct ree_generator *g, size_t slot, int64_t sequence,
+                                             int64_t first, int64_t n, struct ree_tensor *out,
+                                             struct ree_error *err) {
+    if (g->remote) return g->remote->read(g->remote->user, slot, sequence, first, n, out, err);
+    return ree_pipeline_read_kv_caches(g->pipeline, slot, sequence, first, n, out, err);
 }

@@ -53,23 +53,23 @@ struct ree_flight {
 };
 void ree_flight_finish(struct ree_flight *flight);
 
-// A set is a cache slot with its group of sequences, from 0 to options.n_sets - 1. Steps of
+// A set is a cache slot with its group of sequences, from 0 to options.n_cache_slots - 1. Steps of
 // different sets may be in flight at the same time; each set has at most one.
 
 // Empties the kv caches of a set for `batch` sequences of at most `most` tokens.
-enum ree_status ree_generator_begin(struct ree_generator *g, size_t set, size_t batch, int64_t most,
-                                    struct ree_error *err);
+enum ree_status ree_generator_begin(struct ree_generator *g, size_t slot, size_t batch,
+                                    int64_t most, struct ree_error *err);
 // Starts a step. The step's arrays must stay valid until it is collected.
-enum ree_status ree_generator_submit(struct ree_generator *g, size_t set,
+enum ree_status ree_generator_submit(struct ree_generator *g, size_t slot,
                                      const struct ree_step *step, struct ree_error *err);
 // Waits for the set's step. Initialises *out_logits: float32 (batch, n_rows, vocab_size).
-enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
+enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
                                       struct ree_tensor *out_logits, struct ree_error *err);
 // Runs the local stages of a step synchronously, for callers that move boundary tensors between
 // processes. `in` holds the previous stage's tensors (NULL for the first stage) and is released by
 // this call. Exactly one of `out` and `out_logits` is not NULL and is initialised: out_logits in
 // the process with the last stage.
-enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
+enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
                                          const struct ree_step *step, struct ree_boundary *in,
                                          struct ree_boundary *out, struct ree_tensor *out_logits,
                                          struct ree_error *err);
@@ -80,11 +80,11 @@ enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_ste
 // Kv caches of a set. The set must not have a step in flight.
 
 // Returns the number of filled positions.
-int64_t ree_generator_cache_rows(const struct ree_generator *g, size_t set);
-uint64_t ree_generator_cache_bytes(const struct ree_generator *g, size_t set);
-// Initialises roles.n_states tensors, as ree_pipeline_read_states does.
-enum ree_status ree_generator_read_caches(struct ree_generator *g, size_t set, int64_t sequence,
-                                          int64_t first, int64_t n, struct ree_tensor *out,
-                                          struct ree_error *err);
+int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot);
+uint64_t ree_generator_kv_cache_bytes(const struct ree_generator *g, size_t slot);
+// Initialises roles.n_kv_caches tensors, as ree_pipeline_read_kv_caches does.
+enum ree_status ree_generator_read_kv_caches(struct ree_generator *g, size_t slot, int64_t sequence,
+                                             int64_t first, int64_t n, struct ree_tensor *out,
+                                             struct ree_error *err);
 
 #endif

@@ -45,7 +45,7 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
     group->starts = malloc((group->batch + 1) * sizeof *group->starts);
     if (!group->starts) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     REE_TRY(make_room(group, group->batch * group->piece, err));
-    return ree_generator_begin(g, group->set, group->batch, (int64_t)most, err);
+    return ree_generator_begin(g, group->slot, group->batch, (int64_t)most, err);
 }
 
 static bool in_prompts(const struct ree_group *group) {
@@ -116,7 +116,7 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
     }
     // If lengths cannot mix, all sequences use the position of those that continue.
     for (size_t b = 0; has_cache && !g->info.mixes_lengths && b < batch; b++)
-        group->starts[b] = ree_generator_cache_rows(g, group->set);
+        group->starts[b] = ree_generator_filled_positions(g, group->slot);
     group->step = (struct ree_step){batch, length, group->ids, group->starts, 1, group->rows};
     return REE_OK;
 }
@@ -126,7 +126,7 @@ enum ree_status ree_group_submit(struct ree_group *group, struct ree_error *err)
         prepare_piece(group);
     else
         REE_TRY(prepare_single(group, err));
-    REE_TRY(ree_generator_submit(group->call->g, group->set, &group->step, err));
+    REE_TRY(ree_generator_submit(group->call->g, group->slot, &group->step, err));
     group->in_flight = true;
     return REE_OK;
 }
@@ -171,7 +171,7 @@ static enum ree_status take_single(struct ree_group *group, const struct ree_ten
 enum ree_status ree_group_collect(struct ree_group *group, struct ree_error *err) {
     struct ree_tensor logits;
     group->in_flight = false;
-    REE_TRY(ree_generator_collect(group->call->g, group->set, &logits, err));
+    REE_TRY(ree_generator_collect(group->call->g, group->slot, &logits, err));
     group->call->stats->n_runs++;
     enum ree_status status;
     if (in_prompts(group)) {

@@ -25,14 +25,14 @@ struct ree_sequence {
     bool is_done;
     struct ree_hasher *logits; // NULL: not requested, or not running
     // Per kv cache: hash of its first n_hashed positions; NULL: none yet.
-    struct ree_trace_rows *caches;
+    struct ree_trace_positions *caches;
     int64_t n_hashed;    // positions in `caches`
     ree_digest *digests; // per kv cache: digest of `caches` or from `from`; NULL: none
 };
 
 struct ree_group {
     struct ree_generate_call *call;
-    size_t set;   // cache slot of the generator
+    size_t slot;  // cache slot of the generator
     size_t batch; // 0: no sequences
     struct ree_sequence **sequences;
     size_t longest, piece; // prompt tokens of the longest sequence; prompt tokens per step
@@ -63,10 +63,10 @@ void ree_group_end(struct ree_group *group);
 
 // Computes digests of the kv caches of sequences that are not done, over all tokens except the
 // last, into `digests`. No step may be in flight.
-enum ree_status ree_group_hash_caches(struct ree_group *group, struct ree_error *err);
-// Like ree_group_hash_caches; also compares the digests with those of the snapshots that sequences
-// resume from.
-enum ree_status ree_group_check_caches(struct ree_group *group, struct ree_error *err);
+enum ree_status ree_group_hash_kv_caches(struct ree_group *group, struct ree_error *err);
+// Like ree_group_hash_kv_caches; also compares the digests with those of the snapshots that
+// sequences resume from.
+enum ree_status ree_group_check_kv_caches(struct ree_group *group, struct ree_error *err);
 
 // The batching: order[first[k]] to order[first[k + 1] - 1] are the sequences of group k.
 struct ree_batching {

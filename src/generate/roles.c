@@ -59,7 +59,7 @@ static bool find_role(const struct ree_port *port, const struct ree_port_names *
             return true;
         }
     if (!is_float(port->dtype) || !port->has_shape || port->rank < 4) return false;
-    *out = REE_ROLE_STATE;
+    *out = REE_ROLE_KV_CACHE;
     return true;
 }
 
@@ -127,7 +127,7 @@ static ptrdiff_t by_order(const struct ree_model *model, const struct ree_roles 
                           size_t input) {
     size_t nth = 0;
     for (size_t i = 0; i < input; i++)
-        nth += roles->of_input[i] == REE_ROLE_STATE;
+        nth += roles->of_input[i] == REE_ROLE_KV_CACHE;
     const struct ree_port *in = ree_model_input(model, input);
     for (size_t i = 0; i < ree_model_n_outputs(model); i++) {
         const struct ree_port *out = ree_model_output(model, i);
@@ -144,7 +144,7 @@ static bool has_word(const char *symbol, const char *word) {
 }
 
 // Finds the dimensions of sequences and of tokens among the cache's dimensions of unknown size.
-static enum ree_status find_axes(const struct ree_port *in, struct ree_state_spec *spec,
+static enum ree_status find_axes(const struct ree_port *in, struct ree_kv_cache_spec *spec,
                                  struct ree_error *err) {
     // (batch, heads, tokens, size) and (2, batch, heads, tokens, size) are the usual layouts.
     uint32_t batch = in->rank == 5 ? 1 : 0, axis = in->rank == 5 ? 3 : 2;
@@ -167,8 +167,9 @@ static enum ree_status find_axes(const struct ree_port *in, struct ree_state_spe
     return REE_OK;
 }
 
-static enum ree_status find_state(const struct ree_model *model, const struct ree_port_names *names,
-                                  struct ree_roles *roles, size_t input, struct ree_error *err) {
+static enum ree_status find_kv_cache(const struct ree_model *model,
+                                     const struct ree_port_names *names, struct ree_roles *roles,
+                                     size_t input, struct ree_error *err) {
     const struct ree_port *in = ree_model_input(model, input);
     ptrdiff_t output = by_pattern(model, names, in->name);
     if (output < 0) output = by_word(model, in->name);
@@ -176,17 +177,17 @@ static enum ree_status find_state(const struct ree_model *model, const struct re
     if (output < 0)
         return ree_fail(err, REE_UNSUPPORTED, "no output is the successor of the cache '%s'",
                         in->name);
-    struct ree_state_spec *spec = &roles->states[roles->n_states];
+    struct ree_kv_cache_spec *spec = &roles->kv_caches[roles->n_kv_caches];
     spec->input = input;
     spec->output = (size_t)output;
-    for (size_t i = 0; i < roles->n_states; i++)
-        if (roles->states[i].output == spec->output)
+    for (size_t i = 0; i < roles->n_kv_caches; i++)
+        if (roles->kv_caches[i].output == spec->output)
             return ree_fail(err, REE_UNSUPPORTED,
                             "the output '%s' would be the successor of two caches",
                             ree_model_output(model, spec->output)->name);
     REE_TRY(find_axes(in, spec, err));
     if (in->dims[spec->batch_axis] == 1) roles->fixed_batch = true;
-    roles->n_states++;
+    roles->n_kv_caches++;
     return REE_OK;
 }
 
@@ -237,12 +238,13 @@ static enum ree_status find_all(const struct ree_model *model, const struct ree_
     size_t n = ree_model_n_inputs(model);
     *out = (struct ree_roles){.n_inputs = n, .tokens = REE_NO_INPUT, .positions = REE_NO_INPUT};
     out->of_input = calloc(n + 1, sizeof *out->of_input);
-    out->states = calloc(n + 1, sizeof *out->states);
-    enum ree_status status = out->of_input && out->states ? REE_OK : no_memory(err);
+    out->kv_caches = calloc(n + 1, sizeof *out->kv_caches);
+    enum ree_status status = out->of_input && out->kv_caches ? REE_OK : no_memory(err);
     if (status == REE_OK) status = find_logits(model, names, out, err);
     if (status == REE_OK) status = find_inputs(model, names, out, err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
-        if (out->of_input[i] == REE_ROLE_STATE) status = find_state(model, names, out, i, err);
+        if (out->of_input[i] == REE_ROLE_KV_CACHE)
+            status = find_kv_cache(model, names, out, i, err);
     if (status != REE_OK) ree_roles_finish(out);
     return status;
 }
@@ -271,10 +273,10 @@ static enum ree_status compare(const struct ree_model *model, const struct ree_r
                             "genai_config.json says that the input '%s' is for something else than "
                             "its name says",
                             ree_model_input(model, i)->name);
-    for (size_t i = 0; i < folder->n_states; i++)
-        if (folder->states[i].output != ports->states[i].output)
-            return differ("the next cache", ree_model_output(model, folder->states[i].output),
-                          ree_model_output(model, ports->states[i].output), err);
+    for (size_t i = 0; i < folder->n_kv_caches; i++)
+        if (folder->kv_caches[i].output != ports->kv_caches[i].output)
+            return differ("the next cache", ree_model_output(model, folder->kv_caches[i].output),
+                          ree_model_output(model, ports->kv_caches[i].output), err);
     return REE_OK;
 }
 
@@ -311,6 +313,6 @@ enum ree_status ree_roles_check_bound(const struct ree_roles *roles, struct ree_
 
 void ree_roles_finish(struct ree_roles *roles) {
     free(roles->of_input);
-    free(roles->states);
+    free(roles->kv_caches);
     memset(roles, 0, sizeof *roles);
 }

@@ -3,7 +3,7 @@
 #define REE_GENERATE_ROLES_H
 
 #include "generate/source.h"
-#include "session/state.h"
+#include "session/kv_cache.h"
 
 enum ree_role {
     REE_ROLE_TOKENS,         // ids [batch, sequence]
@@ -14,7 +14,7 @@ enum ree_role {
     REE_ROLE_PAST_LENGTH,    // number of past tokens
     REE_ROLE_TOTAL_LENGTH,   // number of past and new tokens
     REE_ROLE_ROWS,           // rows of the requested logits: see ree_model_select_rows
-    REE_ROLE_STATE,          // a kv cache
+    REE_ROLE_KV_CACHE,       // a kv cache
 };
 
 struct ree_roles {
@@ -22,8 +22,8 @@ struct ree_roles {
     enum ree_role *of_input;
     size_t tokens, positions; // inputs; REE_NO_INPUT: none
     size_t logits;            // output
-    size_t n_states;
-    struct ree_state_spec *states;
+    size_t n_kv_caches;
+    struct ree_kv_cache_spec *kv_caches;
     bool fixed_batch; // the model accepts only one sequence at a time
     bool by_folder;   // the roles were found only with names from its folder
 };

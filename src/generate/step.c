@@ -14,13 +14,13 @@ static int64_t round_up(int64_t n, int64_t to) {
     return (n + to - 1) / to * to;
 }
 
-enum ree_status ree_generator_begin(struct ree_generator *g, size_t set, size_t batch, int64_t most,
-                                    struct ree_error *err) {
-    REE_TRY(ree_pipeline_reset_states(g->pipeline, set, (int64_t)batch, err));
+enum ree_status ree_generator_begin(struct ree_generator *g, size_t slot, size_t batch,
+                                    int64_t most, struct ree_error *err) {
+    REE_TRY(ree_pipeline_reset_kv_caches(g->pipeline, slot, (int64_t)batch, err));
     // Reserve memory for the maximum length now if it is known and moderate.
     if (most > 0 && most <= 4096)
-        REE_TRY(ree_pipeline_reserve_states(g->pipeline, set, round_up(most, ROWS_STEP), err));
-    if (g->remote) return g->remote->begin(g->remote->user, set, batch, most, err);
+        REE_TRY(ree_pipeline_reserve_kv_caches(g->pipeline, slot, round_up(most, ROWS_STEP), err));
+    if (g->remote) return g->remote->begin(g->remote->user, slot, batch, most, err);
     return REE_OK;
 }
 
@@ -33,16 +33,16 @@ static int64_t longest(const struct ree_step *step) {
 
 // Ensures capacity for `total` positions. Requests half as much more, so that a long text rarely
 // moves its cache; if that exceeds the memory, requests only what is needed now.
-static enum ree_status make_room(struct ree_generator *g, size_t set, int64_t total,
+static enum ree_status make_room(struct ree_generator *g, size_t slot, int64_t total,
                                  struct ree_error *err) {
     int64_t rows = round_up(total, ROWS_STEP), most = round_up(g->info.context_length, ROWS_STEP);
-    if (rows <= ree_pipeline_state_capacity(g->pipeline, set)) return REE_OK;
+    if (rows <= ree_pipeline_kv_cache_capacity(g->pipeline, slot)) return REE_OK;
     int64_t grown = round_up(total + total / 2, ROWS_STEP);
     if (most && grown > most) grown = most;
     enum ree_status status =
-        ree_pipeline_reserve_states(g->pipeline, set, grown > rows ? grown : rows, err);
+        ree_pipeline_reserve_kv_caches(g->pipeline, slot, grown > rows ? grown : rows, err);
     if (status != REE_NO_MEMORY || grown <= rows) return status;
-    return ree_pipeline_reserve_states(g->pipeline, set, rows, err);
+    return ree_pipeline_reserve_kv_caches(g->pipeline, slot, rows, err);
 }
 
 static void set_number(struct ree_tensor *t, size_t i, int64_t value) {
@@ -95,7 +95,7 @@ enum ree_status ree_step_input(const struct ree_model *model, const struct ree_r
         case REE_ROLE_PAST_LENGTH: value = step->starts[0]; break;
         case REE_ROLE_TOTAL_LENGTH: value = total; break;
         case REE_ROLE_TOKEN_TYPES:
-        case REE_ROLE_STATE: break;
+        case REE_ROLE_KV_CACHE: break;
         }
         set_number(t, i, value);
     }
@@ -155,62 +155,64 @@ static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
     flight->inputs = calloc(g->roles.n_inputs + 1, sizeof *flight->inputs);
     if (!flight->inputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < g->roles.n_inputs; i++)
-        if (g->roles.of_input[i] != REE_ROLE_STATE)
+        if (g->roles.of_input[i] != REE_ROLE_KV_CACHE)
             REE_TRY(ree_step_input(g->model, &g->roles, &flight->step, total, i,
                                    &flight->inputs[flight->n_inputs++], err));
     return REE_OK;
 }
 
 // Makes the step's inputs, and ensures capacity for its positions in the kv caches.
-static enum ree_status prepare(struct ree_generator *g, size_t set, const struct ree_step *step,
+static enum ree_status prepare(struct ree_generator *g, size_t slot, const struct ree_step *step,
                                struct ree_error *err) {
     int64_t total = longest(step) + (int64_t)step->length;
-    if (g->roles.n_states) REE_TRY(make_room(g, set, total, err));
+    if (g->roles.n_kv_caches) REE_TRY(make_room(g, slot, total, err));
     if (g->info.mixes_lengths) {
         total = round_up(total, ROWS_STEP);
-        ree_pipeline_set_state_rows(g->pipeline, set, total - (int64_t)step->length);
+        ree_pipeline_set_filled_positions(g->pipeline, slot, total - (int64_t)step->length);
     }
-    ree_pipeline_set_rows_elsewhere(g->pipeline, set, total - (int64_t)step->length);
-    g->flights[set].step = *step;
-    return fill_all(g, total, &g->flights[set], err);
+    ree_pipeline_set_positions_elsewhere(g->pipeline, slot, total - (int64_t)step->length);
+    g->flights[slot].step = *step;
+    return fill_all(g, total, &g->flights[slot], err);
 }
 
-enum ree_status ree_generator_submit(struct ree_generator *g, size_t set,
+enum ree_status ree_generator_submit(struct ree_generator *g, size_t slot,
                                      const struct ree_step *step, struct ree_error *err) {
-    if (set >= g->options.n_sets)
-        return ree_fail(err, REE_INVALID, "there is no set %zu of %u", set, g->options.n_sets);
-    struct ree_flight *flight = &g->flights[set];
+    if (slot >= g->options.n_cache_slots)
+        return ree_fail(err, REE_INVALID, "there is no set %zu of %u", slot,
+                        g->options.n_cache_slots);
+    struct ree_flight *flight = &g->flights[slot];
     if (flight->inputs || flight->is_remote)
-        return ree_fail(err, REE_INVALID, "set %zu has a step in flight", set);
+        return ree_fail(err, REE_INVALID, "set %zu has a step in flight", slot);
     if (g->remote) {
         flight->is_remote = true;
         flight->step = *step;
-        enum ree_status status = g->remote->submit(g->remote->user, set, step, err);
+        enum ree_status status = g->remote->submit(g->remote->user, slot, step, err);
         if (status != REE_OK) ree_flight_finish(flight);
         return status;
     }
-    enum ree_status status = prepare(g, set, step, err);
+    enum ree_status status = prepare(g, slot, step, err);
     if (status == REE_OK)
-        status = ree_pipeline_submit(g->pipeline, set, flight->inputs, flight->n_inputs, err);
+        status = ree_pipeline_submit(g->pipeline, slot, flight->inputs, flight->n_inputs, err);
     if (status != REE_OK) ree_flight_finish(flight);
     return status;
 }
 
-enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
+enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
                                       struct ree_tensor *out_logits, struct ree_error *err) {
     memset(out_logits, 0, sizeof *out_logits);
-    if (set >= g->options.n_sets || !(g->flights[set].inputs || g->flights[set].is_remote))
-        return ree_fail(err, REE_INVALID, "set %zu has no step in flight", set);
-    struct ree_flight *flight = &g->flights[set];
+    if (slot >= g->options.n_cache_slots ||
+        !(g->flights[slot].inputs || g->flights[slot].is_remote))
+        return ree_fail(err, REE_INVALID, "set %zu has no step in flight", slot);
+    struct ree_flight *flight = &g->flights[slot];
     if (flight->is_remote) {
         const struct ree_step step = flight->step;
         ree_flight_finish(flight);
-        return g->remote->collect(g->remote->user, set, &step, out_logits, err);
+        return g->remote->collect(g->remote->user, slot, &step, out_logits, err);
     }
     size_t n_outputs = ree_model_n_outputs(g->model);
     struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
     if (!outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    enum ree_status status = ree_pipeline_collect(g->pipeline, set, outputs, err);
+    enum ree_status status = ree_pipeline_collect(g->pipeline, slot, outputs, err);
     if (status == REE_OK)
         status = take_rows(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; i < n_outputs; i++)
@@ -220,21 +222,21 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t set,
     return status;
 }
 
-static enum ree_status run_stages(struct ree_generator *g, size_t set, struct ree_flight *flight,
+static enum ree_status run_stages(struct ree_generator *g, size_t slot, struct ree_flight *flight,
                                   struct ree_tensor *ordered, struct ree_boundary *in,
                                   struct ree_boundary *out, struct ree_tensor *outputs,
                                   struct ree_error *err) {
     size_t first, n, n_stages = ree_pipeline_n_stages(g->pipeline);
     struct ree_boundary boundary = {0};
     ree_partition_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
-    REE_TRY(ree_pipeline_match(g->pipeline, set, flight->inputs, flight->n_inputs, ordered, err));
+    REE_TRY(ree_pipeline_match(g->pipeline, slot, flight->inputs, flight->n_inputs, ordered, err));
     if (in) {
         boundary = *in;
         *in = (struct ree_boundary){0};
     }
     for (size_t i = first; i < first + n; i++) {
         struct ree_boundary next = {0};
-        REE_TRY(ree_pipeline_run_stage(g->pipeline, i, set, ordered, i ? &boundary : NULL,
+        REE_TRY(ree_pipeline_run_stage(g->pipeline, i, slot, ordered, i ? &boundary : NULL,
                                        i + 1 < n_stages ? &next : NULL, outputs, err));
         boundary = next;
     }
@@ -242,20 +244,20 @@ static enum ree_status run_stages(struct ree_generator *g, size_t set, struct re
     return REE_OK;
 }
 
-enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t set,
+enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
                                          const struct ree_step *step, struct ree_boundary *in,
                                          struct ree_boundary *out, struct ree_tensor *out_logits,
                                          struct ree_error *err) {
     size_t n_outputs = ree_model_n_outputs(g->model);
-    struct ree_flight *flight = &g->flights[set];
+    struct ree_flight *flight = &g->flights[slot];
     struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
     struct ree_tensor *ordered = calloc(ree_model_n_inputs(g->model) + 1, sizeof *ordered);
     enum ree_status status =
         outputs && ordered ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (out) *out = (struct ree_boundary){0};
     if (out_logits) memset(out_logits, 0, sizeof *out_logits);
-    if (status == REE_OK) status = prepare(g, set, step, err);
-    if (status == REE_OK) status = run_stages(g, set, flight, ordered, in, out, outputs, err);
+    if (status == REE_OK) status = prepare(g, slot, step, err);
+    if (status == REE_OK) status = run_stages(g, slot, flight, ordered, in, out, outputs, err);
     if (status == REE_OK && out_logits)
         status = take_rows(g, step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; outputs && i < n_outputs; i++)

@@ -11,38 +11,38 @@
 // rank.
 #define REE_ROWS_LIMIT ((size_t)1 << 30)
 
-static enum ree_status lead_begin(void *user, size_t set, size_t batch, int64_t most,
+static enum ree_status lead_begin(void *user, size_t slot, size_t batch, int64_t most,
                                   struct ree_error *err) {
     struct ree_ranks *ranks = user;
     const int64_t numbers[2] = {(int64_t)batch, most};
     struct ree_part part = {numbers, sizeof numbers};
-    ranks->sets[set].rows = 0;
+    ranks->cache_slots[slot].rows = 0;
     return ree_transport_send(ranks->transport, 1, REE_MESSAGE_BEGIN, ranks->n_submitted,
-                              (uint32_t)set, &part, 1, err);
+                              (uint32_t)slot, &part, 1, err);
 }
 
-static enum ree_status lead_submit(void *user, size_t set, const struct ree_step *step,
+static enum ree_status lead_submit(void *user, size_t slot, const struct ree_step *step,
                                    struct ree_error *err) {
     struct ree_ranks *ranks = user;
     struct ree_boundary boundary = {0};
     uint64_t number = ranks->n_submitted++;
     double start = ree_transport_clock();
     if (number == 0) ranks->first_submit = start;
-    ranks->sets[set].number = number;
+    ranks->cache_slots[slot].number = number;
     size_t limit = ree_logits_limit(step, ranks->generator->info.vocab_size);
     if (limit > ranks->logits_limit) ranks->logits_limit = limit;
-    REE_TRY(ree_generator_run_stages(ranks->generator, set, step, NULL, &boundary, NULL, err));
-    ree_ranks_ran(ranks, step, start, number, (uint32_t)set);
+    REE_TRY(ree_generator_run_stages(ranks->generator, slot, step, NULL, &boundary, NULL, err));
+    ree_ranks_ran(ranks, step, start, number, (uint32_t)slot);
     for (size_t b = 0; b < step->batch; b++)
-        if (step->starts[b] + (int64_t)step->length > ranks->sets[set].rows)
-            ranks->sets[set].rows = step->starts[b] + (int64_t)step->length;
-    return ree_ranks_pass_on(ranks, step, &boundary, number, (uint32_t)set, err);
+        if (step->starts[b] + (int64_t)step->length > ranks->cache_slots[slot].rows)
+            ranks->cache_slots[slot].rows = step->starts[b] + (int64_t)step->length;
+    return ree_ranks_pass_on(ranks, step, &boundary, number, (uint32_t)slot, err);
 }
 
 // Receives the set's logits. Logits of sets submitted earlier may arrive first; they are stored.
-static enum ree_status take_logits(struct ree_ranks *ranks, size_t set, struct ree_message *out,
+static enum ree_status take_logits(struct ree_ranks *ranks, size_t slot, struct ree_message *out,
                                    struct ree_error *err) {
-    struct ree_rank_set *own = &ranks->sets[set];
+    struct ree_rank_cache_slot *own = &ranks->cache_slots[slot];
     uint32_t last = ranks->n_ranks - 1;
     for (;;) {
         if (own->arrived.frame) {
@@ -56,20 +56,20 @@ static enum ree_status take_logits(struct ree_ranks *ranks, size_t set, struct r
         struct ree_message m;
         REE_TRY(ree_ranks_receive(ranks, last, 1u << REE_MESSAGE_LOGITS, ranks->logits_limit,
                                   own->number, &m, err));
-        if (m.set >= ranks->n_sets || ranks->sets[m.set].arrived.frame) {
+        if (m.slot >= ranks->n_cache_slots || ranks->cache_slots[m.slot].arrived.frame) {
             ree_message_finish(&m);
             return ree_fail(err, REE_INVALID, "rank %u sent logits that nobody asked for", last);
         }
-        ranks->sets[m.set].arrived = m;
+        ranks->cache_slots[m.slot].arrived = m;
     }
 }
 
-static enum ree_status lead_collect(void *user, size_t set, const struct ree_step *step,
+static enum ree_status lead_collect(void *user, size_t slot, const struct ree_step *step,
                                     struct ree_tensor *out_logits, struct ree_error *err) {
     struct ree_ranks *ranks = user;
     struct ree_message m;
     memset(out_logits, 0, sizeof *out_logits);
-    REE_TRY(take_logits(ranks, set, &m, err));
+    REE_TRY(take_logits(ranks, slot, &m, err));
     enum ree_status status =
         ree_decode_logits(&m, step, ranks->generator->info.vocab_size, out_logits, err);
     if (status != REE_OK) ree_fail_prefix(err, "logits from rank %u are", ranks->n_ranks - 1);
@@ -79,14 +79,14 @@ static enum ree_status lead_collect(void *user, size_t set, const struct ree_ste
 }
 
 // Receives positions of the kv caches that a rank keeps.
-static enum ree_status take_rows(struct ree_ranks *ranks, size_t set, uint32_t rank,
+static enum ree_status take_rows(struct ree_ranks *ranks, size_t slot, uint32_t rank,
                                  const struct ree_value *const *values, size_t n,
                                  struct ree_tensor *out, struct ree_error *err) {
     struct ree_message m;
     REE_TRY(ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_ROWS, REE_ROWS_LIMIT,
                               ranks->n_submitted, &m, err));
     enum ree_status status =
-        m.set == set && m.step == ranks->n_submitted
+        m.slot == slot && m.step == ranks->n_submitted
             ? ree_decode_rows(&m, values, n, out, err)
             : ree_fail(err, REE_INVALID, "those of another set or step than were asked for");
     if (status != REE_OK) ree_fail_prefix(err, "rows of caches from rank %u are", rank);
@@ -97,8 +97,8 @@ static enum ree_status take_rows(struct ree_ranks *ranks, size_t set, uint32_t r
 static enum ree_status check_rows(const struct ree_ranks *ranks, int64_t n,
                                   const struct ree_tensor *out, struct ree_error *err) {
     const struct ree_roles *roles = &ranks->generator->roles;
-    for (size_t i = 0; i < roles->n_states; i++) {
-        const struct ree_state_spec *spec = &roles->states[i];
+    for (size_t i = 0; i < roles->n_kv_caches; i++) {
+        const struct ree_kv_cache_spec *spec = &roles->kv_caches[i];
         const char *name = ree_model_input(ranks->generator->model, spec->input)->name;
         if (!out[i].name)
             return ree_fail(err, REE_INVALID, "no rank has sent rows of the cache '%s'", name);
@@ -110,33 +110,33 @@ static enum ree_status check_rows(const struct ree_ranks *ranks, int64_t n,
     return REE_OK;
 }
 
-static enum ree_status lead_read(void *user, size_t set, int64_t sequence, int64_t first, int64_t n,
-                                 struct ree_tensor *out, struct ree_error *err) {
+static enum ree_status lead_read(void *user, size_t slot, int64_t sequence, int64_t first,
+                                 int64_t n, struct ree_tensor *out, struct ree_error *err) {
     struct ree_ranks *ranks = user;
     const struct ree_generator *g = ranks->generator;
     const int64_t numbers[3] = {sequence, first, n};
     struct ree_part part = {numbers, sizeof numbers};
-    memset(out, 0, g->roles.n_states * sizeof *out);
-    const struct ree_value **values = calloc(g->roles.n_states + 1, sizeof(struct ree_value *));
+    memset(out, 0, g->roles.n_kv_caches * sizeof *out);
+    const struct ree_value **values = calloc(g->roles.n_kv_caches + 1, sizeof(struct ree_value *));
     if (!values) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < g->roles.n_states; i++)
-        values[i] = g->model->input_values[g->roles.states[i].input];
+    for (size_t i = 0; i < g->roles.n_kv_caches; i++)
+        values[i] = g->model->input_values[g->roles.kv_caches[i].input];
     enum ree_status status = ree_transport_send(ranks->transport, 1, REE_MESSAGE_READ,
-                                                ranks->n_submitted, (uint32_t)set, &part, 1, err);
+                                                ranks->n_submitted, (uint32_t)slot, &part, 1, err);
     if (status == REE_OK)
-        status = ree_pipeline_read_states(g->pipeline, set, sequence, first, n, out, err);
+        status = ree_pipeline_read_kv_caches(g->pipeline, slot, sequence, first, n, out, err);
     for (uint32_t r = 1; status == REE_OK && r < ranks->n_ranks; r++)
-        status = take_rows(ranks, set, r, values, g->roles.n_states, out, err);
+        status = take_rows(ranks, slot, r, values, g->roles.n_kv_caches, out, err);
     if (status == REE_OK) status = check_rows(ranks, n, out, err);
-    for (size_t i = 0; status != REE_OK && i < g->roles.n_states; i++)
+    for (size_t i = 0; status != REE_OK && i < g->roles.n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
     free(values);
     return status;
 }
 
-static int64_t lead_rows(void *user, size_t set) {
+static int64_t lead_rows(void *user, size_t slot) {
     const struct ree_ranks *ranks = user;
-    return ranks->sets[set].rows;
+    return ranks->cache_slots[slot].rows;
 }
 
 enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err) {

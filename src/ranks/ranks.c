@@ -21,7 +21,7 @@ enum ree_status ree_ranks_receive(struct ree_ranks *ranks, uint32_t from, uint32
     double start = ree_transport_clock();
     REE_TRY(ree_transport_receive(ranks->transport, from, &expected, out, err));
     if (out->kind == REE_MESSAGE_STEP || out->kind == REE_MESSAGE_LOGITS)
-        ree_ranks_note(ranks, REE_SPAN_WAIT, start, out->step, out->set);
+        ree_ranks_note(ranks, REE_SPAN_WAIT, start, out->step, out->slot);
     return REE_OK;
 }
 
@@ -36,13 +36,13 @@ static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
                         ranks->n_ranks);
     ree_partition_share(ranks->n_stages, ranks->n_ranks, ranks->rank, &ranks->first,
                         &ranks->n_local);
-    ranks->n_sets = g->options.n_sets ? g->options.n_sets : 1;
-    ranks->sets = calloc(ranks->n_sets, sizeof *ranks->sets);
+    ranks->n_cache_slots = g->options.n_cache_slots ? g->options.n_cache_slots : 1;
+    ranks->cache_slots = calloc(ranks->n_cache_slots, sizeof *ranks->cache_slots);
     ranks->offsets = calloc(ranks->n_ranks, sizeof *ranks->offsets);
     ranks->round_trips = calloc(ranks->n_ranks, sizeof *ranks->round_trips);
     ranks->reports = calloc(ranks->n_ranks, sizeof *ranks->reports);
     ranks->all_spans = calloc(ranks->n_ranks, sizeof *ranks->all_spans);
-    if (!ranks->sets || !ranks->offsets || !ranks->round_trips || !ranks->reports ||
+    if (!ranks->cache_slots || !ranks->offsets || !ranks->round_trips || !ranks->reports ||
         !ranks->all_spans)
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     return REE_OK;
@@ -76,12 +76,12 @@ void ree_ranks_destroy(struct ree_ranks *ranks) {
     if (!ranks) return;
     if (ranks->remote) ranks->generator->remote = NULL;
     free(ranks->remote);
-    for (size_t i = 0; ranks->sets && i < ranks->n_sets; i++)
-        ree_message_finish(&ranks->sets[i].arrived);
+    for (size_t i = 0; ranks->cache_slots && i < ranks->n_cache_slots; i++)
+        ree_message_finish(&ranks->cache_slots[i].arrived);
     for (uint32_t r = 0; ranks->all_spans && r < ranks->n_ranks; r++)
         free(ranks->all_spans[r].list);
     free(ranks->spans.list);
-    free(ranks->sets);
+    free(ranks->cache_slots);
     free(ranks->offsets);
     free(ranks->round_trips);
     free(ranks->reports);

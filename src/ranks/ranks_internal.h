@@ -11,7 +11,7 @@ enum ree_span_kind { REE_SPAN_RUN, REE_SPAN_SEND, REE_SPAN_WAIT, REE_N_SPAN_KIND
 struct ree_span {
     double from, to; // seconds on this rank's clock
     uint64_t step;
-    uint32_t set, kind;
+    uint32_t slot, kind;
 };
 
 // Maximum number of spans recorded.
@@ -23,7 +23,7 @@ struct ree_spans {
 };
 
 // A cache slot that is in use.
-struct ree_rank_set {
+struct ree_rank_cache_slot {
     bool begun;
     struct ree_bounds bounds;
     int64_t rows;               // rank 0: positions filled in the kv caches
@@ -38,8 +38,8 @@ struct ree_ranks {
     size_t n_stages, first, n_local;
     uint32_t rank, n_ranks;
     bool timeline;
-    size_t n_sets;
-    struct ree_rank_set *sets;
+    size_t n_cache_slots;
+    struct ree_rank_cache_slot *cache_slots;
     uint64_t n_submitted; // rank 0: steps submitted
     struct ree_rank_report own;
     struct ree_spans spans;
@@ -64,13 +64,13 @@ enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err)
 
 // report.c
 void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double from, uint64_t step,
-                    uint32_t set);
+                    uint32_t slot);
 // Records a run of the local stages that has just ended.
 void ree_ranks_ran(struct ree_ranks *ranks, const struct ree_step *step, double from,
-                   uint64_t number, uint32_t set);
+                   uint64_t number, uint32_t slot);
 // Sends the step and its boundary tensors to the next rank; releases the boundary tensors.
 enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step *step,
-                                  struct ree_boundary *boundary, uint64_t number, uint32_t set,
+                                  struct ree_boundary *boundary, uint64_t number, uint32_t slot,
                                   struct ree_error *err);
 void ree_ranks_fill_report(struct ree_ranks *ranks);
 enum ree_status ree_ranks_send_report(struct ree_ranks *ranks, struct ree_error *err);

@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct ree_rank_report) == 19 * 8, "a field without paddin
 _Static_assert(sizeof(struct ree_span) == 32, "no padding");
 
 void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double from, uint64_t step,
-                    uint32_t set) {
+                    uint32_t slot) {
     struct ree_spans *spans = &ranks->spans;
     if (!ranks->timeline || spans->n == REE_MAX_SPANS) return;
     if (spans->n == spans->capacity) {
@@ -26,22 +26,22 @@ void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double fro
         spans->capacity = capacity;
     }
     spans->list[spans->n++] =
-        (struct ree_span){from, ree_transport_clock(), step, set, (uint32_t)kind};
+        (struct ree_span){from, ree_transport_clock(), step, slot, (uint32_t)kind};
 }
 
 void ree_ranks_ran(struct ree_ranks *ranks, const struct ree_step *step, double from,
-                   uint64_t number, uint32_t set) {
+                   uint64_t number, uint32_t slot) {
     ranks->own.busy += ree_transport_clock() - from;
     ranks->own.n_steps++;
     if (step->length == 1) {
         ranks->own.n_decode_steps++;
         ranks->own.n_decode_tokens += step->batch;
     }
-    ree_ranks_note(ranks, REE_SPAN_RUN, from, number, set);
+    ree_ranks_note(ranks, REE_SPAN_RUN, from, number, slot);
 }
 
 enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step *step,
-                                  struct ree_boundary *boundary, uint64_t number, uint32_t set,
+                                  struct ree_boundary *boundary, uint64_t number, uint32_t slot,
                                   struct ree_error *err) {
     struct ree_encoded encoded;
     double start = ree_transport_clock();
@@ -49,14 +49,14 @@ enum ree_status ree_ranks_pass_on(struct ree_ranks *ranks, const struct ree_step
     enum ree_status status = ree_encode_step(step, boundary, &encoded, err);
     if (status == REE_OK) {
         status = ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_STEP, number,
-                                    set, encoded.parts, encoded.n_parts, err);
+                                    slot, encoded.parts, encoded.n_parts, err);
         ree_encoded_finish(&encoded);
     }
     ree_boundary_finish(boundary);
     if (step->length == 1)
         ranks->own.decode_nbytes +=
             ree_transport_sent(ranks->transport, REE_MESSAGE_STEP).nbytes - before;
-    ree_ranks_note(ranks, REE_SPAN_SEND, start, number, set);
+    ree_ranks_note(ranks, REE_SPAN_SEND, start, number, slot);
     return status;
 }
 
@@ -96,8 +96,8 @@ void ree_ranks_fill_report(struct ree_ranks *ranks) {
     ree_pipeline_stats(ranks->generator->pipeline, &stats);
     own->weight_nbytes = stats.weight_bytes;
     own->cache_nbytes = 0;
-    for (size_t i = 0; i < ranks->n_sets; i++)
-        own->cache_nbytes += ree_pipeline_state_bytes(ranks->generator->pipeline, i);
+    for (size_t i = 0; i < ranks->n_cache_slots; i++)
+        own->cache_nbytes += ree_pipeline_kv_cache_bytes(ranks->generator->pipeline, i);
     own->buffered_nbytes = ree_transport_buffered(ranks->transport);
     own->waited = ree_transport_waited(ranks->transport);
 }
@@ -171,7 +171,7 @@ enum ree_status ree_ranks_save_timeline(const struct ree_ranks *ranks, const cha
                               "\"tid\": 0, \"ts\": %.1f, \"dur\": %.1f, \"args\": {\"step\": %llu, "
                               "\"set\": %u}}",
                               names[s->kind], names[s->kind], r, from * 1e6,
-                              (s->to - s->from) * 1e6, (unsigned long long)s->step, s->set);
+                              (s->to - s->from) * 1e6, (unsigned long long)s->step, s->slot);
         }
     }
     ree_strbuf_printf(&text, "\n]}\n");

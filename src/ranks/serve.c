@@ -23,7 +23,7 @@ static enum ree_status serve_begin(struct ree_ranks *ranks, const struct ree_mes
                                    struct ree_error *err) {
     const struct ree_bounds bounds = largest(ranks->generator);
     int64_t numbers[2] = {0, 0};
-    if (m->set >= ranks->n_sets || m->n_parts != 1 || m->parts[0].nbytes != sizeof numbers)
+    if (m->slot >= ranks->n_cache_slots || m->n_parts != 1 || m->parts[0].nbytes != sizeof numbers)
         return ree_fail(err, REE_INVALID, "malformed: the beginning of a set that cannot be");
     memcpy(numbers, m->parts[0].data, sizeof numbers);
     if (numbers[0] < 1 || (uint64_t)numbers[0] > bounds.batch || numbers[1] < 0 ||
@@ -32,27 +32,27 @@ static enum ree_status serve_begin(struct ree_ranks *ranks, const struct ree_mes
                         "malformed: a set of %lld sequences of %lld tokens; at most %llu of %lld",
                         (long long)numbers[0], (long long)numbers[1],
                         (unsigned long long)bounds.batch, (long long)bounds.most);
-    struct ree_rank_set *set = &ranks->sets[m->set];
-    set->begun = true;
-    set->bounds.batch = (uint64_t)numbers[0];
-    set->bounds.most = numbers[1] ? numbers[1] : bounds.most;
-    set->bounds.length =
-        bounds.length < (uint64_t)set->bounds.most ? bounds.length : (uint64_t)set->bounds.most;
-    REE_TRY(ree_generator_begin(ranks->generator, m->set, (size_t)numbers[0], numbers[1], err));
+    struct ree_rank_cache_slot *slot = &ranks->cache_slots[m->slot];
+    slot->begun = true;
+    slot->bounds.batch = (uint64_t)numbers[0];
+    slot->bounds.most = numbers[1] ? numbers[1] : bounds.most;
+    slot->bounds.length =
+        bounds.length < (uint64_t)slot->bounds.most ? bounds.length : (uint64_t)slot->bounds.most;
+    REE_TRY(ree_generator_begin(ranks->generator, m->slot, (size_t)numbers[0], numbers[1], err));
     if (ranks->rank + 1 == ranks->n_ranks) return REE_OK;
-    return ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_BEGIN, m->step, m->set,
-                              m->parts, m->n_parts, err);
+    return ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_BEGIN, m->step,
+                              m->slot, m->parts, m->n_parts, err);
 }
 
 static enum ree_status send_logits(struct ree_ranks *ranks, const struct ree_tensor *logits,
-                                   uint64_t number, uint32_t set, struct ree_error *err) {
+                                   uint64_t number, uint32_t slot, struct ree_error *err) {
     struct ree_encoded encoded;
     double start = ree_transport_clock();
     REE_TRY(ree_encode_logits(logits, &encoded, err));
     enum ree_status status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_LOGITS, number,
-                                                set, encoded.parts, encoded.n_parts, err);
+                                                slot, encoded.parts, encoded.n_parts, err);
     ree_encoded_finish(&encoded);
-    ree_ranks_note(ranks, REE_SPAN_SEND, start, number, set);
+    ree_ranks_note(ranks, REE_SPAN_SEND, start, number, slot);
     return status;
 }
 
@@ -62,15 +62,15 @@ static enum ree_status run_step(struct ree_ranks *ranks, const struct ree_messag
     const struct ree_cut *cut = &ranks->partition->cuts[ranks->first - 1];
     struct ree_boundary in, out = {0};
     struct ree_tensor logits = {0};
-    REE_TRY(ree_decode_boundary(m, cut, step, ranks->sets[m->set].bounds.most, &in, err));
+    REE_TRY(ree_decode_boundary(m, cut, step, ranks->cache_slots[m->slot].bounds.most, &in, err));
     double start = ree_transport_clock();
     enum ree_status status = ree_generator_run_stages(
-        ranks->generator, m->set, step, &in, last ? NULL : &out, last ? &logits : NULL, err);
+        ranks->generator, m->slot, step, &in, last ? NULL : &out, last ? &logits : NULL, err);
     ree_boundary_finish(&in);
     if (status == REE_OK) {
-        ree_ranks_ran(ranks, step, start, m->step, m->set);
-        status = last ? send_logits(ranks, &logits, m->step, m->set, err)
-                      : ree_ranks_pass_on(ranks, step, &out, m->step, m->set, err);
+        ree_ranks_ran(ranks, step, start, m->step, m->slot);
+        status = last ? send_logits(ranks, &logits, m->step, m->slot, err)
+                      : ree_ranks_pass_on(ranks, step, &out, m->step, m->slot, err);
     }
     ree_tensor_finish(&logits);
     return status;
@@ -80,9 +80,9 @@ static enum ree_status serve_step(struct ree_ranks *ranks, const struct ree_mess
                                   struct ree_error *err) {
     struct ree_step step;
     void *block;
-    if (m->set >= ranks->n_sets || !ranks->sets[m->set].begun)
+    if (m->slot >= ranks->n_cache_slots || !ranks->cache_slots[m->slot].begun)
         return ree_fail(err, REE_INVALID, "malformed: a step of a set that has not begun");
-    REE_TRY(ree_decode_step(m, &ranks->sets[m->set].bounds, &step, &block, err));
+    REE_TRY(ree_decode_step(m, &ranks->cache_slots[m->slot].bounds, &step, &block, err));
     enum ree_status status = run_step(ranks, m, &step, err);
     free(block);
     return status;
@@ -93,29 +93,29 @@ static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_mess
     struct ree_generator *g = ranks->generator;
     int64_t numbers[3];
     struct ree_encoded encoded;
-    if (m->set >= ranks->n_sets || !ranks->sets[m->set].begun || m->n_parts != 1 ||
+    if (m->slot >= ranks->n_cache_slots || !ranks->cache_slots[m->slot].begun || m->n_parts != 1 ||
         m->parts[0].nbytes != sizeof numbers)
         return ree_fail(err, REE_INVALID, "malformed: rows of caches that are not named");
     memcpy(numbers, m->parts[0].data, sizeof numbers);
-    const struct ree_bounds *bounds = &ranks->sets[m->set].bounds;
+    const struct ree_bounds *bounds = &ranks->cache_slots[m->slot].bounds;
     if (numbers[0] < 0 || numbers[0] >= (int64_t)bounds->batch || numbers[1] < 0 ||
         numbers[1] > bounds->most || numbers[2] < 1 || numbers[2] > bounds->most - numbers[1])
         return ree_fail(err, REE_INVALID, "malformed: rows beyond those that a set has");
     if (ranks->rank + 1 < ranks->n_ranks)
         REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_READ, m->step,
-                                   m->set, m->parts, 1, err));
-    struct ree_tensor *rows = calloc(g->roles.n_states + 1, sizeof *rows);
+                                   m->slot, m->parts, 1, err));
+    struct ree_tensor *rows = calloc(g->roles.n_kv_caches + 1, sizeof *rows);
     if (!rows) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    enum ree_status status = ree_pipeline_read_states(g->pipeline, m->set, numbers[0], numbers[1],
-                                                      numbers[2], rows, err);
+    enum ree_status status = ree_pipeline_read_kv_caches(g->pipeline, m->slot, numbers[0],
+                                                         numbers[1], numbers[2], rows, err);
     if (status == REE_OK) {
-        status = ree_encode_rows(rows, g->roles.n_states, &encoded, err);
+        status = ree_encode_rows(rows, g->roles.n_kv_caches, &encoded, err);
         if (status == REE_OK) {
-            status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_ROWS, m->step, m->set,
+            status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_ROWS, m->step, m->slot,
                                         encoded.parts, encoded.n_parts, err);
             ree_encoded_finish(&encoded);
         }
-        for (size_t i = 0; i < g->roles.n_states; i++)
+        for (size_t i = 0; i < g->roles.n_kv_caches; i++)
             ree_tensor_finish(&rows[i]);
     }
     free(rows);
@@ -135,10 +135,10 @@ static enum ree_status serve_end(struct ree_ranks *ranks, uint64_t number, struc
 
 static size_t limit_now(const struct ree_ranks *ranks) {
     size_t limit = 4096;
-    for (size_t i = 0; i < ranks->n_sets; i++) {
-        if (!ranks->sets[i].begun) continue;
-        size_t n =
-            ree_step_limit(&ranks->sets[i].bounds, &ranks->partition->cuts[ranks->first - 1]);
+    for (size_t i = 0; i < ranks->n_cache_slots; i++) {
+        if (!ranks->cache_slots[i].begun) continue;
+        size_t n = ree_step_limit(&ranks->cache_slots[i].bounds,
+                                  &ranks->partition->cuts[ranks->first - 1]);
         if (n > limit) limit = n;
     }
     return limit;

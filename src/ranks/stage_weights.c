@@ -95,8 +95,8 @@ void ree_plan_digest(const struct ree_graph *graph, const struct ree_partition *
     ree_hasher_update(hasher, &n, sizeof n);
     for (size_t s = 0; s < partition->n_stages; s++) {
         const struct ree_stage_cost *c = &partition->costs[s];
-        const uint64_t costs[6] = {c->n_nodes,     c->weight_bytes, c->work_bytes,
-                                   c->state_bytes, c->flops,        c->work};
+        const uint64_t costs[6] = {c->n_nodes,        c->weight_bytes, c->work_bytes,
+                                   c->kv_cache_bytes, c->flops,        c->work};
         const struct ree_node *last =
             partition->ends[s] ? graph->nodes[partition->order[partition->ends[s] - 1]] : NULL;
         const char *name =

@@ -154,7 +154,7 @@ slot_buffer(const struct ree_bind *b, const struct ree_segment *seg, const struc
     case REE_SLOT_INPUT: return b->session->inputs[slot->index];
     case REE_SLOT_LITERALS: return seg->literals;
     case REE_SLOT_SEGMENT: return b->segments[slot->index].results;
-    case REE_SLOT_STATE: return b->session->states[slot->index].buffer;
+    case REE_SLOT_KV_CACHE: return b->session->kv_caches[slot->index].buffer;
     }
     return NULL;
 }
@@ -213,8 +213,8 @@ static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *t
                     break;
                 case REE_STORAGE_INPUT: slot = add_slot(table, REE_SLOT_INPUT, s->input); break;
                 case REE_STORAGE_LITERAL: slot = add_slot(table, REE_SLOT_LITERALS, 0); break;
-                case REE_STORAGE_STATE:
-                    slot = add_slot(table, REE_SLOT_STATE, s->state->index);
+                case REE_STORAGE_KV_CACHE:
+                    slot = add_slot(table, REE_SLOT_KV_CACHE, s->kv_cache->index);
                     break;
                 }
                 table->of_storage[id] = slot + 1;
@@ -308,7 +308,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     bool *keep = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *keep);
     if (!keep) return no_memory(err);
     for (size_t i = 0; i < lower->n_storages; i++)
-        keep[i] = !last || lower->storages[i]->kind == REE_STORAGE_STATE;
+        keep[i] = !last || lower->storages[i]->kind == REE_STORAGE_KV_CACHE;
     for (size_t i = 0; last && i < b->n_results; i++)
         keep[b->results[i]->storage->id] = true;
     if (last) ree_bind_keep_watched(b, keep);
@@ -443,7 +443,7 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
         b->consulted[i] = storage->host = copy;
         return REE_OK;
     }
-    if (storage->kind == REE_STORAGE_STATE)
+    if (storage->kind == REE_STORAGE_KV_CACHE)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "what a cache holds decides a shape");
     if (storage->kind != REE_STORAGE_TEMP)
         return ree_lower_fail(lower, REE_INTERNAL, "a constant without contents");
@@ -471,14 +471,14 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
         // Attribute the copies to the node that produced the value.
         b->lower.node = model->graph->outputs[i]->producer;
         struct ree_view *t = b->outputs[i];
-        ptrdiff_t state = ree_session_state_of_output(b->session, i);
-        if (state >= 0) {
-            REE_TRY(ree_bind_state_output(b, (size_t)state, t, err));
+        ptrdiff_t cache = ree_session_kv_cache_of_output(b->session, i);
+        if (cache >= 0) {
+            REE_TRY(ree_bind_kv_cache_output(b, (size_t)cache, t, err));
             continue;
         }
         if (t->kind == REE_TENSOR) {
             // Outputs are read from result storages, not from kv caches.
-            if (t->storage->kind == REE_STORAGE_STATE) {
+            if (t->storage->kind == REE_STORAGE_KV_CACHE) {
                 REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &b->outputs[i]));
                 REE_TRY(ree_lower_copy_into(&b->lower, t, b->outputs[i]));
                 t = b->outputs[i];
@@ -605,7 +605,7 @@ enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_run_inputs *ru
     memset(outputs, 0, n * sizeof *outputs);
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < n && status == REE_OK; i++) {
-        if (ree_session_state_of_output(s, i) >= 0) continue;
+        if (ree_session_kv_cache_of_output(s, i) >= 0) continue;
         status = ree_bind_output(b, b->outputs[i], s->model->outputs[i].name, run_inputs,
                                  &outputs[i], err);
     }

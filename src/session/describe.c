@@ -31,7 +31,7 @@ static void append_slot(const struct ree_bind *b, const struct ree_slot *slot,
         return;
     case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants made while binding"); return;
     case REE_SLOT_SEGMENT: ree_strbuf_printf(out, "results of part %u", slot->index + 1); return;
-    case REE_SLOT_STATE: ree_strbuf_printf(out, "state %u", slot->index); return;
+    case REE_SLOT_KV_CACHE: ree_strbuf_printf(out, "state %u", slot->index); return;
     }
 }
 

@@ -51,7 +51,7 @@ enum ree_status ree_bind_inject_fault(struct ree_bind *b, struct ree_error *err)
         why = "it holds strings";
     else if (ree_view_count(t) == 0)
         why = "it is empty";
-    else if (ree_session_state_of_value(b->session, value) >= 0)
+    else if (ree_session_kv_cache_of_value(b->session, value) >= 0)
         why = "it is kept from run to run";
     else if (ree_lower_is_host(t))
         why = "it is computed while binding";

@@ -196,18 +196,18 @@ static enum ree_status check_symbols(const struct ree_model *m, const struct ree
 }
 
 // Per input: the index of its kv cache, or -1.
-static ptrdiff_t *map_states(const struct ree_session_state *states, size_t n_states,
-                             size_t n_inputs) {
+static ptrdiff_t *map_kv_caches(const struct ree_kv_cache *kv_caches, size_t n_kv_caches,
+                                size_t n_inputs) {
     ptrdiff_t *map = malloc((n_inputs + 1) * sizeof *map);
     for (size_t i = 0; map && i < n_inputs; i++)
         map[i] = -1;
-    for (size_t i = n_states; map && i-- > 0;)
-        if (states[i].spec.input < n_inputs) map[states[i].spec.input] = (ptrdiff_t)i;
+    for (size_t i = n_kv_caches; map && i-- > 0;)
+        if (kv_caches[i].spec.input < n_inputs) map[kv_caches[i].spec.input] = (ptrdiff_t)i;
     return map;
 }
 
-static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *state_of,
-                                    const struct ree_session_state *states,
+static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *kv_cache_of,
+                                    const struct ree_kv_cache *kv_caches,
                                     const struct ree_tensor *inputs, size_t n_inputs,
                                     struct ree_tensor *ordered, struct ree_error *err) {
     char message[512];
@@ -226,8 +226,8 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
         ordered[i] = inputs[k];
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
-        ptrdiff_t state = state_of[i];
-        if (state >= 0) {
+        ptrdiff_t cache = kv_cache_of[i];
+        if (cache >= 0) {
             if (ordered[i].name)
                 return ree_fail(err, REE_INVALID, "input '%s' is kept by the session and not given",
                                 m->inputs[i].name);
@@ -235,7 +235,7 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
             ordered[i].name = (char *)(uintptr_t)m->inputs[i].name; // only read
             ordered[i].dtype = m->inputs[i].dtype;
             ordered[i].rank = m->inputs[i].rank;
-            memcpy(ordered[i].dims, states[state].dims, sizeof ordered[i].dims);
+            memcpy(ordered[i].dims, kv_caches[cache].dims, sizeof ordered[i].dims);
             continue;
         }
         if (!ordered[i].name && m->inputs[i].optional) {
@@ -262,12 +262,14 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
     return check_symbols(m, ordered, err);
 }
 
-enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_session_state *states,
-                                 size_t n_states, const struct ree_tensor *inputs, size_t n_inputs,
-                                 struct ree_tensor *ordered, struct ree_error *err) {
-    ptrdiff_t *state_of = map_states(states, n_states, m->n_inputs);
-    if (!state_of) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    enum ree_status status = order_inputs(m, state_of, states, inputs, n_inputs, ordered, err);
-    free(state_of);
+enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_kv_cache *kv_caches,
+                                 size_t n_kv_caches, const struct ree_tensor *inputs,
+                                 size_t n_inputs, struct ree_tensor *ordered,
+                                 struct ree_error *err) {
+    ptrdiff_t *kv_cache_of = map_kv_caches(kv_caches, n_kv_caches, m->n_inputs);
+    if (!kv_cache_of) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status =
+        order_inputs(m, kv_cache_of, kv_caches, inputs, n_inputs, ordered, err);
+    free(kv_cache_of);
     return status;
 }

@@ -17,7 +17,7 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
                                     struct ree_error *err) {
     if (s->n_binds || s->observer)
         return ree_fail(err, REE_INVALID, "a session is observed from its first run on, by one");
-    if (s->state_rows_input != REE_NO_INPUT)
+    if (s->positions_input != REE_NO_INPUT)
         return ree_fail(err, REE_UNSUPPORTED,
                         "a session that mixes sequences of different lengths cannot be observed");
     s->observer = malloc(sizeof *s->observer);
@@ -30,7 +30,7 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
 
 // Copies a tensor that views a kv cache now: the cache may change before the end of the run.
 static enum ree_status detach_tensor(struct ree_lower *lower, struct ree_view **t) {
-    if ((*t)->storage->kind != REE_STORAGE_STATE || ree_view_count(*t) == 0) return REE_OK;
+    if ((*t)->storage->kind != REE_STORAGE_KV_CACHE || ree_view_count(*t) == 0) return REE_OK;
     struct ree_view *copy;
     REE_TRY(ree_lower_new(lower, (*t)->dtype, (*t)->rank, (*t)->dims, &copy));
     REE_TRY(ree_lower_copy_into(lower, *t, copy));
@@ -55,12 +55,12 @@ static enum ree_status watch(struct ree_bind *b, const struct ree_node *node, si
     struct ree_watched *w = &b->watched[b->n_watched];
     *w = (struct ree_watched){node->id, (uint32_t)output, b->values[value->id], -1, 0};
     if (!w->t) return ree_fail(err, REE_INTERNAL, "'%s' was not computed", value->name);
-    w->state = ree_session_state_of_value(b->session, value);
-    if (w->state >= 0 && ree_bind_state_grew(b, (size_t)w->state, w->t)) {
-        const struct ree_lower_state *kept = w->t->storage->state;
-        int64_t before = kept->dims[kept->axis], rows = w->t->dims[kept->axis] - before;
-        REE_TRY(ree_lower_slice(&b->lower, w->t, kept->axis, before, 1, rows, &w->t));
-        w->first_row = before;
+    w->kv_cache = ree_session_kv_cache_of_value(b->session, value);
+    if (w->kv_cache >= 0 && ree_bind_kv_cache_grew(b, (size_t)w->kv_cache, w->t)) {
+        const struct ree_lower_kv_cache *kept = w->t->storage->kv_cache;
+        int64_t before = kept->dims[kept->axis], n_added = w->t->dims[kept->axis] - before;
+        REE_TRY(ree_lower_slice(&b->lower, w->t, kept->axis, before, 1, n_added, &w->t));
+        w->first_position = before;
     }
     b->lower.node = node; // the copies belong to this node
     REE_TRY(detach(&b->lower, &w->t));
@@ -254,7 +254,7 @@ static enum ree_status tell(const struct reader *r, const struct ree_watched *w,
             at += room_for(t->items[i]);
         }
     }
-    struct ree_observed observed = {w->node, w->output, &tensor, w->state, w->first_row};
+    struct ree_observed observed = {w->node, w->output, &tensor, w->kv_cache, w->first_position};
     if (status == REE_OK) status = s->observer->on_value(s->observer->user, &observed, err);
     free(tensor.items);
     return status;

@@ -15,9 +15,9 @@ struct ree_observed {
     // cache (state): only the positions that this run added, or all positions if the run also wrote
     // older ones.
     const struct ree_tensor *tensor;
-    ptrdiff_t state; // index of the session's kv cache; -1: not a kv cache
+    ptrdiff_t kv_cache; // index of the session's kv cache; -1: not a kv cache
     // For a kv cache: the position of the tensor's first row. Earlier positions are unchanged.
-    int64_t first_row;
+    int64_t first_position;
 };
 
 struct ree_observer {
@@ -35,9 +35,9 @@ struct ree_observer {
     bool concurrent;
 };
 
-// Call it before the first run and after ree_session_keep. Copies the observer. A failure of a
-// callback fails the run. Fails with REE_UNSUPPORTED if the session mixes sequences of different
-// lengths.
+// Call it before the first run and after ree_session_declare_kv_caches. Copies the observer. A
+// failure of a callback fails the run. Fails with REE_UNSUPPORTED if the session mixes sequences of
+// different lengths.
 enum ree_status ree_session_observe(struct ree_session *session,
                                     const struct ree_observer *observer, struct ree_error *err);
 

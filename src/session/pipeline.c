@@ -81,14 +81,14 @@ static size_t own_output(const struct ree_stage_graph *piece, size_t output) {
 }
 
 // Declares the stage's kv caches by its own ports.
-static enum ree_status keep_states(struct ree_pipeline_stage *stage, size_t number,
-                                   struct ree_error *err) {
+static enum ree_status declare_kv_caches(struct ree_pipeline_stage *stage, size_t number,
+                                         struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
     const struct ree_stage_graph *piece = &stage->piece;
-    struct ree_state_spec *specs = calloc(p->n_states + 1, sizeof *specs);
+    struct ree_kv_cache_spec *specs = calloc(p->n_kv_caches + 1, sizeof *specs);
     size_t *ports = malloc((p->model->n_inputs + 1) * sizeof *ports); // per input of the model
-    stage->state_of = calloc(p->n_states + 1, sizeof *stage->state_of);
-    if (!specs || !ports || !stage->state_of) {
+    stage->kv_cache_of = calloc(p->n_kv_caches + 1, sizeof *stage->kv_cache_of);
+    if (!specs || !ports || !stage->kv_cache_of) {
         free(specs);
         free(ports);
         return no_memory(err);
@@ -97,19 +97,20 @@ static enum ree_status keep_states(struct ree_pipeline_stage *stage, size_t numb
         ports[i] = REE_NO_INPUT;
     for (size_t i = 0; i < piece->n_inputs; i++)
         if (!piece->inputs[i].is_cut) ports[stage->source[i]] = i;
-    size_t n = 0, rows_input = REE_NO_INPUT;
-    if (p->rows_input != REE_NO_INPUT) rows_input = ports[p->rows_input];
-    for (size_t k = 0; k < p->n_states; k++) {
+    size_t n = 0, positions_input = REE_NO_INPUT;
+    if (p->positions_input != REE_NO_INPUT) positions_input = ports[p->positions_input];
+    for (size_t k = 0; k < p->n_kv_caches; k++) {
         if (ports[p->specs[k].input] == REE_NO_INPUT) continue;
         specs[n] = p->specs[k];
         specs[n].input = ports[p->specs[k].input];
         specs[n].output =
             p->owner[k] == number ? own_output(piece, p->specs[k].output) : REE_NO_OUTPUT;
-        stage->state_of[n++] = k;
+        stage->kv_cache_of[n++] = k;
     }
     enum ree_status status =
-        n ? ree_session_keep(stage->session, specs, n, rows_input, err) : REE_OK;
-    if (status == REE_OK) status = ree_session_keep_sets(stage->session, p->n_sets, err);
+        n ? ree_session_declare_kv_caches(stage->session, specs, n, positions_input, err) : REE_OK;
+    if (status == REE_OK)
+        status = ree_session_create_cache_slots(stage->session, p->n_cache_slots, err);
     free(specs);
     free(ports);
     return status;
@@ -120,16 +121,16 @@ static enum ree_status make_stage(struct ree_pipeline *p, size_t number, uint64_
     struct ree_pipeline_stage *stage = &p->stages[number];
     struct ree_partition_options options = ree_pipeline_plan_options(p, context);
     size_t always[1], n_always = 0;
-    for (size_t i = 0; p->rows_input != REE_NO_INPUT && i < p->n_states; i++)
+    for (size_t i = 0; p->positions_input != REE_NO_INPUT && i < p->n_kv_caches; i++)
         if (p->owner[i] == number) n_always = 1;
-    if (n_always) always[0] = p->graph_inputs[p->rows_input];
+    if (n_always) always[0] = p->graph_inputs[p->positions_input];
     REE_TRY(ree_partition_extract(p->model->graph, &options, &p->partition, number, always,
                                   n_always, &stage->piece, err));
     REE_TRY(ree_model_of_stage(&stage->piece, p->model, &stage->model, err));
     REE_TRY(connect(stage, number, err));
     REE_TRY(ree_session_create(stage->model, p->workers[stage->device].device, &p->session,
                                &stage->session, err));
-    return keep_states(stage, number, err);
+    return declare_kv_caches(stage, number, err);
 }
 
 static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipeline_options *o,
@@ -154,9 +155,10 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
         struct ree_pipeline_stage *stage = &p->stages[0];
         REE_TRY(
             ree_session_create(p->model, p->workers[0].device, &p->session, &stage->session, err));
-        if (p->n_states)
-            REE_TRY(ree_session_keep(stage->session, p->specs, p->n_states, p->rows_input, err));
-        return ree_session_keep_sets(stage->session, p->n_sets, err);
+        if (p->n_kv_caches)
+            REE_TRY(ree_session_declare_kv_caches(stage->session, p->specs, p->n_kv_caches,
+                                                  p->positions_input, err));
+        return ree_session_create_cache_slots(stage->session, p->n_cache_slots, err);
     }
     for (size_t i = p->first; i < p->first + p->n_local; i++)
         REE_TRY(make_stage(p, i, o->context, err));
@@ -184,10 +186,10 @@ static void report_program(void *user, const char *what, const char *text) {
 static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *devices,
                              size_t n_devices, struct ree_error *err) {
     p->workers = calloc(n_devices, sizeof *p->workers);
-    p->jobs = calloc(p->n_sets, sizeof *p->jobs);
-    p->batches = calloc(p->n_sets, sizeof *p->batches);
-    p->rows_elsewhere = calloc(p->n_sets, sizeof *p->rows_elsewhere);
-    if (!p->workers || !p->jobs || !p->batches || !p->rows_elsewhere) return no_memory(err);
+    p->jobs = calloc(p->n_cache_slots, sizeof *p->jobs);
+    p->batches = calloc(p->n_cache_slots, sizeof *p->batches);
+    p->positions_elsewhere = calloc(p->n_cache_slots, sizeof *p->positions_elsewhere);
+    if (!p->workers || !p->jobs || !p->batches || !p->positions_elsewhere) return no_memory(err);
     for (size_t i = 0; i < n_devices; i++) {
         p->workers[i].pipeline = p;
         p->workers[i].device = devices[i];
@@ -199,8 +201,8 @@ static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *d
 
 enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *const *devices,
                                     size_t n_devices, const struct ree_pipeline_options *options,
-                                    const struct ree_state_spec *states, size_t n_states,
-                                    size_t rows_input, struct ree_pipeline **out,
+                                    const struct ree_kv_cache_spec *kv_caches, size_t n_kv_caches,
+                                    size_t positions_input, struct ree_pipeline **out,
                                     struct ree_error *err) {
     struct ree_error local;
     const struct ree_pipeline_options defaults = {0};
@@ -211,9 +213,9 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     struct ree_pipeline *p = calloc(1, sizeof *p);
     if (!p) return no_memory(err);
     p->model = model;
-    p->rows_input = rows_input;
+    p->positions_input = positions_input;
     p->n_stages = options->n_stages ? options->n_stages : 1;
-    p->n_sets = options->n_sets ? options->n_sets : 1;
+    p->n_cache_slots = options->n_cache_slots ? options->n_cache_slots : 1;
     p->max_memory = options->max_memory;
     p->session = options->session;
     pthread_mutex_init(&p->reporting, NULL);
@@ -228,7 +230,7 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     enum ree_status status = begin(p, devices, n_devices, err);
-    if (status == REE_OK) status = ree_pipeline_take_states(p, states, n_states, err);
+    if (status == REE_OK) status = ree_pipeline_set_kv_caches(p, kv_caches, n_kv_caches, err);
     if (status == REE_OK) status = ree_pipeline_divide(p, options, err);
     if (status == REE_OK) status = make_stages(p, options, err);
     if (status == REE_OK) status = ree_pipeline_stream(p, err);
@@ -252,7 +254,7 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
         free(stage->source);
         free(stage->whole_of);
         free(stage->passes);
-        free(stage->state_of);
+        free(stage->kv_cache_of);
     }
     free(p->stages);
     for (size_t i = 0; i < p->n_workers; i++)
@@ -260,10 +262,10 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
     free(p->workers);
     free(p->jobs);
     free(p->batches);
-    free(p->rows_elsewhere);
+    free(p->positions_elsewhere);
     if (p->divided) ree_partition_finish(&p->partition);
     free(p->specs);
-    free(p->part_states);
+    free(p->graph_kv_caches);
     free(p->owner);
     free(p->graph_inputs);
     free(p->model_inputs);

@@ -10,7 +10,7 @@
 
 #include "graph/partition/fit.h"
 #include "session/observe.h"
-#include "session/state.h"
+#include "session/kv_cache.h"
 
 struct ree_pipeline_options {
     // Options that determine the cuts (graph/partition/choose.h). The model is not cut, whatever
@@ -21,7 +21,7 @@ struct ree_pipeline_options {
     const char *plan_path;   // plan file with the cuts (plan_file.h), instead of `ends`; NULL: none
     uint64_t context;        // cache positions that the plan assumes; 0: REE_PARTITION_CONTEXT
     int64_t context_length;  // maximum cache positions of a sequence; 0: unknown
-    size_t n_sets;           // cache slots; 0: 1
+    size_t n_cache_slots;    // cache slots; 0: 1
     // Stages that this process runs: n_local stages from `first` on; 0: all. With n_ranks of at
     // least 2: the share of this rank (ree_partition_share) instead.
     size_t first, n_local;
@@ -42,12 +42,12 @@ struct ree_pipeline;
 
 // Stages are numbered from 0; stage i runs on device i modulo n_devices. The model and the devices
 // must outlive the pipeline. Planning infers the model's types and shapes (ree_model_infer).
-// `states` and `rows_input` are as for ree_session_keep, with ports of the model; n_states may be
-// 0. `options` may be NULL.
+// `states` and `positions_input` are as for ree_session_declare_kv_caches, with ports of the model;
+// n_kv_caches may be 0. `options` may be NULL.
 enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *const *devices,
                                     size_t n_devices, const struct ree_pipeline_options *options,
-                                    const struct ree_state_spec *states, size_t n_states,
-                                    size_t rows_input, struct ree_pipeline **out,
+                                    const struct ree_kv_cache_spec *kv_caches, size_t n_kv_caches,
+                                    size_t positions_input, struct ree_pipeline **out,
                                     struct ree_error *err);
 void ree_pipeline_destroy(struct ree_pipeline *pipeline);
 
@@ -66,10 +66,10 @@ enum ree_status ree_pipeline_run(struct ree_pipeline *pipeline, const struct ree
                                  struct ree_error *err);
 // Asynchronous version of ree_pipeline_run: submit, then collect. The inputs' names and data (not
 // the array) must stay valid until collect. Do not collect after a failed submission.
-enum ree_status ree_pipeline_submit(struct ree_pipeline *pipeline, size_t set,
+enum ree_status ree_pipeline_submit(struct ree_pipeline *pipeline, size_t slot,
                                     const struct ree_tensor *inputs, size_t n_inputs,
                                     struct ree_error *err);
-enum ree_status ree_pipeline_collect(struct ree_pipeline *pipeline, size_t set,
+enum ree_status ree_pipeline_collect(struct ree_pipeline *pipeline, size_t slot,
                                      struct ree_tensor *outputs, struct ree_error *err);
 
 // Runs one local stage, for callers that move boundary tensors between processes themselves.
@@ -77,33 +77,35 @@ enum ree_status ree_pipeline_collect(struct ree_pipeline *pipeline, size_t set,
 // boundary tensors from the previous stage (NULL for the first stage); this call releases them.
 // This call makes *out (NULL for the last stage). `outputs` has one entry per model output, zeroed
 // by the caller before the first stage; this call sets those that the stage computes.
-enum ree_status ree_pipeline_match(struct ree_pipeline *pipeline, size_t set,
+enum ree_status ree_pipeline_match(struct ree_pipeline *pipeline, size_t slot,
                                    const struct ree_tensor *inputs, size_t n_inputs,
                                    struct ree_tensor *ordered, struct ree_error *err);
-enum ree_status ree_pipeline_run_stage(struct ree_pipeline *pipeline, size_t stage, size_t set,
+enum ree_status ree_pipeline_run_stage(struct ree_pipeline *pipeline, size_t stage, size_t slot,
                                        const struct ree_tensor *ordered, struct ree_boundary *in,
                                        struct ree_boundary *out, struct ree_tensor *outputs,
                                        struct ree_error *err);
 
-// Kv caches of a cache slot that has no run in flight: like the session functions of state.h, for
-// the local stages.
-enum ree_status ree_pipeline_reset_states(struct ree_pipeline *pipeline, size_t set, int64_t batch,
-                                          struct ree_error *err);
-enum ree_status ree_pipeline_reserve_states(struct ree_pipeline *pipeline, size_t set, int64_t rows,
-                                            struct ree_error *err);
-void ree_pipeline_set_state_rows(struct ree_pipeline *pipeline, size_t set, int64_t rows);
+// Kv caches of a cache slot that has no run in flight: like the session functions of kv_cache.h,
+// for the local stages.
+enum ree_status ree_pipeline_reset_kv_caches(struct ree_pipeline *pipeline, size_t slot,
+                                             int64_t batch, struct ree_error *err);
+enum ree_status ree_pipeline_reserve_kv_caches(struct ree_pipeline *pipeline, size_t slot,
+                                               int64_t positions, struct ree_error *err);
+void ree_pipeline_set_filled_positions(struct ree_pipeline *pipeline, size_t slot,
+                                       int64_t positions);
 // Sets the number of filled positions of caches in stages that other processes run. Call it before
 // each run.
-void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *pipeline, size_t set, int64_t rows);
-int64_t ree_pipeline_state_rows(const struct ree_pipeline *pipeline, size_t set);
-int64_t ree_pipeline_state_capacity(const struct ree_pipeline *pipeline, size_t set);
-uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *pipeline, size_t set);
+void ree_pipeline_set_positions_elsewhere(struct ree_pipeline *pipeline, size_t slot,
+                                          int64_t positions);
+int64_t ree_pipeline_filled_positions(const struct ree_pipeline *pipeline, size_t slot);
+int64_t ree_pipeline_kv_cache_capacity(const struct ree_pipeline *pipeline, size_t slot);
+uint64_t ree_pipeline_kv_cache_bytes(const struct ree_pipeline *pipeline, size_t slot);
 // Reads positions first ... first + n - 1 of one sequence. `out` has one entry per kv cache of the
-// pipeline, made as by ree_session_read_states. Entries of caches kept in another process have no
-// name.
-enum ree_status ree_pipeline_read_states(struct ree_pipeline *pipeline, size_t set,
-                                         int64_t sequence, int64_t first, int64_t n,
-                                         struct ree_tensor *out, struct ree_error *err);
+// pipeline, made as by ree_session_read_kv_caches. Entries of caches kept in another process have
+// no name.
+enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *pipeline, size_t slot,
+                                            int64_t sequence, int64_t first, int64_t n,
+                                            struct ree_tensor *out, struct ree_error *err);
 
 // Observation and fault injection as for a session (observe.h), with the nodes and kv caches of the
 // whole model. Values arrive stage by stage; a control node's value arrives once. All stages must

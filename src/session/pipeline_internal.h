@@ -35,7 +35,7 @@ struct ree_pipeline_stage {
     // Per value of the next cut: its index in the previous cut if the stage only forwards it;
     // otherwise REE_NO_PLACE.
     size_t *passes;
-    size_t *state_of; // per kv cache of the session: index of the pipeline's kv cache
+    size_t *kv_cache_of; // per kv cache of the session: index of the pipeline's kv cache
 };
 
 // The state of a cache slot's run.
@@ -70,16 +70,16 @@ struct ree_pipeline {
     struct ree_pipeline_worker *workers;
     // Per input of the model: index of the graph's input, and the reverse.
     size_t *graph_inputs, *model_inputs;
-    size_t n_states;
-    struct ree_state_spec *specs;
-    struct ree_partition_state *part_states; // specs, by inputs and outputs of the graph
-    size_t *owner;                           // per kv cache: the stage that keeps it
-    size_t rows_input;
-    size_t n_sets;
+    size_t n_kv_caches;
+    struct ree_kv_cache_spec *specs;
+    struct ree_partition_kv_cache *graph_kv_caches; // specs, by inputs and outputs of the graph
+    size_t *owner;                                  // per kv cache: the stage that keeps it
+    size_t positions_input;
+    size_t n_cache_slots;
     struct ree_pipeline_job *jobs; // one per cache slot
     // Per cache slot: number of sequences, and filled positions of the caches that stages in other
     // processes keep.
-    int64_t *batches, *rows_elsewhere;
+    int64_t *batches, *positions_elsewhere;
     bool threaded, stopping;
     uint64_t tickets;
     pthread_mutex_t lock; // protects the jobs
@@ -100,9 +100,9 @@ struct ree_pipeline {
 };
 
 // pipeline_plan.c
-enum ree_status ree_pipeline_take_states(struct ree_pipeline *pipeline,
-                                         const struct ree_state_spec *states, size_t n,
-                                         struct ree_error *err);
+enum ree_status ree_pipeline_set_kv_caches(struct ree_pipeline *pipeline,
+                                           const struct ree_kv_cache_spec *kv_caches, size_t n,
+                                           struct ree_error *err);
 struct ree_partition_options ree_pipeline_plan_options(const struct ree_pipeline *pipeline,
                                                        uint64_t context);
 // Divides the model if the options require it.
@@ -113,10 +113,10 @@ enum ree_status ree_pipeline_divide(struct ree_pipeline *pipeline,
 enum ree_status ree_pipeline_start(struct ree_pipeline *pipeline, struct ree_error *err);
 void ree_pipeline_stop(struct ree_pipeline *pipeline);
 // Whether a run was submitted and not yet collected. The caller must not hold the pipeline's lock.
-bool ree_pipeline_is_in_flight(struct ree_pipeline *pipeline, size_t set);
+bool ree_pipeline_is_in_flight(struct ree_pipeline *pipeline, size_t slot);
 // Locks the stage's device and returns its session with the cache slot selected. Unlock with
 // ree_pipeline_release.
-struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t set);
+struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t slot);
 void ree_pipeline_release(struct ree_pipeline *pipeline, size_t stage);
 // pipeline_stream.c: makes all sessions count the bytes they hold on their devices. With a memory
 // budget, prepares for stages that are on the device only while they run.
@@ -125,8 +125,8 @@ enum ree_status ree_pipeline_stream(struct ree_pipeline *pipeline, struct ree_er
 enum ree_status ree_pipeline_load(struct ree_pipeline *pipeline, size_t stage,
                                   struct ree_error *err);
 void ree_pipeline_unload(struct ree_pipeline *pipeline, size_t stage);
-// pipeline_states.c: before a run, copies the shapes of caches that other stages keep into the
+// pipeline_kv_cache.c: before a run, copies the shapes of caches that other stages keep into the
 // sessions that need only these shapes.
-void ree_pipeline_set_shapes(struct ree_pipeline *pipeline, size_t set);
+void ree_pipeline_set_shapes(struct ree_pipeline *pipeline, size_t slot);
 
 #endif

@@ -27,22 +27,22 @@ static enum ree_status number_inputs(struct ree_pipeline *p, struct ree_error *e
     return done ? REE_OK : no_memory(err);
 }
 
-enum ree_status ree_pipeline_take_states(struct ree_pipeline *p,
-                                         const struct ree_state_spec *states, size_t n,
-                                         struct ree_error *err) {
+enum ree_status ree_pipeline_set_kv_caches(struct ree_pipeline *p,
+                                           const struct ree_kv_cache_spec *kv_caches, size_t n,
+                                           struct ree_error *err) {
     REE_TRY(number_inputs(p, err));
     p->specs = calloc(n + 1, sizeof *p->specs);
-    p->part_states = calloc(n + 1, sizeof *p->part_states);
+    p->graph_kv_caches = calloc(n + 1, sizeof *p->graph_kv_caches);
     p->owner = calloc(n + 1, sizeof *p->owner);
-    if (!p->specs || !p->part_states || !p->owner) return no_memory(err);
-    p->n_states = n;
+    if (!p->specs || !p->graph_kv_caches || !p->owner) return no_memory(err);
+    p->n_kv_caches = n;
     for (size_t i = 0; i < n; i++) {
-        p->specs[i] = states[i];
-        if (states[i].input >= p->model->n_inputs || states[i].output >= p->model->n_outputs)
+        p->specs[i] = kv_caches[i];
+        if (kv_caches[i].input >= p->model->n_inputs || kv_caches[i].output >= p->model->n_outputs)
             return ree_fail(err, REE_INVALID, "a state of port %zu or %zu, which the model lacks",
-                            states[i].input, states[i].output);
-        p->part_states[i].input = p->graph_inputs[states[i].input];
-        p->part_states[i].output = states[i].output;
+                            kv_caches[i].input, kv_caches[i].output);
+        p->graph_kv_caches[i].input = p->graph_inputs[kv_caches[i].input];
+        p->graph_kv_caches[i].output = kv_caches[i].output;
     }
     return REE_OK;
 }
@@ -50,8 +50,8 @@ enum ree_status ree_pipeline_take_states(struct ree_pipeline *p,
 struct ree_partition_options ree_pipeline_plan_options(const struct ree_pipeline *p,
                                                        uint64_t context) {
     return (struct ree_partition_options){.n_stages = p->n_stages,
-                                          .n_states = p->n_states,
-                                          .states = p->part_states,
+                                          .n_kv_caches = p->n_kv_caches,
+                                          .kv_caches = p->graph_kv_caches,
                                           .context = context};
 }
 
@@ -68,7 +68,7 @@ enum ree_status ree_pipeline_divide(struct ree_pipeline *p, const struct ree_pip
         .plan_path = o->plan_path,
         .ends = o->ends,
         .n_stages = o->n_stages,
-        .devices = {p->n_workers, o->n_ranks, p->n_sets, p->max_memory},
+        .devices = {p->n_workers, o->n_ranks, p->n_cache_slots, p->max_memory},
         .context_length = o->context_length,
     };
     enum ree_plan_origin origin;
@@ -90,6 +90,6 @@ enum ree_status ree_pipeline_divide(struct ree_pipeline *p, const struct ree_pip
     p->divided = p->n_stages > 1 || p->max_memory;
     if (!p->divided) ree_partition_finish(&p->partition);
     if (!p->divided) return REE_OK;
-    return ree_partition_stages_of_states(p->model->graph, &p->partition, p->part_states,
-                                          p->n_states, p->owner, err);
+    return ree_partition_stages_of_kv_caches(p->model->graph, &p->partition, p->graph_kv_caches,
+                                             p->n_kv_caches, p->owner, err);
 }

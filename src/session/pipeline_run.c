@@ -10,9 +10,9 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-struct ree_session *ree_pipeline_hold(struct ree_pipeline *p, size_t stage, size_t set) {
+struct ree_session *ree_pipeline_hold(struct ree_pipeline *p, size_t stage, size_t slot) {
     pthread_mutex_lock(&p->workers[p->stages[stage].device].lock);
-    ree_session_use_set(p->stages[stage].session, set);
+    ree_session_use_cache_slot(p->stages[stage].session, slot);
     return p->stages[stage].session;
 }
 
@@ -34,9 +34,9 @@ static enum ree_status gather(const struct ree_pipeline_stage *stage,
         run_inputs[i] =
             piece->inputs[i].is_cut ? in->tensors[stage->source[i]] : ordered[stage->source[i]];
         run_inputs[i].name = (char *)(uintptr_t)name; // only read
-        ptrdiff_t state = ree_session_state_of_input(session, i);
-        if (state >= 0) // only its shape: the contents are on the device
-            memcpy(run_inputs[i].dims, session->states[state].dims, sizeof run_inputs[i].dims);
+        ptrdiff_t cache = ree_session_kv_cache_of_input(session, i);
+        if (cache >= 0) // only its shape: the contents are on the device
+            memcpy(run_inputs[i].dims, session->kv_caches[cache].dims, sizeof run_inputs[i].dims);
         else if (piece->inputs[i].is_cut)
             REE_TRY(ree_input_check_any(name, &run_inputs[i], err));
     }
@@ -57,7 +57,7 @@ static void scatter(const struct ree_pipeline_stage *stage, struct ree_tensor *m
     }
 }
 
-static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t set,
+static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t slot,
                                  const struct ree_tensor *ordered, struct ree_boundary *in,
                                  struct ree_boundary *out, struct ree_tensor *outputs,
                                  struct ree_error *err) {
@@ -77,7 +77,7 @@ static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t s
         if (!out->tensors) status = no_memory(err);
     }
     if (status == REE_OK) {
-        struct ree_session *session = ree_pipeline_hold(p, number, set);
+        struct ree_session *session = ree_pipeline_hold(p, number, slot);
         status = gather(stage, session, ordered, in, run_inputs, err);
         if (status == REE_OK) status = ree_pipeline_load(p, number, err);
         if (status == REE_OK) status = ree_session_run_ordered(session, run_inputs, made, err);
@@ -90,7 +90,7 @@ static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t s
     return status;
 }
 
-enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, size_t set,
+enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, size_t slot,
                                        const struct ree_tensor *ordered, struct ree_boundary *in,
                                        struct ree_boundary *out, struct ree_tensor *outputs,
                                        struct ree_error *err) {
@@ -102,11 +102,11 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
         status =
             ree_fail(err, REE_INVALID, "stage %zu of %zu does not run here", number, p->n_stages);
     } else if (!p->divided) {
-        struct ree_session *session = ree_pipeline_hold(p, 0, set);
+        struct ree_session *session = ree_pipeline_hold(p, 0, slot);
         status = ree_session_run_ordered(session, ordered, outputs, err);
         ree_pipeline_release(p, 0);
     } else {
-        status = run_piece(p, number, set, ordered, in, out, outputs, err);
+        status = run_piece(p, number, slot, ordered, in, out, outputs, err);
         if (status != REE_OK) ree_fail_prefix(err, "stage %zu of %zu", number, p->n_stages);
     }
     if (in) ree_boundary_finish(in);
@@ -114,30 +114,31 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
     return status;
 }
 
-enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t set,
+enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t slot,
                                    const struct ree_tensor *inputs, size_t n_inputs,
                                    struct ree_tensor *ordered, struct ree_error *err) {
-    struct ree_session_state *states = calloc(p->n_states + 1, sizeof *states);
-    if (!states) return no_memory(err);
-    ree_pipeline_set_shapes(p, set);
-    for (size_t i = 0; i < p->n_states; i++) {
-        states[i].spec = p->specs[i];
+    struct ree_kv_cache *kv_caches = calloc(p->n_kv_caches + 1, sizeof *kv_caches);
+    if (!kv_caches) return no_memory(err);
+    ree_pipeline_set_shapes(p, slot);
+    for (size_t i = 0; i < p->n_kv_caches; i++) {
+        kv_caches[i].spec = p->specs[i];
         const struct ree_pipeline_stage *stage = &p->stages[p->owner[i]];
         const struct ree_session *session = stage->session;
         if (!session) {
             const struct ree_port *port = &p->model->inputs[p->specs[i].input];
-            memcpy(states[i].dims, port->dims, sizeof states[i].dims);
-            states[i].dims[p->specs[i].batch_axis] = p->batches[set];
-            states[i].dims[p->specs[i].axis] = p->rows_elsewhere[set];
+            memcpy(kv_caches[i].dims, port->dims, sizeof kv_caches[i].dims);
+            kv_caches[i].dims[p->specs[i].batch_axis] = p->batches[slot];
+            kv_caches[i].dims[p->specs[i].axis] = p->positions_elsewhere[slot];
         }
-        for (size_t k = 0; session && k < session->n_states; k++)
-            if ((p->divided ? stage->state_of[k] : k) == i)
-                memcpy(states[i].dims, session->sets[set][k].dims, sizeof states[i].dims);
+        for (size_t k = 0; session && k < session->n_kv_caches; k++)
+            if ((p->divided ? stage->kv_cache_of[k] : k) == i)
+                memcpy(kv_caches[i].dims, session->cache_slots[slot][k].dims,
+                       sizeof kv_caches[i].dims);
     }
     memset(ordered, 0, p->model->n_inputs * sizeof *ordered);
     enum ree_status status =
-        ree_inputs_match(p->model, states, p->n_states, inputs, n_inputs, ordered, err);
-    free(states);
+        ree_inputs_match(p->model, kv_caches, p->n_kv_caches, inputs, n_inputs, ordered, err);
+    free(kv_caches);
     return status;
 }
 
@@ -154,18 +155,18 @@ static void forget(struct ree_pipeline *p, struct ree_pipeline_job *job) {
     pthread_mutex_unlock(&p->lock);
 }
 
-bool ree_pipeline_is_in_flight(struct ree_pipeline *p, size_t set) {
+bool ree_pipeline_is_in_flight(struct ree_pipeline *p, size_t slot) {
     pthread_mutex_lock(&p->lock);
-    bool in_flight = set < p->n_sets && p->jobs[set].phase != REE_JOB_NONE;
+    bool in_flight = slot < p->n_cache_slots && p->jobs[slot].phase != REE_JOB_NONE;
     pthread_mutex_unlock(&p->lock);
     return in_flight;
 }
 
 // Runs the job's next stage.
-static void run_next(struct ree_pipeline *p, size_t set, struct ree_pipeline_job *job) {
+static void run_next(struct ree_pipeline *p, size_t slot, struct ree_pipeline_job *job) {
     struct ree_boundary out = {0};
     bool last = job->stage + 1 == p->n_stages;
-    job->status = ree_pipeline_run_stage(p, job->stage, set, job->ordered, &job->boundary,
+    job->status = ree_pipeline_run_stage(p, job->stage, slot, job->ordered, &job->boundary,
                                          last ? NULL : &out, job->outputs, &job->err);
     job->boundary = out;
     job->stage++;
@@ -182,12 +183,12 @@ static void *work(void *user) {
     REE_FLOAT_ENV_THREAD(&p->caller_env);
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
-        size_t next = p->n_sets;
-        for (size_t i = 0; i < p->n_sets; i++)
+        size_t next = p->n_cache_slots;
+        for (size_t i = 0; i < p->n_cache_slots; i++)
             if (p->jobs[i].phase == REE_JOB_WAITS && p->stages[p->jobs[i].stage].device == device &&
-                (next == p->n_sets || p->jobs[i].ticket < p->jobs[next].ticket))
+                (next == p->n_cache_slots || p->jobs[i].ticket < p->jobs[next].ticket))
                 next = i;
-        if (next == p->n_sets) {
+        if (next == p->n_cache_slots) {
             pthread_cond_wait(&p->changed, &p->lock);
             continue;
         }
@@ -207,7 +208,7 @@ static void *work(void *user) {
 enum ree_status ree_pipeline_start(struct ree_pipeline *p, struct ree_error *err) {
     // Threads only if stages can overlap. Processes that run only some of the stages have their own
     // threads.
-    if (!p->divided || p->n_workers == 1 || p->n_sets == 1 || p->n_local < p->n_stages)
+    if (!p->divided || p->n_workers == 1 || p->n_cache_slots == 1 || p->n_local < p->n_stages)
         return REE_OK;
     p->threaded = true;
     ree_float_call_caller(&p->caller_env);
@@ -227,24 +228,24 @@ void ree_pipeline_stop(struct ree_pipeline *p) {
     for (size_t i = 0; i < p->n_workers; i++)
         if (p->workers[i].has_thread) pthread_join(p->workers[i].thread, NULL);
     if (p->streams) pthread_join(p->reader, NULL);
-    for (size_t i = 0; p->jobs && i < p->n_sets; i++)
+    for (size_t i = 0; p->jobs && i < p->n_cache_slots; i++)
         forget(p, &p->jobs[i]);
 }
 
-enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
+enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t slot,
                                     const struct ree_tensor *inputs, size_t n_inputs,
                                     struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    if (set >= p->n_sets)
-        return ree_fail(err, REE_INVALID, "there is no set %zu of %zu", set, p->n_sets);
-    struct ree_pipeline_job *job = &p->jobs[set];
-    if (ree_pipeline_is_in_flight(p, set))
-        return ree_fail(err, REE_INVALID, "a run of set %zu is in flight already", set);
+    if (slot >= p->n_cache_slots)
+        return ree_fail(err, REE_INVALID, "there is no set %zu of %zu", slot, p->n_cache_slots);
+    struct ree_pipeline_job *job = &p->jobs[slot];
+    if (ree_pipeline_is_in_flight(p, slot))
+        return ree_fail(err, REE_INVALID, "a run of set %zu is in flight already", slot);
     if (p->n_local < p->n_stages)
         return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run here", p->first,
                         p->first + p->n_local - 1, p->n_stages);
-    for (size_t i = 0; p->has_observer && i < p->n_sets; i++)
+    for (size_t i = 0; p->has_observer && i < p->n_cache_slots; i++)
         if (ree_pipeline_is_in_flight(p, i))
             return ree_fail(err, REE_INVALID,
                             "a pipeline that is observed runs one set at a time, and set %zu is in "
@@ -253,7 +254,7 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
     job->ordered = calloc(p->model->n_inputs + 1, sizeof *job->ordered);
     job->outputs = calloc(p->model->n_outputs + 1, sizeof *job->outputs);
     enum ree_status status = job->ordered && job->outputs ? REE_OK : no_memory(err);
-    if (status == REE_OK) status = ree_pipeline_match(p, set, inputs, n_inputs, job->ordered, err);
+    if (status == REE_OK) status = ree_pipeline_match(p, slot, inputs, n_inputs, job->ordered, err);
     // If the model is not divided, its session calls the observer itself.
     if (status == REE_OK && p->divided && p->has_observer && p->observer.on_inputs)
         status = p->observer.on_inputs(p->observer.user, job->ordered, p->model->n_inputs, err);
@@ -269,12 +270,12 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t set,
     return REE_OK;
 }
 
-enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t set, struct ree_tensor *outputs,
-                                     struct ree_error *err) {
+enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t slot,
+                                     struct ree_tensor *outputs, struct ree_error *err) {
     memset(outputs, 0, p->model->n_outputs * sizeof *outputs);
-    if (!ree_pipeline_is_in_flight(p, set))
-        return ree_fail(err, REE_INVALID, "no run of set %zu is in flight", set);
-    struct ree_pipeline_job *job = &p->jobs[set];
+    if (!ree_pipeline_is_in_flight(p, slot))
+        return ree_fail(err, REE_INVALID, "no run of set %zu is in flight", slot);
+    struct ree_pipeline_job *job = &p->jobs[slot];
     if (p->threaded) {
         pthread_mutex_lock(&p->lock);
         while (job->phase != REE_JOB_DONE)
@@ -282,7 +283,7 @@ enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t set, struct 
         pthread_mutex_unlock(&p->lock);
     } else {
         while (!is_over(p, job))
-            run_next(p, set, job);
+            run_next(p, slot, job);
     }
     if (job->status == REE_OK && p->divided && p->has_observer && p->observer.on_end)
         job->status = p->observer.on_end(p->observer.user, &job->err);
@@ -301,7 +302,7 @@ enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t set, struct 
 enum ree_status ree_pipeline_run(struct ree_pipeline *p, const struct ree_tensor *inputs,
                                  size_t n_inputs, struct ree_tensor *outputs,
                                  struct ree_error *err) {
-    if (!p->divided && p->n_sets == 1)
+    if (!p->divided && p->n_cache_slots == 1)
         return ree_session_run(p->stages[0].session, inputs, n_inputs, outputs, err);
     memset(outputs, 0, p->model->n_outputs * sizeof *outputs);
     REE_TRY(ree_pipeline_submit(p, 0, inputs, n_inputs, err));

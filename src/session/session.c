@@ -23,7 +23,7 @@ enum ree_status ree_session_create(struct ree_model *model, struct ree_device *d
     s->model = model;
     s->device = device;
     if (options) s->options = *options;
-    s->state_rows_input = REE_NO_INPUT;
+    s->positions_input = REE_NO_INPUT;
     s->constants = calloc(model->n_values + 1, sizeof(struct ree_device_buffer *));
     if (!s->constants) {
         ree_session_destroy(s);
@@ -46,12 +46,13 @@ void ree_session_destroy(struct ree_session *s) {
         if (s->constants[i]) v->buffer_destroy(s->device, s->constants[i]);
     for (size_t i = 0; i < s->inputs_capacity; i++)
         if (s->inputs[i]) v->buffer_destroy(s->device, s->inputs[i]);
-    for (size_t k = 0; k < s->n_sets; k++) {
-        for (size_t i = 0; i < s->n_states; i++)
-            if (s->sets[k][i].buffer) v->buffer_destroy(s->device, s->sets[k][i].buffer);
-        free(s->sets[k]);
+    for (size_t k = 0; k < s->n_cache_slots; k++) {
+        for (size_t i = 0; i < s->n_kv_caches; i++)
+            if (s->cache_slots[k][i].buffer)
+                v->buffer_destroy(s->device, s->cache_slots[k][i].buffer);
+        free(s->cache_slots[k]);
     }
-    free(s->sets);
+    free(s->cache_slots);
     if (s->arena) v->buffer_destroy(s->device, s->arena);
     free(s->constants);
     free(s->observer);
@@ -162,7 +163,7 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
     struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     enum ree_status status =
-        ree_inputs_match(s->model, s->states, s->n_states, inputs, n_inputs, ordered, err);
+        ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, inputs, n_inputs, ordered, err);
     if (status == REE_OK) status = ree_session_run_ordered(s, ordered, outputs, err);
     free(ordered);
     return status;
@@ -177,7 +178,7 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
     if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     struct ree_run_inputs run_inputs = {0};
     enum ree_status status =
-        ree_inputs_match(s->model, s->states, s->n_states, inputs, n_inputs, ordered, err);
+        ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, inputs, n_inputs, ordered, err);
     if (status == REE_OK) status = collect_tensors(s, ordered, &run_inputs, err);
     if (status == REE_OK) status = find_bind(s, &run_inputs, err);
     free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
@@ -210,8 +211,8 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
         status = ree_bind_run(b, &run_inputs, outputs, err);
         if (status != REE_OK && s->model->graph->file[0])
             ree_fail_prefix(err, "%s", s->model->graph->file);
-        for (size_t i = 0; status == REE_OK && i < s->n_states; i++)
-            s->states[i].dims[s->states[i].spec.axis] = b->state_rows[i];
+        for (size_t i = 0; status == REE_OK && i < s->n_kv_caches; i++)
+            s->kv_caches[i].dims[s->kv_caches[i].spec.axis] = b->filled_positions[i];
         s->stats.arena_bytes = b->arena_size;
         s->stats.n_dispatches = b->n_dispatches;
         s->stats.n_segments = b->n_segments;

@@ -8,11 +8,11 @@
 #include "session/model.h"
 #include "session/observe.h"
 #include "session/profile.h"
-#include "session/state.h"
+#include "session/kv_cache.h"
 
 // A kv cache (state) and its buffer. Dense, with `capacity` instead of dims[axis].
-struct ree_session_state {
-    struct ree_state_spec spec;
+struct ree_kv_cache {
+    struct ree_kv_cache_spec spec;
     int64_t dims[REE_MAX_RANK]; // dims[axis]: positions filled
     int64_t capacity;           // positions along the axis; 0: no buffer yet
     struct ree_device_buffer *buffer;
@@ -42,12 +42,12 @@ struct ree_session {
     size_t inputs_capacity;
     struct ree_device_buffer **inputs; // per run input tensor: the device's copy
     uint64_t *input_sizes;
-    size_t n_states;
-    struct ree_session_state *states; // kv caches of the cache slot for the next run
-    size_t n_sets;
-    struct ree_session_state **sets; // one array of kv caches per cache slot
-    size_t state_rows_input;         // REE_NO_INPUT: none
-    struct ree_bind *binds;          // most recently used first
+    size_t n_kv_caches;
+    struct ree_kv_cache *kv_caches; // kv caches of the cache slot for the next run
+    size_t n_cache_slots;
+    struct ree_kv_cache **cache_slots; // one array of kv caches per cache slot
+    size_t positions_input;            // REE_NO_INPUT: none
+    struct ree_bind *binds;            // most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
     bool measure;                  // profile.h
@@ -65,7 +65,7 @@ enum ree_slot_kind {
     REE_SLOT_INPUT,    // index: run input tensor
     REE_SLOT_LITERALS, // made by the bind
     REE_SLOT_SEGMENT,  // results of an earlier segment; index: the segment
-    REE_SLOT_STATE,    // index: kv cache of the session
+    REE_SLOT_KV_CACHE, // index: kv cache of the session
 };
 
 struct ree_slot {
@@ -106,10 +106,10 @@ struct ree_bind {
     uint32_t *ranks;
     int64_t (*dims)[REE_MAX_RANK];
     const void **consulted;
-    int64_t *capacities; // per kv cache
-    int64_t *state_rows; // per kv cache: positions filled after the run
-    uint64_t *place;     // per storage: offset in its slot's buffer, in bytes
-    uint32_t *home;      // per storage: 1 + segment that computed it; 0: the arena or none
+    int64_t *capacities;       // per kv cache
+    int64_t *filled_positions; // per kv cache: positions filled after the run
+    uint64_t *place;           // per storage: offset in its slot's buffer, in bytes
+    uint32_t *home;            // per storage: 1 + segment that computed it; 0: the arena or none
     size_t place_capacity;
     const char **labels; // per node of the graph; made on first use
     size_t n_segments, segments_capacity;
@@ -131,14 +131,14 @@ struct ree_bind {
 struct ree_watched {
     uint32_t node, output;
     struct ree_view *t;
-    ptrdiff_t state; // -1: not a kv cache
-    int64_t first_row;
+    ptrdiff_t kv_cache; // -1: not a kv cache
+    int64_t first_position;
 };
 
 // match.c: checks the caller's inputs and puts them into the model's order. Adds default values for
 // missing inputs, and the shapes of kv caches.
 enum ree_status ree_inputs_match(const struct ree_model *model,
-                                 const struct ree_session_state *states, size_t n_states,
+                                 const struct ree_kv_cache *kv_caches, size_t n_kv_caches,
                                  const struct ree_tensor *inputs, size_t n_inputs,
                                  struct ree_tensor *ordered, struct ree_error *err);
 // Checks that a tensor, or each tensor of a sequence, is well formed. The only check for inputs
@@ -166,13 +166,14 @@ bool ree_session_drop_copies(struct ree_session *session);
 void ree_session_unload(struct ree_session *session);
 enum ree_status ree_session_load(struct ree_session *session, struct ree_error *err);
 
-// state.c: estimates the memory that the device holds while caches grow to `rows` positions. They
-// grow one after another, and the old and new buffers of the growing cache coexist. Starts from
-// *used bytes and updates *used to the final value and *peak to the maximum.
-void ree_session_estimate(const struct ree_session *session, const struct ree_session_state *states,
-                          int64_t rows, uint64_t *used, uint64_t *peak);
-uint64_t ree_session_set_bytes(const struct ree_session *session,
-                               const struct ree_session_state *states);
+// kv_cache.c: estimates the memory that the device holds while caches grow to `positions`
+// positions. They grow one after another, and the old and new buffers of the growing cache coexist.
+// Starts from *used bytes and updates *used to the final value and *peak to the maximum.
+void ree_session_estimate_growth(const struct ree_session *session,
+                                 const struct ree_kv_cache *kv_caches, int64_t positions,
+                                 uint64_t *used, uint64_t *peak);
+uint64_t ree_session_cache_slot_bytes(const struct ree_session *session,
+                                      const struct ree_kv_cache *kv_caches);
 
 // Binds the model to the run inputs, which must be checked. A bind with several segments has
 // already run all but the last, and can be used only once.
@@ -186,18 +187,18 @@ enum ree_status ree_segment_note(struct ree_bind *bind, struct ree_segment *segm
                                  const struct ree_program *program, struct ree_error *err);
 void ree_segment_measure(struct ree_bind *bind, struct ree_segment *segment);
 bool ree_bind_matches(const struct ree_bind *bind, const struct ree_run_inputs *run_inputs);
-// state_bind.c: the kv cache of an input, output or value; -1: it is not a kv cache.
-ptrdiff_t ree_session_state_of_input(const struct ree_session *session, size_t input);
-ptrdiff_t ree_session_state_of_output(const struct ree_session *session, size_t output);
-ptrdiff_t ree_session_state_of_value(const struct ree_session *session,
-                                     const struct ree_value *value);
-enum ree_status ree_bind_state_input(struct ree_bind *bind, size_t state, struct ree_view **out,
-                                     struct ree_error *err);
+// kv_cache_bind.c: the kv cache of an input, output or value; -1: it is not a kv cache.
+ptrdiff_t ree_session_kv_cache_of_input(const struct ree_session *session, size_t input);
+ptrdiff_t ree_session_kv_cache_of_output(const struct ree_session *session, size_t output);
+ptrdiff_t ree_session_kv_cache_of_value(const struct ree_session *session,
+                                        const struct ree_value *value);
+enum ree_status ree_bind_kv_cache_input(struct ree_bind *bind, size_t cache, struct ree_view **out,
+                                        struct ree_error *err);
 // Copies a kv cache's output to the cache's buffer, unless it is already there.
-enum ree_status ree_bind_state_output(struct ree_bind *bind, size_t state, struct ree_view *t,
-                                      struct ree_error *err);
+enum ree_status ree_bind_kv_cache_output(struct ree_bind *bind, size_t cache, struct ree_view *t,
+                                         struct ree_error *err);
 // Whether the output is the kv cache itself with new positions appended.
-bool ree_bind_state_grew(const struct ree_bind *bind, size_t state, const struct ree_view *t);
+bool ree_bind_kv_cache_grew(const struct ree_bind *bind, size_t cache, const struct ree_view *t);
 // Runs the dispatches lowered so far.
 enum ree_status ree_bind_flush(struct ree_bind *bind, struct ree_error *err);
 // observe.c. ree_bind_watch lists the observed values after all nodes are lowered;

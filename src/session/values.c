@@ -61,25 +61,26 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     b->dims = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->dims);
     b->consulted = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->consulted);
     if (!b->kinds || !b->counts || !b->ranks || !b->dims || !b->consulted) return no_memory(err);
-    size_t n_states = b->session->n_states;
-    b->capacities = ree_arena_alloc_array(&b->arena, n_states + 1, sizeof *b->capacities);
-    b->state_rows = ree_arena_alloc_array(&b->arena, n_states + 1, sizeof *b->state_rows);
-    if (!b->capacities || !b->state_rows) return no_memory(err);
-    for (size_t i = 0; i < n_states; i++)
-        b->capacities[i] = b->session->states[i].capacity;
-    for (size_t i = 0; i < n_states; i++) // for kv caches that have no output in this model
-        b->state_rows[i] = b->session->states[i].dims[b->session->states[i].spec.axis];
+    size_t n_kv_caches = b->session->n_kv_caches;
+    b->capacities = ree_arena_alloc_array(&b->arena, n_kv_caches + 1, sizeof *b->capacities);
+    b->filled_positions =
+        ree_arena_alloc_array(&b->arena, n_kv_caches + 1, sizeof *b->filled_positions);
+    if (!b->capacities || !b->filled_positions) return no_memory(err);
+    for (size_t i = 0; i < n_kv_caches; i++)
+        b->capacities[i] = b->session->kv_caches[i].capacity;
+    for (size_t i = 0; i < n_kv_caches; i++) // for kv caches that have no output in this model
+        b->filled_positions[i] = b->session->kv_caches[i].dims[b->session->kv_caches[i].spec.axis];
     b->n_tensors = run_inputs->n_tensors;
     for (size_t i = 0; i < model->n_inputs; i++) {
         const struct ree_tensor *t = &run_inputs->values[i];
         struct ree_view **out = &b->values[model->input_values[i]->id];
         b->kinds[i] = t->kind;
         b->counts[i] = t->kind == REE_SEQUENCE ? t->n_items : 0;
-        ptrdiff_t state = ree_session_state_of_input(b->session, i);
-        if (state >= 0) {
+        ptrdiff_t cache = ree_session_kv_cache_of_input(b->session, i);
+        if (cache >= 0) {
             b->ranks[k] = t->rank;
             memcpy(b->dims[k], t->dims, sizeof b->dims[k]);
-            REE_TRY(ree_bind_state_input(b, (size_t)state, out, err));
+            REE_TRY(ree_bind_kv_cache_input(b, (size_t)cache, out, err));
         } else if (t->kind == REE_TENSOR)
             REE_TRY(bind_tensor(b, k, out, err));
         else if (t->kind == REE_SEQUENCE)
@@ -88,8 +89,8 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
             REE_TRY(ree_lower_absent(&b->lower, t->dtype, out));
         k += t->kind == REE_TENSOR ? 1 : b->counts[i];
     }
-    if (b->session->state_rows_input != REE_NO_INPUT)
-        b->lower.state_rows = b->values[model->input_values[b->session->state_rows_input]->id];
+    if (b->session->positions_input != REE_NO_INPUT)
+        b->lower.cache_positions = b->values[model->input_values[b->session->positions_input]->id];
     return REE_OK;
 }
 
@@ -103,8 +104,8 @@ static bool same_strings(const char *const *a, const struct ree_tensor *t) {
 bool ree_bind_matches(const struct ree_bind *b, const struct ree_run_inputs *run_inputs) {
     if (b->n_segments != 1) return false; // contains the data of one run
     if (b->n_tensors != run_inputs->n_tensors) return false;
-    for (size_t i = 0; i < b->session->n_states; i++)
-        if (b->capacities[i] != b->session->states[i].capacity) return false;
+    for (size_t i = 0; i < b->session->n_kv_caches; i++)
+        if (b->capacities[i] != b->session->kv_caches[i].capacity) return false;
     for (size_t i = 0; i < b->session->model->n_inputs; i++)
         if (b->kinds[i] != run_inputs->values[i].kind ||
             (b->kinds[i] == REE_SEQUENCE && b->counts[i] != run_inputs->values[i].n_items))

@@ -67,7 +67,7 @@ enum ree_status ree_frame_make(const struct ree_frame_fields *fields, const stru
     put32(frame + 20, fields->to);
     put64(frame + 24, fields->sequence);
     put64(frame + 32, fields->step);
-    put32(frame + 40, fields->set);
+    put32(frame + 40, fields->slot);
     put32(frame + 44, fields->n_parts);
     put64(frame + REE_FRAME_LENGTH_AT, nbytes - REE_FRAME_HEADER);
     unsigned char *at = frame + REE_FRAME_HEADER + 8 * n, digest[REE_SHA256_SIZE];

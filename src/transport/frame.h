@@ -38,7 +38,7 @@ struct ree_part {
 struct ree_frame_fields {
     uint32_t kind, from, to;
     uint64_t sequence, step;
-    uint32_t set, n_parts;
+    uint32_t slot, n_parts;
 };
 
 // Returns the size in bytes of a whole frame with these parts.

@@ -26,7 +26,7 @@ static enum ree_status send_heartbeat(struct ree_transport *t, double now, struc
     // A heartbeat contains only whether the rank works, and for how many milliseconds it has made
     // no progress.
     struct ree_frame_fields fields = {.kind = REE_MESSAGE_ALIVE,
-                                      .set = !t->waits,
+                                      .slot = !t->waits,
                                       .step = still > 0 ? (uint64_t)(1000 * still) : 0};
     for (uint32_t r = 0; r < t->link->n_ranks; r++)
         if (r != t->link->rank && t->peers[r].n_heartbeats < MAX_SIGNS)
@@ -54,7 +54,7 @@ static void take_sign(struct ree_transport *t, const struct ree_message *m) {
     if (m->kind == REE_MESSAGE_ERROR) take_failure(t, m);
     if (m->kind != REE_MESSAGE_ALIVE) return;
     peer->still = (double)m->step / 1000;
-    if (m->set) t->progress = now;
+    if (m->slot) t->progress = now;
 }
 
 enum ree_status ree_heartbeat_take(struct ree_transport *t, struct ree_error *err) {

@@ -177,14 +177,14 @@ enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum re
 }
 
 enum ree_status ree_transport_send(struct ree_transport *t, uint32_t to, enum ree_message_kind kind,
-                                   uint64_t step, uint32_t set, const struct ree_part *parts,
+                                   uint64_t step, uint32_t slot, const struct ree_part *parts,
                                    size_t n_parts, struct ree_error *err) {
     if (n_parts > REE_FRAME_MAX_PARTS)
         return ree_fail(err, REE_UNSUPPORTED,
                         "%zu values cross a cut; at most %d go into a message", n_parts,
                         REE_FRAME_MAX_PARTS);
     const struct ree_frame_fields fields = {
-        .kind = kind, .step = step, .set = set, .n_parts = (uint32_t)n_parts};
+        .kind = kind, .step = step, .slot = slot, .n_parts = (uint32_t)n_parts};
     atomic_store(&t->moved, ree_transport_clock());
     pthread_mutex_lock(&t->lock);
     t->step = step;
@@ -214,7 +214,7 @@ enum ree_status ree_transport_open(struct ree_transport *t, uint32_t from, enum 
     out->kind = f.kind;
     out->from = f.from;
     out->step = f.step;
-    out->set = f.set;
+    out->slot = f.slot;
     out->n_parts = f.n_parts;
     return REE_OK;
 }

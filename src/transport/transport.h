@@ -35,7 +35,7 @@ const char *ree_message_kind_name(uint32_t kind); // "hello", ...; "?"
 struct ree_message {
     uint32_t kind, from;
     uint64_t step;
-    uint32_t set, n_parts;
+    uint32_t slot, n_parts;
     struct ree_part *parts; // in `frame`
     unsigned char *frame;
     size_t nbytes; // size of the frame
@@ -82,7 +82,7 @@ uint64_t ree_transport_buffered(struct ree_transport *t);
 
 // Copies the parts and returns; the message is sent while this rank continues.
 enum ree_status ree_transport_send(struct ree_transport *t, uint32_t to, enum ree_message_kind kind,
-                                   uint64_t step, uint32_t set, const struct ree_part *parts,
+                                   uint64_t step, uint32_t slot, const struct ree_part *parts,
                                    size_t n_parts, struct ree_error *err);
 
 // The messages that a receiver accepts.

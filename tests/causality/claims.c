@@ -57,7 +57,7 @@ static enum ree_status keep_tensor(struct claims *c, const struct ree_value *val
 static enum ree_status on_value(void *user, const struct ree_observed *observed,
                                 struct ree_error *err) {
     struct claims *c = user;
-    if (observed->state >= 0 || observed->node >= c->graph->n_nodes) return REE_OK;
+    if (observed->kv_cache >= 0 || observed->node >= c->graph->n_nodes) return REE_OK;
     const struct ree_node *node = c->graph->nodes[observed->node];
     const struct ree_value *value =
         observed->output < node->n_outputs ? node->outputs[observed->output] : NULL;

@@ -25,19 +25,19 @@ bool trial_load(struct trial *t, const char *path, const struct ree_model_option
         return false;
     }
     t->vocab = (int32_t)ree_model_output(t->model, t->roles.logits)->dims[2];
-    t->states = calloc(t->roles.n_states + 1, sizeof *t->states);
-    return t->states != NULL;
+    t->kv_caches = calloc(t->roles.n_kv_caches + 1, sizeof *t->kv_caches);
+    return t->kv_caches != NULL;
 }
 
 static void forget(struct trial *t) {
-    for (size_t k = 0; k < t->roles.n_states; k++)
-        ree_tensor_finish(&t->states[k]);
-    memset(t->states, 0, (t->roles.n_states + 1) * sizeof *t->states);
+    for (size_t k = 0; k < t->roles.n_kv_caches; k++)
+        ree_tensor_finish(&t->kv_caches[k]);
+    memset(t->kv_caches, 0, (t->roles.n_kv_caches + 1) * sizeof *t->kv_caches);
 }
 
 void trial_finish(struct trial *t) {
-    if (t->states) forget(t);
-    free(t->states);
+    if (t->kv_caches) forget(t);
+    free(t->kv_caches);
     ree_session_destroy(t->session);
     claims_finish(&t->claims);
     if (t->model) ree_roles_finish(&t->roles);
@@ -74,14 +74,14 @@ static enum ree_status make_input(struct trial *t, size_t i, const int32_t *ids,
     int64_t dims[REE_MAX_RANK] = {1, (int64_t)n, 1};
     uint32_t rank = 2;
     enum ree_role role = t->roles.of_input[i];
-    if (role == REE_ROLE_STATE) {
+    if (role == REE_ROLE_KV_CACHE) {
         size_t k = 0;
         for (size_t j = 0; j < i; j++)
-            k += t->roles.of_input[j] == REE_ROLE_STATE;
-        const struct ree_state_spec *spec = &t->roles.states[k];
-        if (t->states[k].data || t->states[k].rank) {
-            *out = t->states[k];
-            t->states[k] = (struct ree_tensor){0};
+            k += t->roles.of_input[j] == REE_ROLE_KV_CACHE;
+        const struct ree_kv_cache_spec *spec = &t->roles.kv_caches[k];
+        if (t->kv_caches[k].data || t->kv_caches[k].rank) {
+            *out = t->kv_caches[k];
+            t->kv_caches[k] = (struct ree_tensor){0};
             free((void *)(uintptr_t)out->name);
             out->name = strdup(port->name);
             return REE_OK;
@@ -128,10 +128,10 @@ static enum trial_result take_outputs(struct trial *t, struct ree_tensor *output
     t->width = fits ? (size_t)out->dims[2] : 0;
     for (size_t i = 0; i < n * t->width && t->width <= 1024; i++)
         logits[from * t->width + i] = logit(out, i);
-    for (size_t k = 0; k < t->roles.n_states; k++) {
-        struct ree_tensor *next = &outputs[t->roles.states[k].output];
-        ree_tensor_finish(&t->states[k]);
-        t->states[k] = *next;
+    for (size_t k = 0; k < t->roles.n_kv_caches; k++) {
+        struct ree_tensor *next = &outputs[t->roles.kv_caches[k].output];
+        ree_tensor_finish(&t->kv_caches[k]);
+        t->kv_caches[k] = *next;
         *next = (struct ree_tensor){0};
     }
     return TRIAL_AGREES;
@@ -189,7 +189,7 @@ static enum trial_result compare_rows(struct trial *t, const float *a, const flo
 // form.
 static enum trial_result run_parts(struct trial *t, const int32_t *ids, size_t n, size_t step,
                                    float *logits, const struct record *first, const char *label) {
-    bool has_cache = t->roles.n_states > 0;
+    bool has_cache = t->roles.n_kv_caches > 0;
     enum trial_result result = TRIAL_AGREES;
     for (size_t from = 0; from < n && result == TRIAL_AGREES;) {
         size_t some = step < n - from ? step : n - from;

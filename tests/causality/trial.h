@@ -16,9 +16,9 @@ struct trial {
     bool proved;   // the model is proved causal
     struct claims claims;
     struct ree_session *session;
-    struct ree_tensor *states; // one for each state input, in the inputs' order
-    size_t width;              // floats in a row of logits
-    char why[512];             // why it is not proved or does not run, or the contradiction
+    struct ree_tensor *kv_caches; // one for each state input, in the inputs' order
+    size_t width;                 // floats in a row of logits
+    char why[512];                // why it is not proved or does not run, or the contradiction
 };
 
 // Loads the model from a file or folder, without a session. `options` configure its graph passes.

@@ -114,11 +114,11 @@ static void read_results(const struct ree_message *m) {
         touch(&logits);
         ree_tensor_finish(&logits);
     }
-    struct ree_tensor states[3] = {{.name = NULL}};
-    require(ree_decode_rows(m, values, 3, states, &err), &err);
+    struct ree_tensor kv_caches[3] = {{.name = NULL}};
+    require(ree_decode_rows(m, values, 3, kv_caches, &err), &err);
     for (size_t i = 0; i < 3; i++) {
-        if (states[i].name) touch(&states[i]);
-        ree_tensor_finish(&states[i]);
+        if (kv_caches[i].name) touch(&kv_caches[i]);
+        ree_tensor_finish(&kv_caches[i]);
     }
 }
 

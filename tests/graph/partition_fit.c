@@ -37,14 +37,14 @@ static size_t place_of(const struct ree_partition_devices *d, size_t n_stages, s
 }
 
 static bool fits(const struct fixture *f, const struct ree_partition *plan) {
-    uint64_t rows = f->options.context * one(f->devices.n_sets);
+    uint64_t rows = f->options.context * one(f->devices.n_cache_slots);
     uint64_t room = f->devices.max_memory - f->devices.max_memory / 16;
     for (size_t i = 0; i < plan->n_stages; i++) {
         uint64_t bytes = plan->costs[i].weight_bytes;
         for (size_t j = 0; j < plan->n_stages; j++)
             if (place_of(&f->devices, plan->n_stages, i) ==
                 place_of(&f->devices, plan->n_stages, j))
-                bytes += plan->costs[j].state_bytes * rows;
+                bytes += plan->costs[j].kv_cache_bytes * rows;
         if (bytes > room) return false;
     }
     return true;
@@ -135,9 +135,10 @@ static void check_graph(struct fixture *f, uint64_t *random) {
     for (int i = 0; i < 12; i++) {
         f->devices.n_devices = test_below(random, 4);
         f->devices.n_ranks = test_below(random, 3);
-        f->devices.n_sets = test_below(random, 3);
+        f->devices.n_cache_slots = test_below(random, 3);
         f->weights = whole.costs[0].weight_bytes;
-        f->caches = whole.costs[0].state_bytes * f->options.context * one(f->devices.n_sets);
+        f->caches =
+            whole.costs[0].kv_cache_bytes * f->options.context * one(f->devices.n_cache_slots);
         uint64_t all = f->weights + f->caches;
         f->devices.max_memory = all * test_below(random, 40) / 32 + test_below(random, 1000);
         f->options.n_stages = test_below(random, 3) ? 0 : 1 + test_below(random, 6);
@@ -166,11 +167,11 @@ int main(void) {
     test_shares();
     for (int i = 0; i < N_GRAPHS; i++) {
         struct test_graph g;
-        struct ree_partition_state states[TEST_MOST_STATES];
+        struct ree_partition_kv_cache kv_caches[TEST_MAX_KV_CACHES];
         test_random_graph(&g, &random);
-        struct fixture f = {.graph = test_make_graph(&g, NULL, states), .number = i};
-        f.options.n_states = (size_t)g.n_states;
-        f.options.states = states;
+        struct fixture f = {.graph = test_make_graph(&g, NULL, kv_caches), .number = i};
+        f.options.n_kv_caches = (size_t)g.n_kv_caches;
+        f.options.kv_caches = kv_caches;
         check_graph(&f, &random);
         ree_graph_destroy(f.graph);
     }

@@ -178,7 +178,7 @@ static void make_nodes(const struct test_graph *g, struct ree_graph *graph, uint
 }
 
 struct ree_graph *test_make_graph(const struct test_graph *g, uint64_t *shuffle,
-                                  struct ree_partition_state *states) {
+                                  struct ree_partition_kv_cache *kv_caches) {
     struct ree_graph *graph = ree_graph_create();
     if (!graph) abort();
     struct ree_value *values[TEST_MOST_VALUES];
@@ -189,9 +189,10 @@ struct ree_graph *test_make_graph(const struct test_graph *g, uint64_t *shuffle,
     for (int i = 0; i < g->n_values; i++) {
         if (!g->values[i].is_input) continue;
         values[i]->is_input = true;
-        for (int s = 0; s < g->n_states; s++)
-            if (g->states[s].input == i)
-                states[s] = (struct ree_partition_state){graph->n_inputs, g->states[s].output};
+        for (int s = 0; s < g->n_kv_caches; s++)
+            if (g->kv_caches[s].input == i)
+                kv_caches[s] =
+                    (struct ree_partition_kv_cache){graph->n_inputs, g->kv_caches[s].output};
         graph->inputs[graph->n_inputs++] = values[i];
     }
     for (int i = 0; i < g->n_outputs; i++) {

@@ -7,7 +7,7 @@
 
 #define TEST_MOST_VALUES 160
 #define TEST_MOST_NODES 64
-#define TEST_MOST_STATES 4
+#define TEST_MAX_KV_CACHES 4
 #define TEST_MOST_OUTPUTS 12
 
 struct test_value {
@@ -35,8 +35,8 @@ struct test_graph {
     struct {
         int input;
         size_t output; // index into outputs
-    } states[TEST_MOST_STATES];
-    int n_states;
+    } kv_caches[TEST_MAX_KV_CACHES];
+    int n_kv_caches;
 };
 
 uint32_t test_random(uint64_t *state); // xorshift
@@ -50,7 +50,7 @@ void test_add_output(struct test_graph *g, int value);
 // Builds the graph; value i is named "v<i>". `shuffle`: state of the generator for a random order
 // of nodes and values, or NULL. Writes the states to `states`.
 struct ree_graph *test_make_graph(const struct test_graph *g, uint64_t *shuffle,
-                                  struct ree_partition_state *states);
+                                  struct ree_partition_kv_cache *kv_caches);
 // Makes a random graph with at most about twenty nodes.
 void test_random_graph(struct test_graph *g, uint64_t *random);
 

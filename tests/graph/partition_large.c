@@ -17,7 +17,7 @@ static const float numbers[64];
 struct large {
     struct ree_graph *graph;
     size_t nodes_capacity, ports_capacity;
-    struct ree_partition_state *states;
+    struct ree_partition_kv_cache *kv_caches;
     struct ree_partition_options options;
     struct ree_value *w;
     struct ree_node_notes notes[N_STAGES];
@@ -49,8 +49,8 @@ static void begin(struct large *g, size_t n_nodes, size_t n_ports) {
     g->graph->nodes = alloc(g, n_nodes, sizeof(struct ree_node *));
     g->graph->inputs = alloc(g, n_ports, sizeof(struct ree_value *));
     g->graph->outputs = alloc(g, n_ports, sizeof(struct ree_value *));
-    g->states = alloc(g, n_ports, sizeof *g->states);
-    g->options.states = g->states;
+    g->kv_caches = alloc(g, n_ports, sizeof *g->kv_caches);
+    g->options.kv_caches = g->kv_caches;
     g->w = add_value(g, "w", 0);
     g->w->dims[0] = 8;
     g->w->data = numbers;
@@ -97,12 +97,12 @@ static struct ree_value *product(struct large *g, struct ree_value *x) {
 }
 
 static size_t check_stages(const struct large *g, const struct ree_partition *plan) {
-    size_t n_nodes = 0, *owners = calloc(g->options.n_states + 1, sizeof *owners);
+    size_t n_nodes = 0, *owners = calloc(g->options.n_kv_caches + 1, sizeof *owners);
     struct ree_error err;
     REQUIRE(owners);
-    CHECK(ree_partition_stages_of_states(g->graph, plan, g->states, g->options.n_states, owners,
-                                         &err) == REE_OK);
-    for (size_t i = 0; i < g->options.n_states; i++)
+    CHECK(ree_partition_stages_of_kv_caches(g->graph, plan, g->kv_caches, g->options.n_kv_caches,
+                                            owners, &err) == REE_OK);
+    for (size_t i = 0; i < g->options.n_kv_caches; i++)
         CHECK(owners[i] < plan->n_stages);
     for (size_t i = 0; i < plan->n_stages; i++) {
         struct ree_stage_graph stage;
@@ -212,19 +212,19 @@ static void test_wide(void) {
 }
 
 // A kv cache for each of very many layers; masks in all stages read the caches' sizes.
-static void test_states(void) {
+static void test_kv_caches(void) {
     enum { N = 30000 };
     struct large g;
     begin(&g, 5 * N, N + 8);
     struct ree_value *x = add_input(&g), *size = NULL;
     for (size_t i = 0; i < N; i++) {
-        struct ree_value *state = add_input(&g);
-        struct ree_value *one = add_node(&g, "Shape", (size_t)1, state);
+        struct ree_value *cache = add_input(&g);
+        struct ree_value *one = add_node(&g, "Shape", (size_t)1, cache);
         size = size ? add_node(&g, "Add", (size_t)2, size, one) : one;
-        g.states[g.options.n_states].input = g.graph->n_inputs - 1;
-        struct ree_value *next = add_node(&g, "Concat", (size_t)2, state, x);
+        g.kv_caches[g.options.n_kv_caches].input = g.graph->n_inputs - 1;
+        struct ree_value *next = add_node(&g, "Concat", (size_t)2, cache, x);
         x = add_node(&g, "Attention", (size_t)3, next, size, g.w);
-        g.states[g.options.n_states++].output = g.graph->n_outputs;
+        g.kv_caches[g.options.n_kv_caches++].output = g.graph->n_outputs;
         add_output(&g, next);
     }
     add_output(&g, x);
@@ -252,7 +252,7 @@ static void test_sizes(void) {
 int main(void) {
     test_chain();
     test_wide();
-    test_states();
+    test_kv_caches();
     test_sizes();
     return test_finish();
 }

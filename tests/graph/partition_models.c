@@ -19,7 +19,7 @@ struct fixture {
     struct ree_model_source source;
     struct ree_model *model;
     struct ree_roles roles;
-    struct ree_partition_state *states;
+    struct ree_partition_kv_cache *kv_caches;
 };
 
 static size_t graph_input(const struct ree_model *model, size_t port) {
@@ -40,17 +40,17 @@ static void open_fixture(struct fixture *f, const char *path) {
     CHECK_MSG(status == REE_OK, "%s: %s", path, err.message);
     REQUIRE(status == REE_OK);
     ree_model_infer(f->model->graph, NULL);
-    f->states = calloc(f->roles.n_states + 1, sizeof *f->states);
-    REQUIRE(f->states);
-    for (size_t i = 0; i < f->roles.n_states; i++)
-        f->states[i] = (struct ree_partition_state){
-            .input = graph_input(f->model, f->roles.states[i].input),
-            .output = f->roles.states[i].output,
+    f->kv_caches = calloc(f->roles.n_kv_caches + 1, sizeof *f->kv_caches);
+    REQUIRE(f->kv_caches);
+    for (size_t i = 0; i < f->roles.n_kv_caches; i++)
+        f->kv_caches[i] = (struct ree_partition_kv_cache){
+            .input = graph_input(f->model, f->roles.kv_caches[i].input),
+            .output = f->roles.kv_caches[i].output,
         };
 }
 
 static void close_fixture(struct fixture *f) {
-    free(f->states);
+    free(f->kv_caches);
     ree_roles_finish(&f->roles);
     ree_model_destroy(f->model);
     ree_model_source_finish(&f->source);
@@ -68,7 +68,7 @@ static void print_plan(const struct ree_partition *plan) {
         const struct ree_stage_cost *c = &plan->costs[i];
         printf("  nodes %zu, weights %llu, a row reads %llu, state %llu, flops %llu, work %llu\n",
                c->n_nodes, (unsigned long long)c->weight_bytes, (unsigned long long)c->work_bytes,
-               (unsigned long long)c->state_bytes, (unsigned long long)c->flops,
+               (unsigned long long)c->kv_cache_bytes, (unsigned long long)c->flops,
                (unsigned long long)c->work);
         if (i + 1 < plan->n_stages) printf("    %s\n", plan->cuts[i].reason);
     }
@@ -139,8 +139,8 @@ static void check_plan(const struct fixture *f, size_t n_stages, uint64_t *rando
                        int n_patterns) {
     struct ree_partition_options options = {
         .n_stages = n_stages,
-        .n_states = f->roles.n_states,
-        .states = f->states,
+        .n_kv_caches = f->roles.n_kv_caches,
+        .kv_caches = f->kv_caches,
     };
     struct ree_partition plan;
     struct ree_error err = {.message = ""};

@@ -40,9 +40,9 @@ static bool has_subgraph(const struct ree_node *node) {
     return false;
 }
 
-static bool is_state_input(const struct oracle *o, const struct ree_value *value) {
-    for (size_t i = 0; i < o->options->n_states; i++)
-        if (o->graph->inputs[o->options->states[i].input] == value) return true;
+static bool is_kv_cache_input(const struct oracle *o, const struct ree_value *value) {
+    for (size_t i = 0; i < o->options->n_kv_caches; i++)
+        if (o->graph->inputs[o->options->kv_caches[i].input] == value) return true;
     return false;
 }
 
@@ -52,7 +52,7 @@ bool oracle_is_control(const struct oracle *o, const struct ree_node *node) {
     for (size_t i = 0; i < node->n_inputs; i++) {
         const struct ree_value *value = node->inputs[i];
         if (value->data && value->nbytes > 16384) return false;
-        if (is_state_input(o, value) && !is_op(node, "Shape")) return false;
+        if (is_kv_cache_input(o, value) && !is_op(node, "Shape")) return false;
         if (value->producer && !oracle_is_control(o, value->producer)) return false;
     }
     return true;
@@ -125,8 +125,8 @@ static void find_order(struct oracle *o) {
     size_t n = 0, root = 0;
     for (size_t i = o->graph->n_outputs; i-- > 0;) {
         bool successor = false;
-        for (size_t s = 0; s < o->options->n_states; s++)
-            if (o->options->states[s].output == i) successor = true;
+        for (size_t s = 0; s < o->options->n_kv_caches; s++)
+            if (o->options->kv_caches[s].output == i) successor = true;
         if (!successor) root = i;
     }
     visit(o, o->graph->outputs[root], list, &n);
@@ -157,7 +157,7 @@ bool oracle_is_live(const struct oracle *o, const struct ree_value *value, size_
 }
 
 static bool grows(const struct oracle *o, const struct ree_value *value) {
-    if (is_state_input(o, value)) return true;
+    if (is_kv_cache_input(o, value)) return true;
     const struct ree_node *node = value->producer;
     if (!node || oracle_is_control(o, node) || is_size(node)) return false;
     if (value == node->outputs[0]) {
@@ -177,9 +177,9 @@ static bool is_place(const struct oracle *o, size_t place) {
     for (size_t i = 0; i < o->graph->n_values; i++)
         if (oracle_is_live(o, o->graph->values[i], place) && grows(o, o->graph->values[i]))
             return false;
-    for (size_t s = 0; s < o->options->n_states; s++) {
-        const struct ree_value *in = o->graph->inputs[o->options->states[s].input];
-        const struct ree_value *out = o->graph->outputs[o->options->states[s].output];
+    for (size_t s = 0; s < o->options->n_kv_caches; s++) {
+        const struct ree_value *in = o->graph->inputs[o->options->kv_caches[s].input];
+        const struct ree_value *out = o->graph->outputs[o->options->kv_caches[s].output];
         bool before = false, after = false;
         for (size_t i = 0; i < o->n_order; i++)
             if (reads(o, o->order[i], in) || reads(o, o->order[i], out) ||
@@ -213,7 +213,7 @@ static uint64_t row_bytes(const struct ree_value *value) {
     return (uint64_t)n;
 }
 
-static uint64_t state_bytes(const struct oracle *o, const struct ree_value *value) {
+static uint64_t kv_cache_bytes(const struct oracle *o, const struct ree_value *value) {
     bool open = false;
     for (uint32_t i = 1; i < value->rank; i++)
         open = open || value->dims[i] < 0;
@@ -234,7 +234,7 @@ static uint64_t node_flops(const struct ree_node *node) {
 }
 
 struct ree_stage_cost oracle_cost(const struct oracle *o, size_t begin, size_t end) {
-    wide weights = 0, work = 0, states = 0, flops = 0;
+    wide weights = 0, work = 0, kv_caches = 0, flops = 0;
     struct ree_stage_cost cost = {.n_nodes = end - begin};
     for (size_t v = 0; v < o->graph->n_values; v++) {
         const struct ree_value *value = o->graph->values[v];
@@ -264,20 +264,20 @@ struct ree_stage_cost oracle_cost(const struct oracle *o, size_t begin, size_t e
             work += node->attrs[a].graph->values[0]->nbytes;
         }
     }
-    for (size_t s = 0; s < o->options->n_states; s++) {
-        const struct ree_value *in = o->graph->inputs[o->options->states[s].input];
-        const struct ree_value *out = o->graph->outputs[o->options->states[s].output];
+    for (size_t s = 0; s < o->options->n_kv_caches; s++) {
+        const struct ree_value *in = o->graph->inputs[o->options->kv_caches[s].input];
+        const struct ree_value *out = o->graph->outputs[o->options->kv_caches[s].output];
         size_t at = SIZE_MAX;
         for (size_t i = o->n_order; i-- > 0;)
             if (reads(o, o->order[i], in)) at = i;
         if (at == SIZE_MAX && out->producer) at = position(o, out->producer);
-        if (at >= begin && at < end) states += state_bytes(o, in);
+        if (at >= begin && at < end) kv_caches += kv_cache_bytes(o, in);
     }
     cost.weight_bytes = narrow(weights);
     cost.work_bytes = narrow(work);
-    cost.state_bytes = narrow(states);
+    cost.kv_cache_bytes = narrow(kv_caches);
     cost.flops = narrow(flops);
-    cost.work = narrow(work + states * o->context + cost.flops / 16);
+    cost.work = narrow(work + kv_caches * o->context + cost.flops / 16);
     return cost;
 }
 

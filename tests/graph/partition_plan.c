@@ -97,11 +97,12 @@ int main(void) {
     uint64_t random = 0x9E3779B97F4A7C15;
     for (int i = 0; i < N_GRAPHS; i++) {
         struct test_graph g;
-        struct ree_partition_state states[TEST_MOST_STATES];
+        struct ree_partition_kv_cache kv_caches[TEST_MAX_KV_CACHES];
         uint64_t limits[8];
         test_random_graph(&g, &random);
-        struct ree_graph *graph = test_make_graph(&g, NULL, states);
-        struct ree_partition_options options = {.n_states = (size_t)g.n_states, .states = states};
+        struct ree_graph *graph = test_make_graph(&g, NULL, kv_caches);
+        struct ree_partition_options options = {.n_kv_caches = (size_t)g.n_kv_caches,
+                                                .kv_caches = kv_caches};
         if (test_below(&random, 3) == 0) options.context = 1 + test_below(&random, 5000);
         for (options.n_stages = 1; options.n_stages <= 6; options.n_stages++) {
             options.weight_limits = NULL;
@@ -109,8 +110,8 @@ int main(void) {
             struct oracle o;
             oracle_run(&o, graph,
                        &(struct ree_partition_options){.n_stages = 1,
-                                                       .n_states = options.n_states,
-                                                       .states = states,
+                                                       .n_kv_caches = options.n_kv_caches,
+                                                       .kv_caches = kv_caches,
                                                        .context = options.context});
             choose_limits(&o, options.n_stages, &random, limits);
             options.weight_limits = limits;

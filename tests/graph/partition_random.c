@@ -38,14 +38,14 @@ static void keep(struct maker *m, int value) {
     m->computed[m->n_computed++] = value;
 }
 
-static void add_state_ports(struct maker *m, int input, int successor) {
+static void add_kv_cache_ports(struct maker *m, int input, int successor) {
     struct test_graph *g = m->g;
     test_add_output(g, successor);
     size_t output = 0;
     while (g->outputs[output] != successor)
         output++;
-    g->states[g->n_states].input = input;
-    g->states[g->n_states++].output = output;
+    g->kv_caches[g->n_kv_caches].input = input;
+    g->kv_caches[g->n_kv_caches++].output = output;
 }
 
 // Adds h' = -(h W + x), which later nodes may read.
@@ -55,14 +55,14 @@ static void add_recurrent_state(struct maker *m, int state) {
     keep(m, test_add_node(m->g, "Neg", m->computed[m->n_computed - 1], -1, 16));
     int successor = m->computed[m->n_computed - 1];
     if (test_below(m->random, 2)) m->n_computed--; // later nodes cannot read it
-    add_state_ports(m, state, successor);
+    add_kv_cache_ports(m, state, successor);
 }
 
 // The result of Attention does not grow with the cache. The result of Add does, up to the next
 // product.
 static void add_cache(struct maker *m, int state) {
     int next = test_add_node(m->g, "Concat", state, pick_computed(m), 8);
-    add_state_ports(m, state, next);
+    add_kv_cache_ports(m, state, next);
     if (test_below(m->random, 2)) {
         keep(m, test_add_node(m->g, "Attention", next, pick_computed(m), 16));
         return;
@@ -72,9 +72,9 @@ static void add_cache(struct maker *m, int state) {
         keep(m, test_add_node(m->g, "MatMul", m->computed[m->n_computed - 1], pick_weight(m), 16));
 }
 
-static void add_state(struct maker *m) {
+static void add_kv_cache(struct maker *m) {
     struct test_graph *g = m->g;
-    if (g->n_states == TEST_MOST_STATES) return;
+    if (g->n_kv_caches == TEST_MAX_KV_CACHES) return;
     int64_t dims[4] = {-1, 1 + test_below(m->random, 4), -1, 1 + test_below(m->random, 32)};
     if (test_below(m->random, 4) == 0) dims[2] = 16; // does not grow
     int state = test_add_input(g, 4, dims);
@@ -142,7 +142,7 @@ static void add_some_node(struct maker *m) {
         keep(m, test_add_node(g, test_below(m->random, 3) ? "Shape" : "Size", of, -1, 4));
         break;
     }
-    default: add_state(m);
+    default: add_kv_cache(m);
     }
     if (test_below(m->random, 6) == 0 && g->n_outputs < TEST_MOST_OUTPUTS - 6)
         test_add_output(g, m->computed[m->n_computed - 1]);

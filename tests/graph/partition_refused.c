@@ -8,7 +8,7 @@
 struct chain {
     struct test_graph g;
     struct ree_graph *graph;
-    struct ree_partition_state states[TEST_MOST_STATES];
+    struct ree_partition_kv_cache kv_caches[TEST_MAX_KV_CACHES];
     struct ree_partition_options options;
 };
 
@@ -23,19 +23,19 @@ static void make_chain(struct chain *c, size_t n_stages) {
     int mask = test_add_node(g, "Cast", tokens, -1, 1);
     int weights = test_add_constant(g, 64, 64);
     x = test_add_node(g, "MatMul", x, weights, 64);
-    int state = test_add_input(g, 4, (const int64_t[]){-1, 2, -1, 32});
-    int next = test_add_node(g, "Concat", state, x, 64);
+    int cache = test_add_input(g, 4, (const int64_t[]){-1, 2, -1, 32});
+    int next = test_add_node(g, "Concat", cache, x, 64);
     x = test_add_node(g, "Attention", next, mask, 64);
     x = test_add_node(g, "MatMul", x, weights, 64);
     x = test_add_node(g, "MatMul", x, weights, 64);
     test_add_output(g, x);
     test_add_output(g, next);
-    g->states[0].input = state;
-    g->states[0].output = 1;
-    g->n_states = 1;
-    c->graph = test_make_graph(g, NULL, c->states);
-    c->options.states = c->states;
-    c->options.n_states = 1;
+    g->kv_caches[0].input = cache;
+    g->kv_caches[0].output = 1;
+    g->n_kv_caches = 1;
+    c->graph = test_make_graph(g, NULL, c->kv_caches);
+    c->options.kv_caches = c->kv_caches;
+    c->options.n_kv_caches = 1;
 }
 
 static void check_message(enum ree_status status, enum ree_status expected,
@@ -79,7 +79,7 @@ static void test_stages(void) {
     const char *expected = "one live value, 'v5' (256 bytes a row); stage work 0.27 of the mean";
     CHECK_MSG(strcmp(reason, expected) == 0, "said: %s", reason);
     ree_partition_finish(&plan);
-    c.states[0].output = 2;
+    c.kv_caches[0].output = 2;
     refuse_plan(&c, REE_INVALID, "state 0 is no input and output of the model");
     ree_graph_destroy(c.graph);
 }

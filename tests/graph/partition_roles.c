@@ -47,15 +47,16 @@ static void describe(const struct ree_graph *graph, const struct ree_partition *
     }
 }
 
-// The last n_states inputs are states, the last outputs are their successors.
-static void check_roles(const char *text, size_t n_states, const char *expected, int line) {
+// The last n_kv_caches inputs are states, the last outputs are their successors.
+static void check_roles(const char *text, size_t n_kv_caches, const char *expected, int line) {
     struct ree_model *model = load(text);
     const struct ree_graph *graph = model->graph;
-    struct ree_partition_state states[8];
-    for (size_t i = 0; i < n_states; i++)
-        states[i] = (struct ree_partition_state){graph->n_inputs - n_states + i,
-                                                 graph->n_outputs - n_states + i};
-    struct ree_partition_options options = {.n_stages = 1, .n_states = n_states, .states = states};
+    struct ree_partition_kv_cache kv_caches[8];
+    for (size_t i = 0; i < n_kv_caches; i++)
+        kv_caches[i] = (struct ree_partition_kv_cache){graph->n_inputs - n_kv_caches + i,
+                                                       graph->n_outputs - n_kv_caches + i};
+    struct ree_partition_options options = {
+        .n_stages = 1, .n_kv_caches = n_kv_caches, .kv_caches = kv_caches};
     struct ree_partition plan;
     struct ree_annotations notes;
     struct ree_error err = {.message = ""};
@@ -67,7 +68,7 @@ static void check_roles(const char *text, size_t n_states, const char *expected,
     CHECK_MSG(strcmp(got.data, expected) == 0, "line %d: expected\n%s\ngot\n%s", line, expected,
               got.data);
     ree_strbuf_finish(&got);
-    uint32_t phases = n_states ? REE_PHASE_PREFILL | REE_PHASE_DECODE : REE_PHASE_PREFILL;
+    uint32_t phases = n_kv_caches ? REE_PHASE_PREFILL | REE_PHASE_DECODE : REE_PHASE_PREFILL;
     for (size_t i = 0; i < graph->n_nodes; i++)
         CHECK(notes.nodes[i].phases == phases);
     ree_annotations_finish(&notes);
@@ -75,7 +76,7 @@ static void check_roles(const char *text, size_t n_states, const char *expected,
     ree_model_destroy(model);
 }
 
-#define CHECK_ROLES(text, n_states, expected) check_roles(text, n_states, expected, __LINE__)
+#define CHECK_ROLES(text, n_kv_caches, expected) check_roles(text, n_kv_caches, expected, __LINE__)
 
 #define WEIGHTS                                                                                    \
     "t = Constant() {value=$} h = Constant() {value=<float32[2,3] 1 2 3 4 5 6>} "                  \
@@ -231,11 +232,12 @@ static void test_branches(void) {
 static void test_contents(void) {
     struct ree_model *model = load(PORTS "{" WEIGHTS "x = Gather(t, i) " LAYER("x", "a", "y") LAYER(
         "y", "b", "z") NORM("z", "f") "logits = MatMul(f, h) " OUTPUTS "}");
-    static const struct ree_partition_state states[] = {{1, 1}, {2, 2}, {3, 3}, {4, 4}};
+    static const struct ree_partition_kv_cache kv_caches[] = {{1, 1}, {2, 2}, {3, 3}, {4, 4}};
     static const char *const ends[] = {"ar", "y", "z"};
     static const char *const expected[] = {"embedding, attention of layer 0",
                                            "feed-forward of layer 0", "layer 1", "norm, head"};
-    struct ree_partition_options options = {.n_stages = 4, .n_states = 4, .states = states};
+    struct ree_partition_options options = {
+        .n_stages = 4, .n_kv_caches = 4, .kv_caches = kv_caches};
     struct ree_partition plan;
     struct ree_annotations notes;
     struct ree_error err = {.message = ""};

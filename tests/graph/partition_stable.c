@@ -10,16 +10,16 @@
 
 struct made {
     struct ree_graph *graph;
-    struct ree_partition_state states[TEST_MOST_STATES];
+    struct ree_partition_kv_cache kv_caches[TEST_MAX_KV_CACHES];
     struct ree_partition_options options;
 };
 
 static void make(struct made *m, const struct test_graph *g, uint64_t *shuffle, size_t n_stages) {
-    m->graph = test_make_graph(g, shuffle, m->states);
+    m->graph = test_make_graph(g, shuffle, m->kv_caches);
     m->options = (struct ree_partition_options){
         .n_stages = n_stages,
-        .n_states = (size_t)g->n_states,
-        .states = m->states,
+        .n_kv_caches = (size_t)g->n_kv_caches,
+        .kv_caches = m->kv_caches,
     };
 }
 

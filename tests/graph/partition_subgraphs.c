@@ -14,7 +14,7 @@
 #define MOST_DEPTH 3
 
 static const float numbers[4096];
-static long n_plans, n_cuts, n_captures, n_nested, n_state_captures, n_passed_on;
+static long n_plans, n_cuts, n_captures, n_nested, n_kv_cache_captures, n_passed_on;
 
 // Building
 
@@ -27,8 +27,8 @@ struct maker {
     struct ree_graph *graph;
     uint64_t *random;
     size_t n_names;
-    struct ree_partition_state states[8];
-    size_t n_states;
+    struct ree_partition_kv_cache kv_caches[8];
+    size_t n_kv_caches;
 };
 
 static void *alloc(struct maker *m, size_t n, size_t size) {
@@ -154,16 +154,16 @@ static void add_output(struct maker *m, struct ree_value *value) {
     m->graph->outputs[m->graph->n_outputs++] = value;
 }
 
-static void add_state(struct maker *m, struct pool *pool) {
-    if (m->n_states == 3) return;
-    struct ree_value *state = add_input(m);
+static void add_kv_cache(struct maker *m, struct pool *pool) {
+    if (m->n_kv_caches == 3) return;
+    struct ree_value *cache = add_input(m);
     struct pool with = *pool;
-    keep(&with, state);
+    keep(&with, cache);
     if (test_below(m->random, 2))
-        keep(pool, add_node(m, m->graph, "Shape", state, NULL)->outputs[0]);
-    struct ree_value *next = add_node(m, m->graph, "Concat", state, pick(m, pool))->outputs[0];
-    m->states[m->n_states].input = m->graph->n_inputs - 1;
-    m->states[m->n_states++].output = m->graph->n_outputs;
+        keep(pool, add_node(m, m->graph, "Shape", cache, NULL)->outputs[0]);
+    struct ree_value *next = add_node(m, m->graph, "Concat", cache, pick(m, pool))->outputs[0];
+    m->kv_caches[m->n_kv_caches].input = m->graph->n_inputs - 1;
+    m->kv_caches[m->n_kv_caches++].output = m->graph->n_outputs;
     add_output(m, next);
     keep(&with, next);
     // Branches that read the caches directly.
@@ -185,7 +185,7 @@ static void make(struct maker *m, uint64_t *random) {
     for (size_t i = 0; i < n; i++) {
         uint32_t kind = test_below(random, 8);
         if (kind == 0) {
-            add_state(m, &pool);
+            add_kv_cache(m, &pool);
         } else if (kind < 3) {
             keep(&pool, add_branching(m, m->graph, &pool, 0));
         } else if (kind < 5) {
@@ -298,8 +298,8 @@ static void check_use(void *user, struct ree_value **use) {
     if (value->graph != r->graph) return;
     if (!is_input_of(r->node, value)) {
         n_captures++;
-        for (size_t i = 0; i < r->maker->n_states; i++)
-            n_state_captures += r->graph->inputs[r->maker->states[i].input] == value;
+        for (size_t i = 0; i < r->maker->n_kv_caches; i++)
+            n_kv_cache_captures += r->graph->inputs[r->maker->kv_caches[i].input] == value;
     }
     if (!value->producer || stage == REE_STAGE_CONTROL) return;
     uint32_t made = r->plan->stage_of[value->producer->id];
@@ -392,7 +392,8 @@ int main(void) {
     for (int i = 0; i < N_GRAPHS; i++) {
         struct maker m;
         make(&m, &random);
-        struct ree_partition_options options = {.n_states = m.n_states, .states = m.states};
+        struct ree_partition_options options = {.n_kv_caches = m.n_kv_caches,
+                                                .kv_caches = m.kv_caches};
         for (options.n_stages = 1; options.n_stages <= 6; options.n_stages++) {
             struct ree_partition plan;
             if (ree_partition_plan(m.graph, &options, &plan, NULL) != REE_OK) continue;
@@ -405,8 +406,8 @@ int main(void) {
     }
     printf("%ld plans, %ld cuts; %ld values captured, %ld of them caches; %ld nodes within "
            "subgraphs have subgraphs; %ld values pass a stage\n",
-           n_plans, n_cuts, n_captures, n_state_captures, n_nested, n_passed_on);
-    CHECK(n_plans > 500 && n_cuts > 500 && n_captures > 1000 && n_state_captures > 50 &&
+           n_plans, n_cuts, n_captures, n_kv_cache_captures, n_nested, n_passed_on);
+    CHECK(n_plans > 500 && n_cuts > 500 && n_captures > 1000 && n_kv_cache_captures > 50 &&
           n_nested > 50 && n_passed_on > 50);
     return test_finish();
 }

@@ -334,7 +334,7 @@ static void *run(void *user) {
     struct ree_generator_options in_parts = generator_options;
     in_parts.more_devices = &third;
     in_parts.n_more_devices = 1;
-    in_parts.n_sets = 2;
+    in_parts.n_cache_slots = 2;
     r->in_parts = true;
     CALL(r, lib.ree_device_open(r->device, &device_options, &third, &err));
     CALL(r, lib.ree_generator_create(path, second, &in_parts, &generator, &err));

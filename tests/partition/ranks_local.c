@@ -165,11 +165,11 @@ static pid_t start_server(struct ree_transport **out) {
     return pid;
 }
 
-static void send_numbers(struct ree_transport *t, enum ree_message_kind kind, uint32_t set,
+static void send_numbers(struct ree_transport *t, enum ree_message_kind kind, uint32_t slot,
                          const int64_t *numbers, size_t n) {
     struct ree_part part = {numbers, n * sizeof *numbers};
     struct ree_error err;
-    CHECK(ree_transport_send(t, 1, kind, 0, set, &part, 1, &err) == REE_OK);
+    CHECK(ree_transport_send(t, 1, kind, 0, slot, &part, 1, &err) == REE_OK);
 }
 
 // Checks that rank 1 answers with a refusal instead of logits, and exits with an error.
@@ -194,7 +194,7 @@ static void test_bounds(int64_t context) {
     const struct {
         const char *what;
         enum ree_message_kind kind;
-        uint32_t set;
+        uint32_t slot;
         int64_t numbers[3];
         size_t n;
         const char *words;
@@ -211,7 +211,7 @@ static void test_bounds(int64_t context) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ree_transport *t;
         pid_t pid = start_server(&t);
-        send_numbers(t, cases[i].kind, cases[i].set, cases[i].numbers, cases[i].n);
+        send_numbers(t, cases[i].kind, cases[i].slot, cases[i].numbers, cases[i].n);
         expect_refusal(t, pid, cases[i].what, cases[i].words);
     }
 }
@@ -237,7 +237,7 @@ static void test_steps(void) {
     for (int fault = 0; fault < N_FAULTS; fault++) {
         struct ree_transport *t;
         pid_t pid = start_server(&t);
-        const int64_t set[2] = {1, 8}, too_many[3] = {0, 4, 5};
+        const int64_t slot[2] = {1, 8}, too_many[3] = {0, 4, 5};
         int32_t ids[CHUNK + 1] = {1, 2, 3, 4, 5};
         int64_t start = fault == TOO_FAR ? 6 : 0, row = 0;
         struct ree_step step = {1, fault == TOO_LONG ? CHUNK + 1 : CHUNK, ids, &start, 1, &row};
@@ -251,7 +251,7 @@ static void test_steps(void) {
         if (fault == OTHER_WIDTH) dims[2]++;
         REQUIRE(ree_tensor_init(&value, "x", fault == OTHER_TYPE ? REE_I32 : REE_F32,
                                 fault == OTHER_RANK ? 4 : 3, dims, &err) == REE_OK);
-        send_numbers(t, REE_MESSAGE_BEGIN, 0, set, 2);
+        send_numbers(t, REE_MESSAGE_BEGIN, 0, slot, 2);
         if (fault == TOO_MANY_ROWS) {
             send_numbers(t, REE_MESSAGE_READ, 0, too_many, 3);
         } else {

@@ -37,17 +37,17 @@ static struct ree_model *load(const char *text) {
     return model;
 }
 
-static struct ree_pipeline *make(struct ree_model *model, size_t n_stages, size_t n_sets) {
+static struct ree_pipeline *make(struct ree_model *model, size_t n_stages, size_t n_cache_slots) {
     struct ree_error err = {0};
     struct ree_pipeline *p;
-    struct ree_pipeline_options options = {.n_stages = n_stages, .n_sets = n_sets};
-    const struct ree_state_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
+    struct ree_pipeline_options options = {.n_stages = n_stages, .n_cache_slots = n_cache_slots};
+    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
     enum ree_status status =
         ree_pipeline_create(model, &device, 1, &options, specs, 2, REE_NO_INPUT, &p, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     REQUIRE(status == REE_OK);
-    for (size_t k = 0; k < n_sets; k++)
-        REQUIRE(ree_pipeline_reset_states(p, k, 1, &err) == REE_OK);
+    for (size_t k = 0; k < n_cache_slots; k++)
+        REQUIRE(ree_pipeline_reset_kv_caches(p, k, 1, &err) == REE_OK);
     return p;
 }
 
@@ -74,11 +74,11 @@ static void run(struct ree_pipeline *p) {
 #define CACHE(rows) ((uint64_t)(rows)*16 + 4)
 
 static void check_capacities(const struct ree_pipeline *p, int64_t rows) {
-    CHECK(ree_pipeline_state_capacity(p, 0) == rows);
+    CHECK(ree_pipeline_kv_cache_capacity(p, 0) == rows);
     for (size_t i = 0; i < p->n_stages; i++)
-        for (size_t k = 0; k < p->stages[i].session->n_states; k++) {
-            const struct ree_session_state *state = &p->stages[i].session->sets[0][k];
-            CHECK(state->spec.output == REE_NO_OUTPUT || state->capacity == rows);
+        for (size_t k = 0; k < p->stages[i].session->n_kv_caches; k++) {
+            const struct ree_kv_cache *cache = &p->stages[i].session->cache_slots[0][k];
+            CHECK(cache->spec.output == REE_NO_OUTPUT || cache->capacity == rows);
         }
 }
 
@@ -90,7 +90,7 @@ static void test_reservations(size_t n_stages, bool is_limit) {
     struct ree_memory_budget *count = &p->workers[0].memory;
     const uint64_t all = device->memory_size;
     uint64_t *most = is_limit ? &count->limit : &device->memory_size;
-    CHECK(ree_pipeline_reserve_states(p, 0, 16, &err) == REE_OK);
+    CHECK(ree_pipeline_reserve_kv_caches(p, 0, 16, &err) == REE_OK);
     CHECK(count->used == 2 * CACHE(16));
     run(p);
     check_capacities(p, 16);
@@ -99,17 +99,17 @@ static void test_reservations(size_t n_stages, bool is_limit) {
     // One cache could grow, two cannot: while the second grows, its old and new buffers both exist.
     const uint64_t need = used + CACHE(64) - CACHE(16) + CACHE(64);
     *most = need - 1;
-    CHECK(ree_pipeline_reserve_states(p, 0, 64, &err) == REE_NO_MEMORY);
+    CHECK(ree_pipeline_reserve_kv_caches(p, 0, 64, &err) == REE_NO_MEMORY);
     CHECK_MSG(strstr(err.message, "64 tokens") && strstr(err.message, device->name), "%s",
               err.message);
     CHECK(count->used == used);
     check_capacities(p, 16);
     // The caches of the other slot are on the same device.
     *most = used + 2 * CACHE(16) - 1;
-    CHECK(ree_pipeline_reserve_states(p, 1, 16, &err) == REE_NO_MEMORY);
-    CHECK(ree_pipeline_state_capacity(p, 1) == 0 && count->used == used);
+    CHECK(ree_pipeline_reserve_kv_caches(p, 1, 16, &err) == REE_NO_MEMORY);
+    CHECK(ree_pipeline_kv_cache_capacity(p, 1) == 0 && count->used == used);
     *most = need;
-    CHECK(ree_pipeline_reserve_states(p, 0, 64, &err) == REE_OK);
+    CHECK(ree_pipeline_reserve_kv_caches(p, 0, 64, &err) == REE_OK);
     check_capacities(p, 64);
     CHECK(count->used == used + 2 * (CACHE(64) - CACHE(16)) && count->peak <= need);
     run(p);
@@ -133,18 +133,18 @@ static void test_half_grown(size_t n_stages) {
     struct ree_error err = {0};
     struct ree_model *model = load(caches);
     struct ree_pipeline *p = make(model, n_stages, 1);
-    CHECK(ree_pipeline_reserve_states(p, 0, 16, &err) == REE_OK);
+    CHECK(ree_pipeline_reserve_kv_caches(p, 0, 16, &err) == REE_OK);
     const struct ree_device_vtable *real = device->vtable;
     struct ree_device_vtable failing = *real;
     create = real->buffer_create;
     failing.buffer_create = create_some;
     device->vtable = &failing;
     n_until_failure = 1; // the first cache grows, the second fails
-    CHECK(ree_pipeline_reserve_states(p, 0, 64, &err) == REE_NO_MEMORY);
-    CHECK(ree_pipeline_state_capacity(p, 0) == 16);
+    CHECK(ree_pipeline_reserve_kv_caches(p, 0, 64, &err) == REE_NO_MEMORY);
+    CHECK(ree_pipeline_kv_cache_capacity(p, 0) == 16);
     device->vtable = real;
     run(p);
-    CHECK(ree_pipeline_reserve_states(p, 0, 64, &err) == REE_OK);
+    CHECK(ree_pipeline_reserve_kv_caches(p, 0, 64, &err) == REE_OK);
     check_capacities(p, 64);
     ree_pipeline_destroy(p);
     ree_model_destroy(model);
@@ -231,7 +231,7 @@ static void test_copies_and_caches(void) {
     struct ree_model *model = make_narrow(", past:float32[1,p,2], q:float32[1,s,2]", ", present",
                                           "present = Concat(past, q) {axis=1}");
     struct ree_pipeline_options options = {.max_memory = 1 << 20};
-    const struct ree_state_spec spec = {1, 1, 1, 0};
+    const struct ree_kv_cache_spec spec = {1, 1, 1, 0};
     struct ree_pipeline *p;
     enum ree_status status =
         ree_pipeline_create(model, &device, 1, &options, &spec, 1, REE_NO_INPUT, &p, &err);
@@ -240,8 +240,8 @@ static void test_copies_and_caches(void) {
         struct ree_session *s = p->stages[0].session;
         struct ree_memory_budget *count = &p->workers[0].memory;
         struct ree_tensor x[2], out[2];
-        CHECK(ree_pipeline_reset_states(p, 0, 1, &err) == REE_OK);
-        CHECK(ree_pipeline_reserve_states(p, 0, 16, &err) == REE_OK);
+        CHECK(ree_pipeline_reset_kv_caches(p, 0, 1, &err) == REE_OK);
+        CHECK(ree_pipeline_reserve_kv_caches(p, 0, 16, &err) == REE_OK);
         REQUIRE(ree_tensor_init(&x[0], "x", REE_F32, 2, (int64_t[]){1, K}, &err) == REE_OK);
         REQUIRE(ree_tensor_init(&x[1], "q", REE_F32, 3, (int64_t[]){1, 1, 2}, &err) == REE_OK);
         for (int again = 0; again < 2; again++) {
@@ -251,11 +251,11 @@ static void test_copies_and_caches(void) {
             CHECK((s->packed_bytes > 0) == !again);
             if (again) break;
             count->limit = count->used + 100;
-            CHECK(ree_pipeline_reserve_states(p, 0, 1024, &err) == REE_OK);
-            CHECK(ree_pipeline_state_rows(p, 0) == 1 && count->used <= count->limit);
-            CHECK(ree_pipeline_reserve_states(p, 0, 16384, &err) == REE_NO_MEMORY);
+            CHECK(ree_pipeline_reserve_kv_caches(p, 0, 1024, &err) == REE_OK);
+            CHECK(ree_pipeline_filled_positions(p, 0) == 1 && count->used <= count->limit);
+            CHECK(ree_pipeline_reserve_kv_caches(p, 0, 16384, &err) == REE_NO_MEMORY);
         }
-        CHECK(ree_pipeline_state_rows(p, 0) == 2);
+        CHECK(ree_pipeline_filled_positions(p, 0) == 2);
         for (int i = 0; i < 2; i++)
             ree_tensor_finish(&x[i]);
         ree_pipeline_destroy(p);
@@ -278,13 +278,13 @@ static void test_observed(size_t n_stages) {
     struct ree_observer observer = {.on_end = ignore};
     struct ree_tensor x = one_row(), out[3];
     for (size_t k = 0; k < 2; k++)
-        CHECK(ree_pipeline_reserve_states(p, k, 16, &err) == REE_OK);
+        CHECK(ree_pipeline_reserve_kv_caches(p, k, 16, &err) == REE_OK);
     CHECK(ree_pipeline_submit(p, 1, &x, 1, &err) == REE_OK);
     CHECK(ree_pipeline_observe(p, &observer, &err) == REE_INVALID);
     ree_pipeline_destroy(p);
     p = make(model, n_stages, 2);
     for (size_t k = 0; k < 2; k++)
-        CHECK(ree_pipeline_reserve_states(p, k, 16, &err) == REE_OK);
+        CHECK(ree_pipeline_reserve_kv_caches(p, k, 16, &err) == REE_OK);
     CHECK(ree_pipeline_observe(p, &observer, &err) == REE_OK);
     CHECK(ree_pipeline_submit(p, 0, &x, 1, &err) == REE_OK);
     CHECK(ree_pipeline_submit(p, 1, &x, 1, &err) == REE_INVALID);
@@ -313,8 +313,8 @@ static void test_read_in_branch(void) {
              "}, else_branch=() -> (e) { e = Neg(a) }}"
              "  c = MatMul(b, w) d = Sin(c) f = MatMul(d, w) y = Cos(f) }");
     ree_model_infer(model->graph, NULL);
-    const struct ree_partition_state state = {0, 1};
-    struct ree_partition_options options = {.n_stages = 2, .n_states = 1, .states = &state};
+    const struct ree_partition_kv_cache cache = {0, 1};
+    struct ree_partition_options options = {.n_stages = 2, .n_kv_caches = 1, .kv_caches = &cache};
     struct ree_partition plan;
     enum ree_status status = ree_partition_plan(model->graph, &options, &plan, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
@@ -324,7 +324,7 @@ static void test_read_in_branch(void) {
             reader++;
         CHECK_MSG(plan.stage_of[reader] == 0, "the test wants the branch in the first stage");
         size_t stage;
-        status = ree_partition_stages_of_states(model->graph, &plan, &state, 1, &stage, &err);
+        status = ree_partition_stages_of_kv_caches(model->graph, &plan, &cache, 1, &stage, &err);
         CHECK_MSG(status == REE_OK && stage == plan.stage_of[reader], "%s", err.message);
         ree_partition_finish(&plan);
     }

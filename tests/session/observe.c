@@ -7,7 +7,7 @@
 #include "graph/model_text.h"
 #include "graphs/all_values.h"
 #include "graphs/random_graph.h"
-#include "session/state.h"
+#include "session/kv_cache.h"
 #include "test.h"
 
 static struct ree_device *device;
@@ -136,8 +136,8 @@ static void test_faults(uint64_t seed) {
 
 struct cache_log {
     struct ree_tensor rows;
-    int64_t first_row, n_rows;
-    ptrdiff_t state;
+    int64_t first_position, n_positions;
+    ptrdiff_t kv_cache;
     float last[64];
     size_t n_last;
     ree_digest view; // digest of the output of node 1
@@ -156,13 +156,13 @@ static enum ree_status log_cache_inputs(void *user, const struct ree_tensor *inp
 static enum ree_status log_cache(void *user, const struct ree_observed *v, struct ree_error *err) {
     struct cache_log *log = user;
     (void)err;
-    if (v->state < 0) {
+    if (v->kv_cache < 0) {
         ree_tensor_digest(v->tensor, log->view);
         return REE_OK;
     }
-    log->state = v->state;
-    log->first_row = v->first_row;
-    log->n_rows = v->tensor->dims[2];
+    log->kv_cache = v->kv_cache;
+    log->first_position = v->first_position;
+    log->n_positions = v->tensor->dims[2];
     log->n_last = v->tensor->nbytes / 4;
     memcpy(log->last, v->tensor->data, v->tensor->nbytes);
     return REE_OK;
@@ -187,15 +187,15 @@ static void test_cache(const char *text, bool in_place) {
     struct ree_session *session;
     REQUIRE(ree_model_load_memory(bytes.data, bytes.size, NULL, &model, &err) == REE_OK);
     REQUIRE(ree_session_create(model, device, NULL, &session, &err) == REE_OK);
-    struct ree_state_spec spec = {0, 0, 2, 0};
-    enum ree_status kept = ree_session_keep(session, &spec, 1, REE_NO_INPUT, &err);
+    struct ree_kv_cache_spec spec = {0, 0, 2, 0};
+    enum ree_status kept = ree_session_declare_kv_caches(session, &spec, 1, REE_NO_INPUT, &err);
     if (kept != REE_OK) fprintf(stderr, "%s\n", err.message);
     REQUIRE(kept == REE_OK);
-    struct cache_log log = {.state = -1};
+    struct cache_log log = {.kv_cache = -1};
     struct ree_observer observer = {log_cache_inputs, log_cache, NULL, &log, false};
     CHECK(ree_session_observe(session, &observer, &err) == REE_OK);
-    REQUIRE(ree_session_reset_states(session, 1, &err) == REE_OK);
-    REQUIRE(ree_session_reserve_states(session, 16, &err) == REE_OK);
+    REQUIRE(ree_session_reset_kv_caches(session, 1, &err) == REE_OK);
+    REQUIRE(ree_session_reserve_kv_caches(session, 16, &err) == REE_OK);
     int64_t total = 0;
     float all[2][16][2]; // (heads, rows, 2): the expected values
     for (int step = 0; step < 4; step++) {
@@ -210,9 +210,9 @@ static void test_cache(const char *text, bool in_place) {
         CHECK(log.past_rows == total);
         int64_t first = in_place ? total : 0;
         total += rows;
-        CHECK(log.state == 0);
-        CHECK_MSG(log.first_row == first && log.n_rows == total - first, "rows %d to %d",
-                  (int)log.first_row, (int)(log.first_row + log.n_rows));
+        CHECK(log.kv_cache == 0);
+        CHECK_MSG(log.first_position == first && log.n_positions == total - first, "rows %d to %d",
+                  (int)log.first_position, (int)(log.first_position + log.n_positions));
         bool same = log.n_last == (size_t)(total - first) * 4;
         for (int h = 0; same && h < 2; h++)
             same = !memcmp(log.last + h * (total - first) * 2, all[h][first],
@@ -243,7 +243,7 @@ static void test_cache(const char *text, bool in_place) {
     CHECK(ree_session_run(session, &x, 1, outputs, &err) == REE_UNSUPPORTED);
     CHECK_MSG(strstr(err.message, "'present' cannot be damaged: it is kept from run to run"), "%s",
               err.message);
-    CHECK(ree_session_state_rows(session) == total);
+    CHECK(ree_session_filled_positions(session) == total);
     ree_session_destroy(session);
     ree_model_destroy(model);
     pb_free(&bytes);
@@ -327,8 +327,8 @@ static void test_mixing(void) {
     struct ree_session *session;
     REQUIRE(ree_model_load_memory(bytes.data, bytes.size, NULL, &model, &err) == REE_OK);
     REQUIRE(ree_session_create(model, device, NULL, &session, &err) == REE_OK);
-    struct ree_state_spec spec = {0, 0, 2, 0};
-    REQUIRE(ree_session_keep(session, &spec, 1, 2, &err) == REE_OK);
+    struct ree_kv_cache_spec spec = {0, 0, 2, 0};
+    REQUIRE(ree_session_declare_kv_caches(session, &spec, 1, 2, &err) == REE_OK);
     struct ree_observer observer = {0};
     CHECK(ree_session_observe(session, &observer, &err) == REE_UNSUPPORTED);
     CHECK_MSG(strstr(err.message, "different lengths cannot be observed"), "%s", err.message);

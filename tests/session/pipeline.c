@@ -109,27 +109,27 @@ static const char caches[] =
     "  b = MatMul(sum_b, w) z = Mul(m, b) u = Add(z, ka) y = Cos(u) }";
 
 #define STEPS 5
-#define SETS 3
+#define SLOTS 3
 
 // Hashes all outputs of each cache slot. Step `i` of slot k has 1 + (i + k) % 3 rows.
 static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool interleave,
-                       char hashes[SETS][65]) {
+                       char hashes[SLOTS][65]) {
     struct ree_error err = {0};
     struct ree_pipeline *p;
-    struct ree_pipeline_options options = {.n_stages = n, .n_sets = SETS};
-    const struct ree_state_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
+    struct ree_pipeline_options options = {.n_stages = n, .n_cache_slots = SLOTS};
+    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
     enum ree_status status =
         ree_pipeline_create(model, devices, n_devices, &options, specs, 2, REE_NO_INPUT, &p, &err);
     if (status != REE_OK) {
         CHECK_MSG(status == REE_INVALID, "%s", err.message);
         return false;
     }
-    float data[SETS][STEPS][12];
-    struct ree_tensor inputs[SETS][STEPS], outputs[SETS][STEPS];
+    float data[SLOTS][STEPS][12];
+    struct ree_tensor inputs[SLOTS][STEPS], outputs[SLOTS][STEPS];
     memset(inputs, 0, sizeof inputs);
-    for (size_t k = 0; k < SETS; k++) {
-        CHECK(ree_pipeline_reset_states(p, k, 1, &err) == REE_OK);
-        CHECK(ree_pipeline_reserve_states(p, k, 16, &err) == REE_OK);
+    for (size_t k = 0; k < SLOTS; k++) {
+        CHECK(ree_pipeline_reset_kv_caches(p, k, 1, &err) == REE_OK);
+        CHECK(ree_pipeline_reserve_kv_caches(p, k, 16, &err) == REE_OK);
         for (size_t i = 0; i < STEPS; i++) {
             int64_t rows = 1 + (int64_t)(i + k) % 3;
             inputs[k][i] = (struct ree_tensor){.name = (char *)(uintptr_t) "x",
@@ -142,25 +142,25 @@ static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool
                 data[k][i][e] = (float)k + 0.1f * (float)i + 0.01f * (float)e;
         }
     }
-    for (size_t turn = 0; turn < SETS * STEPS; turn++) {
-        size_t k = interleave ? turn % SETS : turn / STEPS;
-        size_t i = interleave ? turn / SETS : turn % STEPS;
+    for (size_t turn = 0; turn < SLOTS * STEPS; turn++) {
+        size_t k = interleave ? turn % SLOTS : turn / STEPS;
+        size_t i = interleave ? turn / SLOTS : turn % STEPS;
         struct ree_tensor out[3];
         status = ree_pipeline_submit(p, k, &inputs[k][i], 1, &err);
         CHECK_MSG(status == REE_OK, "%s", err.message);
         CHECK(ree_pipeline_submit(p, k, &inputs[k][i], 1, &err) == REE_INVALID);
-        if (interleave && k < SETS - 1) continue; // all are in flight before the first collect
+        if (interleave && k < SLOTS - 1) continue; // all are in flight before the first collect
         for (size_t c = interleave ? 0 : k; c <= k; c++) {
             status = ree_pipeline_collect(p, c, out, &err);
             CHECK_MSG(status == REE_OK, "%s", err.message);
             outputs[c][i] = out[0];
         }
     }
-    for (size_t k = 0; k < SETS; k++) {
+    for (size_t k = 0; k < SLOTS; k++) {
         int64_t rows = 0;
         for (size_t i = 0; i < STEPS; i++)
             rows += inputs[k][i].dims[2];
-        CHECK(ree_pipeline_state_rows(p, k) == rows);
+        CHECK(ree_pipeline_filled_positions(p, k) == rows);
         ree_tensors_sha256(outputs[k], STEPS, hashes[k]);
         for (size_t i = 0; i < STEPS; i++)
             ree_tensor_finish(&outputs[k][i]);
@@ -173,8 +173,8 @@ static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool
 static void test_failures(struct ree_model *model) {
     struct ree_error err;
     struct ree_pipeline *p;
-    struct ree_pipeline_options options = {.n_stages = 3, .n_sets = SETS};
-    const struct ree_state_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
+    struct ree_pipeline_options options = {.n_stages = 3, .n_cache_slots = SLOTS};
+    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
     REQUIRE(ree_pipeline_create(model, devices, 2, &options, specs, 2, REE_NO_INPUT, &p, &err) ==
             REE_OK);
     float data[16] = {0};
@@ -184,26 +184,26 @@ static void test_failures(struct ree_model *model) {
                                    .dims = {1, 2, 4, 2},
                                    .data = data,
                                    .nbytes = sizeof data};
-    CHECK(ree_pipeline_submit(p, SETS, &x, 1, &err) == REE_INVALID);
+    CHECK(ree_pipeline_submit(p, SLOTS, &x, 1, &err) == REE_INVALID);
     CHECK(ree_pipeline_submit(p, 0, &x, 0, &err) == REE_INVALID);
     CHECK(ree_pipeline_collect(p, 0, out, &err) == REE_INVALID);
-    for (size_t k = 0; k < SETS; k++) {
-        CHECK(ree_pipeline_reset_states(p, k, 1, &err) == REE_OK);
-        if (k != 1) CHECK(ree_pipeline_reserve_states(p, k, 16, &err) == REE_OK);
+    for (size_t k = 0; k < SLOTS; k++) {
+        CHECK(ree_pipeline_reset_kv_caches(p, k, 1, &err) == REE_OK);
+        if (k != 1) CHECK(ree_pipeline_reserve_kv_caches(p, k, 16, &err) == REE_OK);
     }
-    for (size_t k = 0; k < SETS; k++)
+    for (size_t k = 0; k < SLOTS; k++)
         CHECK(ree_pipeline_submit(p, k, &x, 1, &err) == REE_OK);
-    for (size_t k = 0; k < SETS; k++) { // the caches of one slot are full
+    for (size_t k = 0; k < SLOTS; k++) { // the caches of one slot are full
         enum ree_status status = ree_pipeline_collect(p, k, out, &err);
         CHECK(k == 1 ? status != REE_OK && strstr(err.message, "stage ") : status == REE_OK);
         if (status == REE_OK) ree_tensor_finish(&out[0]);
     }
-    CHECK(ree_pipeline_reset_states(p, 1, 1, &err) == REE_OK);
-    CHECK(ree_pipeline_reserve_states(p, 1, 16, &err) == REE_OK);
+    CHECK(ree_pipeline_reset_kv_caches(p, 1, 1, &err) == REE_OK);
+    CHECK(ree_pipeline_reserve_kv_caches(p, 1, 16, &err) == REE_OK);
     CHECK(ree_pipeline_submit(p, 1, &x, 1, &err) == REE_OK);
     CHECK(ree_pipeline_collect(p, 1, out, &err) == REE_OK);
     ree_tensor_finish(&out[0]);
-    for (size_t k = 0; k < SETS; k++)
+    for (size_t k = 0; k < SLOTS; k++)
         CHECK(ree_pipeline_submit(p, k, &x, 1, &err) == REE_OK);
     ree_pipeline_destroy(p);
 }
@@ -215,7 +215,7 @@ static void test_caches(void) {
     enum ree_status loaded = ree_model_load_memory(bytes.data, bytes.size, NULL, &model, &err);
     if (loaded != REE_OK) fprintf(stderr, "%s\n", err.message);
     REQUIRE(loaded == REE_OK);
-    char whole[SETS][65], hashes[SETS][65];
+    char whole[SLOTS][65], hashes[SLOTS][65];
     size_t n = 1;
     CHECK(run_caches(model, 1, 1, false, whole));
     for (; n <= MOST_PARTS; n++) {
@@ -223,7 +223,7 @@ static void test_caches(void) {
         for (size_t n_devices = 1; n_devices <= 2; n_devices++)
             for (int interleave = 0; interleave < 2; interleave++) {
                 ran = run_caches(model, n, n_devices, interleave != 0, hashes);
-                for (size_t k = 0; ran && k < SETS; k++)
+                for (size_t k = 0; ran && k < SLOTS; k++)
                     CHECK_MSG(!strcmp(whole[k], hashes[k]),
                               "set %zu in %zu parts on %zu devices differs", k, n, n_devices);
             }

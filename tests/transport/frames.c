@@ -41,7 +41,7 @@ static void test_round_trip(void) {
     struct ree_error err;
     REQUIRE(ree_frame_open(frame, nbytes, &f, &parts, &err) == REE_OK);
     CHECK(f.kind == 5 && f.from == 1 && f.to == 2 && f.sequence == 77 && f.step == 17);
-    CHECK(f.set == 3 && f.n_parts == 3);
+    CHECK(f.slot == 3 && f.n_parts == 3);
     CHECK(parts[0].nbytes == sizeof first && memcmp(parts[0].data, first, sizeof first) == 0);
     CHECK(parts[1].nbytes == 0);
     CHECK(parts[2].nbytes == sizeof second && memcmp(parts[2].data, second, sizeof second) == 0);

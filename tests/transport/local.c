@@ -85,7 +85,7 @@ static void talk(struct rank *r) {
         struct ree_message m;
         CHECK_MSG(receive(r, other, BIG + 200, &m) == REE_OK, "%s", r->err.message);
         if (r->status != REE_OK) break;
-        CHECK(m.kind == REE_MESSAGE_STEP && m.from == other && m.step == i && m.set == other);
+        CHECK(m.kind == REE_MESSAGE_STEP && m.from == other && m.step == i && m.slot == other);
         CHECK(m.n_parts == 2 && memcmp(m.parts[0].data, &i, sizeof i) == 0);
         size_t n = i % 3 ? 100 : BIG;
         CHECK(m.parts[1].nbytes == n);

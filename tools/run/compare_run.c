@@ -62,8 +62,8 @@ static const struct ree_model *model_of(const struct compare_job *job) {
 
 static enum ree_status observe(struct compare_job *job) {
     const struct ree_roles *roles = job->o->n_prompts ? &job->generators[0]->roles : NULL;
-    REE_TRY(ree_compare_create(model_of(job), roles ? roles->states : NULL,
-                               roles ? roles->n_states : 0, &job->compare, &job->err));
+    REE_TRY(ree_compare_create(model_of(job), roles ? roles->kv_caches : NULL,
+                               roles ? roles->n_kv_caches : 0, &job->compare, &job->err));
     for (unsigned k = 0; k < 2; k++) {
         struct ree_observer observer = ree_compare_observer(job->compare, k);
         REE_TRY(ree_session_observe(job->sessions[k], &observer, &job->err));

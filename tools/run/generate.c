@@ -153,8 +153,8 @@ static int prepare_watch(struct job *job) {
                              .pipeline = g->pipeline,
                              .operation_set = job->o->device.options.operation_set,
                              .prefill_chunk = (uint32_t)job->o->chunk,
-                             .n_states = g->roles.n_states,
-                             .states = g->roles.states};
+                             .n_kv_caches = g->roles.n_kv_caches,
+                             .kv_caches = g->roles.kv_caches};
     return tracing_begin(&job->tracing, &job->o->tracing, &run);
 }
 
@@ -169,7 +169,7 @@ static int join(struct job *job) {
     ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
     ree_strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
                       ree_generator_info(job->generator)->mixes_lengths);
-    ree_strbuf_printf(&agreed, "a number of sets of\t%u\n", job->generator->options.n_sets);
+    ree_strbuf_printf(&agreed, "a number of sets of\t%u\n", job->generator->options.n_cache_slots);
     int code = 0;
     if (agreed.failed) {
         cli_error("out of memory");
@@ -228,7 +228,7 @@ static int open_generator(struct job *job) {
         .session = {.no_fuse = o->no_fuse, .on_progress = progress},
         .prefill_chunk = (uint32_t)o->chunk,
         .max_batch = (uint32_t)o->batch,
-        .n_sets = (uint32_t)o->n_sets,
+        .n_cache_slots = (uint32_t)o->n_cache_slots,
         .all_logits = o->logits_hash,
         .exact_lengths = trace_options_any(&o->tracing),
     };

@@ -145,7 +145,7 @@ static const struct cli_option_row rows[] = {
      .at = AT(batch), .min = 1, .max = 4096,
      .help = "prompts in one run (otherwise 16)"},
     {.name = "--micro-batches", .value = "N", .kind = ROW_NUMBER,
-     .at = AT(n_sets), .min = 1, .max = 256,
+     .at = AT(n_cache_slots), .min = 1, .max = 256,
      .help = "groups of prompts that are under way at the same time (otherwise 1)"},
 
     {.kind = ROW_TEXT, .help =

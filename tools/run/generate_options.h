@@ -26,7 +26,7 @@ struct generate_options {
     const char **stops;
     size_t n_prompts, n_stops;
     struct ree_sampling sampling;
-    uint64_t top_k, max_new_tokens, n_logprobs, chunk, batch, n_sets;
+    uint64_t top_k, max_new_tokens, n_logprobs, chunk, batch, n_cache_slots;
     struct cli_receipt receipt;
     struct trace_options tracing;
     struct checkpoint_options checkpoint;

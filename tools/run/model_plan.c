@@ -24,18 +24,19 @@ static enum ree_status find_source(const char *path, struct model_plan *p, struc
     return REE_OK;
 }
 
-static bool add_state(struct model_plan *p, const struct ree_state_spec *spec) {
+static bool add_kv_cache(struct model_plan *p, const struct ree_kv_cache_spec *spec) {
     const struct ree_graph *graph = p->model->graph;
     for (size_t i = 0; i < graph->n_inputs; i++)
         if (graph->inputs[i] == p->model->input_values[spec->input]) {
-            p->states[p->options.n_states++] = (struct ree_partition_state){i, spec->output};
+            p->kv_caches[p->options.n_kv_caches++] =
+                (struct ree_partition_kv_cache){i, spec->output};
             return true;
         }
     return false;
 }
 
 // Does the same as ree_generator_create, so that the plan equals that of a generation.
-static enum ree_status find_states(struct model_plan *p, struct ree_error *err) {
+static enum ree_status find_kv_caches(struct model_plan *p, struct ree_error *err) {
     struct ree_roles roles;
     if (ree_roles_find(p->model, &p->source.names, &roles, err) != REE_OK) return REE_OK;
     bool one_row = false;
@@ -47,12 +48,12 @@ static enum ree_status find_states(struct model_plan *p, struct ree_error *err) 
         if (status != REE_OK) return status;
     }
     p->is_language_model = status == REE_OK;
-    p->states = calloc(roles.n_states + 1, sizeof *p->states);
-    if (status == REE_OK && !p->states) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
-    for (size_t i = 0; status == REE_OK && i < roles.n_states; i++)
-        if (!add_state(p, &roles.states[i]))
+    p->kv_caches = calloc(roles.n_kv_caches + 1, sizeof *p->kv_caches);
+    if (status == REE_OK && !p->kv_caches) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; status == REE_OK && i < roles.n_kv_caches; i++)
+        if (!add_kv_cache(p, &roles.kv_caches[i]))
             status = ree_fail(err, REE_INTERNAL, "a cache is no input of the graph");
-    p->options.states = p->states;
+    p->options.kv_caches = p->kv_caches;
     ree_roles_finish(&roles);
     return status;
 }
@@ -62,7 +63,7 @@ static enum ree_status open_model(const char *path, struct model_plan *p, struct
     REE_TRY(find_source(path, p, err));
     REE_TRY(ree_model_load(p->model_path, &options, &p->model, err));
     REE_TRY(ree_model_graph_sha256(p->model, p->graph_sha256, err));
-    if (find_states(p, err) != REE_OK) return ree_fail_prefix(err, "%s", p->model_path);
+    if (find_kv_caches(p, err) != REE_OK) return ree_fail_prefix(err, "%s", p->model_path);
     return ree_model_infer(p->model->graph, err);
 }
 
@@ -77,7 +78,8 @@ static enum ree_status make_plan(const struct model_plan_options *o, struct mode
         .plan_path = o->plan_path,
         .graph_sha256 = p->graph_sha256,
         .n_stages = (size_t)o->n_stages,
-        .devices = {(size_t)o->n_devices, (uint32_t)o->n_ranks, (size_t)o->n_sets, o->memory},
+        .devices = {(size_t)o->n_devices, (uint32_t)o->n_ranks, (size_t)o->n_cache_slots,
+                    o->memory},
         .context_length = p->source.context_length,
     };
     enum ree_plan_origin origin;
@@ -110,5 +112,5 @@ void model_plan_finish(struct model_plan *p) {
     ree_partition_finish(&p->partition);
     ree_model_destroy(p->model);
     ree_model_source_finish(&p->source);
-    free(p->states);
+    free(p->kv_caches);
 }

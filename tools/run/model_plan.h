@@ -12,7 +12,7 @@ struct model_plan {
     struct ree_model *model;
     bool is_language_model; // its kv caches are known, if it has any
     struct ree_partition_options options;
-    struct ree_partition_state *states;
+    struct ree_partition_kv_cache *kv_caches;
     char graph_sha256[65];
     const char *origin; // source of the plan: "planned", "of the file", "asked for by the nodes"
     struct ree_partition partition;
@@ -20,13 +20,13 @@ struct model_plan {
 };
 
 struct model_plan_options {
-    const char *plan_path; // NULL: none
-    uint64_t n_stages;     // 0: not given
-    uint64_t n_devices;    // per process; 0: not given
-    uint64_t n_ranks;      // processes; 0: not given
-    uint64_t n_sets;       // number of cache slots; 0: 1
-    uint64_t memory;       // memory budget per device in bytes; 0: no limit
-    uint64_t context;      // context length in tokens; 0: the planner's default
+    const char *plan_path;  // NULL: none
+    uint64_t n_stages;      // 0: not given
+    uint64_t n_devices;     // per process; 0: not given
+    uint64_t n_ranks;       // processes; 0: not given
+    uint64_t n_cache_slots; // number of cache slots; 0: 1
+    uint64_t memory;        // memory budget per device in bytes; 0: no limit
+    uint64_t context;       // context length in tokens; 0: the planner's default
 };
 
 // Loads, plans and annotates. The caller must release `out` with model_plan_finish, also after a

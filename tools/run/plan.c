@@ -91,7 +91,7 @@ static void parse(struct cli *cli, struct options *o) {
             o->json = true;
         else if (cli_option_number(cli, "--n-partitions", 1, REE_MAX_STAGES, &o->plan.n_stages) ||
                  cli_option_number(cli, "--processes", 1, REE_MAX_STAGES, &o->plan.n_ranks) ||
-                 cli_option_number(cli, "--micro-batches", 1, 256, &o->plan.n_sets) ||
+                 cli_option_number(cli, "--micro-batches", 1, 256, &o->plan.n_cache_slots) ||
                  cli_option_number(cli, "--context", 1, 1 << 30, &o->plan.context) ||
                  cli_option(cli, "--device", &o->devices) ||
                  cli_option(cli, "--max-device-memory", &o->memory) ||
@@ -137,8 +137,8 @@ static void append_stage(const struct options *o, const struct model_plan *p, si
     out->failed = out->failed || device.failed;
     ree_strbuf_printf(out, "%5zu  %-*s%6zu %13llu %9llu %14llu %5.1f%%  ", i, width,
                       device.data ? device.data : "", cost->n_nodes,
-                      (unsigned long long)cost->weight_bytes, (unsigned long long)cost->state_bytes,
-                      (unsigned long long)cost->flops,
+                      (unsigned long long)cost->weight_bytes,
+                      (unsigned long long)cost->kv_cache_bytes, (unsigned long long)cost->flops,
                       total > 0 ? 100 * (double)cost->work / total : 0.0);
     cli_append_name(out, contents);
     ree_strbuf_printf(out, "\n");
@@ -176,13 +176,13 @@ static void report(const struct options *o, const struct model_plan *p, const ch
     if (width && width < 8) width = 8;
     ree_strbuf_printf(out, "graph     %s\nstages    %zu, %s\n", p->graph_sha256, plan->n_stages,
                       p->origin);
-    if (p->options.n_states)
-        ree_strbuf_printf(out, "caches    %zu, counted for %llu tokens\n", p->options.n_states,
+    if (p->options.n_kv_caches)
+        ree_strbuf_printf(out, "caches    %zu, counted for %llu tokens\n", p->options.n_kv_caches,
                           (unsigned long long)p->partition.context);
     else
         ree_strbuf_printf(out, "caches    none%s\n",
                           p->is_language_model ? "" : " (no language model)");
-    if (p->options.n_states) append_branches(p->model->graph, out);
+    if (p->options.n_kv_caches) append_branches(p->model->graph, out);
     ree_strbuf_printf(out, "\nstage  %-*s%6s %13s %9s %14s %6s  contents\n", width,
                       width ? "device" : "", "nodes", "weights", "state", "flops", "share");
     for (size_t i = 0; i < plan->n_stages; i++)

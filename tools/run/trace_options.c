@@ -132,8 +132,8 @@ static enum ree_status start_recorder(struct tracing *w, const struct traced_run
                                         .operation_set = run->operation_set,
                                         .prefill_chunk = run->prefill_chunk,
                                         .is_secret = w->options->is_secret,
-                                        .n_states = run->n_states,
-                                        .states = run->states,
+                                        .n_kv_caches = run->n_kv_caches,
+                                        .kv_caches = run->kv_caches,
                                         .on_progress = cli_progress};
     REE_TRY(ree_recorder_create(run->model, &options, w->options->trace, &w->recorder, err));
     w->observers[w->n_observers++] = ree_recorder_observer(w->recorder);

@@ -60,8 +60,8 @@ struct traced_run {
     struct ree_pipeline *pipeline;
     enum ree_operation_set operation_set;
     uint32_t prefill_chunk; // tokens per prefill step; 0: a model without steps
-    size_t n_states;
-    const struct ree_state_spec *states;
+    size_t n_kv_caches;
+    const struct ree_kv_cache_spec *kv_caches;
 };
 
 // Must be called before the first run. Prints errors; returns an exit code.

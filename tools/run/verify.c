@@ -50,8 +50,8 @@ static int load_tokenizer(struct job *job) {
 
 // Does nothing if no trace is requested, or if the model is not run.
 static int begin_trace(struct job *job, const struct ree_model *model,
-                       struct ree_pipeline *pipeline, size_t n_states,
-                       const struct ree_state_spec *states) {
+                       struct ree_pipeline *pipeline, size_t n_kv_caches,
+                       const struct ree_kv_cache_spec *kv_caches) {
     struct ree_model_hashes hashes; // the receipt's hashes are the model's, since they agreed
     memcpy(hashes.graph, job->receipt.graph_sha256, sizeof hashes.graph);
     memcpy(hashes.weights, job->receipt.weights_sha256, sizeof hashes.weights);
@@ -60,8 +60,8 @@ static int begin_trace(struct job *job, const struct ree_model *model,
                              .pipeline = pipeline,
                              .operation_set = REE_REPRODUCIBLE,
                              .prefill_chunk = job->receipt.trace_chunk,
-                             .n_states = n_states,
-                             .states = states};
+                             .n_kv_caches = n_kv_caches,
+                             .kv_caches = kv_caches};
     job->o->tracing.is_secret = job->receipt.is_private;
     if (!job->o->tracing.trace || job->v.differs) return 0;
     return tracing_begin(&job->tracing, &job->o->tracing, &run) ? CLI_CANNOT : 0;
@@ -113,7 +113,7 @@ static int verify_text(struct job *job) {
     const struct ree_generator *g = job->generator;
     if (ree_verify_model(&job->v, &job->receipt, g->model, cli_progress, NULL, &err) != REE_OK)
         return cannot(&err);
-    code = begin_trace(job, g->model, g->pipeline, g->roles.n_states, g->roles.states);
+    code = begin_trace(job, g->model, g->pipeline, g->roles.n_kv_caches, g->roles.kv_caches);
     if (code) return code;
     return ree_verify_text(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }

@@ -56,5 +56,5 @@ enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_
     REE_TRY(write_positions(lower, starts, batch, n, length, circular, &at));
     // An update is at most as long as the cache, so no two of its elements write to the same place.
     // Each element can be a vector.
-    return ree_lower_scatter_rows(lower, target, axis, at, update);
+    return ree_lower_scatter_positions(lower, target, axis, at, update);
 }

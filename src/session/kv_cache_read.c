@@ -10,20 +10,20 @@
 static enum ree_status plan_read(const struct ree_session *s, size_t index, int64_t sequence,
                                  int64_t first, int64_t n, struct ree_tensor *out,
                                  struct ree_dispatch *d, struct ree_error *err) {
-    const struct ree_session_state *state = &s->states[index];
-    const struct ree_port *port = &s->model->inputs[state->spec.input];
-    if (sequence < 0 || sequence >= state->dims[state->spec.batch_axis] || first < 0 || n < 0 ||
-        first > state->dims[state->spec.axis] || n > state->dims[state->spec.axis] - first)
+    const struct ree_kv_cache *cache = &s->kv_caches[index];
+    const struct ree_port *port = &s->model->inputs[cache->spec.input];
+    if (sequence < 0 || sequence >= cache->dims[cache->spec.batch_axis] || first < 0 || n < 0 ||
+        first > cache->dims[cache->spec.axis] || n > cache->dims[cache->spec.axis] - first)
         return ree_fail(err, REE_INVALID,
                         "the cache '%s' has %lld rows of %lld sequences; asked for are %lld rows "
                         "from %lld on, of sequence %lld",
-                        port->name, (long long)state->dims[state->spec.axis],
-                        (long long)state->dims[state->spec.batch_axis], (long long)n,
+                        port->name, (long long)cache->dims[cache->spec.axis],
+                        (long long)cache->dims[cache->spec.batch_axis], (long long)n,
                         (long long)first, (long long)sequence);
     int64_t dims[REE_MAX_RANK], stride = 1, dense = 1, offset = 0;
-    memcpy(dims, state->dims, sizeof dims);
-    dims[state->spec.batch_axis] = 1;
-    dims[state->spec.axis] = n;
+    memcpy(dims, cache->dims, sizeof dims);
+    dims[cache->spec.batch_axis] = 1;
+    dims[cache->spec.axis] = n;
     REE_TRY(ree_tensor_init(out, port->name, port->dtype, port->rank, dims, err));
     struct ree_copy_params *p = &d->params.copy;
     *p = (struct ree_copy_params){.elem_size = (uint32_t)ree_dtype_size(port->dtype),
@@ -32,11 +32,11 @@ static enum ree_status plan_read(const struct ree_session *s, size_t index, int6
         p->dims[i] = (uint32_t)dims[i];
         p->src_strides[i] = (int32_t)stride;
         p->dst_strides[i] = (int32_t)dense;
-        if (i == state->spec.batch_axis) offset += sequence * stride;
-        if (i == state->spec.axis) offset += first * stride;
+        if (i == cache->spec.batch_axis) offset += sequence * stride;
+        if (i == cache->spec.axis) offset += first * stride;
         dense *= dims[i];
         // A kv cache has fewer than 2^31 elements.
-        stride *= i == state->spec.axis ? state->capacity : state->dims[i];
+        stride *= i == cache->spec.axis ? cache->capacity : cache->dims[i];
     }
     p->n_elements = (uint32_t)dense;
     p->src_offset = (int32_t)offset;
@@ -79,18 +79,20 @@ static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *
     return status;
 }
 
-enum ree_status ree_session_read_states(struct ree_session *s, int64_t sequence, int64_t first,
-                                        int64_t n, struct ree_tensor *out, struct ree_error *err) {
-    memset(out, 0, s->n_states * sizeof *out);
-    struct ree_dispatch *d = calloc(s->n_states + 1, sizeof *d);
-    struct ree_device_buffer **slots = calloc(s->n_states + 1, sizeof(struct ree_device_buffer *));
-    struct ree_tensor **of = calloc(s->n_states + 1, sizeof(struct ree_tensor *));
+enum ree_status ree_session_read_kv_caches(struct ree_session *s, int64_t sequence, int64_t first,
+                                           int64_t n, struct ree_tensor *out,
+                                           struct ree_error *err) {
+    memset(out, 0, s->n_kv_caches * sizeof *out);
+    struct ree_dispatch *d = calloc(s->n_kv_caches + 1, sizeof *d);
+    struct ree_device_buffer **slots =
+        calloc(s->n_kv_caches + 1, sizeof(struct ree_device_buffer *));
+    struct ree_tensor **of = calloc(s->n_kv_caches + 1, sizeof(struct ree_tensor *));
     enum ree_status status =
         d && slots && of ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
     uint64_t size = 0;
     size_t n_kept = 0;
-    for (size_t i = 0; status == REE_OK && i < s->n_states; i++) {
-        if (s->states[i].spec.output == REE_NO_OUTPUT) continue;
+    for (size_t i = 0; status == REE_OK && i < s->n_kv_caches; i++) {
+        if (s->kv_caches[i].spec.output == REE_NO_OUTPUT) continue;
         struct ree_dispatch *to = &d[n_kept];
         status = plan_read(s, i, sequence, first, n, &out[i], to, err);
         if (!out[i].nbytes) continue;
@@ -98,12 +100,12 @@ enum ree_status ree_session_read_states(struct ree_session *s, int64_t sequence,
         to->operands[1].offset = size;
         size += (out[i].nbytes + 63) / 64 * 64;
         of[n_kept] = &out[i];
-        slots[n_kept++] = s->states[i].buffer;
+        slots[n_kept++] = s->kv_caches[i].buffer;
     }
     for (size_t k = 0; k < n_kept; k++)
         d[k].operands[1].slot = (uint32_t)n_kept;
     if (status == REE_OK && n_kept) status = gather(s, d, n_kept, slots, size, of, err);
-    for (size_t i = 0; status != REE_OK && i < s->n_states; i++)
+    for (size_t i = 0; status != REE_OK && i < s->n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
     free(d);
     free(slots);

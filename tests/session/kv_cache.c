@@ -4,7 +4,7 @@
 
 #include "device/device.h"
 #include "session/model.h"
-#include "session/state.h"
+#include "session/kv_cache.h"
 #include "test.h"
 
 static struct ree_value *add_value(struct ree_graph *g, const char *name, const char *rows) {
@@ -80,25 +80,27 @@ int main(void) {
     struct ree_model *model = make_model();
     REQUIRE(ree_device_open("cpu", NULL, &device, &err) == REE_OK);
     REQUIRE(ree_session_create(model, device, NULL, &session, &err) == REE_OK);
-    const struct ree_state_spec spec = {.input = 0, .output = 0, .axis = 1, .batch_axis = 0};
-    REQUIRE(ree_session_keep(session, &spec, 1, REE_NO_INPUT, &err) == REE_OK);
-    REQUIRE(ree_session_reset_states(session, 3, &err) == REE_OK);
+    const struct ree_kv_cache_spec spec = {.input = 0, .output = 0, .axis = 1, .batch_axis = 0};
+    REQUIRE(ree_session_declare_kv_caches(session, &spec, 1, REE_NO_INPUT, &err) == REE_OK);
+    REQUIRE(ree_session_reset_kv_caches(session, 3, &err) == REE_OK);
 
     // A row of 3 sequences of 4 floats: 48 bytes.
     uint64_t all = device->memory_size;
     CHECK(all > 0);
     device->memory_size = 48 * 16;
-    CHECK(ree_session_reserve_states(session, 16, &err) == REE_OK);
+    CHECK(ree_session_reserve_kv_caches(session, 16, &err) == REE_OK);
     append(session, 5);
-    CHECK(ree_session_state_rows(session) == 5);
-    CHECK(ree_session_reserve_states(session, 17, &err) == REE_NO_MEMORY);
+    CHECK(ree_session_filled_positions(session) == 5);
+    CHECK(ree_session_reserve_kv_caches(session, 17, &err) == REE_NO_MEMORY);
     CHECK(strstr(err.message, "17 tokens for 3 sequences"));
     CHECK(strstr(err.message, device->name));
-    CHECK(ree_session_state_rows(session) == 5 && ree_session_state_capacity(session) == 16);
-    CHECK(ree_session_reserve_states(session, INT64_MAX, &err) == REE_NO_MEMORY);
+    CHECK(ree_session_filled_positions(session) == 5 &&
+          ree_session_kv_cache_capacity(session) == 16);
+    CHECK(ree_session_reserve_kv_caches(session, INT64_MAX, &err) == REE_NO_MEMORY);
     device->memory_size = all;
-    CHECK(ree_session_reserve_states(session, 17, &err) == REE_OK);
-    CHECK(ree_session_state_rows(session) == 5 && ree_session_state_capacity(session) == 17);
+    CHECK(ree_session_reserve_kv_caches(session, 17, &err) == REE_OK);
+    CHECK(ree_session_filled_positions(session) == 5 &&
+          ree_session_kv_cache_capacity(session) == 17);
 
     ree_session_destroy(session);
     ree_device_destroy(device);

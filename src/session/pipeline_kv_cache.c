@@ -6,164 +6,165 @@
 
 // Kv caches
 
-static bool is_elsewhere(const struct ree_session_state *state) {
-    return state->spec.output == REE_NO_OUTPUT;
+static bool is_elsewhere(const struct ree_kv_cache *cache) {
+    return cache->spec.output == REE_NO_OUTPUT;
 }
 
-enum ree_status ree_pipeline_reset_states(struct ree_pipeline *p, size_t set, int64_t batch,
-                                          struct ree_error *err) {
+enum ree_status ree_pipeline_reset_kv_caches(struct ree_pipeline *p, size_t slot, int64_t batch,
+                                             struct ree_error *err) {
     enum ree_status status = REE_OK;
-    p->batches[set] = batch;
-    p->rows_elsewhere[set] = 0;
+    p->batches[slot] = batch;
+    p->positions_elsewhere[slot] = 0;
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
         if (!p->stages[i].session) continue;
-        status = ree_session_reset_states(ree_pipeline_hold(p, i, set), batch, err);
+        status = ree_session_reset_kv_caches(ree_pipeline_hold(p, i, slot), batch, err);
         ree_pipeline_release(p, i);
     }
     return status;
 }
 
 // Estimates the peak memory of a device while the cache slot's caches on it grow.
-static uint64_t estimate(const struct ree_pipeline *p, size_t device, size_t set, int64_t rows) {
+static uint64_t estimate(const struct ree_pipeline *p, size_t device, size_t slot,
+                         int64_t positions) {
     uint64_t used = p->workers[device].memory.used, peak = used;
     for (size_t i = 0; i < p->n_stages; i++) {
         const struct ree_session *s = p->stages[i].session;
-        if (s && s->n_states && p->stages[i].device == device)
-            ree_session_estimate(s, s->sets[set], rows, &used, &peak);
+        if (s && s->n_kv_caches && p->stages[i].device == device)
+            ree_session_estimate_growth(s, s->cache_slots[slot], positions, &used, &peak);
     }
     return peak;
 }
 
 // Checks before any cache grows, because the caches of one stage are useless without those of the
 // others.
-static enum ree_status check_room(struct ree_pipeline *p, size_t device, size_t set, int64_t rows,
-                                  struct ree_error *err) {
+static enum ree_status check_room(struct ree_pipeline *p, size_t device, size_t slot,
+                                  int64_t positions, struct ree_error *err) {
     const struct ree_pipeline_worker *worker = &p->workers[device];
     uint64_t most = worker->device->memory_size;
     if (worker->memory.limit < most) most = worker->memory.limit;
-    uint64_t peak = estimate(p, device, set, rows);
+    uint64_t peak = estimate(p, device, slot, positions);
     for (size_t i = 0; peak > most && i < p->n_stages; i++)
         if (p->stages[i].session && p->stages[i].device == device &&
             ree_session_drop_copies(p->stages[i].session))
-            peak = estimate(p, device, set, rows);
+            peak = estimate(p, device, slot, positions);
     if (peak <= most) return REE_OK;
     return ree_fail(err, REE_NO_MEMORY,
                     "growing caches to %lld tokens takes %.1f MiB of %s in all, which may hold "
                     "%.1f MiB",
-                    (long long)rows, (double)peak / (1 << 20), worker->device->name,
+                    (long long)positions, (double)peak / (1 << 20), worker->device->name,
                     (double)most / (1 << 20));
 }
 
-enum ree_status ree_pipeline_reserve_states(struct ree_pipeline *p, size_t set, int64_t rows,
-                                            struct ree_error *err) {
+enum ree_status ree_pipeline_reserve_kv_caches(struct ree_pipeline *p, size_t slot,
+                                               int64_t positions, struct ree_error *err) {
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < p->n_workers && status == REE_OK; i++) {
         pthread_mutex_lock(&p->workers[i].lock);
-        status = check_room(p, i, set, rows, err);
+        status = check_room(p, i, slot, positions, err);
         pthread_mutex_unlock(&p->workers[i].lock);
     }
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
-        if (!p->stages[i].session || !p->stages[i].session->n_states) continue;
-        status = ree_session_reserve_states(ree_pipeline_hold(p, i, set), rows, err);
+        if (!p->stages[i].session || !p->stages[i].session->n_kv_caches) continue;
+        status = ree_session_reserve_kv_caches(ree_pipeline_hold(p, i, slot), positions, err);
         ree_pipeline_release(p, i);
     }
     return status;
 }
 
-static void set_rows(struct ree_pipeline *p, size_t set, int64_t rows, bool elsewhere) {
+static void set_positions(struct ree_pipeline *p, size_t slot, int64_t positions, bool elsewhere) {
     for (size_t i = 0; i < p->n_stages; i++) {
         struct ree_session *s = p->stages[i].session;
-        for (size_t k = 0; s && k < s->n_states; k++) {
-            struct ree_session_state *state = &s->sets[set][k];
+        for (size_t k = 0; s && k < s->n_kv_caches; k++) {
+            struct ree_kv_cache *cache = &s->cache_slots[slot][k];
             bool owner_here =
-                p->stages[p->owner[p->divided ? p->stages[i].state_of[k] : k]].session != NULL;
-            if (!elsewhere || (is_elsewhere(state) && !owner_here))
-                state->dims[state->spec.axis] = rows;
+                p->stages[p->owner[p->divided ? p->stages[i].kv_cache_of[k] : k]].session != NULL;
+            if (!elsewhere || (is_elsewhere(cache) && !owner_here))
+                cache->dims[cache->spec.axis] = positions;
         }
     }
 }
 
-void ree_pipeline_set_state_rows(struct ree_pipeline *p, size_t set, int64_t rows) {
-    set_rows(p, set, rows, false);
+void ree_pipeline_set_filled_positions(struct ree_pipeline *p, size_t slot, int64_t positions) {
+    set_positions(p, slot, positions, false);
 }
 
-void ree_pipeline_set_rows_elsewhere(struct ree_pipeline *p, size_t set, int64_t rows) {
-    p->rows_elsewhere[set] = rows;
-    set_rows(p, set, rows, true);
+void ree_pipeline_set_positions_elsewhere(struct ree_pipeline *p, size_t slot, int64_t positions) {
+    p->positions_elsewhere[slot] = positions;
+    set_positions(p, slot, positions, true);
 }
 
 // Finds a kv cache of the pipeline in the session that keeps it; NULL: another process keeps it.
-static const struct ree_session_state *find_state(const struct ree_pipeline *p, size_t set,
-                                                  size_t number) {
+static const struct ree_kv_cache *find_kv_cache(const struct ree_pipeline *p, size_t slot,
+                                                size_t number) {
     const struct ree_pipeline_stage *stage = &p->stages[p->owner[number]];
     const struct ree_session *s = stage->session;
-    for (size_t k = 0; s && k < s->n_states; k++)
-        if ((p->divided ? stage->state_of[k] : k) == number) return &s->sets[set][k];
+    for (size_t k = 0; s && k < s->n_kv_caches; k++)
+        if ((p->divided ? stage->kv_cache_of[k] : k) == number) return &s->cache_slots[slot][k];
     return NULL;
 }
 
-void ree_pipeline_set_shapes(struct ree_pipeline *p, size_t set) {
+void ree_pipeline_set_shapes(struct ree_pipeline *p, size_t slot) {
     for (size_t i = 0; p->divided && i < p->n_stages; i++) {
         struct ree_session *s = p->stages[i].session;
-        for (size_t k = 0; s && k < s->n_states; k++) {
-            struct ree_session_state *state = &s->sets[set][k];
-            if (!is_elsewhere(state)) continue;
-            const struct ree_session_state *kept = find_state(p, set, p->stages[i].state_of[k]);
-            if (kept) memcpy(state->dims, kept->dims, sizeof state->dims);
+        for (size_t k = 0; s && k < s->n_kv_caches; k++) {
+            struct ree_kv_cache *cache = &s->cache_slots[slot][k];
+            if (!is_elsewhere(cache)) continue;
+            const struct ree_kv_cache *kept = find_kv_cache(p, slot, p->stages[i].kv_cache_of[k]);
+            if (kept) memcpy(cache->dims, kept->dims, sizeof cache->dims);
         }
     }
 }
 
 // The first kv cache that this process keeps.
-static const struct ree_session_state *first_state(const struct ree_pipeline *p, size_t set) {
-    for (size_t i = 0; i < p->n_states; i++) {
-        const struct ree_session_state *state = find_state(p, set, i);
-        if (state) return state;
+static const struct ree_kv_cache *first_kv_cache(const struct ree_pipeline *p, size_t slot) {
+    for (size_t i = 0; i < p->n_kv_caches; i++) {
+        const struct ree_kv_cache *cache = find_kv_cache(p, slot, i);
+        if (cache) return cache;
     }
     return NULL;
 }
 
-int64_t ree_pipeline_state_rows(const struct ree_pipeline *p, size_t set) {
-    const struct ree_session_state *state = first_state(p, set);
-    return state ? state->dims[state->spec.axis] : 0;
+int64_t ree_pipeline_filled_positions(const struct ree_pipeline *p, size_t slot) {
+    const struct ree_kv_cache *cache = first_kv_cache(p, slot);
+    return cache ? cache->dims[cache->spec.axis] : 0;
 }
 
 // The minimum of all: some may have grown before memory for the others was exhausted.
-int64_t ree_pipeline_state_capacity(const struct ree_pipeline *p, size_t set) {
+int64_t ree_pipeline_kv_cache_capacity(const struct ree_pipeline *p, size_t slot) {
     int64_t least = INT64_MAX;
-    for (size_t i = 0; i < p->n_states; i++) {
-        const struct ree_session_state *state = find_state(p, set, i);
-        if (state && state->capacity < least) least = state->capacity;
+    for (size_t i = 0; i < p->n_kv_caches; i++) {
+        const struct ree_kv_cache *cache = find_kv_cache(p, slot, i);
+        if (cache && cache->capacity < least) least = cache->capacity;
     }
     return least == INT64_MAX ? 0 : least;
 }
 
-uint64_t ree_pipeline_state_bytes(const struct ree_pipeline *p, size_t set) {
+uint64_t ree_pipeline_kv_cache_bytes(const struct ree_pipeline *p, size_t slot) {
     uint64_t n = 0;
     for (size_t i = 0; i < p->n_stages; i++) {
         const struct ree_session *s = p->stages[i].session;
-        if (s && s->n_states) n += ree_session_set_bytes(s, s->sets[set]);
+        if (s && s->n_kv_caches) n += ree_session_cache_slot_bytes(s, s->cache_slots[slot]);
     }
     return n;
 }
 
-enum ree_status ree_pipeline_read_states(struct ree_pipeline *p, size_t set, int64_t sequence,
-                                         int64_t first, int64_t n, struct ree_tensor *out,
-                                         struct ree_error *err) {
-    memset(out, 0, p->n_states * sizeof *out);
-    struct ree_tensor *own = calloc(p->n_states + 1, sizeof *own);
+enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot, int64_t sequence,
+                                            int64_t first, int64_t n, struct ree_tensor *out,
+                                            struct ree_error *err) {
+    memset(out, 0, p->n_kv_caches * sizeof *out);
+    struct ree_tensor *own = calloc(p->n_kv_caches + 1, sizeof *own);
     enum ree_status status = own ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
-        if (!p->stages[i].session || !p->stages[i].session->n_states) continue;
-        struct ree_session *s = ree_pipeline_hold(p, i, set);
-        size_t n_own = s->n_states;
-        status = ree_session_read_states(s, sequence, first, n, own, err);
+        if (!p->stages[i].session || !p->stages[i].session->n_kv_caches) continue;
+        struct ree_session *s = ree_pipeline_hold(p, i, slot);
+        size_t n_own = s->n_kv_caches;
+        status = ree_session_read_kv_caches(s, sequence, first, n, own, err);
         ree_pipeline_release(p, i);
         // Entries of caches that another stage keeps have no name.
         for (size_t k = 0; status == REE_OK && k < n_own; k++)
-            if (own[k].name) out[p->divided ? p->stages[i].state_of[k] : k] = own[k];
+            if (own[k].name) out[p->divided ? p->stages[i].kv_cache_of[k] : k] = own[k];
     }
-    for (size_t i = 0; status != REE_OK && i < p->n_states; i++)
+    for (size_t i = 0; status != REE_OK && i < p->n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
     free(own);
     return status;
@@ -178,13 +179,13 @@ static enum ree_status tell(void *user, const struct ree_observed *value, struct
     if (stage->piece.is_copy[value->node]) return REE_OK;
     struct ree_observed whole = *value;
     whole.node = stage->piece.node_of[value->node];
-    if (value->state >= 0) whole.state = (ptrdiff_t)stage->state_of[value->state];
+    if (value->kv_cache >= 0) whole.kv_cache = (ptrdiff_t)stage->kv_cache_of[value->kv_cache];
     return to->on_value(to->user, &whole, err);
 }
 
 enum ree_status ree_pipeline_observe(struct ree_pipeline *p, const struct ree_observer *observer,
                                      struct ree_error *err) {
-    for (size_t i = 0; i < p->n_sets; i++)
+    for (size_t i = 0; i < p->n_cache_slots; i++)
         if (ree_pipeline_is_in_flight(p, i))
             return ree_fail(err, REE_INVALID, "a pipeline is observed before its first run");
     if (!p->divided) {

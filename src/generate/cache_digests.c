@@ -6,18 +6,19 @@
 #include "generate/group.h"
 
 // Positions read at a time.
-#define ROWS_READ 256
+#define POSITIONS_READ 256
 
-static enum ree_status read_rows(struct ree_group *group, size_t b, int64_t first, int64_t n,
-                                 struct ree_tensor *rows, struct ree_error *err) {
+static enum ree_status read_positions(struct ree_group *group, size_t b, int64_t first, int64_t n,
+                                      struct ree_tensor *positions, struct ree_error *err) {
     struct ree_generator *g = group->call->g;
     struct ree_sequence *s = group->sequences[b];
-    REE_TRY(ree_generator_read_caches(g, group->set, (int64_t)b, first, n, rows, err));
-    for (size_t i = 0; i < g->roles.n_states; i++) {
-        if (!rows[i].name) continue; // kept in another process
-        if (first == 0) ree_trace_rows_begin(&s->caches[i], &rows[i], g->roles.states[i].axis);
-        ree_trace_rows_add(&s->caches[i], &rows[i]);
-        ree_tensor_finish(&rows[i]);
+    REE_TRY(ree_generator_read_kv_caches(g, group->slot, (int64_t)b, first, n, positions, err));
+    for (size_t i = 0; i < g->roles.n_kv_caches; i++) {
+        if (!positions[i].name) continue; // kept in another process
+        if (first == 0)
+            ree_trace_positions_begin(&s->caches[i], &positions[i], g->roles.kv_caches[i].axis);
+        ree_trace_positions_add(&s->caches[i], &positions[i]);
+        ree_tensor_finish(&positions[i]);
     }
     return REE_OK;
 }
@@ -26,26 +27,27 @@ static enum ree_status read_rows(struct ree_group *group, size_t b, int64_t firs
 static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct ree_error *err) {
     struct ree_generator *g = group->call->g;
     struct ree_sequence *s = group->sequences[b];
-    size_t n_states = g->roles.n_states;
+    size_t n_kv_caches = g->roles.n_kv_caches;
     int64_t n = (int64_t)s->out->n - 1;
-    if (!s->caches) s->caches = calloc(n_states, sizeof *s->caches);
-    if (!s->digests) s->digests = calloc(n_states, sizeof *s->digests);
-    struct ree_tensor *rows = calloc(n_states, sizeof *rows);
-    enum ree_status status =
-        s->caches && s->digests && rows ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!s->caches) s->caches = calloc(n_kv_caches, sizeof *s->caches);
+    if (!s->digests) s->digests = calloc(n_kv_caches, sizeof *s->digests);
+    struct ree_tensor *positions = calloc(n_kv_caches, sizeof *positions);
+    enum ree_status status = s->caches && s->digests && positions
+                                 ? REE_OK
+                                 : ree_fail(err, REE_NO_MEMORY, "out of memory");
     while (status == REE_OK && s->n_hashed < n) {
-        int64_t left = n - s->n_hashed, some = left < ROWS_READ ? left : ROWS_READ;
-        status = read_rows(group, b, s->n_hashed, some, rows, err);
+        int64_t left = n - s->n_hashed, some = left < POSITIONS_READ ? left : POSITIONS_READ;
+        status = read_positions(group, b, s->n_hashed, some, positions, err);
         s->n_hashed += some;
     }
-    for (size_t i = 0; status == REE_OK && i < n_states; i++)
+    for (size_t i = 0; status == REE_OK && i < n_kv_caches; i++)
         memcpy(s->digests[i], s->caches[i].digest, sizeof *s->digests);
-    free(rows);
+    free(positions);
     return status;
 }
 
-enum ree_status ree_group_hash_caches(struct ree_group *group, struct ree_error *err) {
-    for (size_t b = 0; group->call->g->roles.n_states && b < group->batch; b++) {
+enum ree_status ree_group_hash_kv_caches(struct ree_group *group, struct ree_error *err) {
+    for (size_t b = 0; group->call->g->roles.n_kv_caches && b < group->batch; b++) {
         struct ree_sequence *s = group->sequences[b];
         bool has_run = group->from >= s->n_prefill;
         if (!s->is_done && has_run) REE_TRY(hash_sequence(group, b, err));
@@ -57,7 +59,7 @@ static enum ree_status compare(const struct ree_group *group, const struct ree_s
                                struct ree_error *err) {
     const struct ree_generator *g = group->call->g;
     static const ree_digest unknown;
-    for (size_t i = 0; i < g->roles.n_states; i++) {
+    for (size_t i = 0; i < g->roles.n_kv_caches; i++) {
         char is[65], was[65];
         if (memcmp(s->digests[i], unknown, sizeof unknown) == 0 ||
             memcmp(s->from->caches[i], unknown, sizeof unknown) == 0)
@@ -68,16 +70,16 @@ static enum ree_status compare(const struct ree_group *group, const struct ree_s
         return ree_fail(err, REE_INVALID,
                         "the cache '%s' of sequence %zu, computed again from its %zu tokens, has "
                         "SHA-256 %s; it was %s",
-                        ree_model_input(g->model, g->roles.states[i].input)->name, s->number,
+                        ree_model_input(g->model, g->roles.kv_caches[i].input)->name, s->number,
                         s->out->n - 1, is, was);
     }
     return REE_OK;
 }
 
-enum ree_status ree_group_check_caches(struct ree_group *group, struct ree_error *err) {
+enum ree_status ree_group_check_kv_caches(struct ree_group *group, struct ree_error *err) {
     group->wants_check = false;
-    REE_TRY(ree_group_hash_caches(group, err));
-    for (size_t b = 0; group->call->g->roles.n_states && b < group->batch; b++) {
+    REE_TRY(ree_group_hash_kv_caches(group, err));
+    for (size_t b = 0; group->call->g->roles.n_kv_caches && b < group->batch; b++) {
         const struct ree_sequence *s = group->sequences[b];
         bool goes_on = s->from && s->from->n > s->from->n_prompt;
         if (goes_on && !s->expects_last && !s->is_done) REE_TRY(compare(group, s, err));

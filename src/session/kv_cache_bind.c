@@ -4,46 +4,47 @@
 #include "base/dtype.h"
 #include "session/session_internal.h"
 
-ptrdiff_t ree_session_state_of_input(const struct ree_session *s, size_t input) {
-    for (size_t i = 0; i < s->n_states; i++)
-        if (s->states[i].spec.input == input) return (ptrdiff_t)i;
+ptrdiff_t ree_session_kv_cache_of_input(const struct ree_session *s, size_t input) {
+    for (size_t i = 0; i < s->n_kv_caches; i++)
+        if (s->kv_caches[i].spec.input == input) return (ptrdiff_t)i;
     return -1;
 }
 
-ptrdiff_t ree_session_state_of_output(const struct ree_session *s, size_t output) {
-    for (size_t i = 0; i < s->n_states; i++)
-        if (s->states[i].spec.output == output) return (ptrdiff_t)i;
+ptrdiff_t ree_session_kv_cache_of_output(const struct ree_session *s, size_t output) {
+    for (size_t i = 0; i < s->n_kv_caches; i++)
+        if (s->kv_caches[i].spec.output == output) return (ptrdiff_t)i;
     return -1;
 }
 
-ptrdiff_t ree_session_state_of_value(const struct ree_session *s, const struct ree_value *value) {
-    for (size_t i = 0; i < s->n_states; i++)
-        if (s->states[i].spec.output != REE_NO_OUTPUT &&
-            s->model->graph->outputs[s->states[i].spec.output] == value)
+ptrdiff_t ree_session_kv_cache_of_value(const struct ree_session *s,
+                                        const struct ree_value *value) {
+    for (size_t i = 0; i < s->n_kv_caches; i++)
+        if (s->kv_caches[i].spec.output != REE_NO_OUTPUT &&
+            s->model->graph->outputs[s->kv_caches[i].spec.output] == value)
             return (ptrdiff_t)i;
     return -1;
 }
 
-enum ree_status ree_bind_state_input(struct ree_bind *b, size_t index, struct ree_view **out,
-                                     struct ree_error *err) {
+enum ree_status ree_bind_kv_cache_input(struct ree_bind *b, size_t index, struct ree_view **out,
+                                        struct ree_error *err) {
     (void)err; // the lowering holds the same pointer
-    const struct ree_session_state *state = &b->session->states[index];
-    const struct ree_port *port = &b->session->model->inputs[state->spec.input];
-    struct ree_lower_state run_inputs = {.index = (uint32_t)index,
-                                         .rank = port->rank,
-                                         .axis = state->spec.axis,
-                                         .capacity = state->capacity};
+    const struct ree_kv_cache *cache = &b->session->kv_caches[index];
+    const struct ree_port *port = &b->session->model->inputs[cache->spec.input];
+    struct ree_lower_kv_cache run_inputs = {.index = (uint32_t)index,
+                                            .rank = port->rank,
+                                            .axis = cache->spec.axis,
+                                            .capacity = cache->capacity};
     // If another session keeps the cache, only its shape exists here.
-    if (state->spec.output == REE_NO_OUTPUT) run_inputs.capacity = state->dims[state->spec.axis];
-    memcpy(run_inputs.dims, state->dims, sizeof run_inputs.dims);
-    return ree_lower_state(&b->lower, port->dtype, &run_inputs, out);
+    if (cache->spec.output == REE_NO_OUTPUT) run_inputs.capacity = cache->dims[cache->spec.axis];
+    memcpy(run_inputs.dims, cache->dims, sizeof run_inputs.dims);
+    return ree_lower_kv_cache(&b->lower, port->dtype, &run_inputs, out);
 }
 
-static void set_place(struct ree_view *t, const struct ree_lower_state *state) {
+static void set_place(struct ree_view *t, const struct ree_lower_kv_cache *cache) {
     int64_t stride = 1;
     for (uint32_t i = t->rank; i-- > 0;) {
         t->strides[i] = stride;
-        stride *= i == state->axis ? state->capacity : t->dims[i];
+        stride *= i == cache->axis ? cache->capacity : t->dims[i];
     }
     t->offset = 0;
 }
@@ -54,7 +55,7 @@ static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
     struct ree_view *view = ree_lower_view(&b->lower, t);
     if (!view) return ree_fail(b->lower.err, REE_NO_MEMORY, "out of memory");
     view->storage = storage;
-    set_place(view, storage->state);
+    set_place(view, storage->kv_cache);
     *out = view;
     return REE_OK;
 }
@@ -67,11 +68,11 @@ static bool lies_in(const struct ree_view *t, const struct ree_view *place) {
     return same;
 }
 
-bool ree_bind_state_grew(const struct ree_bind *b, size_t index, const struct ree_view *t) {
-    const struct ree_session_state *state = &b->session->states[index];
+bool ree_bind_kv_cache_grew(const struct ree_bind *b, size_t index, const struct ree_view *t) {
+    const struct ree_kv_cache *cache = &b->session->kv_caches[index];
     const struct ree_model *model = b->session->model;
-    const struct ree_view *in = b->values[model->input_values[state->spec.input]->id];
-    const struct ree_lower_state *kept = in->storage->state;
+    const struct ree_view *in = b->values[model->input_values[cache->spec.input]->id];
+    const struct ree_lower_kv_cache *kept = in->storage->kv_cache;
     if (t->kind != REE_TENSOR || t->storage != in->storage || t->rank != kept->rank ||
         kept->is_scattered || t->dims[kept->axis] < kept->dims[kept->axis])
         return false;
@@ -80,13 +81,13 @@ bool ree_bind_state_grew(const struct ree_bind *b, size_t index, const struct re
     return lies_in(t, &place);
 }
 
-enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct ree_view *t,
-                                      struct ree_error *err) {
+enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struct ree_view *t,
+                                         struct ree_error *err) {
     const struct ree_session *s = b->session;
-    const struct ree_session_state *state = &s->states[index];
-    const struct ree_view *in = b->values[s->model->input_values[state->spec.input]->id];
-    const struct ree_lower_state *kept = in->storage->state;
-    const char *name = s->model->outputs[state->spec.output].name;
+    const struct ree_kv_cache *cache = &s->kv_caches[index];
+    const struct ree_view *in = b->values[s->model->input_values[cache->spec.input]->id];
+    const struct ree_lower_kv_cache *kept = in->storage->kv_cache;
+    const char *name = s->model->outputs[cache->spec.output].name;
     char text[128];
     bool fits = t->kind == REE_TENSOR && t->rank == kept->rank && t->dtype == in->dtype;
     for (uint32_t i = 0; fits && i < t->rank; i++)
@@ -94,7 +95,7 @@ enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct r
     if (!fits)
         return ree_fail(err, REE_INVALID, "the cache '%s' became %s, for which there is no room",
                         name, ree_view_text(t, text, sizeof text));
-    b->state_rows[index] = t->dims[kept->axis];
+    b->filled_positions[index] = t->dims[kept->axis];
     struct ree_view *place;
     REE_TRY(target(b, in->storage, t, &place));
     if (t->storage == in->storage) {
@@ -106,7 +107,7 @@ enum ree_status ree_bind_state_output(struct ree_bind *b, size_t index, struct r
         REE_TRY(ree_lower_copy_into(&b->lower, t, aside));
         t = aside;
     }
-    if (s->state_rows_input != REE_NO_INPUT)
+    if (s->positions_input != REE_NO_INPUT)
         return ree_fail(err, REE_UNSUPPORTED,
                         "the cache '%s' is not its input with new rows appended, which sequences "
                         "of different lengths need",
