@@ -61,8 +61,9 @@ enum ree_status ree_lower_scatter_rows(struct ree_lower *lower, struct ree_view 
                                        uint32_t axis, struct ree_view *rows, struct ree_view *t) {
     if (ree_view_count(t) == 0) return REE_OK;
     if (rows->rank != 2 || rows->dims[0] != t->dims[0] || rows->dims[1] != t->dims[axis])
-        return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "rows are added to a cache that are not one for each new token");
+        return ree_lower_fail(
+            lower, REE_UNSUPPORTED,
+            "the number of positions that are added to a cache is not the number of new tokens");
     union ree_params params;
     struct ree_scatter_params *p = &params.scatter;
     memset(p, 0, sizeof *p);
@@ -106,9 +107,9 @@ enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past,
                                  int64_t n, struct ree_view **out) {
     if (ree_lower_grows_in_place(past, axis, n)) return grow(lower, past, axis, n, out);
     if (lower->state_rows && past->storage->kind == REE_STORAGE_STATE)
-        return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "a cache of sequences of different lengths is not appended to as a "
-                              "whole");
+        return ree_lower_fail(
+            lower, REE_UNSUPPORTED,
+            "a cache of sequences of different lengths cannot be appended to as a whole");
     int64_t dims[REE_MAX_RANK], before = past->dims[axis];
     memcpy(dims, past->dims, sizeof dims);
     if (__builtin_add_overflow(dims[axis], n, &dims[axis]))
