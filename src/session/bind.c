@@ -444,7 +444,7 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
         return REE_OK;
     }
     if (storage->kind == REE_STORAGE_STATE)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "what a cache holds decides a shape");
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape depends on the contents of a cache");
     if (storage->kind != REE_STORAGE_TEMP)
         return ree_lower_fail(lower, REE_INTERNAL, "a constant without contents");
     if (storage->id >= b->place_capacity || !b->home[storage->id])

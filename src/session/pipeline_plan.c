@@ -39,8 +39,10 @@ enum ree_status ree_pipeline_take_states(struct ree_pipeline *p,
     for (size_t i = 0; i < n; i++) {
         p->specs[i] = states[i];
         if (states[i].input >= p->model->n_inputs || states[i].output >= p->model->n_outputs)
-            return ree_fail(err, REE_INVALID, "a state of port %zu or %zu, which the model lacks",
-                            states[i].input, states[i].output);
+            return ree_fail(
+                err, REE_INVALID,
+                "a cache refers to input %zu or output %zu, but the model does not have both",
+                states[i].input, states[i].output);
         p->part_states[i].input = p->graph_inputs[states[i].input];
         p->part_states[i].output = states[i].output;
     }
