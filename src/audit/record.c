@@ -42,7 +42,8 @@ static enum ree_status begin(struct ree_recorder *r, const struct ree_model *mod
     if (!r->specs || !r->rows || !r->begun || !r->step || !r->known) return no_memory(err);
     if (r->n_states) memcpy(r->specs, options->states, r->n_states * sizeof *r->specs);
     return path ? ree_trace_writer_create(path, options->is_secret ? 0600 : 0666, &r->header,
-                                          &r->writer, err) : REE_OK;
+                                          &r->writer, err)
+                : REE_OK;
 }
 
 enum ree_status ree_recorder_create(const struct ree_model *model,
@@ -82,7 +83,7 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
                                  struct ree_error *err) {
     struct ree_recorder *r = user;
     if (n != r->header.n_inputs)
-        return ree_fail(err, REE_INTERNAL, "a trace of %u inputs is given %zu", r->header.n_inputs,
+        return ree_fail(err, REE_INTERNAL, "a trace of %u inputs received %zu", r->header.n_inputs,
                         n);
     memset(r->step, 0, r->header.n_step_digests * sizeof *r->step);
     memset(r->known, 0, r->header.n_step_digests * sizeof *r->known);
@@ -99,9 +100,9 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
             ree_trace_rows_begin(rows, &inputs[i], axis);
         r->begun[state] = true;
         if (rows->n_rows != inputs[i].dims[axis])
-            return ree_fail(err, REE_INVALID, "the cache '%s' has %lld rows, but %lld were traced",
-                            r->header.inputs[i].name, (long long)inputs[i].dims[axis],
-                            (long long)rows->n_rows);
+            return ree_fail(
+                err, REE_INVALID, "the cache '%s' has %lld positions, but %lld were traced",
+                r->header.inputs[i].name, (long long)inputs[i].dims[axis], (long long)rows->n_rows);
         memcpy(r->step[i], rows->digest, sizeof rows->digest);
     }
     return REE_OK;
@@ -120,7 +121,8 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
     struct ree_trace_rows *rows = &r->rows[value->state];
     if (value->first_row == 0) ree_trace_rows_begin(rows, value->tensor, rows->axis);
     if (value->first_row != rows->n_rows)
-        return ree_fail(err, REE_INTERNAL, "rows of '%s' from %lld on, but %lld were traced",
+        return ree_fail(err, REE_INTERNAL,
+                        "the positions of '%s' begin at %lld, but %lld were traced",
                         value->tensor->name, (long long)value->first_row, (long long)rows->n_rows);
     ree_trace_rows_add(rows, value->tensor);
     memcpy(r->step[place], rows->digest, sizeof rows->digest);
