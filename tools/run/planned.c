@@ -51,7 +51,7 @@ static enum ree_status find_states(struct planned *p, struct ree_error *err) {
     if (status == REE_OK && !p->states) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; status == REE_OK && i < roles.n_states; i++)
         if (!add_state(p, &roles.states[i]))
-            status = ree_fail(err, REE_INTERNAL, "a cache is no input of the graph");
+            status = ree_fail(err, REE_INTERNAL, "a cache is not an input of the graph");
     p->options.states = p->states;
     ree_roles_finish(&roles);
     return status;
@@ -70,8 +70,8 @@ static enum ree_status make_plan(const struct planned_options *o, struct planned
                                  struct ree_error *err) {
     static const char *const origins[] = {
         [REE_PLAN_FOUND] = "planned",
-        [REE_PLAN_GIVEN] = "of the file",
-        [REE_PLAN_HINTED] = "asked for by the nodes",
+        [REE_PLAN_GIVEN] = "from the file",
+        [REE_PLAN_HINTED] = "named by the nodes",
     };
     const struct ree_partition_request request = {
         .plan_path = o->plan_path,
@@ -86,8 +86,8 @@ static enum ree_status make_plan(const struct planned_options *o, struct planned
     p->origin = origins[origin];
     if (origin == REE_PLAN_FOUND && !o->n_stages && !o->n_devices && !o->n_ranks && !o->memory)
         return ree_fail(err, REE_INVALID,
-                        "the nodes ask for no stages, so --n-partitions, --device, --processes or "
-                        "--max-device-memory has to say how many");
+                        "the nodes name no stages: give --n-partitions, --device, --processes or "
+                        "--max-device-memory");
     p->options.n_stages = p->partition.n_stages;
     return REE_OK;
 }
