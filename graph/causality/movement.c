@@ -65,7 +65,7 @@ const char *ree_causality_shape(struct ree_derivation *d) {
     d->out->n_counts = (size_t)(end - start);
     for (int64_t i = start; i < end; i++) {
         if (x->axes[i].kind == REE_AXIS_ROWS)
-            return "the number of requested rows is not a valid size";
+            return "ree has no rule for the number of requested rows";
         d->out->counts[i - start] = ree_axis_count(&x->axes[i]);
     }
     return NULL;
@@ -330,7 +330,7 @@ const char *ree_causality_concat(struct ree_derivation *d) {
         for (uint32_t k = 0; k < x->rank; k++)
             if (k == axis ? ree_axis_is_position(&x->axes[k])
                           : !ree_axes_same(&x->axes[k], &first->axes[k]))
-                return "it joins tokens that are not a cache and the new tokens";
+                return "it joins along the axis of tokens, but not a cache with the new tokens";
         d->out->follows |= x->follows;
         d->out->may_be_nan = d->out->may_be_nan || x->may_be_nan;
         if (__builtin_add_overflow(size, x->axes[axis].size, &size)) return "it is too large";

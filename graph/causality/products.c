@@ -193,7 +193,7 @@ const char *ree_causality_conv(struct ree_derivation *d) {
         return "its kernel is too large";
     bool steps = n_strides == 1 && strides[0] != 1;
     if (steps || w->axes[2].size < 1 || n_dilations > 1 || n_strides > 1 || (n_pads && n_pads != 2))
-        return "its stride along the tokens is not 1";
+        return "its stride, dilation or padding along the tokens has no rule";
     if ((n_pads ? pads[0] : 0) != reach || (n_pads ? pads[1] : 0) != 0)
         return "it reads later tokens: its padding is not only before the first token";
     ree_fact_like(d->out, x);

@@ -146,7 +146,8 @@ static enum ree_status read_longrope(const struct ree_rope_source *source, doubl
         double x = cJSON_IsNumber(item) ? item->valuedouble : 0;
         if (!isfinite(x) || x < 1e-3 || x > MAX_FACTOR)
             return ree_fail(err, REE_INVALID,
-                            "number %u of 'short_factor' is not a positive finite number", i);
+                            "number %u of 'short_factor' is not a number in the supported range",
+                            i);
         rope->inv_freq[i] = 1 / ((float)x * period(theta, i, rope->n));
         i++;
     }

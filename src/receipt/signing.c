@@ -92,7 +92,7 @@ static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **
     struct stat info;
     if (need_private && stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
         return ree_fail(err, REE_INVALID,
-                        "%s: other users can read this private key (mode %04o); run chmod 600 %s",
+                        "%s: other users can access this private key (mode %04o); run chmod 600 %s",
                         path, (unsigned)info.st_mode & 07777, path);
     REE_TRY(ree_file_read_small(path, MAX_KEY_FILE, &pem, &n, err));
     *out = parse_key(pem, n, true);

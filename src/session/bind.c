@@ -179,7 +179,7 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
         }
     }
     if (!size) return REE_OK;
-    REE_TRY(ree_session_take(b->session, size, "constants made while binding", err));
+    REE_TRY(ree_session_take(b->session, size, "constants computed while binding", err));
     seg->literals_size = size;
     REE_TRY(v->buffer_create(device, size, &seg->literals, err));
     for (size_t id = 0; id < lower->n_storages; id++) {

@@ -29,7 +29,7 @@ static void append_slot(const struct ree_bind *b, const struct ree_slot *slot,
         name = b->run_inputs ? b->run_inputs->tensors[slot->index].name : NULL;
         ree_strbuf_printf(out, "input '%s'", name ? name : "");
         return;
-    case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants made while binding"); return;
+    case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants computed while binding"); return;
     case REE_SLOT_SEGMENT: ree_strbuf_printf(out, "results of segment %u", slot->index + 1); return;
     case REE_SLOT_STATE: ree_strbuf_printf(out, "state %u", slot->index); return;
     }

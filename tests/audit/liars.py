@@ -168,7 +168,7 @@ def names_b(folder, result, kind, reason):
 
 def forged_cache(folder, about):
     """One changed digest of a cache: once the case that no dispute could decide."""
-    for step, reason in ((5, "own step 4 left"), (0, "not empty")):
+    for step, reason in ((5, "own step 4 wrote"), (0, "not empty")):
         forged = Trace(folder / "clean.trace")
         forged.set(step, about["cache"], hashlib.sha256(b"no such cache").digest())
         seal(json.loads((folder / "clean.json").read_text()), folder / "forged.json", forged.save(folder / "forged.trace"))
@@ -324,7 +324,7 @@ def forged_node(folder, about):
     dispute = ["dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim]
     refused(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "stranger"), says="different runs: sampling")
     refused(*dispute, *with_receipts(folder, "clean", "forged"), says="--model")
-    refused(*dispute, "--model", SAMPLE, "--a-receipt", folder / "clean.json", says="both parties")
+    refused(*dispute, "--model", SAMPLE, "--a-receipt", folder / "clean.json", says="--a-receipt and --b-receipt must be given together")
 
     # An invented counterparty: no receipt has its root.
     lines = folder / "transcript.jsonl"

@@ -183,7 +183,7 @@ static enum ree_status run_product(struct bench *bench, const struct product *si
     char name[64];
     memset(&x, 0, sizeof x);
     snprintf(name, sizeof name, "%u x %u x %u%s", size->m, size->n, size->k,
-             size->b_by_columns ? ", second matrix transposed" : "");
+             size->b_by_columns ? ", second matrix by columns" : "");
     enum ree_status status = contenders_init(bench, size, &x, err);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         progress(name, i, bench->n_runs);

@@ -267,7 +267,7 @@ enum ree_status ree_lower_op_stringsplit(struct ree_lower *lower, struct ree_vie
     dims[t->rank] = most;
     int64_t total;
     if (!ree_count_elements(t->rank + 1, dims, &total) || total >= INT64_C(1) << 31)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "the result has more than 2^31 substrings");
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "the result has 2^31 substrings or more");
     int64_t *numbers = ree_arena_alloc_array(lower->arena, (size_t)total + 1, sizeof *numbers);
     if (!numbers) return no_memory(lower);
     for (size_t i = 0; i < n; i++) {
