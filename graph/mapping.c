@@ -16,7 +16,8 @@
 #define ALIGNMENT 64
 // Size of the space before a heap block's data that holds the struct: whole cache lines.
 #define HEADER 128
-_Static_assert(sizeof(struct ree_mapping) <= HEADER, "the header has room for the struct");
+_Static_assert(sizeof(struct ree_mapping) <= HEADER,
+               "the header is at least as large as the struct");
 
 // Keeps what ree_mapping_check needs to find the file: a duplicate descriptor, or the file's path
 // if a quarter of the process's descriptors are in use (a model with very many files).
@@ -117,13 +118,13 @@ enum ree_status ree_mapping_check(const struct ree_mapping *mapping, struct ree_
     if ((uint64_t)info.st_size != mapping->size ||
         (mapping->guard && ree_guard_is_damaged(mapping->guard)))
         return ree_fail(err, REE_IO,
-                        "%s%s%s%sthe file was truncated or replaced while it was in use: it has "
-                        "%lld bytes, expected the %zu that it had when it was opened",
+                        "%s%s%s%sthe file was truncated or replaced while in use: it has %lld "
+                        "bytes, but had %zu when it was opened",
                         quote, name, quote, colon, (long long)info.st_size, mapping->size);
     if (info.st_mtim.tv_sec != mapping->modified[0] || info.st_mtim.tv_nsec != mapping->modified[1])
         return ree_fail(err, REE_IO,
-                        "%s%s%s%sthe file was written to while it was in use; load the model again",
-                        quote, name, quote, colon);
+                        "%s%s%s%sthe file was changed while in use; load the model again", quote,
+                        name, quote, colon);
     return REE_OK;
 }
 

@@ -114,8 +114,8 @@ def page():
 def main():
     parser = argparse.ArgumentParser()
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true")
-    action.add_argument("--check", action="store_true")
+    action.add_argument("--write", action="store_true", help="write SUPPORT.md")
+    action.add_argument("--check", action="store_true", help="fail if SUPPORT.md is not up to date")
     args = parser.parse_args()
     path = ROOT / "SUPPORT.md"
     text = page()

@@ -133,8 +133,8 @@ static enum ree_status variadic(struct ree_lower *lower, struct ree_view *const 
     for (uint32_t i = 0; i < n; i++) {
         if (!in[i]) return ree_lower_fail(lower, REE_INVALID, "input %u is omitted", i);
         if (in[i]->dtype != in[0]->dtype)
-            return ree_lower_fail(lower, REE_INVALID, "input %u is %s, expected %s as input 0 is",
-                                  i, ree_dtype_name(in[i]->dtype), ree_dtype_name(in[0]->dtype));
+            return ree_lower_fail(lower, REE_INVALID, "input %u is %s, expected %s like input 0", i,
+                                  ree_dtype_name(in[i]->dtype), ree_dtype_name(in[0]->dtype));
     }
     enum ree_dtype dtype = in[0]->dtype;
     REE_TRY(ree_rule_typed(lower, typed, dtype, &op));

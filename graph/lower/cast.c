@@ -65,7 +65,7 @@ RULE(cast) {
     if (to->kind == REE_ATTR_STRING) return cast(lower, in[0], type_by_name(to->s), &out[0]);
     int64_t dtype = ree_node_int(lower->node, "to", 0);
     if (dtype < 0 || dtype > 64)
-        return ree_lower_fail(lower, REE_INVALID, "attribute 'to' is %lld, which is no type",
+        return ree_lower_fail(lower, REE_INVALID, "attribute 'to' is %lld, which is not a type",
                               (long long)dtype);
     return cast(lower, in[0], (enum ree_dtype)dtype, &out[0]);
 }
@@ -117,12 +117,13 @@ RULE(bit_cast) {
                               "attribute 'to' is %lld, expected a type with a size",
                               (long long)number);
     if (ree_dtype_bits(from) != ree_dtype_bits(to))
-        return ree_lower_fail(lower, REE_INVALID, "%s of %u bits cannot be taken for %s of %u bits",
-                              ree_dtype_name(from), ree_dtype_bits(from), ree_dtype_name(to),
-                              ree_dtype_bits(to));
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "cannot cast the bits of %s, which has %u bits, to %s, which has %u bits",
+            ree_dtype_name(from), ree_dtype_bits(from), ree_dtype_name(to), ree_dtype_bits(to));
     if (to == REE_BOOL && from != REE_BOOL)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "bits of %s as bool, of which only 0 and 1 would have a meaning",
+                              "cannot cast the bits of %s to bool: only 0 and 1 are valid",
                               ree_dtype_name(from));
     struct ree_view *t = in[0];
     if (from != to && has_nan_payloads(from)) {

@@ -147,7 +147,8 @@ static enum ree_status range_floats(struct ree_lower *lower, enum ree_dtype dtyp
                                     enum ree_dtype real, const double *v, struct ree_view **out) {
     double n = ceil((v[1] - v[0]) / v[2]);
     if (!(n < 2147483648.0)) // also true for NaN
-        return ree_lower_fail(lower, REE_INVALID, "no range from %g to %g by %g", v[0], v[1], v[2]);
+        return ree_lower_fail(lower, REE_INVALID, "cannot make a range from %g to %g by %g", v[0],
+                              v[1], v[2]);
     int64_t count = n > 0 ? (int64_t)n : 0;
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 1, &count);

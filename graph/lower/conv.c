@@ -16,7 +16,7 @@ static enum ree_status check_group(struct ree_lower *lower, const struct ree_vie
                               (long long)groups);
     if (x->dims[1] % groups)
         return ree_lower_fail(lower, REE_INVALID,
-                              "X has %lld channels, which do not divide into %lld groups",
+                              "X has %lld channels, which is not a multiple of %lld groups",
                               (long long)x->dims[1], (long long)groups);
     *out_groups = groups;
     return REE_OK;
@@ -94,7 +94,7 @@ enum ree_status ree_conv_read(struct ree_lower *lower, const struct ree_view *x,
                               (long long)(x->dims[1] / groups));
     if (w->dims[0] % groups)
         return ree_lower_fail(lower, REE_INVALID,
-                              "W has %lld output channels, which do not divide into %lld groups",
+                              "W has %lld output channels, which is not a multiple of %lld groups",
                               (long long)w->dims[0], (long long)groups);
     *out_groups = groups;
     REE_TRY(ree_window_read(lower, x, w, window));
@@ -122,7 +122,7 @@ RULE(conv_transpose) {
     REE_TRY(ree_rule_require_rank(lower, w, "W", x->rank, x->rank));
     REE_TRY(check_group(lower, x, &groups));
     if (w->dims[0] != x->dims[1])
-        return ree_lower_fail(lower, REE_INVALID, "W has %lld input channels, X has %lld",
+        return ree_lower_fail(lower, REE_INVALID, "W has %lld input channels, but X has %lld",
                               (long long)w->dims[0], (long long)x->dims[1]);
     if (w->dims[1] > INT32_MAX)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "W has 2^31 output channels or more");

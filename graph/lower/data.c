@@ -51,7 +51,7 @@ enum ree_status ree_data_axes_mask(struct ree_lower *lower, size_t n, const int6
         uint32_t axis;
         REE_TRY(ree_lower_axis(lower, axes[i], rank, &axis));
         if (mask >> axis & 1)
-            return ree_lower_fail(lower, REE_INVALID, "axes names axis %u twice", axis);
+            return ree_lower_fail(lower, REE_INVALID, "axes contains axis %u twice", axis);
         mask |= UINT32_C(1) << axis;
     }
     *out_mask = mask;

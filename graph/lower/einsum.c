@@ -62,7 +62,7 @@ static enum ree_status read_term(struct equation *e, const char *text, const cha
             p++;
         } else if (*p == '.') {
             if (p[1] != '.' || p[2] != '.') return malformed(e, text, "'.' outside '...'");
-            if (ellipsis) return malformed(e, text, "two ellipses in one term");
+            if (ellipsis) return malformed(e, text, "two ellipses in a term");
             if (n + n_ellipsis > REE_MAX_RANK)
                 return malformed(e, text, "a term of more than 8 dimensions");
             ellipsis = true;
@@ -71,7 +71,7 @@ static enum ree_status read_term(struct equation *e, const char *text, const cha
             p += 3;
         } else {
             int letter = letter_index(*p++);
-            if (letter < 0) return malformed(e, text, "a character that is no letter");
+            if (letter < 0) return malformed(e, text, "a character that is not a letter");
             if (n == REE_MAX_RANK) return malformed(e, text, "a term of more than 8 dimensions");
             labels[n++] = (uint8_t)letter;
         }
@@ -140,15 +140,15 @@ static enum ree_status parse(struct equation *e, const char *text, struct ree_vi
     uint32_t letters;
     measure_term(p, &letters, &ellipsis);
     if (!ellipsis && e->ellipsis_rank)
-        return malformed(e, text, "the output lacks the inputs' ellipsis");
+        return malformed(e, text, "the output does not have the inputs' ellipsis");
     REE_TRY(read_term(e, text, &p, e->ellipsis_rank, e->out, &e->out_length));
-    if (*p) return malformed(e, text, "something follows the output");
+    if (*p) return malformed(e, text, "unexpected characters after the output");
     for (uint32_t i = 0; i < e->out_length; i++) {
         if (!e->order[e->out[i]])
             return malformed(e, text, "a letter of the output is in no input");
         for (uint32_t j = 0; j < i; j++)
             if (e->out[i] == e->out[j])
-                return malformed(e, text, "a letter stands twice in the output");
+                return malformed(e, text, "a letter occurs twice in the output");
     }
     return REE_OK;
 }
@@ -163,7 +163,8 @@ static enum ree_status find_sizes(struct equation *e, struct ree_view *const *in
             if (dim == 1 || dim == *size) continue;
             if (*size != 1)
                 return ree_lower_fail(
-                    e->lower, REE_INVALID, "input %u has size %lld where '%c' is %lld elsewhere", k,
+                    e->lower, REE_INVALID,
+                    "input %u has size %lld for '%c', which has size %lld in another input", k,
                     (long long)dim, label_char(e->labels[k][i]), (long long)*size);
             *size = dim;
         }
@@ -331,7 +332,7 @@ static enum ree_status contract(struct equation *e, struct term *a, struct term 
     uint32_t rank = r.n_batch + r.n_left + r.n_right;
     if (rank > REE_MAX_RANK)
         return ree_lower_fail(e->lower, REE_UNSUPPORTED,
-                              "a product of rank %u on the way; at most %d is supported", rank,
+                              "an intermediate product of rank %u; at most %d is supported", rank,
                               REE_MAX_RANK);
     struct ree_view shape = {.dtype = a->t->dtype, .rank = rank};
     struct term result = {.t = &shape};
@@ -380,8 +381,8 @@ enum ree_status ree_lower_op_einsum(struct ree_lower *lower, struct ree_view *co
             t != REE_U64)
             return ree_rule_unsupported(lower, t);
         if (t != in[0]->dtype)
-            return ree_lower_fail(lower, REE_INVALID, "input %u is %s, expected %s as input 0 is",
-                                  k, ree_dtype_name(t), ree_dtype_name(in[0]->dtype));
+            return ree_lower_fail(lower, REE_INVALID, "input %u is %s, expected %s like input 0", k,
+                                  ree_dtype_name(t), ree_dtype_name(in[0]->dtype));
     }
     struct equation e = {.lower = lower, .n_terms = n};
     REE_TRY(parse(&e, text, in));

@@ -23,7 +23,7 @@ void ree_expr_init(struct ree_expr_builder *b, struct ree_lower *lower, uint32_t
     memset(b, 0, sizeof *b);
     b->lower = lower;
     if (rank > REE_MAX_RANK) {
-        fail(b, REE_UNSUPPORTED, "an expression over more than 8 dimensions");
+        fail(b, REE_UNSUPPORTED, "an expression with more than 8 dimensions");
         return;
     }
     int64_t count;
@@ -58,7 +58,7 @@ int ree_expr_tensor(struct ree_expr_builder *b, struct ree_view *t) {
             !memcmp(&e->operands[i], &operand, sizeof operand))
             return (int)i;
     if (e->n_operands == REE_EXPR_MAX_OPERANDS)
-        return fail(b, REE_UNSUPPORTED, "an expression of more than 8 tensors");
+        return fail(b, REE_UNSUPPORTED, "an expression with more than 8 tensors");
     b->tensors[e->n_operands] = t;
     e->operands[e->n_operands] = operand;
     return (int)e->n_operands++;
@@ -69,7 +69,7 @@ int ree_expr_iota(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t offs
     if (b->status != REE_OK) return 0;
     struct ree_expr *e = &b->expr;
     if (e->n_operands == REE_EXPR_MAX_OPERANDS)
-        return fail(b, REE_UNSUPPORTED, "an expression of more than 8 operands");
+        return fail(b, REE_UNSUPPORTED, "an expression with more than 8 operands");
     struct ree_expr_operand *operand = &e->operands[e->n_operands];
     memset(operand, 0, sizeof *operand);
     operand->kind = REE_EXPR_IOTA;
@@ -80,7 +80,7 @@ int ree_expr_iota(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t offs
         operand->strides[i] = (int32_t)strides[i];
         if (strides[i] < INT32_MIN || strides[i] > INT32_MAX) fits = false;
     }
-    if (!fits) return fail(b, REE_UNSUPPORTED, "an index pattern beyond 32 bits");
+    if (!fits) return fail(b, REE_UNSUPPORTED, "an index pattern that exceeds 32 bits");
     b->tensors[e->n_operands] = NULL;
     return (int)e->n_operands++;
 }
@@ -90,7 +90,7 @@ static int add_instr(struct ree_expr_builder *b, enum ree_map_op op, const int *
     if (b->status != REE_OK) return 0;
     struct ree_expr *e = &b->expr;
     if (e->n_instrs == REE_EXPR_MAX_INSTRS)
-        return fail(b, REE_UNSUPPORTED, "an expression of more than 32 steps");
+        return fail(b, REE_UNSUPPORTED, "an expression with more than 32 steps");
     struct ree_expr_instr *instr = &e->instrs[e->n_instrs];
     memset(instr, 0, sizeof *instr);
     instr->op = (uint32_t)op;

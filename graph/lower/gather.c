@@ -85,8 +85,8 @@ enum ree_status ree_lower_op_gatherelements(struct ree_lower *lower, struct ree_
     if (!fits) {
         char a[128], b[128];
         return ree_lower_fail(lower, REE_INVALID,
-                              "indices %s do not fit data %s: the ranks must be equal, and only "
-                              "along axis %u may indices be longer",
+                              "indices %s do not match data %s: the ranks must be equal, and "
+                              "indices may be longer only along axis %u",
                               ree_view_text(index, a, sizeof a), ree_view_text(data, b, sizeof b),
                               axis);
     }
@@ -114,7 +114,7 @@ enum ree_status ree_lower_op_gathernd(struct ree_lower *lower, struct ree_view *
         fits = index->dims[i] == data->dims[i];
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID,
-                              "indices %s do not fit data %s with batch_dims %lld",
+                              "indices %s do not match data %s with batch_dims %lld",
                               ree_view_text(index, a, sizeof a), ree_view_text(data, b, sizeof b),
                               (long long)n_batch);
     uint32_t batch = (uint32_t)n_batch, n_index = (uint32_t)k, inner = batch + n_index;
@@ -201,7 +201,7 @@ enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_view *
     int64_t n = condition->dims[0];
     if (n > t->dims[axis])
         return ree_lower_fail(lower, REE_INVALID,
-                              "condition has %lld elements, axis %u of the input %lld",
+                              "condition has %lld elements, but axis %u of the input has %lld",
                               (long long)n, axis, (long long)t->dims[axis]);
     const void *bytes;
     REE_TRY(ree_lower_host(lower, condition, &bytes));

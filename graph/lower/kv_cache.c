@@ -64,8 +64,9 @@ enum ree_status ree_lower_scatter_positions(struct ree_lower *lower, struct ree_
     if (ree_view_count(t) == 0) return REE_OK;
     if (positions->rank != 2 || positions->dims[0] != t->dims[0] ||
         positions->dims[1] != t->dims[axis])
-        return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "rows are added to a cache that are not one for each new token");
+        return ree_lower_fail(
+            lower, REE_UNSUPPORTED,
+            "the number of positions that are added to a cache is not the number of new tokens");
     union ree_params params;
     struct ree_scatter_params *p = &params.scatter;
     memset(p, 0, sizeof *p);
@@ -109,9 +110,9 @@ enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past,
                                  int64_t n, struct ree_view **out) {
     if (ree_lower_grows_in_place(past, axis, n)) return grow(lower, past, axis, n, out);
     if (lower->cache_positions && past->storage->kind == REE_STORAGE_KV_CACHE)
-        return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "a cache of sequences of different lengths is not appended to as a "
-                              "whole");
+        return ree_lower_fail(
+            lower, REE_UNSUPPORTED,
+            "a cache of sequences of different lengths cannot be appended to as a whole");
     int64_t dims[REE_MAX_RANK], before = past->dims[axis];
     memcpy(dims, past->dims, sizeof dims);
     if (__builtin_add_overflow(dims[axis], n, &dims[axis]))

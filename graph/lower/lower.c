@@ -180,7 +180,7 @@ enum ree_status ree_lower_host(struct ree_lower *lower, struct ree_view *t,
         REE_TRY(lower->read_storage(lower, t->storage));
         if (!t->storage->host)
             return ree_lower_fail(lower, REE_INTERNAL,
-                                  "a tensor's value was not brought to the host");
+                                  "a tensor's value was not copied to the host");
     }
     const char *base = t->storage->host;
     size_t size = ree_dtype_size(t->dtype);
@@ -443,8 +443,8 @@ static enum ree_status check_declared(struct ree_lower *lower, const struct ree_
     if (value->dtype == REE_DTYPE_NONE || made->dtype == REE_DTYPE_NONE || !differs) return REE_OK;
     if (made->kind == REE_ABSENT || value->kind == REE_ABSENT) return REE_OK;
     lower->contradicts = true;
-    return ree_lower_fail(lower, REE_INVALID, "'%s' is declared as %s%s, but it is %s%s",
-                          value->name, kind_text(value->kind), ree_onnx_type_name(value->dtype),
+    return ree_lower_fail(lower, REE_INVALID, "'%s' is declared as %s%s, but is %s%s", value->name,
+                          kind_text(value->kind), ree_onnx_type_name(value->dtype),
                           kind_text(made->kind), ree_onnx_type_name(made->dtype));
 }
 
@@ -528,9 +528,7 @@ static enum ree_status count_step(struct ree_lower *lower) {
     if (lower->n_steps++ < limit) return REE_OK;
     return ree_lower_fail(
         lower, REE_UNSUPPORTED,
-        "control flow takes more than %u steps (a step is an iteration, or a node "
-        "in one)",
-        limit);
+        "control flow runs more than %u steps (a step is an iteration, or a node in one)", limit);
 }
 
 // A body may declare the types of its inputs, which are checked. Shapes that it declares are hints:
@@ -543,9 +541,10 @@ static enum ree_status bind_inputs(struct ree_lower *lower, const struct ree_gra
         bool fits = value->dtype == REE_DTYPE_NONE || in[i]->kind == REE_ABSENT ||
                     (value->dtype == in[i]->dtype && value->kind == in[i]->kind);
         if (!fits)
-            return ree_lower_fail(
-                lower, REE_INVALID, "the graph's input '%s' is %s, but it declares %s", value->name,
-                ree_view_text(in[i], text, sizeof text), ree_onnx_type_name(value->dtype));
+            return ree_lower_fail(lower, REE_INVALID,
+                                  "the graph's input '%s' is %s, but is declared as %s",
+                                  value->name, ree_view_text(in[i], text, sizeof text),
+                                  ree_onnx_type_name(value->dtype));
         lower->frame->values[value->id] = in[i];
     }
     return REE_OK;
@@ -584,7 +583,7 @@ enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph 
 static enum ree_status read_nothing(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
     lower->wants_data = true;
-    return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape that depends on data");
+    return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape depends on data");
 }
 
 enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,

@@ -17,8 +17,8 @@ enum ree_status ree_lower_op_transpose(struct ree_lower *lower, struct ree_view 
     REE_TRY(ree_data_ints(lower, in, REE_DATA_ATTR_ONLY, "perm", &given_perm, &n, &given));
     uint32_t perm[REE_MAX_RANK];
     if (given && n != t->rank)
-        return ree_lower_fail(lower, REE_INVALID, "perm has %zu entries, the input rank %u", n,
-                              t->rank);
+        return ree_lower_fail(lower, REE_INVALID, "perm has %zu entries, but the input has rank %u",
+                              n, t->rank);
     for (uint32_t i = 0; i < t->rank; i++) {
         if (given)
             REE_TRY(ree_lower_axis(lower, given_perm[i], t->rank, &perm[i]));
@@ -121,7 +121,7 @@ static enum ree_status split_sizes(struct ree_lower *lower, struct ree_view *con
 enum ree_status ree_lower_op_split(struct ree_lower *lower, struct ree_view *const *in,
                                    struct ree_view **out) {
     const struct ree_node *node = lower->node;
-    if (node->n_outputs == 0) return ree_lower_fail(lower, REE_INVALID, "there is no output");
+    if (node->n_outputs == 0) return ree_lower_fail(lower, REE_INVALID, "the node has no output");
     uint32_t axis;
     REE_TRY(ree_lower_axis(lower, ree_node_int(node, "axis", 0), in[0]->rank, &axis));
     int64_t *sizes = ree_arena_alloc_array(lower->arena, node->n_outputs, sizeof *sizes);
@@ -169,11 +169,12 @@ enum ree_status ree_lower_op_slice(struct ree_lower *lower, struct ree_view *con
         return ree_lower_fail(lower, REE_INVALID, "%s is missing", has_starts ? "ends" : "starts");
     if (n_ends != n || (has_axes && n_axes != n) || (has_steps && n_steps != n))
         return ree_lower_fail(lower, REE_INVALID,
-                              "starts has %zu elements, ends %zu, axes %zu, steps %zu", n, n_ends,
-                              has_axes ? n_axes : n, has_steps ? n_steps : n);
+                              "starts has %zu elements, ends has %zu, axes has %zu, steps has %zu; "
+                              "expected equal numbers",
+                              n, n_ends, has_axes ? n_axes : n, has_steps ? n_steps : n);
     if (n > t->rank)
-        return ree_lower_fail(lower, REE_INVALID, "starts has %zu elements, the input rank %u", n,
-                              t->rank);
+        return ree_lower_fail(lower, REE_INVALID,
+                              "starts has %zu elements, but the input has rank %u", n, t->rank);
     if (has_axes) {
         uint32_t mask;
         REE_TRY(ree_data_axes_mask(lower, n, axes, t->rank, &mask));
@@ -276,8 +277,8 @@ enum ree_status ree_lower_op_tile(struct ree_lower *lower, struct ree_view *cons
     bool given;
     REE_TRY(ree_data_ints(lower, in, 1, "repeats", &repeats, &n, &given));
     if (n != t->rank)
-        return ree_lower_fail(lower, REE_INVALID, "repeats has %zu elements, the input rank %u", n,
-                              t->rank);
+        return ree_lower_fail(lower, REE_INVALID,
+                              "repeats has %zu elements, but the input has rank %u", n, t->rank);
     return tile(lower, t, repeats, &out[0]);
 }
 

@@ -144,7 +144,7 @@ static enum ree_status check_stash(struct ree_lower *lower) {
     int64_t stash = ree_node_int(lower->node, "stash_type", 1);
     if (stash == REE_F32) return REE_OK;
     return ree_lower_fail(lower, REE_UNSUPPORTED,
-                          "stash_type is %lld, only 1 (float32) is supported", (long long)stash);
+                          "stash_type is %lld; only 1 (float32) is supported", (long long)stash);
 }
 
 RULE(layer_normalization) {
@@ -207,7 +207,7 @@ RULE(group_normalization) {
     int64_t channels = x->dims[1], groups = ree_node_int(lower->node, "num_groups", 0);
     if (groups < 1 || channels % groups)
         return ree_lower_fail(lower, REE_INVALID,
-                              "X has %lld channels, which do not divide into num_groups = %lld",
+                              "X has %lld channels, which is not a multiple of num_groups = %lld",
                               (long long)channels, (long long)groups);
     int64_t positions = product(x, 2, x->rank);
     bool per_group = lower->node->opset < 21;

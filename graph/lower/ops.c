@@ -23,7 +23,8 @@ static const char *const ranges[] = {
 #define N_ROWS (sizeof rows / sizeof rows[0])
 #define N_BUCKETS 1024
 #define NONE UINT16_MAX
-_Static_assert(N_ROWS < NONE && N_ROWS < N_BUCKETS, "the table outgrew its hash");
+_Static_assert(N_ROWS < NONE && N_ROWS < N_BUCKETS,
+               "the operator table is larger than its hash table");
 
 static uint16_t heads[N_BUCKETS], nexts[N_ROWS]; // chains of row numbers, in the table's order
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -18,7 +18,7 @@ static enum ree_status read_padding(struct ree_lower *lower, struct ree_view *co
     const char *name = lower->node->opset < 2 ? "paddings" : "pads";
     REE_TRY(ree_data_ints(lower, in, 1, name, &pads, &n, &given));
     REE_TRY(ree_data_ints(lower, in, 3, "axes", &axes, &n_axes, &has_axes));
-    if (!given) return ree_lower_fail(lower, REE_INVALID, "there are no pads");
+    if (!given) return ree_lower_fail(lower, REE_INVALID, "pads is missing");
     size_t n_padded = has_axes ? n_axes : t->rank;
     if (n_padded > REE_MAX_RANK || n != 2 * n_padded)
         return ree_lower_fail(lower, REE_INVALID,
@@ -37,8 +37,7 @@ static enum ree_status read_padding(struct ree_lower *lower, struct ree_view *co
         bool sane = begin > -INT32_MAX && begin < INT32_MAX && end > -INT32_MAX && end < INT32_MAX;
         if (!sane || t->dims[axis] + begin + end < 0)
             return ree_lower_fail(lower, REE_INVALID,
-                                  "pads %lld and %lld do not suit axis %u of "
-                                  "size %lld",
+                                  "pads %lld and %lld are not possible for axis %u of size %lld",
                                   (long long)begin, (long long)end, axis, (long long)t->dims[axis]);
         out->begin[axis] = begin;
         out->end[axis] = end;
@@ -138,9 +137,7 @@ static enum ree_status pad_from_input(struct ree_lower *lower, struct ree_view *
         if (n == dim) continue;
         if (dim == 0)
             return ree_lower_fail(lower, REE_INVALID,
-                                  "axis %u is empty: there is nothing to pad "
-                                  "it with",
-                                  i);
+                                  "axis %u is empty: it has no elements to pad with", i);
         if (n > MAX_TABLE)
             return ree_lower_fail(lower, REE_UNSUPPORTED,
                                   "axis %u becomes %lld long; at most %lld is supported", i,

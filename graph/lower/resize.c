@@ -244,7 +244,7 @@ static enum ree_status resize_filtered(struct ree_lower *lower, struct ree_view 
     enum ree_dtype dtype = t->dtype;
     // The weights are binary32 numbers.
     if (dtype == REE_BOOL || dtype == REE_F64)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "%s can only be resized to the nearest",
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "%s supports only the mode nearest",
                               ree_dtype_name(dtype));
     REE_TRY(ree_lower_cast(lower, t, REE_F32, &t));
     for (uint32_t i = 0; i < t->rank; i++)
@@ -345,7 +345,7 @@ enum ree_status ree_lower_op_resize(struct ree_lower *lower, struct ree_view *co
     REE_TRY(plan_axes(lower, t, &p));
     if (s.coordinates == REE_COORD_TF_CROP_AND_RESIZE) {
         REE_TRY(read_floats(lower, ree_rule_input(lower, in, 1), "roi", 2 * (size_t)p.n, &roi));
-        if (!roi) return ree_lower_fail(lower, REE_INVALID, "tf_crop_and_resize needs a roi");
+        if (!roi) return ree_lower_fail(lower, REE_INVALID, "tf_crop_and_resize requires roi");
         for (uint32_t i = 0; i < p.n; i++) {
             p.roi_start[i] = (double)roi[i];
             p.roi_end[i] = (double)roi[p.n + i];
@@ -355,7 +355,8 @@ enum ree_status ree_lower_op_resize(struct ree_lower *lower, struct ree_view *co
     bool by_size = sizes_input && ree_view_count(sizes_input);
     REE_TRY(read_floats(lower, ree_rule_input(lower, in, 2), "scales", p.n, &scales));
     if (by_size == (scales != NULL))
-        return ree_lower_fail(lower, REE_INVALID, "has %s scales and sizes, expected one of them",
+        return ree_lower_fail(lower, REE_INVALID,
+                              "has %s scales and sizes, expected exactly one of them",
                               by_size ? "both" : "neither");
     if (by_size) {
         const int64_t *sizes;

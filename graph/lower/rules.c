@@ -86,7 +86,7 @@ enum ree_status ree_rule_require_float(struct ree_lower *lower, const struct ree
 enum ree_status ree_rule_same_type(struct ree_lower *lower, const struct ree_view *t,
                                    const char *name, const struct ree_view *as, const char *like) {
     if (t->dtype == as->dtype) return REE_OK;
-    return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %s as input %s is", name,
+    return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %s like input %s", name,
                           ree_dtype_name(t->dtype), ree_dtype_name(as->dtype), like);
 }
 
@@ -127,9 +127,10 @@ enum ree_status ree_rule_legacy_broadcast(struct ree_lower *lower, struct ree_vi
     uint32_t axis;
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), a->rank, &axis));
     if (b->rank > a->rank - axis)
-        return ree_lower_fail(lower, REE_INVALID,
-                              "input B has rank %u, expected at most %u from axis %u of A", b->rank,
-                              a->rank - axis, axis);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "input B has rank %u, expected at most %u, the rank of A from axis %u on", b->rank,
+            a->rank - axis, axis);
     int64_t dims[REE_MAX_RANK];
     for (uint32_t i = 0; i < a->rank - axis; i++)
         dims[i] = i < b->rank ? b->dims[i] : 1;

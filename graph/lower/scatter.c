@@ -22,7 +22,7 @@ static enum ree_status check_types(struct ree_lower *lower, const struct ree_vie
         return ree_lower_fail(lower, REE_INVALID, "indices are %s, expected int64 or int32",
                               ree_view_text(index, a, sizeof a));
     if (updates->dtype != data->dtype)
-        return ree_lower_fail(lower, REE_INVALID, "updates are %s, the data %s",
+        return ree_lower_fail(lower, REE_INVALID, "updates are %s, but the data is %s",
                               ree_view_text(updates, a, sizeof a),
                               ree_view_text(data, b, sizeof b));
     return REE_OK;
@@ -96,13 +96,12 @@ enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree
         fits = index->dims[i] == updates->dims[i] && (i == axis || index->dims[i] <= data->dims[i]);
     if (!fits) {
         char a[128], b[128], c[128];
-        return ree_lower_fail(lower, REE_INVALID,
-                              "indices %s and updates %s do not fit data %s: the first two must "
-                              "have one shape, and only along axis %u may it be longer than the "
-                              "data",
-                              ree_view_text(index, a, sizeof a),
-                              ree_view_text(updates, b, sizeof b), ree_view_text(data, c, sizeof c),
-                              axis);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "indices %s and updates %s do not match data %s: the first two must have the same "
+            "shape, which may be longer than the data only along axis %u",
+            ree_view_text(index, a, sizeof a), ree_view_text(updates, b, sizeof b),
+            ree_view_text(data, c, sizeof c), axis);
     }
     struct ree_scatter_params p = {.rank = data->rank, .n_step_dims = 1, .n_components = 1};
     int32_t data_strides[REE_MAX_RANK], index_strides[REE_MAX_RANK];
@@ -139,7 +138,7 @@ enum ree_status ree_lower_op_scatternd(struct ree_lower *lower, struct ree_view 
         fits = updates->dims[i] == (i < q - 1 ? index->dims[i] : data->dims[i - (q - 1) + n_index]);
     if (!fits) {
         char a[128], b[128], c[128];
-        return ree_lower_fail(lower, REE_INVALID, "indices %s and updates %s do not fit data %s",
+        return ree_lower_fail(lower, REE_INVALID, "indices %s and updates %s do not match data %s",
                               ree_view_text(index, a, sizeof a),
                               ree_view_text(updates, b, sizeof b),
                               ree_view_text(data, c, sizeof c));

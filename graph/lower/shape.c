@@ -33,7 +33,7 @@ enum ree_status ree_lower_op_reshape(struct ree_lower *lower, struct ree_view *c
     size_t n;
     bool given;
     REE_TRY(ree_data_ints(lower, in, 1, "shape", &shape, &n, &given));
-    if (!given) return ree_lower_fail(lower, REE_INVALID, "there is no shape");
+    if (!given) return ree_lower_fail(lower, REE_INVALID, "shape is missing");
     char text[128], wanted[192];
     if (n > REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
@@ -118,10 +118,10 @@ enum ree_status ree_lower_op_unsqueeze(struct ree_lower *lower, struct ree_view 
     size_t n;
     bool given;
     REE_TRY(ree_data_ints(lower, in, 1, "axes", &axes, &n, &given));
-    if (!given) return ree_lower_fail(lower, REE_INVALID, "there are no axes");
+    if (!given) return ree_lower_fail(lower, REE_INVALID, "axes is missing");
     if (n > REE_MAX_RANK - t->rank)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "%zu axes more than the input's %u; at most %d in all are supported",
+                              "%zu new axes and the input's %u; at most %d in total are supported",
                               n, t->rank, REE_MAX_RANK);
     uint32_t mask, rank = t->rank + (uint32_t)n;
     REE_TRY(ree_data_axes_mask(lower, n, axes, rank, &mask));

@@ -107,7 +107,8 @@ enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_view 
         int64_t number;
         memcpy(&number, (const char *)bytes + i * sizeof number, sizeof number);
         texts[i] = ree_lower_text(lower, number);
-        if (!texts[i]) return ree_lower_fail(lower, REE_INTERNAL, "%s: no such string", what);
+        if (!texts[i])
+            return ree_lower_fail(lower, REE_INTERNAL, "%s: this string does not exist", what);
     }
     *out = texts;
     *out_n = n;

@@ -16,7 +16,7 @@ enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_view *cons
     if (k_input) REE_TRY(ree_data_int(lower, k_input, "k", &k));
     if (k < 0 || k > t->dims[axis]) {
         char text[128];
-        return ree_lower_fail(lower, REE_INVALID, "k is %lld, axis %u of %s has %lld elements",
+        return ree_lower_fail(lower, REE_INVALID, "k is %lld, but axis %u of %s has %lld elements",
                               (long long)k, axis, ree_view_text(t, text, sizeof text),
                               (long long)t->dims[axis]);
     }

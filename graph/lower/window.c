@@ -68,8 +68,8 @@ static enum ree_status read_kernel(struct ree_lower *lower, const struct ree_vie
         int64_t *kernel = &w->kernel[w->first + i], size = weights->dims[2 + i];
         if (given && *kernel != size)
             return ree_lower_fail(lower, REE_INVALID,
-                                  "kernel_shape[%u] is %lld, but W has size %lld there", i,
-                                  (long long)*kernel, (long long)size);
+                                  "kernel_shape[%u] is %lld, but W has size %lld along this axis",
+                                  i, (long long)*kernel, (long long)size);
         if (size == 0)
             return ree_lower_fail(lower, REE_INVALID, "W has size 0 along axis %u", 2 + i);
         *kernel = size;
@@ -133,7 +133,7 @@ enum ree_status ree_window_forward(struct ree_lower *lower, struct ree_window *w
             if (span < 0)
                 return ree_lower_fail(
                     lower, REE_INVALID,
-                    "the kernel spans %lld along axis %u, the input with its padding has %lld",
+                    "the kernel spans %lld along axis %u, but the padded input has %lld",
                     (long long)w->extent[i], 2 + i - w->first, (long long)padded);
             w->out[i] = (ceil_mode ? span + w->stride[i] - 1 : span) / w->stride[i] + 1;
             // A window that would start in the padding after the input does not count.

@@ -112,7 +112,7 @@ static enum ree_status read_model(struct ree_onnx_reader *reader, const Onnx__Mo
                                   struct ree_graph *graph) {
     if (!model->has_ir_version)
         return ree_fail(reader->err, REE_INVALID,
-                        "no IR version is given; this is not an ONNX model");
+                        "the IR version is missing; this is not an ONNX model");
     if (model->ir_version < 1)
         return ree_fail(reader->err, REE_INVALID, "the IR version is %lld",
                         (long long)model->ir_version);

@@ -59,8 +59,8 @@ static enum ree_status read_dim(struct ree_onnx_reader *reader,
                                 struct ree_value *value, uint32_t i) {
     const char *symbol = ree_onnx_text(dim->dim_param);
     if (dim->has_dim_value && symbol[0])
-        return ree_fail(reader->err, REE_INVALID, "dimension %u has a size and a symbol ('%s')", i,
-                        symbol);
+        return ree_fail(reader->err, REE_INVALID,
+                        "dimension %u has both a size and a symbol ('%s')", i, symbol);
     // Some exporters write -1 for an unknown size.
     value->dims[i] = dim->has_dim_value ? dim->dim_value : -1;
     if (value->dims[i] < -1)
@@ -113,7 +113,7 @@ enum ree_status ree_onnx_read_type(struct ree_onnx_reader *reader, const Onnx__T
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!kinds[i].present) continue;
         if (kind)
-            return ree_fail(reader->err, REE_INVALID, "is %s and also %s", kind, kinds[i].name);
+            return ree_fail(reader->err, REE_INVALID, "is both %s and %s", kind, kinds[i].name);
         kind = kinds[i].name;
         if (i > 2)
             return ree_fail(reader->err, REE_UNSUPPORTED, "is %s; only tensors are supported",
@@ -124,18 +124,19 @@ enum ree_status ree_onnx_read_type(struct ree_onnx_reader *reader, const Onnx__T
     if (sequence && value->kind == REE_SEQUENCE)
         return ree_fail(reader->err, REE_UNSUPPORTED, "is a sequence of sequences");
     if (optional && (value->nullable || value->kind == REE_SEQUENCE))
-        return ree_fail(reader->err, REE_UNSUPPORTED, "has optional values in what it holds");
+        return ree_fail(reader->err, REE_UNSUPPORTED, "contains optional values");
     if (sequence) value->kind = REE_SEQUENCE;
     if (optional) value->nullable = true;
     if (sequence || optional) {
         const Onnx__TypeProto *inner = (sequence ? sequence : optional)->elem_type;
-        if (!inner) return ree_fail(reader->err, REE_INVALID, "does not say what it holds");
+        if (!inner) return ree_fail(reader->err, REE_INVALID, "does not state its element type");
         return ree_onnx_read_type(reader, inner, value);
     }
     const Onnx__TypeProto__Tensor *tensor = proto->tensor_type;
     if (!tensor) return REE_OK;
     if (tensor->elem_type < 0)
-        return ree_fail(reader->err, REE_INVALID, "has the element type %d", tensor->elem_type);
+        return ree_fail(reader->err, REE_INVALID, "has the unknown element type %d",
+                        tensor->elem_type);
     value->dtype = (enum ree_dtype)tensor->elem_type;
     return tensor->shape ? read_shape(reader, tensor->shape, value) : REE_OK;
 }

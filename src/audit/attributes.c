@@ -69,14 +69,15 @@ static enum ree_status put_reference(const struct scope *scope, const struct ree
         // The value may also be one of the node's own inputs. Any of its positions may be used.
         put_u8(h, 4);
         put_u32(h, k);
-        return k == UINT32_MAX
-                   ? ree_fail(scope->err, REE_INTERNAL, "'%s' is not among the inputs", value->name)
-                   : REE_OK;
+        return k == UINT32_MAX ? ree_fail(scope->err, REE_INTERNAL, "'%s' is not one of the inputs",
+                                          value->name)
+                               : REE_OK;
     }
     uint32_t levels = 0;
     for (; graph && graph != value->graph; graph = graph->parent)
         levels++;
-    if (!graph) return ree_fail(scope->err, REE_INTERNAL, "'%s' is of another graph", value->name);
+    if (!graph)
+        return ree_fail(scope->err, REE_INTERNAL, "'%s' belongs to another graph", value->name);
     if (value->producer) {
         const struct ree_node *node = value->producer;
         put_u8(h, 2);
@@ -140,7 +141,7 @@ static enum ree_status hash_graph(const struct scope *scope, const struct ree_gr
                                   ree_digest out) {
     struct scope inner = *scope;
     if (++inner.level > MAX_LEVELS)
-        return ree_fail(scope->err, REE_UNSUPPORTED, "graphs within graphs, more than %d deep",
+        return ree_fail(scope->err, REE_UNSUPPORTED, "graphs are nested more than %d deep",
                         MAX_LEVELS);
     struct ree_hasher *h = ree_hasher_create("ree-body/1");
     enum ree_status status = put_graph(&inner, graph, h);

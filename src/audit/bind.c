@@ -54,10 +54,10 @@ enum ree_status ree_bind_request(unsigned k, const struct ree_receipt *r, const 
     REE_TRY(ree_bind_receipt(k, r, public_key, lie, err));
     if (!request || lie[0]) return REE_OK;
     if (r->version > 1 && r->is_private && !r->has_salt)
-        return ree_fail(err, REE_INVALID,
-                        "%c's receipt is private: without its salt nobody can tell "
-                        "whether it answers the request",
-                        who[k]);
+        return ree_fail(
+            err, REE_INVALID,
+            "%c's receipt is private: its salt is required to check whether it answers the request",
+            who[k]);
     struct ree_verification v;
     ree_verification_init(&v);
     ree_verify_request(&v, r, request);
@@ -75,15 +75,14 @@ enum ree_status ree_bind_side(const struct ree_claim *c, unsigned k, const struc
                               char lie[REE_BIND_LIE], struct ree_error *err) {
     REE_TRY(ree_bind_request(k, r, public_key, request, lie, err));
     if (!r->has_trace)
-        return ree_fail(err, REE_INVALID, "%c's receipt has no trace: it is committed to no root",
+        return ree_fail(err, REE_INVALID, "%c's receipt has no trace, so it commits to no root",
                         who[k]);
     if (r->version > 1 && r->is_private && !r->has_salt)
         return ree_fail(err, REE_INVALID,
-                        "%c's receipt is private: without its salt nobody can tell its root",
-                        who[k]);
+                        "%c's receipt is private: its salt is required to check its root", who[k]);
     if (!ree_bind_root(r, c->sides[k].root))
-        return ree_fail(err, REE_INVALID, "the root that the claim has for %c is not its receipt's",
-                        who[k]);
+        return ree_fail(err, REE_INVALID,
+                        "the root of %c in the claim is not the root in its receipt", who[k]);
     if (strcmp(r->graph_sha256, c->graph_sha256) != 0 ||
         strcmp(r->weights_sha256, c->weights_sha256) != 0)
         return ree_fail(err, REE_INVALID, "%c's receipt is of another model", who[k]);

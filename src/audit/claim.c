@@ -123,9 +123,10 @@ static enum ree_status check_node(const struct ree_claim *c, unsigned k, uint32_
 static enum ree_status check_before(const struct ree_claim *c, unsigned k, struct ree_error *err) {
     const struct ree_claim_opening *o = &c->sides[k].before;
     ree_digest digest;
-    if (c->step == 0) return ree_fail(err, REE_INVALID, "there is no step before the first");
+    if (c->step == 0) return ree_fail(err, REE_INVALID, "the first step has no previous step");
     if (c->before.output >= c->before.n_outputs)
-        return ree_fail(err, REE_INVALID, "the node before has no output %u", c->before.output);
+        return ree_fail(err, REE_INVALID, "the node of the previous step has no output %u",
+                        c->before.output);
     ree_claim_node_digest(c->before.op, c->before.n_inputs, (const ree_digest *)o->inputs,
                           c->before.n_outputs, (const ree_digest *)o->outputs, digest);
     REE_TRY(check_node(c, k, c->before.node, digest, o, err));
@@ -149,7 +150,8 @@ static enum ree_status check_side(const struct ree_claim *c, unsigned k, struct 
     if (c->kind == REE_CLAIM_OF_HEADER || c->kind == REE_CLAIM_OF_LENGTH) {
         ree_merkle_root_of_top(side->n_steps, side->steps_top, digest);
         if (!same(digest, side->steps_root))
-            return ree_fail(err, REE_INVALID, "%c's steps are not as many as it says", who[k]);
+            return ree_fail(err, REE_INVALID,
+                            "%c's number of steps is not the number that it states", who[k]);
     }
     ree_claim_trace_digest(side->header, side->steps_root, digest);
     if (!same(digest, side->root))
@@ -169,7 +171,7 @@ static enum ree_status check_input(const struct ree_claim *c, uint32_t i, struct
             return ree_fail(err, REE_INVALID, "input %u comes from node %u, which runs later", i,
                             in->index);
         if (in->output >= in->n_outputs || !same(in->digest, in->outputs[in->output]))
-            return ree_fail(err, REE_INVALID, "input %u is no output of its producer", i);
+            return ree_fail(err, REE_INVALID, "input %u is not an output of its producer", i);
         ree_claim_node_digest(in->op, in->n_inputs, (const ree_digest *)in->inputs, in->n_outputs,
                               (const ree_digest *)in->outputs, digest);
     } else {
@@ -180,8 +182,9 @@ static enum ree_status check_input(const struct ree_claim *c, uint32_t i, struct
         bool is_node = in->source == REE_CLAIM_NODE;
         if (!leads(is_node ? side->at.nodes_root : side->at.inputs_root,
                    is_node ? c->n_nodes : c->n_step_inputs, in->index, digest, &in->proofs[k]))
-            return ree_fail(err, REE_INVALID, "input %u does not lead to what %c is committed to",
-                            i, "AB"[k]);
+            return ree_fail(err, REE_INVALID,
+                            "input %u does not lead to the root that %c is committed to", i,
+                            "AB"[k]);
     }
     return REE_OK;
 }
@@ -196,7 +199,7 @@ static enum ree_status check_difference(const struct ree_claim *c, struct ree_er
     if (c->kind != REE_CLAIM_OF_NODE) return REE_OK;
     record_digest(c, x, a);
     record_digest(c, y, b);
-    if (same(a, b)) return ree_fail(err, REE_INVALID, "both parties say the same of the node");
+    if (same(a, b)) return ree_fail(err, REE_INVALID, "both parties state the same for the node");
     return REE_OK;
 }
 

@@ -65,8 +65,8 @@ static enum ree_status take_proof(const struct ree_fields *part, const char *key
                                   struct ree_claim_proof *out, struct ree_error *err) {
     REE_TRY(take_digests(part, key, &out->n, &out->digests, err));
     if (out->n > REE_MERKLE_MAX_PROOF)
-        return ree_fail(err, REE_INVALID, "%s.%s has %u digests; no tree is so deep", part->name,
-                        key, out->n);
+        return ree_fail(err, REE_INVALID, "%s.%s has %u digests, more than a tree can have levels",
+                        part->name, key, out->n);
     return REE_OK;
 }
 
@@ -199,7 +199,7 @@ static enum ree_status take_input(struct ree_fields part, struct ree_claim_input
     REE_TRY(take_digests(&part, "inputs", &in->n_inputs, &in->inputs, err));
     REE_TRY(take_digests(&part, "outputs", &in->n_outputs, &in->outputs, err));
     if (in->output >= in->n_outputs)
-        return ree_fail(err, REE_INVALID, "%s.output is no output of its node", part.name);
+        return ree_fail(err, REE_INVALID, "%s.output is not an output of its node", part.name);
     memcpy(in->digest, in->outputs[in->output], sizeof in->digest);
     return take_proofs(&part, in, err);
 }
@@ -208,7 +208,7 @@ static enum ree_status take_inputs(const struct ree_fields *root, struct ree_cla
                                    struct ree_error *err) {
     const cJSON *array = ree_field(root, "inputs"), *item;
     if (!cJSON_IsArray(array) || (uint32_t)cJSON_GetArraySize(array) != c->n_inputs)
-        return ree_fields_wrong(root, "inputs", "a list of as many as the parties' records have",
+        return ree_fields_wrong(root, "inputs", "a list of the length of the parties' records",
                                 err);
     c->inputs = ree_arena_alloc_array(&c->arena, (size_t)c->n_inputs + 1, sizeof *c->inputs);
     if (!c->inputs) return no_memory(err);

@@ -197,7 +197,7 @@ static void note_difference(struct ree_compare *c, const struct ree_observed *va
 static enum ree_status compare(struct ree_compare *c, const struct ree_observed *value,
                                struct ree_error *err) {
     if (c->at == c->n_kept)
-        return ree_fail(err, REE_INTERNAL, "the second session tells of more values");
+        return ree_fail(err, REE_INTERNAL, "the second session reports more values");
     struct ree_tensor *kept = &c->kept[c->at++];
     struct ree_drift *drift = &c->drift[value->node];
     size_t place = c->n_steps * c->graph->n_nodes + value->node;
@@ -260,7 +260,7 @@ static enum ree_status second_value(void *user, const struct ree_observed *value
 static enum ree_status second_end(void *user, struct ree_error *err) {
     struct ree_compare *c = user;
     if (c->at != c->n_kept)
-        return ree_fail(err, REE_INTERNAL, "the second session tells of fewer values");
+        return ree_fail(err, REE_INTERNAL, "the second session reports fewer values");
     for (size_t i = 0; i < c->n_kv_caches; i++)
         c->kv_cache_differs[i] = c->kv_cache_differs[i] || c->was_new[i];
     for (size_t i = 0; i < c->graph->n_nodes; i++)

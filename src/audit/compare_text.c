@@ -68,13 +68,14 @@ enum ree_status ree_compare_text(const struct ree_compare_text *text, int32_t **
     if (text->n_prompt == 0) return ree_fail(err, REE_INVALID, "the prompt has no tokens");
     if (info->context_length > 0 && text->n_prompt > (uint64_t)info->context_length)
         return ree_fail(err, REE_INVALID,
-                        "the prompt has %zu tokens, and the model's context is %lld",
+                        "the prompt has %zu tokens, but the model's context is %lld",
                         text->n_prompt, (long long)info->context_length);
     for (size_t i = 0; i < text->n_prompt; i++)
         if (text->prompt[i] < 0 || (info->vocab_size && text->prompt[i] >= info->vocab_size))
-            return ree_fail(err, REE_INVALID,
-                            "token %zu of the prompt is %d; the model's vocabulary has %lld", i,
-                            text->prompt[i], (long long)info->vocab_size);
+            return ree_fail(
+                err, REE_INVALID,
+                "token %zu of the prompt is %d, but the model's vocabulary has %lld tokens", i,
+                text->prompt[i], (long long)info->vocab_size);
     c.ids = malloc((c.limit + 1) * sizeof *c.ids);
     if (!c.ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     memcpy(c.ids, text->prompt, text->n_prompt * sizeof *c.ids);

@@ -54,10 +54,11 @@ static void tokens(struct list *list, const char *what, const struct ree_receipt
     while (i < n && a->tokens[i] == b->tokens[i])
         i++;
     if (i < n)
-        add(list, what, "token %zu is %d and %d; %zu and %zu in all", i, a->tokens[i], b->tokens[i],
-            a->n_tokens, b->n_tokens);
+        add(list, what, "token %zu is %d and %d; the numbers of tokens are %zu and %zu", i,
+            a->tokens[i], b->tokens[i], a->n_tokens, b->n_tokens);
     else
-        add(list, what, "equal as far as both go; there are %zu and %zu", a->n_tokens, b->n_tokens);
+        add(list, what, "one is the beginning of the other; the numbers of tokens are %zu and %zu",
+            a->n_tokens, b->n_tokens);
 }
 
 static void text(struct list *list, const char *what, const struct ree_receipt_text *a,
@@ -92,8 +93,10 @@ static void sampling(struct list *list, const struct ree_receipt *a, const struc
     for (size_t i = 0; eos && i < a->n_eos; i++)
         eos = a->eos[i] == b->eos[i];
     if (!stops)
-        add(list, "stop", "other texts end the answer (%zu and %zu)", a->n_stops, b->n_stops);
-    if (!eos) add(list, "eos", "other tokens end the answer (%zu and %zu)", a->n_eos, b->n_eos);
+        add(list, "stop", "the lists of stop texts differ (%zu and %zu texts)", a->n_stops,
+            b->n_stops);
+    if (!eos)
+        add(list, "eos", "the lists of eos tokens differ (%zu and %zu tokens)", a->n_eos, b->n_eos);
     number(list, "context_length", (double)a->context_length, (double)b->context_length);
 }
 
@@ -103,7 +106,7 @@ static void tensors(struct list *list, const char *kind, const struct ree_receip
     for (size_t i = 0; i < n_a && i < n_b; i++) {
         snprintf(what, sizeof what, "%s %s", kind, a[i].name);
         if (strcmp(a[i].name, b[i].name) != 0)
-            add(list, what, "the other's is called %.60s", b[i].name);
+            add(list, what, "the other receipt's is named %.60s", b[i].name);
         else if (strcmp(a[i].sha256, b[i].sha256) != 0)
             add(list, what, "SHA-256 %s and %s", a[i].sha256, b[i].sha256);
     }
@@ -169,7 +172,7 @@ size_t ree_receipt_diff(const struct ree_receipt *first, const struct ree_receip
     if (can_compare)
         words(&list, "trace", a->trace_root, b->trace_root);
     else
-        add(&list, "private", "hashes are blinded, and the salts that compare them are not here");
+        add(&list, "private", "hashes are blinded, and the salts to compare them are missing");
     whole(&list, "steps of the trace", a->trace_steps, b->trace_steps);
     whole(&list, "prefill chunk of the trace", a->trace_chunk, b->trace_chunk);
     if (!ree_receipt_same_extensions(a, b)) add(&list, "extensions", "not the same");

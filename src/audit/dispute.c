@@ -21,7 +21,7 @@ static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, u
     if (status == REE_OK) status = ree_tree_first(&trees[0], &trees[1], out, b->err);
     // Possible only after a collision of SHA-256.
     if (status == REE_OK && *out >= n)
-        status = ree_fail(b->err, REE_INTERNAL, "two tops differ, and no leaf below them does");
+        status = ree_fail(b->err, REE_INTERNAL, "two tops differ, but no leaf below them differs");
     ree_tree_finish(&trees[0]);
     ree_tree_finish(&trees[1]);
     return status;
@@ -140,7 +140,8 @@ static enum ree_status open_before(struct ree_bench *b, uint32_t value) {
     const struct ree_trace_header *h = b->header;
     struct ree_claim *c = b->out->claim;
     uint32_t node = maker_of(h, value, h->n_nodes);
-    if (node == UINT32_MAX) return ree_fail(b->err, REE_INTERNAL, "no node makes value %u", value);
+    if (node == UINT32_MAX)
+        return ree_fail(b->err, REE_INTERNAL, "no node computes value %u", value);
     c->has_before = true;
     c->before.node = node;
     c->before.output = value - h->nodes[node].first_output;
@@ -225,10 +226,10 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
         struct ree_side *s = &b->sides[k];
         const struct ree_receipt *r = t->runs[k] ? t->runs[k]->receipt : NULL;
         if (r && r->version > 1 && r->is_private && !r->has_salt)
-            return ree_side_lied(s, "it does not give the salt of its private receipt, without "
-                                    "which nobody can tell its root");
+            return ree_side_lied(s, "it withholds the salt of its private receipt, which is "
+                                    "required to check its root");
         if (r && !ree_bind_root(r, s->root))
-            return ree_side_lied(s, "its root is not that of its receipt");
+            return ree_side_lied(s, "its root is not the root in its receipt");
         is_other |= memcmp(s->header, b->header->digest, sizeof s->header) != 0;
         is_length |= t->runs[k] && !has_steps(t->runs[k], b->out->n_steps[k]);
     }
@@ -269,7 +270,7 @@ static enum ree_status check_inputs(struct ree_side *s, const struct ree_receipt
                                  r->inputs[i].name);
         REE_TRY(ree_side_input(s, 0, at, input, digest, &proof));
         if (!has_hex(digest, r->inputs[i].sha256))
-            return ree_side_lied(s, "the input '%.48s' of its receipt is not that of its trace",
+            return ree_side_lied(s, "the input '%.48s' differs between its receipt and its trace",
                                  r->inputs[i].name);
     }
     return REE_OK;
@@ -280,20 +281,21 @@ static enum ree_status check_outputs(struct ree_side *s, const struct ree_receip
     const struct ree_trace_header *h = s->bench->header;
     const struct ree_rules *rules = s->bench->terms->rules;
     if (r->n_outputs != rules->n_outputs)
-        return ree_side_lied(s, "its receipt has %zu outputs, the model %u", r->n_outputs,
+        return ree_side_lied(s, "its receipt has %zu outputs, but the model has %u", r->n_outputs,
                              rules->n_outputs);
     for (uint32_t i = 0; i < rules->n_outputs; i++) {
         const struct ree_rule_output *output = &rules->outputs[i];
         ree_digest *inputs, *outputs;
         struct ree_claim_proof proof;
         if (strcmp(r->outputs[i].name, output->name) != 0)
-            return ree_side_lied(s, "output %u of its receipt is '%.40s', the model's '%.40s'", i,
-                                 r->outputs[i].name, output->name);
+            return ree_side_lied(s,
+                                 "output %u of its receipt is '%.40s', but the model's is '%.40s'",
+                                 i, r->outputs[i].name, output->name);
         if (output->value == UINT32_MAX) continue;
         uint32_t node = maker_of(h, output->value, h->n_nodes);
         REE_TRY(ree_side_node(s, 0, at, node, &inputs, &outputs, &proof));
         if (!has_hex(outputs[output->value - h->nodes[node].first_output], r->outputs[i].sha256))
-            return ree_side_lied(s, "the output '%.48s' of its receipt is not that of its trace",
+            return ree_side_lied(s, "the output '%.48s' differs between its receipt and its trace",
                                  output->name);
     }
     return REE_OK;
@@ -397,7 +399,7 @@ enum ree_status ree_dispute_withheld(struct ree_dispute *d, unsigned k,
     d->kind = REE_DISPUTE_SILENT;
     d->liar = k;
     snprintf(d->lie, sizeof d->lie,
-             "it does not give the tokens of its private receipt, which decide this (--%c-tokens)",
+             "it withholds the tokens of its private receipt, which decide this (--%c-tokens)",
              "ab"[k]);
     return transcript ? ree_message_encode_name(k ? "B" : "A", d, transcript, err) : REE_OK;
 }

@@ -73,7 +73,7 @@ static enum ree_status ask(struct ree_side *s, const struct ree_query *query, si
     if (given > most + 1) reply->n = most + 1;
     REE_TRY(note(b, s, query, reply));
     if (has_proof ? given < n || given > most : given != n)
-        return ree_side_lied(s, "an answer of %zu digests, where %zu are expected", given, n);
+        return ree_side_lied(s, "an answer has %zu digests, expected %zu", given, n);
     return REE_OK;
 }
 
@@ -95,7 +95,7 @@ static enum ree_status open_halves(void *user, uint64_t first, uint64_t count, r
 static enum ree_status halves_lied(void *user, struct ree_error *err) {
     struct ree_side *s = user;
     (void)err;
-    return ree_side_lied(s, "two halves of a tree do not hash to what is above them");
+    return ree_side_lied(s, "two halves of a tree do not hash to the digest above them");
 }
 
 enum ree_status ree_side_tree(struct ree_side *s, enum ree_ask halves, uint64_t n,
@@ -123,7 +123,7 @@ enum ree_status ree_side_commit(struct ree_side *s) {
     ree_digest digest;
     enum ree_status status = ask(s, &query, 3, false, &reply);
     if (status == REE_OK && reply.n_steps > MAX_STEPS)
-        status = ree_side_lied(s, "more than 2^53 steps");
+        status = ree_side_lied(s, "it has more than 2^53 steps");
     if (status == REE_OK) {
         b->out->n_steps[s->k] = reply.n_steps;
         memcpy(s->header, reply.digests[0], sizeof s->header);
@@ -134,7 +134,7 @@ enum ree_status ree_side_commit(struct ree_side *s) {
         if (memcmp(digest, s->root, sizeof digest) != 0)
             status = ree_side_lied(s, "its header and steps do not hash to its root");
         else if (!is_top(reply.n_steps, reply.digests[1]))
-            status = ree_side_lied(s, "no steps, and a top above them");
+            status = ree_side_lied(s, "it has no steps, but a digest above them");
     }
     if (status == REE_OK)
         status = ree_side_tree(s, REE_ASK_STEPS, reply.n_steps, reply.digests[1], &s->steps);
@@ -180,7 +180,7 @@ enum ree_status ree_side_step(struct ree_side *s, uint64_t step, struct ree_clai
                                    (unsigned long long)step);
         else if (!is_top(b->header->n_inputs, reply.digests[0]) ||
                  !is_top(b->header->n_nodes, reply.digests[1]))
-            status = ree_side_lied(s, "no inputs or nodes, and a top above them");
+            status = ree_side_lied(s, "it has no inputs or nodes, but a digest above them");
     }
     ree_reply_finish(&reply);
     return status;

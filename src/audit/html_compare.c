@@ -104,10 +104,10 @@ static void append_picture(struct ree_strbuf *out, const struct ree_compare_resu
             left_out++;
     }
     ree_strbuf_printf(out,
-                      "<p>Largest relative error of what each node gave, in the order in "
-                      "which nodes run; at the top also what is endless.</p>\n"
-                      "<svg viewBox=\"0 0 %d %d\" role=\"img\" "
-                      "aria-label=\"relative error by node\">\n",
+                      "<p>Largest relative error of each node's outputs, in the order in which "
+                      "nodes run; infinite errors are at the top.</p>\n"
+                      "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"relative error by "
+                      "node\">\n",
                       REE_PAGE_WIDTH, HEIGHT);
     append_grid(out, &scale);
     for (size_t i = 0; i < n; i++)
@@ -138,7 +138,7 @@ static void append_drift(struct ree_strbuf *out, const struct ree_html_compare *
 
 void ree_html_compare(const struct ree_html_compare *page, struct ree_strbuf *out) {
     const struct ree_compare_result *r = page->result;
-    ree_page_begin(out, "Where two devices part");
+    ree_page_begin(out, "Where two devices differ");
     ree_strbuf_printf(out, "<p>");
     ree_html_escape(out, page->model);
     for (int k = 0; k < 2; k++) {
@@ -152,15 +152,14 @@ void ree_html_compare(const struct ree_html_compare *page, struct ree_strbuf *ou
         ree_page_end(out);
         return;
     }
-    ree_strbuf_printf(out, "<p>The first that differs: step %llu, node ",
+    ree_strbuf_printf(out, "<p>First difference: step %llu, node ",
                       (unsigned long long)r->first.step);
     append_graph_node(out, page->graph->nodes[r->first.node]);
-    ree_strbuf_printf(out, "; what it reads %s.</p>\n",
-                      r->first.inputs_agree ? "agrees" : "differs");
+    ree_strbuf_printf(out, "; its inputs %s.</p>\n", r->first.inputs_agree ? "agrees" : "differs");
     append_picture(out, r);
-    ree_strbuf_printf(out, "<table><tr><th>runs that differ</th><th>of which new</th>"
-                           "<th>elements</th><th>max abs</th><th>max rel</th><th>max ulp</th>"
-                           "<th>node</th></tr>\n");
+    ree_strbuf_printf(out, "<table><tr><th>steps that differ</th><th>of which with equal "
+                           "inputs</th><th>elements</th><th>max abs</th><th>max rel</th><th>max "
+                           "ulp</th><th>node</th></tr>\n");
     size_t rows = 0;
     for (size_t i = 0; i < r->n_nodes && rows < REE_PAGE_MAX_ROWS; i++)
         if (r->drift[i].n_differ) {

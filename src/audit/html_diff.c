@@ -57,8 +57,7 @@ static void append_strips(struct ree_strbuf *out, const struct ree_html_diff *pa
     for (uint64_t i = 0; i < rows; i++)
         append_strip(out, page, first + i, (size_t)i);
     ree_strbuf_printf(out, "</svg>\n<p class=\"key\">");
-    static const char *const meanings[] = {"agrees", "differs",
-                                           "differs, though all that it read agrees",
+    static const char *const meanings[] = {"agrees", "differs", "differs, but all its inputs agree",
                                            "the model's inputs differ"};
     for (int i = 0; i < 4; i++)
         ree_strbuf_printf(out,
@@ -89,7 +88,7 @@ static void append_new(struct ree_strbuf *out, const struct ree_html_diff *page)
 
 void ree_html_diff(const struct ree_html_diff *page, struct ree_strbuf *out) {
     const struct ree_diff *d = page->diff;
-    ree_page_begin(out, "Where two runs part");
+    ree_page_begin(out, "Where two runs differ");
     ree_strbuf_printf(out, "<p>");
     for (int k = 0; k < 2; k++) {
         char root[65];
@@ -102,18 +101,17 @@ void ree_html_diff(const struct ree_html_diff *page, struct ree_strbuf *out) {
     ree_strbuf_printf(out, "</p>\n<p>");
     if (d->kind == REE_DIFF_NODE) {
         const struct ree_trace_node *node = &page->traces[0]->header.nodes[d->node];
-        ree_strbuf_printf(out, "The first that differs: step %llu, node ",
-                          (unsigned long long)d->step);
+        ree_strbuf_printf(out, "First difference: step %llu, node ", (unsigned long long)d->step);
         ree_page_node(out, d->node, node->name, node->domain, node->op_type);
     } else if (d->kind == REE_DIFF_INPUT) {
-        ree_strbuf_printf(out, "The first that differs: step %llu, the model's input ",
+        ree_strbuf_printf(out, "First difference: step %llu, the model's input ",
                           (unsigned long long)d->step);
         ree_html_escape(out, page->traces[0]->header.inputs[d->input].name);
     } else {
         static const char *const texts[] = {
             [REE_DIFF_SAME] = "The same",
-            [REE_DIFF_OTHER_RUN] = "They are of different runs, and cannot be compared",
-            [REE_DIFF_LENGTH] = "Equal as far as both go"};
+            [REE_DIFF_OTHER_RUN] = "The traces are of different runs and cannot be compared",
+            [REE_DIFF_LENGTH] = "One run is the beginning of the other"};
         ree_strbuf_printf(out, "%s", texts[d->kind]);
     }
     ree_strbuf_printf(out, ".</p>\n");

@@ -48,12 +48,11 @@ enum ree_status ree_message_encode_name(const char *party, const struct ree_disp
                                         struct ree_strbuf *out, struct ree_error *err) {
     cJSON *root = cJSON_CreateObject();
     bool is_silent = dispute->kind == REE_DISPUTE_SILENT;
-    bool ok = cJSON_AddStringToObject(root, "named", party) &&
-              cJSON_AddStringToObject(root, "for", is_silent ? "silence" : "contradiction") &&
-              cJSON_AddStringToObject(root, "reason", dispute->lie) &&
-              cJSON_AddStringToObject(root, "proof",
-                                      "none for others: whoever asked was there, and answers are "
-                                      "not signed");
+    bool ok =
+        cJSON_AddStringToObject(root, "named", party) &&
+        cJSON_AddStringToObject(root, "for", is_silent ? "silence" : "contradiction") &&
+        cJSON_AddStringToObject(root, "reason", dispute->lie) &&
+        cJSON_AddStringToObject(root, "proof", "none for others, because answers are not signed");
     return put_line(root, ok, out, err);
 }
 

@@ -39,7 +39,7 @@ static enum ree_status no_memory(struct ree_error *err) {
 }
 
 static enum ree_status out_of_range(struct ree_error *err) {
-    return ree_fail(err, REE_INVALID, "the trace has no such part");
+    return ree_fail(err, REE_INVALID, "the trace has no such entry");
 }
 
 static const ree_digest *nodes_of(struct trace_party *p, uint64_t step) {

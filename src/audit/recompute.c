@@ -119,7 +119,7 @@ enum ree_status ree_recompute(struct ree_model *whole, size_t index,
     size_t n_outputs = node->n_outputs, n_made = 0;
     REE_TRY(ree_audit_inputs(node, graph->arena, &reads, &n_reads, err));
     if (n_reads != n)
-        return ree_fail(err, REE_INTERNAL, "a node that reads %u values is given %u", n_reads, n);
+        return ree_fail(err, REE_INTERNAL, "a node that reads %u values received %u", n_reads, n);
     bool *omitted = calloc(n_outputs + 1, sizeof *omitted);
     struct ree_tensor *named = calloc((size_t)n + 1, sizeof *named);
     struct ree_tensor *made = calloc(n_outputs + 1, sizeof *made);

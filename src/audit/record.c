@@ -83,7 +83,7 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
                                  struct ree_error *err) {
     struct ree_recorder *r = user;
     if (n != r->header.n_inputs)
-        return ree_fail(err, REE_INTERNAL, "a trace of %u inputs is given %zu", r->header.n_inputs,
+        return ree_fail(err, REE_INTERNAL, "a trace of %u inputs received %zu", r->header.n_inputs,
                         n);
     memset(r->step, 0, r->header.n_step_digests * sizeof *r->step);
     memset(r->known, 0, r->header.n_step_digests * sizeof *r->known);
@@ -100,7 +100,8 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
             ree_trace_positions_begin(positions, &inputs[i], axis);
         r->begun[cache] = true;
         if (positions->n_positions != inputs[i].dims[axis])
-            return ree_fail(err, REE_INVALID, "the cache '%s' has %lld rows, but %lld were traced",
+            return ree_fail(err, REE_INVALID,
+                            "the cache '%s' has %lld positions, but %lld were traced",
                             r->header.inputs[i].name, (long long)inputs[i].dims[axis],
                             (long long)positions->n_positions);
         memcpy(r->step[i], positions->digest, sizeof positions->digest);
@@ -122,7 +123,8 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
     if (value->first_position == 0)
         ree_trace_positions_begin(positions, value->tensor, positions->axis);
     if (value->first_position != positions->n_positions)
-        return ree_fail(err, REE_INTERNAL, "rows of '%s' from %lld on, but %lld were traced",
+        return ree_fail(err, REE_INTERNAL,
+                        "the positions of '%s' begin at %lld, but %lld were traced",
                         value->tensor->name, (long long)value->first_position,
                         (long long)positions->n_positions);
     ree_trace_positions_add(positions, value->tensor);

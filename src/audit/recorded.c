@@ -44,7 +44,7 @@ static enum ree_status find_file(const struct place *p, char **out, struct ree_e
     }
     if (dir) closedir(dir);
     if (status == REE_OK && !*out)
-        status = ree_fail(err, REE_NOT_FOUND, "%s: there is no file %s*%s", folder, p->prefix,
+        status = ree_fail(err, REE_NOT_FOUND, "%s: no file %s*%s in this folder", folder, p->prefix,
                           p->suffix);
     free(folder);
     return status;
@@ -129,12 +129,13 @@ static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *p
     struct ree_tensor grown;
     int64_t dims[REE_MAX_RANK];
     if (positions->rank != all->rank || positions->dtype != all->dtype || axis >= all->rank)
-        return ree_fail(err, REE_INVALID, "the rows of a cache have another type in another step");
+        return ree_fail(err, REE_INVALID,
+                        "the positions of a cache have different types in different steps");
     memcpy(dims, all->dims, sizeof dims);
     for (uint32_t i = 0; i < all->rank; i++)
         if (i != axis && positions->dims[i] != dims[i])
             return ree_fail(err, REE_INVALID,
-                            "the rows of a cache have another shape in another step");
+                            "the positions of a cache have different shapes in different steps");
     dims[axis] += positions->dims[axis];
     REE_TRY(ree_tensor_init(&grown, NULL, all->dtype, all->rank, dims, err));
     size_t outer = 1, inner = ree_dtype_size(all->dtype);
@@ -157,11 +158,12 @@ static enum ree_status load_kv_cache(const char *folder, const struct ree_opened
                                      size_t cache, struct ree_tensor *out, struct ree_error *err) {
     uint32_t axis = m->roles.kv_caches[cache].axis, value = value_of_kv_cache(m, cache);
     enum ree_dtype dtype;
-    if (value == UINT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "a cache that no node writes");
+    if (value == UINT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "no node writes this cache");
     struct place p = place_of(folder, m, 0, value, &dtype);
     REE_TRY(load_file(&p, dtype, out, err));
     if (axis >= out->rank || out->dtype == REE_STRING)
-        return ree_fail(err, REE_INVALID, "the first rows of a cache have no dimension %u", axis);
+        return ree_fail(err, REE_INVALID, "the first positions of a cache have no dimension %u",
+                        axis);
     if (end == 0) {
         out->dims[axis] = 0;
         out->nbytes = 0;
@@ -195,9 +197,9 @@ enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m
         if (status == REE_OK) ree_audit_value_digest(out, found);
     }
     if (status == REE_OK && memcmp(found, digest, sizeof found) != 0)
-        status = ree_fail(err, REE_INVALID,
-                          "what is recorded has another digest than both parties "
-                          "are committed to");
+        status = ree_fail(
+            err, REE_INVALID,
+            "the recorded value does not have the digest that both parties are committed to");
     if (status != REE_OK) ree_tensor_finish(out);
     return status;
 }
@@ -213,7 +215,7 @@ enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *
         ree_tensor_sha256(&tensor, hex);
         ree_audit_value_digest(&tensor, out);
         if (strcmp(hex, sha256) != 0)
-            status = ree_fail(err, REE_INVALID, "what is recorded is not the receipt's input");
+            status = ree_fail(err, REE_INVALID, "the recorded value is not the receipt's input");
     }
     ree_tensor_finish(&tensor);
     return status;

@@ -22,11 +22,12 @@ const char *ree_verdict_text(enum ree_verdict verdict) {
 
 static enum ree_status check_numerics(const struct ree_claim *c, struct ree_error *err) {
     if (strcmp(c->numerics, ree_numerics_version()) != 0)
-        return ree_fail(err, REE_UNSUPPORTED, "the runs follow '%.32s', this is %s", c->numerics,
-                        ree_numerics_version());
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the runs used the numerics version '%.32s', but this ree has %s",
+                        c->numerics, ree_numerics_version());
     if (strcmp(c->operation_set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "the operation set is '%.32s'; what is right is defined for %s alone",
+                        "the operation set is '%.32s'; right results are defined only for %s",
                         c->operation_set, ree_operation_set_name(REE_REPRODUCIBLE));
     return REE_OK;
 }
@@ -34,16 +35,17 @@ static enum ree_status check_numerics(const struct ree_claim *c, struct ree_erro
 static enum ree_status check_model(const struct ree_claim *c, const struct ree_opened *m,
                                    struct ree_error *err) {
     if (strcmp(c->graph_sha256, m->header.graph_sha256) != 0)
-        return ree_fail(err, REE_INVALID, "the model's graph is another than that of the traces");
+        return ree_fail(err, REE_INVALID, "the model's graph is not the graph of the traces");
     if (strcmp(c->weights_sha256, m->header.weights_sha256) != 0)
-        return ree_fail(err, REE_INVALID,
-                        "the model's weights are others than those of the traces");
+        return ree_fail(err, REE_INVALID, "the model's weights are not the weights of the traces");
     if (!same(c->header, m->header.digest))
-        return ree_fail(err, REE_INVALID,
-                        "the traces have another header than this version of ree makes of the "
-                        "model: made by another version, with --no-fold, or altered");
+        return ree_fail(
+            err, REE_INVALID,
+            "the traces do not have the header that this version of ree makes from the model: they "
+            "were made by another version or with --no-fold, or were altered");
     if (c->n_nodes != m->header.n_nodes || c->n_step_inputs != m->header.n_inputs)
-        return ree_fail(err, REE_INVALID, "the model has another number of nodes or inputs");
+        return ree_fail(err, REE_INVALID,
+                        "the model's number of nodes or inputs differs from the claim's");
     return REE_OK;
 }
 
@@ -85,10 +87,11 @@ static void count_steps(const struct ree_court *court, struct ree_ruling *out) {
         unsigned long long n = court->claim->sides[k].n_steps;
         if (!t->receipt) continue;
         if (t->receipt->trace_steps != n)
-            ree_ruling_wrong(out, k, "its receipt says %llu steps, its root has %llu",
+            ree_ruling_wrong(out, k, "its receipt states %llu steps, but its root has %llu",
                              (unsigned long long)t->receipt->trace_steps, n);
         if (t->has_n_steps && t->n_steps != n)
-            ree_ruling_wrong(out, k, "the tokens of its receipt take %llu steps, its root has %llu",
+            ree_ruling_wrong(out, k,
+                             "the tokens of its receipt require %llu steps, but its root has %llu",
                              (unsigned long long)t->n_steps, n);
     }
 }
@@ -114,7 +117,7 @@ static enum ree_status judge(const struct ree_court *court, struct ree_ruling *o
     case REE_CLAIM_OF_HEADER: return ree_referee_header(court, out, err);
     case REE_CLAIM_OF_LENGTH: return ree_referee_length(court, out, err);
     }
-    return ree_fail(err, REE_INTERNAL, "a claim of no kind");
+    return ree_fail(err, REE_INTERNAL, "the claim has an unknown kind");
 }
 
 static bool is_named(const struct ree_ruling *r) {
@@ -134,8 +137,7 @@ static enum ree_status decide(const struct ree_court *court, struct ree_ruling *
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (!is_named(out)) REE_TRY(status);
     if (!is_named(out))
-        return ree_fail(err, REE_INVALID,
-                        "the claim shows nothing wrong: neither party breaks a rule there");
+        return ree_fail(err, REE_INVALID, "the claim shows no error: neither party breaks a rule");
     out->verdict = !out->is_wrong[0]   ? REE_VERDICT_A
                    : !out->is_wrong[1] ? REE_VERDICT_B
                                        : REE_VERDICT_NEITHER;

@@ -34,7 +34,8 @@ static enum ree_status check_source(const struct ree_trace_header *h, int32_t va
              in->n_outputs == h->nodes[in->index].n_outputs;
     }
     if (in->source != source || in->index != index || !ok)
-        return ree_fail(err, REE_INVALID, "input %u of the node is not what the model says", i);
+        return ree_fail(err, REE_INVALID,
+                        "input %u of the node does not come from where the model says", i);
     return REE_OK;
 }
 
@@ -90,7 +91,7 @@ static enum ree_status digest_outputs(const struct ree_claim *c, const struct re
             continue;
         }
         if (axes[i] >= tensors[i].rank)
-            return ree_fail(err, REE_INTERNAL, "a cache came out without its rows");
+            return ree_fail(err, REE_INTERNAL, "a computed cache has no new positions");
         ree_recorded_positions_digest(&tensors[i], (uint32_t)axes[i], out->outputs[i]);
     }
     return REE_OK;
@@ -103,8 +104,9 @@ static void judge(const struct ree_claim *c, struct ree_ruling *out) {
         for (uint32_t i = c->n_outputs; i-- > 0;)
             if (!same(c->sides[k].at.outputs[i], out->outputs[i])) out->wrong[k] = i;
         if (out->misread[k] >= 0)
-            ree_ruling_wrong(out, k, "input %lld of its record is not what was agreed on before",
-                             (long long)out->misread[k]);
+            ree_ruling_wrong(
+                out, k, "input %lld of its record is not the value that both parties agreed on",
+                (long long)out->misread[k]);
         else if (out->wrong[k] >= 0)
             ree_ruling_wrong(out, k, "output %lld", (long long)out->wrong[k]);
     }
@@ -137,7 +139,7 @@ enum ree_status ree_referee_node(const struct ree_claim *c, struct ree_opened *m
                                  struct ree_error *err) {
     REE_TRY(check_node(c, &m->header, err));
     if (!folder)
-        return ree_fail(err, REE_NOT_FOUND, "what the node read is looked for in --inputs DIR");
+        return ree_fail(err, REE_NOT_FOUND, "the inputs of the node are required: --inputs DIR");
     struct work w = {calloc((size_t)c->n_inputs + 1, sizeof *w.inputs),
                      calloc((size_t)c->n_outputs + 1, sizeof *w.outputs),
                      calloc((size_t)c->n_outputs + 1, sizeof *w.axes),

@@ -113,15 +113,16 @@ static void judge_parameters(struct judged *j) {
     j->decodes = b->tokenizer && strcmp(r->tokenizer_sha256, b->tokenizer_sha256) == 0;
     if (b->tokenizer && r->tokenizer_sha256[0] && !j->decodes &&
         strcmp(other->tokenizer_sha256, b->tokenizer_sha256) == 0)
-        ree_ruling_wrong(j->out, j->k,
-                         "its receipt's tokenizer is not the model's, which the other's is");
+        ree_ruling_wrong(
+            j->out, j->k,
+            "its receipt does not have the model's tokenizer, but the other receipt has");
     if (!r->tokenizer_sha256[0] && r->n_stops)
         ree_ruling_wrong(j->out, j->k,
-                         "its receipt has stop texts, and no tokenizer to find them with");
+                         "its receipt has stop texts, but no tokenizer to find them with");
     if (b->context_length && r->context_length && r->context_length != b->context_length &&
         r->context_length != other->context_length)
         ree_ruling_wrong(j->out, j->k,
-                         "its receipt says a context of %lld tokens, the model's is %lld",
+                         "its receipt states a context of %lld tokens, but the model's is %lld",
                          (long long)r->context_length, (long long)b->context_length);
 }
 
@@ -135,12 +136,12 @@ static void judge_eos(struct judged *j) {
         matters = ree_id_set_has(&j->eos, id) != ree_id_set_has(&j->beside->eos, id);
     }
     if (is_agreed || j->beside->eos.n == 0 || !matters) return;
-    ree_ruling_wrong(j->out, j->k, "%s",
-                     j->eos.n
-                         ? "its receipt says other tokens that end a text than the model, and "
-                           "its answer has one of them"
-                         : "its receipt says that no token ends a text, and its answer has one "
-                           "that does by the model");
+    ree_ruling_wrong(
+        j->out, j->k, "%s",
+        j->eos.n
+            ? "its receipt has other eos tokens than the model, and its answer contains one of them"
+            : "its receipt states that no token ends a text, but its answer contains an eos token "
+              "of the model");
 }
 
 static enum ree_status compare_text(const struct judged *j, const struct ree_strbuf *decoded,
@@ -195,15 +196,15 @@ static void judge_end(struct judged *j) {
     size_t n = j->told->n_output;
     bool is_unknown = !j->decodes && j->receipt->n_stops;
     if (j->n_ends < n)
-        ree_ruling_wrong(j->out, j->k, "its answer goes on after token %zu, which ends it",
+        ree_ruling_wrong(j->out, j->k, "its answer continues after token %zu, which ends it",
                          j->told->n_prompt + j->n_ends - 1);
     else if (is_unknown)
         j->out->is_end_unknown[j->k] = true;
     else if (!j->reason && strcmp(stated, interrupted) != 0)
         ree_ruling_wrong(j->out, j->k,
-                         "its answer ends after %zu tokens, and nothing ends it there", n);
+                         "its answer ends after %zu tokens, but nothing ends it there", n);
     else if (j->reason && strcmp(stated, j->reason) != 0)
-        ree_ruling_wrong(j->out, j->k, "its answer ends by \"%s\", and its receipt says \"%s\"",
+        ree_ruling_wrong(j->out, j->k, "its answer ends by \"%s\", but its receipt states \"%s\"",
                          j->reason, stated);
 }
 
@@ -229,7 +230,7 @@ static enum ree_status judge_receipt(const struct ree_court *court, const struct
     REE_TRY(status);
     judge_end(&j);
     if (j.is_other_text[0] || j.is_other_text[1])
-        ree_ruling_wrong(out, k, "the text of its %s is not what the tokens of its receipt say",
+        ree_ruling_wrong(out, k, "the text of its %s is not the text of the tokens of its receipt",
                          j.is_other_text[0] ? "prompt" : "answer");
     return REE_OK;
 }

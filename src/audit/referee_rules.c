@@ -15,8 +15,7 @@ static bool same(const ree_digest a, const ree_digest b) {
 static enum ree_status need_receipts(const struct ree_court *court, struct ree_error *err) {
     if (court->has_receipts) return REE_OK;
     return ree_fail(err, REE_NOT_FOUND,
-                    "a claim of the kind '%s' is decided by what both receipts say: --a-receipt "
-                    "and --b-receipt",
+                    "a claim of the kind '%s' requires both receipts: --a-receipt and --b-receipt",
                     ree_claim_kind_name(court->claim->kind));
 }
 
@@ -27,12 +26,12 @@ static enum ree_status check_before(const struct ree_court *court, uint32_t valu
     const struct ree_claim_before *b = &court->claim->before;
     if (!court->claim->has_before)
         return ree_fail(err, REE_INVALID,
-                        "the claim does not open the step before: make it with --model");
+                        "the claim does not open the previous step: make it with --model");
     if (b->node >= h->n_nodes || b->output >= h->nodes[b->node].n_outputs ||
         h->nodes[b->node].first_output + b->output != value || !same(b->op, h->ops[b->node]) ||
         b->n_inputs != h->nodes[b->node].n_inputs || b->n_outputs != h->nodes[b->node].n_outputs)
         return ree_fail(err, REE_INVALID,
-                        "the node of the step before is not the one that the model says");
+                        "the node of the previous step is not the one that the model requires");
     return REE_OK;
 }
 
@@ -61,7 +60,8 @@ static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t 
     bool is_known = t->dtype == REE_F32 || t->dtype == REE_F16 || t->dtype == REE_BF16;
     if (t->kind != REE_TENSOR || !is_known || t->rank != 3 || t->dims[0] != 1 || t->dims[1] < 1 ||
         t->dims[2] < 1)
-        return ree_fail(err, REE_UNSUPPORTED, "logits of another form than [1, rows, vocabulary]");
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the logits do not have the shape [1, rows, vocabulary]");
     size_t n = (size_t)t->dims[2], first = ((size_t)t->dims[1] - 1) * n;
     float *row = malloc(n * sizeof *row);
     if (!row) return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -77,12 +77,12 @@ static enum ree_status load_logits(const struct ree_court *court, const ree_dige
     struct ree_tensor logits;
     if (!court->folder)
         return ree_fail(err, REE_NOT_FOUND,
-                        "the logits that a token is chosen from are looked for in --inputs DIR");
+                        "the logits from which a token was chosen are required: --inputs DIR");
     enum ree_status status = ree_recorded_load(court->folder, court->model, court->claim->step - 1,
                                                court->rules.logits, digest, &logits, err);
     if (status == REE_OK) status = last_row(&logits, out, out_n, err);
     ree_tensor_finish(&logits);
-    if (status != REE_OK) ree_fail_prefix(err, "logits of the step before");
+    if (status != REE_OK) ree_fail_prefix(err, "logits of the previous step");
     return status;
 }
 
@@ -101,10 +101,10 @@ static enum ree_status judge_choice(const struct ree_court *court, unsigned k, s
     free(logits);
     if (status == REE_NO_MEMORY) return status;
     if (status != REE_OK)
-        ree_ruling_wrong(out, k, "token %zu is %d, and nothing can be chosen there: %s", place,
+        ree_ruling_wrong(out, k, "token %zu is %d, but no token can be chosen there: %s", place,
                          t->ids[place], err->message);
     else if (id != t->ids[place])
-        ree_ruling_wrong(out, k, "token %zu is %d, and its logits choose %d", place, t->ids[place],
+        ree_ruling_wrong(out, k, "token %zu is %d, but its logits choose %d", place, t->ids[place],
                          id);
     return REE_OK;
 }
@@ -115,20 +115,20 @@ enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_r
         out->is_withheld[k] = !court->told[k].ids;
     if (out->is_withheld[0] && out->is_withheld[1])
         return ree_fail(err, REE_UNSUPPORTED,
-                        "neither gives the tokens of its private receipt, which decide this: "
-                        "--a-tokens and --b-tokens");
+                        "both parties withhold the tokens of their private receipts, which decide "
+                        "this: --a-tokens and --b-tokens");
     unsigned k = out->is_withheld[1];
-    return ree_fail(err, REE_UNSUPPORTED,
-                    "%c does not give the tokens of its private receipt, which decide this: "
-                    "--%c-tokens",
-                    "AB"[k], "ab"[k]);
+    return ree_fail(
+        err, REE_UNSUPPORTED,
+        "%c withholds the tokens of its private receipt, which decide this: --%c-tokens", "AB"[k],
+        "ab"[k]);
 }
 
 static enum ree_status judge_choices(const struct ree_court *court, struct ree_ruling *out,
                                      struct ree_error *err) {
     uint64_t step = court->claim->step;
     if (court->rules.logits == UINT32_MAX)
-        return ree_fail(err, REE_UNSUPPORTED, "no node of the model makes the logits");
+        return ree_fail(err, REE_UNSUPPORTED, "no node of the model computes the logits");
     bool is_withheld = !court->told[0].ids || !court->told[1].ids;
     bool is_chosen = court->claim->has_before && step >= court->told[0].n_prompt_steps;
     // With logits, a single party's token can still be judged.
@@ -164,7 +164,7 @@ static enum ree_status judge_cache(const struct ree_court *court, const struct r
         const unsigned char *expected = c->step > 0 ? output_before(c, k) : rule->empty;
         if (same(c->sides[k].input, expected)) continue;
         if (c->step > 0)
-            ree_ruling_wrong(out, k, "its cache '%s' is not what its own step %llu left",
+            ree_ruling_wrong(out, k, "its cache '%s' is not the one that its own step %llu wrote",
                              court->model->header.inputs[c->input].name,
                              (unsigned long long)c->step - 1);
         else
@@ -201,7 +201,7 @@ enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruli
     const char *name = court->model->header.inputs[c->input].name;
     if (rule->kind == REE_RULE_NONE)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "the model does not say where its input '%s' comes from", name);
+                        "the source of the input '%s' does not follow from the model", name);
     if (rule->kind == REE_RULE_CACHE) return judge_cache(court, rule, out, err);
     REE_TRY(need_receipts(court, err));
     for (unsigned k = 0; k < 2; k++) {
@@ -210,7 +210,7 @@ enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruli
             continue; // the other party may still be wrong
         REE_TRY(expected_input(court, k, rule->kind, expected, err));
         if (!same(c->sides[k].input, expected))
-            ree_ruling_wrong(out, k, "its input '%s' is not what its receipt says", name);
+            ree_ruling_wrong(out, k, "its input '%s' does not follow from its receipt", name);
     }
     bool is_decided = out->is_wrong[0] || out->is_wrong[1];
     if (rule->kind != REE_RULE_TOKENS || is_decided) return REE_OK;
@@ -226,9 +226,8 @@ enum ree_status ree_referee_header(const struct ree_court *court, struct ree_rul
     REE_TRY(need_receipts(court, err));
     for (unsigned k = 0; k < 2; k++)
         if (!same(court->claim->sides[k].header, court->model->header.digest))
-            ree_ruling_wrong(out, k,
-                             "its header is not the one that this version of ree makes of the "
-                             "model");
+            ree_ruling_wrong(
+                out, k, "its header is not the one that this version of ree makes from the model");
     return REE_OK;
 }
 
@@ -242,20 +241,20 @@ static enum ree_status say_why(const struct ree_court *court, const struct ree_r
     const struct ree_receipt *receipts[2] = {court->told[0].receipt, court->told[1].receipt};
     unsigned s = court->told[0].n_output > court->told[1].n_output;
     if (out->is_end_unknown[0] || out->is_end_unknown[1])
-        return ree_fail(err, REE_INVALID, "the tokenizer beside the model is not the receipts'");
+        return ree_fail(err, REE_INVALID,
+                        "the tokenizer in the model's folder is not the receipts'");
     if (strcmp(receipts[s]->finish_reason, "interrupted") == 0)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "%c's answer was interrupted, and both are right as far as both go",
-                        "AB"[s]);
+                        "%c's answer was interrupted; up to there, both are right", "AB"[s]);
     size_t n;
     REE_TRY(ree_referee_differences(receipts[0], receipts[1], differences, &n, err));
-    return ree_fail(err, REE_INVALID,
-                    "each answer ends where its own receipt says, and the receipts are of "
-                    "different runs: %s differs ('ree-run verify --request' tells which of them "
-                    "answers a request)",
-                    receipts[0]->version != receipts[1]->version ? "schema"
-                    : n                                          ? differences[0]
-                                                                 : "nothing known");
+    return ree_fail(
+        err, REE_INVALID,
+        "each answer ends according to its own receipt, and the receipts are of different runs: %s "
+        "differs ('ree-run verify --request' shows which of them answers a request)",
+        receipts[0]->version != receipts[1]->version ? "schema"
+        : n                                          ? differences[0]
+                                                     : "no known field");
 }
 
 enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
@@ -265,8 +264,9 @@ enum ree_status ree_referee_length(const struct ree_court *court, struct ree_rul
     if (a->n_output == b->n_output)
         return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
     if (ree_told_differ(a, b) != SIZE_MAX)
-        return ree_fail(err, REE_INVALID,
-                        "the receipts differ in a token: that has to be decided first");
+        return ree_fail(
+            err, REE_INVALID,
+            "the receipts differ in a token: a claim about this token must be decided first");
     REE_TRY(ree_referee_receipts(court, out, err));
     if (out->is_wrong[0] || out->is_wrong[1]) return REE_OK;
     if (!a->ids || !b->ids) return ree_referee_withheld(court, out, err);

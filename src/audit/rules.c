@@ -97,13 +97,14 @@ static enum ree_status check_tokens(const struct ree_receipt *r,
                                     const struct ree_told_tokens *tokens, struct ree_error *err) {
     size_t n_prompt = r->prompt.n_tokens, n_output = r->output.n_tokens;
     if (tokens->n < n_prompt || tokens->n - n_prompt != n_output)
-        return ree_fail(err, REE_INVALID, "%zu tokens are given, and the receipt has %zu and %zu",
+        return ree_fail(err, REE_INVALID, "%zu tokens were passed, but the receipt has %zu and %zu",
                         tokens->n, n_prompt, n_output);
     if (r->version > 1 && r->is_private && !r->has_salt)
-        return ree_fail(err, REE_INVALID, "tokens of a private receipt are compared with its salt");
+        return ree_fail(err, REE_INVALID,
+                        "comparing the tokens of a private receipt requires its salt");
     if (!has_hash(r, tokens->ids, n_prompt, r->prompt.tokens_sha256) ||
         !has_hash(r, tokens->ids + n_prompt, n_output, r->output.tokens_sha256))
-        return ree_fail(err, REE_INVALID, "the tokens that are given are not the receipt's");
+        return ree_fail(err, REE_INVALID, "the passed tokens are not the receipt's");
     return REE_OK;
 }
 
@@ -118,8 +119,8 @@ static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_t
         return ree_fail(err, REE_INVALID, "a prompt without tokens cannot be run");
     if (is_given) REE_TRY(check_tokens(r, tokens, err));
     if (!is_listed && !is_given && (t->n_prompt > MAX_UNLISTED || t->n_output > MAX_UNLISTED))
-        return ree_fail(err, REE_UNSUPPORTED, "more than %zu tokens that are not listed",
-                        MAX_UNLISTED);
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the receipt has more than %zu tokens without listing them", MAX_UNLISTED);
     if (is_listed || is_given) {
         size_t n = t->n_prompt + t->n_output;
         t->ids = ree_arena_alloc_array(arena, n + 1, sizeof *t->ids);
@@ -134,7 +135,8 @@ static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_t
     // The prompt is cut as in generate/group.c.
     t->piece = t->n_prompt;
     if (t->has_cache && r->trace_chunk < t->piece) t->piece = r->trace_chunk;
-    if (t->piece == 0) return ree_fail(err, REE_INVALID, "a text whose prompt is cut into nothing");
+    if (t->piece == 0)
+        return ree_fail(err, REE_INVALID, "the prompt is divided into chunks of 0 tokens");
     t->n_prompt_steps = (t->n_prompt + t->piece - 1) / t->piece;
     t->has_n_steps = t->n_output > 0;
     t->n_steps = t->n_prompt_steps + (t->n_output ? t->n_output - 1 : 0);
@@ -148,13 +150,13 @@ enum ree_status ree_told_make(const struct ree_receipt *r, const struct ree_rule
     out->receipt = r;
     out->has_cache = rules->has_cache;
     if (!r->has_trace)
-        return ree_fail(err, REE_INVALID, "the receipt has no trace: it is committed to no root");
+        return ree_fail(err, REE_INVALID, "the receipt has no trace, so it commits to no root");
     if (r->kind == REE_RECEIPT_TEXT) {
         if (r->trace_chunk) return tell_text(r, tokens, arena, out, err);
-        return ree_fail(err, REE_INVALID, "a receipt of a text, whose trace has no prompt");
+        return ree_fail(err, REE_INVALID, "a receipt of a text, but its trace has no prompt");
     }
     if (r->trace_chunk)
-        return ree_fail(err, REE_INVALID, "a receipt of tensors, whose trace has a prompt");
+        return ree_fail(err, REE_INVALID, "a receipt of tensors, but its trace has a prompt");
     out->n_steps = 1;
     out->has_n_steps = true;
     return REE_OK;
@@ -189,7 +191,7 @@ static bool same_prompt(const struct ree_told *a, const struct ree_told *b) {
 static enum ree_status other_runs(const char *what, struct ree_error *err) {
     return ree_fail(err, REE_INVALID,
                     "the receipts are of different runs: %s differs ('ree-run verify --request' "
-                    "tells which of them answers a request)",
+                    "shows which of them answers a request)",
                     what);
 }
 
@@ -220,8 +222,8 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
     bool is_cut = x->trace_chunk == y->trace_chunk;
     if (is_cut && !x->logits_sha256[0] == !y->logits_sha256[0]) return REE_OK;
     return ree_fail(err, REE_INVALID,
-                    "the receipts are of runs whose traces are cut differently: %s differs; a run "
-                    "with %s as the other's has the same tokens, and can be compared",
+                    "the traces of the receipts are divided differently: %s differs; a run with "
+                    "the other's %s has the same tokens, and can be compared",
                     is_cut ? "hash of the logits" : "prefill chunk",
                     is_cut ? "--logits-hash" : "--prefill-chunk");
 }
@@ -302,10 +304,10 @@ static enum ree_status given_input(const struct ree_told *t, const struct ree_op
                                    uint32_t input, ree_digest out, struct ree_error *err) {
     const struct ree_port *port = ree_model_input(m->model, input);
     if (ree_dtype_is_float(port->dtype))
-        return ree_fail(err, REE_UNSUPPORTED,
-                        "the input '%s' has floats, whose digest in a trace does not follow from "
-                        "the receipt",
-                        port->name);
+        return ree_fail(
+            err, REE_UNSUPPORTED,
+            "the input '%s' has floats, so its digest in a trace does not follow from the receipt",
+            port->name);
     for (size_t i = 0; i < t->receipt->n_inputs; i++)
         if (strcmp(t->receipt->inputs[i].name, port->name) == 0)
             return ree_unhex(t->receipt->inputs[i].sha256, out)
@@ -321,7 +323,7 @@ enum ree_status ree_told_input(const struct ree_told *t, const struct ree_opened
     memset(out, 0, sizeof(ree_digest));
     if (kind == REE_RULE_GIVEN) return given_input(t, m, input, out, err);
     if (kind == REE_RULE_TOKENS && !t->ids)
-        return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not tell its tokens");
+        return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not contain its tokens");
     if (kind == REE_RULE_MADE || kind == REE_RULE_TOKENS)
         return made_input(t, m, step, input, out, err);
     return ree_fail(err, REE_INTERNAL, "input %u does not follow from a receipt", input);

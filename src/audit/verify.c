@@ -81,7 +81,7 @@ bool ree_verify_hash(struct ree_verification *v, const char *name, const char *h
     if (same)
         ree_verify_add(v, name, REE_VERIFY_AGREES, "%s", "");
     else
-        ree_verify_add(v, name, REE_VERIFY_DIFFERS, "SHA-256 is %s, the receipt says %s", here,
+        ree_verify_add(v, name, REE_VERIFY_DIFFERS, "SHA-256 is %s, but the receipt has %s", here,
                        stated);
     return same;
 }
@@ -108,8 +108,8 @@ static void note_version_1(struct ree_verification *v, const struct ree_receipt 
 // counts as not checked.
 static void note_extensions(struct ree_verification *v, const struct ree_receipt *r) {
     for (const cJSON *item = r->extensions ? r->extensions->child : NULL; item; item = item->next)
-        ree_verify_add(v, "extension", REE_VERIFY_NOT_CHECKED, "'%.128s' is not known here",
-                       item->string);
+        ree_verify_add(v, "extension", REE_VERIFY_NOT_CHECKED,
+                       "'%.128s' is unknown to this version of ree", item->string);
 }
 
 void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *receipt) {
@@ -129,20 +129,22 @@ void ree_verify_receipt(struct ree_verification *v, const struct ree_receipt *re
     note_extensions(v, receipt);
     const char *unknown = ree_receipt_unknown_extension(receipt);
     if (unknown)
-        snprintf(v->cannot, sizeof v->cannot,
-                 "this receipt needs the extension '%.128s', which this version of ree does not "
-                 "know",
-                 unknown);
+        snprintf(
+            v->cannot, sizeof v->cannot,
+            "this receipt requires the extension '%.128s', which this version of ree does not know",
+            unknown);
     else if (receipt->is_private && !receipt->has_salt)
         snprintf(v->cannot, sizeof v->cannot,
-                 "this receipt is private: its salt is needed, which the prover has beside it");
+                 "this receipt is private: its salt is required (--salt), which the prover keeps "
+                 "next to it");
     else if (strcmp(receipt->numerics, ree_numerics_version()) != 0)
-        snprintf(v->cannot, sizeof v->cannot, "this receipt is of %s; this ree runs %s",
-                 receipt->numerics, ree_numerics_version());
+        snprintf(v->cannot, sizeof v->cannot,
+                 "this receipt has the numerics version %s, but this ree has %s", receipt->numerics,
+                 ree_numerics_version());
     else if (strcmp(receipt->operation_set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
         snprintf(v->cannot, sizeof v->cannot,
-                 "this receipt is of the operation set '%s', whose bits are not promised "
-                 "elsewhere; only those of the set 'reproducible' can be verified",
+                 "this receipt has the operation set '%s', whose bits may differ on other devices; "
+                 "only 'reproducible' can be verified",
                  receipt->operation_set);
 }
 
@@ -182,12 +184,12 @@ void ree_verify_trace(struct ree_verification *v, const struct ree_receipt *rece
     ree_receipt_blind(receipt, blinded);
     if (n_steps != receipt->trace_steps)
         ree_verify_add(v, "trace", REE_VERIFY_DIFFERS,
-                       "there are %llu steps, the receipt says %llu", (unsigned long long)n_steps,
-                       (unsigned long long)receipt->trace_steps);
+                       "the run has %llu steps, but the receipt has %llu",
+                       (unsigned long long)n_steps, (unsigned long long)receipt->trace_steps);
     else if (strcmp(blinded, receipt->trace_root) != 0 && is_of_other_version(receipt))
         ree_verify_add(
             v, "trace", REE_VERIFY_NOT_CHECKED,
-            "the roots differ. The receipt says that ree %.32s made it, which may optimise the "
+            "the roots differ. The receipt states that ree %.32s made it, which may optimise the "
             "graph differently from this ree, %s: verify it with that version",
             receipt->ree_version, ree_version());
     else
@@ -237,13 +239,14 @@ static enum ree_status check_inputs(struct ree_verification *v,
         }
         if (v->cannot[0]) continue;
         snprintf(v->cannot, sizeof v->cannot,
-                 "the receipt has the hash of input '%.128s' alone, and no tensor for it is given",
+                 "the receipt has only the hash of input '%.128s': pass its tensor with --input",
                  r->inputs[i].name);
     }
     for (size_t i = 0; i < what->n_inputs; i++) {
         snprintf(name, sizeof name, "input %s", what->inputs[i].name);
         if (!known[i])
-            ree_verify_add(v, name, REE_VERIFY_DIFFERS, "the receipt is of a run without it");
+            ree_verify_add(v, name, REE_VERIFY_DIFFERS,
+                           "the receipt's run did not have this input");
     }
     ree_name_index_finish(&index);
     free(known);
@@ -256,8 +259,8 @@ static void check_outputs(struct ree_verification *v, const struct ree_verify_te
     size_t n = ree_model_n_outputs(what->model);
     char name[64], hex[65];
     if (n != r->n_outputs)
-        ree_verify_add(v, "outputs", REE_VERIFY_DIFFERS, "the model has %zu, the receipt %zu", n,
-                       r->n_outputs);
+        ree_verify_add(v, "outputs", REE_VERIFY_DIFFERS,
+                       "the model has %zu, but the receipt has %zu", n, r->n_outputs);
     for (size_t i = 0; i < n && i < r->n_outputs; i++) {
         const char *own = outputs[i].name ? outputs[i].name : "";
         snprintf(name, sizeof name, "output %s", own);
@@ -265,7 +268,7 @@ static void check_outputs(struct ree_verification *v, const struct ree_verify_te
         if (strcmp(own, r->outputs[i].name) == 0)
             ree_verify_hash(v, name, hex, r->outputs[i].sha256);
         else
-            ree_verify_add(v, name, REE_VERIFY_DIFFERS, "the receipt calls output %zu '%.128s'", i,
+            ree_verify_add(v, name, REE_VERIFY_DIFFERS, "the receipt names output %zu '%.128s'", i,
                            r->outputs[i].name);
     }
 }
@@ -275,11 +278,12 @@ enum ree_status ree_verify_tensors(struct ree_verification *v,
     struct ree_error local;
     if (!err) err = &local;
     if (what->receipt->has_trace && !what->traced)
-        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "with --trace it is");
+        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "checked only with --trace");
     REE_TRY(check_inputs(v, what, err));
     if (v->cannot[0]) return REE_OK;
     if (v->differs) {
-        ree_verify_add(v, "outputs", REE_VERIFY_NOT_CHECKED, "what went in differs already");
+        ree_verify_add(v, "outputs", REE_VERIFY_NOT_CHECKED,
+                       "the inputs, the graph or the weights already differ");
         return REE_OK;
     }
     size_t n = ree_model_n_outputs(what->model);

@@ -57,7 +57,7 @@ static enum ree_status note_special(struct ree_verification *v,
         ree_receipt_encode_text(&arena, &(struct ree_strbuf){.data = text, .size = nbytes});
     if (spelled)
         ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES,
-                       "with its special token%s (%zu): \"%s\"", n_special == 1 ? "" : "s",
+                       "including its special token%s (%zu): \"%s\"", n_special == 1 ? "" : "s",
                        n_special, spelled);
     ree_arena_finish(&arena);
     free(text);
@@ -78,10 +78,10 @@ static enum ree_status note_difference(struct ree_verification *v,
     spell(tokenizer, ids, n, at, &theirs);
     bool failed = ours.failed || theirs.failed;
     if (!failed)
-        ree_verify_add(v, "prompt encoding", REE_VERIFY_NOT_CHECKED,
-                       "the prompt's text is encoded otherwise, from token %zu on: %s; the receipt "
-                       "has %s",
-                       at, ours.data, theirs.data);
+        ree_verify_add(
+            v, "prompt encoding", REE_VERIFY_NOT_CHECKED,
+            "the prompt's text is encoded differently from token %zu on: %s; the receipt has %s",
+            at, ours.data, theirs.data);
     ree_strbuf_finish(&ours);
     ree_strbuf_finish(&theirs);
     return failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;

@@ -56,18 +56,18 @@ static void compare_ends(struct ree_verification *v, const struct ree_verify_tex
     if (ree_id_set_is_same(&ends->model, &ends->receipt) || (what->ignores_eos && r->n_eos == 0))
         ree_verify_add(v, "ends", REE_VERIFY_AGREES, "%s", "");
     else if (ends->n == 0)
-        ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
-                       "this copy of the model does not say which tokens end a text; the receipt "
-                       "says %s",
-                       stated);
+        ree_verify_add(
+            v, "ends", REE_VERIFY_NOT_CHECKED,
+            "this copy of the model does not state which tokens end a text; the receipt has %s",
+            stated);
     else if (!matters(&ends->model, &ends->receipt, answer, n_answer))
         ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
-                       "tokens that end a text: the model has %s, the receipt says %s, which makes "
+                       "tokens that end a text: the model has %s, the receipt has %s; this makes "
                        "no difference for this answer%s",
                        here, stated, hint);
     else
         ree_verify_add(v, "ends", REE_VERIFY_DIFFERS,
-                       "tokens that end a text: the model has %s, the receipt says %s%s", here,
+                       "tokens that end a text: the model has %s, but the receipt has %s%s", here,
                        stated, hint);
 }
 
@@ -87,18 +87,18 @@ void ree_verify_context(struct ree_verification *v, const struct ree_verify_text
         ree_verify_add(v, "context length", REE_VERIFY_AGREES, "%s", "");
     else if (stated == 0)
         ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
-                       "the receipt does not say it; the model's is %lld", (long long)here);
+                       "the receipt does not state it; the model's is %lld", (long long)here);
     else if (here)
         ree_verify_add(v, "context length", REE_VERIFY_DIFFERS,
-                       "the model's is %lld, the receipt says %lld", (long long)here,
+                       "the model's is %lld, but the receipt has %lld", (long long)here,
                        (long long)stated);
     else if ((int64_t)n < stated)
-        ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
-                       "this copy of the model does not say it; the receipt says %lld, which is "
-                       "not reached",
-                       (long long)stated);
+        ree_verify_add(
+            v, "context length", REE_VERIFY_NOT_CHECKED,
+            "this copy of the model does not state it; the receipt has %lld, which is not reached",
+            (long long)stated);
     else
         ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
-                       "this copy of the model does not say its own; the receipt says %lld",
+                       "this copy of the model does not state it; the receipt has %lld",
                        (long long)stated);
 }

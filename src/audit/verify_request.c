@@ -39,13 +39,14 @@ void ree_verify_request(struct ree_verification *v, const struct ree_receipt *r,
     if (!request) {
         if (r->request_sha256[0])
             ree_verify_add(v, "request", REE_VERIFY_NOT_CHECKED,
-                           "the receipt answers the request %s; with --request it is",
+                           "the receipt answers the request %s; checked only with --request",
                            r->request_sha256);
         return;
     }
     if (strcmp(r->request_sha256, request->request_sha256) != 0) {
-        ree_verify_add(v, "request", REE_VERIFY_DIFFERS, "it is %s, the receipt answers %s",
-                       request->request_sha256, r->request_sha256[0] ? r->request_sha256 : "none");
+        ree_verify_add(v, "request", REE_VERIFY_DIFFERS,
+                       "the request is %s, but the receipt answers %s", request->request_sha256,
+                       r->request_sha256[0] ? r->request_sha256 : "none");
         return;
     }
     if (!same_prompt(r, request))
@@ -63,7 +64,7 @@ void ree_verify_request(struct ree_verification *v, const struct ree_receipt *r,
         differ(v, "the model");
     else if (is_blind(r))
         ree_verify_add(v, "request", REE_VERIFY_NOT_CHECKED,
-                       "whether the prompt is as requested takes the salt of this private receipt");
+                       "checking the prompt requires the salt of this private receipt");
     else
         ree_verify_add(v, "request", REE_VERIFY_AGREES, "%s", "");
 }

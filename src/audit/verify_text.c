@@ -46,8 +46,8 @@ static bool find_prompt(struct text_check *c) {
     char hex[65];
     if (!own->tokens && !given) {
         snprintf(c->v->cannot, sizeof c->v->cannot,
-                 "this receipt does not tell its prompt, only its hash, so the prompt has to be "
-                 "given");
+                 "this receipt has only the hash of its prompt: pass the prompt, for example with "
+                 "--prompt-text");
         return false;
     }
     c->prompt = (struct ree_prompt){own->tokens, own->n_tokens};
@@ -59,10 +59,10 @@ static bool find_prompt(struct text_check *c) {
         ree_verify_add(c->v, "prompt", REE_VERIFY_AGREES, "%s", "");
         return true;
     }
-    ree_verify_add(c->v, "prompt", REE_VERIFY_DIFFERS,
-                   "the one that is given has %zu tokens with SHA-256 %s, the receipt's %zu with "
-                   "%s",
-                   given->n, hex, own->n_tokens, own->tokens_sha256);
+    ree_verify_add(
+        c->v, "prompt", REE_VERIFY_DIFFERS,
+        "the passed prompt has %zu tokens with SHA-256 %s, but the receipt's has %zu with %s",
+        given->n, hex, own->n_tokens, own->tokens_sha256);
     return false;
 }
 
@@ -71,7 +71,8 @@ static bool check_tokenizer(struct text_check *c) {
     if (!c->r->tokenizer_sha256[0]) return false;
     if (!c->what->tokenizer) {
         snprintf(c->v->cannot, sizeof c->v->cannot,
-                 "the receipt has texts, and no tokenizer is beside the model");
+                 "the receipt has texts, but the model's folder has no tokenizer; name one with "
+                 "--tokenizer");
         return false;
     }
     ree_tokenizer_sha256(c->what->tokenizer, hex);
@@ -97,7 +98,7 @@ static void compare_text(struct text_check *c, const char *name, const struct re
         return;
     }
     if (!stated->text_sha256[0]) {
-        ree_verify_add(c->v, name, REE_VERIFY_DIFFERS, "the receipt has a tokenizer and no text");
+        ree_verify_add(c->v, name, REE_VERIFY_DIFFERS, "the receipt has a tokenizer but no text");
         return;
     }
     size_t n = strlen(here), at = 0;
@@ -112,8 +113,8 @@ static void compare_text(struct text_check *c, const char *name, const struct re
     excerpt(here, at, ours);
     excerpt(stated->text, at, theirs);
     ree_verify_add(c->v, name, REE_VERIFY_DIFFERS,
-                   "the tokens say another text from byte %zu on: \"%s\", the receipt \"%s\"", at,
-                   ours, theirs);
+                   "the tokens give another text from byte %zu on: \"%s\", the receipt has \"%s\"",
+                   at, ours, theirs);
 }
 
 static void compare_finish(struct text_check *c, const char *reason) {
@@ -122,10 +123,10 @@ static void compare_finish(struct text_check *c, const char *reason) {
     if (strcmp(reason, stated) == 0) {
         c->v->is_prefix = strcmp(stated, ree_finish_name(REE_FINISH_INTERRUPTED)) == 0;
         ree_verify_add(c->v, "finish", REE_VERIFY_AGREES, "%s",
-                       c->v->is_prefix ? "interrupted: the model would have gone on" : "");
+                       c->v->is_prefix ? "interrupted: the model would have continued" : "");
     } else
         ree_verify_add(c->v, "finish", REE_VERIFY_DIFFERS,
-                       "tokens and parameters give \"%s\", the receipt says \"%s\"", reason,
+                       "tokens and parameters give \"%s\", but the receipt has \"%s\"", reason,
                        stated);
 }
 
@@ -137,10 +138,10 @@ static enum ree_status note_boundary(struct text_check *c, const struct ree_answ
     enum ree_status status = ree_answer_begin(&settled, c->what->tokenizer, NULL, 0, c->prompt.ids,
                                               c->prompt.n, REE_BOUNDARY_SETTLED, err);
     if (status == REE_OK && settled.prompt.size != joined->prompt.size)
-        ree_verify_add(c->v, "answer's beginning", REE_VERIFY_NOT_CHECKED,
-                       "ree-receipt/1 counts \"%.80s\" as text of the answer, which the prompt's "
-                       "tokens say",
-                       settled.prompt.data + joined->prompt.size);
+        ree_verify_add(
+            c->v, "answer's beginning", REE_VERIFY_NOT_CHECKED,
+            "ree-receipt/1 counts \"%.80s\" as text of the answer, but the prompt's tokens give it",
+            settled.prompt.data + joined->prompt.size);
     ree_answer_finish(&settled);
     return status;
 }
@@ -151,12 +152,12 @@ static enum ree_status compare_read(struct text_check *c, const struct ree_answe
     if (c->knows_texts && r->version == 1) REE_TRY(note_boundary(c, &read->answer, err));
     if (!c->knows_texts && r->n_stops) {
         ree_verify_add(c->v, "finish", REE_VERIFY_NOT_CHECKED,
-                       "stop texts take the receipt's tokenizer");
+                       "checking stop texts requires the receipt's tokenizer");
         return REE_OK;
     }
     if (read->n_until_end < r->output.n_tokens)
         ree_verify_add(c->v, "finish", REE_VERIFY_DIFFERS,
-                       "token %zu of the answer ends the text (%s), and it goes on",
+                       "token %zu of the answer ends the text (%s), but the answer continues",
                        read->n_until_end - 1, read->reason);
     else
         compare_finish(c, read->reason);
@@ -195,12 +196,13 @@ static void report_difference(struct text_check *c, size_t position, int32_t giv
     size_t i = position - c->prompt.n;
     if (chosen >= 0)
         ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS,
-                       "token %zu of the answer (position %zu) is %d, the model chooses %d", i,
+                       "token %zu of the answer (position %zu) is %d, but the model chooses %d", i,
                        position, given, chosen);
     else
-        ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS,
-                       "token %zu of the answer (position %zu) is %d, the model chooses none: %s",
-                       i, position, given, reason);
+        ree_verify_add(
+            c->v, "tokens", REE_VERIFY_DIFFERS,
+            "token %zu of the answer (position %zu) is %d, but the model chooses none: %s", i,
+            position, given, reason);
 }
 
 static void check_logits(struct text_check *c, const char *here) {
@@ -296,14 +298,14 @@ static void bound_work(struct text_check *c) {
     size_t context = (size_t)c->what->generator->info.context_length;
     if (!context && (c->prompt.n > most || n_answer > most - c->prompt.n))
         snprintf(c->v->cannot, sizeof c->v->cannot,
-                 "prompt and answer have %zu tokens; this copy of the model does not say how long "
-                 "its context is, and at most %zu are run then",
+                 "prompt and answer have %zu tokens; this copy of the model does not state its "
+                 "context length, and then at most %zu are run",
                  c->prompt.n + n_answer, most);
     if (context && context < most) most = context;
     if (!c->r->output.tokens && n_answer > most)
         snprintf(c->v->cannot, sizeof c->v->cannot,
-                 "the answer of %zu tokens is not told, and at most %zu are made anew with this "
-                 "model",
+                 "the receipt does not contain its answer of %zu tokens, and at most %zu are "
+                 "generated again with this model",
                  n_answer, most);
 }
 
@@ -312,7 +314,8 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     bool is_other = c->v->differs; // the receipt or the model already differs
     if (!find_prompt(c)) return REE_OK;
     if (c->prompt.n > MAX_TOKENS || n_answer > MAX_TOKENS - c->prompt.n) {
-        ree_verify_add(c->v, "counts", REE_VERIFY_DIFFERS, "more tokens than a text can have");
+        ree_verify_add(c->v, "counts", REE_VERIFY_DIFFERS,
+                       "there are more tokens than a text can have");
         return REE_OK;
     }
     ree_verify_context(c->v, c->what, c->prompt.n + n_answer);
@@ -334,7 +337,7 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     if (told) REE_TRY(check_tokens(c, err));
     if (is_other) {
         ree_verify_add(c->v, "tokens", REE_VERIFY_NOT_CHECKED,
-                       "the model was not run, since the receipt or the model differs already");
+                       "the model was not run, because the receipt or the model already differs");
         return REE_OK;
     }
     if (c->prompt.n == 0) {
@@ -346,7 +349,8 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
         hash("ree-tokens/1", NULL, 0, hex);
         ree_verify_blinded(c->v, c->r, "tokens", hex, c->r->output.tokens_sha256);
         if (c->r->logits_sha256[0])
-            ree_verify_add(c->v, "logits", REE_VERIFY_DIFFERS, "an answer without tokens has none");
+            ree_verify_add(c->v, "logits", REE_VERIFY_DIFFERS,
+                           "an answer without tokens has no logits");
         return REE_OK;
     }
     REE_TRY(run(c, err));
@@ -362,7 +366,7 @@ enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_ver
     struct text_check c = {.v = v, .what = what, .r = what->receipt};
     ree_arena_init(&c.arena);
     if (c.r->has_trace && !what->traced)
-        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "with --trace it is");
+        ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "checked only with --trace");
     enum ree_status status = verify(&c, err);
     ree_arena_finish(&c.arena);
     return status;

@@ -69,7 +69,7 @@ static enum ree_status compare(const struct ree_group *group, const struct ree_s
         ree_hex(s->from->caches[i], was);
         return ree_fail(err, REE_INVALID,
                         "the cache '%s' of sequence %zu, computed again from its %zu tokens, has "
-                        "SHA-256 %s; it was %s",
+                        "SHA-256 %s, but the checkpoint has %s",
                         ree_model_input(g->model, g->roles.kv_caches[i].input)->name, s->number,
                         s->out->n - 1, is, was);
     }

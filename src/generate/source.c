@@ -83,7 +83,7 @@ static enum ree_status take_eos(const cJSON *object, struct ree_model_source *so
     int n = cJSON_IsArray(item) ? cJSON_GetArraySize(item) : cJSON_IsNumber(item) ? 1 : 0;
     if (n == 0) return REE_OK;
     if (n > REE_MAX_EOS)
-        return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; at most %d are read", n,
+        return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; the maximum is %d", n,
                         REE_MAX_EOS);
     int32_t *ids = malloc((size_t)n * sizeof *ids);
     if (!ids) return no_memory(err);
@@ -105,8 +105,8 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
     const cJSON *filename = ree_json_find(decoder, "filename");
     if (!cJSON_IsObject(decoder) || !cJSON_IsString(filename))
         return ree_fail(err, REE_INVALID,
-                        "%s/genai_config.json: no model.decoder.filename; ree runs models of one "
-                        "decoder",
+                        "%s/genai_config.json: model.decoder.filename is missing; ree runs models "
+                        "with one decoder",
                         source->folder);
     const char *name = filename->valuestring;
     if (strchr(name, '/') || !*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)

@@ -125,7 +125,7 @@ static enum ree_status put_members(struct ree_strbuf *out, const cJSON **members
     qsort(members, n, sizeof *members, compare_keys);
     for (size_t i = 0; i < n; i++) {
         if (i && strcmp(members[i - 1]->string, members[i]->string) == 0)
-            return ree_fail(err, REE_INVALID, "'%s' is there twice", members[i]->string);
+            return ree_fail(err, REE_INVALID, "'%s' occurs twice", members[i]->string);
         if (i) ree_strbuf_append(out, ",", 1);
         REE_TRY(put_string(out, members[i]->string, err));
         ree_strbuf_append(out, ":", 1);
@@ -163,7 +163,7 @@ static enum ree_status put_value(struct ree_strbuf *out, const cJSON *value, int
         return REE_OK;
     }
     if (!cJSON_IsArray(value) && !cJSON_IsObject(value))
-        return ree_fail(err, REE_INVALID, "a value is of no type of JSON");
+        return ree_fail(err, REE_INVALID, "a value has no JSON type");
     if (depth == MAX_DEPTH)
         return ree_fail(err, REE_INVALID, "it is nested more than %d levels deep", MAX_DEPTH);
     if (cJSON_IsObject(value)) return put_object(out, value, depth + 1, err);

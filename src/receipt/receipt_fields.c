@@ -74,8 +74,8 @@ enum ree_status ree_field_whole(const struct ree_fields *part, const char *key, 
                                 int64_t max, int64_t *out, struct ree_error *err) {
     const cJSON *item = ree_field(part, key);
     if (!item || ree_json_is_whole(item, min, max, out)) return REE_OK;
-    return ree_fail(err, REE_INVALID, "%s.%s is not a whole number from %lld to %lld", part->name,
-                    key, (long long)min, (long long)max);
+    return ree_fail(err, REE_INVALID, "%s.%s is not an integer from %lld to %lld", part->name, key,
+                    (long long)min, (long long)max);
 }
 
 enum ree_status ree_field_name(const struct ree_fields *part, const char *key,
@@ -153,7 +153,7 @@ enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
                                 const char *const **out, size_t *out_n, struct ree_error *err) {
     REE_TRY(ree_field_strings(part, key, out, out_n, err));
     if (*out_n > REE_RECEIPT_MAX_STOPS)
-        return ree_fail(err, REE_INVALID, "%s.%s has %zu texts, more than %d", part->name, key,
+        return ree_fail(err, REE_INVALID, "%s.%s has %zu texts; the maximum is %d", part->name, key,
                         *out_n, REE_RECEIPT_MAX_STOPS);
     size_t nbytes = 0;
     for (size_t i = 0; i < *out_n; i++) {
@@ -162,7 +162,7 @@ enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
         if (n == 0) return ree_fail(err, REE_INVALID, "%s.%s[%zu] is empty", part->name, key, i);
     }
     if (nbytes > REE_RECEIPT_MAX_STOP_BYTES)
-        return ree_fail(err, REE_INVALID, "%s.%s has %zu bytes in all, more than %d", part->name,
-                        key, nbytes, REE_RECEIPT_MAX_STOP_BYTES);
+        return ree_fail(err, REE_INVALID, "%s.%s has %zu bytes in total; the maximum is %d",
+                        part->name, key, nbytes, REE_RECEIPT_MAX_STOP_BYTES);
     return REE_OK;
 }

@@ -36,13 +36,13 @@ static enum ree_status number_values(struct ree_trace_header *h, struct ree_erro
             if (node->inputs[k] != REE_TRACE_OMITTED &&
                 (node->inputs[k] < 0 || (uint64_t)node->inputs[k] >= n))
                 return ree_fail(err, REE_INVALID,
-                                "node %u ('%s') reads value %d, which no earlier node makes", i,
+                                "node %u ('%s') reads value %d, which no earlier node computes", i,
                                 node->name, node->inputs[k]);
         node->first_output = (uint32_t)n;
         n += node->n_outputs;
         n_outputs += node->n_outputs;
     }
-    if (n > INT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "a model of 2^31 values or more");
+    if (n > INT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "the model has 2^31 values or more");
     h->n_values = (uint32_t)n;
     h->n_step_digests = (uint32_t)(h->n_inputs + n_outputs);
     if (!h->n_step_digests)
@@ -61,8 +61,9 @@ enum ree_status ree_trace_header_complete(struct ree_trace_header *h, struct ree
     ree_strbuf_init(&text);
     enum ree_status status = ree_trace_header_encode(h, &text, err);
     if (status == REE_OK && text.size > REE_TRACE_MAX_HEADER)
-        status = ree_fail(err, REE_UNSUPPORTED, "a header of %zu bytes; at most %llu are supported",
-                          text.size, (unsigned long long)REE_TRACE_MAX_HEADER);
+        status =
+            ree_fail(err, REE_UNSUPPORTED, "the header has %zu bytes; at most %llu are supported",
+                     text.size, (unsigned long long)REE_TRACE_MAX_HEADER);
     if (status == REE_OK) {
         struct ree_hasher *hasher = ree_hasher_create(NULL);
         ree_hasher_update(hasher, text.data, text.size);
@@ -171,7 +172,8 @@ static enum ree_status take_digest(struct decoder *d, const cJSON *object, const
                                    ree_digest out) {
     const char *s = NULL;
     REE_TRY(ree_json_string(object, key, &s, d->err));
-    if (!s || !ree_unhex(s, out)) return ree_fail(d->err, REE_INVALID, "'%s' is no SHA-256", key);
+    if (!s || !ree_unhex(s, out))
+        return ree_fail(d->err, REE_INVALID, "'%s' is not a SHA-256", key);
     return REE_OK;
 }
 
@@ -188,7 +190,7 @@ static enum ree_status take_array(struct decoder *d, const cJSON *object, const 
                                   size_t size, const cJSON **out, uint32_t *out_n,
                                   void *out_things) {
     *out = ree_json_find(object, key);
-    if (!cJSON_IsArray(*out)) return ree_fail(d->err, REE_INVALID, "'%s' is no array", key);
+    if (!cJSON_IsArray(*out)) return ree_fail(d->err, REE_INVALID, "'%s' is not an array", key);
     *out_n = (uint32_t)cJSON_GetArraySize(*out);
     void *things = ree_arena_alloc_array(d->arena, (size_t)*out_n + 1, size);
     if (!things) return no_memory(d->err);
@@ -197,7 +199,8 @@ static enum ree_status take_array(struct decoder *d, const cJSON *object, const 
 }
 
 static enum ree_status is_object(struct decoder *d, const cJSON *item, const char *what) {
-    return cJSON_IsObject(item) ? REE_OK : ree_fail(d->err, REE_INVALID, "a %s is no object", what);
+    return cJSON_IsObject(item) ? REE_OK
+                                : ree_fail(d->err, REE_INVALID, "a %s is not an object", what);
 }
 
 static enum ree_status take_inputs(struct decoder *d, const cJSON *root,
@@ -244,7 +247,8 @@ static enum ree_status take_node(struct decoder *d, const cJSON *item,
     int32_t *input = node->inputs;
     cJSON_ArrayForEach(number, array) {
         if (!ree_json_is_whole(number, REE_TRACE_OMITTED, INT32_MAX, &value))
-            return ree_fail(d->err, REE_INVALID, "an input of node '%s' is no value", node->name);
+            return ree_fail(d->err, REE_INVALID, "an input of node '%s' is not a value",
+                            node->name);
         *input++ = (int32_t)value;
     }
     REE_TRY(take_array(d, item, "outputs", sizeof *node->omitted, &array, &node->n_outputs,
@@ -267,7 +271,7 @@ static enum ree_status take_header(struct decoder *d, const cJSON *root,
     if (!schema || strcmp(schema, "ree-trace/1") != 0)
         return ree_fail(d->err, REE_INVALID, "'schema' is not ree-trace/1");
     const cJSON *model = ree_json_find(root, "model"), *array, *item;
-    if (!cJSON_IsObject(model)) return ree_fail(d->err, REE_INVALID, "'model' is no object");
+    if (!cJSON_IsObject(model)) return ree_fail(d->err, REE_INVALID, "'model' is not an object");
     REE_TRY(take_hex(d, model, "graph_sha256", h->graph_sha256));
     REE_TRY(take_hex(d, model, "weights_sha256", h->weights_sha256));
     REE_TRY(take_string(d, root, "numerics", &h->numerics));
@@ -290,8 +294,8 @@ static enum ree_status compare_text(struct decoder *d, const struct ree_trace_he
     ree_strbuf_init(&own);
     enum ree_status status = ree_trace_header_encode(h, &own, d->err);
     if (status == REE_OK && (own.size != nbytes || memcmp(own.data, text, nbytes) != 0))
-        status = ree_fail(d->err, REE_INVALID,
-                          "it has fields that are not known, or is not in canonical form");
+        status =
+            ree_fail(d->err, REE_INVALID, "it has unknown fields, or is not in canonical form");
     ree_strbuf_finish(&own);
     return status;
 }
@@ -303,7 +307,7 @@ enum ree_status ree_trace_header_decode(const void *text, size_t nbytes, struct 
     memset(out, 0, sizeof *out);
     REE_TRY(ree_json_parse_strict(text, nbytes, &root, err));
     enum ree_status status =
-        cJSON_IsObject(root) ? REE_OK : ree_fail(err, REE_INVALID, "it is no object");
+        cJSON_IsObject(root) ? REE_OK : ree_fail(err, REE_INVALID, "it is not an object");
     if (status == REE_OK) status = take_header(&d, root, out);
     cJSON_Delete(root);
     if (status == REE_OK) status = compare_text(&d, out, text, nbytes);

@@ -36,7 +36,7 @@ static enum ree_status check_work(const struct ree_trace *t, struct ree_error *e
     if (n <= most_for_each * h->n_step_digests + spare / steps) return REE_OK;
     return ree_fail(err, REE_UNSUPPORTED,
                     "its nodes have %llu inputs and outputs, for %llu values of a step, in %llu "
-                    "steps: more than %llu for each value is not supported",
+                    "steps: at most %llu for each value are supported",
                     (unsigned long long)n, (unsigned long long)h->n_step_digests,
                     (unsigned long long)t->n_steps, (unsigned long long)most_for_each);
 }
@@ -51,8 +51,8 @@ static enum ree_status check_steps(const struct ree_trace *t, struct ree_error *
                 int64_t place = ree_trace_place(h, h->nodes[i].first_output + k);
                 if (h->nodes[i].omitted[k] && memcmp(step[place], zeros, sizeof zeros) != 0)
                     return ree_fail(err, REE_INVALID,
-                                    "step %llu has a value for output %u of node %u ('%s'), which "
-                                    "that omits",
+                                    "step %llu has a value for output %u of node %u ('%s'), but "
+                                    "the node omits this output",
                                     (unsigned long long)s, k, i, h->nodes[i].name);
             }
     }
@@ -83,14 +83,15 @@ static enum ree_status check_root(const struct ree_trace *t, struct ree_error *e
 static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_error *err) {
     const unsigned char *bytes = t->bytes;
     if (nbytes < MAGIC_SIZE || memcmp(bytes, REE_TRACE_MAGIC, MAGIC_SIZE) != 0)
-        return malformed("this is no trace", err);
+        return malformed("this is not a trace", err);
     if (nbytes < MAGIC_SIZE + sizeof(uint64_t) + TAIL_SIZE)
-        return malformed("the trace is cut short", err);
+        return malformed("the trace is truncated", err);
     uint64_t header_size = take_u64(bytes + MAGIC_SIZE);
     size_t at = MAGIC_SIZE + sizeof(uint64_t), rest = nbytes - at - TAIL_SIZE;
-    if (header_size > rest) return malformed("the trace is cut short within its header", err);
+    if (header_size > rest) return malformed("the trace is truncated within its header", err);
     if (header_size > REE_TRACE_MAX_HEADER)
-        return ree_fail(err, REE_UNSUPPORTED, "a header of %llu bytes; at most %llu are supported",
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the header has %llu bytes; at most %llu are supported",
                         (unsigned long long)header_size, (unsigned long long)REE_TRACE_MAX_HEADER);
     enum ree_status status =
         ree_trace_header_decode(bytes + at, (size_t)header_size, &t->arena, &t->header, err);
@@ -99,14 +100,14 @@ static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_err
     rest -= (size_t)header_size;
     const unsigned char *tail = bytes + nbytes - TAIL_SIZE;
     if (memcmp(tail, REE_TRACE_END, END_SIZE) != 0)
-        return malformed("the trace has no end: it was cut short or made longer", err);
+        return malformed("the trace does not end as a trace: it was truncated or extended", err);
     t->n_steps = take_u64(tail + END_SIZE);
     memcpy(t->root, tail + END_SIZE + sizeof(uint64_t), sizeof t->root);
     // Bytes of a step; never 0.
     uint64_t wanted = (uint64_t)t->header.n_step_digests * sizeof(ree_digest);
     if (t->n_steps != rest / wanted || rest % wanted)
         return ree_fail(err, REE_INVALID,
-                        "%llu steps of %llu bytes are told of, but there are %zu bytes",
+                        "the trace states %llu steps of %llu bytes, but has %zu bytes",
                         (unsigned long long)t->n_steps, (unsigned long long)wanted, rest);
     t->digests = (ree_digest *)((unsigned char *)t->bytes + at);
     REE_TRY(check_work(t, err));

@@ -11,7 +11,8 @@
 
 static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
-    return ree_lower_fail(lower, REE_INTERNAL, "a constant depends on what is not constant");
+    return ree_lower_fail(lower, REE_INTERNAL,
+                          "a constant depends on a value that is not constant");
 }
 
 // A default value that the caller may replace.

@@ -17,8 +17,8 @@ static enum ree_status no_memory(struct ree_error *err) {
 
 static enum ree_status check_type(const struct ree_constant *c, struct ree_error *err) {
     if (c->data) return REE_OK;
-    return ree_fail(err, REE_UNSUPPORTED, "'%s' is of a type that ree lacks and cannot be hashed",
-                    c->name);
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "'%s' has a type that ree does not support, so it cannot be hashed", c->name);
 }
 
 enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_digest out,

@@ -32,7 +32,7 @@ struct outcome {
 static enum ree_status value_unknown(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
     lower->wants_data = true;
-    return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape that depends on data");
+    return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape depends on data");
 }
 
 struct use_check {

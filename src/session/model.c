@@ -249,8 +249,8 @@ static enum ree_status load_quantized(const char *path, const struct ree_model_o
                                      .user = o->user};
     if (ree_hf_is_folder(path)) return ree_hf_load(path, &options, out, err);
     return ree_fail(err, REE_INVALID,
-                    "%s: is no folder with a Hugging Face checkpoint, and only those are quantised "
-                    "when they are loaded",
+                    "%s: is not a folder with a Hugging Face checkpoint; only these can be "
+                    "quantised when loaded",
                     path);
 }
 
@@ -304,8 +304,8 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
     for (size_t i = 0; i < stage->n_inputs; i++)
         model->n_free += stage->inputs[i].is_cut;
     if (status == REE_OK && model->n_inputs != stage->n_inputs)
-        status = ree_fail(err, REE_INTERNAL, "a stage of %zu inputs has %zu", stage->n_inputs,
-                          model->n_inputs);
+        status = ree_fail(err, REE_INTERNAL, "a stage requires %zu inputs, but has %zu",
+                          stage->n_inputs, model->n_inputs);
     if (status != REE_OK) {
         ree_model_destroy(model);
         return status;

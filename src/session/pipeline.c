@@ -50,7 +50,8 @@ static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
         stage->source[i] =
             input->is_cut ? place_in(before, input->value) : p->model_inputs[input->input];
         if (stage->source[i] == (input->is_cut ? REE_NO_PLACE : REE_NO_PORT))
-            return ree_fail(err, REE_INTERNAL, "stage %zu lacks '%s'", number, input->value->name);
+            return ree_fail(err, REE_INTERNAL, "stage %zu does not have '%s'", number,
+                            input->value->name);
     }
     for (size_t i = 0; i < n_behind; i++) {
         const struct ree_node *maker = behind->values[i]->producer;
@@ -144,7 +145,7 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
     p->first = o->n_local ? o->first : 0;
     p->n_local = o->n_local ? o->n_local : p->n_stages;
     if (o->n_ranks > p->n_stages)
-        return ree_fail(err, REE_INVALID, "%zu partitions are too few for %u ranks", p->n_stages,
+        return ree_fail(err, REE_INVALID, "%zu stages are too few for %u ranks", p->n_stages,
                         o->n_ranks);
     if (o->n_ranks > 1)
         ree_partition_share(p->n_stages, o->n_ranks, o->rank, &p->first, &p->n_local);
@@ -209,7 +210,8 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     if (!options) options = &defaults;
     *out = NULL;
-    if (n_devices == 0) return ree_fail(err, REE_INVALID, "a pipeline over no devices");
+    if (n_devices == 0)
+        return ree_fail(err, REE_INVALID, "a pipeline requires at least one device");
     struct ree_pipeline *p = calloc(1, sizeof *p);
     if (!p) return no_memory(err);
     p->model = model;

@@ -48,11 +48,11 @@ static enum ree_status check_room(struct ree_pipeline *p, size_t device, size_t 
             ree_session_drop_copies(p->stages[i].session))
             peak = estimate(p, device, slot, positions);
     if (peak <= most) return REE_OK;
-    return ree_fail(err, REE_NO_MEMORY,
-                    "growing caches to %lld tokens takes %.1f MiB of %s in all, which may hold "
-                    "%.1f MiB",
-                    (long long)positions, (double)peak / (1 << 20), worker->device->name,
-                    (double)most / (1 << 20));
+    return ree_fail(
+        err, REE_NO_MEMORY,
+        "growing caches to %lld tokens requires a total of %.1f MiB of %s, whose limit is %.1f MiB",
+        (long long)positions, (double)peak / (1 << 20), worker->device->name,
+        (double)most / (1 << 20));
 }
 
 enum ree_status ree_pipeline_reserve_kv_caches(struct ree_pipeline *p, size_t slot,
@@ -187,7 +187,8 @@ enum ree_status ree_pipeline_observe(struct ree_pipeline *p, const struct ree_ob
                                      struct ree_error *err) {
     for (size_t i = 0; i < p->n_cache_slots; i++)
         if (ree_pipeline_is_in_flight(p, i))
-            return ree_fail(err, REE_INVALID, "a pipeline is observed before its first run");
+            return ree_fail(err, REE_INVALID,
+                            "observing a pipeline must start before its first run");
     if (!p->divided) {
         REE_TRY(ree_session_observe(p->stages[0].session, observer, err));
         p->has_observer = true;
@@ -223,8 +224,9 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
         }
     }
     if (found) return REE_OK;
-    return ree_fail(err, REE_INVALID, "there is no node %zu to damage; the graph has %zu",
-                    fault->node, p->model->graph->n_nodes);
+    return ree_fail(err, REE_INVALID,
+                    "cannot inject a fault into node %zu; the graph has %zu nodes", fault->node,
+                    p->model->graph->n_nodes);
 }
 
 void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {

@@ -39,8 +39,10 @@ enum ree_status ree_pipeline_set_kv_caches(struct ree_pipeline *p,
     for (size_t i = 0; i < n; i++) {
         p->specs[i] = kv_caches[i];
         if (kv_caches[i].input >= p->model->n_inputs || kv_caches[i].output >= p->model->n_outputs)
-            return ree_fail(err, REE_INVALID, "a state of port %zu or %zu, which the model lacks",
-                            kv_caches[i].input, kv_caches[i].output);
+            return ree_fail(
+                err, REE_INVALID,
+                "a cache refers to input %zu or output %zu, but the model does not have both",
+                kv_caches[i].input, kv_caches[i].output);
         p->graph_kv_caches[i].input = p->graph_inputs[kv_caches[i].input];
         p->graph_kv_caches[i].output = kv_caches[i].output;
     }

@@ -66,7 +66,7 @@ static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t s
     const size_t n_before = number ? p->partition.cuts[number - 1].n_values : 0;
     const bool last = number + 1 == p->n_stages;
     if (number && (!in || in->n != n_before))
-        return ree_fail(err, REE_INVALID, "a parcel of %zu values where %zu cross the cut",
+        return ree_fail(err, REE_INVALID, "received %zu boundary tensors, but %zu cross the cut",
                         in ? in->n : 0, n_before);
     struct ree_tensor *run_inputs = calloc(piece->n_inputs + 1, sizeof *run_inputs);
     struct ree_tensor *made = calloc(piece->n_outputs + 1, sizeof *made);
@@ -99,8 +99,8 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
     if (out) *out = (struct ree_boundary){0};
     enum ree_status status;
     if (number >= p->n_stages || !p->stages[number].session) {
-        status =
-            ree_fail(err, REE_INVALID, "stage %zu of %zu does not run here", number, p->n_stages);
+        status = ree_fail(err, REE_INVALID, "stage %zu of %zu does not run in this process", number,
+                          p->n_stages);
     } else if (!p->divided) {
         struct ree_session *session = ree_pipeline_hold(p, 0, slot);
         status = ree_session_run_ordered(session, ordered, outputs, err);
@@ -238,18 +238,19 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t slot,
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     if (slot >= p->n_cache_slots)
-        return ree_fail(err, REE_INVALID, "there is no set %zu of %zu", slot, p->n_cache_slots);
+        return ree_fail(err, REE_INVALID, "there is no cache slot %zu of %zu", slot,
+                        p->n_cache_slots);
     struct ree_pipeline_job *job = &p->jobs[slot];
     if (ree_pipeline_is_in_flight(p, slot))
-        return ree_fail(err, REE_INVALID, "a run of set %zu is in flight already", slot);
+        return ree_fail(err, REE_INVALID, "a run of cache slot %zu is already in flight", slot);
     if (p->n_local < p->n_stages)
-        return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run here", p->first,
-                        p->first + p->n_local - 1, p->n_stages);
+        return ree_fail(err, REE_INVALID, "only stages %zu to %zu of %zu run in this process",
+                        p->first, p->first + p->n_local - 1, p->n_stages);
     for (size_t i = 0; p->has_observer && i < p->n_cache_slots; i++)
         if (ree_pipeline_is_in_flight(p, i))
             return ree_fail(err, REE_INVALID,
-                            "a pipeline that is observed runs one set at a time, and set %zu is in "
-                            "flight",
+                            "a pipeline that is observed runs one cache slot at a time, but slot "
+                            "%zu is in flight",
                             i);
     job->ordered = calloc(p->model->n_inputs + 1, sizeof *job->ordered);
     job->outputs = calloc(p->model->n_outputs + 1, sizeof *job->outputs);
@@ -274,7 +275,7 @@ enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t slot,
                                      struct ree_tensor *outputs, struct ree_error *err) {
     memset(outputs, 0, p->model->n_outputs * sizeof *outputs);
     if (!ree_pipeline_is_in_flight(p, slot))
-        return ree_fail(err, REE_INVALID, "no run of set %zu is in flight", slot);
+        return ree_fail(err, REE_INVALID, "no run of cache slot %zu is in flight", slot);
     struct ree_pipeline_job *job = &p->jobs[slot];
     if (p->threaded) {
         pthread_mutex_lock(&p->lock);

@@ -107,7 +107,7 @@ enum ree_status ree_pipeline_stream(struct ree_pipeline *p, struct ree_error *er
         p->workers[i].memory.no_copies = true;
     p->ahead = REE_NO_PLACE;
     if (pthread_create(&p->reader, NULL, read_ahead, p) != 0)
-        return ree_fail(err, REE_NO_MEMORY, "cannot start a thread that reads ahead");
+        return ree_fail(err, REE_NO_MEMORY, "cannot start the thread that reads ahead");
     p->streams = true;
     return REE_OK;
 }

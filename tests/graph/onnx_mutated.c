@@ -110,7 +110,7 @@ static void test_memory_limits(const struct pb *model) {
         CHECK(decoder.used <= limit);
         ree_decoder_finish(&decoder);
         if (status == REE_OK) break;
-        CHECK(strstr(err.message, "takes more than"));
+        CHECK(strstr(err.message, "requires more than"));
         n_errors++;
     }
     CHECK(n_errors > 50);

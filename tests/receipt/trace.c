@@ -224,10 +224,10 @@ static void test_header_text(void) {
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"[]", "no object"},
+        {"[]", "it is not an object"},
         {"{\"schema\":\"ree-trace/2\"}", "'schema' is not ree-trace/1"},
-        {"{\"schema\":\"ree-trace/1\"}", "'model' is no object"},
-        {"{\"schema\":\"ree-trace/1\",\"model\":{}}", "'graph_sha256' is no SHA-256"},
+        {"{\"schema\":\"ree-trace/1\"}", "'model' is not an object"},
+        {"{\"schema\":\"ree-trace/1\",\"model\":{}}", "'graph_sha256' is not a SHA-256"},
         {"{", "header"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -255,7 +255,7 @@ static void test_complete(void) {
     sample_init(&s);
     s.values[0][1] = 3; // output of the same node
     CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_INVALID);
-    CHECK_MSG(strstr(err.message, "node 0 ('first') reads value 3, which no earlier node makes"),
+    CHECK_MSG(strstr(err.message, "node 0 ('first') reads value 3, which no earlier node computes"),
               "%s", err.message);
     s.values[0][1] = -2;
     CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_INVALID);

@@ -148,9 +148,8 @@ struct cli_device {
     "                       see 'ree-run help run'\n"
 #define CLI_DEVICE_TEST_HELP                                                                       \
     "  --break-primitive NAME\n"                                                                   \
-    "                       this primitive of a device pretends to be wrong, and the probe has "   \
-    "to\n"                                                                                         \
-    "                       notice\n"
+    "                       make this primitive of a device report wrong results; the probe\n"     \
+    "                       must detect it\n"
 // true: the current argument is one of the device options.
 bool cli_device_option(struct cli *cli, struct cli_device *device);
 // Length of the first device in a comma-separated list such as "cpu,vulkan:1,cuda". Device names

@@ -143,7 +143,7 @@ static enum ree_status check_fault(struct compare_job *job) {
     uint64_t n = ree_compare_result(job->compare).n_steps;
     if (!job->o->fault || job->fault_step < n) return REE_OK;
     return ree_fail(&job->err, REE_INVALID,
-                    "--inject-fault: there is no step %llu; there were %llu",
+                    "--inject-fault: step %llu does not exist; the run had %llu, counted from 0",
                     (unsigned long long)job->fault_step, (unsigned long long)n);
 }
 

@@ -14,7 +14,7 @@ bool cli_start_option(struct cli *cli) {
     if (cli_option_number(cli, "--timeout", 1, MAX_SECONDS, &budget.timeout)) return true;
     if (!cli_option_text(cli, "--max-memory", &size)) return false;
     if (size && !cli_parse_size(size, &budget.max_memory))
-        cli_usage(cli, "--max-memory wants a size such as 512M or 4G, not '%s'", size);
+        cli_usage(cli, "--max-memory requires a size such as 512M or 4G, not '%s'", size);
     return true;
 }
 

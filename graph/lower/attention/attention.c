@@ -31,8 +31,9 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *t, c
                               (long long)n_heads, what, ree_view_text(t, text, sizeof text));
     }
     if (n_heads < 1)
-        return ree_lower_fail(lower, REE_INVALID, "%s is %lld; inputs of rank 3 need it, 1 or more",
-                              attribute, (long long)n_heads);
+        return ree_lower_fail(lower, REE_INVALID,
+                              "%s is %lld; inputs of rank 3 require it to be 1 or more", attribute,
+                              (long long)n_heads);
     return ree_lower_split_heads(lower, t, n_heads, what, out);
 }
 

@@ -54,11 +54,11 @@ static enum ree_status check_shapes(struct ree_lower *lower, const struct ree_at
     if (a->k->dims[0] != s->batch || a->k->dims[3] != s->head_dim)
         return ree_lower_fail(
             lower, REE_INVALID,
-            "the key %s does not fit the query %s: batch and head sizes must be equal", k, q);
+            "the key %s does not match the query %s: batch and head sizes must be equal", k, q);
     if (a->v->dims[0] != s->batch || a->v->dims[1] != s->n_kv_heads || a->v->dims[2] != s->kv_len)
         return ree_lower_fail(
             lower, REE_INVALID,
-            "the value %s does not fit the key %s: batch, heads and length must be equal", v, k);
+            "the value %s does not match the key %s: batch, heads and length must be equal", v, k);
     if (s->n_kv_heads == 0 || s->n_heads % s->n_kv_heads)
         return ree_lower_fail(lower, REE_INVALID,
                               "the query has %lld heads, expected a multiple of the key's %lld",

@@ -18,9 +18,9 @@ static enum ree_status modify(struct ree_lower *lower, const char *name, struct 
     for (uint32_t i = 0; fits && i < t->rank; i++)
         fits = y->dims[i] == t->dims[i];
     if (!fits)
-        return ree_lower_fail(lower, REE_INVALID, "%s gives %s, expected %s as it takes", name,
-                              ree_view_text(y, got, sizeof got),
-                              ree_view_text(t, wanted, sizeof wanted));
+        return ree_lower_fail(
+            lower, REE_INVALID, "%s returns %s, expected %s, the type and shape of its input", name,
+            ree_view_text(y, got, sizeof got), ree_view_text(t, wanted, sizeof wanted));
     *out = y;
     return REE_OK;
 }

@@ -12,7 +12,7 @@ enum ree_status ree_lower_split_heads(struct ree_lower *lower, struct ree_view *
     if (t->rank != 3 || n_heads < 1 || t->dims[2] % n_heads)
         return ree_lower_fail(
             lower, REE_INVALID,
-            "the %s is %s, expected rank 3 with a last size that divides into %lld heads", what,
+            "the %s is %s, expected rank 3 with a last size that is a multiple of %lld heads", what,
             ree_view_text(t, text, sizeof text), (long long)n_heads);
     int64_t dims[4] = {t->dims[0], t->dims[1], n_heads, t->dims[2] / n_heads};
     REE_TRY(ree_lower_reshape(lower, t, 4, dims, out));
@@ -35,9 +35,10 @@ enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_view *
     for (uint32_t i = 0; fits && i < t->rank; i++)
         fits = i == 2 || past->dims[i] == t->dims[i];
     if (!fits)
-        return ree_lower_fail(
-            lower, REE_INVALID, "%s is %s, expected the type and shape of %s but for its length",
-            what, ree_view_text(past, a, sizeof a), ree_view_text(t, b, sizeof b));
+        return ree_lower_fail(lower, REE_INVALID,
+                              "%s is %s, expected the type and shape of %s, except for its length",
+                              what, ree_view_text(past, a, sizeof a),
+                              ree_view_text(t, b, sizeof b));
     if (past->dims[2] == 0 && !ree_lower_grows_in_place(past, 2, t->dims[2])) return REE_OK;
     return ree_lower_append(lower, past, 2, t, out);
 }

@@ -73,9 +73,10 @@ static enum ree_status read_inputs(struct ree_lower *lower, struct ree_view *con
     a->key_dim = a->q->dims[3];
     a->value_dim = a->v->dims[3];
     if (a->k->dims[3] != a->key_dim)
-        return ree_lower_fail(lower, REE_INVALID,
-                              "heads of the key have %lld elements, those of the query %lld",
-                              (long long)a->k->dims[3], (long long)a->key_dim);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "heads of the key have %lld elements, but those of the query have %lld",
+            (long long)a->k->dims[3], (long long)a->key_dim);
     if (decay) {
         REE_TRY(read_packed(lower, a, decay, "decay", a->n_kv_heads, &a->decay));
         if (a->decay->dims[3] != 1 && a->decay->dims[3] != a->key_dim)

@@ -112,9 +112,10 @@ enum ree_status ree_lower_op_rotary_embedding(struct ree_lower *lower, struct re
     if (x->rank == 3) {
         int64_t n_heads = ree_node_int(node, "num_heads", 0);
         if (n_heads < 1)
-            return ree_lower_fail(lower, REE_INVALID,
-                                  "num_heads is %lld; an input of rank 3 needs it, 1 or more",
-                                  (long long)n_heads);
+            return ree_lower_fail(
+                lower, REE_INVALID,
+                "num_heads is %lld; an input of rank 3 requires it to be 1 or more",
+                (long long)n_heads);
         REE_TRY(ree_lower_split_heads(lower, x, n_heads, "input X", &heads));
     }
     int64_t head_dim = heads->dims[3], n = ree_node_int(node, "rotary_embedding_dim", 0);
@@ -122,7 +123,7 @@ enum ree_status ree_lower_op_rotary_embedding(struct ree_lower *lower, struct re
     if (n < 2 || n % 2 || n > head_dim)
         return ree_lower_fail(lower, REE_INVALID,
                               "cannot rotate %lld elements of heads of %lld: expected an even "
-                              "number, at most the head size",
+                              "number up to the head size",
                               (long long)n, (long long)head_dim);
     const int64_t dims[3] = {heads->dims[0], heads->dims[2], n / 2};
     if (ids && (ids->dtype != REE_I64 || ids->rank != 2 || ids->dims[0] != dims[0] ||

@@ -28,14 +28,14 @@ enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_
                               mode);
     REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -2), cache->rank, &axis));
     if (axis == 0)
-        return ree_lower_fail(lower, REE_INVALID, "axis is 0, the batch, expected another");
+        return ree_lower_fail(lower, REE_INVALID, "axis is 0, the batch; expected another axis");
     bool fits = update->dtype == cache->dtype && update->rank == cache->rank;
     for (uint32_t i = 0; fits && i < cache->rank; i++)
         fits = i == axis ? update->dims[i] <= cache->dims[i] : update->dims[i] == cache->dims[i];
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID,
-                              "update is %s, expected the type and shape of past_cache, %s, but "
-                              "for axis %u, where it may be shorter",
+                              "update is %s, expected the type and shape of past_cache, %s; only "
+                              "axis %u may be shorter",
                               ree_view_text(update, tu, sizeof tu),
                               ree_view_text(cache, tc, sizeof tc), axis);
     int64_t batch = cache->dims[0], length = cache->dims[axis], n = update->dims[axis];

@@ -24,11 +24,10 @@ static enum ree_status read_sizes(struct ree_lower *lower, const struct ree_head
         rest -= sizes[i];
     }
     if (rest != 0 || sizes[0] != sizes[1])
-        return ree_lower_fail(lower, REE_INVALID,
-                              "the weights have %lld columns, expected %lld + %lld + %lld, the "
-                              "first two alike",
-                              (long long)columns, (long long)sizes[0], (long long)sizes[1],
-                              (long long)sizes[2]);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "the weights have %lld columns, expected %lld + %lld + %lld with the first two equal",
+            (long long)columns, (long long)sizes[0], (long long)sizes[1], (long long)sizes[2]);
     return REE_OK;
 }
 
@@ -72,9 +71,10 @@ static enum ree_status join_cache(struct ree_lower *lower, struct ree_view *past
     int64_t past_len = past ? past->dims[3] : 0, length = k->dims[2];
     int64_t dims[5] = {2, k->dims[0], k->dims[1], past_len + length, k->dims[3]};
     if (kv[1]->dims[3] != k->dims[3])
-        return ree_lower_fail(lower, REE_INVALID,
-                              "a cache needs keys and values of one size, not %lld and %lld",
-                              (long long)k->dims[3], (long long)kv[1]->dims[3]);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "a cache requires keys and values of the same size, not %lld and %lld",
+            (long long)k->dims[3], (long long)kv[1]->dims[3]);
     REE_TRY(past ? ree_lower_extend(lower, past, 3, length, out)
                  : ree_lower_new(lower, dtype, 5, dims, out));
     for (int64_t i = 0; i < 2; i++) {

@@ -55,8 +55,8 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *cons
         int64_t all = g->n_heads + 2 * g->n_kv_heads, width = in[QUERY]->dims[2], at = 0;
         if (width % all)
             return ree_lower_fail(lower, REE_INVALID,
-                                  "the packed query has rows of %lld, expected a multiple of the "
-                                  "%lld heads of query, key and value",
+                                  "the packed query has rows of %lld elements, expected a multiple "
+                                  "of the %lld heads of query, key and value",
                                   (long long)width, (long long)all);
         for (uint32_t i = 0; i < 3; i++) {
             int64_t size = width / all * heads[i];
@@ -72,7 +72,7 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *cons
         REE_TRY(ree_rule_require_f32(lower, split[i]));
         if (split[i]->dims[0] != split[0]->dims[0] || split[i]->dims[2] != split[0]->dims[2])
             return ree_lower_fail(lower, REE_INVALID,
-                                  "the %s has another batch size or length than the query",
+                                  "the %s and the query have different batch sizes or lengths",
                                   names[i]);
     }
     g->dtype = in[QUERY]->dtype;
@@ -111,7 +111,7 @@ static enum ree_status read_lengths(struct ree_lower *lower, struct ree_view *co
     if (g->total < g->length || g->total - g->length > g->past_len)
         return ree_lower_fail(lower, REE_INVALID,
                               "total_sequence_length is %lld, expected %lld to %lld: the new "
-                              "tokens and at most those in the past",
+                              "tokens plus at most the length of the past",
                               (long long)g->total, (long long)g->length,
                               (long long)(g->length + g->past_len));
     g->capacity = g->total > g->past_len ? g->total : g->past_len;

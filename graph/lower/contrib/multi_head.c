@@ -103,8 +103,8 @@ static enum ree_status join(struct ree_lower *lower, const struct operands *o,
         fits = i == 2 ? past->dims[i] >= end : past->dims[i] == (*t)->dims[i];
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID,
-                              "%s is %s, expected the type and shape of %s but for its length, "
-                              "which is %lld or more",
+                              "%s is %s, expected the type and shape of %s, except for its length, "
+                              "which must be %lld or more",
                               name, ree_view_text(past, a, sizeof a),
                               ree_view_text(*t, b, sizeof b), (long long)end);
     REE_TRY(ree_lower_new(lower, past->dtype, 4, past->dims, &buffer));
@@ -130,9 +130,9 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_heads *h,
     }
     REE_TRY(add_biases(lower, o, cached, qkv));
     if (!o->past_key != !o->past_value || (o->past_key && cached))
-        return ree_lower_fail(lower, REE_INVALID,
-                              "past_key and past_value are expected together, and not beside a "
-                              "key of rank 4");
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "past_key and past_value are expected together, and not with a key of rank 4");
     h->batch = qkv[0]->dims[0];
     h->q_len = qkv[0]->dims[2];
     h->kv_len = qkv[1]->dims[2];
@@ -163,7 +163,7 @@ RULE(multi_head_attention) {
     struct ree_heads h;
     if (ree_rule_input(lower, in, 8) || ree_rule_input(lower, in, 9))
         return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "a cache that past and present share is not supported");
+                              "a cache that is shared by past and present is not supported");
     REE_TRY(ree_heads_init(lower, &h));
     return attend(lower, &h, &o, out);
 }

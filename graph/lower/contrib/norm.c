@@ -56,8 +56,8 @@ static enum ree_status skip_sum(struct ree_lower *lower, struct ree_view *x, str
     }
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID,
-                              "input skip is %s, expected that of the input, %s, or without its "
-                              "batch dimension",
+                              "input skip is %s, expected the shape of the input, %s, with or "
+                              "without its batch dimension",
                               ree_view_text(skip, text, sizeof text),
                               ree_view_text(x, want, sizeof want));
     REE_TRY(ree_contrib_check_vector(lower, bias, "bias", x, x->dims[x->rank - 1]));
@@ -104,7 +104,8 @@ static enum ree_status embed(struct ree_lower *lower, struct ree_view *table, co
     REE_TRY(ree_rule_require_f32(lower, table));
     REE_TRY(ree_rule_require_rank(lower, table, name, 2, 2));
     if (table->dims[1] != hidden)
-        return ree_lower_fail(lower, REE_INVALID, "input %s has rows of %lld, expected %lld", name,
+        return ree_lower_fail(lower, REE_INVALID,
+                              "input %s has rows of %lld elements, expected %lld", name,
                               (long long)table->dims[1], (long long)hidden);
     struct ree_standard step = {.type = "Gather", .opset = 13, .in = {table, ids}};
     return ree_standard_step(lower, &step, 1, out);
@@ -116,7 +117,7 @@ static enum ree_status check_ids(struct ree_lower *lower, const struct ree_view 
     if (ids->dtype == REE_I32 && ids->rank == 2 && ids->dims[1] == like->dims[1] &&
         (ids->dims[0] == like->dims[0] || (one_row && ids->dims[0] == 1)))
         return REE_OK;
-    return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %s as input_ids", name,
+    return ree_lower_fail(lower, REE_INVALID, "input %s is %s, expected %s like input_ids", name,
                           ree_view_text(ids, text, sizeof text),
                           ree_view_text(like, want, sizeof want));
 }

@@ -74,7 +74,7 @@ RULE(fused_conv) {
         for (uint32_t i = 0; same && i < z->rank; i++)
             same = z->dims[i] == out[0]->dims[i];
         if (!same)
-            return ree_lower_fail(lower, REE_INVALID, "input Z is %s, expected %s as the output",
+            return ree_lower_fail(lower, REE_INVALID, "input Z is %s, expected %s like the output",
                                   ree_view_text(z, text, sizeof text),
                                   ree_view_text(out[0], want, sizeof want));
     }

@@ -18,7 +18,7 @@ enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_view *x,
     if (width < 2 || width > x->dims[3])
         return ree_lower_fail(
             lower, REE_INVALID,
-            "cos_cache has rows of %lld, expected 1 to half of the head size %lld",
+            "cos_cache has rows of %lld elements, expected 1 to half of the head size %lld",
             (long long)cos_cache->dims[1], (long long)x->dims[3]);
     struct ree_standard step = {
         .type = "RotaryEmbedding",
@@ -74,9 +74,10 @@ RULE(rotary_embedding) {
         REE_TRY(ree_lower_split_heads(lower, x, n_heads, "input", &x));
     }
     if (width == 0 && 2 * in[2]->dims[1] != x->dims[3])
-        return ree_lower_fail(lower, REE_INVALID,
-                              "cos_cache has rows of %lld, expected half of the head size %lld",
-                              (long long)in[2]->dims[1], (long long)x->dims[3]);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "cos_cache has rows of %lld elements, expected half of the head size %lld",
+            (long long)in[2]->dims[1], (long long)x->dims[3]);
     REE_TRY(positions(lower, in[1], x->dims[0], x->dims[2], &ids));
     REE_TRY(ree_contrib_rotate(lower, x, ids, in[2], in[3], interleaved, &out[0]));
     return joined ? ree_lower_join_heads(lower, out[0], &out[0]) : REE_OK;

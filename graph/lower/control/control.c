@@ -55,9 +55,9 @@ enum ree_status ree_control_add_item(struct ree_lower *lower, struct ree_control
         for (uint32_t i = 0; same && i < first->rank; i++)
             same = item->dims[i] == first->dims[i];
         if (!same)
-            return ree_lower_fail(
-                lower, REE_INVALID, "scan output '%s' is %s, but it was %s before", what,
-                ree_view_text(item, text, sizeof text), ree_view_text(first, other, sizeof other));
+            return ree_lower_fail(lower, REE_INVALID, "scan output '%s' is %s, but was %s before",
+                                  what, ree_view_text(item, text, sizeof text),
+                                  ree_view_text(first, other, sizeof other));
     }
     if (list->n == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 16;

@@ -40,10 +40,10 @@ static enum ree_status start(struct loop *loop, struct ree_view *const *in) {
         ree_control_graph(lower, "body", 2 + loop->n_carried, 1 + loop->n_carried, &loop->body));
     loop->n_scan = loop->body->n_outputs - 1 - loop->n_carried;
     if (node->n_outputs > loop->n_carried + loop->n_scan)
-        return ree_lower_fail(lower, REE_INVALID,
-                              "has %zu outputs, but its body makes %zu (%zu carried, %zu scanned)",
-                              node->n_outputs, loop->n_carried + loop->n_scan, loop->n_carried,
-                              loop->n_scan);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "has %zu outputs, but its body computes %zu (%zu carried, %zu scanned)",
+            node->n_outputs, loop->n_carried + loop->n_scan, loop->n_carried, loop->n_scan);
     loop->in = ree_arena_alloc_array(lower->arena, loop->body->n_inputs, sizeof *loop->in);
     loop->made = ree_arena_alloc_array(lower->arena, loop->body->n_outputs, sizeof *loop->made);
     loop->scan = ree_arena_alloc_array(lower->arena, loop->n_scan + 1, sizeof *loop->scan);
@@ -69,10 +69,11 @@ static enum ree_status iterate(struct loop *loop) {
         const struct ree_view *before = loop->in[2 + i], *after = loop->made[1 + i];
         bool absent = after->kind == REE_ABSENT || before->kind == REE_ABSENT;
         if (!absent && (after->dtype != before->dtype || after->kind != before->kind))
-            return ree_lower_fail(lower, REE_INVALID,
-                                  "carried value '%s' was %s and becomes %s; its type must stay",
-                                  loop->body->outputs[1 + i]->name, ree_dtype_name(before->dtype),
-                                  ree_dtype_name(after->dtype));
+            return ree_lower_fail(
+                lower, REE_INVALID,
+                "carried value '%s' was %s and becomes %s; its type must not change",
+                loop->body->outputs[1 + i]->name, ree_dtype_name(before->dtype),
+                ree_dtype_name(after->dtype));
         loop->in[2 + i] = loop->made[1 + i];
     }
     for (size_t i = 0; i < loop->n_scan; i++) {
@@ -99,10 +100,10 @@ static enum ree_status empty_output(struct loop *loop, size_t i, struct ree_view
     if (known) return ree_control_empty(lower, &item, 0, out);
     REE_TRY(set_iteration(loop, 0));
     if (ree_lower_trial(lower, loop->body, loop->in, loop->made) != REE_OK)
-        return ree_fail_prefix(lower->err,
-                               "the loop runs no iteration, and the shape of the scan output '%s' "
-                               "is not known",
-                               value->name);
+        return ree_fail_prefix(
+            lower->err,
+            "the loop runs no iteration, so the shape of the scan output '%s' is unknown",
+            value->name);
     return ree_control_empty(lower, loop->made[at], 0, out);
 }
 

@@ -56,7 +56,7 @@ static enum ree_status start(struct scan *scan, size_t n_given) {
     REE_TRY(ree_control_graph(lower, "body", n_given, scan->n_state, &scan->body));
     scan->n_scan = scan->body->n_outputs - scan->n_state;
     if (lower->node->n_outputs > scan->body->n_outputs)
-        return ree_lower_fail(lower, REE_INVALID, "has %zu outputs, but its body makes %zu",
+        return ree_lower_fail(lower, REE_INVALID, "has %zu outputs, but its body computes %zu",
                               lower->node->n_outputs, scan->body->n_outputs);
     scan->in = ree_arena_alloc_array(lower->arena, n_given + 1, sizeof *scan->in);
     scan->made = ree_arena_alloc_array(lower->arena, scan->body->n_outputs + 1, sizeof *scan->made);
@@ -73,8 +73,8 @@ static enum ree_status check_state(struct ree_lower *lower, const struct ree_vie
     char text[128], other[128];
     if (same) return REE_OK;
     return ree_lower_fail(
-        lower, REE_INVALID, "state '%s' was %s and becomes %s; its type and shape must stay", name,
-        ree_view_text(before, text, sizeof text), ree_view_text(after, other, sizeof other));
+        lower, REE_INVALID, "state '%s' was %s and becomes %s; its type and shape must not change",
+        name, ree_view_text(before, text, sizeof text), ree_view_text(after, other, sizeof other));
 }
 
 // Runs one position. scan->in must contain the position's slices.
@@ -140,9 +140,8 @@ static enum ree_status try_items(struct scan *scan, struct ree_view *const *inpu
         REE_TRY(ree_lower_new(lower, inputs[k]->dtype, rank, dims, &scan->in[scan->n_state + k]));
     }
     if (ree_lower_trial(lower, scan->body, scan->in, scan->made) == REE_OK) return REE_OK;
-    return ree_fail_prefix(lower->err,
-                           "there is nothing to scan, and the shapes of the scan outputs "
-                           "are not known");
+    return ree_fail_prefix(
+        lower->err, "there is nothing to scan, so the shapes of the scan outputs are unknown");
 }
 
 static enum ree_status output(struct scan *scan, size_t k, struct ree_view **out) {

@@ -53,8 +53,9 @@ enum ree_status ree_lower_op_sequenceconstruct(struct ree_lower *lower, struct r
     for (size_t i = 0; i < n; i++) {
         REE_TRY(require_tensor(lower, in[i], i));
         if (in[i]->dtype != in[0]->dtype)
-            return ree_lower_fail(lower, REE_INVALID, "input %zu is of type %s, but input 0 of %s",
-                                  i, ree_dtype_name(in[i]->dtype), ree_dtype_name(in[0]->dtype));
+            return ree_lower_fail(lower, REE_INVALID,
+                                  "input %zu has type %s, but input 0 has type %s", i,
+                                  ree_dtype_name(in[i]->dtype), ree_dtype_name(in[0]->dtype));
     }
     return ree_lower_sequence(lower, in[0]->dtype, n, in, &out[0]);
 }
@@ -130,7 +131,7 @@ static enum ree_status part_sizes(struct ree_lower *lower, struct ree_view *spli
             fits = given[i] >= 0 && !__builtin_add_overflow(total, given[i], &total);
         if (!fits || total != dim)
             return ree_lower_fail(lower, REE_INVALID,
-                                  "the parts in split do not add up to %lld, the size of the axis",
+                                  "the sizes in split do not add up to %lld, the size of the axis",
                                   (long long)dim);
         *out = given;
         *out_n = n;

@@ -165,7 +165,7 @@ static enum ree_status from_strings(struct ree_lower *lower, struct ree_view *t,
                       : read_integer(strings[i], dtype, values + i * size);
     leave_c_locale(&l);
     if (!ok)
-        return ree_lower_fail(lower, REE_INVALID, "string %zu, '%.40s', is no %s", i - 1,
+        return ree_lower_fail(lower, REE_INVALID, "string %zu, '%.40s', is not a valid %s", i - 1,
                               strings[i - 1], ree_dtype_name(dtype));
     REE_TRY(ree_lower_literal(lower, dtype, t->rank, t->dims, values, out));
     return ree_lower_cast(lower, *out, to, out);
@@ -267,7 +267,7 @@ enum ree_status ree_lower_op_stringsplit(struct ree_lower *lower, struct ree_vie
     dims[t->rank] = most;
     int64_t total;
     if (!ree_count_elements(t->rank + 1, dims, &total) || total >= INT64_C(1) << 31)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "the parts are more than 2^31");
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "the result has 2^31 substrings or more");
     int64_t *numbers = ree_arena_alloc_array(lower->arena, (size_t)total + 1, sizeof *numbers);
     if (!numbers) return no_memory(lower);
     for (size_t i = 0; i < n; i++) {

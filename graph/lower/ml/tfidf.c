@@ -24,11 +24,11 @@ static enum ree_status read_grams(struct ree_lower *lower, struct vectorizer *v)
         int64_t end = i + 1 < v->n_lengths ? v->starts[i + 1] : (int64_t)v->n_pool;
         if (v->starts[i] < 0 || end < v->starts[i] || end > (int64_t)v->n_pool ||
             (end - v->starts[i]) % (int64_t)(i + 1))
-            return ree_lower_fail(lower, REE_INVALID,
-                                  "ngram_counts[%zu] is %lld: items %lld to %lld of a pool of %zu "
-                                  "are no %zu-grams",
-                                  i, (long long)v->starts[i], (long long)v->starts[i],
-                                  (long long)end, v->n_pool, i + 1);
+            return ree_lower_fail(
+                lower, REE_INVALID,
+                "ngram_counts[%zu] is %lld: items %lld to %lld of a pool of %zu are not %zu-grams",
+                i, (long long)v->starts[i], (long long)v->starts[i], (long long)end, v->n_pool,
+                i + 1);
         v->n_grams += (size_t)(end - v->starts[i]) / (i + 1);
     }
     if (n_columns != v->n_grams)
@@ -53,7 +53,7 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct vectorize
     v->pool = ree_node_ints(node, "pool_int64s", &v->n_pool);
     if (v->min_length < 1 || v->max_length < v->min_length || v->max_skip < 0)
         return ree_lower_fail(lower, REE_INVALID,
-                              "n-grams of %lld to %lld items with up to %lld skipped, expected at "
+                              "n-grams of %lld to %lld items with up to %lld skipped; expected at "
                               "least one item, and skips of 0 or more",
                               (long long)v->min_length, (long long)v->max_length,
                               (long long)v->max_skip);

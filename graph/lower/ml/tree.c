@@ -107,7 +107,7 @@ static enum ree_status branch(struct ree_lower *lower, const struct ensemble *e,
                               int64_t id, bool leaf, int32_t *out) {
     int64_t n = (int64_t)(leaf ? e->n_leaves : e->n_nodes);
     if (id < 0 || id >= n)
-        return ree_lower_fail(lower, REE_INVALID, "%s holds %lld, expected less than %lld", name,
+        return ree_lower_fail(lower, REE_INVALID, "%s contains %lld, expected less than %lld", name,
                               (long long)id, (long long)n);
     *out = (int32_t)(leaf ? (int64_t)e->n_nodes + id : id);
     return REE_OK;
@@ -194,7 +194,7 @@ static enum ree_status expand_members(struct ree_lower *lower, struct ensemble *
         }
         if (k++ == n)
             return ree_lower_fail(lower, REE_INVALID,
-                                  "membership_values has no NaN to close the set of node %zu", i);
+                                  "membership_values has no NaN that ends the set of node %zu", i);
     }
     return REE_OK;
 }
@@ -295,7 +295,7 @@ static enum ree_status walk(struct ree_lower *lower, const struct ensemble *e, s
                             struct ree_view **out) {
     struct ree_view *nodes, *features, *splits, *at;
     int64_t n = (int64_t)e->n, rows = x->dims[0], trees = (int64_t)e->n_roots;
-    _Static_assert(sizeof(struct tree_node) == 12, "a node is a row of three numbers");
+    _Static_assert(sizeof(struct tree_node) == 12, "a node must be a row of three numbers");
     REE_TRY(ree_lower_literal(lower, REE_I32, 2, (int64_t[]){n, 3}, e->nodes, &nodes));
     REE_TRY(ree_lower_literal(lower, REE_I32, 2, (int64_t[]){n, 1}, e->features, &features));
     REE_TRY(ree_lower_literal(lower, e->dtype, 2, (int64_t[]){n, 1}, e->splits, &splits));
@@ -336,9 +336,10 @@ static enum ree_status transform(struct ree_lower *lower, struct ree_view *t,
     *out = t;
     if (kind == 0) return REE_OK;
     if (kind == 2) return ree_rule_step1(lower, REE_MAP_sigmoid_f32, t, out);
-    return ree_lower_fail(lower, REE_UNSUPPORTED,
-                          "post_transform %lld is not supported, only 0 (none) and 2 (logistic)",
-                          (long long)kind);
+    return ree_lower_fail(
+        lower, REE_UNSUPPORTED,
+        "post_transform %lld is not supported; supported are 0 (none) and 2 (logistic)",
+        (long long)kind);
 }
 
 enum ree_status ree_lower_op_tree_ensemble(struct ree_lower *lower, struct ree_view *const *in,

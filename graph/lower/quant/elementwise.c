@@ -200,9 +200,10 @@ QUANT_RULE(qlinear_concat) {
             if (d == axis)
                 dims[d] += t->dims[d];
             else if (i > 0 && t->dims[d] != dims[d])
-                return ree_lower_fail(lower, REE_INVALID,
-                                      "dimension %u is %lld, expected %lld as in the first tensor",
-                                      d, (long long)t->dims[d], (long long)dims[d]);
+                return ree_lower_fail(
+                    lower, REE_INVALID,
+                    "dimension %u is %lld, expected %lld like in the first tensor", d,
+                    (long long)t->dims[d], (long long)dims[d]);
             else
                 dims[d] = t->dims[d];
         }

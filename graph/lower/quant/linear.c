@@ -65,8 +65,8 @@ static enum ree_status type_attribute(struct ree_lower *lower, const char *name,
                                       enum ree_dtype fallback, enum ree_dtype *out) {
     int64_t value = ree_node_int(lower->node, name, 0);
     if (value < 0 || value > 64)
-        return ree_lower_fail(lower, REE_INVALID, "attribute '%s' is %lld, which is no type", name,
-                              (long long)value);
+        return ree_lower_fail(lower, REE_INVALID, "attribute '%s' is %lld, which is not a type",
+                              name, (long long)value);
     *out = value ? (enum ree_dtype)value : fallback;
     return REE_OK;
 }

@@ -77,7 +77,7 @@ static enum ree_status field(struct ree_lower *lower, int (*number)(struct ree_e
                              float offset, float scale, int64_t dtype, uint32_t rank,
                              const int64_t *dims, struct ree_view **out) {
     if (!is_float(dtype))
-        return ree_lower_fail(lower, REE_INVALID, "dtype is %lld, expected a type of floats",
+        return ree_lower_fail(lower, REE_INVALID, "dtype is %lld, expected a floating-point type",
                               (long long)dtype);
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, rank, dims);

@@ -61,12 +61,12 @@ static enum ree_status read_dft(struct ree_lower *lower, struct ree_view *const 
     REE_TRY(ree_lower_axis(lower, axis, x->rank, &d->axis));
     if (d->axis == last)
         return ree_lower_fail(lower, REE_INVALID,
-                              "axis is %lld, which holds the parts of complex numbers",
+                              "axis is %lld, which contains the real and imaginary parts",
                               (long long)axis);
     d->inverse = ree_node_int(node, "inverse", 0) != 0;
     d->onesided = ree_node_int(node, "onesided", 0) != 0;
     if (d->onesided && !d->inverse && x->dims[last] == 2)
-        return ree_lower_fail(lower, REE_INVALID, "onesided with complex input has no meaning");
+        return ree_lower_fail(lower, REE_INVALID, "onesided is not defined for complex input");
     int64_t samples = x->dims[d->axis];
     d->n = d->onesided && d->inverse ? 2 * (samples - 1) : samples;
     if (length) REE_TRY(ree_data_int(lower, length, "dft_length", &d->n));

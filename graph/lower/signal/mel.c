@@ -81,7 +81,7 @@ enum ree_status ree_lower_op_mel_weight_matrix(struct ree_lower *lower, struct r
         if (at < 0) at = 0; // an edge at 0 that is negative by rounding
         if (at > (double)(i == m.n_bins + 1 ? rows : rows - 1))
             return ree_lower_fail(lower, REE_INVALID,
-                                  "upper_edge_hertz is %g, which lies beyond the %lld bins of a "
+                                  "upper_edge_hertz is %g, which is above the %lld bins of a "
                                   "spectrogram of %lld samples at %lld hertz",
                                   m.high, (long long)rows, (long long)m.dft_length,
                                   (long long)m.sample_rate);

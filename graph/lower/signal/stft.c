@@ -50,7 +50,7 @@ enum ree_status ree_lower_op_stft(struct ree_lower *lower, struct ree_view *cons
     REE_TRY(read_frames(lower, inputs, &f));
     int64_t batch = signal->dims[0], parts = signal->dims[2];
     if (onesided && parts == 2)
-        return ree_lower_fail(lower, REE_INVALID, "onesided with a complex signal has no meaning");
+        return ree_lower_fail(lower, REE_INVALID, "onesided is not defined for a complex signal");
     int64_t n_out = onesided ? f.length / 2 + 1 : f.length;
 
     frames = ree_lower_view(lower, signal);

@@ -35,12 +35,13 @@ static enum ree_status read_axes(struct ree_lower *lower, struct ree_view *const
     REE_TRY(ree_lower_host_ints(lower, in[1], "image_shape", &image, &n));
     REE_TRY(ree_lower_host_ints(lower, in[2], "block_shape", &block, &n_block));
     if (n < 1 || n_block != n)
-        return ree_lower_fail(lower, REE_INVALID,
-                              "image_shape has %zu sizes and block_shape %zu, expected as many", n,
-                              n_block);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "image_shape has %zu sizes, but block_shape has %zu; expected equal numbers", n,
+            n_block);
     if (n > MAX_AXES)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "an image of %zu axes; at most %d", n,
-                              MAX_AXES);
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "an image of %zu axes; at most %d are supported", n, MAX_AXES);
     REE_TRY(read_list(lower, "strides", n, 1, &strides));
     REE_TRY(read_list(lower, "dilations", n, 1, &dilations));
     REE_TRY(read_list(lower, "pads", 2 * n, 0, &pads));
@@ -79,7 +80,8 @@ static enum ree_status block_table(struct ree_lower *lower, const struct axis *a
                                    struct ree_view **out) {
     int64_t dims[2] = {a->block, a->image}, count;
     if (!ree_count_elements(2, dims, &count) || count >= INT64_C(1) << 31)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "a block of %lld over an image of %lld",
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "a block of %lld elements over an image of %lld is too large",
                               (long long)a->block, (long long)a->image);
     int32_t *table = ree_arena_alloc_array(lower->arena, (size_t)count, sizeof *table);
     if (!table) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");

@@ -50,11 +50,11 @@ static enum ree_status read_deform(struct ree_lower *lower, struct ree_view *con
     REE_TRY(read_group(lower, "group", d->channels, &d->groups));
     REE_TRY(read_group(lower, "offset_group", d->channels, &d->offset_groups));
     if (w->dims[1] != d->channels / d->groups || w->dims[0] % d->groups)
-        return ree_lower_fail(lower, REE_INVALID,
-                              "W has %lld output and %lld input channels, X has %lld channels in "
-                              "%lld groups",
-                              (long long)w->dims[0], (long long)w->dims[1], (long long)d->channels,
-                              (long long)d->groups);
+        return ree_lower_fail(
+            lower, REE_INVALID,
+            "W has %lld output and %lld input channels, but X has %lld channels in %lld groups",
+            (long long)w->dims[0], (long long)w->dims[1], (long long)d->channels,
+            (long long)d->groups);
     REE_TRY(ree_window_read(lower, x, w, &d->window));
     REE_TRY(ree_window_forward(lower, &d->window, false));
     d->kernel = d->positions = 1;

@@ -134,8 +134,8 @@ enum ree_status ree_lower_op_max_roi_pool(struct ree_lower *lower, struct ree_vi
         const float *roi = (const float *)bytes + r * 5;
         if (!(roi[0] >= 0 && roi[0] < (float)x->dims[0]))
             return ree_lower_fail(lower, REE_INVALID,
-                                  "region %lld is of sample %g; X has %lld samples", (long long)r,
-                                  (double)roi[0], (long long)x->dims[0]);
+                                  "region %lld refers to sample %g, but X has %lld samples",
+                                  (long long)r, (double)roi[0], (long long)x->dims[0]);
         regions[r] = (struct bins){.pooled = {shape[0], shape[1]},
                                    .sizes = {x->dims[2], x->dims[3]},
                                    .batch = (int64_t)roi[0]};

@@ -40,7 +40,7 @@ enum ree_status ree_lower_op_max_unpool(struct ree_lower *lower, struct ree_view
     REE_TRY(ree_spatial_zeros(lower, x->dtype, x->rank, dims, &flat));
     if (ree_view_count(x)) {
         if (!ree_view_count(flat))
-            return ree_lower_fail(lower, REE_INVALID, "there is no room for X in an output of %s",
+            return ree_lower_fail(lower, REE_INVALID, "X does not fit into an output of %s",
                                   ree_view_text(flat, text, sizeof text));
         REE_TRY(ree_lower_dense(lower, x, &x));
         REE_TRY(ree_lower_dense(lower, index, &index));

@@ -98,7 +98,7 @@ static enum ree_status count_samples(struct ree_lower *lower, struct roi_align *
         int64_t samples = grid[0][i] * grid[1][i];
         if (samples > MAX_SAMPLES)
             return ree_lower_fail(lower, REE_UNSUPPORTED,
-                                  "region %zu asks for %lld x %lld samples in each bin", i,
+                                  "region %zu requires %lld x %lld samples in each bin", i,
                                   (long long)grid[0][i], (long long)grid[1][i]);
         if (samples > r->n_samples) r->n_samples = samples;
     }

@@ -13,9 +13,10 @@ enum ree_status ree_sampler_sizes(struct ree_lower *lower, const struct ree_view
         if (s->sizes[i] == 0)
             return ree_lower_fail(lower, REE_INVALID, "X has size 0 along axis %u", 2 + i);
         if (s->sizes[i] > REE_SAMPLE_MAX_SIZE)
-            return ree_lower_fail(lower, REE_UNSUPPORTED,
-                                  "X has size %lld along axis %u; float32 coordinates reach %lld",
-                                  (long long)s->sizes[i], 2 + i, (long long)REE_SAMPLE_MAX_SIZE);
+            return ree_lower_fail(
+                lower, REE_UNSUPPORTED,
+                "X has size %lld along axis %u; float32 coordinates are exact only up to %lld",
+                (long long)s->sizes[i], 2 + i, (long long)REE_SAMPLE_MAX_SIZE);
     }
     return REE_OK;
 }

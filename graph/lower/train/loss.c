@@ -33,7 +33,7 @@ static enum ree_status read_loss(struct ree_lower *lower, const struct ree_view 
         fits = target->dims[i - 1] == x->dims[i];
     if (!fits || (target->dtype != REE_I32 && target->dtype != REE_I64))
         return ree_lower_fail(lower, REE_INVALID,
-                              "target %s does not fit input %s, expected int32 or int64 of its "
+                              "target %s does not match input %s, expected int32 or int64 of its "
                               "shape without axis 1",
                               ree_view_text(target, a, sizeof a), ree_view_text(x, b, sizeof b));
     if (!weights) return REE_OK;

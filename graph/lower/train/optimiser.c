@@ -61,9 +61,9 @@ static enum ree_status read_part(struct ree_lower *lower, struct ree_view *const
         bool same = all[k]->rank == all[0]->rank &&
                     !memcmp(all[k]->dims, all[0]->dims, all[0]->rank * sizeof all[0]->dims[0]);
         if (!same)
-            return ree_lower_fail(lower, REE_INVALID, "input %zu is %s, expected %s as tensor %zu",
-                                  2 + k * n + i, ree_view_text(all[k], a, sizeof a),
-                                  ree_view_text(all[0], b, sizeof b), i);
+            return ree_lower_fail(
+                lower, REE_INVALID, "input %zu is %s, expected %s like tensor %zu", 2 + k * n + i,
+                ree_view_text(all[k], a, sizeof a), ree_view_text(all[0], b, sizeof b), i);
     }
     *part = (struct part){.x = all[0], .g = all[1]};
     memcpy(part->state, all + 2, n_states * sizeof *all);

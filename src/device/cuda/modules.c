@@ -33,9 +33,8 @@ const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel) {
 }
 
 const char *ree_cuda_no_kernels(void) {
-    return ree_cuda_images[0].data
-               ? NULL
-               : "this ree was built without nvcc, so that it has no CUDA kernels";
+    return ree_cuda_images[0].data ? NULL
+                                   : "this ree was built without nvcc, so it has no CUDA kernels";
 }
 
 enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel kernel,
@@ -57,8 +56,8 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
     *out = cuda->functions[kernel];
     // More than 48 KiB requires an opt-in.
     if (shared_bytes > 48u << 10 && shared_bytes > cuda->shared_set[kernel]) {
-        snprintf(what, sizeof what, "no %u bytes of shared memory for kernel '%s'", shared_bytes,
-                 names[kernel]);
+        snprintf(what, sizeof what, "cannot get %u bytes of shared memory for kernel '%s'",
+                 shared_bytes, names[kernel]);
         REE_CUDA_CALL(
             function_set(*out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes),
             what);

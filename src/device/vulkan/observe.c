@@ -95,7 +95,7 @@ static enum ree_status count_loops(struct ree_vk *vk, struct ree_device_buffer *
         i++;
     }
     if (got[0] != value || got[1] == 0)
-        return ree_fail(err, REE_UNSUPPORTED, "'%s' cannot be used: it runs loops wrongly",
+        return ree_fail(err, REE_UNSUPPORTED, "'%s' cannot be used: it executes loops wrongly",
                         vk->base.name);
     vk->loop_budget = got[1] >= N_ITERATIONS ? UINT64_MAX : got[1] - 1;
     return REE_OK;
