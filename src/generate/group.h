@@ -5,7 +5,7 @@
 #define REE_GENERATE_GROUP_H
 
 #include "generate/generator.h"
-#include "receipt/trace.h"
+#include "base/cache_digest.h"
 
 // Shared by all groups of a call.
 struct ree_generate_call {
