@@ -175,28 +175,9 @@ const char *ree_attr_kind_name(enum ree_attr_kind kind); // "an integer"
 // bytes.
 const char *ree_node_label(const struct ree_node *node, char *out, size_t size);
 
-// Loads ONNX files (graph/onnx/). External data is searched in the folder of `path`; a model in
-// memory has no folder. If `path` is a folder, it is loaded as a Hugging Face checkpoint
-// (graph/hf/).
-enum ree_status ree_onnx_load(const char *path,
-                              void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                              void *user, struct ree_graph **out_graph, struct ree_error *err);
-enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct ree_graph **out_graph,
-                                     struct ree_error *err);
-// Reads bytes in memory as if they were the file at `path`. `data` holds the external data whose
-// location is data->location; ownership passes to this function, also on failure. NULL: all
-// external data is in the folder.
-enum ree_status ree_onnx_load_as(const char *path, const void *bytes, size_t nbytes,
-                                 struct ree_mapping *data,
-                                 void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                 void *user, struct ree_graph **out_graph, struct ree_error *err);
 // The name of a TensorProto.DataType, including types that enum ree_dtype does not have
 // ("float8e4m3fn"); "unknown type" for numbers that ONNX does not define.
 const char *ree_onnx_type_name(int64_t data_type);
-// Loads a file that holds one serialised TensorProto, or a SequenceProto or OptionalProto if `port`
-// requires it. `port` may be NULL.
-enum ree_status ree_onnx_tensor_load(const char *path, const struct ree_port *port,
-                                     struct ree_tensor *out_tensor, struct ree_error *err);
 
 // Passes (graph/passes/). Each turns the graph into an equivalent one, subgraphs first, and returns
 // whether it changed anything. A pass that runs out of memory gives up and sets the graph's

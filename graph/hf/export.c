@@ -9,14 +9,10 @@
 #include "base/float_env.h"
 #include "graph/hf/hf.h"
 #include "graph/mapping.h"
+#include "graph/onnx/onnx.h"
 #include "graph/onnx/reader.h"
 
 static const char extension[] = ".onnx";
-
-bool ree_hf_is_folder(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 static char *join(const char *a, const char *b, const char *c) {
     size_t size = strlen(a) + strlen(b) + strlen(c) + 1;

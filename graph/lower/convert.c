@@ -2,10 +2,43 @@
 // bfloat16 and the narrower formats are first widened exactly to float32, and are made from float32
 // by one rounding. A source wider than float32 is first rounded to odd in float32; the second
 // rounding then gives the same result as rounding the source directly.
-#include "graph/lower/rules.h"
+#include "graph/lower/lower.h"
 #include "repops/scalar/narrow.h"
 
 #include <string.h>
+
+// Sign-extends the low `bits` bits: flips the sign bit and subtracts it again.
+static int wrap_signed(struct ree_expr_builder *b, int value, uint32_t bits) {
+    int low = ree_expr_op2(b, REE_MAP_and_b32, value, ree_expr_i32(b, (1 << bits) - 1));
+    int sign = ree_expr_i32(b, 1 << (bits - 1));
+    return ree_expr_op2(b, REE_MAP_sub_i32, ree_expr_op2(b, REE_MAP_xor_b32, low, sign), sign);
+}
+
+int ree_expr_wrap(struct ree_expr_builder *b, enum ree_dtype dtype, int value) {
+    switch (dtype) {
+    case REE_I8: return ree_expr_op1(b, REE_MAP_wrap_i8, value);
+    case REE_U8: return ree_expr_op1(b, REE_MAP_wrap_u8, value);
+    case REE_I16: return ree_expr_op1(b, REE_MAP_wrap_i16, value);
+    case REE_U16: return ree_expr_op1(b, REE_MAP_wrap_u16, value);
+    case REE_I4: return wrap_signed(b, value, 4);
+    case REE_I2: return wrap_signed(b, value, 2);
+    case REE_U4: return ree_expr_op2(b, REE_MAP_and_b32, value, ree_expr_i32(b, 15));
+    case REE_U2: return ree_expr_op2(b, REE_MAP_and_b32, value, ree_expr_i32(b, 3));
+    default: return value;
+    }
+}
+
+int ree_expr_number(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t value) {
+    if (dtype == REE_F32) return ree_expr_f32(b, (float)value);
+    if (dtype == REE_F64) return ree_expr_f64(b, (double)value);
+    if (ree_dtype_class(dtype) == REE_CLASS_D) return ree_expr_i64(b, value);
+    return ree_expr_i32(b, (int32_t)value);
+}
+
+int ree_expr_select(struct ree_expr_builder *b, enum ree_dtype dtype, int condition, int x, int y) {
+    bool wide = ree_dtype_class(dtype) == REE_CLASS_D;
+    return ree_expr_op3(b, wide ? REE_MAP_select_b64 : REE_MAP_select_b32, condition, x, y);
+}
 
 static int op1(struct ree_expr_builder *b, enum ree_map_op op, int a) {
     return ree_expr_op1(b, op, a);

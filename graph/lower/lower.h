@@ -282,6 +282,12 @@ int ree_expr_i64(struct ree_expr_builder *b, int64_t value);
 int ree_expr_op1(struct ree_expr_builder *b, enum ree_map_op op, int a);
 int ree_expr_op2(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_);
 int ree_expr_op3(struct ree_expr_builder *b, enum ree_map_op op, int a, int b_, int c);
+// Wraps a value of a narrow integer type into its range; returns values of other types unchanged.
+int ree_expr_wrap(struct ree_expr_builder *b, enum ree_dtype dtype, int value);
+// A constant for values of type dtype: a float32, a float64 or an integer.
+int ree_expr_number(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t value);
+// x if `condition` (a 32-bit value, 0 or 1) is 1, else y. Both are of type dtype.
+int ree_expr_select(struct ree_expr_builder *b, enum ree_dtype dtype, int condition, int x, int y);
 // Emits `map` with value `result` of type dtype. REE_F32 here means float64 if the value is
 // float64.
 enum ree_status ree_lower_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,

@@ -29,13 +29,6 @@ enum ree_status ree_rule_unsupported(struct ree_lower *lower, enum ree_dtype dty
 // Fails with ree_rule_unsupported if `op` has no member for `dtype`.
 enum ree_status ree_rule_typed(struct ree_lower *lower, const struct ree_typed_op *op,
                                enum ree_dtype dtype, enum ree_map_op *out);
-// Wraps a value of a narrow integer type into its range; returns values of other types unchanged.
-int ree_expr_wrap(struct ree_expr_builder *b, enum ree_dtype dtype, int value);
-// A constant for values of type dtype: a float32, a float64 or an integer.
-int ree_expr_number(struct ree_expr_builder *b, enum ree_dtype dtype, int64_t value);
-// x if `condition` (a 32-bit value, 0 or 1) is 1, else y. Both are of type dtype.
-int ree_expr_select(struct ree_expr_builder *b, enum ree_dtype dtype, int condition, int x, int y);
-
 // in[i], or NULL if it is omitted or beyond the node's inputs.
 struct ree_view *ree_rule_input(const struct ree_lower *lower, struct ree_view *const *in,
                                 uint32_t i);

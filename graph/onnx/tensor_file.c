@@ -1,6 +1,7 @@
 // Reads a file that holds one value, as ONNX's test data does: a TensorProto, SequenceProto or
 // OptionalProto. The file does not tell which of them it is.
 #include "base/container.h"
+#include "graph/onnx/onnx.h"
 #include "graph/onnx/reader.h"
 
 #include <string.h>

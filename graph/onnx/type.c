@@ -2,38 +2,6 @@
 
 #include <stdio.h>
 
-const char *ree_onnx_type_name(int64_t data_type) {
-    switch (data_type) {
-    case 1: return "float32";
-    case 2: return "uint8";
-    case 3: return "int8";
-    case 4: return "uint16";
-    case 5: return "int16";
-    case 6: return "int32";
-    case 7: return "int64";
-    case 8: return "string";
-    case 9: return "bool";
-    case 10: return "float16";
-    case 11: return "float64";
-    case 12: return "uint32";
-    case 13: return "uint64";
-    case 14: return "complex64";
-    case 15: return "complex128";
-    case 16: return "bfloat16";
-    case 17: return "float8e4m3fn";
-    case 18: return "float8e4m3fnuz";
-    case 19: return "float8e5m2";
-    case 20: return "float8e5m2fnuz";
-    case 21: return "uint4";
-    case 22: return "int4";
-    case 23: return "float4e2m1";
-    case 24: return "float8e8m0";
-    case 25: return "uint2";
-    case 26: return "int2";
-    default: return "unknown type";
-    }
-}
-
 const char *ree_onnx_type_text(const struct ree_value *value, char *out, size_t size) {
     size_t n = 0;
     // snprintf returns the length that it would have written; text beyond the buffer is omitted.

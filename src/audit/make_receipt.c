@@ -13,14 +13,6 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
 
-enum ree_status ree_model_hashes_make(const struct ree_model *model,
-                                      void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                      void *user, struct ree_model_hashes *out,
-                                      struct ree_error *err) {
-    REE_TRY(ree_model_graph_sha256(model, out->graph, err));
-    return ree_model_weights_sha256(model, on_progress, user, out->weights, err);
-}
-
 static void put_model(struct ree_receipt *r, const struct ree_model_hashes *model,
                       enum ree_operation_set set) {
     memcpy(r->graph_sha256, model->graph, sizeof r->graph_sha256);

@@ -8,19 +8,10 @@
 #define REE_AUDIT_MAKE_RECEIPT_H
 
 #include "receipt/receipt.h"
+#include "session/identity.h"
 
 // Copies a text into the arena as receipts store it, with U+FFFD for each NUL. NULL: out of memory.
 char *ree_receipt_encode_text(struct ree_arena *arena, const struct ree_strbuf *text);
-
-struct ree_model_hashes {
-    char graph[65], weights[65];
-};
-// Computes both hashes of the model; reads all weights.
-enum ree_status ree_model_hashes_make(const struct ree_model *model,
-                                      void (*on_progress)(void *user, const char *what,
-                                                          uint64_t done, uint64_t total),
-                                      void *user, struct ree_model_hashes *out,
-                                      struct ree_error *err);
 
 // A trace that was recorded in the same run (receipt/trace.h).
 struct ree_traced {

@@ -3,9 +3,9 @@
 #ifndef REE_AUDIT_OPEN_MODEL_H
 #define REE_AUDIT_OPEN_MODEL_H
 
-#include "audit/make_receipt.h"
 #include "generate/roles.h"
 #include "receipt/trace.h"
+#include "session/identity.h"
 #include "session/model.h"
 
 struct ree_opened {

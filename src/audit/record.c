@@ -11,7 +11,7 @@ struct ree_recorder {
     struct ree_trace_writer *writer; // NULL: no file is written
     size_t n_kv_caches;
     struct ree_kv_cache_spec *specs;
-    struct ree_trace_positions *positions; // one per state
+    struct ree_cache_digest *positions; // one per state
     bool *begun;
     ree_digest *step; // digests of the current step
     bool *known;      // one flag per digest of the current step
@@ -94,10 +94,10 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
             ree_audit_value_digest(&inputs[i], r->step[i]);
             continue;
         }
-        struct ree_trace_positions *positions = &r->positions[cache];
+        struct ree_cache_digest *positions = &r->positions[cache];
         uint32_t axis = r->specs[cache].axis;
         if (!r->begun[cache] || inputs[i].dims[axis] == 0)
-            ree_trace_positions_begin(positions, &inputs[i], axis);
+            ree_cache_digest_begin(positions, &inputs[i], axis);
         r->begun[cache] = true;
         if (positions->n_positions != inputs[i].dims[axis])
             return ree_fail(err, REE_INVALID,
@@ -119,15 +119,15 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
         ree_tensor_digest(value->tensor, r->step[place]);
         return REE_OK;
     }
-    struct ree_trace_positions *positions = &r->positions[value->kv_cache];
+    struct ree_cache_digest *positions = &r->positions[value->kv_cache];
     if (value->first_position == 0)
-        ree_trace_positions_begin(positions, value->tensor, positions->axis);
+        ree_cache_digest_begin(positions, value->tensor, positions->axis);
     if (value->first_position != positions->n_positions)
         return ree_fail(err, REE_INTERNAL,
                         "the positions of '%s' begin at %lld, but %lld were traced",
                         value->tensor->name, (long long)value->first_position,
                         (long long)positions->n_positions);
-    ree_trace_positions_add(positions, value->tensor);
+    ree_cache_digest_add(positions, value->tensor);
     memcpy(r->step[place], positions->digest, sizeof positions->digest);
     return REE_OK;
 }

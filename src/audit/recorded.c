@@ -117,9 +117,9 @@ ptrdiff_t ree_recorded_kv_cache(const struct ree_opened *m, uint32_t value, bool
 }
 
 void ree_recorded_positions_digest(const struct ree_tensor *tensor, uint32_t axis, ree_digest out) {
-    struct ree_trace_positions positions;
-    ree_trace_positions_begin(&positions, tensor, axis);
-    ree_trace_positions_add(&positions, tensor);
+    struct ree_cache_digest positions;
+    ree_cache_digest_begin(&positions, tensor, axis);
+    ree_cache_digest_add(&positions, tensor);
     memcpy(out, positions.digest, sizeof positions.digest);
 }
 

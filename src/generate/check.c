@@ -7,7 +7,6 @@
 
 #include "base/float_env.h"
 #include "base/status.h"
-#include "generate/causality.h"
 
 // Logits held at a time, in elements: 64 MiB, but at least 16 rows.
 #define MAX_LOGITS ((size_t)1 << 24)

@@ -26,6 +26,9 @@ struct ree_generator {
     const struct ree_remote *remote; // other processes that run stages (remote.h); NULL: none
 };
 
+// Whether the generator's model is proved to be causal (generate/causality.h).
+bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size);
+
 struct ree_step {
     size_t batch;
     size_t length;      // new tokens per sequence

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "graph/hf/hf.h"
+#include "graph/load.h"
 
 // In bytes. A configuration has a few kilobytes, and cJSON recurses over nested values.
 #define MAX_CONFIG ((size_t)4 << 20)
@@ -138,7 +138,7 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
 // must not depend on whether it was exported.
 static bool is_checkpoint(const struct ree_model_source *source, const cJSON *config) {
     const cJSON *type = ree_json_find(config, "model_type");
-    return cJSON_IsString(type) && ree_hf_knows(type->valuestring) &&
+    return cJSON_IsString(type) && ree_load_knows_architecture(type->valuestring) &&
            !ree_json_find(config, "quantization_config") &&
            (exists(source->folder, "model.safetensors") ||
             exists(source->folder, "model.safetensors.index.json"));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "generate/generator.h"
 #include "generate/remote.h"
 #include "repops/scalar/convert.h"
 

@@ -36,6 +36,11 @@ enum ree_status ree_receipt_get_model(const struct ree_fields *body, struct ree_
 enum ree_status ree_receipt_get_sampling(const struct ree_fields *body, struct ree_receipt *out,
                                          struct ree_error *err);
 
+// Stop texts: an array of non-empty strings within REE_RECEIPT_MAX_STOPS and
+// REE_RECEIPT_MAX_STOP_BYTES.
+enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
+                                const char *const **out, size_t *out_n, struct ree_error *err);
+
 // True if the temperature is above 0, or all parameters without effect have the values that turn
 // them off.
 bool ree_receipt_sampling_is_canonical(const struct ree_sampling *sampling);

@@ -50,6 +50,7 @@
 
 #include "base/arena.h"
 #include "receipt/merkle.h"
+#include "base/cache_digest.h"
 
 #define REE_TRACE_OMITTED (-1)
 
@@ -114,18 +115,6 @@ void ree_trace_step_digest(const struct ree_trace_header *header, uint64_t numbe
                            const ree_digest *step, ree_digest *nodes, ree_digest out);
 void ree_trace_root(const struct ree_trace_header *header, const ree_digest *steps, uint64_t n,
                     ree_digest out);
-
-// Digest of a cache, row by row (see above). `tensor` holds only the rows to add. Its other
-// dimensions must equal those that were passed to ree_trace_positions_begin.
-struct ree_trace_positions {
-    uint32_t axis;
-    int64_t n_positions;
-    ree_digest digest;
-};
-void ree_trace_positions_begin(struct ree_trace_positions *positions,
-                               const struct ree_tensor *tensor, uint32_t axis);
-void ree_trace_positions_add(struct ree_trace_positions *positions,
-                             const struct ree_tensor *tensor);
 
 // Writing. The file appears under its name, complete, only when it is finished. `mode` is the file
 // mode before the umask: 0666, or 0600 for the trace of a private run, whose digests allow anyone

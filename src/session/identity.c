@@ -193,3 +193,11 @@ enum ree_status ree_model_weights_sha256(const struct ree_model *model,
     return in_model(model, ree_identity_weights(&model->identity, on_progress, user, digest, err),
                     digest, hex, err);
 }
+
+enum ree_status ree_model_hashes_make(const struct ree_model *model,
+                                      void (*on_progress)(void *, const char *, uint64_t, uint64_t),
+                                      void *user, struct ree_model_hashes *out,
+                                      struct ree_error *err) {
+    REE_TRY(ree_model_graph_sha256(model, out->graph, err));
+    return ree_model_weights_sha256(model, on_progress, user, out->weights, err);
+}

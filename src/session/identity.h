@@ -22,4 +22,15 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
                                                         uint64_t total),
                                     void *user, ree_digest *leaves, struct ree_error *err);
 
+// Both hashes of a model, as hexadecimal text.
+struct ree_model_hashes {
+    char graph[65], weights[65];
+};
+// Computes both hashes of the model; reads all weights.
+enum ree_status ree_model_hashes_make(const struct ree_model *model,
+                                      void (*on_progress)(void *user, const char *what,
+                                                          uint64_t done, uint64_t total),
+                                      void *user, struct ree_model_hashes *out,
+                                      struct ree_error *err);
+
 #endif

@@ -9,6 +9,7 @@
 //     build-fuzz/tests/fuzz/fuzz_checkpoint -max_total_time=600 FOLDER
 //     build-fuzz/tests/fuzz/checkpoints
 #include "graph/hf/causal.h"
+#include "graph/onnx/onnx.h"
 #include "graph/ir.h"
 
 #include <stdlib.h>

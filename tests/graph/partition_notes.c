@@ -2,6 +2,7 @@
 // Corruption does no harm.
 #include "base/file.h"
 #include "graph/identity.h"
+#include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/nodes_file.h"
 #include "graph/partition/hints.h"

@@ -275,12 +275,12 @@ static void test_rows(void) {
         data[i] = (uint16_t)(i * 257);
     struct ree_tensor whole = {
         .dtype = REE_F16, .rank = 3, .dims = {2, 5, 3}, .data = data, .nbytes = sizeof data};
-    struct ree_trace_positions all, cut;
-    ree_trace_positions_begin(&all, &whole, 1);
-    ree_trace_positions_add(&all, &whole);
+    struct ree_cache_digest all, cut;
+    ree_cache_digest_begin(&all, &whole, 1);
+    ree_cache_digest_add(&all, &whole);
     CHECK(all.n_positions == 5);
     for (int first = 0; first <= 5; first++) {
-        ree_trace_positions_begin(&cut, &whole, 1);
+        ree_cache_digest_begin(&cut, &whole, 1);
         for (int k = 0; k < 2; k++) {
             int from = k ? first : 0, n = k ? 5 - first : first;
             for (int o = 0; o < 2; o++)
@@ -289,19 +289,19 @@ static void test_rows(void) {
             t.dims[1] = n;
             t.data = part;
             t.nbytes = (size_t)n * 12;
-            ree_trace_positions_add(&cut, &t);
+            ree_cache_digest_add(&cut, &t);
         }
         CHECK_MSG(cut.n_positions == 5 && !memcmp(cut.digest, all.digest, sizeof all.digest),
                   "cut at %d", first);
     }
     struct ree_tensor other = whole;
     other.dtype = REE_BF16;
-    ree_trace_positions_begin(&cut, &other, 1);
-    ree_trace_positions_add(&cut, &other);
+    ree_cache_digest_begin(&cut, &other, 1);
+    ree_cache_digest_add(&cut, &other);
     CHECK(memcmp(cut.digest, all.digest, sizeof all.digest) != 0);
     data[29] ^= 1;
-    ree_trace_positions_begin(&cut, &whole, 1);
-    ree_trace_positions_add(&cut, &whole);
+    ree_cache_digest_begin(&cut, &whole, 1);
+    ree_cache_digest_add(&cut, &whole);
     CHECK(memcmp(cut.digest, all.digest, sizeof all.digest) != 0);
 }
 

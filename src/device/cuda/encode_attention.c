@@ -1,6 +1,7 @@
 // The encoder of attention: scores, weights, the values' chunks and their sum, with intermediate
 // results in the scratch memory. Long prompts use tiles.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 
 #define ROWS 8 // queries per block, as in cuda/attention.cu
 #define KEYS 128

@@ -1,6 +1,7 @@
 // JIT-generated kernels for expressions (ptx.h). The driver compiles one when a program first uses
 // it; it is kept until the device is closed. If the driver cannot compile, maps are interpreted.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
 #include "kernels.h"
 

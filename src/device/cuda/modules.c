@@ -7,7 +7,7 @@
 static const char *const names[] = {
 #define MODULE(m)
 #define KERNEL(k) "ree_" #k,
-#include "cuda/kernels.def"
+#include "device/cuda/kernels.def"
 };
 
 // Returns the module of a kernel. In kernels.def a module precedes its kernels.
@@ -15,12 +15,12 @@ static enum ree_cuda_module module_of(enum ree_cuda_kernel kernel) {
     enum { // the number of kernels before each module
 #define MODULE(m) BEFORE_##m, SKIP_##m = BEFORE_##m - 1,
 #define KERNEL(k) COUNT_##k,
-#include "cuda/kernels.def"
+#include "device/cuda/kernels.def"
     };
     static const int before[] = {
 #define MODULE(m) BEFORE_##m,
 #define KERNEL(k)
-#include "cuda/kernels.def"
+#include "device/cuda/kernels.def"
     };
     int module = REE_CUDA_N_MODULES - 1;
     while (before[module] > (int)kernel)

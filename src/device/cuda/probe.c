@@ -5,6 +5,7 @@
 // CUDA has no alternative form of an operation, so a device that computes one incorrectly is
 // rejected.
 #include "device/cuda/cuda.h"
+#include "device/cuda/kernel_interface.h"
 #include "device/probe_vectors.h"
 #include "repops/scalar/ops.h"
 

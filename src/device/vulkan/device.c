@@ -1,5 +1,6 @@
 // Opens a Vulkan device: required and optional features, the queue, the vtable.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "base/float_env.h"
 #include "shaders.h"
 

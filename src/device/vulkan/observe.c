@@ -2,6 +2,7 @@
 // differ from the correctly rounded result. ree computes these functions from the probed
 // primitives, so only the output of `ree-run devices` depends on the measurement.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "repops/scalar/ops.h"
 #include "shaders.h"
 

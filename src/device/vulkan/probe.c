@@ -6,6 +6,7 @@
 // last form and are tested only if they are needed. A device that computes them incorrectly is
 // rejected.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "device/probe_vectors.h"
 #include "shaders.h"
 

@@ -8,6 +8,7 @@
 // If memory is not unified, the host writes the blocks into a host-visible copy, and the command
 // buffer first copies them to the device.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "device/program_info.h"
 
 #include <stdlib.h>

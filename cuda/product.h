@@ -1,6 +1,6 @@
 // Shared by the product kernels: where matrices begin, and how a finished sum is stored.
-#ifndef REE_CUDA_MATMUL_H
-#define REE_CUDA_MATMUL_H
+#ifndef REE_CUDA_PRODUCT_H
+#define REE_CUDA_PRODUCT_H
 
 #include "expr.h"
 

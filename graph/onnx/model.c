@@ -1,7 +1,7 @@
 // Loads a file, or bytes in memory, into a checked graph.
 #include "base/container.h"
 #include "base/float_env.h"
-#include "graph/hf/hf.h"
+#include "graph/onnx/onnx.h"
 #include "graph/onnx/reader.h"
 
 #include <string.h>
@@ -190,12 +190,6 @@ enum ree_status ree_onnx_load(const char *path,
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
-    // This is the only call from the ONNX loader into the checkpoint loader. It lets every loader
-    // accept a folder.
-    if (ree_hf_is_folder(path)) {
-        struct ree_hf_options options = {.on_progress = on_progress, .user = user};
-        return ree_hf_load(path, &options, out_graph, err);
-    }
     struct progress progress = {on_progress, user};
     struct ree_mapping *file;
     enum ree_status status = ree_mapping_of_path(path, &file, err);

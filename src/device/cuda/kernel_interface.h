@@ -1,8 +1,8 @@
 // The argument of a CUDA kernel, with the same bytes on host and device: a header followed by the
 // RepOp's parameter struct (from src/repops/repop.h or below). Compiled as C, as CUDA C and, in
 // tests, by the host's C++ compiler.
-#ifndef REE_DEVICE_CUDA_ARGS_H
-#define REE_DEVICE_CUDA_ARGS_H
+#ifndef REE_DEVICE_CUDA_KERNEL_INTERFACE_H
+#define REE_DEVICE_CUDA_KERNEL_INTERFACE_H
 
 #include "repops/repop.h"
 
