@@ -37,8 +37,8 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FILES = ["src/receipt/*.c", "src/audit/bind.c", "src/audit/claim*.c", "src/audit/dispute*.c", "src/audit/message.c",
-         "src/audit/party.c", "src/audit/record*.c", "src/audit/referee*.c", "src/audit/rules.c", "src/audit/tree.c",
+FILES = ["src/receipt/*.c", "src/dispute/bind.c", "src/audit/claim*.c", "src/audit/dispute*.c", "src/dispute/message.c",
+         "src/dispute/party.c", "src/audit/record*.c", "src/audit/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c",
          "src/audit/verify*.c"]
 # Test programs and scripts, by their CTest names.
 TESTS = r"^(receipt/|audit/(verify|forgery|causality|traces|faults|liars|dispute|dispute_random|identity|requests?|text)$)"

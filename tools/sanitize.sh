@@ -334,15 +334,15 @@ known = {
         "place[0], of an expression without instructions: it has an operand then, or is refused",
     "src/device/cuda/ptx.c: 7th function call argument is an uninitialized value":
         "r[e]: both loops end at the writer's width, which nothing changes between",
-    "graph/lower/expr.c: 2nd function call argument is an uninitialized value":
+    "graph/lower/core/expr.c: 2nd function call argument is an uninitialized value":
         "args[1], of select_b32 with one argument: ree_expr_op1 gets operations of one argument",
-    "graph/lower/recurrent/run.c: 4th function call argument is an uninitialized value":
+    "graph/lower/ops/recurrent/run.c: 4th function call argument is an uninitialized value":
         "times[0], of a step of no directions: take_steps gives a step 1 or all",
-    "graph/lower/spatial/sample.c: Assigned value is garbage or undefined":
+    "graph/lower/ops/spatial/sample.c: Assigned value is garbage or undefined":
         "weights are set and combined if a sampler has several taps; no sampler has 0",
     "graph/partition/result.c: Access to field 'name' results in a dereference of a null pointer":
         "a cut has as many values as n_live and n_sizes count, and first_values takes the former",
-    "src/audit/tree.c: Null pointer passed to 2nd parameter expecting 'nonnull'":
+    "src/dispute/tree.c: Null pointer passed to 2nd parameter expecting 'nonnull'":
         "ree_tree_init adds the root, and open_node the halves of each node on the way to the one sought",
     "src/text/chat.c: Array access (via field 'data') results in a null pointer dereference":
         "last is set where first is: both are found by the same search",

@@ -4,7 +4,7 @@
     tools/support.py --write
     tools/support.py --check
 
-Its sources are the operator table (graph/lower/ops.def and the files it includes) and recorded test
+Its sources are the operator table (graph/lower/ops/ops.def and the files it includes) and recorded test
 results: tests/models/coverage.txt (ONNX's operator tests, written by onnx_cases) and
 tests/contrib/coverage.txt (random nodes compared with ONNX Runtime, written by contrib.py). It runs
 nothing.
@@ -45,7 +45,7 @@ the suite fails if the page is stale. {rows} operators, {shown} of them with ope
 """
 
 
-def table(path="graph/lower/ops.def"):
+def table(path="graph/lower/ops/ops.def"):
     """Maps (domain, operator) to its rows (since, until, widens); follows includes."""
     rows = collections.defaultdict(list)
     text = (ROOT / path).read_text()

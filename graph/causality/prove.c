@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/causality/facts.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 
 // Facts about the inputs
 

@@ -2,7 +2,7 @@
 #ifndef REE_GRAPH_CAUSALITY_QUESTION_H
 #define REE_GRAPH_CAUSALITY_QUESTION_H
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 // What a run passes for an input of the graph. The batch size is 1.
 enum ree_causality_input_kind {

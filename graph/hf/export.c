@@ -8,7 +8,7 @@
 #include "graph/hf/causal.h"
 #include "base/float_env.h"
 #include "graph/hf/hf.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/reader.h"
 

@@ -2,7 +2,7 @@
 #ifndef REE_GRAPH_ONNX_ONNX_H
 #define REE_GRAPH_ONNX_ONNX_H
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 // Loads an ONNX file into a checked graph. External data is searched in the folder of `path`; a
 // model in memory has no folder. on_progress receives done and total in bytes; NULL: off.

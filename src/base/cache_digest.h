@@ -3,7 +3,7 @@
 #ifndef REE_BASE_CACHE_DIGEST_H
 #define REE_BASE_CACHE_DIGEST_H
 
-#include "receipt/merkle.h"
+#include "base/merkle.h"
 #include "ree.h"
 
 // `tensor` holds only the positions to add. Its other

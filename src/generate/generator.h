@@ -11,7 +11,7 @@
 
 #include "generate/roles.h"
 #include "ree.h"
-#include "session/pipeline.h"
+#include "pipeline/pipeline.h"
 
 struct ree_remote;
 

@@ -1,11 +1,11 @@
-#include "receipt/checkpoint_parts.h"
+#include "receipt/checkpoint_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 // The add functions return false if memory is exhausted. cJSON accepts NULL as the object.
 

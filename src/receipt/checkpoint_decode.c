@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "receipt/checkpoint_parts.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/checkpoint_internal.h"
+#include "receipt/receipt_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #define PAYLOAD_TYPE "application/vnd.in-toto+json"
 #define STATEMENT_TYPE "https://in-toto.io/Statement/v1"

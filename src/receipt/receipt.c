@@ -1,4 +1,4 @@
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Compares the statements of a receipt with what follows from its own contents. Runs nothing.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>

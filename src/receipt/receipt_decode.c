@@ -1,7 +1,7 @@
 // Decodes a receipt from JSON. The file is untrusted. Whatever this file accepts, receipt_encode.c
 // encodes again as the same canonical text.
 #include "receipt/receipt_fields.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // Encodes a receipt as JSON. Fields that are "" or NULL in memory are left out.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <limits.h>
 #include <stdio.h>

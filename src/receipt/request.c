@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "receipt/receipt_fields.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #define SCHEMA "ree-request/1"
 

@@ -1,5 +1,5 @@
 // Ed25519 (RFC 8032) with OpenSSL: signatures of receipts and the key files.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>

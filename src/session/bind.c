@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/float_env.h"
 #include "session/memory_plan.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 #define LITERAL_ALIGN 64

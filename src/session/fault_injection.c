@@ -1,5 +1,6 @@
 // Fault injection for tests: flips one bit of one output of a node, in one run.
 #include "session/observe.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 enum ree_status ree_session_inject(struct ree_session *s, const struct ree_fault *fault,

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 #include "session/model.h"
 
 // In bytes. Larger results are left to the device: folding must not inflate a model.

@@ -5,7 +5,7 @@
 
 #include "base/float_env.h"
 #include "base/sha256.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "session/model.h"
 
 // Chunks hashed between two reports of progress.

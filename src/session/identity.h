@@ -2,8 +2,8 @@
 #ifndef REE_SESSION_IDENTITY_H
 #define REE_SESSION_IDENTITY_H
 
-#include "graph/identity.h"
-#include "receipt/merkle.h"
+#include "graph/ir/identity.h"
+#include "base/merkle.h"
 
 // Weights are hashed in chunks of this many bytes, so that one large tensor keeps all cores busy.
 #define REE_WEIGHT_CHUNK ((size_t)1 << 20)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 #include "session/model.h"
 
 // Loops are followed for at most this many steps.

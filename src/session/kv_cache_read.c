@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 // Describes the read of one kv cache: dims of the tensor, offset in elements, strides.

@@ -8,7 +8,7 @@
 #include "base/float_env.h"
 #include "device/device.h"
 #include "graph/load.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 #include "graph/partition/partition.h"
 
 static enum ree_status no_memory(struct ree_error *err) {

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/float_env.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {

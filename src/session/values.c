@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {

@@ -1,4 +1,4 @@
-#include "text/onig_parts.h"
+#include "text/onig_internal.h"
 
 #include "text/utf8.h"
 

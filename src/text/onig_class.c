@@ -1,5 +1,5 @@
 // Sets of characters in Oniguruma's syntax: brackets, escapes and properties.
-#include "text/onig_parts.h"
+#include "text/onig_internal.h"
 
 #include "text/utf8.h"
 

@@ -10,7 +10,7 @@
 //     build-fuzz/tests/fuzz/checkpoints
 #include "graph/hf/causal.h"
 #include "graph/onnx/onnx.h"
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // Malformed and unsupported models: each is refused with the right status and a message that names
 // the error. Every case is one change to a small valid model.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "test.h"

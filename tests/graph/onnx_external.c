@@ -1,5 +1,5 @@
 // External data: which files are read, and above all which are not.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/reader.h"

@@ -1,6 +1,6 @@
 // Corrupted copies of a valid model: whatever the corruption, loading ends with a graph or with an
 // error, and a graph that results can be printed and checked, and the passes run on it.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/decode.h"

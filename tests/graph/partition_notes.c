@@ -1,7 +1,7 @@
 // Stage hints on nodes, and ONNX files with notes on their nodes: what is read and written.
 // Corruption does no harm.
 #include "base/file.h"
-#include "graph/identity.h"
+#include "graph/ir/identity.h"
 #include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/nodes_file.h"

@@ -3,9 +3,9 @@
 //
 //     hf_mapped FOLDER      FOLDER: a checkpoint of float32 in one file
 #include "base/file.h"
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "graph/load.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "test.h"
 
 #include <string.h>

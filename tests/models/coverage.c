@@ -1,6 +1,6 @@
 #include "coverage.h"
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "graph/load.h"
 
 #include <errno.h>

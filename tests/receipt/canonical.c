@@ -1,6 +1,6 @@
 // Canonical JSON: the rules of RFC 8785 for order, strings and numbers; values without a canonical
 // form.
-#include "receipt/canonical.h"
+#include "base/canonical_json.h"
 
 #include "test.h"
 

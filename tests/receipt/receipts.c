@@ -1,6 +1,6 @@
 // Receipts: a written receipt is read back unchanged; an invalid one is refused with a named
 // reason.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include "examples.h"
 #include "test.h"

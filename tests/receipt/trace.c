@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
-#include "receipt/trace.h"
+#include "trace/trace.h"
 #include "test.h"
 
 static char folder[] = "/tmp/ree_trace.XXXXXX";

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "graph/model_text.h"
 #include "graph/partition/partition.h"
-#include "session/pipeline_internal.h"
+#include "pipeline/pipeline_internal.h"
 #include "test.h"
 
 static struct ree_device *device;

@@ -1,5 +1,6 @@
 // ree-run bench: speed of single RepOps and of whole models.
 #include "bench.h"
+#include "paths.h"
 #include "start.h"
 
 #include <cjson/cJSON.h>

@@ -1,7 +1,6 @@
 #include "cli.h"
 
 #include "base/file.h"
-#include "start.h"
 #include "text/utf8.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -18,6 +17,9 @@ void cli_init(struct cli *cli, int argc, char **argv) {
     *cli = (struct cli){.argc = argc, .argv = argv, .command = argv[0]};
 }
 
+bool (*cli_common_option)(struct cli *cli);
+const char *(*cli_error_hint)(const char *message);
+
 bool cli_next(struct cli *cli) {
     do {
         if (cli->failed || ++cli->at >= cli->argc) return false;
@@ -26,7 +28,7 @@ bool cli_next(struct cli *cli) {
             cli->at++;
         }
         if (cli->at >= cli->argc) return false;
-    } while (cli_start_option(cli));
+    } while (cli_common_option && cli_common_option(cli));
     return true;
 }
 
@@ -137,9 +139,9 @@ void cli_error(const char *format, ...) {
              : escaped.data ? escaped.data
                             : "");
     // In one call: several processes may print lines at the same time.
-    fprintf(stderr, "ree-run: %s%s%s%s\n", rank_prefix,
-            ok && escaped.data ? escaped.data : last_error, budget_hint(last_error),
-            sandbox_hint(last_error));
+    fprintf(stderr, "ree-run: %s%s%s\n", rank_prefix,
+            ok && escaped.data ? escaped.data : last_error,
+            cli_error_hint ? cli_error_hint(last_error) : "");
     ree_strbuf_finish(&escaped);
     free(text);
 }

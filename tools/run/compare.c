@@ -6,6 +6,7 @@
 
 #include "option_groups.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 #include "trace_options.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/compare_text.h"
-#include "audit/html.h"
-#include "audit/suspects.h"
+#include "dispute/compare_text.h"
+#include "dispute/html.h"
+#include "dispute/suspects.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "generate/eos.h"

@@ -5,13 +5,14 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
-#include "audit/diff_receipts.h"
-#include "audit/html.h"
+#include "dispute/diff_receipts.h"
+#include "dispute/html.h"
 #include "base/file.h"
 #include "cli.h"
 #include "receipts.h"
 #include "start.h"
 #include "diff_report.h"
+#include "paths.h"
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2

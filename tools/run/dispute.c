@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "audit/bind.h"
-#include "audit/dispute.h"
-#include "audit/referee.h"
+#include "dispute/bind.h"
+#include "dispute/dispute.h"
+#include "dispute/referee.h"
 #include "base/file.h"
 #include "cli.h"
 #include "party_receipts.h"
+#include "paths.h"
 #include "start.h"
 
 #define CLI_DIFFERS 1

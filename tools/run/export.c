@@ -1,6 +1,7 @@
 // ree-run export: writes a Hugging Face checkpoint as an ONNX model.
 #include "start.h"
 #include "quantize.h"
+#include "paths.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "generate_job.h"
+#include "paths.h"
 
 bool checkpoint_option(struct cli *cli, struct generate_options *o) {
     struct checkpoint_options *c = &o->checkpoint;

@@ -7,6 +7,7 @@
 
 #include "option_groups.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 
 #define DEFAULT_MOST 256 // new tokens

@@ -2,6 +2,7 @@
 
 #include "base/npy.h"
 #include "cli.h"
+#include "paths.h"
 #include "session/model.h"
 
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 
 #include "start.h"
 #include "inputs.h"
+#include "paths.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>

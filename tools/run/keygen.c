@@ -2,6 +2,7 @@
 #include "start.h"
 
 #include "receipt/receipt.h"
+#include "paths.h"
 
 #include <string.h>
 

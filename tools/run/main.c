@@ -1,6 +1,7 @@
 // ree-run: the command line. Selects the subcommand; each has its own file.
 #include "budget.h"
 #include "cli.h"
+#include "start.h"
 
 #include "base/float_env.h"
 
@@ -114,5 +115,6 @@ int main(int argc, char **argv) {
     budget_begin();
     ree_float_env_set(); // subcommands also call internal functions of the library
     cli_json_init();
+    cli_start_init();
     return budget_end(choose(argc, argv));
 }

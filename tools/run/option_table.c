@@ -1,4 +1,5 @@
 #include "option_table.h"
+#include "paths.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,5 @@
 #include "party_receipts.h"
+#include "paths.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef REE_RUN_PARTY_RECEIPTS_H
 #define REE_RUN_PARTY_RECEIPTS_H
 
-#include "audit/rules.h"
+#include "dispute/rules.h"
 #include "cli.h"
 #include "receipt/request.h"
 

@@ -5,10 +5,11 @@
 #include <sys/stat.h>
 
 #include "start.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "graph/partition/notes.h"
 #include "graph/partition/plan_file.h"
 #include "model_plan.h"
+#include "paths.h"
 
 static const char help[] =
     "ree-run plan MODEL --n-partitions N [options]: show how and why a model is divided into "

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "cli.h"
+#include "paths.h"
 #include "receipt/receipt.h"
 #include "text/json.h"
 

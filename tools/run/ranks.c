@@ -1,4 +1,5 @@
 #include "ranks.h"
+#include "paths.h"
 
 #include <cjson/cJSON.h>
 #include <sched.h>

@@ -11,6 +11,7 @@
 #include "receipt/dsse.h"
 
 #include "cli.h"
+#include "paths.h"
 
 bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt) {
     if (cli_flag(cli, "--private")) return receipt->is_private = true;

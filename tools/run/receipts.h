@@ -2,7 +2,7 @@
 #ifndef REE_TOOLS_RUN_RECEIPTS_H
 #define REE_TOOLS_RUN_RECEIPTS_H
 
-#include "audit/make_receipt.h"
+#include "receipt/make_receipt.h"
 
 struct cli;
 struct cli_receipt {

@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "audit/referee.h"
+#include "dispute/referee.h"
 #include "cli.h"
 #include "party_receipts.h"
+#include "paths.h"
 #include "start.h"
 
 #define CLI_NEITHER 1

@@ -7,12 +7,13 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "audit/make_receipt.h"
+#include "receipt/make_receipt.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "cli.h"
 #include "prompts.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 
 struct options {

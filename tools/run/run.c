@@ -7,6 +7,7 @@
 #include "quantize.h"
 #include "receipts.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 #include "trace_options.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "paths.h"
 
 bool cli_stages_option(struct cli *cli, struct cli_stages *stages) {
     const char *size = NULL;

@@ -3,7 +3,7 @@
 #define REE_TOOLS_RUN_STAGE_OPTIONS_H
 
 #include "cli.h"
-#include "session/pipeline.h"
+#include "pipeline/pipeline.h"
 
 struct cli_stages {
     uint64_t n;       // --n-partitions: number of stages; 0: one per device

@@ -21,8 +21,9 @@
 #define CLI_START_HELP_PLAIN CLI_START_HELP_WITH("124")
 #define CLI_START_HELP_VERDICT CLI_START_HELP_WITH("2")
 
-// Returns true if the argument is one of these options. cli_next calls this for all subcommands.
-bool cli_start_option(struct cli *cli);
+// Makes cli_next take these options, and cli_error explain what the sandbox or a budget caused. Must
+// be called before any argument is parsed.
+void cli_start_init(void);
 
 struct cli_start {
     unsigned uses;          // SANDBOX_... flags

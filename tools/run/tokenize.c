@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/file.h"
+#include "paths.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>

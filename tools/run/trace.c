@@ -4,7 +4,8 @@
 
 #include "start.h"
 #include "base/json.h"
-#include "receipt/trace.h"
+#include "trace/trace.h"
+#include "paths.h"
 
 static const char help[] =
     "ree-run trace FILE [--json]: show what a trace contains\n"

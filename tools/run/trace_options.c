@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "cli.h"
 #include "dump.h"
+#include "paths.h"
 #include "session/model.h"
 
 bool trace_option(struct cli *cli, struct trace_options *o) {

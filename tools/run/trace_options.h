@@ -2,9 +2,9 @@
 #ifndef REE_TOOLS_RUN_TRACE_OPTIONS_H
 #define REE_TOOLS_RUN_TRACE_OPTIONS_H
 
-#include "audit/make_receipt.h"
-#include "audit/record.h"
-#include "session/pipeline.h"
+#include "receipt/make_receipt.h"
+#include "trace/record.h"
+#include "pipeline/pipeline.h"
 
 // Default number of prompt tokens per step.
 #define TRACE_CHUNK 64

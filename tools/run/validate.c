@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "receipt/dsse.h"
 #include "receipt/receipt.h"
+#include "paths.h"
 
 #include <stdio.h>
 #include <string.h>

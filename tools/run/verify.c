@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "audit/verify.h"
+#include "receipt/verify.h"
 #include "receipts.h"
 #include "option_table.h"
 #include "start.h"

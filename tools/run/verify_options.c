@@ -6,6 +6,7 @@
 #include "option_groups.h"
 #include "receipts.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 
 #define AT(field) offsetof(struct verify_options, field)

@@ -9,7 +9,7 @@
 #include "base/container.h"
 #include "base/status.h"
 #include "device/cuda/driver.h"
-#include "device/cuda/modules.h"
+#include "device/cuda/kernel_numbers.h"
 #include "device/cuda/tiles.h"
 #include "device/device.h"
 #include "device/facts.h"

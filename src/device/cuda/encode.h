@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/kernel_interface.h"
-#include "device/cuda/modules.h"
+#include "device/cuda/kernel_numbers.h"
 
 struct ree_cuda;
 
