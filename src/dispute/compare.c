@@ -53,7 +53,8 @@ static enum ree_status begin(struct ree_compare *c, const struct ree_model *mode
     for (size_t i = 0; i < n_specs; i++)
         c->kv_cache_input[i] = model->input_values[specs[i].input]->id;
     for (size_t i = 0; i < n; i++)
-        REE_TRY(ree_audit_inputs(c->graph->nodes[i], arena, &c->reads[i], &c->n_reads[i], err));
+        REE_TRY(
+            ree_trace_node_inputs(c->graph->nodes[i], arena, &c->reads[i], &c->n_reads[i], err));
     return REE_OK;
 }
 

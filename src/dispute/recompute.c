@@ -117,7 +117,7 @@ enum ree_status ree_recompute(struct ree_model *whole, size_t index,
     uint32_t n_reads;
     const struct ree_node *node = graph->nodes[index];
     size_t n_outputs = node->n_outputs, n_made = 0;
-    REE_TRY(ree_audit_inputs(node, graph->arena, &reads, &n_reads, err));
+    REE_TRY(ree_trace_node_inputs(node, graph->arena, &reads, &n_reads, err));
     if (n_reads != n)
         return ree_fail(err, REE_INTERNAL, "a node that reads %u values received %u", n_reads, n);
     bool *omitted = calloc(n_outputs + 1, sizeof *omitted);

@@ -4,10 +4,11 @@
 
 #include "session/model.h"
 
-// Runs node `node` of the model's graph. inputs[n] corresponds to the list from ree_audit_inputs
-// (trace/model_header.h): the tensor of each value for which ree_recompute_is_given holds. Entries of
-// omitted values and of constants are not read. The call creates outputs[n_outputs of the node],
-// with zeroed tensors for omitted outputs; release each with ree_tensor_finish.
+// Runs node `node` of the model's graph. inputs[n] corresponds to the list from
+// ree_trace_node_inputs (trace/model_header.h): the tensor of each value for which
+// ree_recompute_is_given holds. Entries of omitted values and of constants are not read. The call
+// creates outputs[n_outputs of the node], with zeroed tensors for omitted outputs; release each
+// with ree_tensor_finish.
 //
 // The call reduces the model's graph to this node. Afterwards the model may only be destroyed.
 enum ree_status ree_recompute(struct ree_model *model, size_t node, const struct ree_tensor *inputs,

@@ -87,7 +87,7 @@ static enum ree_status digest_outputs(const struct ree_claim *c, const struct re
     for (uint32_t i = 0; i < c->n_outputs; i++) {
         if (omitted[i]) continue;
         if (axes[i] < 0) {
-            ree_audit_value_digest(&tensors[i], out->outputs[i]);
+            ree_trace_tensor_digest(&tensors[i], out->outputs[i]);
             continue;
         }
         if (axes[i] >= tensors[i].rank)

@@ -291,7 +291,7 @@ static enum ree_status made_input(const struct ree_told *t, const struct ree_ope
     if (status == REE_OK)
         status = ree_step_input(m->model, &m->roles, &p.step, p.start + (int64_t)p.step.length,
                                 input, &tensor, err);
-    if (status == REE_OK) ree_audit_value_digest(&tensor, out);
+    if (status == REE_OK) ree_trace_tensor_digest(&tensor, out);
     ree_tensor_finish(&tensor);
     free(p.rows);
     free(p.ids);

@@ -40,7 +40,7 @@ static void put_text(struct ree_hasher *h, const char *s) {
     put_string(h, s ? s : "", s ? strlen(s) : 0);
 }
 
-struct ree_tensor ree_audit_constant(const struct ree_value *value) {
+struct ree_tensor ree_trace_constant(const struct ree_value *value) {
     struct ree_tensor t = {.name = (char *)(uintptr_t)value->name, // not modified
                            .dtype = value->dtype,
                            .rank = value->rank,
@@ -89,9 +89,9 @@ static enum ree_status put_reference(const struct scope *scope, const struct ree
         put_u32(h, levels);
         put_u32(h, index_of(graph->inputs, graph->n_inputs, value));
     } else {
-        struct ree_tensor tensor = ree_audit_constant(value);
+        struct ree_tensor tensor = ree_trace_constant(value);
         ree_digest digest;
-        ree_audit_value_digest(&tensor, digest);
+        ree_trace_tensor_digest(&tensor, digest);
         put_u8(h, 3);
         ree_hasher_update(h, digest, sizeof digest);
     }
@@ -179,7 +179,7 @@ static enum ree_status put_attribute(const struct scope *scope, struct ree_hashe
         put_string(h, a->s, a->s_size);
         break;
     case REE_ATTR_TENSOR: {
-        struct ree_tensor tensor = ree_audit_constant(a->tensor);
+        struct ree_tensor tensor = ree_trace_constant(a->tensor);
         put_u8(h, 4);
         ree_tensor_digest(&tensor, digest);
         ree_hasher_update(h, digest, sizeof digest);
@@ -237,8 +237,9 @@ static enum ree_status hash_attributes(const struct scope *scope, const struct r
     return status;
 }
 
-enum ree_status ree_audit_attributes(const struct ree_node *node, struct ree_value *const *inputs,
-                                     uint32_t n, ree_digest out, struct ree_error *err) {
+enum ree_status ree_trace_attributes_digest(const struct ree_node *node,
+                                            struct ree_value *const *inputs, uint32_t n,
+                                            ree_digest out, struct ree_error *err) {
     // The graph that contains the node, found as the parent of a subgraph. It is needed only if
     // there are subgraphs.
     const struct ree_graph *model = NULL;

@@ -36,7 +36,7 @@ static void dense_digest(const struct ree_tensor *t, ree_digest out) {
     ree_hasher_digest(h, out);
 }
 
-void ree_audit_value_digest(const struct ree_tensor *t, ree_digest out) {
+void ree_trace_tensor_digest(const struct ree_tensor *t, ree_digest out) {
     if (t->kind == REE_TENSOR) {
         dense_digest(t, out);
     } else if (t->kind == REE_SEQUENCE) {
@@ -80,9 +80,9 @@ static void collect(void *user, struct ree_value **use) {
     c->list[c->n++] = *use;
 }
 
-enum ree_status ree_audit_inputs(const struct ree_node *node, struct ree_arena *arena,
-                                 struct ree_value *const **out, uint32_t *out_n,
-                                 struct ree_error *err) {
+enum ree_status ree_trace_node_inputs(const struct ree_node *node, struct ree_arena *arena,
+                                      struct ree_value *const **out, uint32_t *out_n,
+                                      struct ree_error *err) {
     const struct ree_graph *graph = NULL;
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == REE_ATTR_GRAPH) graph = node->attrs[i].graph->parent;
@@ -108,7 +108,7 @@ enum ree_status ree_audit_inputs(const struct ree_node *node, struct ree_arena *
 
 struct builder {
     const struct ree_model *model;
-    const struct ree_audit_options *options;
+    const struct ree_trace_header_options *options;
     struct ree_arena *arena;
     struct ree_error *err;
     struct ree_trace_header *h;
@@ -178,8 +178,9 @@ static enum ree_status add_nodes(struct builder *b) {
         out->domain = node->domain;
         out->op_type = node->op_type;
         out->opset = node->opset;
-        REE_TRY(ree_audit_inputs(node, b->arena, &inputs[i], &out->n_inputs, b->err));
-        REE_TRY(ree_audit_attributes(node, inputs[i], out->n_inputs, out->attributes, b->err));
+        REE_TRY(ree_trace_node_inputs(node, b->arena, &inputs[i], &out->n_inputs, b->err));
+        REE_TRY(
+            ree_trace_attributes_digest(node, inputs[i], out->n_inputs, out->attributes, b->err));
         out->n_outputs = (uint32_t)node->n_outputs;
         out->inputs =
             ree_arena_alloc_array(b->arena, (size_t)out->n_inputs + 1, sizeof *out->inputs);
@@ -233,17 +234,18 @@ static enum ree_status hash_constants(struct builder *b) {
 #pragma omp parallel for if (piece > 65536) schedule(dynamic)
         for (uint32_t i = from; i < to; i++) {
             REE_FLOAT_ENV_WORKER();
-            struct ree_tensor t = ree_audit_constant(b->constants[order[i].index]);
-            ree_audit_value_digest(&t, b->h->constants[order[i].index].digest);
+            struct ree_tensor t = ree_trace_constant(b->constants[order[i].index]);
+            ree_trace_tensor_digest(&t, b->h->constants[order[i].index].digest);
         }
         done += piece;
     }
     return REE_OK;
 }
 
-enum ree_status ree_audit_header(const struct ree_model *model,
-                                 const struct ree_audit_options *options, struct ree_arena *arena,
-                                 struct ree_trace_header *out, struct ree_error *err) {
+enum ree_status ree_trace_describe(const struct ree_model *model,
+                                   const struct ree_trace_header_options *options,
+                                   struct ree_arena *arena, struct ree_trace_header *out,
+                                   struct ree_error *err) {
     struct builder b = {.model = model, .options = options, .arena = arena, .err = err, .h = out};
     memset(out, 0, sizeof *out);
     strncpy(out->graph_sha256, options->graph_sha256, sizeof out->graph_sha256 - 1);

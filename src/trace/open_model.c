@@ -31,14 +31,14 @@ enum ree_status ree_open_model(const char *path, const struct ree_open_options *
     else
         REE_TRY(ree_model_load(path, &model_options, &out->model, err));
     REE_TRY(ree_model_hashes_make(out->model, options->on_progress, NULL, &out->hashes, err));
-    struct ree_audit_options audit = {.graph_sha256 = out->hashes.graph,
-                                      .weights_sha256 = out->hashes.weights,
-                                      .operation_set = options->operation_set,
-                                      .prefill_chunk = options->prefill_chunk,
-                                      .n_kv_caches = out->roles.n_kv_caches,
-                                      .kv_caches = out->roles.kv_caches,
-                                      .on_progress = options->on_progress};
-    return ree_audit_header(out->model, &audit, &out->arena, &out->header, err);
+    struct ree_trace_header_options audit = {.graph_sha256 = out->hashes.graph,
+                                             .weights_sha256 = out->hashes.weights,
+                                             .operation_set = options->operation_set,
+                                             .prefill_chunk = options->prefill_chunk,
+                                             .n_kv_caches = out->roles.n_kv_caches,
+                                             .kv_caches = out->roles.kv_caches,
+                                             .on_progress = options->on_progress};
+    return ree_trace_describe(out->model, &audit, &out->arena, &out->header, err);
 }
 
 void ree_opened_finish(struct ree_opened *o) {

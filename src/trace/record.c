@@ -28,10 +28,10 @@ static enum ree_status no_memory(struct ree_error *err) {
 }
 
 static enum ree_status begin(struct ree_recorder *r, const struct ree_model *model,
-                             const struct ree_audit_options *options, const char *path,
+                             const struct ree_trace_header_options *options, const char *path,
                              struct ree_error *err) {
     struct ree_arena *arena = &r->arena;
-    REE_TRY(ree_audit_header(model, options, arena, &r->header, err));
+    REE_TRY(ree_trace_describe(model, options, arena, &r->header, err));
     size_t n = r->header.n_step_digests;
     r->n_kv_caches = options->n_kv_caches;
     r->specs = ree_arena_alloc_array(arena, r->n_kv_caches + 1, sizeof *r->specs);
@@ -47,8 +47,9 @@ static enum ree_status begin(struct ree_recorder *r, const struct ree_model *mod
 }
 
 enum ree_status ree_recorder_create(const struct ree_model *model,
-                                    const struct ree_audit_options *options, const char *path,
-                                    struct ree_recorder **out, struct ree_error *err) {
+                                    const struct ree_trace_header_options *options,
+                                    const char *path, struct ree_recorder **out,
+                                    struct ree_error *err) {
     *out = NULL;
     struct ree_recorder *r = calloc(1, sizeof *r);
     if (!r) return no_memory(err);
@@ -91,7 +92,7 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
         ptrdiff_t cache = kv_cache_of_input(r, i);
         r->known[i] = true;
         if (cache < 0) {
-            ree_audit_value_digest(&inputs[i], r->step[i]);
+            ree_trace_tensor_digest(&inputs[i], r->step[i]);
             continue;
         }
         struct ree_cache_digest *positions = &r->positions[cache];

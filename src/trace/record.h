@@ -24,8 +24,9 @@ struct ree_record_summary {
 // `model` must already be in the form in which it is run, that is after ree_model_select_rows, and
 // must outlive the recorder. If `path` is NULL, no file is written.
 enum ree_status ree_recorder_create(const struct ree_model *model,
-                                    const struct ree_audit_options *options, const char *path,
-                                    struct ree_recorder **out, struct ree_error *err);
+                                    const struct ree_trace_header_options *options,
+                                    const char *path, struct ree_recorder **out,
+                                    struct ree_error *err);
 const struct ree_trace_header *ree_recorder_header(const struct ree_recorder *recorder);
 // Sets a callback that is called after each step. `digests` has header.n_step_digests entries and
 // is valid only during the call.

@@ -194,7 +194,7 @@ enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m
     } else {
         struct place p = place_of(folder, m, step, value, &dtype);
         status = load_file(&p, dtype, out, err);
-        if (status == REE_OK) ree_audit_value_digest(out, found);
+        if (status == REE_OK) ree_trace_tensor_digest(out, found);
     }
     if (status == REE_OK && memcmp(found, digest, sizeof found) != 0)
         status = ree_fail(
@@ -213,7 +213,7 @@ enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *
     enum ree_status status = load_file(&p, dtype, &tensor, err);
     if (status == REE_OK) {
         ree_tensor_sha256(&tensor, hex);
-        ree_audit_value_digest(&tensor, out);
+        ree_trace_tensor_digest(&tensor, out);
         if (strcmp(hex, sha256) != 0)
             status = ree_fail(err, REE_INVALID, "the recorded value is not the receipt's input");
     }

@@ -128,14 +128,14 @@ static enum ree_status start_recorder(struct tracing *w, const struct traced_run
         REE_TRY(ree_model_hashes_make(run->model, cli_progress, NULL, &own, err));
         hashes = &own;
     }
-    struct ree_audit_options options = {.graph_sha256 = hashes->graph,
-                                        .weights_sha256 = hashes->weights,
-                                        .operation_set = run->operation_set,
-                                        .prefill_chunk = run->prefill_chunk,
-                                        .is_secret = w->options->is_secret,
-                                        .n_kv_caches = run->n_kv_caches,
-                                        .kv_caches = run->kv_caches,
-                                        .on_progress = cli_progress};
+    struct ree_trace_header_options options = {.graph_sha256 = hashes->graph,
+                                               .weights_sha256 = hashes->weights,
+                                               .operation_set = run->operation_set,
+                                               .prefill_chunk = run->prefill_chunk,
+                                               .is_secret = w->options->is_secret,
+                                               .n_kv_caches = run->n_kv_caches,
+                                               .kv_caches = run->kv_caches,
+                                               .on_progress = cli_progress};
     REE_TRY(ree_recorder_create(run->model, &options, w->options->trace, &w->recorder, err));
     w->observers[w->n_observers++] = ree_recorder_observer(w->recorder);
     return REE_OK;
