@@ -4,7 +4,7 @@
 # with the lowest branch coverage.
 #
 #     tools/coverage.sh                             all tests that need no GPU
-#     tools/coverage.sh --tests 'receipt/|audit/'   only tests whose name matches
+#     tools/coverage.sh --tests 'receipt/|dispute/'   only tests whose name matches
 #
 #     --compiler NAME  clang, or a version such as clang-19 (default: the newest that is installed)
 #     --folder DIR     build folder (default: build/coverage); DIR/html shows each line

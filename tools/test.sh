@@ -224,7 +224,7 @@ few_tests='^(device_vulkan_(matches_cpu|primitives|stitch)|models/real_vulkan|ge
 # For a second driver: every test of the device layer, ONNX's operators, whole models, a text and
 # its verification. Tests of host code (traces, partitions, checkpoints, control flow) run only on
 # the first driver.
-driver_tests='^(device_vulkan_.*|models/(real|onnx)_vulkan|generate/models_vulkan|audit/verify_vulkan)$'
+driver_tests='^(device_vulkan_.*|models/(real|onnx)_vulkan|generate/models_vulkan|receipt/verify_vulkan)$'
 
 # on_lavapipe NAME ICD WIDTH TESTS...: runs these tests (options of ctest) with vectors of WIDTH
 # bits.
@@ -386,7 +386,7 @@ if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_
     # counts, compares and refuses was tested with the first compiler, and is tested with sanitizers
     # below.
     VK_ICD_FILENAMES=none suite "CPU, built by $clang" build-clang -E \
-        'vulkan|prove|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed|^(audit|cli|faults|receipt|sandbox|transport)/|device_cuda_(products|shapes)'
+        'vulkan|prove|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed|^(cli|dispute|faults|receipt|sandbox|trace|transport)/|device_cuda_(products|shapes)'
 fi
 
 # Sanitizers double the optimizer's work, and bits do not depend on optimization: -O1 compiles in
@@ -401,7 +401,7 @@ then
     # gcc's tree.
     ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
         suite "CPU, with sanitizers" build-asan -E \
-            'vulkan|strict_aliasing|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed|^audit/(compare|dispute|faults|forgery)$|sandbox/budgets'
+            'vulkan|strict_aliasing|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed|^(dispute/(compare|dispute)|trace/faults|receipt/forgery)$|sandbox/budgets'
     # Opening devices, programs of every RepOp, the cache of pipelines. LeakSanitizer would report
     # the driver's own leaks.
     if [ -n "$lavapipe" ]; then

@@ -40,7 +40,7 @@ static void put_text(struct ree_hasher *h, const char *s) {
     put_string(h, s ? s : "", s ? strlen(s) : 0);
 }
 
-struct ree_tensor ree_trace_constant(const struct ree_value *value) {
+struct ree_tensor ree_trace_constant_tensor(const struct ree_value *value) {
     struct ree_tensor t = {.name = (char *)(uintptr_t)value->name, // not modified
                            .dtype = value->dtype,
                            .rank = value->rank,
@@ -89,7 +89,7 @@ static enum ree_status put_reference(const struct scope *scope, const struct ree
         put_u32(h, levels);
         put_u32(h, index_of(graph->inputs, graph->n_inputs, value));
     } else {
-        struct ree_tensor tensor = ree_trace_constant(value);
+        struct ree_tensor tensor = ree_trace_constant_tensor(value);
         ree_digest digest;
         ree_trace_tensor_digest(&tensor, digest);
         put_u8(h, 3);
@@ -179,7 +179,7 @@ static enum ree_status put_attribute(const struct scope *scope, struct ree_hashe
         put_string(h, a->s, a->s_size);
         break;
     case REE_ATTR_TENSOR: {
-        struct ree_tensor tensor = ree_trace_constant(a->tensor);
+        struct ree_tensor tensor = ree_trace_constant_tensor(a->tensor);
         put_u8(h, 4);
         ree_tensor_digest(&tensor, digest);
         ree_hasher_update(h, digest, sizeof digest);

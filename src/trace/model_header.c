@@ -234,7 +234,7 @@ static enum ree_status hash_constants(struct builder *b) {
 #pragma omp parallel for if (piece > 65536) schedule(dynamic)
         for (uint32_t i = from; i < to; i++) {
             REE_FLOAT_ENV_WORKER();
-            struct ree_tensor t = ree_trace_constant(b->constants[order[i].index]);
+            struct ree_tensor t = ree_trace_constant_tensor(b->constants[order[i].index]);
             ree_trace_tensor_digest(&t, b->h->constants[order[i].index].digest);
         }
         done += piece;

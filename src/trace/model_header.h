@@ -38,6 +38,6 @@ enum ree_status ree_trace_attributes_digest(const struct ree_node *node,
 // Digest of a value of any kind, with canonical NaNs.
 void ree_trace_tensor_digest(const struct ree_tensor *tensor, ree_digest out);
 // A constant of a graph as a tensor that borrows its name and data.
-struct ree_tensor ree_trace_constant(const struct ree_value *value);
+struct ree_tensor ree_trace_constant_tensor(const struct ree_value *value);
 
 #endif

@@ -18,6 +18,7 @@ import trace_file
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path.insert(0, str(HERE.parent / "trace"))
 import harness  # noqa: E402
 from harness import check  # noqa: E402
 

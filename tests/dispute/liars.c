@@ -6,7 +6,7 @@
 //
 //     liars_test MODEL FOLDER
 //
-// FOLDER contains clean.trace, clean.json and values (see tests/audit/liars.py).
+// FOLDER contains clean.trace, clean.json and values (see tests/dispute/liars.py).
 #include "liars.h"
 
 #include <stdio.h>

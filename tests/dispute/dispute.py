@@ -24,7 +24,7 @@ from sealing import canonical, seal  # noqa: E402
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--prefill-chunk", "4", "--max-new-tokens", "12", "--ignore-eos"]
 N_FLIPS = 100
-UNBOUND = 3  # the referee's exit code without receipts; tests/audit/liars.py tests it with receipts
+UNBOUND = 3  # the referee's exit code without receipts; tests/dispute/liars.py tests it with receipts
 
 ree_run = None
 
