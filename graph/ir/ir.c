@@ -123,29 +123,10 @@ const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *na
     return NULL;
 }
 
-// Thread-local and not stored in the graph, because several threads may read one graph.
-static _Thread_local struct {
-    const struct ree_node *node;
-    const struct ree_attr *attr;
-    enum ree_attr_kind wanted;
-} misread;
-
 static const struct ree_attr *attr_of_kind(const struct ree_node *node, const char *name,
                                            enum ree_attr_kind kind) {
     const struct ree_attr *attr = ree_node_attr(node, name);
-    if (!attr || attr->kind == kind) return attr;
-    misread.node = node;
-    misread.attr = attr;
-    misread.wanted = kind;
-    return NULL;
-}
-
-const struct ree_attr *ree_node_misread(const struct ree_node *node,
-                                        enum ree_attr_kind *out_wanted) {
-    if (misread.node != node) return NULL;
-    misread.node = NULL;
-    *out_wanted = misread.wanted;
-    return misread.attr;
+    return attr && attr->kind == kind ? attr : NULL;
 }
 
 const char *ree_attr_kind_name(enum ree_attr_kind kind) {

@@ -158,7 +158,6 @@ void ree_node_visit_uses(struct ree_node *node, void (*visit)(void *user, struct
 enum ree_status ree_graph_check_supported(const struct ree_graph *graph, struct ree_error *err);
 
 // Attributes of a node. The default is returned if the attribute is absent or of another kind.
-// Reading an attribute as the wrong kind is recorded (ree_node_misread).
 const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *name); // NULL: absent
 int64_t ree_node_int(const struct ree_node *node, const char *name, int64_t fallback);
 float ree_node_float(const struct ree_node *node, const char *name, float fallback);
@@ -166,10 +165,6 @@ const char *ree_node_string(const struct ree_node *node, const char *name, const
 // Returns the array and its length; NULL and 0 if absent.
 const int64_t *ree_node_ints(const struct ree_node *node, const char *name, size_t *out_n);
 const float *ree_node_floats(const struct ree_node *node, const char *name, size_t *out_n);
-// Returns the attribute of this node that this thread last read as the wrong kind; NULL: none.
-// *out_wanted is the kind that was requested. Clears the record.
-const struct ree_attr *ree_node_misread(const struct ree_node *node,
-                                        enum ree_attr_kind *out_wanted);
 const char *ree_attr_kind_name(enum ree_attr_kind kind); // "an integer"
 // "node 'conv1' (Conv)", or "node #12 (Conv)" for a node without a name. Writes at most `size`
 // bytes.

@@ -9,6 +9,13 @@
 struct ree_device_buffer; // backend-defined
 struct ree_device_program;
 
+struct ree_program_run {
+    bool measures; // measure each dispatch, even if the run takes longer then
+    // Receives the dispatches done and their total; NULL: off.
+    void (*on_progress)(void *user, uint64_t done, uint64_t total);
+    void *user;
+};
+
 struct ree_device_vtable {
     void (*destroy)(struct ree_device *device);
 
@@ -30,17 +37,21 @@ struct ree_device_vtable {
 
     // Prepares a program and copies what it needs from `program`. constants[slot] is the buffer
     // that every run binds to that slot, or NULL if the buffer varies. The contents of a constant
-    // buffer must never change, because the backend may repack them.
+    // buffer must never change, because the backend may repack them. copies_capacity: bytes that
+    // these copies may take; reduced by what they take. NULL: no limit.
     enum ree_status (*program_create)(struct ree_device *device, const struct ree_program *program,
                                       struct ree_device_buffer *const *constants,
-                                      struct ree_device_program **out, struct ree_error *err);
+                                      uint64_t *copies_capacity, struct ree_device_program **out,
+                                      struct ree_error *err);
     void (*program_destroy)(struct ree_device *device, struct ree_device_program *program);
     // Runs the program with slots[i] bound to slot i (constants included) and waits for it. Fails
     // with REE_INVALID if an index is out of range; the message starts with the node's name.
+    // `options` may be NULL.
     enum ree_status (*program_run)(struct ree_device *device, struct ree_device_program *program,
-                                   struct ree_device_buffer *const *slots, struct ree_error *err);
+                                   struct ree_device_buffer *const *slots,
+                                   const struct ree_program_run *options, struct ree_error *err);
     // Returns the device time of each dispatch of the last run, in seconds; false if it was not
-    // measured. Some backends measure only while device->wants_times is set.
+    // measured. Some backends measure only if the run's options request it.
     bool (*program_times)(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds);
 
@@ -50,15 +61,8 @@ struct ree_device_vtable {
 struct ree_device {
     const struct ree_device_vtable *vtable;
     char name[256];
-    // Called by program_run with the dispatches done and their total. Set by the caller; NULL: off.
-    void (*on_progress)(void *user, uint64_t done, uint64_t total);
-    void *progress_user;
-    bool wants_times;         // set by the caller: program_run measures each dispatch at any cost
     uint64_t max_buffer_size; // bytes; buffer_create rejects larger tensors with a message
     uint64_t memory_size;     // total bytes, including used ones
-    // Capacity in bytes for the copies of constants that program_create makes in the backend's
-    // layout. program_create subtracts what it uses. UINT64_MAX means no limit. Set by the caller.
-    uint64_t copies_capacity;
 };
 
 // Backends. options is never NULL here.

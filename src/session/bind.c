@@ -291,11 +291,10 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
             (seg->slots[i].kind == REE_SLOT_LITERALS && !limited))
             constants[i] = slot_buffer(b, seg, &seg->slots[i]);
     const uint64_t capacity = ree_session_copies_capacity(s, b->arena_size);
-    s->device->copies_capacity = capacity;
-    enum ree_status status =
-        s->device->vtable->program_create(s->device, &program, constants, &seg->program, err);
-    const uint64_t made = capacity - s->device->copies_capacity;
-    s->device->copies_capacity = UINT64_MAX;
+    uint64_t left = capacity;
+    enum ree_status status = s->device->vtable->program_create(
+        s->device, &program, constants, capacity == UINT64_MAX ? NULL : &left, &seg->program, err);
+    const uint64_t made = capacity - left;
     if (!made) return status;
     s->packed_bytes += made;
     enum ree_status taken = ree_session_reserve_memory(s, made, "copies of weights", err);
@@ -414,16 +413,13 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
                 bind_input(s, seg->slots[i].index, &run_inputs->tensors[seg->slots[i].index], err);
         buffers[i] = slot_buffer(b, seg, &seg->slots[i]);
     }
-    if (s->options.on_progress) {
-        s->device->on_progress = report_run;
-        s->device->progress_user = s;
-    }
-    s->device->wants_times = s->measure;
+    const struct ree_program_run options = {.measures = s->measure,
+                                            .on_progress =
+                                                s->options.on_progress ? report_run : NULL,
+                                            .user = s};
     if (status == REE_OK)
-        status = s->device->vtable->program_run(s->device, seg->program, buffers, err);
+        status = s->device->vtable->program_run(s->device, seg->program, buffers, &options, err);
     if (status == REE_OK) ree_segment_measure(b, seg);
-    s->device->wants_times = false;
-    s->device->on_progress = NULL;
     free(buffers);
     return status;
 }

@@ -176,9 +176,9 @@ static enum ree_status move_positions(struct ree_session *s, const struct ree_kv
     struct ree_device_program *made = NULL;
     enum ree_status status = v->buffer_create(s->device, sizeof zeros, &zero, err);
     if (status == REE_OK) status = v->buffer_write(s->device, zero, 0, zeros, sizeof zeros, err);
-    if (status == REE_OK) status = v->program_create(s->device, &program, none, &made, err);
+    if (status == REE_OK) status = v->program_create(s->device, &program, none, NULL, &made, err);
     struct ree_device_buffer *slots[3] = {zero, to, cache->buffer};
-    if (status == REE_OK) status = v->program_run(s->device, made, slots, err);
+    if (status == REE_OK) status = v->program_run(s->device, made, slots, NULL, err);
     if (made) v->program_destroy(s->device, made);
     if (zero) v->buffer_destroy(s->device, zero);
     return status;

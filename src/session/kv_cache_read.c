@@ -65,8 +65,8 @@ static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *
     struct ree_device_program *made = NULL;
     enum ree_status status = none && bytes ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
     if (status == REE_OK) status = v->buffer_create(s->device, size, &slots[n], err);
-    if (status == REE_OK) status = v->program_create(s->device, &program, none, &made, err);
-    if (status == REE_OK) status = v->program_run(s->device, made, slots, err);
+    if (status == REE_OK) status = v->program_create(s->device, &program, none, NULL, &made, err);
+    if (status == REE_OK) status = v->program_run(s->device, made, slots, NULL, err);
     if (status == REE_OK) status = v->buffer_read(s->device, slots[n], 0, bytes, size, err);
     for (size_t i = 0; status == REE_OK && i < n; i++) {
         struct ree_tensor *t = of[i];

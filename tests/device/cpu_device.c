@@ -119,12 +119,13 @@ static void check_programs(void) {
     // The second program finds the first program's packed weights and outlives the first program.
     struct ree_device_program *programs[2];
     for (int i = 0; i < 2; i++)
-        REQUIRE(vtable->program_create(device, &program, constants, &programs[i], &err) == REE_OK);
+        REQUIRE(vtable->program_create(device, &program, constants, NULL, &programs[i], &err) ==
+                REE_OK);
     double times[2];
     CHECK(!vtable->program_times(device, programs[0], times));
     for (int i = 0; i < 2; i++) {
         static float back[M * N];
-        CHECK(vtable->program_run(device, programs[i], slots, &err) == REE_OK);
+        CHECK(vtable->program_run(device, programs[i], slots, NULL, &err) == REE_OK);
         CHECK(vtable->program_times(device, programs[i], times) && times[0] > 0 && times[1] > 0);
         CHECK(vtable->buffer_read(device, slots[4], 0, back, sizeof back, &err) == REE_OK);
         CHECK(memcmp(back, second, sizeof back) == 0);
@@ -135,9 +136,9 @@ static void check_programs(void) {
 
     // An operand that exceeds its buffer is refused before anything is written.
     struct ree_device_buffer *small = slots[0];
-    REQUIRE(vtable->program_create(device, &program, NULL, &programs[0], &err) == REE_OK);
+    REQUIRE(vtable->program_create(device, &program, NULL, NULL, &programs[0], &err) == REE_OK);
     REQUIRE(vtable->buffer_create(device, 16, &slots[0], &err) == REE_OK);
-    CHECK(vtable->program_run(device, programs[0], slots, &err) == REE_INVALID);
+    CHECK(vtable->program_run(device, programs[0], slots, NULL, &err) == REE_INVALID);
     CHECK(says("outside a buffer of 16 bytes"));
     vtable->program_destroy(device, programs[0]);
     vtable->buffer_destroy(device, small);
@@ -175,8 +176,8 @@ static void check_fault(void) {
     const char *const names[2] = {"node 'x' (Add)", "node 'pick' (Gather)"};
     const struct ree_program program = {&dispatch, 1, 3, names, 2};
     struct ree_device_program *compiled;
-    REQUIRE(vtable->program_create(device, &program, NULL, &compiled, &err) == REE_OK);
-    CHECK(vtable->program_run(device, compiled, slots, &err) == REE_INVALID);
+    REQUIRE(vtable->program_create(device, &program, NULL, NULL, &compiled, &err) == REE_OK);
+    CHECK(vtable->program_run(device, compiled, slots, NULL, &err) == REE_INVALID);
     CHECK_MSG(strncmp(err.message, "node 'pick' (Gather): ", 22) == 0, "message: %s", err.message);
     vtable->program_destroy(device, compiled);
     for (int i = 0; i < 3; i++)

@@ -78,8 +78,8 @@ static void compare(struct ree_device *device, const struct product *x, bool tf3
     CHECK_MSG(encoding.by_cublas, "%u x %u x %u does not go to the library", x->m, x->n, x->k);
     struct ree_program program = {&dispatch, 1, 3, NULL, 0};
     struct ree_device_program *compiled = NULL;
-    REQUIRE(vt->program_create(device, &program, NULL, &compiled, &err) == REE_OK);
-    enum ree_status status = vt->program_run(device, compiled, buffers, &err);
+    REQUIRE(vt->program_create(device, &program, NULL, NULL, &compiled, &err) == REE_OK);
+    enum ree_status status = vt->program_run(device, compiled, buffers, NULL, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     REQUIRE(vt->buffer_read(device, buffers[2], 0, got, counts[2] * sizeof(float), &err) == REE_OK);
     REQUIRE(ree_cpu_execute(&dispatch, (void *[]){memory[0], memory[1], memory[2]}, &err) ==

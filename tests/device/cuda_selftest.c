@@ -81,10 +81,11 @@ static void mixes_places(void) {
     const struct ree_program source = {.dispatches = dispatches, .n_dispatches = 3, .n_slots = 4};
     struct ree_device_program *program;
     REQUIRE(vt->buffer_write(device, buffers[0], 0, values, size, &err) == REE_OK);
-    REQUIRE(vt->program_create(device, &source, NULL, &program, &err) == REE_OK);
+    REQUIRE(vt->program_create(device, &source, NULL, NULL, &program, &err) == REE_OK);
     for (int run = 0; run < 2; run++) {
-        device->wants_times = run == 1;
-        CHECK_MSG(vt->program_run(device, program, buffers, &err) == REE_OK, "%s", err.message);
+        const struct ree_program_run options = {.measures = run == 1};
+        CHECK_MSG(vt->program_run(device, program, buffers, &options, &err) == REE_OK, "%s",
+                  err.message);
         CHECK(vt->buffer_read(device, buffers[3], 0, results, size, &err) == REE_OK);
         CHECK(memcmp(results, expected[3], size) == 0);
     }

@@ -56,8 +56,8 @@ static inline const char *run_device_case(struct ree_device *device, uint32_t gu
     dispatch.node = 0;
     enum ree_status status = REE_OK;
     if (!what) {
-        status = vt->program_create(device, &program, NULL, &compiled, &err);
-        if (status == REE_OK) status = vt->program_run(device, compiled, buffers, &err);
+        status = vt->program_create(device, &program, NULL, NULL, &compiled, &err);
+        if (status == REE_OK) status = vt->program_run(device, compiled, buffers, NULL, &err);
         if (faults && (status != REE_INVALID || !strstr(err.message, "node 'n'")))
             what = "an index out of range went unnoticed";
         else if (!faults && status != REE_OK)

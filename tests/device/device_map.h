@@ -32,8 +32,8 @@ static inline enum ree_status run_device_map(struct ree_device *device, enum ree
             status = vt->buffer_write(device, buffers[i], 0, args[i], (uint64_t)n * 4, err);
     }
     struct ree_program source = {&dispatch, 1, n_args + 1, NULL, 0};
-    if (status == REE_OK) status = vt->program_create(device, &source, NULL, &program, err);
-    if (status == REE_OK) status = vt->program_run(device, program, buffers, err);
+    if (status == REE_OK) status = vt->program_create(device, &source, NULL, NULL, &program, err);
+    if (status == REE_OK) status = vt->program_run(device, program, buffers, NULL, err);
     if (status == REE_OK)
         status = vt->buffer_read(device, buffers[n_args], 0, out, (uint64_t)n * 4, err);
     vt->program_destroy(device, program);

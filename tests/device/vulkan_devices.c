@@ -139,9 +139,9 @@ static void row_times_matrix(struct ree_device *device, uint32_t K, uint32_t N) 
     }
     struct ree_program source = {&dispatch, 1, 3, NULL, 0};
     struct ree_device_program *program;
-    CHECK_MSG(vt->program_create(device, &source, NULL, &program, &err) == REE_OK, "%s",
+    CHECK_MSG(vt->program_create(device, &source, NULL, NULL, &program, &err) == REE_OK, "%s",
               err.message);
-    CHECK_MSG(program && vt->program_run(device, program, buffers, &err) == REE_OK, "%s",
+    CHECK_MSG(program && vt->program_run(device, program, buffers, NULL, &err) == REE_OK, "%s",
               err.message);
     CHECK(vt->buffer_read(device, buffers[2], 0, out, sizes[2], &err) == REE_OK);
     uint32_t n_wrong = 0;

@@ -90,7 +90,8 @@ static enum ree_status buffer_read(struct ree_device *device, struct ree_device_
 
 static enum ree_status program_create(struct ree_device *device, const struct ree_program *program,
                                       struct ree_device_buffer *const *constants,
-                                      struct ree_device_program **out, struct ree_error *err) {
+                                      uint64_t *copies_capacity, struct ree_device_program **out,
+                                      struct ree_error *err) {
     struct budget_device *b = budget(device);
     double work = 0;
     *out = NULL;
@@ -98,7 +99,8 @@ static enum ree_status program_create(struct ree_device *device, const struct re
         work += dispatch_work(&program->dispatches[i]);
     if (work > (double)b->left) return refuse(b, err);
     b->left -= (uint64_t)work;
-    return b->inner->vtable->program_create(b->inner, program, constants, out, err);
+    return b->inner->vtable->program_create(b->inner, program, constants, copies_capacity, out,
+                                            err);
 }
 
 static void program_destroy(struct ree_device *device, struct ree_device_program *program) {
@@ -106,8 +108,9 @@ static void program_destroy(struct ree_device *device, struct ree_device_program
 }
 
 static enum ree_status program_run(struct ree_device *device, struct ree_device_program *program,
-                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
-    return inner_table(device)->program_run(budget(device)->inner, program, slots, err);
+                                   struct ree_device_buffer *const *slots,
+                                   const struct ree_program_run *options, struct ree_error *err) {
+    return inner_table(device)->program_run(budget(device)->inner, program, slots, options, err);
 }
 
 static bool program_times(struct ree_device *device, struct ree_device_program *program,

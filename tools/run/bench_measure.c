@@ -97,7 +97,7 @@ enum ree_status bench_program_create(struct bench_program *bench, struct ree_dev
         .node_names = node_names,
         .n_node_names = 1,
     };
-    status = device->vtable->program_create(device, &program, fixed, &bench->program, err);
+    status = device->vtable->program_create(device, &program, fixed, NULL, &bench->program, err);
     if (status != REE_OK) goto fail;
     // A first run, not counted: it touches pages, starts threads, and compiles shaders.
     status = bench_program_run(bench, err);
@@ -120,7 +120,7 @@ void bench_program_destroy(struct bench_program *bench) {
 enum ree_status bench_program_run(struct bench_program *bench, struct ree_error *err) {
     const struct ree_device_vtable *vtable = bench->device->vtable;
     double before = bench_now(), seconds;
-    REE_TRY(vtable->program_run(bench->device, bench->program, bench->slots, err));
+    REE_TRY(vtable->program_run(bench->device, bench->program, bench->slots, NULL, err));
     double wall = bench_now() - before;
     if (!vtable->program_times(bench->device, bench->program, &seconds) || seconds <= 0)
         seconds = wall;

@@ -90,6 +90,10 @@ struct ree_lower {
     // Why the last node failed. contradicts: a value's declared type differs from its actual type.
     // wants_data: a shape or a decision depended on data that was not available.
     bool contradicts, wants_data;
+    // The attribute of `node` that its rule read as another kind than it has, and that kind; NULL:
+    // none.
+    const struct ree_attr *misread;
+    enum ree_attr_kind misread_as;
     // Bit i: output i stays float32 whatever the input types are. Set by rules under
     // REE_NARROW_WIDEN.
     uint32_t stays_wide;

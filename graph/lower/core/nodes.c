@@ -34,14 +34,14 @@ static enum ree_status find_value(struct ree_lower *lower, const struct ree_valu
 // answer another question, so this is reported as an error of the node, whatever the rule returned.
 static enum ree_status call_rule(struct ree_lower *lower, const struct ree_op *op,
                                  struct ree_view *const *in, struct ree_view **out) {
-    enum ree_attr_kind wanted;
-    const struct ree_node *node = lower->node;
-    ree_node_misread(node, &wanted); // clear a record from an earlier reader
+    const struct ree_attr *outer = lower->misread;
+    lower->misread = NULL;
     enum ree_status status = op->rule(lower, in, out);
-    const struct ree_attr *attr = ree_node_misread(node, &wanted);
+    const struct ree_attr *attr = lower->misread;
+    lower->misread = outer;
     if (!attr) return status;
     return ree_lower_fail(lower, REE_INVALID, "attribute '%s' is %s, expected %s", attr->name,
-                          ree_attr_kind_name(attr->kind), ree_attr_kind_name(wanted));
+                          ree_attr_kind_name(attr->kind), ree_attr_kind_name(lower->misread_as));
 }
 
 static const char *kind_text(enum ree_kind kind) {

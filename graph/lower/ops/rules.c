@@ -32,6 +32,42 @@ enum ree_status ree_rule_typed(struct ree_lower *lower, const struct ree_typed_o
     return *out == REE_OP_NONE ? ree_rule_unsupported(lower, dtype) : REE_OK;
 }
 
+static const struct ree_attr *attr_of_kind(struct ree_lower *lower, const char *name,
+                                           enum ree_attr_kind kind) {
+    const struct ree_attr *attr = ree_node_attr(lower->node, name);
+    if (!attr || attr->kind == kind) return attr;
+    lower->misread = attr;
+    lower->misread_as = kind;
+    return NULL;
+}
+
+int64_t ree_rule_int(struct ree_lower *lower, const char *name, int64_t fallback) {
+    const struct ree_attr *attr = attr_of_kind(lower, name, REE_ATTR_INT);
+    return attr ? attr->i : fallback;
+}
+
+float ree_rule_float(struct ree_lower *lower, const char *name, float fallback) {
+    const struct ree_attr *attr = attr_of_kind(lower, name, REE_ATTR_FLOAT);
+    return attr ? attr->f : fallback;
+}
+
+const char *ree_rule_string(struct ree_lower *lower, const char *name, const char *fallback) {
+    const struct ree_attr *attr = attr_of_kind(lower, name, REE_ATTR_STRING);
+    return attr ? attr->s : fallback;
+}
+
+const int64_t *ree_rule_ints(struct ree_lower *lower, const char *name, size_t *out_n) {
+    const struct ree_attr *attr = attr_of_kind(lower, name, REE_ATTR_INTS);
+    *out_n = attr ? attr->n : 0;
+    return attr ? attr->ints : NULL;
+}
+
+const float *ree_rule_floats(struct ree_lower *lower, const char *name, size_t *out_n) {
+    const struct ree_attr *attr = attr_of_kind(lower, name, REE_ATTR_FLOATS);
+    *out_n = attr ? attr->n : 0;
+    return attr ? attr->floats : NULL;
+}
+
 struct ree_view *ree_rule_input(const struct ree_lower *lower, struct ree_view *const *in,
                                 uint32_t i) {
     return i < lower->node->n_inputs ? in[i] : NULL;
@@ -89,10 +125,10 @@ enum ree_status ree_rule_channel_view(struct ree_lower *lower, struct ree_view *
 enum ree_status ree_rule_legacy_broadcast(struct ree_lower *lower, struct ree_view *a,
                                           struct ree_view *b, struct ree_view **out) {
     *out = b;
-    if (lower->node->opset >= 7 || !ree_node_int(lower->node, "broadcast", 0)) return REE_OK;
+    if (lower->node->opset >= 7 || !ree_rule_int(lower, "broadcast", 0)) return REE_OK;
     if (!ree_node_attr(lower->node, "axis") || b->rank == 0) return REE_OK;
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), a->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), a->rank, &axis));
     if (b->rank > a->rank - axis)
         return ree_lower_fail(
             lower, REE_INVALID,

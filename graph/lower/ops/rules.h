@@ -29,6 +29,15 @@ enum ree_status ree_rule_unsupported(struct ree_lower *lower, enum ree_dtype dty
 // Fails with ree_rule_unsupported if `op` has no member for `dtype`.
 enum ree_status ree_rule_typed(struct ree_lower *lower, const struct ree_typed_op *op,
                                enum ree_dtype dtype, enum ree_map_op *out);
+// Attributes of the node being lowered. The default is returned if the attribute is absent or of
+// another kind. Another kind also fails the node after its rule has returned.
+int64_t ree_rule_int(struct ree_lower *lower, const char *name, int64_t fallback);
+float ree_rule_float(struct ree_lower *lower, const char *name, float fallback);
+const char *ree_rule_string(struct ree_lower *lower, const char *name, const char *fallback);
+// Returns the array and its length; NULL and 0 if absent.
+const int64_t *ree_rule_ints(struct ree_lower *lower, const char *name, size_t *out_n);
+const float *ree_rule_floats(struct ree_lower *lower, const char *name, size_t *out_n);
+
 // in[i], or NULL if it is omitted or beyond the node's inputs.
 struct ree_view *ree_rule_input(const struct ree_lower *lower, struct ree_view *const *in,
                                 uint32_t i);

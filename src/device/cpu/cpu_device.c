@@ -140,9 +140,9 @@ static enum ree_status buffer_read(struct ree_device *device, struct ree_device_
 // Programs
 
 // Returns a packed copy of one constant operand: the buffer's existing copy, or a new one. Returns
-// NULL if packing gains nothing, if memory is exhausted, or if copies_capacity is too small.
+// NULL if packing gains nothing, if memory is exhausted, or if *capacity is too small.
 static const void *packed_copy(struct cpu_device *device, const struct ree_dispatch *dispatch,
-                               uint32_t i, struct ree_device_buffer *buffer) {
+                               uint32_t i, struct ree_device_buffer *buffer, uint64_t *capacity) {
     const struct ree_operand *operand = &dispatch->operands[i];
     struct ree_cpu_pack_key key = {0};
     bool is_conv = dispatch->op == REE_REPOP_CONV;
@@ -154,8 +154,7 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
         if (p->offset == operand->offset && p->size == size &&
             memcmp(&p->key, &key, sizeof key) == 0)
             return p->data;
-    uint64_t *capacity = &device->base.copies_capacity;
-    if (size > *capacity) return NULL;
+    if (capacity && size > *capacity) return NULL;
     struct packed_weights *packed = calloc(1, sizeof *packed);
     void *data = NULL;
     // Large copies use huge pages: they are read from end to end.
@@ -173,14 +172,14 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
     *packed = (struct packed_weights){
         .next = buffer->packed, .offset = operand->offset, .key = key, .size = size, .data = data};
     buffer->packed = packed;
-    if (*capacity != UINT64_MAX) *capacity -= size;
+    if (capacity) *capacity -= size;
     return data;
 }
 
 // Packs B of matmul, or w of conv, if its slot is constant. For blockwise weights the scales and
 // zero points must be constant too. Without a copy the kernels pack on the fly.
 static void pack_weights(struct cpu_device *device, struct program_step *step,
-                         struct ree_device_buffer *const *constants) {
+                         struct ree_device_buffer *const *constants, uint64_t *capacity) {
     const struct ree_dispatch *dispatch = &step->dispatch;
     if (!constants || (dispatch->op != REE_REPOP_MATMUL && dispatch->op != REE_REPOP_CONV)) return;
     uint32_t n =
@@ -189,7 +188,8 @@ static void pack_weights(struct cpu_device *device, struct program_step *step,
         if (!constants[dispatch->operands[i].slot]) return;
     // B is the last one: if its scales cannot be packed, packing it is useless.
     for (uint32_t i = n; i-- > 1;) {
-        step->packed[i] = packed_copy(device, dispatch, i, constants[dispatch->operands[i].slot]);
+        step->packed[i] =
+            packed_copy(device, dispatch, i, constants[dispatch->operands[i].slot], capacity);
         if (!step->packed[i]) return;
     }
 }
@@ -205,7 +205,8 @@ static void program_destroy(struct ree_device *device, struct ree_device_program
 
 static enum ree_status program_create(struct ree_device *device, const struct ree_program *program,
                                       struct ree_device_buffer *const *constants,
-                                      struct ree_device_program **out, struct ree_error *err) {
+                                      uint64_t *copies_capacity, struct ree_device_program **out,
+                                      struct ree_error *err) {
     *out = NULL;
     struct ree_device_program *copy = calloc(1, sizeof *copy);
     if (!copy) goto no_memory;
@@ -221,7 +222,7 @@ static enum ree_status program_create(struct ree_device *device, const struct re
             step->node_name = strdup(program->node_names[node]);
             if (!step->node_name) goto no_memory;
         }
-        pack_weights(cpu(device), step, constants);
+        pack_weights(cpu(device), step, constants, copies_capacity);
     }
     *out = copy;
     return REE_OK;
@@ -256,7 +257,8 @@ static enum ree_status run_step(struct cpu_device *device, struct program_step *
 }
 
 static enum ree_status program_run(struct ree_device *device, struct ree_device_program *program,
-                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
+                                   struct ree_device_buffer *const *slots,
+                                   const struct ree_program_run *options, struct ree_error *err) {
     program->has_run = false;
     ree_cpu_bind_team(cpu(device)->ctx.n_threads);
     double before = now();
@@ -270,8 +272,8 @@ static enum ree_status program_run(struct ree_device *device, struct ree_device_
         double after = now();
         step->seconds = after - before;
         before = after;
-        if (device->on_progress)
-            device->on_progress(device->progress_user, i + 1, program->n_steps);
+        if (options && options->on_progress)
+            options->on_progress(options->user, i + 1, program->n_steps);
     }
     program->has_run = true;
     return REE_OK;
@@ -397,7 +399,6 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     device->base.max_buffer_size =
         pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : (uint64_t)1 << 40;
     device->base.memory_size = device->base.max_buffer_size;
-    device->base.copies_capacity = UINT64_MAX;
     gather_facts(device, options->cache_dir);
     if (device->facts.failed) {
         device->base.vtable->destroy(&device->base);

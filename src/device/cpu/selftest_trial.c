@@ -16,16 +16,21 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
 }
 
-static void free_packed(struct ree_cpu_context *ctx) {
-    for (uint32_t i = 0; i < REE_CPU_MAX_PACKED; i++) {
-        free((void *)(uintptr_t)ctx->packed[i]);
-        ctx->packed[i] = NULL;
-    }
+// Packed copies of one dispatch's weights, by operand; NULL: none.
+struct copies {
+    void *packed[REE_CPU_MAX_PACKED];
+};
+
+static void copies_finish(struct copies *copies) {
+    for (uint32_t i = 0; i < REE_CPU_MAX_PACKED; i++)
+        free(copies->packed[i]);
 }
 
-// Packs all weights of a product that can be packed. *out_any: whether there are any.
+// Packs all weights of a product that can be packed. *out_any: whether there are any. The caller
+// releases the copies, even on failure.
 static enum ree_status pack(struct ree_cpu_context *ctx, const struct ree_dispatch *d,
-                            void *const *operands, bool *out_any, struct ree_error *err) {
+                            void *const *operands, struct copies *copies, bool *out_any,
+                            struct ree_error *err) {
     *out_any = false;
     for (uint32_t i = 1; i < REE_CPU_MAX_PACKED; i++) {
         struct ree_cpu_pack_key key;
@@ -36,15 +41,12 @@ static enum ree_status pack(struct ree_cpu_context *ctx, const struct ree_dispat
         else if (d->op == REE_REPOP_CONV && i == 1)
             nbytes = ree_cpu_conv_pack_size(ctx, &d->params.conv, &key);
         if (nbytes == 0) continue;
-        if (posix_memalign(&packed, 64, nbytes) != 0) {
-            free_packed(ctx);
-            return no_memory(err);
-        }
+        if (posix_memalign(&packed, 64, nbytes) != 0) return no_memory(err);
         if (d->op == REE_REPOP_MATMUL)
             ree_cpu_matmul_pack(ctx, &d->params.matmul, i, operands[i], packed);
         else
             ree_cpu_conv_pack(ctx, &d->params.conv, operands[i], packed);
-        ctx->packed[i] = packed;
+        ctx->packed[i] = copies->packed[i] = packed;
         *out_any = true;
     }
     return REE_OK;
@@ -94,9 +96,10 @@ static enum ree_status run_round(const struct ree_cpu_trial *t, const struct ree
     // Run again with packed weights, if that form exists: the result must be the same.
     struct ree_cpu_context packed = *t->ctx;
     bool any;
-    REE_TRY(pack(&packed, d, memory, &any, t->err));
-    enum ree_status status = any ? run_packed(t, &packed, d, memory) : REE_OK;
-    free_packed(&packed);
+    struct copies copies = {0};
+    enum ree_status status = pack(&packed, d, memory, &copies, &any, t->err);
+    if (status == REE_OK && any) status = run_packed(t, &packed, d, memory);
+    copies_finish(&copies);
     return status;
 }
 

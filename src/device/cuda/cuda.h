@@ -145,10 +145,12 @@ enum ree_status ree_cuda_program_assemble(struct ree_cuda *cuda, const struct re
 enum ree_status ree_cuda_program_create(struct ree_device *device,
                                         const struct ree_program *program,
                                         struct ree_device_buffer *const *constants,
-                                        struct ree_device_program **out, struct ree_error *err);
+                                        uint64_t *copies_capacity, struct ree_device_program **out,
+                                        struct ree_error *err);
 void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_program *program);
 enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_device_program *program,
-                                     struct ree_device_buffer *const *slots, struct ree_error *err);
+                                     struct ree_device_buffer *const *slots,
+                                     const struct ree_program_run *options, struct ree_error *err);
 bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
                             double *out_seconds);
 

@@ -137,8 +137,10 @@ enum ree_status ree_cuda_program_assemble(struct ree_cuda *cuda, const struct re
 
 enum ree_status ree_cuda_program_create(struct ree_device *device, const struct ree_program *source,
                                         struct ree_device_buffer *const *constants,
-                                        struct ree_device_program **out, struct ree_error *err) {
+                                        uint64_t *copies_capacity, struct ree_device_program **out,
+                                        struct ree_error *err) {
     (void)constants; // nothing is repacked
+    (void)copies_capacity;
     *out = NULL;
     struct ree_cuda *cuda = ree_cuda_of(device);
     REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
@@ -369,14 +371,14 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
 
 enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_device_program *program,
                                      struct ree_device_buffer *const *slots,
-                                     struct ree_error *err) {
+                                     const struct ree_program_run *options, struct ree_error *err) {
     struct ree_cuda *cuda = ree_cuda_of(device);
     REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
     REE_TRY(bind_slots(cuda, program, slots, err));
     program->was_run = program->is_timed = false;
-    if (!program->as_graph || device->wants_times) {
-        REE_TRY(launch_all(cuda, program, slots,
-                           device->wants_times || program->info.n_dispatches == 1, err));
+    const bool measures = options && options->measures;
+    if (!program->as_graph || measures) {
+        REE_TRY(launch_all(cuda, program, slots, measures || program->info.n_dispatches == 1, err));
     } else {
         if (!program->exec) REE_TRY(make_graph(cuda, program, err));
         REE_CUDA_CALL(graph_launch(program->exec, cuda->stream), "cannot start a program");
@@ -384,9 +386,8 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     const enum ree_status status = check_fault(cuda, program, err);
     if (status != REE_OK && status != REE_INVALID) return status;
     program->was_run = true;
-    if (device->on_progress)
-        device->on_progress(device->progress_user, program->info.n_dispatches,
-                            program->info.n_dispatches);
+    if (options && options->on_progress)
+        options->on_progress(options->user, program->info.n_dispatches, program->info.n_dispatches);
     return status;
 }
 

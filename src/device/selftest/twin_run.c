@@ -16,7 +16,7 @@ static enum ree_status run_round(struct ree_device *device, struct ree_twin *twi
     for (uint32_t i = 0; i < d->n_operands; i++)
         REE_TRY(vt->buffer_write(device, buffers[i], d->operands[i].offset, twin->contents[i],
                                  d->operands[i].size, err));
-    enum ree_status status = vt->program_run(device, program, buffers, err);
+    enum ree_status status = vt->program_run(device, program, buffers, NULL, err);
     if (status == REE_INVALID) { // an index out of range, although all are in range
         snprintf(out_text, REE_TWIN_TEXT_SIZE, "%s", err->message);
         return REE_OK;
@@ -42,16 +42,12 @@ enum ree_status ree_twin_run(struct ree_device *device, struct ree_twin *twin,
     const struct ree_dispatch *d = &twin->dispatch;
     struct ree_device_buffer *buffers[REE_MAX_OPERANDS] = {NULL};
     enum ree_status status = REE_OK;
-    // A caller's progress report covers the model's run, not the test's.
-    void (*on_progress)(void *, uint64_t, uint64_t) = device->on_progress;
-    device->on_progress = NULL;
     out_text[0] = '\0';
     for (uint32_t i = 0; i < d->n_operands && status == REE_OK; i++)
         status = device->vtable->buffer_create(device, d->operands[i].offset + d->operands[i].size,
                                                &buffers[i], err);
     for (uint32_t round = 0; round < REE_HARD_ROUNDS && status == REE_OK && !out_text[0]; round++)
         status = run_round(device, twin, round, program, buffers, out_text, err);
-    device->on_progress = on_progress;
     for (uint32_t i = 0; i < d->n_operands; i++)
         device->vtable->buffer_destroy(device, buffers[i]);
     return status;

@@ -287,8 +287,10 @@ enum ree_status ree_vk_program_assemble(struct ree_vk *vk, const struct ree_prog
 
 enum ree_status ree_vk_program_create(struct ree_device *device, const struct ree_program *source,
                                       struct ree_device_buffer *const *constants,
-                                      struct ree_device_program **out, struct ree_error *err) {
+                                      uint64_t *copies_capacity, struct ree_device_program **out,
+                                      struct ree_error *err) {
     (void)constants; // nothing is repacked
+    (void)copies_capacity;
     *out = NULL;
     struct ree_vk *vk = ree_vk_of(device);
     struct ree_vk_encoding *encodings = calloc(source->n_dispatches + 1, sizeof *encodings);
@@ -347,9 +349,15 @@ static enum ree_status bind_slots(struct ree_device_program *program,
     return REE_OK;
 }
 
+struct progress {
+    struct ree_device_program *program;
+    const struct ree_program_run *options;
+};
+
 // Counts the timestamps written so far. There is one before the first dispatch and one after each.
 static void report_progress(struct ree_vk *vk, void *user) {
-    struct ree_device_program *program = user;
+    const struct progress *progress = user;
+    struct ree_device_program *program = progress->program;
     uint32_t done = program->last_seen;
     while (done < program->info.n_dispatches) {
         uint64_t result[2]; // ticks, availability
@@ -361,18 +369,20 @@ static void report_progress(struct ree_vk *vk, void *user) {
         done++;
     }
     program->last_seen = done;
-    vk->base.on_progress(vk->base.progress_user, done, program->info.n_dispatches);
+    progress->options->on_progress(progress->options->user, done, program->info.n_dispatches);
 }
 
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
-                                   struct ree_device_buffer *const *slots, struct ree_error *err) {
+                                   struct ree_device_buffer *const *slots,
+                                   const struct ree_program_run *options, struct ree_error *err) {
     struct ree_vk *vk = ree_vk_of(device);
     REE_TRY(bind_slots(program, slots, err));
     struct fault *fault = (struct fault *)program->blocks_host->mapped;
     memset(fault, 0, sizeof *fault);
     program->last_seen = 0;
-    bool watch = device->on_progress && program->queries;
-    REE_TRY(ree_vk_submit(vk, program->commands, watch ? report_progress : NULL, program, err));
+    struct progress progress = {program, options};
+    bool reports = options && options->on_progress && program->queries;
+    REE_TRY(ree_vk_submit(vk, program->commands, reports ? report_progress : NULL, &progress, err));
     REE_TRY(ree_vk_check_validation(vk, err));
     return ree_program_info_fault(&program->info, "Vulkan", fault->dispatch, fault->low,
                                   fault->high, err);

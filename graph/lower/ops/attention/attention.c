@@ -14,7 +14,7 @@ static struct ree_view *input(const struct ree_lower *lower, struct ree_view *co
 static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *t, const char *what,
                                   const char *attribute, uint32_t rank, struct ree_view **out) {
     char text[128];
-    int64_t n_heads = ree_node_int(lower->node, attribute, 0);
+    int64_t n_heads = ree_rule_int(lower, attribute, 0);
     if (!ree_attention_is_float(t->dtype))
         return ree_lower_fail(lower, t->dtype == REE_F64 ? REE_UNSUPPORTED : REE_INVALID,
                               "the %s is %s, expected float32, float16 or bfloat16", what,
@@ -80,16 +80,15 @@ static enum ree_status read_mask(struct ree_lower *lower, struct ree_view *t,
 // Reads the position of the queries among the keys, and the window of keys that they attend to.
 static enum ree_status read_window(struct ree_lower *lower, struct ree_view *past,
                                    struct ree_view *n_keys, struct ree_attention *a) {
-    const struct ree_node *node = lower->node;
     static const char *const names[2] = {"left_window_size", "right_window_size"};
     int64_t *bounds[2] = {&a->left, &a->right};
     for (uint32_t i = 0; i < 2; i++) {
-        *bounds[i] = ree_node_int(node, names[i], REE_ATTENTION_UNBOUNDED);
+        *bounds[i] = ree_rule_int(lower, names[i], REE_ATTENTION_UNBOUNDED);
         if (*bounds[i] < REE_ATTENTION_UNBOUNDED)
             return ree_lower_fail(lower, REE_INVALID, "%s is %lld, expected -1 or more", names[i],
                                   (long long)*bounds[i]);
     }
-    if (ree_node_int(node, "is_causal", 0)) a->right = 0;
+    if (ree_rule_int(lower, "is_causal", 0)) a->right = 0;
     a->start = past ? past->dims[2] : 0;
     if (!n_keys) return REE_OK;
     if (past)
@@ -105,7 +104,7 @@ static enum ree_status read_tap(struct ree_lower *lower, struct ree_attention *a
     static const enum ree_attention_tap taps[] = {
         REE_ATTENTION_TAP_SCORES, REE_ATTENTION_TAP_CAPPED, REE_ATTENTION_TAP_MASKED,
         REE_ATTENTION_TAP_WEIGHTS};
-    int64_t mode = ree_node_int(lower->node, "qk_matmul_output_mode", 0);
+    int64_t mode = ree_rule_int(lower, "qk_matmul_output_mode", 0);
     if (mode < 0 || mode > 3)
         return ree_lower_fail(lower, REE_INVALID, "qk_matmul_output_mode is %lld, expected 0 to 3",
                               (long long)mode);
@@ -114,7 +113,7 @@ static enum ree_status read_tap(struct ree_lower *lower, struct ree_attention *a
 }
 
 enum ree_status ree_attention_precision(struct ree_lower *lower) {
-    int64_t precision = ree_node_int(lower->node, "softmax_precision", REE_F32);
+    int64_t precision = ree_rule_int(lower, "softmax_precision", REE_F32);
     if (precision == REE_F32 || precision == REE_F16 || precision == REE_BF16) return REE_OK;
     return ree_lower_fail(lower, precision == REE_F64 ? REE_UNSUPPORTED : REE_INVALID,
                           "softmax_precision is %s, expected float32, float16 or bfloat16",
@@ -123,7 +122,6 @@ enum ree_status ree_attention_precision(struct ree_lower *lower) {
 
 enum ree_status ree_lower_op_attention(struct ree_lower *lower, struct ree_view *const *in,
                                        struct ree_view **out) {
-    const struct ree_node *node = lower->node;
     struct ree_view *q, *k, *v, *y, *tapped;
     struct ree_view *past_k = input(lower, in, 4), *past_v = input(lower, in, 5);
     uint32_t rank = in[0]->rank;
@@ -142,8 +140,8 @@ enum ree_status ree_lower_op_attention(struct ree_lower *lower, struct ree_view 
     REE_TRY(ree_lower_cast(lower, q, REE_F32, &a.q));
     a.k = k;
     a.v = v;
-    a.scale = ree_node_float(node, "scale", ree_attention_default_scale(q->dims[3]));
-    a.softcap = ree_node_float(node, "softcap", 0);
+    a.scale = ree_rule_float(lower, "scale", ree_attention_default_scale(q->dims[3]));
+    a.softcap = ree_rule_float(lower, "softcap", 0);
     if (!(a.softcap >= 0))
         return ree_lower_fail(lower, REE_INVALID, "softcap is %g, expected 0 or more",
                               (double)a.softcap);

@@ -55,7 +55,7 @@ enum ree_status ree_lower_op_causal_conv(struct ree_lower *lower, struct ree_vie
                                          struct ree_view **out) {
     struct ree_view *x = in[0], *w = in[1], *bias = ree_rule_input(lower, in, 2);
     struct ree_view *past = ree_rule_input(lower, in, 3), *history = x, *y;
-    const char *activation = ree_node_string(lower->node, "activation", "none");
+    const char *activation = ree_rule_string(lower, "activation", "none");
     bool silu = !strcmp(activation, "silu") || !strcmp(activation, "swish");
     if (!silu && strcmp(activation, "none"))
         return ree_lower_fail(lower, REE_INVALID,

@@ -51,7 +51,7 @@ enum ree_status ree_lower_op_flex_attention(struct ree_lower *lower, struct ree_
     }
     REE_TRY(ree_lower_cast(lower, a.q, REE_F32, &a.q));
     REE_TRY(ree_attention_precision(lower));
-    a.scale = ree_node_float(lower->node, "scale", ree_attention_default_scale(in[0]->dims[3]));
+    a.scale = ree_rule_float(lower, "scale", ree_attention_default_scale(in[0]->dims[3]));
     a.nan_if_empty = true;
     if (ree_node_attr(lower->node, "score_mod")) a.modify_scores = modify_scores;
     if (ree_node_attr(lower->node, "prob_mod")) a.modify_weights = modify_weights;

@@ -14,7 +14,7 @@ struct linear {
 
 static enum ree_status read_rule(struct ree_lower *lower, struct linear *a) {
     static const char *const names[] = {"linear", "gated", "delta", "gated_delta"};
-    const char *name = ree_node_string(lower->node, "update_rule", "gated_delta");
+    const char *name = ree_rule_string(lower, "update_rule", "gated_delta");
     for (uint32_t i = 0; i < 4; i++) {
         if (strcmp(name, names[i])) continue;
         a->gated = i & 1;
@@ -51,11 +51,10 @@ static enum ree_status read_packed(struct ree_lower *lower, const struct linear 
 
 static enum ree_status read_inputs(struct ree_lower *lower, struct ree_view *const *in,
                                    struct linear *a) {
-    const struct ree_node *node = lower->node;
     struct ree_view *decay = ree_rule_input(lower, in, 4), *beta = ree_rule_input(lower, in, 5);
     char text[128];
-    a->n_heads = ree_node_int(node, "q_num_heads", 0);
-    a->n_kv_heads = ree_node_int(node, "kv_num_heads", 0);
+    a->n_heads = ree_rule_int(lower, "q_num_heads", 0);
+    a->n_kv_heads = ree_rule_int(lower, "kv_num_heads", 0);
     if (a->n_heads < 1 || a->n_kv_heads < 1 || a->n_heads % a->n_kv_heads)
         return ree_lower_fail(lower, REE_INVALID,
                               "q_num_heads is %lld and kv_num_heads %lld, expected a positive "
@@ -93,7 +92,7 @@ static enum ree_status read_inputs(struct ree_lower *lower, struct ree_view *con
                                   "the beta is %s, expected a last size of %lld or 1",
                                   ree_view_text(beta, text, sizeof text), (long long)a->n_kv_heads);
     }
-    a->scale = ree_node_float(node, "scale", 0);
+    a->scale = ree_rule_float(lower, "scale", 0);
     if (a->scale == 0) a->scale = ree_attention_default_scale(a->key_dim);
     return REE_OK;
 }

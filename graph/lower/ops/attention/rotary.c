@@ -101,16 +101,15 @@ static enum ree_status read_cache(struct ree_lower *lower, struct ree_view *cach
 enum ree_status ree_lower_op_rotary_embedding(struct ree_lower *lower, struct ree_view *const *in,
                                               struct ree_view **out) {
     static const uint32_t swap_heads[4] = {0, 2, 1, 3};
-    const struct ree_node *node = lower->node;
     struct ree_view *x = in[0], *cos, *sin, *ids = ree_rule_input(lower, in, 3), *y;
     char text[128];
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 4));
-    bool interleaved = ree_node_int(node, "interleaved", 0) != 0;
+    bool interleaved = ree_rule_int(lower, "interleaved", 0) != 0;
     // As (batch, len, heads, head size).
     struct ree_view *heads = x;
     if (x->rank == 3) {
-        int64_t n_heads = ree_node_int(node, "num_heads", 0);
+        int64_t n_heads = ree_rule_int(lower, "num_heads", 0);
         if (n_heads < 1)
             return ree_lower_fail(
                 lower, REE_INVALID,
@@ -118,7 +117,7 @@ enum ree_status ree_lower_op_rotary_embedding(struct ree_lower *lower, struct re
                 (long long)n_heads);
         REE_TRY(ree_lower_split_heads(lower, x, n_heads, "input X", &heads));
     }
-    int64_t head_dim = heads->dims[3], n = ree_node_int(node, "rotary_embedding_dim", 0);
+    int64_t head_dim = heads->dims[3], n = ree_rule_int(lower, "rotary_embedding_dim", 0);
     if (n == 0) n = head_dim;
     if (n < 2 || n % 2 || n > head_dim)
         return ree_lower_fail(lower, REE_INVALID,

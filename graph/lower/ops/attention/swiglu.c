@@ -13,7 +13,7 @@ enum ree_status ree_lower_op_swiglu(struct ree_lower *lower, struct ree_view *co
     if (!fits)
         return ree_lower_fail(lower, REE_INVALID, "input B is %s, expected the shape of A, %s",
                               ree_view_text(b, tb, sizeof tb), ree_view_text(a, ta, sizeof ta));
-    float alpha = ree_node_float(lower->node, "alpha", 1);
+    float alpha = ree_rule_float(lower, "alpha", 1);
     struct ree_expr_builder e;
     ree_expr_init(&e, lower, a->rank, a->dims);
     int gate = ree_expr_tensor(&e, a), value = ree_expr_tensor(&e, b), scaled = gate;

@@ -21,12 +21,12 @@ enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_
     struct ree_view *cache = in[0], *update = in[1], *starts = ree_rule_input(lower, in, 2);
     char tc[128], tu[128];
     uint32_t axis;
-    const char *mode = ree_node_string(lower->node, "mode", "linear");
+    const char *mode = ree_rule_string(lower, "mode", "linear");
     bool circular = !strcmp(mode, "circular");
     if (!circular && strcmp(mode, "linear"))
         return ree_lower_fail(lower, REE_INVALID, "mode is '%s', expected linear or circular",
                               mode);
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -2), cache->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", -2), cache->rank, &axis));
     if (axis == 0)
         return ree_lower_fail(lower, REE_INVALID, "axis is 0, the batch; expected another axis");
     bool fits = update->dtype == cache->dtype && update->rank == cache->rank;

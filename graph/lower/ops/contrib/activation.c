@@ -43,7 +43,7 @@ RULE(fast_gelu) {
 }
 
 RULE(quick_gelu) {
-    float alpha = ree_node_float(lower->node, "alpha", 1.702f);
+    float alpha = ree_rule_float(lower, "alpha", 1.702f);
     struct ree_standard step = {
         .type = "Swish", .opset = 24, .in = {in[0]}, .attrs = {REE_FLOAT_ATTR("alpha", alpha)}};
     return ree_standard_step(lower, &step, 1, out);

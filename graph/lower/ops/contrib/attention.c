@@ -9,7 +9,7 @@
 static enum ree_status read_sizes(struct ree_lower *lower, const struct ree_heads *h,
                                   int64_t columns, int64_t sizes[3]) {
     size_t n;
-    const int64_t *given = ree_node_ints(lower->node, "qkv_hidden_sizes", &n);
+    const int64_t *given = ree_rule_ints(lower, "qkv_hidden_sizes", &n);
     if (given && n != 3)
         return ree_lower_fail(lower, REE_INVALID, "qkv_hidden_sizes has %zu entries, expected 3",
                               n);
@@ -106,7 +106,7 @@ RULE(attention) {
     struct ree_heads h;
     static const char *const refused[] = {"do_rotary", "past_present_share_buffer"};
     for (uint32_t i = 0; i < 2; i++)
-        if (ree_node_int(lower->node, refused[i], 0))
+        if (ree_rule_int(lower, refused[i], 0))
             return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported", refused[i]);
     REE_TRY(ree_heads_init(lower, &h));
     REE_TRY(ree_rule_require_rank(lower, in[0], "input", 3, 3));

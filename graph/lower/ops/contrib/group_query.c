@@ -24,20 +24,19 @@ struct group_query {
 
 static enum ree_status read_attributes(struct ree_lower *lower, struct ree_view *const *in,
                                        struct group_query *g) {
-    const struct ree_node *node = lower->node;
     static const char *const quants[2] = {"k_quant_type", "v_quant_type"};
-    g->n_heads = ree_node_int(node, "num_heads", 0);
-    g->n_kv_heads = ree_node_int(node, "kv_num_heads", 0);
+    g->n_heads = ree_rule_int(lower, "num_heads", 0);
+    g->n_kv_heads = ree_rule_int(lower, "kv_num_heads", 0);
     if (g->n_heads < 1 || g->n_kv_heads < 1 || g->n_heads > INT32_MAX || g->n_heads % g->n_kv_heads)
         return ree_lower_fail(lower, REE_INVALID,
                               "num_heads = %lld and kv_num_heads = %lld, expected the first to be "
                               "a multiple of the second",
                               (long long)g->n_heads, (long long)g->n_kv_heads);
     for (uint32_t i = 0; i < 2; i++)
-        if (strcmp(ree_node_string(node, quants[i], "NONE"), "NONE") ||
+        if (strcmp(ree_rule_string(lower, quants[i], "NONE"), "NONE") ||
             ree_rule_input(lower, in, K_SCALE + i))
             return ree_lower_fail(lower, REE_UNSUPPORTED, "a quantised cache is not supported");
-    if (ree_node_int(node, "sliding_window_cache", 0))
+    if (ree_rule_int(lower, "sliding_window_cache", 0))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "sliding_window_cache is not supported");
     return REE_OK;
 }
@@ -159,9 +158,9 @@ static enum ree_status token_positions(struct ree_lower *lower, struct ree_view 
 static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_view *const *in,
                                      struct group_query *g) {
     struct ree_view **heads[2] = {&g->q, &g->kv[0]}, *positions = NULL;
-    float epsilon = ree_node_float(lower->node, "qk_norm_epsilon", 1e-6f);
-    bool rotary = ree_node_int(lower->node, "do_rotary", 0) != 0;
-    bool interleaved = ree_node_int(lower->node, "rotary_interleaved", 0) != 0;
+    float epsilon = ree_rule_float(lower, "qk_norm_epsilon", 1e-6f);
+    bool rotary = ree_rule_int(lower, "do_rotary", 0) != 0;
+    bool interleaved = ree_rule_int(lower, "rotary_interleaved", 0) != 0;
     struct ree_view *tables[2] = {NULL, NULL};
     if (rotary) {
         for (uint32_t i = 0; i < 2; i++) {
@@ -260,9 +259,8 @@ static enum ree_status merge(struct ree_lower *lower, const struct group_query *
 static enum ree_status attend(struct ree_lower *lower, struct ree_view *const *in,
                               const struct group_query *g, struct ree_view *const present[2],
                               struct ree_view **out) {
-    const struct ree_node *node = lower->node;
-    int64_t window = ree_node_int(node, "local_window_size", -1);
-    int64_t tapped = ree_node_int(node, "qk_output", 0);
+    int64_t window = ree_rule_int(lower, "local_window_size", -1);
+    int64_t tapped = ree_rule_int(lower, "qk_output", 0);
     struct ree_view *sink = ree_rule_input(lower, in, SINK), *kv[2];
     struct ree_attention a;
     for (uint32_t i = 0; i < 2; i++)
@@ -271,11 +269,11 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_view *const *i
     a.q = g->q;
     a.k = kv[0];
     a.v = kv[1];
-    a.scale = ree_node_float(node, "scale", 0);
+    a.scale = ree_rule_float(lower, "scale", 0);
     if (a.scale == 0) a.scale = ree_attention_default_scale(g->q->dims[3]);
-    a.softcap = ree_node_float(node, "softcap", 0);
+    a.softcap = ree_rule_float(lower, "softcap", 0);
     a.starts = g->before;
-    if (ree_node_int(node, "causal", 1))
+    if (ree_rule_int(lower, "causal", 1))
         a.right = 0;
     else
         a.n_keys = g->keys;
@@ -286,7 +284,7 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_view *const *i
         REE_TRY(ree_rule_require_vector(lower, sink, "head_sink", g->n_heads));
         REE_TRY(ree_contrib_widen(lower, sink, &sink));
         REE_TRY(ree_lower_reshape(lower, sink, 4, dims, &a.sink));
-    } else if (ree_node_int(node, "smooth_softmax", 0) == 1) {
+    } else if (ree_rule_int(lower, "smooth_softmax", 0) == 1) {
         REE_TRY(ree_rule_fill(lower, 4, (int64_t[]){1, 1, 1, 1}, 0, &a.sink));
     }
     if (ree_rule_wants(lower, 3)) {

@@ -5,10 +5,10 @@
 
 enum ree_status ree_heads_init(struct ree_lower *lower, struct ree_heads *h) {
     *h = (struct ree_heads){
-        .n_heads = ree_node_int(lower->node, "num_heads", 0),
-        .causal = ree_node_int(lower->node, "unidirectional", 0) != 0,
-        .filter = ree_node_float(lower->node, "mask_filter_value", -10000.0f),
-        .scale = ree_node_float(lower->node, "scale", 0),
+        .n_heads = ree_rule_int(lower, "num_heads", 0),
+        .causal = ree_rule_int(lower, "unidirectional", 0) != 0,
+        .filter = ree_rule_float(lower, "mask_filter_value", -10000.0f),
+        .scale = ree_rule_float(lower, "scale", 0),
     };
     if (h->n_heads >= 1 && h->n_heads <= INT32_MAX) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "num_heads is %lld, expected 1 or more",

@@ -191,7 +191,7 @@ RULE(decoder_masked_multi_head_attention) {
     if (o.query->dims[1] != 1)
         return ree_lower_fail(lower, REE_INVALID, "query has length %lld, expected 1",
                               (long long)o.query->dims[1]);
-    if (ree_node_int(lower->node, "past_present_share_buffer", 0) && o.past_key) {
+    if (ree_rule_int(lower, "past_present_share_buffer", 0) && o.past_key) {
         REE_TRY(ree_contrib_required(lower, in, 7, "past_sequence_length", &filled));
         REE_TRY(ree_data_int(lower, filled, "past_sequence_length", &o.filled));
         if (o.filled < 0 || o.filled > INT32_MAX)

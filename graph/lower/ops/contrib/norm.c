@@ -21,8 +21,8 @@ static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_vie
 // y = RMSNormalization(X), in the type of `scale`.
 RULE(simplified_layer_normalization) {
     struct ree_view *x, *scale;
-    int64_t axis = ree_node_int(lower->node, "axis", -1);
-    float epsilon = ree_node_float(lower->node, "epsilon", 1e-5f);
+    int64_t axis = ree_rule_int(lower, "axis", -1);
+    float epsilon = ree_rule_float(lower, "epsilon", 1e-5f);
     uint32_t first;
     REE_TRY(ree_contrib_widen(lower, in[0], &x));
     REE_TRY(ree_contrib_widen(lower, in[1], &scale));
@@ -71,7 +71,7 @@ RULE(skip_layer_normalization) {
     int64_t hidden = x->dims[x->rank - 1];
     REE_TRY(ree_contrib_check_vector(lower, gamma, "gamma", x, hidden));
     REE_TRY(ree_contrib_check_vector(lower, beta, "beta", x, hidden));
-    float epsilon = ree_node_float(lower->node, "epsilon", 1e-12f);
+    float epsilon = ree_rule_float(lower, "epsilon", 1e-12f);
     struct ree_standard step = {.type = "LayerNormalization",
                                 .opset = 17,
                                 .in = {sum, gamma, beta},
@@ -86,7 +86,7 @@ RULE(skip_simplified_layer_normalization) {
     struct ree_view *x = in[0], *gamma = in[2], *sum;
     REE_TRY(skip_sum(lower, x, in[1], ree_rule_input(lower, in, 3), &sum));
     REE_TRY(ree_contrib_check_vector(lower, gamma, "gamma", x, x->dims[x->rank - 1]));
-    float epsilon = ree_node_float(lower->node, "epsilon", 1e-12f);
+    float epsilon = ree_rule_float(lower, "epsilon", 1e-12f);
     struct ree_standard step = {.type = "RMSNormalization",
                                 .opset = 23,
                                 .in = {sum, gamma},
@@ -179,7 +179,7 @@ RULE(embed_layer_normalization) {
     }
     if (ree_rule_wants(lower, 1)) REE_TRY(mask_index(lower, ids, mask, &out[1]));
     if (ree_rule_wants(lower, 2)) out[2] = sum;
-    float epsilon = ree_node_float(lower->node, "epsilon", 1e-12f);
+    float epsilon = ree_rule_float(lower, "epsilon", 1e-12f);
     struct ree_standard step = {.type = "LayerNormalization",
                                 .opset = 17,
                                 .in = {sum, gamma, beta},
@@ -192,8 +192,8 @@ RULE(embed_layer_normalization) {
 static enum ree_status group_norm(struct ree_lower *lower, struct ree_view *x,
                                   struct ree_view *const *affine, enum ree_dtype dtype,
                                   struct ree_view **out) {
-    int64_t activation = ree_node_int(lower->node, "activation", 0);
-    bool channels_last = ree_node_int(lower->node, "channels_last", 1) != 0;
+    int64_t activation = ree_rule_int(lower, "activation", 0);
+    bool channels_last = ree_rule_int(lower, "channels_last", 1) != 0;
     if (activation != 0 && activation != 1)
         return ree_lower_fail(lower, REE_INVALID, "activation is %lld, expected 0 or 1",
                               (long long)activation);
@@ -202,8 +202,8 @@ static enum ree_status group_norm(struct ree_lower *lower, struct ree_view *x,
         .type = "GroupNormalization",
         .opset = 21,
         .in = {x},
-        .attrs = {REE_FLOAT_ATTR("epsilon", ree_node_float(lower->node, "epsilon", 1e-5f)),
-                  REE_INT_ATTR("num_groups", ree_node_int(lower->node, "groups", 0))}};
+        .attrs = {REE_FLOAT_ATTR("epsilon", ree_rule_float(lower, "epsilon", 1e-5f)),
+                  REE_INT_ATTR("num_groups", ree_rule_int(lower, "groups", 0))}};
     for (uint32_t i = 0; i < 2; i++)
         REE_TRY(ree_contrib_widen(lower, affine[i], &norm.in[1 + i]));
     REE_TRY(ree_standard_step(lower, &norm, 1, &x));
@@ -228,7 +228,7 @@ RULE(skip_group_norm) {
     enum ree_dtype dtype = in[0]->dtype;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 4, 4));
     REE_TRY(ree_rule_same_type(lower, in[3], "skip", in[0], "X"));
-    bool channels_last = ree_node_int(lower->node, "channels_last", 1) != 0;
+    bool channels_last = ree_rule_int(lower, "channels_last", 1) != 0;
     int64_t channels = in[0]->dims[channels_last ? 3 : 1];
     REE_TRY(ree_contrib_check_vector(lower, bias, "bias", in[0], channels));
     REE_TRY(ree_contrib_widen(lower, in[0], &x));

@@ -15,12 +15,12 @@ static enum ree_status arrange(struct ree_lower *lower, struct ree_view *t, cons
     if (rank < 2) return REE_OK;
     for (uint32_t i = 0; i < rank; i++)
         perm[i] = i;
-    if (ree_node_int(lower->node, trans_batch, 0)) {
+    if (ree_rule_int(lower, trans_batch, 0)) {
         for (uint32_t i = 0; i + 2 < rank; i++)
             perm[i] = i + 1;
         perm[rank - 2] = 0;
     }
-    if (ree_node_int(lower->node, trans, 0)) {
+    if (ree_rule_int(lower, trans, 0)) {
         uint32_t last = perm[rank - 1];
         perm[rank - 1] = perm[rank - 2];
         perm[rank - 2] = last;
@@ -31,7 +31,7 @@ static enum ree_status arrange(struct ree_lower *lower, struct ree_view *t, cons
 // alpha * A B. A factor of 1 does not change any bit and is omitted.
 RULE(fused_mat_mul) {
     struct ree_standard product = {.type = "MatMul", .opset = 13};
-    float alpha = ree_node_float(lower->node, "alpha", 1);
+    float alpha = ree_rule_float(lower, "alpha", 1);
     REE_TRY(ree_rule_require_f32(lower, in[0]));
     REE_TRY(arrange(lower, in[0], "transA", "transBatchA", &product.in[0]));
     REE_TRY(arrange(lower, in[1], "transB", "transBatchB", &product.in[1]));
@@ -47,7 +47,7 @@ RULE(fused_mat_mul) {
 // Gemm reads its attributes from this node, because the attributes are the same.
 RULE(fused_gemm) {
     const struct ree_node *node = lower->node;
-    const char *name = ree_node_string(node, "activation", "");
+    const char *name = ree_rule_string(lower, "activation", "");
     static const char *const attrs[] = {"activation_alpha", "activation_beta", "activation_gamma"};
     float params[2];
     size_t n = 0;
@@ -66,7 +66,7 @@ RULE(fused_gemm) {
 RULE(fused_conv) {
     struct ree_view *z = ree_rule_input(lower, in, 3);
     size_t n;
-    const float *params = ree_node_floats(lower->node, "activation_params", &n);
+    const float *params = ree_rule_floats(lower, "activation_params", &n);
     REE_TRY(ree_lower_op_conv(lower, in, out));
     if (z) {
         char text[128], want[128];
@@ -79,7 +79,7 @@ RULE(fused_conv) {
                                   ree_view_text(out[0], want, sizeof want));
     }
     REE_TRY(ree_contrib_add(lower, out[0], z, &out[0]));
-    return ree_contrib_activation(lower, ree_node_string(lower->node, "activation", ""), n, params,
+    return ree_contrib_activation(lower, ree_rule_string(lower, "activation", ""), n, params,
                                   out[0], &out[0]);
 }
 

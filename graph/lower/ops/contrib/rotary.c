@@ -51,15 +51,15 @@ static enum ree_status positions(struct ree_lower *lower, struct ree_view *t, in
 
 RULE(rotary_embedding) {
     struct ree_view *x = in[0], *ids;
-    int64_t n_heads = ree_node_int(lower->node, "num_heads", 0);
-    int64_t width = ree_node_int(lower->node, "rotary_embedding_dim", 0);
-    bool interleaved = ree_node_int(lower->node, "interleaved", 0) != 0;
+    int64_t n_heads = ree_rule_int(lower, "num_heads", 0);
+    int64_t width = ree_rule_int(lower, "rotary_embedding_dim", 0);
+    bool interleaved = ree_rule_int(lower, "interleaved", 0) != 0;
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "input", 3, 4));
     REE_TRY(ree_rule_require_rank(lower, in[2], "cos_cache", 2, 2));
-    if (ree_node_int(lower->node, "is_packed_batching", 0))
+    if (ree_rule_int(lower, "is_packed_batching", 0))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "is_packed_batching is not supported");
-    if (ree_node_float(lower->node, "scale", 1) != 1)
+    if (ree_rule_float(lower, "scale", 1) != 1)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a scale other than 1 is not supported");
     if (width != 0 && width != 2 * in[2]->dims[1])
         return ree_lower_fail(lower, REE_INVALID,

@@ -52,7 +52,7 @@ static enum ree_status with_case(struct ree_lower *lower, const char *s, enum ca
 }
 
 static enum ree_status read_change(struct ree_lower *lower, enum case_change *out) {
-    const char *action = ree_node_string(lower->node, "case_change_action", "NONE");
+    const char *action = ree_rule_string(lower, "case_change_action", "NONE");
     static const char *const names[] = {"NONE", "LOWER", "UPPER"};
     for (int i = 0; i < 3; i++)
         if (strcmp(action, names[i]) == 0) {
@@ -67,7 +67,7 @@ static enum ree_status read_change(struct ree_lower *lower, enum case_change *ou
 // Returns whether s is a stop word, compared exactly or regardless of case.
 static enum ree_status is_stop_word(struct ree_lower *lower, const char *s, bool *out) {
     const struct ree_attr *words = ree_node_attr(lower->node, "stopwords");
-    enum case_change fold = ree_node_int(lower->node, "is_case_sensitive", 0) ? AS_IT_IS : LOWER;
+    enum case_change fold = ree_rule_int(lower, "is_case_sensitive", 0) ? AS_IT_IS : LOWER;
     char *mine, *word;
     *out = false;
     if (!words || words->kind != REE_ATTR_STRINGS) return REE_OK;

@@ -25,7 +25,7 @@ static enum ree_status no_memory(struct ree_lower *lower) {
 static enum ree_status read_list(struct ree_lower *lower, const char *name, size_t n,
                                  const int64_t **out) {
     size_t length;
-    *out = ree_node_ints(lower->node, name, &length);
+    *out = ree_rule_ints(lower, name, &length);
     if (*out && length != n)
         return ree_lower_fail(lower, REE_INVALID, "attribute '%s' has %zu entries, expected %zu",
                               name, length, n);
@@ -46,7 +46,7 @@ static enum ree_status read_directions(struct ree_lower *lower, const char *name
 // n_given: number of the node's inputs, without the lengths of opset 8.
 static enum ree_status start(struct scan *scan, size_t n_given) {
     struct ree_lower *lower = scan->lower;
-    int64_t n = ree_node_int(lower->node, "num_scan_inputs", 0);
+    int64_t n = ree_rule_int(lower, "num_scan_inputs", 0);
     if (n < 1 || (uint64_t)n > n_given)
         return ree_lower_fail(lower, REE_INVALID,
                               "attribute 'num_scan_inputs' is %lld, expected 1 to %zu",

@@ -63,7 +63,7 @@ enum ree_status ree_lower_op_sequenceconstruct(struct ree_lower *lower, struct r
 enum ree_status ree_lower_op_sequenceempty(struct ree_lower *lower, struct ree_view *const *in,
                                            struct ree_view **out) {
     (void)in;
-    int64_t dtype = ree_node_int(lower->node, "dtype", REE_F32);
+    int64_t dtype = ree_rule_int(lower, "dtype", REE_F32);
     if (dtype < 1 || dtype > 64 || !ree_dtype_size((enum ree_dtype)dtype))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "attribute 'dtype' is %lld (%s)",
                               (long long)dtype, ree_onnx_type_name(dtype));
@@ -155,9 +155,9 @@ enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree
     struct ree_view *t = in[0], *split = ree_rule_input(lower, in, 1);
     REE_TRY(require_tensor(lower, t, 0));
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), t->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), t->rank, &axis));
     // Only single slices may drop the axis.
-    bool drop = !split && !ree_node_int(lower->node, "keepdims", 1);
+    bool drop = !split && !ree_rule_int(lower, "keepdims", 1);
     const int64_t *sizes = NULL;
     size_t n = (size_t)t->dims[axis];
     if (split) REE_TRY(part_sizes(lower, split, t->dims[axis], &sizes, &n));
@@ -218,10 +218,10 @@ enum ree_status ree_lower_op_concatfromsequence(struct ree_lower *lower, struct 
         return ree_lower_fail(lower, REE_INVALID, "an empty sequence cannot be concatenated");
     if (!ree_node_attr(lower->node, "axis"))
         return ree_lower_fail(lower, REE_INVALID, "attribute 'axis' is missing");
-    bool new_axis = ree_node_int(lower->node, "new_axis", 0) != 0;
+    bool new_axis = ree_rule_int(lower, "new_axis", 0) != 0;
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0),
-                           list->items[0]->rank + new_axis, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), list->items[0]->rank + new_axis,
+                           &axis));
     if (!new_axis) return concatenate(lower, list, axis, &out[0]);
     struct ree_control_items items = {0};
     for (size_t i = 0; i < list->n_items; i++)

@@ -247,8 +247,8 @@ enum ree_status ree_lower_op_stringsplit(struct ree_lower *lower, struct ree_vie
                                          struct ree_view **out) {
     const char *const *strings;
     size_t n;
-    struct parts parts = {ree_node_string(lower->node, "delimiter", ""),
-                          ree_node_int(lower->node, "maxsplit", INT64_MAX)};
+    struct parts parts = {ree_rule_string(lower, "delimiter", ""),
+                          ree_rule_int(lower, "maxsplit", INT64_MAX)};
     if (parts.max_split < 0) parts.max_split = INT64_MAX;
     struct ree_view *t = in[0];
     if (t->rank == REE_MAX_RANK)

@@ -10,7 +10,7 @@
 
 static enum ree_status check_group(struct ree_lower *lower, const struct ree_view *x,
                                    int64_t *out_groups) {
-    int64_t groups = ree_node_int(lower->node, "group", 1);
+    int64_t groups = ree_rule_int(lower, "group", 1);
     if (groups < 1 || groups > INT32_MAX)
         return ree_lower_fail(lower, REE_INVALID, "group is %lld, expected 1 or more",
                               (long long)groups);

@@ -22,7 +22,7 @@ static enum ree_status read_window(struct ree_lower *lower, const struct ree_vie
                 "padding of %lld along axis %u, expected less than the kernel's extent of %lld",
                 (long long)pad, 2 + i - w->first, (long long)w->extent[i]);
     }
-    return ree_window_forward(lower, w, ree_node_int(lower->node, "ceil_mode", 0) != 0);
+    return ree_window_forward(lower, w, ree_rule_int(lower, "ceil_mode", 0) != 0);
 }
 
 static enum ree_status emit_pool(struct ree_lower *lower, struct ree_view *x,
@@ -64,7 +64,7 @@ RULE(max_pool) {
     REE_TRY(read_window(lower, x, &window));
     struct ree_pool_params p = {.kind = REE_POOL_MAX};
     p.has_indices = ree_rule_wants(lower, 1);
-    p.storage_order = ree_node_int(lower->node, "storage_order", 0) != 0;
+    p.storage_order = ree_rule_int(lower, "storage_order", 0) != 0;
     return emit_pool(lower, x, &window, &p, out);
 }
 
@@ -73,7 +73,7 @@ RULE(average_pool) {
     REE_TRY(ree_rule_require_f32(lower, in[0]));
     REE_TRY(read_window(lower, in[0], &window));
     struct ree_pool_params p = {.kind = REE_POOL_AVG};
-    p.count_include_pad = ree_node_int(lower->node, "count_include_pad", 0) != 0;
+    p.count_include_pad = ree_rule_int(lower, "count_include_pad", 0) != 0;
     return emit_pool(lower, in[0], &window, &p, out);
 }
 
@@ -91,7 +91,7 @@ static enum ree_status power(struct ree_lower *lower, struct ree_view *x, bool m
 }
 
 static enum ree_status read_p(struct ree_lower *lower, int64_t *out) {
-    *out = ree_node_int(lower->node, "p", 2);
+    *out = ree_rule_int(lower, "p", 2);
     if (*out >= 1) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "p is %lld, expected 1 or more", (long long)*out);
 }

@@ -15,7 +15,7 @@ enum ree_status ree_window_list(struct ree_lower *lower, const struct ree_window
                                 const char *name, int64_t low, int64_t fallback, int64_t *out,
                                 bool *out_given) {
     size_t n;
-    const int64_t *values = ree_node_ints(lower->node, name, &n);
+    const int64_t *values = ree_rule_ints(lower, name, &n);
     if (out_given) *out_given = n > 0;
     for (uint32_t i = 0; i < w->n; i++)
         out[w->first + i] = fallback;
@@ -31,7 +31,7 @@ enum ree_status ree_window_list(struct ree_lower *lower, const struct ree_window
 
 static enum ree_status read_pads(struct ree_lower *lower, struct ree_window *w) {
     size_t n;
-    const int64_t *pads = ree_node_ints(lower->node, "pads", &n);
+    const int64_t *pads = ree_rule_ints(lower, "pads", &n);
     if (n == 0) return REE_OK;
     if (n != 2 * w->n)
         return ree_lower_fail(lower, REE_INVALID, "pads has %zu entries, expected %u", n, 2 * w->n);
@@ -47,7 +47,7 @@ static enum ree_status read_pads(struct ree_lower *lower, struct ree_window *w) 
 
 static enum ree_status read_auto_pad(struct ree_lower *lower, enum ree_auto_pad *out) {
     static const char *const names[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
-    const char *name = ree_node_string(lower->node, "auto_pad", "NOTSET");
+    const char *name = ree_rule_string(lower, "auto_pad", "NOTSET");
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name, names[i])) continue;
         *out = (enum ree_auto_pad)i;

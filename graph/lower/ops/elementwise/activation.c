@@ -32,7 +32,7 @@ static int constant(struct activation *a, float value) {
 }
 
 static int attribute(struct activation *a, const char *name, float fallback) {
-    return constant(a, ree_node_float(a->b.lower->node, name, fallback));
+    return constant(a, ree_rule_float(a->b.lower, name, fallback));
 }
 
 static int step1(struct activation *a, enum ree_map_op op, int x) {
@@ -130,7 +130,7 @@ RULE(celu) {
 RULE(gelu) {
     struct activation a;
     REE_TRY(begin(&a, lower, in[0]));
-    const char *approximate = ree_node_string(lower->node, "approximate", "none");
+    const char *approximate = ree_rule_string(lower, "approximate", "none");
     if (!strcmp(approximate, "tanh")) {
         int square = MUL(a.x, a.x);
         int factor = ADD(MUL(square, constant(&a, 0x1.2444f2p-4f)), constant(&a, 0x1.988454p+0f));
@@ -198,8 +198,8 @@ static enum ree_status shrink_integers(struct ree_lower *lower, struct ree_view 
     static const struct ree_typed_op sub = {
         NO, REE_MAP_sub_i32, REE_MAP_sub_i32, REE_MAP_sub_i64, REE_MAP_sub_i64, NO};
     enum ree_dtype t = x->dtype;
-    float lambd = ree_node_float(lower->node, "lambd", 0.5f);
-    float bias = ree_node_float(lower->node, "bias", 0);
+    float lambd = ree_rule_float(lower, "lambd", 0.5f);
+    float bias = ree_rule_float(lower, "bias", 0);
     bool is_signed = t == REE_I8 || t == REE_I16 || t == REE_I32 || t == REE_I64;
     // Limits values to the smallest type's range: casts of values beyond it differ between types.
     float low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
@@ -230,7 +230,7 @@ RULE(shrink) {
     if (in[0]->dtype != REE_BOOL && !ree_dtype_is_float(in[0]->dtype))
         return shrink_integers(lower, in[0], &out[0]);
     REE_TRY(begin(&a, lower, in[0]));
-    float lambd = ree_node_float(lower->node, "lambd", 0.5f);
+    float lambd = ree_rule_float(lower, "lambd", 0.5f);
     int bias = attribute(&a, "bias", 0);
     int above = LESS(constant(&a, lambd), a.x), below = LESS(a.x, constant(&a, -lambd));
     int value = SELECT(above, SUB(a.x, bias), constant(&a, 0));

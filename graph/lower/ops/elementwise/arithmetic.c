@@ -55,7 +55,7 @@ RULE(div) {
 }
 
 RULE(mod) {
-    bool fmod = ree_node_int(lower->node, "fmod", 0) != 0;
+    bool fmod = ree_rule_int(lower, "fmod", 0) != 0;
     return binary(lower, in, fmod ? &c_fmod : &python_mod, &out[0]);
 }
 

@@ -14,8 +14,8 @@
 static enum ree_status read_mode(struct ree_lower *lower, struct ree_cast_mode *out) {
     static const char *const names[] = {
         [REE_E8M0_UP] = "up", [REE_E8M0_DOWN] = "down", [REE_E8M0_NEAREST] = "nearest"};
-    const char *name = ree_node_string(lower->node, "round_mode", "up");
-    *out = (struct ree_cast_mode){.no_saturate = !ree_node_int(lower->node, "saturate", 1)};
+    const char *name = ree_rule_string(lower, "round_mode", "up");
+    *out = (struct ree_cast_mode){.no_saturate = !ree_rule_int(lower, "saturate", 1)};
     for (uint32_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(name, names[i])) continue;
         out->e8m0_rounding = i;
@@ -63,7 +63,7 @@ RULE(cast) {
     const struct ree_attr *to = ree_node_attr(lower->node, "to");
     if (!to) return ree_lower_fail(lower, REE_INVALID, "attribute 'to' is missing");
     if (to->kind == REE_ATTR_STRING) return cast(lower, in[0], type_by_name(to->s), &out[0]);
-    int64_t dtype = ree_node_int(lower->node, "to", 0);
+    int64_t dtype = ree_rule_int(lower, "to", 0);
     if (dtype < 0 || dtype > 64)
         return ree_lower_fail(lower, REE_INVALID, "attribute 'to' is %lld, which is not a type",
                               (long long)dtype);
@@ -110,7 +110,7 @@ static int canonical_bits(struct ree_expr_builder *b, enum ree_dtype dtype, int 
 // Keeps the bits, under another type of the same width as ONNX defines it. Here a type of less than
 // 8 bits uses one byte per element, sign-extended if the type is signed.
 RULE(bit_cast) {
-    int64_t number = ree_node_int(lower->node, "to", 0);
+    int64_t number = ree_rule_int(lower, "to", 0);
     enum ree_dtype from = in[0]->dtype, to = (enum ree_dtype)number;
     if (number <= 0 || number > 64 || ree_dtype_size(to) == 0)
         return ree_lower_fail(lower, REE_INVALID,

@@ -137,7 +137,7 @@ RULE(bit_shift) {
         NO, REE_MAP_shl_b32, REE_MAP_shl_b32, REE_MAP_shl_b64, REE_MAP_shl_b64, NO};
     static const struct ree_typed_op right = {
         NO, REE_MAP_shr_b32, REE_MAP_shr_b32, REE_MAP_shr_b64, REE_MAP_shr_b64, NO};
-    const char *direction = ree_node_string(lower->node, "direction", "");
+    const char *direction = ree_rule_string(lower, "direction", "");
     bool to_left = !strcmp(direction, "LEFT");
     if (!to_left && strcmp(direction, "RIGHT"))
         return ree_lower_fail(lower, REE_INVALID, "direction is '%s', expected LEFT or RIGHT",
@@ -178,8 +178,8 @@ RULE(is_inf) {
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
     int x = ree_expr_tensor(&b, in[0]);
-    bool negative = ree_node_int(lower->node, "detect_negative", 1) != 0;
-    bool positive = ree_node_int(lower->node, "detect_positive", 1) != 0;
+    bool negative = ree_rule_int(lower, "detect_negative", 1) != 0;
+    bool positive = ree_rule_int(lower, "detect_positive", 1) != 0;
     int value = ree_expr_i32(&b, 0);
     if (negative) value = ree_expr_op1(&b, REE_MAP_isneginf_f32, x);
     if (positive) {

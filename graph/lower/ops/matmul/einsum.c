@@ -370,7 +370,7 @@ static enum ree_status contract(struct equation *e, struct term *a, struct term 
 enum ree_status ree_lower_op_einsum(struct ree_lower *lower, struct ree_view *const *in,
                                     struct ree_view **out) {
     uint32_t n = (uint32_t)lower->node->n_inputs;
-    const char *text = ree_node_string(lower->node, "equation", NULL);
+    const char *text = ree_rule_string(lower, "equation", NULL);
     if (!text) return ree_lower_fail(lower, REE_INVALID, "attribute 'equation' is missing");
     if (lower->node->n_inputs > MAX_OPERANDS)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "more than %d inputs", MAX_OPERANDS);

@@ -47,7 +47,7 @@ RULE(matmul) {
 // graph/passes/factors.c: B as stored. `widened`: B is float16 or bfloat16 and A is float32.
 RULE(factor_matmul) {
     struct ree_view *a = in[0], *b = in[1];
-    bool widened = ree_node_int(lower->node, "widened", 0) != 0;
+    bool widened = ree_rule_int(lower, "widened", 0) != 0;
     char text[128];
     if (!has_matmul(a->dtype)) return ree_rule_unsupported(lower, a->dtype);
     if (!widened) REE_TRY(ree_rule_same_type(lower, b, "B", a, "A"));
@@ -56,7 +56,7 @@ RULE(factor_matmul) {
                               "input A is %s, expected the type of B, float32, to which B was cast",
                               ree_view_text(a, text, sizeof text));
     REE_TRY(ree_rule_require_rank(lower, b, "B", 2, 2));
-    if (ree_node_int(lower->node, "transB", 0))
+    if (ree_rule_int(lower, "transB", 0))
         REE_TRY(ree_lower_transpose(lower, b, (uint32_t[]){1, 0}, &b));
     return multiply(lower, a, b, &out[0]);
 }
@@ -65,8 +65,8 @@ RULE(factor_matmul) {
 RULE(gemm) {
     struct ree_view *a = in[0], *b = in[1], *c = ree_rule_input(lower, in, 2), *product;
     enum ree_dtype given = a->dtype, dtype = is_narrow(given) ? REE_F32 : given;
-    float alpha = ree_node_float(lower->node, "alpha", 1);
-    float beta = ree_node_float(lower->node, "beta", 1);
+    float alpha = ree_rule_float(lower, "alpha", 1);
+    float beta = ree_rule_float(lower, "beta", 1);
     if (!has_matmul(given)) return ree_rule_unsupported(lower, given);
     if (dtype != REE_F32 && dtype != REE_F64 && (alpha != 1 || (c && beta != 1)))
         return ree_lower_fail(lower, REE_UNSUPPORTED,
@@ -75,9 +75,9 @@ RULE(gemm) {
     REE_TRY(ree_rule_same_type(lower, b, "B", a, "A"));
     REE_TRY(ree_rule_require_rank(lower, a, "A", 2, 2));
     REE_TRY(ree_rule_require_rank(lower, b, "B", 2, 2));
-    if (ree_node_int(lower->node, "transA", 0))
+    if (ree_rule_int(lower, "transA", 0))
         REE_TRY(ree_lower_transpose(lower, a, (uint32_t[]){1, 0}, &a));
-    if (ree_node_int(lower->node, "transB", 0))
+    if (ree_rule_int(lower, "transB", 0))
         REE_TRY(ree_lower_transpose(lower, b, (uint32_t[]){1, 0}, &b));
     REE_TRY(ree_lower_matmul(lower, a, b, &product));
     if (!c && alpha == 1) return ree_lower_cast(lower, product, given, &out[0]);

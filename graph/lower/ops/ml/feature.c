@@ -36,7 +36,7 @@ enum ree_status ree_lower_op_binarizer(struct ree_lower *lower, struct ree_view 
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
     int x = ree_expr_cast(&b, ree_expr_tensor(&b, in[0]), in[0]->dtype, REE_F32);
-    int threshold = ree_expr_f32(&b, ree_node_float(lower->node, "threshold", 0));
+    int threshold = ree_expr_f32(&b, ree_rule_float(lower, "threshold", 0));
     int above = ree_expr_op2(&b, REE_MAP_lt_f32, threshold, x);
     return ree_lower_map(&b, ree_expr_cast(&b, above, REE_I32, in[0]->dtype), in[0]->dtype,
                          &out[0]);
@@ -46,7 +46,7 @@ enum ree_status ree_lower_op_binarizer(struct ree_lower *lower, struct ree_view 
 static enum ree_status read_columns(struct ree_lower *lower, const char *name, int64_t columns,
                                     float fallback, struct ree_view **out) {
     size_t n;
-    const float *values = ree_node_floats(lower->node, name, &n);
+    const float *values = ree_rule_floats(lower, name, &n);
     if (n == 0) return ree_lower_literal(lower, REE_F32, 0, NULL, &fallback, out);
     if (n != 1 && (int64_t)n != columns)
         return ree_lower_fail(lower, REE_INVALID, "%s has %zu entries, expected 1 or %lld", name, n,
@@ -76,7 +76,7 @@ enum ree_status ree_lower_op_scaler(struct ree_lower *lower, struct ree_view *co
 enum ree_status ree_lower_op_normalizer(struct ree_lower *lower, struct ree_view *const *in,
                                         struct ree_view **out) {
     struct ree_view *x, *norm;
-    const char *kind = ree_node_string(lower->node, "norm", "MAX");
+    const char *kind = ree_rule_string(lower, "norm", "MAX");
     bool max = !strcmp(kind, "MAX"), l1 = !strcmp(kind, "L1");
     if (!max && !l1 && strcmp(kind, "L2"))
         return ree_lower_fail(lower, REE_INVALID, "norm is '%s', expected MAX, L1 or L2", kind);

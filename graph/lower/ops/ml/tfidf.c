@@ -18,8 +18,8 @@ struct vectorizer {
 
 static enum ree_status read_grams(struct ree_lower *lower, struct vectorizer *v) {
     size_t n_columns;
-    v->starts = ree_node_ints(lower->node, "ngram_counts", &v->n_lengths);
-    v->columns = ree_node_ints(lower->node, "ngram_indexes", &n_columns);
+    v->starts = ree_rule_ints(lower, "ngram_counts", &v->n_lengths);
+    v->columns = ree_rule_ints(lower, "ngram_indexes", &n_columns);
     for (size_t i = 0; i < v->n_lengths; i++) {
         int64_t end = i + 1 < v->n_lengths ? v->starts[i + 1] : (int64_t)v->n_pool;
         if (v->starts[i] < 0 || end < v->starts[i] || end > (int64_t)v->n_pool ||
@@ -47,10 +47,10 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct vectorize
     const struct ree_node *node = lower->node;
     if (ree_node_attr(node, "pool_strings"))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a pool of strings is not supported");
-    *v = (struct vectorizer){.min_length = ree_node_int(node, "min_gram_length", 0),
-                             .max_length = ree_node_int(node, "max_gram_length", 0),
-                             .max_skip = ree_node_int(node, "max_skip_count", 0)};
-    v->pool = ree_node_ints(node, "pool_int64s", &v->n_pool);
+    *v = (struct vectorizer){.min_length = ree_rule_int(lower, "min_gram_length", 0),
+                             .max_length = ree_rule_int(lower, "max_gram_length", 0),
+                             .max_skip = ree_rule_int(lower, "max_skip_count", 0)};
+    v->pool = ree_rule_ints(lower, "pool_int64s", &v->n_pool);
     if (v->min_length < 1 || v->max_length < v->min_length || v->max_skip < 0)
         return ree_lower_fail(lower, REE_INVALID,
                               "n-grams of %lld to %lld items with up to %lld skipped; expected at "
@@ -141,7 +141,7 @@ static enum ree_status arrange(struct ree_lower *lower, const struct vectorizer 
 static enum ree_status read_weights(struct ree_lower *lower, const struct vectorizer *v,
                                     struct ree_view **out) {
     size_t n;
-    const float *given = ree_node_floats(lower->node, "weights", &n);
+    const float *given = ree_rule_floats(lower, "weights", &n);
     if (n && n != v->n_grams)
         return ree_lower_fail(lower, REE_INVALID, "weights has %zu entries, expected %zu", n,
                               v->n_grams);
@@ -155,7 +155,7 @@ static enum ree_status read_weights(struct ree_lower *lower, const struct vector
 // TF: counts. IDF: the weight if the count is not 0. TFIDF: count * weight.
 static enum ree_status weigh(struct ree_lower *lower, const struct vectorizer *v,
                              struct ree_view *counts, struct ree_view **out) {
-    const char *mode = ree_node_string(lower->node, "mode", "");
+    const char *mode = ree_rule_string(lower, "mode", "");
     bool tf = !strcmp(mode, "TF"), idf = !strcmp(mode, "IDF");
     if (!tf && !idf && strcmp(mode, "TFIDF"))
         return ree_lower_fail(lower, REE_INVALID, "mode is '%s', expected TF, IDF or TFIDF", mode);

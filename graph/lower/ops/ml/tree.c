@@ -39,7 +39,7 @@ struct ensemble {
 static enum ree_status ints_of(struct ree_lower *lower, const char *name, size_t n,
                                const int64_t **out) {
     size_t count;
-    *out = ree_node_ints(lower->node, name, &count);
+    *out = ree_rule_ints(lower, name, &count);
     if (count == n) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID, "%s has %zu entries, expected %zu", name, count, n);
 }
@@ -79,10 +79,10 @@ static enum ree_status allocate(struct ree_lower *lower, struct ensemble *e) {
     size_t n_members = 0, n_ids, n_targets, n_roots;
     const struct ree_attr *members = ree_node_attr(lower->node, "membership_values");
     if (members && members->kind == REE_ATTR_TENSOR) n_members = members->tensor->nbytes / e->size;
-    ree_node_ints(lower->node, "nodes_featureids", &n_ids);
-    ree_node_ints(lower->node, "leaf_targetids", &n_targets);
-    ree_node_ints(lower->node, "tree_roots", &n_roots);
-    e->n_targets = ree_node_int(lower->node, "n_targets", 1);
+    ree_rule_ints(lower, "nodes_featureids", &n_ids);
+    ree_rule_ints(lower, "leaf_targetids", &n_targets);
+    ree_rule_ints(lower, "tree_roots", &n_roots);
+    e->n_targets = ree_rule_int(lower, "n_targets", 1);
     size_t most = n_ids + n_targets + n_members;
     int64_t n_weights;
     if (!n_ids || !n_targets || !n_roots || e->n_targets < 1 || most > INT32_MAX / 2 ||
@@ -315,7 +315,7 @@ static enum ree_status aggregate(struct ree_lower *lower, const struct ensemble 
                                  struct ree_view *t, struct ree_view **out) {
     static const enum ree_reduce_kind kinds[4] = {REE_REDUCE_SUM, REE_REDUCE_SUM, REE_REDUCE_MIN,
                                                   REE_REDUCE_MAX};
-    int64_t function = ree_node_int(lower->node, "aggregate_function", 1);
+    int64_t function = ree_rule_int(lower, "aggregate_function", 1);
     int64_t dims[2] = {t->dims[0], t->dims[2]};
     if (function < 0 || function > 3)
         return ree_lower_fail(lower, REE_INVALID, "aggregate_function is %lld, expected 0 to 3",
@@ -332,7 +332,7 @@ static enum ree_status aggregate(struct ree_lower *lower, const struct ensemble 
 
 static enum ree_status transform(struct ree_lower *lower, struct ree_view *t,
                                  struct ree_view **out) {
-    int64_t kind = ree_node_int(lower->node, "post_transform", 0);
+    int64_t kind = ree_rule_int(lower, "post_transform", 0);
     *out = t;
     if (kind == 0) return REE_OK;
     if (kind == 2) return ree_rule_step1(lower, REE_MAP_sigmoid_f32, t, out);

@@ -97,9 +97,8 @@ enum ree_status ree_lower_op_eyelike(struct ree_lower *lower, struct ree_view *c
     if (in[0]->rank != 2)
         return ree_lower_fail(lower, REE_INVALID, "the input is %s, expected rank 2",
                               ree_view_text(in[0], text, sizeof text));
-    enum ree_dtype dtype =
-        (enum ree_dtype)ree_node_int(lower->node, "dtype", (int64_t)in[0]->dtype);
-    int32_t k = clamp_diagonal(ree_node_int(lower->node, "k", 0));
+    enum ree_dtype dtype = (enum ree_dtype)ree_rule_int(lower, "dtype", (int64_t)in[0]->dtype);
+    int32_t k = clamp_diagonal(ree_rule_int(lower, "k", 0));
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 2, in[0]->dims);
     int on = ree_expr_op2(&b, REE_MAP_eq_i32, diagonal_iota(&b, 2), ree_expr_i32(&b, k));
@@ -197,7 +196,7 @@ enum ree_status ree_lower_op_trilu(struct ree_lower *lower, struct ree_view *con
                               ree_view_text(t, text, sizeof text));
     int64_t k_value = 0;
     if (k_input) REE_TRY(ree_data_int(lower, k_input, "k", &k_value));
-    bool upper = ree_node_int(lower->node, "upper", 1) != 0;
+    bool upper = ree_rule_int(lower, "upper", 1) != 0;
     enum ree_dtype dtype = t->dtype, carrier = ree_data_carrier(dtype);
     REE_TRY(ree_data_reinterpret(lower, t, carrier, &t));
     bool wide = ree_dtype_class(carrier) == REE_CLASS_D;

@@ -42,7 +42,7 @@ enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_view *co
     struct ree_view *data = in[0], *index = in[1];
     uint32_t axis;
     REE_TRY(check_index_type(lower, index));
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), data->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), data->rank, &axis));
     uint32_t rank = data->rank - 1 + index->rank;
     if (rank > REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
@@ -77,7 +77,7 @@ enum ree_status ree_lower_op_gatherelements(struct ree_lower *lower, struct ree_
     struct ree_view *data = in[0], *index = in[1];
     uint32_t axis;
     REE_TRY(check_index_type(lower, index));
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), data->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), data->rank, &axis));
     // Coordinates on the other axes are used unchanged, so they must be inside the data.
     bool fits = index->rank == data->rank;
     for (uint32_t i = 0; fits && i < data->rank; i++)
@@ -105,7 +105,7 @@ enum ree_status ree_lower_op_gathernd(struct ree_lower *lower, struct ree_view *
     struct ree_view *data = in[0], *index = in[1];
     char a[128], b[128];
     REE_TRY(check_index_type(lower, index));
-    int64_t n_batch = ree_node_int(lower->node, "batch_dims", 0);
+    int64_t n_batch = ree_rule_int(lower, "batch_dims", 0);
     uint32_t q = index->rank;
     bool fits = n_batch >= 0 && q >= 1 && n_batch < q && n_batch < data->rank;
     int64_t k = fits ? index->dims[q - 1] : 0;
@@ -155,8 +155,8 @@ enum ree_status ree_lower_op_reversesequence(struct ree_lower *lower, struct ree
     struct ree_view *data = in[0], *lens = in[1];
     char text[128];
     uint32_t time, batch;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "time_axis", 0), data->rank, &time));
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "batch_axis", 1), data->rank, &batch));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "time_axis", 0), data->rank, &time));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "batch_axis", 1), data->rank, &batch));
     if (time == batch)
         return ree_lower_fail(lower, REE_INVALID, "time_axis and batch_axis are both %u", time);
     if (lens->dtype != REE_I64 || lens->rank != 1 || lens->dims[0] != data->dims[batch])
@@ -193,7 +193,7 @@ enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_view *
                               ree_view_text(condition, text, sizeof text));
     uint32_t axis = 0;
     if (ree_node_attr(lower->node, "axis")) {
-        REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), t->rank, &axis));
+        REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), t->rank, &axis));
     } else {
         int64_t flat = ree_view_count(t);
         REE_TRY(ree_lower_reshape(lower, t, 1, &flat, &t));

@@ -58,7 +58,7 @@ enum ree_status ree_lower_op_concat(struct ree_lower *lower, struct ree_view *co
     if (node->opset >= 4 && !ree_node_attr(node, "axis"))
         return ree_lower_fail(lower, REE_INVALID, "attribute 'axis' is missing");
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(node, "axis", 1), in[0]->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 1), in[0]->rank, &axis));
     int64_t dims[REE_MAX_RANK];
     REE_TRY(concat_dims(lower, in, n, axis, dims));
     if (n == 1) {
@@ -90,7 +90,7 @@ static enum ree_status split_sizes(struct ree_lower *lower, struct ree_view *con
     const int64_t *listed;
     bool given;
     REE_TRY(ree_data_ints(lower, in, 1, "split", &listed, &n, &given));
-    int64_t num = ree_node_int(node, "num_outputs", (int64_t)n_out);
+    int64_t num = ree_rule_int(lower, "num_outputs", (int64_t)n_out);
     if (num < 0 || (uint64_t)num != n_out)
         return ree_lower_fail(lower, REE_INVALID, "num_outputs is %lld, but there are %zu outputs",
                               (long long)num, n_out);
@@ -123,7 +123,7 @@ enum ree_status ree_lower_op_split(struct ree_lower *lower, struct ree_view *con
     const struct ree_node *node = lower->node;
     if (node->n_outputs == 0) return ree_lower_fail(lower, REE_INVALID, "the node has no output");
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(node, "axis", 0), in[0]->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), in[0]->rank, &axis));
     int64_t *sizes = ree_arena_alloc_array(lower->arena, node->n_outputs, sizeof *sizes);
     if (!sizes) return no_memory(lower);
     REE_TRY(split_sizes(lower, in, in[0]->dims[axis], sizes));
@@ -298,10 +298,10 @@ static enum ree_status block_attributes(struct ree_lower *lower, const struct re
     if (t->rank != 4)
         return ree_lower_fail(lower, REE_INVALID, "the input is %s, expected rank 4",
                               ree_view_text(t, text, sizeof text));
-    int64_t block = ree_node_int(lower->node, "blocksize", 0);
+    int64_t block = ree_rule_int(lower, "blocksize", 0);
     if (block < 1 || block > INT32_MAX)
         return ree_lower_fail(lower, REE_INVALID, "blocksize is %lld", (long long)block);
-    const char *mode = ree_node_string(lower->node, "mode", "DCR");
+    const char *mode = ree_rule_string(lower, "mode", "DCR");
     *out_crd = !strcmp(mode, "CRD");
     if (!*out_crd && strcmp(mode, "DCR") != 0)
         return ree_lower_fail(lower, REE_INVALID, "mode is '%s', expected DCR or CRD", mode);

@@ -43,7 +43,7 @@ enum ree_status ree_lower_op_onehot(struct ree_lower *lower, struct ree_view *co
                               index->rank + 1, REE_MAX_RANK);
     uint32_t axis, rank = index->rank + 1;
     int64_t depth;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -1), rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", -1), rank, &axis));
     REE_TRY(read_depth(lower, in[1], &depth));
 
     // The index gets a dimension of size 1 at the axis, along which it broadcasts.

@@ -82,7 +82,7 @@ static enum ree_status fill_value(struct ree_lower *lower, struct ree_view *cons
                                   ree_view_text(given, text, sizeof text), ree_dtype_name(dtype));
         return ree_lower_reshape(lower, given, 0, NULL, out);
     }
-    float value = lower->node->opset < 11 ? ree_node_float(lower->node, "value", 0) : 0;
+    float value = lower->node->opset < 11 ? ree_rule_float(lower, "value", 0) : 0;
     if (value == 0) {
         const uint64_t zero = 0; // zero in every type
         return ree_lower_literal(lower, dtype, 0, NULL, &zero, out);
@@ -153,7 +153,7 @@ static enum ree_status pad_from_input(struct ree_lower *lower, struct ree_view *
 
 enum ree_status ree_lower_op_pad(struct ree_lower *lower, struct ree_view *const *in,
                                  struct ree_view **out) {
-    const char *mode = ree_node_string(lower->node, "mode", "constant");
+    const char *mode = ree_rule_string(lower, "mode", "constant");
     bool constant = !strcmp(mode, "constant"), reflect = !strcmp(mode, "reflect");
     bool edge = !strcmp(mode, "edge"), wrap = !strcmp(mode, "wrap");
     if (!constant && !reflect && !edge && !wrap)

@@ -5,7 +5,7 @@
 
 static enum ree_status scatter_kind(struct ree_lower *lower, enum ree_scatter_kind *out) {
     static const char *const names[] = {"none", "add", "mul", "min", "max"};
-    const char *name = ree_node_string(lower->node, "reduction", "none");
+    const char *name = ree_rule_string(lower, "reduction", "none");
     for (int k = 0; k < 5; k++) {
         if (strcmp(name, names[k]) != 0) continue;
         *out = (enum ree_scatter_kind)k; // in the order of the enum
@@ -90,7 +90,7 @@ enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree
     uint32_t axis;
     REE_TRY(scatter_kind(lower, &kind));
     REE_TRY(check_types(lower, data, index, updates));
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), data->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), data->rank, &axis));
     bool fits = index->rank == data->rank && updates->rank == data->rank;
     for (uint32_t i = 0; fits && i < data->rank; i++)
         fits = index->dims[i] == updates->dims[i] && (i == axis || index->dims[i] <= data->dims[i]);

@@ -40,7 +40,7 @@ enum ree_status ree_lower_op_reshape(struct ree_lower *lower, struct ree_view *c
                               "shape has %zu dimensions; at most %d are supported", n,
                               REE_MAX_RANK);
     ree_data_list_text(n, shape, wanted, sizeof wanted);
-    bool allow_zero = ree_node_int(lower->node, "allowzero", 0) != 0;
+    bool allow_zero = ree_rule_int(lower, "allowzero", 0) != 0;
     int64_t dims[REE_MAX_RANK];
     size_t infer = n;
     uint32_t copied = 0;
@@ -71,7 +71,7 @@ enum ree_status ree_lower_op_reshape(struct ree_lower *lower, struct ree_view *c
 enum ree_status ree_lower_op_flatten(struct ree_lower *lower, struct ree_view *const *in,
                                      struct ree_view **out) {
     struct ree_view *t = in[0];
-    int64_t axis = ree_node_int(lower->node, "axis", 1), rank = t->rank;
+    int64_t axis = ree_rule_int(lower, "axis", 1), rank = t->rank;
     if (axis < -rank || axis > rank)
         return ree_lower_fail(lower, REE_INVALID, "axis %lld is out of range for rank %u",
                               (long long)axis, t->rank);
@@ -174,8 +174,8 @@ static int64_t clamp_position(int64_t at, int64_t rank) {
 enum ree_status ree_lower_op_shape(struct ree_lower *lower, struct ree_view *const *in,
                                    struct ree_view **out) {
     int64_t rank = in[0]->rank;
-    int64_t start = clamp_position(ree_node_int(lower->node, "start", 0), rank);
-    int64_t end = clamp_position(ree_node_int(lower->node, "end", rank), rank);
+    int64_t start = clamp_position(ree_rule_int(lower, "start", 0), rank);
+    int64_t end = clamp_position(ree_rule_int(lower, "end", rank), rank);
     size_t n = end > start ? (size_t)(end - start) : 0;
     return ree_lower_ints(lower, n, in[0]->dims + (n ? start : 0), &out[0]);
 }

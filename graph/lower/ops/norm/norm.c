@@ -141,7 +141,7 @@ static enum ree_status read_affine(struct ree_lower *lower, const struct ree_vie
 }
 
 static enum ree_status check_stash(struct ree_lower *lower) {
-    int64_t stash = ree_node_int(lower->node, "stash_type", 1);
+    int64_t stash = ree_rule_int(lower, "stash_type", 1);
     if (stash == REE_F32) return REE_OK;
     return ree_lower_fail(lower, REE_UNSUPPORTED,
                           "stash_type is %lld; only 1 (float32) is supported", (long long)stash);
@@ -149,10 +149,10 @@ static enum ree_status check_stash(struct ree_lower *lower) {
 
 RULE(layer_normalization) {
     struct ree_view *x = in[0];
-    struct norm n = {.epsilon = ree_node_float(lower->node, "epsilon", 1e-5f)};
+    struct norm n = {.epsilon = ree_rule_float(lower, "epsilon", 1e-5f)};
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(check_stash(lower));
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -1), x->rank, &n.first));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", -1), x->rank, &n.first));
     REE_TRY(read_affine(lower, x, in[1], ree_rule_input(lower, in, 2), &n));
     REE_TRY(normalize(lower, x, &n, &out[0]));
     if (!ree_rule_wants(lower, 1) && !ree_rule_wants(lower, 2)) return REE_OK;
@@ -166,10 +166,10 @@ RULE(layer_normalization) {
 
 RULE(rms_normalization) {
     struct ree_view *x = in[0];
-    struct norm n = {.rms = true, .epsilon = ree_node_float(lower->node, "epsilon", 1e-5f)};
+    struct norm n = {.rms = true, .epsilon = ree_rule_float(lower, "epsilon", 1e-5f)};
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(check_stash(lower));
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -1), x->rank, &n.first));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", -1), x->rank, &n.first));
     REE_TRY(read_affine(lower, x, in[1], NULL, &n));
     return normalize(lower, x, &n, &out[0]);
 }
@@ -183,9 +183,8 @@ static enum ree_status check_channels(struct ree_lower *lower, const struct ree_
 
 RULE(instance_normalization) {
     struct ree_view *x = in[0];
-    struct norm n = {.epsilon = ree_node_float(lower->node, "epsilon", 1e-5f),
-                     .first = 2,
-                     .affine = AFFINE_ROWS};
+    struct norm n = {
+        .epsilon = ree_rule_float(lower, "epsilon", 1e-5f), .first = 2, .affine = AFFINE_ROWS};
     REE_TRY(ree_rule_require_float(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, REE_MAX_RANK));
     n.period = x->dims[1];
@@ -200,11 +199,11 @@ RULE(instance_normalization) {
 // before opset 21, and one per channel since then.
 RULE(group_normalization) {
     struct ree_view *x = in[0], *y;
-    struct norm n = {.epsilon = ree_node_float(lower->node, "epsilon", 1e-5f), .first = 2};
+    struct norm n = {.epsilon = ree_rule_float(lower, "epsilon", 1e-5f), .first = 2};
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(check_stash(lower));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 2, REE_MAX_RANK));
-    int64_t channels = x->dims[1], groups = ree_node_int(lower->node, "num_groups", 0);
+    int64_t channels = x->dims[1], groups = ree_rule_int(lower, "num_groups", 0);
     if (groups < 1 || channels % groups)
         return ree_lower_fail(lower, REE_INVALID,
                               "X has %lld channels, which is not a multiple of num_groups = %lld",
@@ -237,7 +236,7 @@ RULE(group_normalization) {
 // (old * momentum) + (new * (1 - momentum)), as a vector.
 static enum ree_status running_statistic(struct ree_lower *lower, struct ree_view *old,
                                          struct ree_view *fresh, struct ree_view **out) {
-    float momentum = ree_node_float(lower->node, "momentum", 0.9f);
+    float momentum = ree_rule_float(lower, "momentum", 0.9f);
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, old->rank, old->dims);
     int kept =
@@ -277,11 +276,11 @@ RULE(batch_normalization) {
     REE_TRY(ree_rule_require_rank(lower, x, "X", 2, REE_MAX_RANK));
     // Since opset 14 an attribute selects training. Before, training is selected if a statistics
     // output is used.
-    bool training = opset >= 14 && ree_node_int(lower->node, "training_mode", 0) != 0;
+    bool training = opset >= 14 && ree_rule_int(lower, "training_mode", 0) != 0;
     for (uint32_t i = 1; i < 5 && opset < 14; i++)
         training = training || ree_rule_wants(lower, i);
     // Before opset 9, spatial = 0 selects separate statistics for each element of a sample.
-    bool spatial = opset >= 9 || ree_node_int(lower->node, "spatial", 1) != 0;
+    bool spatial = opset >= 9 || ree_rule_int(lower, "spatial", 1) != 0;
     for (uint32_t i = 1; i < 5; i++) {
         if (spatial) {
             REE_TRY(check_channels(lower, x, in[i], names[i], x->dims[1]));
@@ -299,7 +298,7 @@ RULE(batch_normalization) {
         REE_TRY(batch_statistics(lower, views, out));
     }
     struct ree_expr_builder b;
-    float epsilon = ree_node_float(lower->node, "epsilon", 1e-5f);
+    float epsilon = ree_rule_float(lower, "epsilon", 1e-5f);
     ree_expr_init(&b, lower, views[1]->rank, views[1]->dims);
     int scale = ree_expr_tensor(&b, views[1]), variance = ree_expr_tensor(&b, views[4]);
     int root = ree_expr_op1(&b, REE_MAP_sqrt_f32,
@@ -320,7 +319,7 @@ RULE(mean_variance_normalization) {
     static const int64_t usual[] = {0, 2, 3};
     size_t n;
     REE_TRY(ree_rule_require_float(lower, x));
-    const int64_t *axes = ree_node_ints(lower->node, "axes", &n);
+    const int64_t *axes = ree_rule_ints(lower, "axes", &n);
     if (!axes) {
         axes = usual;
         n = 3;
@@ -343,10 +342,10 @@ RULE(mean_variance_normalization) {
 // y = x / norm, or 0 if the norm is 0.
 RULE(lp_normalization) {
     struct ree_view *x = in[0], *norm;
-    int64_t p = ree_node_int(lower->node, "p", 2);
+    int64_t p = ree_rule_int(lower, "p", 2);
     uint32_t axis;
     REE_TRY(ree_rule_require_float(lower, x));
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", -1), x->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", -1), x->rank, &axis));
     if (p != 1 && p != 2)
         return ree_lower_fail(lower, REE_INVALID, "p is %lld, expected 1 or 2", (long long)p);
     enum ree_reduce_kind kind = p == 1 ? REE_REDUCE_SUM_ABS : REE_REDUCE_SUM_SQ;
@@ -368,13 +367,13 @@ RULE(lrn) {
     struct ree_view *x = in[0], *dense, *sums;
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 2, REE_MAX_RANK));
-    int64_t size = ree_node_int(lower->node, "size", 0);
+    int64_t size = ree_rule_int(lower, "size", 0);
     if (size < 1)
         return ree_lower_fail(lower, REE_INVALID, "size is %lld, expected 1 or more",
                               (long long)size);
-    float alpha = ree_node_float(lower->node, "alpha", 1e-4f);
-    float beta = ree_node_float(lower->node, "beta", 0.75f);
-    float bias = ree_node_float(lower->node, "bias", 1);
+    float alpha = ree_rule_float(lower, "alpha", 1e-4f);
+    float beta = ree_rule_float(lower, "beta", 0.75f);
+    float bias = ree_rule_float(lower, "bias", 1);
     int64_t channels = x->dims[1], before = (size - 1) / 2, after = size - 1 - before;
     if (before > channels) before = channels;
     if (after > channels) after = channels;

@@ -13,7 +13,7 @@ static enum ree_status split_axis(struct ree_lower *lower, struct ree_view *x, i
                                   struct ree_view **out) {
     REE_TRY(ree_rule_require_float(lower, x));
     bool flat = lower->node->opset < 13;
-    int64_t at = ree_node_int(lower->node, "axis", flat ? 1 : -1);
+    int64_t at = ree_rule_int(lower, "axis", flat ? 1 : -1);
     uint32_t axis = 0;
     if (flat && at == (int64_t)x->rank)
         axis = x->rank; // the matrix has one column

@@ -110,7 +110,7 @@ static int sigmoid(struct ree_expr_builder *e, int x) {
 }
 
 static int leaky_relu(struct ree_expr_builder *e, int x) {
-    float alpha = ree_node_float(e->lower->node, "alpha", 0.01f);
+    float alpha = ree_rule_float(e->lower, "alpha", 0.01f);
     int below = ree_expr_op2(e, REE_MAP_lt_f32, x, ree_expr_f32(e, 0));
     int scaled = ree_expr_op2(e, REE_MAP_mul_f32, ree_expr_f32(e, alpha), x);
     return ree_expr_op3(e, REE_MAP_select_b32, below, scaled, x);
@@ -141,7 +141,7 @@ static enum ree_status move_channels(struct ree_lower *lower, struct ree_view *t
 QUANT_RULE(qlinear_global_average_pool) {
     struct quantised x, y;
     struct ree_view *t, *wide, *sum, *factor, *count;
-    bool last = ree_node_int(lower->node, "channels_last", 0) != 0;
+    bool last = ree_rule_int(lower, "channels_last", 0) != 0;
     REE_TRY(read_input(lower, in, 0, "X", &x));
     REE_TRY(read_scale(lower, in, 3, "Y", x.q->dtype, &y));
     t = x.q;
@@ -167,7 +167,7 @@ QUANT_RULE(qlinear_global_average_pool) {
 QUANT_RULE(qlinear_average_pool) {
     struct quantised x, y;
     struct ree_view *pooled;
-    bool last = ree_node_int(lower->node, "channels_last", 0) != 0;
+    bool last = ree_rule_int(lower, "channels_last", 0) != 0;
     REE_TRY(read_input(lower, in, 0, "X", &x));
     REE_TRY(read_scale(lower, in, 3, "Y", x.q->dtype, &y));
     REE_TRY(ree_quant_dequantize(lower, x.q, x.scale, x.zero, &pooled));
@@ -191,7 +191,7 @@ QUANT_RULE(qlinear_concat) {
     REE_TRY(read_scale(lower, in, 0, "Y", dtype, &y));
     int64_t dims[REE_MAX_RANK] = {0};
     uint32_t rank = in[2]->rank, axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 1), rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 1), rank, &axis));
     for (size_t i = 0; i < n; i++) {
         struct ree_view *t = in[2 + 3 * i];
         REE_TRY(ree_rule_same_type(lower, t, "X", in[2], "X"));

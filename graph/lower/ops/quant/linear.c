@@ -8,13 +8,13 @@
 static enum ree_status spread(struct ree_lower *lower, struct ree_view *t, const char *name,
                               const struct ree_view *x, struct ree_view **out) {
     char text[128];
-    int64_t block = ree_node_int(lower->node, "block_size", 0);
+    int64_t block = ree_rule_int(lower, "block_size", 0);
     if (block < 0)
         return ree_lower_fail(lower, REE_INVALID, "block_size is %lld, expected 0 or more",
                               (long long)block);
     if (block == 0 && ree_view_count(t) == 1) return ree_lower_reshape(lower, t, 0, NULL, out);
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 1), x->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 1), x->rank, &axis));
     if (block == 0) return ree_quant_along(lower, t, name, x->rank, axis, x->dims[axis], out);
 
     bool fits = t->rank == x->rank;
@@ -63,7 +63,7 @@ static enum ree_status require_alike(struct ree_lower *lower, const struct ree_v
 // Reads the type that an attribute names; `fallback` if it is absent or 0.
 static enum ree_status type_attribute(struct ree_lower *lower, const char *name,
                                       enum ree_dtype fallback, enum ree_dtype *out) {
-    int64_t value = ree_node_int(lower->node, name, 0);
+    int64_t value = ree_rule_int(lower, name, 0);
     if (value < 0 || value > 64)
         return ree_lower_fail(lower, REE_INVALID, "attribute '%s' is %lld, which is not a type",
                               name, (long long)value);

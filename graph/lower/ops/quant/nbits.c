@@ -9,10 +9,10 @@ struct nbits {
 };
 
 static enum ree_status read_attributes(struct ree_lower *lower, struct nbits *out) {
-    struct nbits a = {.n = ree_node_int(lower->node, "N", 0),
-                      .k = ree_node_int(lower->node, "K", 0),
-                      .block = ree_node_int(lower->node, "block_size", 0),
-                      .bits = ree_node_int(lower->node, "bits", 4)};
+    struct nbits a = {.n = ree_rule_int(lower, "N", 0),
+                      .k = ree_rule_int(lower, "K", 0),
+                      .block = ree_rule_int(lower, "block_size", 0),
+                      .bits = ree_rule_int(lower, "bits", 4)};
     if (a.n < 1 || a.k < 1 || a.n > INT32_MAX || a.k > INT32_MAX)
         return ree_lower_fail(lower, REE_INVALID, "N is %lld and K %lld, expected 1 or more",
                               (long long)a.n, (long long)a.k);

@@ -147,13 +147,13 @@ QUANT_RULE(qgemm) {
     struct ree_view *a = in[0], *b = in[3], *c = ree_rule_input(lower, in, 6);
     struct ree_view *y_scale = ree_rule_input(lower, in, 7), *a_scale, *b_scale, *factor, *product;
     struct ree_view *y_zero = ree_rule_input(lower, in, 8);
-    float alpha = ree_node_float(lower->node, "alpha", 1);
+    float alpha = ree_rule_float(lower, "alpha", 1);
     enum ree_dtype to = !y_scale ? REE_F32 : y_zero ? y_zero->dtype : a->dtype;
     REE_TRY(ree_rule_require_rank(lower, a, "A", 2, 2));
     REE_TRY(ree_rule_require_rank(lower, b, "B", 2, 2));
     const uint32_t turned[] = {1, 0};
-    if (ree_node_int(lower->node, "transA", 0)) REE_TRY(ree_lower_transpose(lower, a, turned, &a));
-    if (ree_node_int(lower->node, "transB", 0)) REE_TRY(ree_lower_transpose(lower, b, turned, &b));
+    if (ree_rule_int(lower, "transA", 0)) REE_TRY(ree_lower_transpose(lower, a, turned, &a));
+    if (ree_rule_int(lower, "transB", 0)) REE_TRY(ree_lower_transpose(lower, b, turned, &b));
     REE_TRY(matrices(lower, a, b, &o));
     REE_TRY(ree_quant_scale(lower, in[1], "a_scale", &a_scale));
     REE_TRY(ree_quant_scale(lower, in[4], "b_scale", &b_scale));

@@ -141,7 +141,7 @@ int ree_quant_expr_real(struct ree_expr_builder *e, int q, enum ree_dtype dtype,
 int ree_quant_expr_narrow(struct ree_expr_builder *e, int x, int zero, enum ree_dtype dtype) {
     if (zero != REE_QUANT_NO_ZERO)
         x = ree_expr_op2(e, REE_MAP_add_f32, x, ree_expr_cast(e, zero, dtype, REE_F32));
-    bool saturate = ree_node_int(e->lower->node, "saturate", 1) != 0;
+    bool saturate = ree_rule_int(e->lower, "saturate", 1) != 0;
     struct ree_cast_mode mode = {.no_saturate = !saturate};
     return ree_expr_cast_mode(e, x, REE_F32, dtype, mode);
 }

@@ -90,20 +90,20 @@ static enum ree_status field(struct ree_lower *lower, int (*number)(struct ree_e
 
 static enum ree_status uniform(struct ree_lower *lower, int64_t dtype, uint32_t rank,
                                const int64_t *dims, struct ree_view **out) {
-    float low = ree_node_float(lower->node, "low", 0);
-    float high = ree_node_float(lower->node, "high", 1), width = high - low;
+    float low = ree_rule_float(lower, "low", 0);
+    float high = ree_rule_float(lower, "high", 1), width = high - low;
     return field(lower, ree_random_uniform, low, width, dtype, rank, dims, out);
 }
 
 static enum ree_status normal(struct ree_lower *lower, int64_t dtype, uint32_t rank,
                               const int64_t *dims, struct ree_view **out) {
-    float mean = ree_node_float(lower->node, "mean", 0);
-    float scale = ree_node_float(lower->node, "scale", 1);
+    float mean = ree_rule_float(lower, "mean", 0);
+    float scale = ree_rule_float(lower, "scale", 1);
     return field(lower, ree_random_normal, mean, scale, dtype, rank, dims, out);
 }
 
 static enum ree_status read_shape(struct ree_lower *lower, const int64_t **dims, size_t *rank) {
-    *dims = ree_node_ints(lower->node, "shape", rank);
+    *dims = ree_rule_ints(lower, "shape", rank);
     if (!ree_node_attr(lower->node, "shape"))
         return ree_lower_fail(lower, REE_INVALID, "attribute 'shape' is missing");
     if (*rank > REE_MAX_RANK)
@@ -121,14 +121,14 @@ static enum ree_status of_shape(struct ree_lower *lower, distribution draw, stru
     const int64_t *dims;
     size_t rank;
     REE_TRY(read_shape(lower, &dims, &rank));
-    return draw(lower, ree_node_int(lower->node, "dtype", REE_F32), (uint32_t)rank, dims, out);
+    return draw(lower, ree_rule_int(lower, "dtype", REE_F32), (uint32_t)rank, dims, out);
 }
 
 // The type is the input's type if that is a float type, else float32.
 static enum ree_status like(struct ree_lower *lower, distribution draw, const struct ree_view *t,
                             struct ree_view **out) {
     int64_t own = is_float(t->dtype) ? (int64_t)t->dtype : REE_F32;
-    return draw(lower, ree_node_int(lower->node, "dtype", own), t->rank, t->dims, out);
+    return draw(lower, ree_rule_int(lower, "dtype", own), t->rank, t->dims, out);
 }
 
 enum ree_status ree_lower_op_random_uniform(struct ree_lower *lower, struct ree_view *const *in,
@@ -167,7 +167,7 @@ static enum ree_status as_float32(struct ree_lower *lower, struct ree_view *t,
 // Bernoulli: u < p.
 enum ree_status ree_lower_op_bernoulli(struct ree_lower *lower, struct ree_view *const *in,
                                        struct ree_view **out) {
-    int64_t dtype = ree_node_int(lower->node, "dtype", in[0]->dtype);
+    int64_t dtype = ree_rule_int(lower, "dtype", in[0]->dtype);
     struct ree_view *p;
     REE_TRY(as_float32(lower, in[0], &p));
     struct ree_expr_builder b;
@@ -201,8 +201,8 @@ static enum ree_status running_weights(struct ree_lower *lower, struct ree_view 
 // most the last class.
 enum ree_status ree_lower_op_multinomial(struct ree_lower *lower, struct ree_view *const *in,
                                          struct ree_view **out) {
-    int64_t dtype = ree_node_int(lower->node, "dtype", REE_I32);
-    int64_t n = ree_node_int(lower->node, "sample_size", 1);
+    int64_t dtype = ree_rule_int(lower, "dtype", REE_I32);
+    int64_t n = ree_rule_int(lower, "sample_size", 1);
     struct ree_view *x, *sums, *total, *drawn, *reached;
     REE_TRY(ree_rule_require_rank(lower, in[0], "input", 2, 2));
     REE_TRY(as_float32(lower, in[0], &x));

@@ -44,8 +44,8 @@ enum ree_status ree_activation_read(struct ree_lower *lower, uint32_t n_directio
         return ree_lower_fail(lower, REE_INVALID, "activations has %zu entries, expected %u",
                               names->kind == REE_ATTR_STRINGS ? names->n : 0, n);
     size_t n_alpha, n_beta;
-    const float *alpha = ree_node_floats(lower->node, "activation_alpha", &n_alpha);
-    const float *beta = ree_node_floats(lower->node, "activation_beta", &n_beta);
+    const float *alpha = ree_rule_floats(lower, "activation_alpha", &n_alpha);
+    const float *beta = ree_rule_floats(lower, "activation_beta", &n_beta);
     // Each function that has a parameter takes the next value of the list.
     for (uint32_t i = 0; i < n; i++) {
         size_t k = (size_t)defaults[i % n_functions];

@@ -83,7 +83,7 @@ enum ree_status ree_lower_op_gru(struct ree_lower *lower, struct ree_view *const
                                                    .n_functions = 2,
                                                    .functions = {REE_ACT_SIGMOID, REE_ACT_TANH}};
     struct ree_recurrent run = {0};
-    bool last = ree_node_int(lower->node, "linear_before_reset", 0) != 0;
+    bool last = ree_rule_int(lower, "linear_before_reset", 0) != 0;
     return ree_recurrent_run(&run, lower, &form, last ? cell_reset_last : cell_reset_first, in,
                              out);
 }

@@ -26,7 +26,7 @@ static int cell_state(struct ree_expr_builder *b, int f, int c, int i, int n) {
 
 // Returns whether 1 - i replaces the forget gate.
 static bool couples(const struct ree_recurrent_step *step) {
-    return ree_node_int(step->run->lower->node, "input_forget", 0) != 0;
+    return ree_rule_int(step->run->lower, "input_forget", 0) != 0;
 }
 
 static int coupled(struct ree_expr_builder *b, int i) {

@@ -80,7 +80,7 @@ static enum ree_status require_shape(struct ree_lower *lower, const struct ree_v
 }
 
 static enum ree_status read_direction(struct ree_recurrent *run) {
-    const char *direction = ree_node_string(run->lower->node, "direction", "forward");
+    const char *direction = ree_rule_string(run->lower, "direction", "forward");
     bool both = !strcmp(direction, "bidirectional");
     run->first_is_reverse = !strcmp(direction, "reverse");
     run->n_directions = both ? 2 : 1;
@@ -101,11 +101,11 @@ static enum ree_status read_attributes(struct ree_recurrent *run,
                                                    form->n_functions * sizeof *run->functions[0]);
     const struct ree_attr *clip = ree_node_attr(node, "clip");
     run->has_clip = clip != NULL;
-    run->clip = ree_node_float(node, "clip", 0);
+    run->clip = ree_rule_float(lower, "clip", 0);
     if (run->has_clip && !(run->clip > 0))
         return ree_lower_fail(lower, REE_INVALID, "clip is %g, expected more than 0",
                               (double)run->clip);
-    int64_t layout = ree_node_int(node, "layout", 0);
+    int64_t layout = ree_rule_int(lower, "layout", 0);
     if (layout != 0 && layout != 1)
         return ree_lower_fail(lower, REE_INVALID, "layout is %lld, expected 0 or 1",
                               (long long)layout);
@@ -123,7 +123,7 @@ static enum ree_status read_sizes(struct ree_recurrent *run, struct ree_view *x,
     run->batch = x->dims[run->batch_first ? 0 : 1];
     run->n_in = x->dims[2];
     run->hidden = r->dims[2];
-    int64_t hidden = ree_node_int(lower->node, "hidden_size", run->hidden);
+    int64_t hidden = ree_rule_int(lower, "hidden_size", run->hidden);
     if (hidden != run->hidden)
         return ree_lower_fail(lower, REE_INVALID, "hidden_size is %lld, but R has %lld columns",
                               (long long)hidden, (long long)run->hidden);

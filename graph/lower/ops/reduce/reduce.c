@@ -13,7 +13,7 @@ static enum ree_status reduced_axes(struct ree_lower *lower, struct ree_view *co
     uint32_t rank = in[0]->rank;
     REE_TRY(ree_data_ints(lower, in, 1, "axes", &axes, &n, &given));
     if (n) return ree_data_axes_mask(lower, n, axes, rank, out_mask);
-    bool noop = ree_node_int(lower->node, "noop_with_empty_axes", 0) != 0;
+    bool noop = ree_rule_int(lower, "noop_with_empty_axes", 0) != 0;
     *out_mask = noop ? 0 : (UINT32_C(1) << rank) - 1;
     return REE_OK;
 }
@@ -45,7 +45,7 @@ static enum ree_status begin(struct ree_lower *lower, struct ree_view *const *in
                              enum ree_reduce_kind kind, struct reduction *r) {
     REE_TRY(reduced_axes(lower, in, &r->mask));
     REE_TRY(widen(lower, in[0], kind, &r->t));
-    r->keepdims = ree_node_int(lower->node, "keepdims", 1) != 0;
+    r->keepdims = ree_rule_int(lower, "keepdims", 1) != 0;
     r->n_reduce = 1;
     for (uint32_t i = 0; i < r->t->rank; i++)
         if (r->mask >> i & 1) r->n_reduce *= (uint64_t)r->t->dims[i];
@@ -207,13 +207,12 @@ enum ree_status ree_lower_op_reducelogsumexp(struct ree_lower *lower, struct ree
 
 static enum ree_status arg_extremum(struct ree_lower *lower, struct ree_view *t, bool max,
                                     struct ree_view **out) {
-    const struct ree_node *node = lower->node;
     enum ree_reduce_kind kind = max ? REE_REDUCE_ARGMAX : REE_REDUCE_ARGMIN;
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(node, "axis", 0), t->rank, &axis));
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), t->rank, &axis));
     REE_TRY(widen(lower, t, REE_REDUCE_MAX, &t));
-    bool keepdims = ree_node_int(node, "keepdims", 1) != 0;
-    bool last = ree_node_int(node, "select_last_index", 0) != 0;
+    bool keepdims = ree_rule_int(lower, "keepdims", 1) != 0;
+    bool last = ree_rule_int(lower, "select_last_index", 0) != 0;
     return ree_lower_reduce(lower, t, kind, UINT32_C(1) << axis, keepdims, last, out);
 }
 

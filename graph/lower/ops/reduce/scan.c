@@ -29,8 +29,8 @@ static enum ree_status scan(struct ree_lower *lower, struct ree_view *const *in,
     p->k = (uint32_t)t->dims[axis];
     for (uint32_t i = axis + 1; i < t->rank; i++)
         p->inner *= (uint32_t)t->dims[i];
-    p->exclusive = ree_node_int(lower->node, "exclusive", 0) != 0;
-    p->reverse = ree_node_int(lower->node, "reverse", 0) != 0;
+    p->exclusive = ree_rule_int(lower, "exclusive", 0) != 0;
+    p->reverse = ree_rule_int(lower, "reverse", 0) != 0;
     struct ree_view *operands[2] = {t, result};
     REE_TRY(ree_lower_emit(lower, REE_REPOP_SCAN, &params, operands, 2, 1));
     return ree_lower_cast(lower, result, dtype, out);

@@ -11,8 +11,8 @@ enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_view *cons
     if (!ree_data_is_ordered(wide))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s is not supported", ree_dtype_name(dtype));
     uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_node_int(node, "axis", -1), t->rank, &axis));
-    int64_t k = ree_node_int(node, "k", -1);
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", -1), t->rank, &axis));
+    int64_t k = ree_rule_int(lower, "k", -1);
     if (k_input) REE_TRY(ree_data_int(lower, k_input, "k", &k));
     if (k < 0 || k > t->dims[axis]) {
         char text[128];
@@ -39,7 +39,7 @@ enum ree_status ree_lower_op_topk(struct ree_lower *lower, struct ree_view *cons
     for (uint32_t i = axis + 1; i < t->rank; i++)
         p->inner *= (uint32_t)t->dims[i];
     p->k = (uint32_t)k;
-    p->largest = ree_node_int(node, "largest", 1) != 0;
+    p->largest = ree_rule_int(lower, "largest", 1) != 0;
     struct ree_view *operands[3] = {t, values, indices};
     REE_TRY(ree_lower_emit(lower, REE_REPOP_TOPK, &params, operands, 3, 2));
     if (node->n_outputs > 0) REE_TRY(ree_lower_cast(lower, values, dtype, &out[0]));

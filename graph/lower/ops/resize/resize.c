@@ -15,7 +15,7 @@ struct settings {
 
 static enum ree_status choose(struct ree_lower *lower, const char *attr, const char *fallback,
                               const char *const *names, int n, int *out) {
-    const char *given = ree_node_string(lower->node, attr, fallback);
+    const char *given = ree_rule_string(lower, attr, fallback);
     for (int i = 0; i < n; i++) {
         if (strcmp(given, names[i]) != 0) continue;
         *out = i;
@@ -34,17 +34,16 @@ static const char *const rounding_names[] = {"round_prefer_floor", "round_prefer
                                              "ceil"};
 
 static enum ree_status read_settings(struct ree_lower *lower, struct settings *out) {
-    const struct ree_node *node = lower->node;
     int mode, coordinates;
     REE_TRY(choose(lower, "mode", "nearest", mode_names, 3, &mode));
     REE_TRY(choose(lower, "coordinate_transformation_mode", "half_pixel", coordinate_names, 7,
                    &coordinates));
     out->mode = (enum ree_resize_mode)mode;
     out->coordinates = (enum ree_resize_coordinates)coordinates;
-    out->cubic_a = ree_node_float(node, "cubic_coeff_a", -0.75f);
-    out->extrapolation = ree_node_float(node, "extrapolation_value", 0);
-    out->antialias = ree_node_int(node, "antialias", 0) != 0;
-    out->exclude_outside = ree_node_int(node, "exclude_outside", 0) != 0;
+    out->cubic_a = ree_rule_float(lower, "cubic_coeff_a", -0.75f);
+    out->extrapolation = ree_rule_float(lower, "extrapolation_value", 0);
+    out->antialias = ree_rule_int(lower, "antialias", 0) != 0;
+    out->exclude_outside = ree_rule_int(lower, "exclude_outside", 0) != 0;
     return REE_OK;
 }
 
@@ -316,12 +315,12 @@ enum ree_status ree_lower_op_upsample(struct ree_lower *lower, struct ree_view *
     if (scales_input) {
         REE_TRY(read_floats(lower, scales_input, "scales", t->rank, &scales));
     } else if (node->opset < 7) {
-        sides[2] = ree_node_float(node, "height_scale", 0);
-        sides[3] = ree_node_float(node, "width_scale", 0);
+        sides[2] = ree_rule_float(lower, "height_scale", 0);
+        sides[3] = ree_rule_float(lower, "width_scale", 0);
         if (t->rank == 4) scales = sides;
     } else {
         size_t n;
-        scales = ree_node_floats(node, "scales", &n);
+        scales = ree_rule_floats(lower, "scales", &n);
         if (n != t->rank) scales = NULL;
     }
     if (!scales)

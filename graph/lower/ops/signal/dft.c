@@ -56,15 +56,15 @@ static enum ree_status read_dft(struct ree_lower *lower, struct ree_view *const 
                               "the input is %s, expected real or complex numbers along the last "
                               "axis, of size 1 or 2",
                               ree_view_text(x, text, sizeof text));
-    int64_t axis = node->opset < 20 ? ree_node_int(node, "axis", 1) : -2;
+    int64_t axis = node->opset < 20 ? ree_rule_int(lower, "axis", 1) : -2;
     if (axis_input) REE_TRY(ree_data_int(lower, axis_input, "axis", &axis));
     REE_TRY(ree_lower_axis(lower, axis, x->rank, &d->axis));
     if (d->axis == last)
         return ree_lower_fail(lower, REE_INVALID,
                               "axis is %lld, which contains the real and imaginary parts",
                               (long long)axis);
-    d->inverse = ree_node_int(node, "inverse", 0) != 0;
-    d->onesided = ree_node_int(node, "onesided", 0) != 0;
+    d->inverse = ree_rule_int(lower, "inverse", 0) != 0;
+    d->onesided = ree_rule_int(lower, "onesided", 0) != 0;
     if (d->onesided && !d->inverse && x->dims[last] == 2)
         return ree_lower_fail(lower, REE_INVALID, "onesided is not defined for complex input");
     int64_t samples = x->dims[d->axis];

@@ -91,6 +91,6 @@ enum ree_status ree_lower_op_mel_weight_matrix(struct ree_lower *lower, struct r
         if (i >= 2) fill_triangle(&m, i - 2, edge, table);
     }
     REE_TRY(ree_lower_literal(lower, REE_F32, 2, dims, table, &out[0]));
-    int64_t dtype = ree_node_int(lower->node, "output_datatype", REE_F32);
+    int64_t dtype = ree_rule_int(lower, "output_datatype", REE_F32);
     return ree_lower_cast(lower, out[0], (enum ree_dtype)dtype, &out[0]);
 }

@@ -36,7 +36,7 @@ enum ree_status ree_lower_op_stft(struct ree_lower *lower, struct ree_view *cons
     struct ree_view *signal = in[0], *window = ree_rule_input(lower, in, 2), *frames;
     struct frames f;
     char text[128];
-    bool onesided = ree_node_int(lower->node, "onesided", 1) != 0;
+    bool onesided = ree_rule_int(lower, "onesided", 1) != 0;
     REE_TRY(ree_rule_require_float(lower, signal));
     if (signal->rank == 2) { // real signals may omit their last axis
         int64_t dims[3] = {signal->dims[0], signal->dims[1], 1};

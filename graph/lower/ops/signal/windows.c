@@ -13,8 +13,8 @@ static enum ree_status window(struct ree_lower *lower, struct ree_view *size, fl
     REE_TRY(ree_data_int(lower, size, "size", &n));
     if (n < 0 || n > INT32_MAX)
         return ree_lower_fail(lower, REE_INVALID, "size is %lld, expected 0 or more", (long long)n);
-    bool periodic = ree_node_int(lower->node, "periodic", 1) != 0;
-    int64_t dtype = ree_node_int(lower->node, "output_datatype", REE_F32);
+    bool periodic = ree_rule_int(lower, "periodic", 1) != 0;
+    int64_t dtype = ree_rule_int(lower, "output_datatype", REE_F32);
     float length = periodic ? (float)n : (float)n - 1, step = 0x1.921fb6p+2f / length;
     struct ree_expr_builder b;
     struct ree_view *values;

@@ -43,7 +43,7 @@ enum ree_status ree_lower_op_affine_grid(struct ree_lower *lower, struct ree_vie
     const int64_t *size;
     size_t n;
     char text[128];
-    bool align_corners = ree_node_int(lower->node, "align_corners", 0) != 0;
+    bool align_corners = ree_rule_int(lower, "align_corners", 0) != 0;
     REE_TRY(ree_rule_require_f32(lower, theta));
     REE_TRY(ree_lower_host_ints(lower, in[1], "size", &size, &n));
     if (in[1]->rank != 1 || (n != 4 && n != 5))

@@ -14,7 +14,7 @@ struct deform {
 
 static enum ree_status read_group(struct ree_lower *lower, const char *name, int64_t channels,
                                   int64_t *out) {
-    *out = ree_node_int(lower->node, name, 1);
+    *out = ree_rule_int(lower, name, 1);
     if (*out >= 1 && *out <= INT32_MAX && channels % *out == 0) return REE_OK;
     return ree_lower_fail(lower, REE_INVALID,
                           "%s is %lld, expected a divisor of the %lld channels of X", name,

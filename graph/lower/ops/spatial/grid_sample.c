@@ -60,8 +60,8 @@ static enum ree_status read_modes(struct ree_lower *lower, bool align_corners,
         const char *name;
         uint32_t taps;
     } modes[] = {{"linear", 2}, {"bilinear", 2}, {"nearest", 1}, {"cubic", 4}, {"bicubic", 4}};
-    const char *mode = ree_node_string(lower->node, "mode", "linear");
-    const char *padding = ree_node_string(lower->node, "padding_mode", "zeros");
+    const char *mode = ree_rule_string(lower, "mode", "linear");
+    const char *padding = ree_rule_string(lower, "padding_mode", "zeros");
     *s = (struct ree_sampler){0};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
         if (!strcmp(mode, modes[i].name)) s->taps = modes[i].taps;
@@ -86,7 +86,7 @@ enum ree_status ree_lower_op_grid_sample(struct ree_lower *lower, struct ree_vie
     struct ree_view *x = in[0], *grid = in[1], *coordinates[REE_SAMPLE_AXES];
     struct ree_sampler s;
     char a[128], b[128];
-    bool align_corners = ree_node_int(lower->node, "align_corners", 0) != 0;
+    bool align_corners = ree_rule_int(lower, "align_corners", 0) != 0;
     REE_TRY(read_modes(lower, align_corners, &s));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 2 + REE_SAMPLE_AXES));
     if (s.taps > 1) REE_TRY(ree_rule_require_f32(lower, x));

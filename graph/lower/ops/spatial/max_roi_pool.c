@@ -114,8 +114,8 @@ enum ree_status ree_lower_op_max_roi_pool(struct ree_lower *lower, struct ree_vi
     struct ree_view *x = in[0], *rois = in[1], *rows, *pooled;
     size_t n;
     REE_TRY(ree_roi_check(lower, x, rois, 5));
-    const int64_t *shape = ree_node_ints(lower->node, "pooled_shape", &n);
-    float scale = ree_node_float(lower->node, "spatial_scale", 1);
+    const int64_t *shape = ree_rule_ints(lower, "pooled_shape", &n);
+    float scale = ree_rule_float(lower, "spatial_scale", 1);
     bool sane = shape && n == 2;
     for (int i = 0; sane && i < 2; i++)
         sane = shape[i] >= 1 && shape[i] <= REE_SAMPLE_MAX_SIZE;

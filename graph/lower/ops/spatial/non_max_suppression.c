@@ -62,7 +62,7 @@ static enum ree_status read_settings(struct ree_lower *lower, struct ree_view *c
                                      struct settings *s) {
     struct ree_view *most = ree_rule_input(lower, in, 2), *iou = ree_rule_input(lower, in, 3);
     struct ree_view *score = ree_rule_input(lower, in, 4);
-    int64_t centre = ree_node_int(lower->node, "center_point_box", 0);
+    int64_t centre = ree_rule_int(lower, "center_point_box", 0);
     *s = (struct settings){.centre = centre == 1, .has_score_threshold = score != NULL};
     if (centre != 0 && centre != 1)
         return ree_lower_fail(lower, REE_INVALID, "center_point_box is %lld, expected 0 or 1",

@@ -29,15 +29,15 @@ struct roi_align {
 
 static enum ree_status read_attributes(struct ree_lower *lower, struct roi_align *r) {
     const struct ree_node *node = lower->node;
-    const char *mode = ree_node_string(node, "mode", "avg");
-    const char *shift = ree_node_string(node, "coordinate_transformation_mode",
+    const char *mode = ree_rule_string(lower, "mode", "avg");
+    const char *shift = ree_rule_string(lower, "coordinate_transformation_mode",
                                         node->opset < 16 ? "output_half_pixel" : "half_pixel");
     r->max = !strcmp(mode, "max");
     r->half_pixel = !strcmp(shift, "half_pixel");
-    r->pooled[0] = ree_node_int(node, "output_height", 1);
-    r->pooled[1] = ree_node_int(node, "output_width", 1);
-    r->sampling_ratio = ree_node_int(node, "sampling_ratio", 0);
-    r->scale = ree_node_float(node, "spatial_scale", 1);
+    r->pooled[0] = ree_rule_int(lower, "output_height", 1);
+    r->pooled[1] = ree_rule_int(lower, "output_width", 1);
+    r->sampling_ratio = ree_rule_int(lower, "sampling_ratio", 0);
+    r->scale = ree_rule_float(lower, "spatial_scale", 1);
     if (!r->max && strcmp(mode, "avg"))
         return ree_lower_fail(lower, REE_INVALID, "mode is '%s', expected avg or max", mode);
     if (!r->half_pixel && strcmp(shift, "output_half_pixel"))

@@ -119,10 +119,10 @@ static enum ree_status read_items(struct ree_lower *lower, struct ree_view *t, u
 enum ree_status ree_lower_op_unique(struct ree_lower *lower, struct ree_view *const *in,
                                     struct ree_view **out) {
     struct ree_view *t = in[0];
-    bool sorted = ree_node_int(lower->node, "sorted", 1) != 0;
+    bool sorted = ree_rule_int(lower, "sorted", 1) != 0;
     uint32_t axis = 0;
     if (ree_node_attr(lower->node, "axis")) {
-        REE_TRY(ree_lower_axis(lower, ree_node_int(lower->node, "axis", 0), t->rank, &axis));
+        REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), t->rank, &axis));
     } else {
         int64_t flat = ree_view_count(t);
         REE_TRY(ree_lower_reshape(lower, t, 1, &flat, &t));

@@ -16,7 +16,7 @@ static enum ree_status read_loss(struct ree_lower *lower, const struct ree_view 
                                  struct ree_view *target, struct ree_view *weights,
                                  struct loss *loss) {
     char a[128], b[128];
-    const char *reduction = ree_node_string(lower->node, "reduction", "mean");
+    const char *reduction = ree_rule_string(lower, "reduction", "mean");
     *loss = (struct loss){.target = target, .weights = weights};
     loss->mean = !strcmp(reduction, "mean");
     loss->sum = !strcmp(reduction, "sum");
@@ -25,7 +25,7 @@ static enum ree_status read_loss(struct ree_lower *lower, const struct ree_view 
                               reduction);
     const struct ree_attr *ignored = ree_node_attr(lower->node, "ignore_index");
     loss->has_ignored = ignored != NULL;
-    loss->ignored = ree_node_int(lower->node, "ignore_index", 0);
+    loss->ignored = ree_rule_int(lower, "ignore_index", 0);
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "input", 2, REE_MAX_RANK));
     bool fits = target->rank == x->rank - 1 && target->dims[0] == x->dims[0];

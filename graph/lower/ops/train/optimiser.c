@@ -26,7 +26,7 @@ static int sub(struct ree_expr_builder *b, int x, int y) {
 }
 
 static int attribute(struct ree_expr_builder *b, const char *name, float fallback) {
-    return ree_expr_f32(b, ree_node_float(b->lower->node, name, fallback));
+    return ree_expr_f32(b, ree_rule_float(b->lower, name, fallback));
 }
 
 // (norm_coefficient * X) + G
@@ -186,7 +186,7 @@ enum ree_status ree_lower_op_adam(struct ree_lower *lower, struct ree_view *cons
 static enum ree_status momentum_step(struct ree_lower *lower, struct ree_view *factors,
                                      struct part *part) {
     struct ree_view *rate, *fresh;
-    bool nesterov = !strcmp(ree_node_string(lower->node, "mode", "standard"), "nesterov");
+    bool nesterov = !strcmp(ree_rule_string(lower, "mode", "standard"), "nesterov");
     REE_TRY(ree_lower_slice(lower, factors, 0, 0, 1, 1, &rate));
     REE_TRY(ree_lower_slice(lower, factors, 0, 1, 1, 1, &fresh));
     REE_TRY(ree_lower_reshape(lower, rate, 0, NULL, &rate));
@@ -208,7 +208,7 @@ static enum ree_status momentum_step(struct ree_lower *lower, struct ree_view *f
 enum ree_status ree_lower_op_momentum(struct ree_lower *lower, struct ree_view *const *in,
                                       struct ree_view **out) {
     struct ree_view *rate, *count, *factors;
-    const char *mode = ree_node_string(lower->node, "mode", "standard");
+    const char *mode = ree_rule_string(lower, "mode", "standard");
     if (strcmp(mode, "standard") && strcmp(mode, "nesterov"))
         return ree_lower_fail(lower, REE_INVALID, "mode is '%s', expected standard or nesterov",
                               mode);
