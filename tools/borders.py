@@ -11,6 +11,7 @@ Two rules:
 
     tools/borders.py              prints every violation and every circle
     tools/borders.py --graph      prints the arrows that exist, one per line: folder, folder, number
+    tools/borders.py --svg FILE   draws them (docs/architecture.svg)
     tools/borders.py FOLDER       checks another tree
 
 Exit status: 0 nothing was found, 1 something was, 2 the rules or the arguments are wrong.
@@ -144,12 +145,85 @@ def find_circles(edges):
     return circles
 
 
+# Modules that the picture shows under one name.
+TOGETHER = {"graph/load.c": "graph/load", "graph/load.h": "graph/load",
+            "src/device/cuda/kernel_interface.h": "src/device/cuda"}
+LEFT_OUT = {"src/ree.h", "tools/prove"}  # included everywhere; a program of its own
+BOX_WIDTH, BOX_HEIGHT, GAP_X, GAP_Y = 118, 26, 20, 44
+
+
+def reduce_arrows(arrows):
+    """Leaves out each arrow that a path of other arrows implies. `arrows` has no circle."""
+    def reaches(start, goal, skip):
+        todo, seen = [start], set()
+        while todo:
+            unit = todo.pop()
+            for other in arrows[unit]:
+                if (unit, other) == skip or other in seen:
+                    continue
+                if other == goal:
+                    return True
+                seen.add(other)
+                todo.append(other)
+        return False
+    return {(a, b) for a in arrows for b in arrows[a] if not reaches(a, b, (a, b))}
+
+
+def draw(edges, rules):
+    """Returns an SVG: a box for each module, each above all modules that it includes."""
+    arrows = collections.defaultdict(set)
+    for file, other in edges:
+        a, b = (TOGETHER.get(place_of(f, rules), place_of(f, rules)) for f in (file, other))
+        if a != b and a not in LEFT_OUT and b not in LEFT_OUT:
+            arrows[a].add(b)
+            arrows[b]
+    level = {}
+
+    def level_of(unit):
+        if unit not in level:
+            level[unit] = 1 + max((level_of(b) for b in arrows[unit]), default=-1)
+        return level[unit]
+
+    rows = collections.defaultdict(list)
+    for unit in sorted(arrows):
+        rows[level_of(unit)].append(unit)
+    n_columns = max(len(row) for row in rows.values())
+    width = n_columns * (BOX_WIDTH + GAP_X) + GAP_X
+    height = len(rows) * (BOX_HEIGHT + GAP_Y) + GAP_Y // 2
+    at, lines = {}, []
+    for number, row in rows.items():
+        left = (width - len(row) * (BOX_WIDTH + GAP_X) + GAP_X) // 2
+        for i, unit in enumerate(row):
+            at[unit] = (left + i * (BOX_WIDTH + GAP_X),
+                        height - (number + 1) * (BOX_HEIGHT + GAP_Y) + GAP_Y // 2)
+    for a, b in sorted(reduce_arrows(arrows)):
+        (ax, ay), (bx, by) = at[a], at[b]
+        lines.append(f'<line x1="{ax + BOX_WIDTH // 2}" y1="{ay + BOX_HEIGHT}" '
+                     f'x2="{bx + BOX_WIDTH // 2}" y2="{by - 2}" marker-end="url(#tip)"/>')
+    boxes = []
+    for unit, (x, y) in sorted(at.items()):
+        name = unit[len("src/"):] if unit.startswith("src/") else unit
+        boxes.append(f'<rect x="{x}" y="{y}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="4"/>'
+                     f'<text x="{x + BOX_WIDTH // 2}" y="{y + 17}">{name}</text>')
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        'font-family="sans-serif" font-size="12" text-anchor="middle">',
+        "<!-- Made by tools/borders.py from the includes. Arrows that others imply are left "
+        "out. -->",
+        '<style>rect{fill:#eef3f8;stroke:#456}line{stroke:#789}text{fill:#123}'
+        '@media(prefers-color-scheme:dark){rect{fill:#223}line{stroke:#9ab}text{fill:#dde}}</style>',
+        '<defs><marker id="tip" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
+        '<path d="M0 0 8 4 0 8Z" fill="#789"/></marker></defs>',
+        *lines, *boxes, "</svg>", ""])
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?",
                         default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     parser.add_argument("--graph", action="store_true")
+    parser.add_argument("--svg", metavar="FILE")
     options = parser.parse_args()
     rules = read_rules(os.path.join(options.folder, "tools", "borders.txt"))
     edges, _ = read_includes(read_sources(options.folder))
@@ -161,6 +235,12 @@ def main():
         for (a, b), n in sorted(count.items()):
             if a != b:
                 print(a, b, n)
+        return 0
+    if options.svg:
+        if find_circles(edges):
+            fail("there are circles; nothing is drawn")
+        with open(options.svg, "w", encoding="utf-8") as file:
+            file.write(draw(edges, rules))
         return 0
     violations, circles = find_violations(edges, rules), find_circles(edges)
     for line in violations:

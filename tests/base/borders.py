@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
@@ -40,6 +41,13 @@ def main():
     code, output = run(ROOT)
     check(code == 0 and "0 against the arrows, 0 circles" in output, output)
     with tempfile.TemporaryDirectory() as folder:
+        picture = pathlib.Path(folder) / "architecture.svg"
+        done = subprocess.run([sys.executable, "-B", str(ROOT / "tools/borders.py"), "--svg", str(picture)])
+        check(done.returncode == 0
+              and picture.read_bytes() == (ROOT / "docs/architecture.svg").read_bytes(),
+              "docs/architecture.svg is not that of the includes: run tools/borders.py --svg "
+              "docs/architecture.svg")
+        xml.etree.ElementTree.parse(picture)
         code, output = plant(folder, {"src/base/file.c": '#include "session/model.h"\n'})
         check(code == 1 and "src/base/file.c includes src/session/model.h" in output
               and "1 against the arrows" in output, f"against an arrow: {output}")
