@@ -15,10 +15,6 @@
 static const char single_name[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status map_file(int folder_fd, const char *name, struct ree_mapping **out,
                                 struct ree_error *err) {
     int fd;
@@ -64,7 +60,7 @@ enum ree_status ree_checkpoint_add(struct ree_checkpoint *c, const char *name,
     const char *copy = ree_arena_strdup(&c->arena, name);
     if (!files || !mappings || !copy) {
         ree_mapping_destroy(mapping);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     c->files[file] = mapping->location = copy;
     c->mappings[file] = mapping;
@@ -72,7 +68,7 @@ enum ree_status ree_checkpoint_add(struct ree_checkpoint *c, const char *name,
     REE_TRY(ree_safetensors_parse(mapping->data, mapping->size, &c->arena, &fresh, &n, err));
     struct ree_stored_tensor *grown =
         realloc(c->tensors, (c->n_tensors + n + 1) * sizeof *c->tensors);
-    if (!grown) return no_memory(err);
+    if (!grown) return ree_no_memory(err);
     c->tensors = grown;
     for (size_t i = 0; i < n; i++) {
         grown[c->n_tensors] = fresh[i];

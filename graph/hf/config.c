@@ -157,7 +157,7 @@ static enum ree_status read_scales(struct source *s, struct ree_causal_config *c
     c->attention_softcap = (float)softcap;
     c->final_softcap = (float) final;
     c->scales = ree_arena_alloc_array(s->arena, (size_t)c->n_layers, sizeof *c->scales);
-    if (!c->scales) return ree_fail(s->err, REE_NO_MEMORY, "out of memory");
+    if (!c->scales) return ree_no_memory(s->err);
     for (int64_t i = 0; i < c->n_layers; i++)
         c->scales[i] = (float)((scaled ? 1 / sqrt(size) : 1) / (by_layer ? (double)(i + 1) : 1));
     return REE_OK;
@@ -285,7 +285,7 @@ static enum ree_status read_ropes(struct source *s, struct ree_causal_config *c)
 static enum ree_status read_layers(struct source *s, struct ree_causal_config *c) {
     c->windows = ree_arena_alloc_array(s->arena, (size_t)c->n_layers, sizeof *c->windows);
     c->ropes = ree_arena_alloc_array(s->arena, (size_t)c->n_layers, sizeof *c->ropes);
-    if (!c->windows || !c->ropes) return ree_fail(s->err, REE_NO_MEMORY, "out of memory");
+    if (!c->windows || !c->ropes) return ree_no_memory(s->err);
     if (c->family->is_gpt2) memset(c->ropes, REE_NO_ROPE, (size_t)c->n_layers);
     REE_TRY(read_rope_layers(s, c));
     REE_TRY(read_windows(s, c));
@@ -307,7 +307,7 @@ static enum ree_status read_tokens(struct source *s, struct ree_causal_config *c
         return ree_fail(s->err, REE_INVALID, "'bos_token_id' is not a token");
     bool is_list = cJSON_IsArray(eos);
     c->eos = ree_arena_alloc_array(s->arena, MAX_EOS, sizeof *c->eos);
-    if (!c->eos) return ree_fail(s->err, REE_NO_MEMORY, "out of memory");
+    if (!c->eos) return ree_no_memory(s->err);
     for (const cJSON *item = is_list ? eos->child : eos; item; item = is_list ? item->next : NULL) {
         if (c->n_eos == MAX_EOS || !ree_json_is_whole(item, 0, INT32_MAX, &c->eos[c->n_eos]))
             return ree_fail(s->err, REE_INVALID, "'eos_token_id' is not a token or a short list");

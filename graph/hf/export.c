@@ -92,7 +92,7 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
                                   out_graph, err);
     } else {
         ree_mapping_destroy(data);
-        status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+        status = ree_no_memory(err);
     }
     if (status == REE_OK && notes.size)
         (*out_graph)->notes = ree_arena_strdup((*out_graph)->arena, notes.data);
@@ -128,7 +128,7 @@ static enum ree_status check_place(const char *hf_dir, const char *path, bool co
         return ree_fail(err, REE_INVALID, "%s: it is a file, not a folder with a checkpoint",
                         hf_dir);
     char *folder = strndup(path, strlen(path) - n);
-    if (!folder) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!folder) return ree_no_memory(err);
     int found = stat(*folder ? folder : ".", &there);
     int cause = errno;
     free(folder);
@@ -205,7 +205,7 @@ enum ree_status ree_export(const char *hf_dir, const char *out_path,
     if (data_path)
         status = export_to(hf_dir, path, data_path, options, err);
     else
-        status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+        status = ree_no_memory(err);
     free(data_path);
     free(path);
     return status;

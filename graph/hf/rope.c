@@ -203,7 +203,7 @@ enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_a
                         (long long)dim, (long long)source->head_dim);
     *out = (struct ree_rope){.n = (uint32_t)(dim / 2), .factor = 1};
     out->inv_freq = ree_arena_alloc_array(arena, out->n, sizeof *out->inv_freq);
-    if (!out->inv_freq) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!out->inv_freq) return ree_no_memory(err);
     for (uint32_t i = 0; i < out->n; i++)
         out->inv_freq[i] = 1 / period(theta, i, out->n);
     if (read_scaling(source, type, theta, out, err) != REE_OK)

@@ -104,13 +104,13 @@ static enum ree_status read_entries(const cJSON *header, uint64_t data_size, uin
     const cJSON *entry;
     cJSON_ArrayForEach(entry, header) n++;
     struct ree_stored_tensor *tensors = ree_arena_alloc_array(arena, n + 1, sizeof *tensors);
-    if (!tensors) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!tensors) return ree_no_memory(err);
     n = 0;
     cJSON_ArrayForEach(entry, header) {
         if (!strcmp(entry->string, "__metadata__")) continue;
         struct ree_stored_tensor *tensor = &tensors[n++];
         tensor->name = ree_arena_strdup(arena, entry->string);
-        if (!tensor->name) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!tensor->name) return ree_no_memory(err);
         if (read_tensor(entry, data_size, tensor, err) != REE_OK)
             return ree_fail_prefix(err, "tensor '%.128s'", tensor->name);
     }

@@ -343,7 +343,7 @@ enum ree_status ree_writer_pack(struct ree_writer *w, int64_t ir_version, unsign
     model.metadata_props = (void *)w->metadata.items;
     size_t size = onnx__model_proto__get_packed_size(&model);
     *out = malloc(size ? size : 1);
-    if (!*out) return ree_fail(w->err, REE_NO_MEMORY, "out of memory");
+    if (!*out) return ree_no_memory(w->err);
     *out_size = onnx__model_proto__pack(&model, *out);
     return REE_OK;
 }

@@ -277,7 +277,7 @@ enum ree_status ree_identity_init(struct ree_identity *identity, struct ree_grap
     if (e.failed || e.bytes.failed) {
         ree_strbuf_finish(&e.bytes);
         ree_identity_finish(identity);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     identity->n_bytes = e.bytes.size;
     identity->bytes = (unsigned char *)ree_strbuf_take(&e.bytes);

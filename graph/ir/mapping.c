@@ -46,7 +46,7 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
     if ((uint64_t)info.st_size > SIZE_MAX)
         return ree_fail(err, REE_UNSUPPORTED, "it is larger than the address space");
     struct ree_mapping *mapping = calloc(1, sizeof *mapping);
-    if (!mapping) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!mapping) return ree_no_memory(err);
     mapping->is_file = true;
     mapping->size = (size_t)info.st_size;
     mapping->modified[0] = info.st_mtim.tv_sec;
@@ -67,7 +67,7 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
     keep_file(mapping, fd);
     if ((mapping->fd < 0 && !mapping->path) || (mapping->size > 0 && !mapping->guard)) {
         ree_mapping_destroy(mapping);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     *out = mapping;
     return REE_OK;

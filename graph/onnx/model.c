@@ -51,7 +51,7 @@ bool ree_onnx_reader_set_folder(struct ree_onnx_reader *reader, const char *path
 }
 
 enum ree_status ree_onnx_no_memory(struct ree_onnx_reader *reader) {
-    return ree_fail(reader->err, REE_NO_MEMORY, "out of memory");
+    return ree_no_memory(reader->err);
 }
 
 enum ree_status ree_onnx_fail_file(struct ree_error *err, const char *file) {
@@ -153,7 +153,7 @@ static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
     if (!graph) {
         ree_mapping_destroy(data);
         if (nbytes == 0) return ree_fail(err, REE_INVALID, "it is empty");
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     struct ree_onnx_reader reader;
     ree_onnx_reader_init(&reader, graph->arena, &graph->mappings, err);

@@ -60,10 +60,6 @@ static enum ree_status malformed(struct ree_error *err) {
     return ree_fail(err, REE_INVALID, "malformed protobuf");
 }
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status read_node(struct ree_file_nodes *f, struct ree_file_node *node,
                                  struct ree_error *err) {
     struct field field;
@@ -75,14 +71,14 @@ static enum ree_status read_node(struct ree_file_nodes *f, struct ree_file_node 
     }
     node->inputs = ree_arena_alloc_array(&f->arena, n_inputs, sizeof *node->inputs);
     node->outputs = ree_arena_alloc_array(&f->arena, n_outputs, sizeof *node->outputs);
-    if (!node->inputs || !node->outputs) return no_memory(err);
+    if (!node->inputs || !node->outputs) return ree_no_memory(err);
     for (size_t at = node->begin; at < node->end;) {
         if (!next_field(f->bytes, &at, node->end, &field)) return malformed(err);
         bool is_input = field.number == NODE_INPUT;
         if ((!is_input && field.number != NODE_OUTPUT) || !field.is_length) continue;
         const char *name = ree_arena_strndup(&f->arena, (const char *)f->bytes + field.begin,
                                              field.end - field.begin);
-        if (!name) return no_memory(err);
+        if (!name) return ree_no_memory(err);
         if (is_input)
             node->inputs[node->n_inputs++] = name;
         else
@@ -109,7 +105,7 @@ static enum ree_status find(struct ree_file_nodes *f, struct ree_error *err) {
         n += field.number == GRAPH_NODE && field.is_length;
     }
     f->nodes = ree_arena_alloc_array(&f->arena, n, sizeof *f->nodes);
-    if (!f->nodes) return no_memory(err);
+    if (!f->nodes) return ree_no_memory(err);
     for (size_t at = f->graph_begin; at < f->graph_end;) {
         if (!next_field(f->bytes, &at, f->graph_end, &field)) return malformed(err);
         if (field.number != GRAPH_NODE || !field.is_length) continue;
@@ -255,10 +251,10 @@ static enum ree_status put_graph(struct output *o, struct ree_error *err) {
         ree_strbuf_init(&body);
         ree_strbuf_init(&head);
         if (status == REE_OK && !make_node(f, node, &o->notes[i], o->configuration, &body))
-            status = no_memory(err);
+            status = ree_no_memory(err);
         put_varint(&head, GRAPH_NODE << 3 | LENGTH);
         put_varint(&head, body.size);
-        if (status == REE_OK && head.failed) status = no_memory(err);
+        if (status == REE_OK && head.failed) status = ree_no_memory(err);
         if (status == REE_OK) status = put(o, head.data, head.size, err);
         if (status == REE_OK) status = put(o, body.data, body.size, err);
         ree_strbuf_finish(&body);
@@ -294,7 +290,7 @@ static enum ree_status put_model(struct output *o, uint64_t graph_size, uint32_t
     put_varint(&configuration, 2 << 3 | VARINT);
     put_varint(&configuration, n_devices);
     put_message(&text, MODEL_CONFIGURATION, &configuration);
-    enum ree_status status = text.failed ? no_memory(err) : REE_OK;
+    enum ree_status status = text.failed ? ree_no_memory(err) : REE_OK;
     if (status == REE_OK) status = put_rest(o, 0, f->graph_field, err);
     if (status == REE_OK) status = put(o, text.data, head, err);
     if (status == REE_OK) status = put_graph(o, err);

@@ -11,7 +11,7 @@ static enum ree_status copy_strings(struct ree_tensor *out, const char *const *s
     char **copies = out->data;
     for (size_t i = 0; i < out->nbytes / sizeof *copies; i++) {
         copies[i] = strdup(strings[i]);
-        if (!copies[i]) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!copies[i]) return ree_no_memory(err);
     }
     return REE_OK;
 }

@@ -31,13 +31,13 @@ enum ree_status ree_planner_find_uses(struct ree_planner *p, struct ree_error *e
     struct collector c = {.graph = graph};
     p->use_starts = ree_arena_alloc_array(&p->arena, graph->n_nodes + 1, sizeof *p->use_starts);
     p->is_kv_cache = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *p->is_kv_cache);
-    if (!p->use_starts || !p->is_kv_cache) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!p->use_starts || !p->is_kv_cache) return ree_no_memory(err);
     for (size_t i = 0; i < graph->n_nodes; i++) {
         ree_node_visit_uses(graph->nodes[i], collect, &c);
         p->use_starts[i + 1] = c.n;
     }
     c.uses = p->uses = ree_arena_alloc_array(&p->arena, c.n + 1, sizeof *p->uses);
-    if (!p->uses) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!p->uses) return ree_no_memory(err);
     c.n = 0;
     for (size_t i = 0; i < graph->n_nodes; i++) {
         c.node = graph->nodes[i];
@@ -69,7 +69,7 @@ static bool is_control(const struct ree_planner *p, const struct ree_node *node)
 
 enum ree_status ree_planner_find_control(struct ree_planner *p, struct ree_error *err) {
     p->is_control = ree_arena_alloc_array(&p->arena, p->graph->n_nodes + 1, sizeof *p->is_control);
-    if (!p->is_control) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!p->is_control) return ree_no_memory(err);
     for (size_t i = 0; i < p->graph->n_nodes; i++) // producers come first
         p->is_control[i] = is_control(p, p->graph->nodes[i]);
     return REE_OK;

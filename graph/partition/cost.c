@@ -80,7 +80,7 @@ enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *
     p->node_costs = ree_arena_alloc_array(&p->arena, p->n_order + 1, sizeof *p->node_costs);
     // The position that first reads each input; a state's cost counts there.
     uint32_t *readers = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *readers);
-    if (!p->node_costs || !readers) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!p->node_costs || !readers) return ree_no_memory(err);
     for (size_t i = 0; i < p->n_order; i++) {
         const struct ree_node *node = graph->nodes[p->order[i]];
         p->node_costs[i].flops = count_flops(node);
@@ -109,7 +109,7 @@ enum ree_status ree_window_init(struct ree_window *window, const struct ree_plan
     window->n_whole = calloc(p->graph->n_values + 1, sizeof *window->n_whole);
     if (window->n_reads && window->n_whole) return REE_OK;
     ree_window_finish(window);
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return ree_no_memory(err);
 }
 
 void ree_window_finish(struct ree_window *window) {

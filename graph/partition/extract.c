@@ -4,10 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Calls `visit` for every value that the node reads. `visit` must not write.
 static void visit_read(const struct ree_node *node, void (*visit)(void *, struct ree_value **),
                        void *user) {
@@ -31,7 +27,7 @@ static enum ree_status mark(struct ree_extract *x) {
     x->reads.graph = graph;
     x->reads.values =
         ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *x->reads.values);
-    if (!x->has || !x->reads.values) return no_memory(x->err);
+    if (!x->has || !x->reads.values) return ree_no_memory(x->err);
     for (size_t i = 0; i < graph->n_outputs; i++)
         if (x->output_stage[i] == x->stage) x->reads.values[graph->outputs[i]->id] = true;
     for (size_t i = graph->n_nodes; i-- > 0;) {
@@ -96,7 +92,7 @@ static enum ree_status add_inputs(struct ree_extract *x, const size_t *always, s
     out->inputs = ree_arena_alloc_array(arena, most, sizeof *out->inputs);
     out->graph->inputs = ree_arena_alloc_array(arena, most, sizeof *out->graph->inputs);
     x->is_elsewhere = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof(bool));
-    if (!out->inputs || !out->graph->inputs || !x->is_elsewhere) return no_memory(x->err);
+    if (!out->inputs || !out->graph->inputs || !x->is_elsewhere) return ree_no_memory(x->err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_value *value = graph->inputs[i];
         bool cache = x->kv_cache_at[i] != 0;
@@ -138,7 +134,7 @@ static enum ree_status add_outputs(struct ree_extract *x, const struct ree_extra
     out->graph->outputs = ree_arena_alloc_array(arena, most, sizeof *out->graph->outputs);
     out->whole_outputs =
         ree_arena_alloc_array(arena, graph->n_outputs + 1, sizeof *out->whole_outputs);
-    if (!out->outputs || !out->graph->outputs || !out->whole_outputs) return no_memory(x->err);
+    if (!out->outputs || !out->graph->outputs || !out->whole_outputs) return ree_no_memory(x->err);
     for (size_t i = 0; i < graph->n_outputs; i++) {
         if (x->output_stage[i] != x->stage) continue;
         out->whole_outputs[out->n_whole++] = i;
@@ -160,7 +156,7 @@ static enum ree_status build(struct ree_extract *x, const size_t *always, size_t
     REE_TRY(mark(x));
     x->map = ree_arena_alloc_array(&x->scratch, graph->n_values + 1, sizeof *x->map);
     struct ree_graph *to = x->out->graph = ree_graph_create();
-    if (!x->map || !to) return no_memory(x->err);
+    if (!x->map || !to) return ree_no_memory(x->err);
     to->name = graph->name;
     to->file = graph->file;
     to->ir_version = graph->ir_version;
@@ -175,7 +171,7 @@ static enum ree_status build(struct ree_extract *x, const size_t *always, size_t
     to->nodes = ree_arena_alloc_array(to->arena, n + 1, sizeof *to->nodes);
     x->out->node_of = ree_arena_alloc_array(to->arena, n + 1, sizeof *x->out->node_of);
     x->out->is_copy = ree_arena_alloc_array(to->arena, n + 1, sizeof *x->out->is_copy);
-    if (!to->nodes || !x->out->node_of || !x->out->is_copy) return no_memory(x->err);
+    if (!to->nodes || !x->out->node_of || !x->out->is_copy) return ree_no_memory(x->err);
     to->nodes_capacity = n + 1;
     const struct ree_extract_frame frame = {.from = graph, .to = to, .map = x->map};
     for (size_t i = 0; i < graph->n_nodes; i++) {

@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 bool ree_extract_is_input(const struct ree_graph *graph, const struct ree_value *value) {
     return value->is_input && !(value->data && graph->ir_version < 4);
 }
@@ -14,7 +10,7 @@ bool ree_extract_is_input(const struct ree_graph *graph, const struct ree_value 
 enum ree_status ree_extract_copy_value(struct ree_extract *x, struct ree_graph *to,
                                        const struct ree_value *value, struct ree_value **out) {
     struct ree_value *copy = ree_graph_add_value(to, value->name);
-    if (!copy) return no_memory(x->err);
+    if (!copy) return ree_no_memory(x->err);
     uint32_t id = copy->id;
     const char *name = copy->name;
     *copy = *value;
@@ -49,14 +45,14 @@ enum ree_status ree_extract_find_value(struct ree_extract *x, const struct ree_e
 static enum ree_status copy_subgraph(struct ree_extract *x, const struct ree_extract_frame *outer,
                                      const struct ree_graph *from, struct ree_graph **out) {
     struct ree_graph *to = ree_graph_add_subgraph(outer->to);
-    if (!to) return no_memory(x->err);
+    if (!to) return ree_no_memory(x->err);
     to->name = from->name;
     struct ree_extract_frame frame = {.from = from, .to = to, .outer = outer};
     frame.map = ree_arena_alloc_array(&x->scratch, from->n_values + 1, sizeof *frame.map);
     to->inputs = ree_arena_alloc_array(to->arena, from->n_inputs + 1, sizeof *to->inputs);
     to->outputs = ree_arena_alloc_array(to->arena, from->n_outputs + 1, sizeof *to->outputs);
     to->nodes = ree_arena_alloc_array(to->arena, from->n_nodes + 1, sizeof *to->nodes);
-    if (!frame.map || !to->inputs || !to->outputs || !to->nodes) return no_memory(x->err);
+    if (!frame.map || !to->inputs || !to->outputs || !to->nodes) return ree_no_memory(x->err);
     for (size_t i = 0; i < from->n_values; i++) {
         REE_TRY(ree_extract_copy_value(x, to, from->values[i], &frame.map[i]));
         frame.map[i]->is_output = from->values[i]->is_output;
@@ -78,7 +74,7 @@ static enum ree_status copy_attributes(struct ree_extract *x, const struct ree_e
         has_graph = has_graph || node->attrs[i].graph;
     if (!has_graph) return REE_OK; // the attributes are shared
     copy->attrs = ree_arena_alloc_array(frame->to->arena, node->n_attrs, sizeof *copy->attrs);
-    if (!copy->attrs) return no_memory(x->err);
+    if (!copy->attrs) return ree_no_memory(x->err);
     memcpy(copy->attrs, node->attrs, node->n_attrs * sizeof *copy->attrs);
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].graph)
@@ -90,12 +86,12 @@ enum ree_status ree_extract_copy_node(struct ree_extract *x, const struct ree_ex
                                       const struct ree_node *node) {
     struct ree_arena *arena = frame->to->arena;
     struct ree_node *copy = ree_arena_alloc(arena, sizeof *copy);
-    if (!copy) return no_memory(x->err);
+    if (!copy) return ree_no_memory(x->err);
     *copy = *node;
     copy->id = (uint32_t)frame->to->n_nodes;
     copy->inputs = ree_arena_alloc_array(arena, node->n_inputs + 1, sizeof *copy->inputs);
     copy->outputs = ree_arena_alloc_array(arena, node->n_outputs + 1, sizeof *copy->outputs);
-    if (!copy->inputs || !copy->outputs) return no_memory(x->err);
+    if (!copy->inputs || !copy->outputs) return ree_no_memory(x->err);
     for (size_t i = 0; i < node->n_inputs; i++)
         if (node->inputs[i])
             REE_TRY(ree_extract_find_value(x, frame, node->inputs[i], &copy->inputs[i]));

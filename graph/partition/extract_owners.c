@@ -6,10 +6,6 @@
 
 #define NO_STAGE UINT32_MAX
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 struct reader {
     const struct ree_graph *graph;
     uint32_t stage;
@@ -37,7 +33,7 @@ static enum ree_status find_kv_caches(const struct ree_graph *graph,
                                       struct ree_error *err) {
     struct reader r = {.graph = graph, .first_come = true};
     r.stages = alloc_stages(scratch, graph->n_values);
-    if (!r.stages) return no_memory(err);
+    if (!r.stages) return ree_no_memory(err);
     for (size_t i = 0; i < graph->n_nodes; i++) {
         r.stage = partition->stage_of[i];
         if (r.stage != REE_STAGE_CONTROL) ree_node_visit_uses(graph->nodes[i], note_read, &r);
@@ -70,7 +66,7 @@ static enum ree_status find_outputs(struct ree_extract *x) {
     uint32_t *kept = alloc_stages(&x->scratch, graph->n_values);
     x->output_stage =
         ree_arena_alloc_array(&x->scratch, graph->n_outputs + 1, sizeof *x->output_stage);
-    if (!kept || !x->output_stage) return no_memory(x->err);
+    if (!kept || !x->output_stage) return ree_no_memory(x->err);
     for (size_t i = o->n_kv_caches; i-- > 0;) // the first state has priority
         kept[graph->inputs[o->kv_caches[i].input]->id] = (uint32_t)x->kv_cache_stage[i];
     for (size_t i = 0; i < graph->n_outputs; i++) {
@@ -91,7 +87,7 @@ static enum ree_status find_first(struct ree_extract *x) {
     struct reader r = {.graph = graph};
     r.stages = alloc_stages(&x->scratch, graph->n_values);
     x->first = alloc_stages(&x->scratch, graph->n_nodes);
-    if (!r.stages || !x->first) return no_memory(x->err);
+    if (!r.stages || !x->first) return ree_no_memory(x->err);
     for (size_t i = 0; i < graph->n_outputs; i++) {
         uint32_t *stage = &r.stages[graph->outputs[i]->id];
         if (x->output_stage[i] < *stage) *stage = (uint32_t)x->output_stage[i];
@@ -115,7 +111,7 @@ enum ree_status ree_extract_find_owners(struct ree_extract *x) {
         ree_arena_alloc_array(&x->scratch, o->n_kv_caches + 1, sizeof *x->kv_cache_stage);
     x->kv_cache_at =
         ree_arena_alloc_array(&x->scratch, x->graph->n_inputs + 1, sizeof *x->kv_cache_at);
-    if (!x->kv_cache_stage || !x->kv_cache_at) return no_memory(x->err);
+    if (!x->kv_cache_stage || !x->kv_cache_at) return ree_no_memory(x->err);
     REE_TRY(find_kv_caches(x->graph, x->partition, o->kv_caches, o->n_kv_caches, x->kv_cache_stage,
                            &x->scratch, x->err));
     for (size_t i = o->n_kv_caches; i-- > 0;)

@@ -18,10 +18,6 @@ static uint64_t multiply(uint64_t a, uint64_t b) {
     return n > UINT64_MAX ? UINT64_MAX : (uint64_t)n;
 }
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Bytes available for weights and caches.
 static uint64_t room_of(uint64_t limit) {
     return limit - limit / MARGIN;
@@ -81,7 +77,7 @@ static enum ree_status find_tightest(const struct ree_partition *partition,
                                      uint64_t *out_caches, uint64_t *out_bytes,
                                      struct ree_error *err) {
     uint64_t *caches = calloc(partition->n_stages, sizeof *caches);
-    if (!caches) return no_memory(err);
+    if (!caches) return ree_no_memory(err);
     caches_of_devices(partition, devices, caches);
     *out_stage = 0;
     *out_bytes = *out_caches = 0;
@@ -227,7 +223,7 @@ static enum ree_status begin(struct fit *f, struct ree_error *err) {
     f->caches =
         multiply(multiply(all.kv_cache_bytes, p->context), one_at_least(f->devices->n_cache_slots));
     f->limits = calloc(REE_MAX_STAGES, sizeof *f->limits);
-    return f->limits ? REE_OK : no_memory(err);
+    return f->limits ? REE_OK : ree_no_memory(err);
 }
 
 enum ree_status ree_partition_fit(const struct ree_graph *graph,

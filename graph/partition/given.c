@@ -19,7 +19,7 @@ static int compare(const void *a, const void *b) {
 static enum ree_status find_values(const struct ree_planner *p, const char *const *names, size_t n,
                                    const struct ree_value **out, struct ree_error *err) {
     struct end *ends = calloc(n + 1, sizeof *ends);
-    if (!ends) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ends) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++)
         ends[i] = (struct end){.name = names[i], .stage = i};
     qsort(ends, n, sizeof *ends, compare);
@@ -80,7 +80,7 @@ static enum ree_status cut(struct ree_planner *p, const char *const *names,
     size_t n = p->options->n_stages, begin = 0;
     size_t *ends = ree_arena_alloc_array(&p->arena, n, sizeof *ends);
     const struct ree_value **values = ree_arena_alloc_array(&p->arena, n, sizeof *values);
-    if (!ends || !values) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ends || !values) return ree_no_memory(err);
     REE_TRY(find_values(p, names, n - 1, values, err));
     for (size_t i = 0; i + 1 < n; begin = ends[i++])
         REE_TRY(find_end(p, names[i], values[i], begin, &ends[i], err));

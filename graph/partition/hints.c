@@ -60,7 +60,7 @@ static const char *name_of(const struct ree_node *node) {
 static enum ree_status add_end(const struct ree_node *node, char **ends, size_t *n,
                                struct ree_error *err) {
     ends[*n] = strdup(name_of(node));
-    if (!ends[*n]) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ends[*n]) return ree_no_memory(err);
     ++*n;
     return REE_OK;
 }
@@ -102,8 +102,8 @@ enum ree_status ree_partition_hints(const struct ree_graph *graph,
     REE_TRY(ree_partition_plan(graph, &one, &whole, err));
     char **ends = calloc(REE_MAX_STAGES, sizeof *ends);
     size_t n = 0;
-    enum ree_status status = ends ? find_ends(graph, &whole, out_found, ends, &n, err)
-                                  : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status =
+        ends ? find_ends(graph, &whole, out_found, ends, &n, err) : ree_no_memory(err);
     ree_partition_finish(&whole);
     if (status != REE_OK || !*out_found) {
         ree_plan_ends_free(ends, n);

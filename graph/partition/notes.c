@@ -206,5 +206,5 @@ enum ree_status ree_partition_notes(const struct ree_graph *graph,
     ree_name_index_finish(&n.readers);
     ree_name_index_finish(&n.makers);
     ree_arena_finish(&n.scratch);
-    return ok ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return ok ? REE_OK : ree_no_memory(err);
 }

@@ -75,8 +75,7 @@ static enum ree_status move_sizes(struct ree_planner *p, struct ree_error *err) 
     uint32_t *last_read = ree_arena_alloc_array(&p->arena, p->graph->n_values + 1, sizeof *behind);
     uint32_t *order = ree_arena_alloc_array(&p->arena, n + 1, sizeof *order);
     size_t *starts = ree_arena_alloc_array(&p->arena, n + 2, sizeof *starts);
-    if (!behind || !last_read || !order || !starts)
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!behind || !last_read || !order || !starts) return ree_no_memory(err);
     uint32_t n_others = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t id = p->order[i];
@@ -124,7 +123,7 @@ enum ree_status ree_planner_find_order(struct ree_planner *p, struct ree_error *
         ree_arena_alloc_array(&p->arena, graph->n_outputs + 1, sizeof *is_successor);
     if (!is_successor || !w.stack || !w.seen || !w.nodes || !anchors || !starts || !p->order ||
         !p->position)
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     if (graph->n_outputs) walk_from(&w, graph->outputs[main_output(p, is_successor)]);
     size_t n_main = w.n;
     for (size_t i = 0; i < graph->n_outputs; i++)

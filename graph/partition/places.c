@@ -105,7 +105,7 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
     int32_t *blocked = ree_arena_alloc_array(&p->arena, n + 2, sizeof *blocked);
     if (!first_read || !grows || !p->last_read || !p->n_live || !p->n_sizes || !p->live_bytes ||
         !p->is_place || !blocked)
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     memset(first_read, 0xff, (graph->n_values + 1) * sizeof *first_read);
     for (size_t i = 0; i < n; i++)
         for (size_t k = p->use_starts[p->order[i]]; k < p->use_starts[p->order[i] + 1]; k++) {

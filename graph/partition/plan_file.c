@@ -6,10 +6,6 @@
 #include "base/file.h"
 #include "base/json.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 const char *ree_partition_end(const struct ree_graph *graph, const struct ree_partition *partition,
                               size_t stage) {
     size_t end = partition->ends[stage];
@@ -87,7 +83,7 @@ enum ree_status ree_plan_file_print(const struct ree_plan_file *plan, struct ree
     bool done = text && !out->failed;
     cJSON_free(text);
     cJSON_Delete(root);
-    return done ? REE_OK : no_memory(err);
+    return done ? REE_OK : ree_no_memory(err);
 }
 
 enum ree_status ree_plan_file_write(const char *path, const struct ree_plan_file *plan,
@@ -146,7 +142,7 @@ static enum ree_status read_end(const cJSON *stage, size_t i, bool is_last, char
             "stage %zu: 'ends_with', the name of the value that its last node computes, is missing",
             i);
     *out = strdup(name);
-    return *out ? REE_OK : no_memory(err);
+    return *out ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status read_stages(const cJSON *root, char ***out_ends, size_t *out_n,
@@ -160,7 +156,7 @@ static enum ree_status read_stages(const cJSON *root, char ***out_ends, size_t *
         return ree_fail(err, REE_UNSUPPORTED, "it has %zu stages; at most %d are supported", n,
                         REE_MAX_STAGES);
     char **ends = calloc(n, sizeof *ends);
-    if (!ends) return no_memory(err);
+    if (!ends) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     size_t i = 0;
     for (stage = stages->child; stage && status == REE_OK; stage = stage->next, i++)

@@ -82,7 +82,7 @@ static enum ree_status explain(const struct ree_planner *p, struct ree_partition
     partition->cuts[i].reason = s ? ree_arena_strdup(&partition->arena, s) : NULL;
     free(s);
     if (partition->cuts[i].reason) return REE_OK;
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return ree_no_memory(err);
 }
 
 // Returns the first cut after a position.
@@ -116,7 +116,7 @@ static enum ree_status fill_cuts(const struct ree_planner *p, struct ree_partiti
         cut->nbytes = p->live_bytes[place];
         cut->values = ree_arena_alloc_array(&out->arena, p->n_live[place] + p->n_sizes[place] + 1,
                                             sizeof *cut->values);
-        if (!cut->values) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!cut->values) return ree_no_memory(err);
     }
     for (size_t i = 0; i < p->graph->n_values; i++) {
         const struct ree_value *value = p->graph->values[i];
@@ -143,7 +143,7 @@ static enum ree_status fill(const struct ree_planner *p, struct ree_window *wind
     out->costs = ree_arena_alloc_array(&out->arena, n, sizeof *out->costs);
     out->cuts = ree_arena_alloc_array(&out->arena, n, sizeof *out->cuts);
     if (!out->order || !out->stage_of || !out->ends || !out->costs || !out->cuts)
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     memcpy(out->order, p->order, p->n_order * sizeof *out->order);
     for (size_t i = 0; i < p->graph->n_nodes; i++)
         out->stage_of[i] = REE_STAGE_CONTROL;

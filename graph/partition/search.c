@@ -175,7 +175,7 @@ static enum ree_status find_ends(struct tables *t, uint64_t largest, size_t *end
                                  struct ree_error *err) {
     size_t n = t->n_pieces + 1;
     uint32_t *next = ree_arena_alloc_array(&t->arena, t->n_stages * n, sizeof *next);
-    if (!next) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!next) return ree_no_memory(err);
     uint64_t n_live = find_least_toll(t, 0, NULL).n_live, least = 0, most = largest;
     // First in growing steps from the upper end: the smallest work is rarely far below the largest.
     uint64_t probe = most;
@@ -204,13 +204,13 @@ static enum ree_status find_ends(struct tables *t, uint64_t largest, size_t *end
 static enum ree_status find_weights_reach(struct tables *t, struct ree_error *err) {
     const uint64_t *limits = t->options->weight_limits;
     t->reach_weights = ree_arena_alloc_array(&t->arena, t->n_stages, sizeof *t->reach_weights);
-    if (!t->reach_weights) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!t->reach_weights) return ree_no_memory(err);
     for (size_t k = 0; k < t->n_stages; k++) {
         for (size_t j = 0; j < k && !t->reach_weights[k]; j++)
             if (limits[j] == limits[k]) t->reach_weights[k] = t->reach_weights[j];
         if (t->reach_weights[k]) continue;
         t->reach_weights[k] = ree_arena_alloc_array(&t->arena, t->n_pieces, sizeof(uint32_t));
-        if (!t->reach_weights[k]) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!t->reach_weights[k]) return ree_no_memory(err);
         find_reach(t, UINT64_MAX, limits[k], t->reach_weights[k]);
     }
     return REE_OK;
@@ -227,7 +227,7 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
     t->starts = ree_arena_alloc_array(&t->arena, n + 2, sizeof *t->starts);
     if (!t->floor || !t->queue || !t->tolls[0] || !t->tolls[1] || !t->reach_work || !t->is_start ||
         !t->starts)
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     if (t->options->weight_limits) REE_TRY(find_weights_reach(t, err));
     ree_window_add(&t->window, 0, t->p->n_order);
     uint64_t most = ree_window_cost(&t->window).work, least = 0;
@@ -267,7 +267,7 @@ enum ree_status ree_search_run(struct ree_search *out, struct ree_planner *p, ui
     *out = (struct ree_search){.planner = p};
     struct tables t = {.p = p, .options = p->options, .n_stages = n_stages};
     out->places = ree_arena_alloc_array(&p->arena, p->n_order + 2, sizeof *out->places);
-    if (!out->places) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!out->places) return ree_no_memory(err);
     // places[-1] and places[n] are the two ends of the order.
     t.bounds = out->places++;
     for (size_t i = 1; i < p->n_order; i++)
@@ -280,7 +280,7 @@ enum ree_status ree_search_run(struct ree_search *out, struct ree_planner *p, ui
         return ree_fail(err, REE_UNSUPPORTED, "%zu stages are too many for %zu possible cuts",
                         n_stages, n);
     out->ends = ree_arena_alloc_array(&p->arena, n_stages, sizeof *out->ends);
-    if (!out->ends) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!out->ends) return ree_no_memory(err);
     REE_TRY(ree_window_init(&t.window, p, err));
     ree_arena_init(&t.arena);
     enum ree_status status = search(out, &t, err);

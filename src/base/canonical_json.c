@@ -140,7 +140,7 @@ static enum ree_status put_object(struct ree_strbuf *out, const cJSON *object, i
     for (const cJSON *item = object->child; item; item = item->next)
         n++;
     const cJSON **members = malloc((n ? n : 1) * sizeof *members);
-    if (!members) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!members) return ree_no_memory(err);
     n = 0;
     for (const cJSON *item = object->child; item; item = item->next)
         members[n++] = item;
@@ -179,7 +179,7 @@ static enum ree_status put_value(struct ree_strbuf *out, const cJSON *value, int
 enum ree_status ree_canonical_json(const cJSON *value, struct ree_strbuf *out,
                                    struct ree_error *err) {
     REE_TRY(put_value(out, value, 0, err));
-    return out->failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;
+    return out->failed ? ree_no_memory(err) : REE_OK;
 }
 
 enum ree_status ree_canonical_check(const cJSON *value, struct ree_error *err) {

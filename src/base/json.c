@@ -12,7 +12,7 @@ enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struc
         return ree_fail(err, REE_INVALID, "it is not JSON: it has a zero byte");
     // Copy with a terminator: cJSON reads one byte past the end of some malformed texts.
     char *copy = malloc(size + 1);
-    if (!copy) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!copy) return ree_no_memory(err);
     if (size) memcpy(copy, text, size);
     copy[size] = 0;
     const char *end = copy;

@@ -44,7 +44,7 @@ enum ree_status ree_npy_read_strings(char **strings, size_t n, size_t length,
                                      const char *where, struct ree_error *err) {
     for (size_t i = 0; i < n; i++, elements += 4 * length) {
         char *s = malloc(4 * length + 1);
-        if (!s) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!s) return ree_no_memory(err);
         strings[i] = s;
         size_t used = length;
         while (used && !memcmp(elements + 4 * (used - 1), "\0\0\0", 4))
@@ -81,8 +81,7 @@ enum ree_status ree_npy_write_strings(const struct ree_tensor *tensor, void **ou
         if (length > longest) longest = length;
     }
     uint64_t nbytes;
-    if (!ree_mul_size(n, 4 * longest, &nbytes) || nbytes > SIZE_MAX / 2)
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ree_mul_size(n, 4 * longest, &nbytes) || nbytes > SIZE_MAX / 2) return ree_no_memory(err);
     uint32_t *points = calloc(1, nbytes ? nbytes : 1);
     if (!points)
         return ree_fail(err, REE_NO_MEMORY, "out of memory for %llu bytes",

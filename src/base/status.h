@@ -14,6 +14,10 @@ static inline enum ree_status ree_same_status(enum ree_status status) {
 }
 __attribute__((format(printf, 3, 4))) void
 ree_fail_message(struct ree_error *err, enum ree_status status, const char *format, ...);
+// Fails with REE_NO_MEMORY, "out of memory".
+static inline enum ree_status ree_no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
 // Prepends the prefix and ": " to the message in *err and returns its status. Adds context while
 // unwinding ("model.onnx: ", "node 'conv1' (Conv): "). Never returns REE_OK: returns REE_INTERNAL
 // if err is NULL or holds no failure.

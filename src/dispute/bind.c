@@ -65,7 +65,7 @@ enum ree_status ree_bind_request(unsigned k, const struct ree_receipt *r, const 
         if (v.checks[i].outcome == REE_VERIFY_DIFFERS)
             snprintf(lie, REE_BIND_LIE, "it does not answer the request: %.300s",
                      v.checks[i].detail);
-    enum ree_status status = v.failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;
+    enum ree_status status = v.failed ? ree_no_memory(err) : REE_OK;
     ree_verification_finish(&v);
     return status;
 }

@@ -8,10 +8,6 @@
 
 #define MAX_WHOLE ((int64_t)1 << 53)
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status take_digest(const struct ree_fields *part, const char *key, ree_digest out,
                                    struct ree_error *err) {
     const cJSON *item = ree_field(part, key);
@@ -52,7 +48,7 @@ static enum ree_status take_digests(const struct ree_fields *part, const char *k
     if (!cJSON_IsArray(array)) return ree_fields_wrong(part, key, "an array", err);
     uint32_t n = (uint32_t)cJSON_GetArraySize(array), i = 0;
     *out = ree_arena_alloc_array(part->arena, (size_t)n + 1, sizeof **out);
-    if (!*out) return no_memory(err);
+    if (!*out) return ree_no_memory(err);
     cJSON_ArrayForEach(item, array) {
         if (!cJSON_IsString(item) || !ree_unhex(item->valuestring, (*out)[i++]))
             return ree_fields_wrong(part, key, "a list of SHA-256", err);
@@ -211,7 +207,7 @@ static enum ree_status take_inputs(const struct ree_fields *root, struct ree_cla
         return ree_fields_wrong(root, "inputs", "a list of the length of the parties' records",
                                 err);
     c->inputs = ree_arena_alloc_array(&c->arena, (size_t)c->n_inputs + 1, sizeof *c->inputs);
-    if (!c->inputs) return no_memory(err);
+    if (!c->inputs) return ree_no_memory(err);
     struct ree_claim_input *in = c->inputs;
     cJSON_ArrayForEach(item, array) {
         struct ree_fields part = {item, "inputs[]", &c->arena};
@@ -287,7 +283,7 @@ enum ree_status ree_claim_decode(const void *text, size_t nbytes, struct ree_cla
     *out = NULL;
     cJSON *json;
     struct ree_claim *c = ree_claim_create();
-    if (!c) return no_memory(err);
+    if (!c) return ree_no_memory(err);
     enum ree_status status = ree_json_parse_strict(text, nbytes, &json, err);
     if (status == REE_OK) {
         status = take_claim(json, c, err);

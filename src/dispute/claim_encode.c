@@ -128,10 +128,9 @@ enum ree_status ree_claim_encode(const struct ree_claim *c, struct ree_strbuf *o
         (c->version == 1 || cJSON_AddStringToObject(root, "kind", ree_claim_kind_name(c->kind))) &&
         add_header(root, c) && add_subject(root, c) && add_side(root, "a", c, 0) &&
         add_side(root, "b", c, 1);
-    enum ree_status status =
-        ok ? ree_canonical_json(root, out, err) : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
     cJSON_Delete(root);
     ree_strbuf_append(out, "\n", 1);
-    if (status == REE_OK && out->failed) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK && out->failed) status = ree_no_memory(err);
     return status;
 }

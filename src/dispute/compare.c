@@ -28,10 +28,6 @@ struct ree_compare {
     uint64_t n_differ, n_new;
 };
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status begin(struct ree_compare *c, const struct ree_model *model,
                              const struct ree_kv_cache_spec *specs, size_t n_specs,
                              struct ree_error *err) {
@@ -48,7 +44,7 @@ static enum ree_status begin(struct ree_compare *c, const struct ree_model *mode
     c->was_new = ree_arena_alloc_array(arena, n_specs + 1, sizeof *c->was_new);
     if (!c->reads || !c->n_reads || !c->drift || !c->node_differs || !c->differs ||
         !c->kv_cache_input || !c->kv_cache_differs || !c->was_new)
-        return no_memory(err);
+        return ree_no_memory(err);
     c->n_kv_caches = n_specs;
     for (size_t i = 0; i < n_specs; i++)
         c->kv_cache_input[i] = model->input_values[specs[i].input]->id;
@@ -63,7 +59,7 @@ enum ree_status ree_compare_create(const struct ree_model *model,
                                    struct ree_compare **out, struct ree_error *err) {
     *out = NULL;
     struct ree_compare *c = calloc(1, sizeof *c);
-    if (!c) return no_memory(err);
+    if (!c) return ree_no_memory(err);
     ree_arena_init(&c->arena);
     enum ree_status status = begin(c, model, specs, n_specs, err);
     if (status == REE_OK)
@@ -90,7 +86,7 @@ static enum ree_status copy_dense(const struct ree_tensor *from, struct ree_tens
     }
     for (size_t i = 0; i < from->nbytes / sizeof(char *); i++) {
         ((char **)out->data)[i] = strdup(((char **)from->data)[i]);
-        if (!((char **)out->data)[i]) return no_memory(err);
+        if (!((char **)out->data)[i]) return ree_no_memory(err);
     }
     return REE_OK;
 }
@@ -116,7 +112,7 @@ static enum ree_status keep(struct ree_compare *c, const struct ree_tensor *tens
     if (c->n_kept == c->capacity) {
         size_t capacity = c->capacity ? c->capacity * 2 : 256;
         struct ree_tensor *grown = realloc(c->kept, capacity * sizeof *grown);
-        if (!grown) return no_memory(err);
+        if (!grown) return ree_no_memory(err);
         c->kept = grown;
         c->capacity = capacity;
     }
@@ -245,7 +241,7 @@ static enum ree_status second_inputs(void *user, const struct ree_tensor *inputs
         if (rel) c->rel = rel;
         float *ulp = realloc(c->ulp, (size_t)room * (n_nodes + 1) * sizeof *ulp);
         if (ulp) c->ulp = ulp;
-        if (!rel || !ulp) return no_memory(err);
+        if (!rel || !ulp) return ree_no_memory(err);
         c->room = room;
     }
     memset(c->rel + c->n_steps * n_nodes, 0, n_nodes * sizeof *c->rel);

@@ -77,7 +77,7 @@ enum ree_status ree_compare_text(const struct ree_compare_text *text, int32_t **
                 "token %zu of the prompt is %d, but the model's vocabulary has %lld tokens", i,
                 text->prompt[i], (long long)info->vocab_size);
     c.ids = malloc((c.limit + 1) * sizeof *c.ids);
-    if (!c.ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!c.ids) return ree_no_memory(err);
     memcpy(c.ids, text->prompt, text->n_prompt * sizeof *c.ids);
     enum ree_status status = REE_OK;
     for (int k = 0; k < 2 && status == REE_OK; k++)

@@ -8,7 +8,7 @@
 #include "dispute/dispute_internal.h"
 
 static enum ree_status no_memory(struct ree_bench *b) {
-    return ree_fail(b->err, REE_NO_MEMORY, "out of memory");
+    return ree_no_memory(b->err);
 }
 
 // Finds the first difference within a step. The tops must already be checked.

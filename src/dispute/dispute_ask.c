@@ -11,7 +11,7 @@
 static const char *const who[] = {"A", "B"};
 
 static enum ree_status no_memory(struct ree_bench *b) {
-    return ree_fail(b->err, REE_NO_MEMORY, "out of memory");
+    return ree_no_memory(b->err);
 }
 
 // Names the party that ends the dispute. This is a failure for all callers up to ree_dispute, which

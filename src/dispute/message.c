@@ -36,11 +36,10 @@ static bool add_reply(cJSON *root, const struct ree_query *q, const struct ree_r
 
 static enum ree_status put_line(cJSON *root, bool ok, struct ree_strbuf *out,
                                 struct ree_error *err) {
-    enum ree_status status =
-        ok ? ree_canonical_json(root, out, err) : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
     cJSON_Delete(root);
     ree_strbuf_append(out, "\n", 1);
-    if (status == REE_OK && out->failed) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK && out->failed) status = ree_no_memory(err);
     return status;
 }
 

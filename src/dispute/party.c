@@ -34,10 +34,6 @@ struct trace_party {
     ree_digest *nodes; // leaves of the tree of nodes
 };
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status out_of_range(struct ree_error *err) {
     return ree_fail(err, REE_INVALID, "the trace has no such entry");
 }
@@ -54,7 +50,7 @@ static const ree_digest *nodes_of(struct trace_party *p, uint64_t step) {
 
 static enum ree_status add(struct ree_reply *out, const ree_digest *digests, size_t n,
                            struct ree_error *err) {
-    return ree_reply_add(out, digests, n) ? REE_OK : no_memory(err);
+    return ree_reply_add(out, digests, n) ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status add_top(struct ree_reply *out, const ree_digest *leaves, uint64_t n,
@@ -139,7 +135,7 @@ enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_par
                                    struct ree_error *err) {
     *out = NULL;
     struct trace_party *p = calloc(1, sizeof *p);
-    if (!p) return no_memory(err);
+    if (!p) return ree_no_memory(err);
     p->base.answer = answer;
     p->base.is_local = true;
     p->trace = trace;
@@ -148,7 +144,7 @@ enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_par
     p->nodes = calloc((size_t)trace->header.n_nodes + 1, sizeof *p->nodes);
     if (!p->steps || !p->nodes) {
         ree_party_of_trace_destroy(&p->base);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     for (uint64_t i = 0; i < trace->n_steps; i++)
         ree_trace_step_digest(&trace->header, i, ree_trace_step(trace, i), p->nodes, p->steps[i]);

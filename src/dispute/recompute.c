@@ -6,10 +6,6 @@
 #include "trace/model_header.h"
 #include "base/status.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 bool ree_recompute_is_given(const struct ree_value *value) {
     // Before IR version 4 every weight had to be listed as an input (session/model.c), so there an
     // input with data is a constant.
@@ -49,7 +45,7 @@ static enum ree_status cut_out(struct ree_graph *graph, size_t index,
         ree_arena_alloc_array(graph->arena, capacity, sizeof(struct ree_value *));
     struct ree_value **given = ree_arena_alloc_array(graph->arena, capacity, sizeof *given);
     struct ree_value **made = ree_arena_alloc_array(graph->arena, capacity, sizeof *made);
-    if (!values || !given || !made) return no_memory(err);
+    if (!values || !given || !made) return ree_no_memory(err);
     size_t n_values = 0, n_given = 0, n_made = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct ree_value *value = reads[i];
@@ -123,7 +119,7 @@ enum ree_status ree_recompute(struct ree_model *whole, size_t index,
     bool *omitted = calloc(n_outputs + 1, sizeof *omitted);
     struct ree_tensor *named = calloc((size_t)n + 1, sizeof *named);
     struct ree_tensor *made = calloc(n_outputs + 1, sizeof *made);
-    enum ree_status status = omitted && named && made ? REE_OK : no_memory(err);
+    enum ree_status status = omitted && named && made ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; i < n_outputs && status == REE_OK; i++)
         omitted[i] = !node->outputs[i];
     if (status == REE_OK) status = cut_out(graph, index, reads, n, inputs, err);

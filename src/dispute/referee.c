@@ -134,7 +134,7 @@ static enum ree_status decide(const struct ree_court *court, struct ree_ruling *
     if (status == REE_NO_MEMORY) return status;
     if (court->claim->kind != REE_CLAIM_OF_LENGTH &&
         ree_referee_receipts(court, out, &why) == REE_NO_MEMORY)
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     if (!is_named(out)) REE_TRY(status);
     if (!is_named(out))
         return ree_fail(err, REE_INVALID, "the claim shows no error: neither party breaks a rule");

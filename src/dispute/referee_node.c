@@ -83,7 +83,7 @@ static enum ree_status digest_outputs(const struct ree_claim *c, const struct re
                                       struct ree_ruling *out, struct ree_error *err) {
     out->n_outputs = c->n_outputs;
     out->outputs = calloc((size_t)c->n_outputs + 1, sizeof *out->outputs);
-    if (!out->outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!out->outputs) return ree_no_memory(err);
     for (uint32_t i = 0; i < c->n_outputs; i++) {
         if (omitted[i]) continue;
         if (axes[i] < 0) {
@@ -146,7 +146,7 @@ enum ree_status ree_referee_node(const struct ree_claim *c, struct ree_opened *m
                      calloc((size_t)c->n_outputs + 1, sizeof *w.omitted)};
     enum ree_status status = w.inputs && w.outputs && w.axes && w.omitted
                                  ? compute(c, m, folder, &w, out, err)
-                                 : ree_fail(err, REE_NO_MEMORY, "out of memory");
+                                 : ree_no_memory(err);
     for (uint32_t i = 0; w.inputs && i < c->n_inputs; i++)
         ree_tensor_finish(&w.inputs[i]);
     for (uint32_t i = 0; w.outputs && i < c->n_outputs; i++)

@@ -34,7 +34,7 @@ static enum ree_status make_strings(const char *const *texts, size_t n, const ch
                                     size_t *out_n, struct ree_error *err) {
     const char **set = *out = calloc(n + 1, sizeof *set);
     *out_n = 0;
-    if (!set) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!set) return ree_no_memory(err);
     if (n) memcpy(set, texts, n * sizeof *set);
     qsort(set, n, sizeof *set, compare_strings);
     for (size_t i = 0; i < n; i++)
@@ -80,8 +80,7 @@ static enum ree_status load_beside(const struct ree_opened *m, struct beside *ou
     if (out->tokenizer) ree_tokenizer_sha256(out->tokenizer, out->tokenizer_sha256);
     int32_t *ids;
     size_t n;
-    if (!ree_eos_ids(&info, out->tokenizer, &ids, &n))
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ree_eos_ids(&info, out->tokenizer, &ids, &n)) return ree_no_memory(err);
     status = ree_id_set_make(ids, n, &out->eos, err);
     free(ids);
     return status;
@@ -159,7 +158,7 @@ static enum ree_status compare_text(const struct judged *j, const struct ree_str
         *is_other = strcmp(hex, stated->text_sha256) != 0;
     }
     ree_arena_finish(&arena);
-    return text ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return text ? REE_OK : ree_no_memory(err);
 }
 
 // Finds where the answer ends, and compares the texts of its tokens.

@@ -64,7 +64,7 @@ static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t 
                         "the logits do not have the shape [1, rows, vocabulary]");
     size_t n = (size_t)t->dims[2], first = ((size_t)t->dims[1] - 1) * n;
     float *row = malloc(n * sizeof *row);
-    if (!row) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!row) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++)
         row[i] = widen(t->dtype, t->data, first + i);
     *out = row;

@@ -13,10 +13,6 @@
 // bytes could require tensors of any size.
 #define MAX_UNLISTED ((size_t)1 << 20)
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 const char *ree_rule_name(enum ree_rule_kind kind) {
     static const char *const names[] = {"none", "given", "made", "tokens", "cache"};
     return names[kind];
@@ -44,7 +40,7 @@ static enum ree_status list_outputs(const struct ree_opened *m, struct ree_arena
                                     struct ree_rules *out, struct ree_error *err) {
     size_t n = ree_model_n_outputs(m->model);
     out->outputs = ree_arena_alloc_array(arena, n + 1, sizeof *out->outputs);
-    if (!out->outputs) return no_memory(err);
+    if (!out->outputs) return ree_no_memory(err);
     out->n_outputs = (uint32_t)n;
     for (size_t i = 0; i < n; i++)
         out->outputs[i] = (struct ree_rule_output){ree_model_output(m->model, i)->name,
@@ -58,7 +54,7 @@ enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *are
     out->n = m->header.n_inputs;
     out->tokens = out->logits = UINT32_MAX;
     out->rules = ree_arena_alloc_array(arena, (size_t)out->n + 1, sizeof *out->rules);
-    if (!out->rules) return no_memory(err);
+    if (!out->rules) return ree_no_memory(err);
     memset(out->rules, 0, (out->n + 1) * sizeof *out->rules);
     for (uint32_t i = 0; i < out->n; i++) {
         enum ree_role role = m->is_text ? m->roles.of_input[i] : REE_ROLE_KV_CACHE;
@@ -124,7 +120,7 @@ static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_t
     if (is_listed || is_given) {
         size_t n = t->n_prompt + t->n_output;
         t->ids = ree_arena_alloc_array(arena, n + 1, sizeof *t->ids);
-        if (!t->ids) return no_memory(err);
+        if (!t->ids) return ree_no_memory(err);
     }
     if (is_given) memcpy(t->ids, tokens->ids, tokens->n * sizeof *t->ids);
     if (is_listed && !is_given) {
@@ -274,7 +270,7 @@ static enum ree_status plan_step(const struct ree_told *t, uint64_t number, stru
     size_t n_rows = all ? length : 1;
     p->rows = malloc(n_rows * sizeof *p->rows);
     if (!t->ids) p->ids = calloc(length, sizeof *p->ids);
-    if (!p->rows || (!t->ids && !p->ids)) return no_memory(err);
+    if (!p->rows || (!t->ids && !p->ids)) return ree_no_memory(err);
     for (size_t r = 0; r < n_rows; r++)
         p->rows[r] = all ? (int64_t)r : p->one_row;
     p->step =

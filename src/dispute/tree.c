@@ -19,7 +19,7 @@ static enum ree_status add(struct ree_tree *tree, uint64_t first, uint64_t count
     if (tree->n_known == tree->capacity) {
         size_t capacity = tree->capacity ? tree->capacity * 2 : 64;
         struct ree_tree_known *grown = realloc(tree->known, capacity * sizeof *grown);
-        if (!grown) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!grown) return ree_no_memory(err);
         tree->known = grown;
         tree->capacity = capacity;
     }

@@ -4,10 +4,6 @@
 
 #include "base/status.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 enum ree_status ree_answer_begin(struct ree_answer *a, const struct ree_tokenizer *tokenizer,
                                  const char *const *stops, size_t n_stops, const int32_t *prompt,
                                  size_t n, enum ree_text_boundary boundary, struct ree_error *err) {
@@ -25,7 +21,7 @@ enum ree_status ree_answer_begin(struct ree_answer *a, const struct ree_tokenize
         REE_TRY(ree_decoder_settle(a->decoder, &piece, &size, err));
         ree_strbuf_append(&a->prompt, piece, size);
     }
-    return a->prompt.failed ? no_memory(err) : REE_OK;
+    return a->prompt.failed ? ree_no_memory(err) : REE_OK;
 }
 
 // Truncates the text at the first complete stop text. `from`: bytes that were already searched.
@@ -49,7 +45,7 @@ static enum ree_status take(struct ree_answer *a, const char *piece, size_t n,
                             struct ree_error *err) {
     size_t from = a->text.size;
     ree_strbuf_append(&a->text, piece, n);
-    if (a->text.failed) return no_memory(err);
+    if (a->text.failed) return ree_no_memory(err);
     if (a->text.size) cut_at_stop(a, from);
     return REE_OK;
 }

@@ -36,7 +36,7 @@ enum ree_status ree_batching(const struct ree_generator *g, const struct ree_seq
     bool *taken = calloc(n + 1, sizeof *taken);
     if (!out->first || !out->order || !taken) {
         free(taken);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {

@@ -32,9 +32,7 @@ static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct r
     if (!s->caches) s->caches = calloc(n_kv_caches, sizeof *s->caches);
     if (!s->digests) s->digests = calloc(n_kv_caches, sizeof *s->digests);
     struct ree_tensor *positions = calloc(n_kv_caches, sizeof *positions);
-    enum ree_status status = s->caches && s->digests && positions
-                                 ? REE_OK
-                                 : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = s->caches && s->digests && positions ? REE_OK : ree_no_memory(err);
     while (status == REE_OK && s->n_hashed < n) {
         int64_t left = n - s->n_hashed, some = left < POSITIONS_READ ? left : POSITIONS_READ;
         status = read_positions(group, b, s->n_hashed, some, positions, err);

@@ -80,7 +80,7 @@ static enum ree_status run(struct checker *c, size_t from, size_t length, size_t
     if (is_interrupted(check)) return ree_fail(err, REE_UNAVAILABLE, "interrupted");
     if (n_rows > c->capacity) {
         int64_t *grown = realloc(c->rows, n_rows * sizeof *grown);
-        if (!grown) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!grown) return ree_no_memory(err);
         c->rows = grown;
         c->capacity = n_rows;
     }
@@ -170,7 +170,7 @@ static enum ree_status run_all(struct checker *c, size_t n, bool one_pass, struc
     out->reason[0] = 0;
     c->has_nan = false;
     c->hasher = c->check->hash_logits ? ree_hasher_try_create("ree-logits/1") : NULL;
-    if (c->check->hash_logits && !c->hasher) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (c->check->hash_logits && !c->hasher) return ree_no_memory(err);
     enum ree_status status = one_pass ? run_once(c, n, err) : run_steps(c, n, err);
     if (c->hasher) ree_hasher_finish(c->hasher, out->logits_sha256);
     if (status != REE_OK) out->logits_sha256[0] = 0;

@@ -22,10 +22,6 @@ void ree_generation_finish(struct ree_generation *generation) {
     memset(generation, 0, sizeof *generation);
 }
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // A call of ree_generate.
 struct driver {
     struct ree_generate_call call;
@@ -126,7 +122,7 @@ static enum ree_status start_sequence(struct driver *d, size_t i, const struct r
     const int32_t *ids = from ? from->ids : prompt->ids;
     size_t n = from ? from->n : prompt->n;
     out->ids = malloc(n * sizeof *out->ids);
-    if (!out->ids) return no_memory(err);
+    if (!out->ids) return ree_no_memory(err);
     memcpy(out->ids, ids, n * sizeof *out->ids);
     out->n = s->n_saved = n;
     s->expects_last = n > prompt->n;
@@ -185,7 +181,7 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
     for (size_t slot = 0; slot < d->call.g->options.n_cache_slots; slot++)
         REE_TRY(ree_group_hash_kv_caches(&d->groups[slot], err));
     struct ree_snapshot *snapshots = calloc(d->n + 1, sizeof *snapshots);
-    if (!snapshots) return no_memory(err);
+    if (!snapshots) return ree_no_memory(err);
     for (size_t i = 0; i < d->n; i++) {
         struct ree_sequence *s = &d->sequences[i];
         const struct ree_generation *out = s->out;
@@ -290,13 +286,13 @@ static enum ree_status make_groups(struct driver *d, struct ree_error *err) {
     const struct ree_generator *g = d->call.g;
     d->groups = calloc(g->options.n_cache_slots, sizeof *d->groups);
     d->cache_bytes = calloc(g->options.n_cache_slots, sizeof *d->cache_bytes);
-    if (!d->groups || !d->cache_bytes) return no_memory(err);
+    if (!d->groups || !d->cache_bytes) return ree_no_memory(err);
     for (size_t slot = 0; slot < g->options.n_cache_slots; slot++) {
         struct ree_group *group = &d->groups[slot];
         group->call = &d->call;
         group->slot = slot;
         group->sequences = calloc(g->options.max_batch, sizeof(struct ree_sequence *));
-        if (!group->sequences) return no_memory(err);
+        if (!group->sequences) return ree_no_memory(err);
     }
     return ree_batching(g, d->sequences, d->n, &d->deal, err);
 }
@@ -342,7 +338,7 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
     struct driver d = {
         .call = {.g = g, .options = options, .stats = out_stats, .start = ree_clock()}, .n = n};
     d.sequences = calloc(n + 1, sizeof *d.sequences);
-    enum ree_status status = d.sequences ? REE_OK : no_memory(err);
+    enum ree_status status = d.sequences ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
         status = start_sequence(&d, i, &prompts[i], &out[i], err);
     for (size_t i = 0; status == REE_OK && i < n; i++)

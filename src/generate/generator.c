@@ -75,8 +75,7 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                            .session = o->session};
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
     g->flights = calloc(o->n_cache_slots, sizeof *g->flights);
-    enum ree_status status =
-        devices && g->flights ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = devices && g->flights ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) {
         devices[0] = device;
         for (size_t i = 0; i < o->n_more_devices; i++)
@@ -98,7 +97,7 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
     struct ree_generator *g = calloc(1, sizeof *g);
-    if (!g) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!g) return ree_no_memory(err);
     if (options) g->options = *options;
     if (!g->options.prefill_chunk) g->options.prefill_chunk = 512;
     if (!g->options.max_batch) g->options.max_batch = 16;

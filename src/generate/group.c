@@ -12,7 +12,7 @@ static enum ree_status make_room(struct ree_group *group, size_t n, struct ree_e
     if (ids) group->ids = ids;
     int64_t *rows = realloc(group->rows, capacity * sizeof *rows);
     if (rows) group->rows = rows;
-    if (!ids || !rows) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ids || !rows) return ree_no_memory(err);
     group->capacity = capacity;
     return REE_OK;
 }
@@ -32,8 +32,7 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
         goes_on = goes_on || s->n_prefill > s->out->n_prompt;
         call->stats->prompt_tokens += s->n_prefill;
         if (g->options.all_logits) s->logits = ree_hasher_try_create("ree-logits/1");
-        if (g->options.all_logits && !s->logits)
-            return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (g->options.all_logits && !s->logits) return ree_no_memory(err);
     }
     char why[256];
     group->runs_answers_singly =
@@ -42,7 +41,7 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
     if (group->piece > group->longest) group->piece = group->longest;
     free(group->starts);
     group->starts = malloc((group->batch + 1) * sizeof *group->starts);
-    if (!group->starts) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!group->starts) return ree_no_memory(err);
     REE_TRY(make_room(group, group->batch * group->piece, err));
     return ree_generator_begin(g, group->slot, group->batch, (int64_t)most, err);
 }

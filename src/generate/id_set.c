@@ -13,7 +13,7 @@ static int compare(const void *a, const void *b) {
 enum ree_status ree_id_set_make(const int32_t *ids, size_t n, struct ree_id_set *out,
                                 struct ree_error *err) {
     *out = (struct ree_id_set){.ids = calloc(n + 1, sizeof *ids)};
-    if (!out->ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!out->ids) return ree_no_memory(err);
     if (n) memcpy(out->ids, ids, n * sizeof *ids);
     qsort(out->ids, n, sizeof *ids, compare);
     for (size_t i = 0; i < n; i++)

@@ -30,7 +30,7 @@ static enum ree_status read_eos(const struct ree_model *model, struct ree_model_
     const char *text = ree_model_metadata(model, "ree.eos_token_ids"), *at = text;
     if (!text || !*text) return REE_OK;
     int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
-    if (!ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ids) return ree_no_memory(err);
     size_t n = 0;
     bool more = true;
     while (more && n < REE_MAX_EOS && take_number(&at, &ids[n])) {
@@ -64,7 +64,7 @@ enum ree_status ree_model_source_complete(struct ree_model_source *source,
     const char *type = ree_model_metadata(model, "ree.model_type");
     if (!type || *source->model_type) return REE_OK;
     char *copy = strdup(type);
-    if (!copy) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!copy) return ree_no_memory(err);
     free(source->model_type);
     source->model_type = copy;
     return REE_OK;

@@ -7,10 +7,6 @@
 #include "base/dtype.h"
 #include "base/status.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static bool is_integer(enum ree_dtype dtype) {
     return dtype == REE_I64 || dtype == REE_I32;
 }
@@ -238,7 +234,7 @@ static enum ree_status find_all(const struct ree_model *model, const struct ree_
     *out = (struct ree_roles){.n_inputs = n, .tokens = REE_NO_INPUT, .positions = REE_NO_INPUT};
     out->of_input = calloc(n + 1, sizeof *out->of_input);
     out->kv_caches = calloc(n + 1, sizeof *out->kv_caches);
-    enum ree_status status = out->of_input && out->kv_caches ? REE_OK : no_memory(err);
+    enum ree_status status = out->of_input && out->kv_caches ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = find_logits(model, names, out, err);
     if (status == REE_OK) status = find_inputs(model, names, out, err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
@@ -290,7 +286,7 @@ enum ree_status ree_roles_find(const struct ree_model *model, const struct ree_p
         status = compare(model, out, &ports, err);
         ree_roles_finish(&ports);
     } else if (status == REE_NO_MEMORY) {
-        status = no_memory(err);
+        status = ree_no_memory(err);
     } else {
         out->by_folder = true;
         status = REE_OK;

@@ -196,7 +196,7 @@ enum ree_status ree_sampling_choose(const struct ree_sampling *s, const float *l
         return REE_OK;
     }
     struct candidate *c = malloc(vocab_size * sizeof *c);
-    if (!c) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!c) return ree_no_memory(err);
     for (size_t i = 0; i < vocab_size; i++)
         c[i] = (struct candidate){logits[i], (int32_t)i, 0};
     penalise(c, vocab_size, s->repetition_penalty, ids, n);

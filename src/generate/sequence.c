@@ -9,10 +9,6 @@
 #include "device/device.h"
 #include "generate/group.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 size_t ree_sequence_limit(const struct ree_generate_call *call, const struct ree_sequence *s) {
     int64_t context = call->g->info.context_length;
     size_t limit = context ? (size_t)context : (size_t)1 << 30;
@@ -68,7 +64,7 @@ static enum ree_status report_token(const struct ree_generate_call *call, struct
     if (o->n_logprobs) {
         float *logprobs = malloc(vocab * sizeof *logprobs);
         top = malloc((o->n_logprobs + 1) * sizeof *top);
-        enum ree_status status = logprobs && top ? REE_OK : no_memory(err);
+        enum ree_status status = logprobs && top ? REE_OK : ree_no_memory(err);
         if (status == REE_OK)
             status = find_logprobs(logits, vocab, o->n_logprobs, logprobs, top, err);
         if (status == REE_OK) token.logprob = logprobs[token.id];
@@ -111,7 +107,7 @@ enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequ
                         n, s->number, out->ids[n], id);
     }
     int32_t *ids = realloc(out->ids, (out->n + 1) * sizeof *ids);
-    if (!ids) return no_memory(err);
+    if (!ids) return ree_no_memory(err);
     out->ids = ids;
     ids[out->n++] = id;
     if (call->stats->new_tokens++ == 0)

@@ -15,10 +15,6 @@
 // In bytes. A configuration has a few kilobytes, and cJSON recurses over nested values.
 #define MAX_CONFIG ((size_t)4 << 20)
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static char *join(const char *folder, const char *name) {
     char *path;
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
@@ -38,7 +34,7 @@ static enum ree_status read_json(const char *folder, const char *name, cJSON **o
     *out = NULL;
     if (!exists(folder, name)) return REE_OK;
     char *path = join(folder, name);
-    if (!path) return no_memory(err);
+    if (!path) return ree_no_memory(err);
     void *bytes = NULL;
     size_t nbytes = 0;
     enum ree_status status = ree_file_read(path, &bytes, &nbytes, err);
@@ -60,7 +56,7 @@ static enum ree_status take_string(const cJSON *object, const char *key, char **
     if (!cJSON_IsString(item)) return REE_OK;
     free(*out);
     *out = strdup(item->valuestring);
-    return *out ? REE_OK : no_memory(err);
+    return *out ? REE_OK : ree_no_memory(err);
 }
 
 // Whether the item is an integer in [0, 2^31), the range of token ids and lengths.
@@ -86,7 +82,7 @@ static enum ree_status take_eos(const cJSON *object, struct ree_model_source *so
         return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; the maximum is %d", n,
                         REE_MAX_EOS);
     int32_t *ids = malloc((size_t)n * sizeof *ids);
-    if (!ids) return no_memory(err);
+    if (!ids) return ree_no_memory(err);
     size_t count = 0;
     const cJSON *at = cJSON_IsArray(item) ? item->child : item;
     for (int i = 0; i < n; i++, at = at->next)
@@ -115,7 +111,7 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
                         "this folder",
                         source->folder, name);
     source->model_path = join(source->folder, name);
-    if (!source->model_path) return no_memory(err);
+    if (!source->model_path) return ree_no_memory(err);
     struct ree_port_names *n = &source->names;
     REE_TRY(take_string(model, "type", &source->model_type, err));
     REE_TRY(take_string(inputs, "input_ids", &n->input_ids, err));
@@ -195,7 +191,7 @@ static enum ree_status find_in_folder(struct ree_model_source *source, struct re
          i++)
         if (exists(source->folder, onnx_names[i])) {
             source->model_path = join(source->folder, onnx_names[i]);
-            if (!source->model_path) return no_memory(err);
+            if (!source->model_path) return ree_no_memory(err);
         }
     if (source->model_path) return REE_OK;
     if (!exists(source->folder, "config.json"))
@@ -204,7 +200,7 @@ static enum ree_status find_in_folder(struct ree_model_source *source, struct re
                         "config.json with safetensors files",
                         source->folder);
     source->model_path = strdup(source->folder);
-    return source->model_path ? REE_OK : no_memory(err);
+    return source->model_path ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status find_beside_file(const char *path, struct ree_model_source *source,
@@ -213,7 +209,7 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
     source->folder =
         slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
     source->model_path = strdup(path);
-    if (!source->folder || !source->model_path) return no_memory(err);
+    if (!source->folder || !source->model_path) return ree_no_memory(err);
     cJSON *genai;
     REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
     bool is_hf;
@@ -239,12 +235,12 @@ enum ree_status ree_model_source_find(const char *path, struct ree_model_source 
     struct stat st;
     enum ree_status status = REE_OK;
     if (!out->model_type) {
-        status = no_memory(err);
+        status = ree_no_memory(err);
     } else if (stat(path, &st) != 0) {
         status = ree_fail(err, REE_NOT_FOUND, "%s: no such file or folder", path);
     } else if (S_ISDIR(st.st_mode)) {
         out->folder = strdup(path);
-        status = out->folder ? find_in_folder(out, err) : no_memory(err);
+        status = out->folder ? find_in_folder(out, err) : ree_no_memory(err);
     } else {
         status = find_beside_file(path, out, err);
     }

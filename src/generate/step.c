@@ -153,7 +153,7 @@ void ree_flight_finish(struct ree_flight *flight) {
 static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
                                 struct ree_flight *flight, struct ree_error *err) {
     flight->inputs = calloc(g->roles.n_inputs + 1, sizeof *flight->inputs);
-    if (!flight->inputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!flight->inputs) return ree_no_memory(err);
     for (size_t i = 0; i < g->roles.n_inputs; i++)
         if (g->roles.of_input[i] != REE_ROLE_KV_CACHE)
             REE_TRY(ree_step_input(g->model, &g->roles, &flight->step, total, i,
@@ -211,7 +211,7 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
     }
     size_t n_outputs = ree_model_n_outputs(g->model);
     struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
-    if (!outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!outputs) return ree_no_memory(err);
     enum ree_status status = ree_pipeline_collect(g->pipeline, slot, outputs, err);
     if (status == REE_OK)
         status = take_rows(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
@@ -252,8 +252,7 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
     struct ree_flight *flight = &g->flights[slot];
     struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
     struct ree_tensor *ordered = calloc(ree_model_n_inputs(g->model) + 1, sizeof *ordered);
-    enum ree_status status =
-        outputs && ordered ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = outputs && ordered ? REE_OK : ree_no_memory(err);
     if (out) *out = (struct ree_boundary){0};
     if (out_logits) memset(out_logits, 0, sizeof *out_logits);
     if (status == REE_OK) status = prepare(g, slot, step, err);

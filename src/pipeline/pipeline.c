@@ -8,10 +8,6 @@
 #include "session/kv_cache.h"
 #include "pipeline/pipeline_internal.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 void ree_boundary_finish(struct ree_boundary *boundary) {
     for (size_t i = 0; boundary->tensors && i < boundary->n; i++)
         ree_tensor_finish(&boundary->tensors[i]);
@@ -45,7 +41,7 @@ static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
     stage->source = calloc(piece->n_inputs + 1, sizeof *stage->source);
     stage->whole_of = calloc(piece->n_outputs + 1, sizeof *stage->whole_of);
     stage->passes = calloc(n_behind + 1, sizeof *stage->passes);
-    if (!stage->source || !stage->whole_of || !stage->passes) return no_memory(err);
+    if (!stage->source || !stage->whole_of || !stage->passes) return ree_no_memory(err);
     for (size_t i = 0; i < piece->n_inputs; i++) {
         const struct ree_stage_input *input = &piece->inputs[i];
         stage->source[i] =
@@ -93,7 +89,7 @@ static enum ree_status declare_kv_caches(struct ree_pipeline_stage *stage, size_
     if (!specs || !ports || !stage->kv_cache_of) {
         free(specs);
         free(ports);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     for (size_t i = 0; i < p->model->n_inputs; i++)
         ports[i] = REE_NO_INPUT;
@@ -138,7 +134,7 @@ static enum ree_status make_stage(struct ree_pipeline *p, size_t number, uint64_
 static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipeline_options *o,
                                    struct ree_error *err) {
     p->stages = calloc(p->n_stages, sizeof *p->stages);
-    if (!p->stages) return no_memory(err);
+    if (!p->stages) return ree_no_memory(err);
     for (size_t i = 0; i < p->n_stages; i++) {
         p->stages[i].pipeline = p;
         p->stages[i].device = i % p->n_workers;
@@ -191,7 +187,8 @@ static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *d
     p->jobs = calloc(p->n_cache_slots, sizeof *p->jobs);
     p->batches = calloc(p->n_cache_slots, sizeof *p->batches);
     p->positions_elsewhere = calloc(p->n_cache_slots, sizeof *p->positions_elsewhere);
-    if (!p->workers || !p->jobs || !p->batches || !p->positions_elsewhere) return no_memory(err);
+    if (!p->workers || !p->jobs || !p->batches || !p->positions_elsewhere)
+        return ree_no_memory(err);
     for (size_t i = 0; i < n_devices; i++) {
         p->workers[i].pipeline = p;
         p->workers[i].device = devices[i];
@@ -214,7 +211,7 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     if (n_devices == 0)
         return ree_fail(err, REE_INVALID, "a pipeline requires at least one device");
     struct ree_pipeline *p = calloc(1, sizeof *p);
-    if (!p) return no_memory(err);
+    if (!p) return ree_no_memory(err);
     p->model = model;
     p->positions_input = positions_input;
     p->n_stages = options->n_stages ? options->n_stages : 1;

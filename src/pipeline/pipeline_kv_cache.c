@@ -155,7 +155,7 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
                                             struct ree_error *err) {
     memset(out, 0, p->n_kv_caches * sizeof *out);
     struct ree_tensor *own = calloc(p->n_kv_caches + 1, sizeof *own);
-    enum ree_status status = own ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = own ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
         if (!p->stages[i].session || !p->stages[i].session->n_kv_caches) continue;
         struct ree_session *s = ree_pipeline_hold(p, i, slot);

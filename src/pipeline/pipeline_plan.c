@@ -4,10 +4,6 @@
 #include "graph/partition/choose.h"
 #include "pipeline/pipeline_internal.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Maps the model's inputs to the graph's inputs and back. The graph's may include weights.
 static enum ree_status number_inputs(struct ree_pipeline *p, struct ree_error *err) {
     const struct ree_graph *graph = p->model->graph;
@@ -24,7 +20,7 @@ static enum ree_status number_inputs(struct ree_pipeline *p, struct ree_error *e
         p->model_inputs[p->graph_inputs[i]] = i;
     }
     free(at);
-    return done ? REE_OK : no_memory(err);
+    return done ? REE_OK : ree_no_memory(err);
 }
 
 enum ree_status ree_pipeline_set_kv_caches(struct ree_pipeline *p,
@@ -34,7 +30,7 @@ enum ree_status ree_pipeline_set_kv_caches(struct ree_pipeline *p,
     p->specs = calloc(n + 1, sizeof *p->specs);
     p->graph_kv_caches = calloc(n + 1, sizeof *p->graph_kv_caches);
     p->owner = calloc(n + 1, sizeof *p->owner);
-    if (!p->specs || !p->graph_kv_caches || !p->owner) return no_memory(err);
+    if (!p->specs || !p->graph_kv_caches || !p->owner) return ree_no_memory(err);
     p->n_kv_caches = n;
     for (size_t i = 0; i < n; i++) {
         p->specs[i] = kv_caches[i];

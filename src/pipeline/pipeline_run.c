@@ -7,10 +7,6 @@
 
 #include "base/float_env.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 struct ree_session *ree_pipeline_hold(struct ree_pipeline *p, size_t stage, size_t slot) {
     pthread_mutex_lock(&p->workers[p->stages[stage].device].lock);
     ree_session_use_cache_slot(p->stages[stage].session, slot);
@@ -71,11 +67,11 @@ static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t s
                         in ? in->n : 0, n_before);
     struct ree_tensor *run_inputs = calloc(piece->n_inputs + 1, sizeof *run_inputs);
     struct ree_tensor *made = calloc(piece->n_outputs + 1, sizeof *made);
-    enum ree_status status = run_inputs && made ? REE_OK : no_memory(err);
+    enum ree_status status = run_inputs && made ? REE_OK : ree_no_memory(err);
     if (status == REE_OK && !last) {
         out->n = p->partition.cuts[number].n_values;
         out->tensors = calloc(out->n + 1, sizeof *out->tensors);
-        if (!out->tensors) status = no_memory(err);
+        if (!out->tensors) status = ree_no_memory(err);
     }
     if (status == REE_OK) {
         struct ree_session *session = ree_pipeline_hold(p, number, slot);
@@ -119,7 +115,7 @@ enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t slot,
                                    const struct ree_tensor *inputs, size_t n_inputs,
                                    struct ree_tensor *ordered, struct ree_error *err) {
     struct ree_kv_cache *kv_caches = calloc(p->n_kv_caches + 1, sizeof *kv_caches);
-    if (!kv_caches) return no_memory(err);
+    if (!kv_caches) return ree_no_memory(err);
     ree_pipeline_set_shapes(p, slot);
     for (size_t i = 0; i < p->n_kv_caches; i++) {
         kv_caches[i].spec = p->specs[i];
@@ -255,7 +251,7 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t slot,
                             i);
     job->ordered = calloc(p->model->n_inputs + 1, sizeof *job->ordered);
     job->outputs = calloc(p->model->n_outputs + 1, sizeof *job->outputs);
-    enum ree_status status = job->ordered && job->outputs ? REE_OK : no_memory(err);
+    enum ree_status status = job->ordered && job->outputs ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = ree_pipeline_match(p, slot, inputs, n_inputs, job->ordered, err);
     // If the model is not divided, its session calls the observer itself.
     if (status == REE_OK && p->divided && p->has_observer && p->observer.on_inputs)

@@ -10,10 +10,6 @@
 #include "base/float_env.h"
 #include "pipeline/pipeline_internal.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Pages
 
 // Adds the weight's pages if they are mapped from a file.
@@ -55,7 +51,7 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
     stage->ranges = calloc((size_t)stage->model->n_values + 1, sizeof *stage->ranges);
     if (!stage->ranges || !read) {
         free(read);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct ree_node *node = graph->nodes[i];

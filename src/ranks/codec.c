@@ -14,10 +14,6 @@ struct tensor_head {
     int64_t dims[REE_MAX_RANK];
 };
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 void ree_encoded_finish(struct ree_encoded *encoded) {
     free(encoded->head);
     free(encoded->heads);
@@ -54,7 +50,7 @@ enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_bo
     out->parts = calloc(n + 2, sizeof *out->parts);
     if (!out->head || !heads || !out->parts) {
         ree_encoded_finish(out);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     uint64_t numbers[HEAD_NUMBERS] = {step->batch, step->length, step->n_rows};
     char *at = out->head;
@@ -81,7 +77,7 @@ enum ree_status ree_encode_rows(const struct ree_tensor *tensors, size_t n, stru
     uint32_t *numbers = out->head = calloc(n + 1, sizeof *numbers);
     struct tensor_head *heads = out->heads = calloc(n + 1, sizeof *heads);
     out->parts = calloc(n + 2, sizeof *out->parts);
-    enum ree_status status = numbers && heads && out->parts ? REE_OK : no_memory(err);
+    enum ree_status status = numbers && heads && out->parts ? REE_OK : ree_no_memory(err);
     size_t k = 0;
     for (size_t i = 0; status == REE_OK && i < n; i++) {
         if (!tensors[i].name) continue;
@@ -106,7 +102,7 @@ enum ree_status ree_encode_logits(const struct ree_tensor *logits, struct ree_en
     out->parts = calloc(2, sizeof *out->parts);
     if (!numbers || !out->parts) {
         ree_encoded_finish(out);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     for (int i = 0; i < HEAD_NUMBERS; i++)
         numbers[i] = (uint64_t)logits->dims[i];
@@ -152,7 +148,7 @@ enum ree_status ree_decode_step(const struct ree_message *m, const struct ree_bo
         return malformed(err, "the length of a step's description does not match its sizes");
     size_t nbytes = m->parts[0].nbytes - sizeof n;
     char *block = malloc(nbytes + 1);
-    if (!block) return no_memory(err);
+    if (!block) return ree_no_memory(err);
     memcpy(block, (const char *)m->parts[0].data + sizeof n, nbytes);
     const int64_t *starts = (const int64_t *)(void *)block, *rows = starts + n[0];
     bool fits = true;
@@ -222,7 +218,7 @@ enum ree_status ree_decode_boundary(const struct ree_message *m, const struct re
         return ree_fail(err, REE_INVALID, "malformed: %u parts, expected the parts of %zu values",
                         m->n_parts, n);
     out->tensors = calloc(n + 1, sizeof *out->tensors);
-    if (!out->tensors) return no_memory(err);
+    if (!out->tensors) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     for (size_t i = 0; status == REE_OK && i < n; i++) {
         struct tensor_head head;

@@ -12,10 +12,6 @@
 #define HELLO_LIMIT ((size_t)64 << 20)
 #define CLOCK_ROUNDS 8
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Writes lines "name\tvalue\n". The names are phrased for "rank 1 has NAME VALUE".
 static enum ree_status describe(const struct ree_ranks *ranks,
                                 const struct ree_ranks_options *options, struct ree_strbuf *out,
@@ -37,7 +33,7 @@ static enum ree_status describe(const struct ree_ranks *ranks,
     ree_strbuf_printf(out, "--batch-size\t%u\n--prefill-chunk\t%u\n", bounds->max_batch,
                       bounds->prefill_chunk);
     if (options->agreed) ree_strbuf_append(out, options->agreed, strlen(options->agreed));
-    return out->failed ? no_memory(err) : REE_OK;
+    return out->failed ? ree_no_memory(err) : REE_OK;
 }
 
 // Writes records of u32 name length, name, leaf.
@@ -49,7 +45,7 @@ static enum ree_status list_weights(const struct ree_stage_weights *weights, str
         ree_strbuf_append(out, weights->constants[i].name, n);
         ree_strbuf_append(out, (const char *)weights->leaves[i], sizeof weights->leaves[i]);
     }
-    return out->failed ? no_memory(err) : REE_OK;
+    return out->failed ? ree_no_memory(err) : REE_OK;
 }
 
 static enum ree_status make_weights(const struct ree_ranks *ranks, size_t first, size_t n,

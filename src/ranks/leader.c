@@ -118,7 +118,7 @@ static enum ree_status lead_read(void *user, size_t slot, int64_t sequence, int6
     struct ree_part part = {numbers, sizeof numbers};
     memset(out, 0, g->roles.n_kv_caches * sizeof *out);
     const struct ree_value **values = calloc(g->roles.n_kv_caches + 1, sizeof(struct ree_value *));
-    if (!values) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!values) return ree_no_memory(err);
     for (size_t i = 0; i < g->roles.n_kv_caches; i++)
         values[i] = g->model->input_values[g->roles.kv_caches[i].input];
     enum ree_status status = ree_transport_send(ranks->transport, 1, REE_MESSAGE_READ,
@@ -141,7 +141,7 @@ static int64_t lead_rows(void *user, size_t slot) {
 
 enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err) {
     ranks->remote = malloc(sizeof *ranks->remote);
-    if (!ranks->remote) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ranks->remote) return ree_no_memory(err);
     *ranks->remote =
         (struct ree_remote){ranks, lead_begin, lead_submit, lead_collect, lead_read, lead_rows};
     ranks->generator->remote = ranks->remote;

@@ -44,7 +44,7 @@ static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
     ranks->all_spans = calloc(ranks->n_ranks, sizeof *ranks->all_spans);
     if (!ranks->cache_slots || !ranks->offsets || !ranks->round_trips || !ranks->reports ||
         !ranks->all_spans)
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     return REE_OK;
 }
 
@@ -55,7 +55,7 @@ enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_gener
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
     struct ree_ranks *ranks = calloc(1, sizeof *ranks);
-    if (!ranks) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ranks) return ree_no_memory(err);
     ranks->transport = transport;
     ranks->generator = generator;
     ranks->timeline = options->timeline;

@@ -175,8 +175,8 @@ enum ree_status ree_ranks_save_timeline(const struct ree_ranks *ranks, const cha
         }
     }
     ree_strbuf_printf(&text, "\n]}\n");
-    enum ree_status status = text.failed ? ree_fail(err, REE_NO_MEMORY, "out of memory")
-                                         : ree_file_write(path, text.data, text.size, err);
+    enum ree_status status =
+        text.failed ? ree_no_memory(err) : ree_file_write(path, text.data, text.size, err);
     ree_strbuf_finish(&text);
     return status;
 }

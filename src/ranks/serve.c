@@ -106,7 +106,7 @@ static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_mess
         REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_READ, m->step,
                                    m->slot, m->parts, 1, err));
     struct ree_tensor *rows = calloc(g->roles.n_kv_caches + 1, sizeof *rows);
-    if (!rows) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!rows) return ree_no_memory(err);
     enum ree_status status = ree_pipeline_read_kv_caches(g->pipeline, m->slot, numbers[0],
                                                          numbers[1], numbers[2], rows, err);
     if (status == REE_OK) {

@@ -74,7 +74,7 @@ ree_stage_weights_make(const struct ree_graph *graph, const struct ree_partition
     out->leaves = calloc(out->n + 1, sizeof *out->leaves);
     enum ree_status status =
         c.failed || !out->leaves
-            ? ree_fail(err, REE_NO_MEMORY, "out of memory")
+            ? ree_no_memory(err)
             : ree_identity_leaves(out->constants, out->n, on_progress, user, out->leaves, err);
     if (ree_mappings_check(graph->mappings, err) != REE_OK) status = REE_IO;
     free(c.seen);

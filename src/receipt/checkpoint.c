@@ -80,7 +80,7 @@ static enum ree_status encode(const struct ree_text_checkpoint *c, struct ree_st
     cJSON *body = ree_text_checkpoint_body(c), *root = cJSON_CreateObject();
     enum ree_status status =
         body && root ? ree_canonical_sha256(body, REE_TEXT_CHECKPOINT_SCHEMA, digest, err)
-                     : ree_fail(err, REE_NO_MEMORY, "out of memory");
+                     : ree_no_memory(err);
     if (status != REE_OK) {
         cJSON_Delete(body);
         cJSON_Delete(root);
@@ -90,11 +90,10 @@ static enum ree_status encode(const struct ree_text_checkpoint *c, struct ree_st
     bool ok = add_item(root, "body", body) &&
               cJSON_AddStringToObject(root, "schema", REE_TEXT_CHECKPOINT_SCHEMA) &&
               cJSON_AddStringToObject(root, "checkpoint_sha256", hex);
-    status =
-        ok ? ree_canonical_json(root, text, err) : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    status = ok ? ree_canonical_json(root, text, err) : ree_no_memory(err);
     cJSON_Delete(root);
     ree_strbuf_append(text, "\n", 1);
-    if (status == REE_OK && text->failed) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK && text->failed) status = ree_no_memory(err);
     return status;
 }
 

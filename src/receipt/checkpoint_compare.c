@@ -89,8 +89,7 @@ enum ree_status ree_text_checkpoint_compare(const struct ree_text_checkpoint *is
                                             void *user, size_t *out_n, struct ree_error *err) {
     struct comparison c = {.on_difference = on_difference, .user = user, .err = err};
     cJSON *a = ree_text_checkpoint_body(is), *b = ree_text_checkpoint_body(expected);
-    enum ree_status status =
-        a && b ? compare_objects(&c, "body", a, b) : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = a && b ? compare_objects(&c, "body", a, b) : ree_no_memory(err);
     if (status == REE_OK) compare_sequences(&c, is, expected);
     cJSON_Delete(a);
     cJSON_Delete(b);

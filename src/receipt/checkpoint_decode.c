@@ -5,10 +5,6 @@
 #include "receipt/checkpoint_internal.h"
 #include "receipt/receipt_internal.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status get_tokens(const struct ree_fields *part, struct ree_snapshot *out,
                                   struct ree_error *err) {
     const int32_t *prompt = NULL, *tokens = NULL;
@@ -17,7 +13,7 @@ static enum ree_status get_tokens(const struct ree_fields *part, struct ree_snap
     REE_TRY(ree_field_ids(part, "tokens", &tokens, &n, err));
     if (!n_prompt) return ree_fail(err, REE_INVALID, "%s.prompt has no tokens", part->name);
     int32_t *ids = ree_arena_alloc_array(part->arena, n_prompt + n, sizeof *ids);
-    if (!ids) return no_memory(err);
+    if (!ids) return ree_no_memory(err);
     memcpy(ids, prompt, n_prompt * sizeof *ids);
     if (n) memcpy(ids + n_prompt, tokens, n * sizeof *ids);
     out->ids = ids;
@@ -69,7 +65,7 @@ static enum ree_status get_sequence(const struct ree_fields *part,
     out->finish = (enum ree_finish)reason;
     if (!has_hash) return REE_OK;
     char *hex = ree_arena_alloc(part->arena, 65);
-    if (!hex) return no_memory(err);
+    if (!hex) return ree_no_memory(err);
     out->logits_sha256 = hex;
     return ree_field_hex(part, "logits_sha256", hex, 65, err);
 }

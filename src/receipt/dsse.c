@@ -12,10 +12,6 @@
 #define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 #define PREDICATE_TYPE "urn:ree:receipt:"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Base64, RFC 4648 section 4. The caller frees the result. NULL: out of memory.
 static char *encode(const void *bytes, size_t n) {
     char *text = n < INT32_MAX / 2 ? malloc(4 * ((n + 2) / 3) + 1) : NULL;
@@ -102,9 +98,9 @@ static enum ree_status make_statement(const struct ree_receipt *receipt, const c
     ok = ok && cJSON_AddStringToObject(root, "_type", STATEMENT_TYPE) &&
          cJSON_AddStringToObject(root, "predicateType", type) &&
          add_item(root, "predicate", predicate_of(receipt));
-    enum ree_status status = ok ? ree_canonical_json(root, out, err) : no_memory(err);
+    enum ree_status status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
     cJSON_Delete(root);
-    return status == REE_OK && out->failed ? no_memory(err) : status;
+    return status == REE_OK && out->failed ? ree_no_memory(err) : status;
 }
 
 static enum ree_status make_envelope(const struct ree_strbuf *statement, const char *key_path,
@@ -115,7 +111,7 @@ static enum ree_status make_envelope(const struct ree_strbuf *statement, const c
     ree_strbuf_init(&pae);
     append_pae(&pae, statement->data, statement->size);
     enum ree_status status =
-        pae.failed ? no_memory(err)
+        pae.failed ? ree_no_memory(err)
                    : ree_ed25519_sign(key_path, pae.data, pae.size, public_key, signature, err);
     ree_strbuf_finish(&pae);
     if (status != REE_OK) return status;
@@ -131,12 +127,12 @@ static enum ree_status make_envelope(const struct ree_strbuf *statement, const c
         cJSON_Delete(entry);
         ok = false;
     }
-    status = ok ? ree_canonical_json(root, out, err) : no_memory(err);
+    status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
     ree_strbuf_append(out, "\n", 1);
     cJSON_Delete(root);
     free(payload);
     free(sig);
-    return status == REE_OK && out->failed ? no_memory(err) : status;
+    return status == REE_OK && out->failed ? ree_no_memory(err) : status;
 }
 
 enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
@@ -184,7 +180,7 @@ static enum ree_status check_predicate(const cJSON *statement, const char *recei
     if (status == REE_OK) {
         snprintf(type, sizeof type, "%s%u", PREDICATE_TYPE, receipt.version);
         predicate = predicate_of(&receipt);
-        if (!predicate) status = no_memory(err);
+        if (!predicate) status = ree_no_memory(err);
     }
     if (status == REE_OK && strcmp(string_of(statement, "predicateType"), type) != 0)
         status = ree_fail(err, REE_INVALID, "its predicateType is '%.64s', expected '%s'",
@@ -254,7 +250,7 @@ static enum ree_status check_signature(const cJSON *envelope, const unsigned cha
     failed = failed || pae.failed;
     ree_strbuf_finish(&pae);
     if (holds) return REE_OK;
-    if (failed) return no_memory(err);
+    if (failed) return ree_no_memory(err);
     return ree_fail(err, REE_INVALID, "none of its signatures is a valid signature by %s",
                     public_key[0] ? public_key : "the key that it names");
 }
@@ -267,7 +263,7 @@ static enum ree_status check_envelope(const cJSON *envelope, const char *receipt
         return ree_fail(err, REE_INVALID, "it is not a DSSE envelope of an in-toto statement");
     bool failed;
     unsigned char *payload = decode(string_of(envelope, "payload"), &n, &failed);
-    if (failed) return no_memory(err);
+    if (failed) return ree_no_memory(err);
     if (!payload) return ree_fail(err, REE_INVALID, "its payload is not base64");
     enum ree_status status = check_signature(envelope, payload, n, public_key, signer, err);
     if (status == REE_OK) status = check_statement((const char *)payload, n, receipt_path, err);

@@ -9,10 +9,6 @@
 #include "base/name_index.h"
 #include "base/sha256.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static void put_model(struct ree_receipt *r, const struct ree_model_hashes *model,
                       enum ree_operation_set set) {
     memcpy(r->graph_sha256, model->graph, sizeof r->graph_sha256);
@@ -40,7 +36,7 @@ static enum ree_status put_unbound(struct ree_receipt *r, const char *device,
     if (!gmtime_r(&now, &utc) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
         return REE_OK;
     r->created = ree_arena_strdup(&r->arena, text);
-    return r->created ? REE_OK : no_memory(err);
+    return r->created ? REE_OK : ree_no_memory(err);
 }
 
 static cJSON *describe_stats(const struct ree_generate_stats *s) {
@@ -78,7 +74,7 @@ char *ree_receipt_encode_text(struct ree_arena *arena, const struct ree_strbuf *
 static enum ree_status put_tokens(struct ree_receipt *r, struct ree_receipt_text *to,
                                   const int32_t *ids, size_t n, struct ree_error *err) {
     int32_t *copy = ree_arena_alloc_array(&r->arena, n + 1, sizeof *copy);
-    if (!copy) return no_memory(err);
+    if (!copy) return ree_no_memory(err);
     if (n) memcpy(copy, ids, n * sizeof *ids);
     to->tokens = copy;
     to->n_tokens = n;
@@ -97,7 +93,7 @@ static enum ree_status put_texts(struct ree_receipt *r, const struct ree_text_ru
     if (status == REE_OK) {
         r->prompt.text = ree_receipt_encode_text(&r->arena, &answer.prompt);
         r->output.text = ree_receipt_encode_text(&r->arena, &answer.text);
-        if (!r->prompt.text || !r->output.text) status = no_memory(err);
+        if (!r->prompt.text || !r->output.text) status = ree_no_memory(err);
     }
     ree_answer_finish(&answer);
     if (status == REE_OK) ree_tokenizer_sha256(run->tokenizer, r->tokenizer_sha256);
@@ -135,7 +131,7 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     if (run->request_sha256)
         snprintf(out->request_sha256, sizeof out->request_sha256, "%s", run->request_sha256);
     put_trace(out, run->trace);
-    if (run->stats && !(out->stats = describe_stats(run->stats))) return no_memory(err);
+    if (run->stats && !(out->stats = describe_stats(run->stats))) return ree_no_memory(err);
     REE_TRY(ree_receipt_seal(out, err));
     return run->salt ? ree_receipt_make_private(out, run->salt, err) : REE_OK;
 }
@@ -160,7 +156,7 @@ static enum ree_status put_tensor(struct ree_receipt *r, const char *name,
                                   const struct ree_tensor *tensor, struct ree_receipt_tensor *out,
                                   struct ree_error *err) {
     out->name = ree_arena_strdup(&r->arena, name ? name : "");
-    if (!out->name) return no_memory(err);
+    if (!out->name) return ree_no_memory(err);
     ree_tensor_sha256(tensor, out->sha256);
     return REE_OK;
 }
@@ -175,7 +171,7 @@ static enum ree_status put_inputs(const struct ree_tensors_run *run, struct ree_
     struct ree_name_index index;
     enum ree_status status = REE_OK;
     if (!ree_name_index_init(&index, run->n_inputs, name_of_tensor, run->inputs))
-        return no_memory(err);
+        return ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < ree_model_n_inputs(run->of); i++) {
         const char *name = ree_model_input(run->of, i)->name;
         size_t k = ree_name_index_find(&index, name);
@@ -194,7 +190,7 @@ enum ree_status ree_receipt_make_tensors(const struct ree_tensors_run *run, stru
     REE_TRY(put_unbound(out, run->device, err));
     out->inputs = ree_arena_alloc_array(&out->arena, run->n_inputs + 1, sizeof *out->inputs);
     out->outputs = ree_arena_alloc_array(&out->arena, run->n_outputs + 1, sizeof *out->outputs);
-    if (!out->inputs || !out->outputs) return no_memory(err);
+    if (!out->inputs || !out->outputs) return ree_no_memory(err);
     REE_TRY(put_inputs(run, out, err));
     for (size_t i = 0; i < run->n_outputs; i++)
         REE_TRY(put_tensor(out, run->outputs[i].name, &run->outputs[i],

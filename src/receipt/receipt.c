@@ -43,7 +43,7 @@ void ree_receipt_text_sha256(const char *text, char hex[65]) {
 enum ree_status ree_receipt_body_digest(const struct ree_receipt *receipt, ree_digest out,
                                         struct ree_error *err) {
     cJSON *body = ree_receipt_body(receipt);
-    if (!body) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!body) return ree_no_memory(err);
     enum ree_status status =
         ree_canonical_sha256(body, ree_receipt_schemas[receipt->version - 1], out, err);
     cJSON_Delete(body);

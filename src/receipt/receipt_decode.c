@@ -202,7 +202,7 @@ static enum ree_status get_extensions(const struct ree_fields *body, struct ree_
         if (!out->n_critical)
             return ree_fail(err, REE_INVALID, "body.critical is empty; it must be omitted");
     }
-    if (!index_names(extensions, &index)) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!index_names(extensions, &index)) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < out->n_critical && status == REE_OK; i++) {
         if (i && strcmp(out->critical[i - 1], out->critical[i]) >= 0)

@@ -166,14 +166,13 @@ enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out
               add_item(root, "body", ree_receipt_body(receipt)) &&
               add_hash(root, "receipt_hash", receipt->receipt_hash) &&
               add_signature(root, receipt) && add_unbound(root, receipt);
-    enum ree_status status =
-        ok ? ree_canonical_json(root, &text, err) : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ok ? ree_canonical_json(root, &text, err) : ree_no_memory(err);
     cJSON_Delete(root);
     ree_strbuf_append(&text, "\n", 1);
     size_t n = text.size;
     if (status == REE_OK) {
         *out = ree_strbuf_take(&text);
-        if (!*out) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!*out) return ree_no_memory(err);
         *out_nbytes = n;
     }
     ree_strbuf_finish(&text);

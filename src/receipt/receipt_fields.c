@@ -53,7 +53,7 @@ enum ree_status ree_field_string(const struct ree_fields *part, const char *key,
     if (!item) return REE_OK;
     if (!cJSON_IsString(item)) return ree_fields_wrong(part, key, "a string", err);
     *out = ree_arena_strdup(part->arena, item->valuestring);
-    return *out ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return *out ? REE_OK : ree_no_memory(err);
 }
 
 enum ree_status ree_field_hex(const struct ree_fields *part, const char *key, char *out,
@@ -112,7 +112,7 @@ enum ree_status ree_field_array(const struct ree_fields *part, const char *key, 
         ++*out_n;
     *out_first = array->child;
     *out = ree_arena_alloc_array(part->arena, *out_n, size);
-    return *out ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return *out ? REE_OK : ree_no_memory(err);
 }
 
 enum ree_status ree_field_ids(const struct ree_fields *part, const char *key, const int32_t **out,
@@ -141,7 +141,7 @@ enum ree_status ree_field_strings(const struct ree_fields *part, const char *key
     for (size_t i = 0; item; i++, item = item->next) {
         if (!cJSON_IsString(item)) return ree_fields_wrong(part, key, "an array of strings", err);
         strings[i] = ree_arena_strdup(part->arena, item->valuestring);
-        if (!strings[i]) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!strings[i]) return ree_no_memory(err);
     }
     *out = strings;
     return REE_OK;

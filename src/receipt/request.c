@@ -82,7 +82,7 @@ enum ree_status ree_request_seal(struct ree_request *r, struct ree_error *err) {
     if (!(s->temperature > 0)) s->top_k = 0, s->top_p = 1, s->min_p = 0;
     REE_TRY(ree_sampling_check(s, err));
     cJSON *body = make_body(r);
-    if (!body) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!body) return ree_no_memory(err);
     enum ree_status status = ree_canonical_sha256(body, SCHEMA, digest, err);
     cJSON_Delete(body);
     if (status != REE_OK) return ree_fail_prefix(err, "the request");
@@ -99,11 +99,10 @@ enum ree_status ree_request_write(const struct ree_request *request, const char 
     bool ok = cJSON_AddStringToObject(root, "schema", SCHEMA) &&
               add_item(root, "body", make_body(request)) &&
               cJSON_AddStringToObject(root, "request_sha256", request->request_sha256);
-    enum ree_status status =
-        ok ? ree_canonical_json(root, &text, err) : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = ok ? ree_canonical_json(root, &text, err) : ree_no_memory(err);
     cJSON_Delete(root);
     ree_strbuf_append(&text, "\n", 1);
-    if (status == REE_OK && text.failed) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK && text.failed) status = ree_no_memory(err);
     if (status == REE_OK) status = ree_file_write_secret(path, text.data, text.size, err);
     ree_strbuf_finish(&text);
     return status;

@@ -189,7 +189,7 @@ enum ree_status ree_key_create(const char *path, char public_key[65], struct ree
     public_key[0] = 0;
     size_t size = strlen(path) + sizeof ".pub";
     char *public_path = malloc(size);
-    if (!public_path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!public_path) return ree_no_memory(err);
     snprintf(public_path, size, "%s.pub", path);
     EVP_PKEY *key = NULL;
     enum ree_status status = REE_OK;

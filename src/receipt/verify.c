@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/name_index.h"
 #include "receipt/make_receipt.h"
 #include "session/model.h"
@@ -198,12 +198,6 @@ void ree_verify_trace(struct ree_verification *v, const struct ree_receipt *rece
 
 // Tensors
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static const char *name_of_tensor(const void *tensors, size_t i) {
     const char *name = ((const struct ree_tensor *)tensors)[i].name;
     return name ? name : "";
@@ -218,7 +212,7 @@ static enum ree_status check_inputs(struct ree_verification *v,
     bool *known = calloc(what->n_inputs + 1, sizeof *known);
     if (!known || !ree_name_index_init(&index, what->n_inputs, name_of_tensor, what->inputs)) {
         free(known);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     size_t next = 0; // index into the model's inputs
     for (size_t i = 0; i < r->n_inputs; i++) {
@@ -288,11 +282,11 @@ enum ree_status ree_verify_tensors(struct ree_verification *v,
     }
     size_t n = ree_model_n_outputs(what->model);
     struct ree_tensor *outputs = calloc(n + 1, sizeof *outputs);
-    if (!outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    double start = now();
+    if (!outputs) return ree_no_memory(err);
+    double start = ree_clock();
     enum ree_status status =
         ree_pipeline_run(what->pipeline, what->inputs, what->n_inputs, outputs, err);
-    v->run_seconds += now() - start;
+    v->run_seconds += ree_clock() - start;
     v->n_runs++;
     if (status == REE_OK) check_outputs(v, what, outputs);
     for (size_t i = 0; status == REE_OK && i < n; i++)

@@ -61,7 +61,7 @@ static enum ree_status note_special(struct ree_verification *v,
                        n_special, spelled);
     ree_arena_finish(&arena);
     free(text);
-    return spelled ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return spelled ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status note_difference(struct ree_verification *v,
@@ -84,7 +84,7 @@ static enum ree_status note_difference(struct ree_verification *v,
             at, ours.data, theirs.data);
     ree_strbuf_finish(&ours);
     ree_strbuf_finish(&theirs);
-    return failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;
+    return failed ? ree_no_memory(err) : REE_OK;
 }
 
 enum ree_status ree_verify_encoding(struct ree_verification *v,

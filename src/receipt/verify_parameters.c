@@ -41,7 +41,7 @@ static enum ree_status find_ends(const struct ree_verify_text *what, struct ends
                                  struct ree_error *err) {
     const struct ree_receipt *r = what->receipt;
     if (!ree_eos_ids(ree_generator_info(what->generator), what->tokenizer, &out->ids, &out->n))
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     REE_TRY(ree_id_set_make(out->ids, out->n, &out->model, err));
     return ree_id_set_make(r->eos, r->n_eos, &out->receipt, err);
 }

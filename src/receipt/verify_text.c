@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "receipt/make_receipt.h"
 #include "receipt/read_answer.h"
 #include "receipt/verify_internal.h"
@@ -25,12 +25,6 @@ struct text_check {
     int32_t *ids;     // prompt and answer; NULL: the answer is not known
     bool knows_texts; // the available tokenizer is the receipt's
 };
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void hash(const char *tag, const void *bytes, size_t n, char hex[65]) {
     struct ree_hasher *hasher = ree_hasher_create(tag);
@@ -267,14 +261,14 @@ static enum ree_status run_stepwise(struct text_check *c, struct ree_error *err)
     }
     check_logits(c, made.logits_sha256);
     ree_generation_finish(&made);
-    return c->ids ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return c->ids ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status run(struct text_check *c, struct ree_error *err) {
-    double start = now();
+    double start = ree_clock();
     enum ree_status status =
         c->what->stepwise || !c->ids ? run_stepwise(c, err) : run_given(c, err);
-    c->v->run_seconds += now() - start;
+    c->v->run_seconds += ree_clock() - start;
     if (status != REE_INVALID) return status;
     // No run of this model can have produced these tokens.
     ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS, "%s", err->message);
@@ -286,7 +280,7 @@ static enum ree_status join(struct text_check *c, struct ree_error *err) {
     size_t n = c->prompt.n + out->n_tokens;
     if (!out->tokens && out->n_tokens) return REE_OK;
     c->ids = ree_arena_alloc_array(&c->arena, n + 1, sizeof *c->ids);
-    if (!c->ids) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!c->ids) return ree_no_memory(err);
     memcpy(c->ids, c->prompt.ids, c->prompt.n * sizeof *c->ids);
     if (out->n_tokens) memcpy(c->ids + c->prompt.n, out->tokens, out->n_tokens * sizeof *c->ids);
     return REE_OK;

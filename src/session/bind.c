@@ -16,10 +16,6 @@
 // conditions. Each ends a segment, whose results stay in memory.
 #define MAX_SEGMENTS 1024
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static uint64_t round_up(uint64_t n, uint64_t to) {
     return (n + to - 1) / to * to;
 }
@@ -60,7 +56,7 @@ static enum ree_status grow_places(struct ree_bind *b, struct ree_error *err) {
     size_t capacity = n * 2;
     uint64_t *place = ree_arena_alloc_array(&b->arena, capacity, sizeof *place);
     uint32_t *home = ree_arena_alloc_array(&b->arena, capacity, sizeof *home);
-    if (!place || !home) return no_memory(err);
+    if (!place || !home) return ree_no_memory(err);
     if (b->place_capacity) {
         memcpy(place, b->place, b->place_capacity * sizeof *place);
         memcpy(home, b->home, b->place_capacity * sizeof *home);
@@ -97,7 +93,7 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
     struct ree_memory_plan_tensor *tensors =
         ree_arena_alloc_array(&b->scratch, n_storages + 1, sizeof *tensors);
     uint32_t *index = ree_arena_alloc_array(&b->scratch, n_storages + 1, sizeof *index);
-    if (!tensors || !index) return no_memory(err);
+    if (!tensors || !index) return ree_no_memory(err);
     uint32_t end = (uint32_t)lower->n_dispatches;
     for (uint32_t i = 0; i < lower->n_dispatches; i++) {
         const struct ree_dispatch *d = &lower->dispatches[i];
@@ -167,7 +163,7 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
     const struct ree_device_vtable *v = b->session->device->vtable;
     struct ree_device *device = b->session->device;
     bool *used = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *used);
-    if (!used) return no_memory(err);
+    if (!used) return ree_no_memory(err);
     uint64_t size = 0;
     for (size_t i = 0; i < lower->n_dispatches; i++) {
         const struct ree_dispatch *d = &lower->dispatches[i];
@@ -236,7 +232,7 @@ static enum ree_status add_segment(struct ree_bind *b, struct ree_segment **out,
     if (b->n_segments == b->segments_capacity) {
         size_t capacity = b->segments_capacity ? b->segments_capacity * 2 : 4;
         struct ree_segment *grown = realloc(b->segments, capacity * sizeof *grown);
-        if (!grown) return no_memory(err);
+        if (!grown) return ree_no_memory(err);
         b->segments = grown;
         b->segments_capacity = capacity;
     }
@@ -250,7 +246,7 @@ static enum ree_status make_labels(struct ree_bind *b, struct ree_error *err) {
     const struct ree_lower *lower = &b->lower;
     if (!b->labels) {
         b->labels = ree_arena_alloc_array(&b->arena, lower->graph->n_nodes + 1, sizeof *b->labels);
-        if (!b->labels) return no_memory(err);
+        if (!b->labels) return ree_no_memory(err);
     }
     for (size_t i = 0; i < lower->n_dispatches; i++) {
         uint32_t node = lower->dispatches[i].node;
@@ -258,7 +254,7 @@ static enum ree_status make_labels(struct ree_bind *b, struct ree_error *err) {
         char label[256];
         ree_node_label(lower->graph->nodes[node], label, sizeof label);
         b->labels[node] = ree_arena_strdup(&b->arena, label);
-        if (!b->labels[node]) return no_memory(err);
+        if (!b->labels[node]) return ree_no_memory(err);
     }
     return REE_OK;
 }
@@ -282,7 +278,7 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
     REE_TRY(ree_segment_note(b, seg, &program, err));
     struct ree_device_buffer **constants =
         ree_arena_alloc_array(&b->scratch, seg->n_slots + 1, sizeof *constants);
-    if (!constants) return no_memory(err);
+    if (!constants) return ree_no_memory(err);
     // Copies are counted per session. With a memory budget, data owned by the bind is not copied.
     struct ree_session *s = b->session;
     const bool limited = s->memory && s->memory->limit != UINT64_MAX;
@@ -306,7 +302,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     struct ree_lower *lower = &b->lower;
     struct ree_session *session = b->session;
     bool *keep = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *keep);
-    if (!keep) return no_memory(err);
+    if (!keep) return ree_no_memory(err);
     for (size_t i = 0; i < lower->n_storages; i++)
         keep[i] = !last || lower->storages[i]->kind == REE_STORAGE_KV_CACHE;
     for (size_t i = 0; last && i < b->n_results; i++)
@@ -323,7 +319,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     // Storages that this segment computes. They use the segment's own arena while it is built;
     // `home` records where later segments find them.
     bool *own = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *own);
-    if (!own) return no_memory(err);
+    if (!own) return ree_no_memory(err);
     for (size_t i = 0; i < lower->n_dispatches; i++)
         for (uint32_t k = 0; k < lower->dispatches[i].n_operands; k++) {
             uint32_t id = lower->dispatches[i].operands[k].slot;
@@ -344,12 +340,12 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     for (table.n_buckets = 16; table.n_buckets < 2 * most; table.n_buckets *= 2)
         ;
     table.buckets = ree_arena_alloc_array(&b->scratch, table.n_buckets, sizeof *table.buckets);
-    if (!table.slots || !table.of_storage || !table.buckets) return no_memory(err);
+    if (!table.slots || !table.of_storage || !table.buckets) return ree_no_memory(err);
     REE_TRY(resolve_operands(b, &table, err));
     for (size_t i = 0; !last && i < lower->n_storages; i++)
         if (own[i]) b->home[i] = (uint32_t)b->n_segments;
     seg->slots = ree_arena_alloc_array(&b->arena, table.n + 1, sizeof *seg->slots);
-    if (!seg->slots) return no_memory(err);
+    if (!seg->slots) return ree_no_memory(err);
     memcpy(seg->slots, table.slots, table.n * sizeof *seg->slots);
     seg->n_slots = table.n;
     REE_TRY(make_program(b, seg, err));
@@ -405,7 +401,7 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
     struct ree_session *s = b->session;
     struct ree_device_buffer **buffers =
         calloc(seg->n_slots + 1, sizeof(struct ree_device_buffer *));
-    if (!buffers) return no_memory(err);
+    if (!buffers) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < seg->n_slots && status == REE_OK; i++) {
         if (seg->slots[i].kind == REE_SLOT_INPUT)
@@ -433,7 +429,7 @@ enum ree_status ree_bind_flush(struct ree_bind *b, struct ree_error *err) {
 static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage *storage) {
     struct ree_bind *b = lower->user;
     void *copy = ree_arena_alloc(&b->arena, (size_t)storage->nbytes + 64);
-    if (!copy) return no_memory(lower->err);
+    if (!copy) return ree_no_memory(lower->err);
     if (storage->kind == REE_STORAGE_INPUT) {
         uint32_t i = storage->input;
         if (storage->nbytes) memcpy(copy, b->run_inputs->tensors[i].data, storage->nbytes);
@@ -463,7 +459,7 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
     for (size_t i = 0; i < model->n_outputs; i++)
         n += b->outputs[i]->kind == REE_TENSOR ? 1 : b->outputs[i]->n_items;
     b->results = ree_arena_alloc_array(&b->arena, n + 1, sizeof *b->results);
-    if (!b->results) return no_memory(err);
+    if (!b->results) return ree_no_memory(err);
     for (size_t i = 0; i < model->n_outputs; i++) {
         // Attribute the copies to the node that produced the value.
         b->lower.node = model->graph->outputs[i]->producer;
@@ -528,7 +524,7 @@ enum ree_status ree_bind_create(struct ree_session *session,
     *out = NULL;
     struct ree_model *model = session->model;
     struct ree_bind *b = calloc(1, sizeof *b);
-    if (!b) return no_memory(err);
+    if (!b) return ree_no_memory(err);
     b->session = session;
     b->run_inputs = run_inputs;
     ree_arena_init(&b->arena);
@@ -546,7 +542,7 @@ enum ree_status ree_bind_create(struct ree_session *session,
     };
     b->values = ree_arena_alloc_array(&b->arena, model->graph->n_values + 1, sizeof *b->values);
     b->outputs = ree_arena_alloc_array(&b->arena, model->n_outputs + 1, sizeof *b->outputs);
-    enum ree_status status = b->values && b->outputs ? REE_OK : no_memory(err);
+    enum ree_status status = b->values && b->outputs ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = lower_model(b, err);
     if (status == REE_OK) status = finish_segment(b, true, err);
     b->lower.err = NULL;

@@ -78,7 +78,7 @@ static enum ree_status hand_over(const struct ree_bind *b, const char *what,
     snprintf(title, sizeof title, b->n_segments > 1 ? "%s, segment %zu" : "%s", what,
              b->n_segments);
     char *s = ree_strbuf_take(text);
-    if (!s) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!s) return ree_no_memory(err);
     {
         REE_FLOAT_ENV_CALLBACK();
         b->session->options.on_program(b->session->options.user, title, s);

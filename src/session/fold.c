@@ -40,10 +40,6 @@ static bool blows_up(const struct ree_node *node, uint64_t nbytes) {
     return nbytes > ((uint64_t)1 << 20) && nbytes / 4 > in;
 }
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Replaces the string numbers of the lowering by strings in the graph's arena.
 static enum ree_status spell_out(struct ree_graph *graph, const struct ree_lower *lower,
                                  void *strings, size_t n, struct ree_error *err) {
@@ -52,7 +48,7 @@ static enum ree_status spell_out(struct ree_graph *graph, const struct ree_lower
         memcpy(&number, (char *)strings + 8 * i, 8);
         const char *text = ree_lower_text(lower, number);
         const char *copy = text ? ree_arena_strdup(graph->arena, text) : NULL;
-        if (!copy) return no_memory(err);
+        if (!copy) return ree_no_memory(err);
         memcpy((char *)strings + 8 * i, &copy, 8);
     }
     return REE_OK;
@@ -72,7 +68,7 @@ static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
         uint64_t nbytes = (uint64_t)ree_view_count(t) * ree_dtype_size(t->dtype);
         if (!ree_lower_is_host(t) || nbytes > FOLD_LIMIT || blows_up(node, nbytes)) return REE_OK;
         enum ree_status status = ree_lower_host(lower, t, &data[i]);
-        if (status == REE_NO_MEMORY) return no_memory(err);
+        if (status == REE_NO_MEMORY) return ree_no_memory(err);
         if (status != REE_OK) return REE_OK;
     }
     void *copies[64];
@@ -81,7 +77,7 @@ static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
         const struct ree_view *t = values[node->outputs[i]->id];
         size_t nbytes = (size_t)ree_view_count(t) * ree_dtype_size(t->dtype);
         copies[i] = ree_arena_alloc(graph->arena, nbytes + 64); // padded for whole-word kernels
-        if (!copies[i]) return no_memory(err);
+        if (!copies[i]) return ree_no_memory(err);
         memcpy(copies[i], data[i], nbytes);
         if (t->dtype == REE_STRING) REE_TRY(spell_out(graph, lower, copies[i], nbytes / 8, err));
     }
@@ -124,7 +120,7 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
             struct ree_view **values =
                 ree_arena_alloc_array(&scratch, graph->n_values + 1, sizeof *values);
             if (!values) {
-                status = no_memory(err);
+                status = ree_no_memory(err);
                 break;
             }
             // A node that cannot be folded is left to the device. Exhausted memory is an error

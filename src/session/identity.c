@@ -11,10 +11,6 @@
 // Chunks hashed between two reports of progress.
 #define BATCH 128
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status check_type(const struct ree_constant *c, struct ree_error *err) {
     if (c->data) return REE_OK;
     return ree_fail(err, REE_UNSUPPORTED,
@@ -66,7 +62,7 @@ static enum ree_status spell_strings(struct weight *w, struct ree_error *err) {
     }
     w->nbytes = bytes.size;
     w->bytes = w->own = (unsigned char *)ree_strbuf_take(&bytes);
-    return w->own ? REE_OK : no_memory(err);
+    return w->own ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status cut(const struct ree_constant *constants, size_t n, struct weight *weights,
@@ -115,12 +111,12 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
     struct weight *weights = calloc(n + 1, sizeof *weights);
     ree_digest *chunks = NULL;
     uint32_t *owners = NULL; // per chunk: index of its weight
-    enum ree_status status = weights ? REE_OK : no_memory(err);
+    enum ree_status status = weights ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = cut(constants, n, weights, &n_chunks, err);
     if (status == REE_OK) {
         chunks = calloc(n_chunks + 1, sizeof *chunks);
         owners = calloc(n_chunks + 1, sizeof *owners);
-        if (!chunks || !owners) status = no_memory(err);
+        if (!chunks || !owners) status = ree_no_memory(err);
     }
     for (size_t i = 0; status == REE_OK && i < n; i++)
         for (size_t k = 0; k < weights[i].n_chunks; k++)
@@ -153,7 +149,7 @@ enum ree_status ree_identity_weights(const struct ree_identity *identity,
                                      void *user, ree_digest out, struct ree_error *err) {
     size_t n = identity->n_weights;
     ree_digest *leaves = calloc(n + 1, sizeof *leaves);
-    if (!leaves) return no_memory(err);
+    if (!leaves) return ree_no_memory(err);
     enum ree_status status =
         ree_identity_leaves(identity->weights, n, on_progress, user, leaves, err);
     if (status == REE_OK) ree_merkle_root((const ree_digest *)leaves, n, out);

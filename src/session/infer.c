@@ -59,10 +59,6 @@ static bool blames_node(const struct ree_lower *lower, struct ree_node *node,
     return !check.missing;
 }
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Lowers what can be lowered. Values of failing nodes and of nodes that depend on them stay NULL.
 // `outcomes` is indexed by node and zeroed, or NULL. Fails only if memory is exhausted, which says
 // nothing about the graph.
@@ -82,7 +78,7 @@ static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_a
         .read_storage = value_unknown,
     };
     struct ree_view **values = ree_arena_alloc_array(arena, graph->n_values + 1, sizeof *values);
-    if (!values) return no_memory(err);
+    if (!values) return ree_no_memory(err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_value *value = graph->inputs[i];
         bool tensor = value->kind == REE_TENSOR && !value->nullable && value->dtype != REE_STRING;
@@ -92,7 +88,7 @@ static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_a
             dims[d] = value->dims[d] < 0 ? size : value->dims[d];
         enum ree_status status =
             ree_lower_value(&lower, value, REE_STORAGE_INPUT, dims, &values[value->id]);
-        if (status == REE_NO_MEMORY) return no_memory(err);
+        if (status == REE_NO_MEMORY) return ree_no_memory(err);
         if (status != REE_OK) values[value->id] = NULL;
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -100,7 +96,7 @@ static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_a
         lower.contradicts = lower.wants_data = false;
         enum ree_status status = ree_lower_node(&lower, node, values);
         if (status == REE_OK) continue;
-        if (status == REE_NO_MEMORY) return no_memory(err);
+        if (status == REE_NO_MEMORY) return ree_no_memory(err);
         for (size_t k = 0; k < node->n_outputs; k++)
             if (node->outputs[k]) values[node->outputs[k]->id] = NULL;
         if (!outcomes || !blames_node(&lower, node, values, status)) continue;
@@ -233,7 +229,7 @@ static enum ree_status note_shape(struct ree_model *model, const struct ree_valu
     ree_strbuf_printf(&text, ", but it has ");
     append_dims(&text, x->rank, x->dims, y->dims, NULL);
     char *s = ree_strbuf_take(&text);
-    if (!s) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!s) return ree_no_memory(err);
     enum ree_status status = ree_model_note(model, false, s, err);
     free(s);
     return status;
@@ -265,7 +261,7 @@ static enum ree_status examine(struct ree_model *model, struct ree_arena *arena,
     size_t n_trials = 2;
     for (size_t i = 0; i < n_trials; i++) {
         outcomes[i] = ree_arena_alloc_array(arena, graph->n_nodes + 1, sizeof *outcomes[i]);
-        if (!live || !outcomes[i]) return no_memory(err);
+        if (!live || !outcomes[i]) return ree_no_memory(err);
         REE_TRY(trial(graph, trial_sizes[i], arena, &values[i], outcomes[i], err));
         for (size_t k = 0; i == 1 && k < graph->n_nodes; k++)
             candidate |= live[k] && is_problem(outcomes, k, 2, open);

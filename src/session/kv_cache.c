@@ -7,10 +7,6 @@
 #include "base/dtype.h"
 #include "session/session_internal.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static const struct ree_port *port_of(const struct ree_session *s,
                                       const struct ree_kv_cache *cache) {
     return &s->model->inputs[cache->spec.input];
@@ -52,7 +48,7 @@ enum ree_status ree_session_declare_kv_caches(struct ree_session *s,
     if (!kv_caches || !cache_slots) {
         free(kv_caches);
         free(cache_slots);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     for (size_t k = 0; k < s->n_cache_slots; k++)
         free(s->cache_slots[k]);
@@ -75,11 +71,11 @@ enum ree_status ree_session_create_cache_slots(struct ree_session *s, size_t n_c
     if (s->n_cache_slots == 0) return REE_OK; // no kv caches
     struct ree_kv_cache **cache_slots =
         realloc(s->cache_slots, n_cache_slots * sizeof(struct ree_kv_cache *));
-    if (!cache_slots) return no_memory(err);
+    if (!cache_slots) return ree_no_memory(err);
     s->cache_slots = cache_slots;
     while (s->n_cache_slots < n_cache_slots) {
         struct ree_kv_cache *kv_caches = calloc(s->n_kv_caches + 1, sizeof *kv_caches);
-        if (!kv_caches) return no_memory(err);
+        if (!kv_caches) return ree_no_memory(err);
         memcpy(kv_caches, cache_slots[0], s->n_kv_caches * sizeof *kv_caches);
         cache_slots[s->n_cache_slots++] = kv_caches;
     }

@@ -54,7 +54,7 @@ static void set_place(struct ree_view *t, const struct ree_lower_kv_cache *cache
 static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
                               const struct ree_view *t, struct ree_view **out) {
     struct ree_view *view = ree_lower_view(&b->lower, t);
-    if (!view) return ree_fail(b->lower.err, REE_NO_MEMORY, "out of memory");
+    if (!view) return ree_no_memory(b->lower.err);
     view->storage = storage;
     set_place(view, storage->kv_cache);
     *out = view;

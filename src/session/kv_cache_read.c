@@ -63,7 +63,7 @@ static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *
     struct ree_device_buffer **none = calloc(n + 1, sizeof(struct ree_device_buffer *));
     char *bytes = malloc(size);
     struct ree_device_program *made = NULL;
-    enum ree_status status = none && bytes ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = none && bytes ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = v->buffer_create(s->device, size, &slots[n], err);
     if (status == REE_OK) status = v->program_create(s->device, &program, none, NULL, &made, err);
     if (status == REE_OK) status = v->program_run(s->device, made, slots, NULL, err);
@@ -88,8 +88,7 @@ enum ree_status ree_session_read_kv_caches(struct ree_session *s, int64_t sequen
     struct ree_device_buffer **slots =
         calloc(s->n_kv_caches + 1, sizeof(struct ree_device_buffer *));
     struct ree_tensor **of = calloc(s->n_kv_caches + 1, sizeof(struct ree_tensor *));
-    enum ree_status status =
-        d && slots && of ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status = d && slots && of ? REE_OK : ree_no_memory(err);
     uint64_t size = 0;
     size_t n_kept = 0;
     for (size_t i = 0; status == REE_OK && i < s->n_kv_caches; i++) {

@@ -174,7 +174,7 @@ static enum ree_status check_symbols(const struct ree_model *m, const struct ree
                                      struct ree_error *err) {
     size_t n;
     struct symbol *symbols = list_symbols(m, inputs, &n);
-    if (!symbols) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!symbols) return ree_no_memory(err);
     const struct symbol *first = symbols, *wrong = NULL, *against = NULL;
     for (size_t k = 0; k < n; k++) {
         const struct symbol *s = &symbols[k];
@@ -272,7 +272,7 @@ enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_kv_
                                  size_t n_inputs, struct ree_tensor *ordered,
                                  struct ree_error *err) {
     ptrdiff_t *kv_cache_of = map_kv_caches(kv_caches, n_kv_caches, m->n_inputs);
-    if (!kv_cache_of) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!kv_cache_of) return ree_no_memory(err);
     enum ree_status status =
         order_inputs(m, kv_cache_of, kv_caches, inputs, n_inputs, ordered, err);
     free(kv_cache_of);

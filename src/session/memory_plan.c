@@ -53,7 +53,7 @@ static enum ree_status plan_many(struct ree_memory_plan_tensor *tensors, size_t 
     // next entry in a list of free places
     size_t *next = ree_arena_alloc_array(scratch, n, sizeof *next);
     size_t *top = ree_arena_alloc_array(scratch, N_CLASSES, sizeof *top); // 1 + tensor; 0: none
-    if (!order || !ends || !next || !top) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!order || !ends || !next || !top) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++)
         order[i] = ends[i] = &tensors[i];
     qsort(order, n, sizeof *order, by_first);
@@ -89,7 +89,7 @@ enum ree_status ree_memory_plan(struct ree_memory_plan_tensor *tensors, size_t n
     struct ree_memory_plan_tensor **order = ree_arena_alloc_array(scratch, n + 1, sizeof *order);
     // Tensors placed so far, by ascending offset.
     struct ree_memory_plan_tensor **placed = ree_arena_alloc_array(scratch, n + 1, sizeof *placed);
-    if (!order || !placed) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!order || !placed) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++)
         order[i] = &tensors[i];
     if (n) qsort(order, n, sizeof *order, by_size);

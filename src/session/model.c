@@ -11,10 +11,6 @@
 #include "graph/lower/core/lower.h"
 #include "graph/partition/partition.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static void describe_port(struct ree_port *port, const struct ree_value *value) {
     port->name = value->name;
     port->kind = value->kind;
@@ -35,7 +31,7 @@ static enum ree_status describe_ports(struct ree_model *model, struct ree_error 
     model->inputs = calloc(graph->n_inputs + 1, sizeof *model->inputs);
     model->input_values = calloc(graph->n_inputs + 1, sizeof *model->input_values);
     model->outputs = calloc(graph->n_outputs + 1, sizeof *model->outputs);
-    if (!model->inputs || !model->input_values || !model->outputs) return no_memory(err);
+    if (!model->inputs || !model->input_values || !model->outputs) return ree_no_memory(err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         // Before IR version 4, every weight had to be listed as an input. Since then, an input with
         // an initializer has a default value.
@@ -47,7 +43,7 @@ static enum ree_status describe_ports(struct ree_model *model, struct ree_error 
     for (size_t i = 0; i < graph->n_outputs; i++)
         describe_port(&model->outputs[model->n_outputs++], graph->outputs[i]);
     if (!ree_name_index_init(&model->input_names, model->n_inputs, name_of_port, model->inputs))
-        return no_memory(err);
+        return ree_no_memory(err);
     return REE_OK;
 }
 
@@ -69,7 +65,7 @@ static enum ree_status count_graph(struct ree_model *model, const struct ree_gra
             if (k == *capacity) {
                 *capacity = *capacity ? *capacity * 2 : 32;
                 struct ree_op_count *grown = realloc(model->op_counts, *capacity * sizeof *grown);
-                if (!grown) return no_memory(err);
+                if (!grown) return ree_no_memory(err);
                 model->op_counts = grown;
             }
             struct ree_op_count *count = &model->op_counts[model->n_op_counts++];
@@ -135,13 +131,13 @@ static enum ree_status check_types(const struct ree_graph *graph, struct ree_err
 // Called after a pass. A pass fails only if memory is exhausted.
 static enum ree_status end_pass(const struct ree_model_options *options, const char *pass,
                                 const struct ree_graph *graph, struct ree_error *err) {
-    if (graph->lacked_memory) return no_memory(err);
+    if (graph->lacked_memory) return ree_no_memory(err);
     if (!options || !options->on_pass) return REE_OK;
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_graph_print(graph, &text);
     char *s = ree_strbuf_take(&text);
-    if (!s) return no_memory(err);
+    if (!s) return ree_no_memory(err);
     {
         REE_FLOAT_ENV_CALLBACK();
         options->on_pass(options->user, pass, s);
@@ -180,10 +176,10 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
 enum ree_status ree_model_note(struct ree_model *model, bool is_problem, const char *text,
                                struct ree_error *err) {
     struct ree_model_note *grown = realloc(model->notes, (model->n_notes + 1) * sizeof *grown);
-    if (!grown) return no_memory(err);
+    if (!grown) return ree_no_memory(err);
     model->notes = grown;
     const char *copy = ree_arena_strdup(model->graph->arena, text);
-    if (!copy) return no_memory(err);
+    if (!copy) return ree_no_memory(err);
     model->notes[model->n_notes++] = (struct ree_model_note){is_problem, copy};
     return REE_OK;
 }
@@ -215,7 +211,7 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     struct ree_model *model = calloc(1, sizeof *model);
     if (!model) {
         ree_graph_destroy(graph);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     model->files = model->graph = graph;
     model->no_fold = options && options->no_fold;
@@ -280,7 +276,7 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
     struct ree_model *model = calloc(1, sizeof *model);
     if (!model) {
         ree_graph_destroy(stage->graph);
-        return no_memory(err);
+        return ree_no_memory(err);
     }
     model->graph = stage->graph;
     model->files = whole->files;
@@ -305,7 +301,7 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
 enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, const char *name,
                                       bool *out_done, struct ree_error *err) {
     *out_done = ree_pass_select_rows(model->graph, model->graph->outputs[output], name);
-    if (model->graph->lacked_memory) return no_memory(err);
+    if (model->graph->lacked_memory) return ree_no_memory(err);
     if (!*out_done) return REE_OK;
     ree_name_index_finish(&model->input_names);
     free(model->inputs);

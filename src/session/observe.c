@@ -10,10 +10,6 @@
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 enum ree_status ree_session_observe(struct ree_session *s, const struct ree_observer *observer,
                                     struct ree_error *err) {
     if (s->n_binds || s->observer)
@@ -23,7 +19,7 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
         return ree_fail(err, REE_UNSUPPORTED,
                         "a session that mixes sequences of different lengths cannot be observed");
     s->observer = malloc(sizeof *s->observer);
-    if (!s->observer) return no_memory(err);
+    if (!s->observer) return ree_no_memory(err);
     *s->observer = *observer;
     return REE_OK;
 }
@@ -76,7 +72,7 @@ enum ree_status ree_bind_watch(struct ree_bind *b, struct ree_error *err) {
     for (size_t i = 0; i < graph->n_nodes; i++)
         n += graph->nodes[i]->n_outputs;
     b->watched = ree_arena_alloc_array(&b->arena, n + 1, sizeof *b->watched);
-    if (!b->watched) return no_memory(err);
+    if (!b->watched) return ree_no_memory(err);
     for (size_t i = 0; i < graph->n_nodes; i++)
         for (size_t k = 0; k < graph->nodes[i]->n_outputs; k++)
             if (graph->nodes[i]->outputs[k]) REE_TRY(watch(b, graph->nodes[i], k, err));
@@ -120,9 +116,9 @@ static enum ree_status read_all(struct reader *r, struct ree_error *err) {
     const struct ree_device_vtable *v = s->device->vtable;
     uint64_t total = b->watched_size;
     for (size_t i = 0; i < b->n_segments; i++)
-        if (!ree_add_size(total, b->segments[i].results_size, &total)) return no_memory(err);
+        if (!ree_add_size(total, b->segments[i].results_size, &total)) return ree_no_memory(err);
     char *at = reserve(&s->observed, &s->observed_size, total);
-    if (!at) return no_memory(err);
+    if (!at) return ree_no_memory(err);
     r->arena = at;
     if (b->watched_size) REE_TRY(v->buffer_read(s->device, s->arena, 0, at, b->watched_size, err));
     at += b->watched_size;
@@ -244,7 +240,7 @@ static enum ree_status tell(const struct reader *r, const struct ree_watched *w,
     for (size_t i = 0; i < t->n_items; i++)
         capacity += room_for(t->items[i]);
     char *at = reserve(block, block_size, capacity);
-    if (!at) return no_memory(err);
+    if (!at) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     if (t->kind == REE_TENSOR) {
         status = show(r, t, at, &tensor, err);
@@ -252,7 +248,7 @@ static enum ree_status tell(const struct reader *r, const struct ree_watched *w,
         describe(t, &tensor);
         tensor.n_items = t->n_items;
         tensor.items = calloc(t->n_items + 1, sizeof *tensor.items);
-        if (!tensor.items) return no_memory(err);
+        if (!tensor.items) return ree_no_memory(err);
         for (size_t i = 0; i < t->n_items && status == REE_OK; i++) {
             status = show(r, t->items[i], at, &tensor.items[i], err);
             at += room_for(t->items[i]);
@@ -307,7 +303,7 @@ enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_run_inputs
     if (observer->on_value) {
         struct reader r = {.b = b, .run_inputs = run_inputs};
         r.segments = calloc(b->n_segments + 1, sizeof(char *));
-        enum ree_status status = r.segments ? read_all(&r, err) : no_memory(err);
+        enum ree_status status = r.segments ? read_all(&r, err) : ree_no_memory(err);
         if (status == REE_OK) status = tell_all(&r, err);
         free(r.segments);
         REE_TRY(status);

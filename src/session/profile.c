@@ -25,7 +25,7 @@ enum ree_status ree_segment_note(struct ree_bind *b, struct ree_segment *segment
                                  const struct ree_program *program, struct ree_error *err) {
     segment->entries =
         ree_arena_alloc_array(&b->arena, program->n_dispatches + 1, sizeof *segment->entries);
-    if (!segment->entries) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!segment->entries) return ree_no_memory(err);
     segment->n_entries = program->n_dispatches;
     for (uint32_t i = 0; i < program->n_dispatches; i++) {
         const struct ree_dispatch *dispatch = &program->dispatches[i];

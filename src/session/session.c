@@ -1,11 +1,11 @@
 // Sessions: finds or creates the bind that runs the inputs.
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "graph/ir/mapping.h"
 #include "session/session_internal.h"
 
+#include "base/clock.h"
 #include "base/float_env.h"
 
 // Maximum number of cached binds; each holds a program and its literals.
@@ -19,7 +19,7 @@ enum ree_status ree_session_create(struct ree_model *model, struct ree_device *d
     if (!model->runnable)
         return ree_fail(err, REE_INVALID, "%s was opened for inspection only", model->graph->file);
     struct ree_session *s = calloc(1, sizeof *s);
-    if (!s) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!s) return ree_no_memory(err);
     s->model = model;
     s->device = device;
     if (options) s->options = *options;
@@ -27,7 +27,7 @@ enum ree_status ree_session_create(struct ree_model *model, struct ree_device *d
     s->constants = calloc(model->n_values + 1, sizeof(struct ree_device_buffer *));
     if (!s->constants) {
         ree_session_destroy(s);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     *out_session = s;
     return REE_OK;
@@ -60,12 +60,6 @@ void ree_session_destroy(struct ree_session *s) {
     free(s->inputs);
     free(s->input_sizes);
     free(s);
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 // Finds or creates the bind for these inputs and moves it to the front. Evicts the least recently
@@ -131,7 +125,7 @@ static enum ree_status collect_tensors(struct ree_session *s, const struct ree_t
     for (size_t i = 0; i < n_inputs; i++)
         n += n_tensors_in(&ordered[i]);
     struct ree_tensor *tensors = calloc(n + 1, sizeof *tensors);
-    if (!tensors) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!tensors) return ree_no_memory(err);
     *run_inputs = (struct ree_run_inputs){ordered, n, tensors};
     for (size_t i = 0; i < n_inputs; i++) {
         const struct ree_tensor *from =
@@ -144,7 +138,7 @@ static enum ree_status collect_tensors(struct ree_session *s, const struct ree_t
     if (inputs) s->inputs = inputs;
     uint64_t *sizes = realloc(s->input_sizes, n * sizeof *sizes);
     if (sizes) s->input_sizes = sizes;
-    if (!inputs || !sizes) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!inputs || !sizes) return ree_no_memory(err);
     for (size_t i = s->inputs_capacity; i < n; i++) {
         inputs[i] = NULL;
         sizes[i] = 0;
@@ -161,7 +155,7 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
     struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
-    if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ordered) return ree_no_memory(err);
     enum ree_status status =
         ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, inputs, n_inputs, ordered, err);
     if (status == REE_OK) status = ree_session_run_ordered(s, ordered, outputs, err);
@@ -175,7 +169,7 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
-    if (!ordered) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!ordered) return ree_no_memory(err);
     struct ree_run_inputs run_inputs = {0};
     enum ree_status status =
         ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, inputs, n_inputs, ordered, err);
@@ -201,11 +195,11 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
     struct ree_run_inputs run_inputs = {0};
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
     enum ree_status status = collect_tensors(s, ordered, &run_inputs, err);
-    double start = now();
+    double start = ree_clock();
     if (status == REE_OK && s->observer && s->observer->on_inputs)
         status = s->observer->on_inputs(s->observer->user, ordered, s->model->n_inputs, err);
     if (status == REE_OK) status = prepare(s, &run_inputs, err);
-    double bound = now();
+    double bound = ree_clock();
     if (status == REE_OK) {
         struct ree_bind *b = s->binds;
         status = ree_bind_run(b, &run_inputs, outputs, err);
@@ -217,7 +211,7 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
         s->stats.n_dispatches = b->n_dispatches;
         s->stats.n_segments = b->n_segments;
         s->stats.bind_seconds = bound - start;
-        s->stats.run_seconds = now() - bound;
+        s->stats.run_seconds = ree_clock() - bound;
         s->stats.weight_bytes = s->weight_bytes;
     }
     status = check_files(s, status, outputs, err);

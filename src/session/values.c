@@ -6,10 +6,6 @@
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Inputs
 
 // The contents of a string tensor are part of the key, because its numbers are valid only in this
@@ -19,11 +15,11 @@ static enum ree_status bind_strings(struct ree_bind *b, size_t k, struct ree_vie
     const struct ree_tensor *t = &b->run_inputs->tensors[k];
     size_t n = t->nbytes / sizeof(char *);
     const char **copies = ree_arena_alloc_array(&b->arena, n + 1, sizeof *copies);
-    if (!copies) return no_memory(err);
+    if (!copies) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         const char *s = ((const char *const *)t->data)[i];
         copies[i] = ree_arena_strdup(&b->arena, s ? s : "");
-        if (!copies[i]) return no_memory(err);
+        if (!copies[i]) return ree_no_memory(err);
     }
     b->consulted[k] = copies;
     return ree_lower_strings(&b->lower, t->rank, t->dims, copies, out);
@@ -46,7 +42,7 @@ static enum ree_status bind_sequence(struct ree_bind *b, const struct ree_tensor
                                      size_t first, struct ree_view **out, struct ree_error *err) {
     size_t n = sequence->n_items;
     struct ree_view **items = ree_arena_alloc_array(&b->arena, n + 1, sizeof *items);
-    if (!items) return no_memory(err);
+    if (!items) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++)
         REE_TRY(bind_tensor(b, first + i, &items[i], err));
     return ree_lower_sequence(&b->lower, sequence->dtype, n, items, out);
@@ -61,12 +57,13 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     b->ranks = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->ranks);
     b->dims = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->dims);
     b->consulted = ree_arena_alloc_array(&b->arena, n_tensors, sizeof *b->consulted);
-    if (!b->kinds || !b->counts || !b->ranks || !b->dims || !b->consulted) return no_memory(err);
+    if (!b->kinds || !b->counts || !b->ranks || !b->dims || !b->consulted)
+        return ree_no_memory(err);
     size_t n_kv_caches = b->session->n_kv_caches;
     b->capacities = ree_arena_alloc_array(&b->arena, n_kv_caches + 1, sizeof *b->capacities);
     b->filled_positions =
         ree_arena_alloc_array(&b->arena, n_kv_caches + 1, sizeof *b->filled_positions);
-    if (!b->capacities || !b->filled_positions) return no_memory(err);
+    if (!b->capacities || !b->filled_positions) return ree_no_memory(err);
     for (size_t i = 0; i < n_kv_caches; i++)
         b->capacities[i] = b->session->kv_caches[i].capacity;
     for (size_t i = 0; i < n_kv_caches; i++) // for kv caches that have no output in this model
@@ -150,7 +147,7 @@ static enum ree_status read_strings(struct ree_bind *b, const struct ree_view *t
                                     const struct ree_run_inputs *run_inputs, struct ree_tensor *out,
                                     struct ree_error *err) {
     int64_t *numbers = malloc(out->nbytes);
-    if (!numbers) return no_memory(err);
+    if (!numbers) return ree_no_memory(err);
     enum ree_status status = read_bytes(b, t, run_inputs, numbers, out->nbytes, err);
     char **strings = out->data;
     for (size_t i = 0; status == REE_OK && i < out->nbytes / sizeof *numbers; i++) {
@@ -159,7 +156,7 @@ static enum ree_status read_strings(struct ree_bind *b, const struct ree_view *t
             status = ree_fail(err, REE_INTERNAL,
                               "output '%s' refers to a string that does not exist", out->name);
         else if (!(strings[i] = strdup(text)))
-            status = no_memory(err);
+            status = ree_no_memory(err);
     }
     free(numbers);
     return status;
@@ -184,7 +181,7 @@ enum ree_status ree_bind_output(struct ree_bind *b, const struct ree_view *t, co
     out->kind = t->kind;
     out->dtype = t->dtype;
     out->name = strdup(name);
-    if (!out->name) return no_memory(err);
+    if (!out->name) return ree_no_memory(err);
     for (size_t i = 0; i < t->n_items; i++) {
         struct ree_tensor item = {0};
         enum ree_status status = read_tensor(b, t->items[i], NULL, run_inputs, &item, err);

@@ -223,7 +223,7 @@ static int by_name(const void *a, const void *b) {
 static enum ree_status hash_attributes(const struct scope *scope, const struct ree_node *node,
                                        ree_digest out) {
     const struct ree_attr **sorted = malloc((node->n_attrs + 1) * sizeof(const struct ree_attr *));
-    if (!sorted) return ree_fail(scope->err, REE_NO_MEMORY, "out of memory");
+    if (!sorted) return ree_no_memory(scope->err);
     for (size_t i = 0; i < node->n_attrs; i++)
         sorted[i] = &node->attrs[i];
     qsort(sorted, node->n_attrs, sizeof(const struct ree_attr *), by_name);

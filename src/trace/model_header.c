@@ -11,10 +11,6 @@
 // Bytes of constants hashed between two progress reports; at least two constants per report.
 #define REPORT_BYTES ((uint64_t)256 << 20)
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Digests
 
 static void dense_digest(const struct ree_tensor *t, ree_digest out) {
@@ -94,7 +90,7 @@ enum ree_status ree_trace_node_inputs(const struct ree_node *node, struct ree_ar
     ree_node_visit_uses(walked, collect, &c);
     struct ree_value **list =
         ree_arena_alloc_array(arena, node->n_inputs + c.n + 1, sizeof(struct ree_value *));
-    if (!list) return no_memory(err);
+    if (!list) return ree_no_memory(err);
     if (node->n_inputs) memcpy(list, node->inputs, node->n_inputs * sizeof(struct ree_value *));
     c.list = list + node->n_inputs;
     c.n = 0;
@@ -120,7 +116,7 @@ static enum ree_status add_inputs(struct builder *b) {
     const struct ree_model *m = b->model;
     b->h->n_inputs = (uint32_t)m->n_inputs;
     b->h->inputs = ree_arena_alloc_array(b->arena, m->n_inputs + 1, sizeof *b->h->inputs);
-    if (!b->h->inputs) return no_memory(b->err);
+    if (!b->h->inputs) return ree_no_memory(b->err);
     for (size_t i = 0; i < m->n_inputs; i++) {
         b->h->inputs[i] = (struct ree_trace_input){m->inputs[i].name, -1};
         b->numbers[m->input_values[i]->id] = (int32_t)i + 1;
@@ -158,7 +154,7 @@ static enum ree_status add_constants(struct builder *b, struct ree_value *const 
         h->constants = ree_arena_alloc_array(b->arena, (size_t)n + 1, sizeof *h->constants);
         b->constants =
             ree_arena_alloc_array(b->arena, (size_t)n + 1, sizeof(const struct ree_value *));
-        if (!h->constants || !b->constants) return no_memory(b->err);
+        if (!h->constants || !b->constants) return ree_no_memory(b->err);
     }
     return REE_OK;
 }
@@ -170,7 +166,7 @@ static enum ree_status add_nodes(struct builder *b) {
         ree_arena_alloc_array(b->arena, graph->n_nodes + 1, sizeof(struct ree_value *const *));
     h->n_nodes = (uint32_t)graph->n_nodes;
     h->nodes = ree_arena_alloc_array(b->arena, graph->n_nodes + 1, sizeof *h->nodes);
-    if (!inputs || !h->nodes) return no_memory(b->err);
+    if (!inputs || !h->nodes) return ree_no_memory(b->err);
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct ree_node *node = graph->nodes[i];
         struct ree_trace_node *out = &h->nodes[i];
@@ -185,7 +181,7 @@ static enum ree_status add_nodes(struct builder *b) {
         out->inputs =
             ree_arena_alloc_array(b->arena, (size_t)out->n_inputs + 1, sizeof *out->inputs);
         out->omitted = ree_arena_alloc_array(b->arena, node->n_outputs + 1, sizeof *out->omitted);
-        if (!out->inputs || !out->omitted) return no_memory(b->err);
+        if (!out->inputs || !out->omitted) return ree_no_memory(b->err);
     }
     REE_TRY(add_constants(b, inputs));
     int64_t n = (int64_t)h->n_inputs + h->n_constants;
@@ -196,7 +192,7 @@ static enum ree_status add_nodes(struct builder *b) {
                 inputs[i][k] ? b->numbers[inputs[i][k]->id] - 1 : REE_TRACE_OMITTED;
         for (size_t k = 0; k < node->n_outputs; k++, n++) {
             h->nodes[i].omitted[k] = !node->outputs[k];
-            if (n >= INT32_MAX) return no_memory(b->err);
+            if (n >= INT32_MAX) return ree_no_memory(b->err);
             if (node->outputs[k]) b->numbers[node->outputs[k]->id] = (int32_t)n + 1;
         }
     }
@@ -219,7 +215,7 @@ static enum ree_status hash_constants(struct builder *b) {
     uint32_t n = b->h->n_constants;
     uint64_t total = 0, done = 0;
     struct sized *order = ree_arena_alloc_array(b->arena, (size_t)n + 1, sizeof *order);
-    if (!order) return no_memory(b->err);
+    if (!order) return ree_no_memory(b->err);
     for (uint32_t i = 0; i < n; i++) {
         order[i] = (struct sized){i, b->constants[i]->nbytes};
         total += order[i].nbytes;
@@ -254,7 +250,7 @@ enum ree_status ree_trace_describe(const struct ree_model *model,
     out->operation_set = ree_operation_set_name(options->operation_set);
     out->prefill_chunk = options->prefill_chunk;
     b.numbers = ree_arena_alloc_array(arena, model->graph->n_values + 1, sizeof *b.numbers);
-    if (!b.numbers) return no_memory(err);
+    if (!b.numbers) return ree_no_memory(err);
     REE_TRY(add_inputs(&b));
     REE_TRY(add_nodes(&b));
     REE_TRY(hash_constants(&b));

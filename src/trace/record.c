@@ -23,10 +23,6 @@ struct ree_recorder {
     void *user;
 };
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status begin(struct ree_recorder *r, const struct ree_model *model,
                              const struct ree_trace_header_options *options, const char *path,
                              struct ree_error *err) {
@@ -39,7 +35,7 @@ static enum ree_status begin(struct ree_recorder *r, const struct ree_model *mod
     r->begun = ree_arena_alloc_array(arena, r->n_kv_caches + 1, sizeof *r->begun);
     r->step = ree_arena_alloc_array(arena, n + 1, sizeof *r->step);
     r->known = ree_arena_alloc_array(arena, n + 1, sizeof *r->known);
-    if (!r->specs || !r->positions || !r->begun || !r->step || !r->known) return no_memory(err);
+    if (!r->specs || !r->positions || !r->begun || !r->step || !r->known) return ree_no_memory(err);
     if (r->n_kv_caches) memcpy(r->specs, options->kv_caches, r->n_kv_caches * sizeof *r->specs);
     return path ? ree_trace_writer_create(path, options->is_secret ? 0600 : 0666, &r->header,
                                           &r->writer, err)
@@ -52,7 +48,7 @@ enum ree_status ree_recorder_create(const struct ree_model *model,
                                     struct ree_error *err) {
     *out = NULL;
     struct ree_recorder *r = calloc(1, sizeof *r);
-    if (!r) return no_memory(err);
+    if (!r) return ree_no_memory(err);
     ree_arena_init(&r->arena);
     enum ree_status status = begin(r, model, options, path, err);
     if (status == REE_OK)
@@ -137,7 +133,7 @@ static enum ree_status keep_leaf(struct ree_recorder *r, struct ree_error *err) 
     if (r->n_steps == r->capacity) {
         uint64_t capacity = r->capacity ? r->capacity * 2 : 64;
         ree_digest *grown = realloc(r->leaves, (size_t)capacity * sizeof *grown);
-        if (!grown) return no_memory(err);
+        if (!grown) return ree_no_memory(err);
         r->leaves = grown;
         r->capacity = capacity;
     }

@@ -27,7 +27,7 @@ static enum ree_status find_file(const struct place *p, char **out, struct ree_e
     size_t size = strlen(p->folder) + 32;
     char *folder = malloc(size);
     *out = NULL;
-    if (!folder) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!folder) return ree_no_memory(err);
     snprintf(folder, size, "%s/step-%05llu", p->folder, (unsigned long long)p->step);
     enum ree_status status = REE_OK;
     DIR *dir = opendir(folder);
@@ -37,7 +37,7 @@ static enum ree_status find_file(const struct place *p, char **out, struct ree_e
         size = strlen(folder) + strlen(entry->d_name) + 2;
         *out = malloc(size);
         if (!*out) {
-            status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+            status = ree_no_memory(err);
             break;
         }
         snprintf(*out, size, "%s/%s", folder, entry->d_name);

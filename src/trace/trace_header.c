@@ -4,10 +4,6 @@
 
 #include "base/canonical_json.h"
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 // Completing a header
 
 static void hash_string(struct ree_hasher *hasher, const char *s) {
@@ -54,7 +50,7 @@ enum ree_status ree_trace_header_complete(struct ree_trace_header *h, struct ree
                                           struct ree_error *err) {
     REE_TRY(number_values(h, err));
     h->ops = ree_arena_alloc_array(arena, (size_t)h->n_nodes + 1, sizeof *h->ops);
-    if (!h->ops) return no_memory(err);
+    if (!h->ops) return ree_no_memory(err);
     for (uint32_t i = 0; i < h->n_nodes; i++)
         hash_op(&h->nodes[i], h->ops[i]);
     struct ree_strbuf text;
@@ -146,8 +142,8 @@ enum ree_status ree_trace_header_encode(const struct ree_trace_header *h, struct
          cJSON_AddStringToObject(root, "operation_set", h->operation_set) &&
          cJSON_AddNumberToObject(root, "prefill_chunk", h->prefill_chunk) && add_inputs(root, h) &&
          add_constants(root, h) && add_nodes(root, h);
-    enum ree_status status = ok ? ree_canonical_json(root, out, err) : no_memory(err);
-    if (status == REE_OK && out->failed) status = no_memory(err);
+    enum ree_status status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
+    if (status == REE_OK && out->failed) status = ree_no_memory(err);
     cJSON_Delete(root);
     return status;
 }
@@ -165,7 +161,7 @@ static enum ree_status take_string(struct decoder *d, const cJSON *object, const
     REE_TRY(ree_json_string(object, key, &s, d->err));
     if (!s) return ree_fail(d->err, REE_INVALID, "'%s' is missing", key);
     *out = ree_arena_strdup(d->arena, s);
-    return *out ? REE_OK : no_memory(d->err);
+    return *out ? REE_OK : ree_no_memory(d->err);
 }
 
 static enum ree_status take_digest(struct decoder *d, const cJSON *object, const char *key,
@@ -193,7 +189,7 @@ static enum ree_status take_array(struct decoder *d, const cJSON *object, const 
     if (!cJSON_IsArray(*out)) return ree_fail(d->err, REE_INVALID, "'%s' is not an array", key);
     *out_n = (uint32_t)cJSON_GetArraySize(*out);
     void *things = ree_arena_alloc_array(d->arena, (size_t)*out_n + 1, size);
-    if (!things) return no_memory(d->err);
+    if (!things) return ree_no_memory(d->err);
     memcpy(out_things, &things, sizeof things);
     return REE_OK;
 }

@@ -65,7 +65,7 @@ static enum ree_status check_root(const struct ree_trace *t, struct ree_error *e
     if (!leaves || !nodes) {
         free(leaves);
         free(nodes);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     for (uint64_t s = 0; s < t->n_steps; s++)
         ree_trace_step_digest(&t->header, s, ree_trace_step(t, s), nodes, leaves[s]);

@@ -14,10 +14,6 @@ struct ree_trace_writer {
     ree_digest *nodes; // node digests of the current step
 };
 
-static enum ree_status no_memory(struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "out of memory");
-}
-
 static void release(struct ree_trace_writer *w) {
     ree_file_abandon(w->file);
     free(w->steps);
@@ -28,7 +24,7 @@ static void release(struct ree_trace_writer *w) {
 static enum ree_status begin(struct ree_trace_writer *w, const char *path, unsigned mode,
                              struct ree_error *err) {
     w->nodes = malloc(((size_t)w->header->n_nodes + 1) * sizeof *w->nodes);
-    if (!w->nodes) return no_memory(err);
+    if (!w->nodes) return ree_no_memory(err);
     REE_TRY(ree_file_begin(path, mode, &w->file, err));
     struct ree_strbuf text;
     ree_strbuf_init(&text);
@@ -47,7 +43,7 @@ enum ree_status ree_trace_writer_create(const char *path, unsigned mode,
                                         struct ree_trace_writer **out, struct ree_error *err) {
     *out = NULL;
     struct ree_trace_writer *w = calloc(1, sizeof *w);
-    if (!w) return no_memory(err);
+    if (!w) return ree_no_memory(err);
     w->header = header;
     enum ree_status status = begin(w, path, mode, err);
     if (status == REE_OK)
@@ -62,7 +58,7 @@ enum ree_status ree_trace_writer_step(struct ree_trace_writer *w, const ree_dige
     if (w->n_steps == w->capacity) {
         uint64_t capacity = w->capacity ? w->capacity * 2 : 64;
         ree_digest *grown = realloc(w->steps, (size_t)capacity * sizeof *grown);
-        if (!grown) return no_memory(err);
+        if (!grown) return ree_no_memory(err);
         w->steps = grown;
         w->capacity = capacity;
     }

@@ -59,7 +59,7 @@ enum ree_status ree_frame_make(const struct ree_frame_fields *fields, const stru
         return ree_fail(err, REE_UNSUPPORTED, "a message of %zu parts; the maximum is %d", n,
                         REE_FRAME_MAX_PARTS);
     unsigned char *frame = calloc(nbytes, 1);
-    if (!frame) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!frame) return ree_no_memory(err);
     memcpy(frame, MAGIC, sizeof MAGIC);
     put32(frame + 8, REE_FRAME_VERSION);
     put32(frame + 12, fields->kind);
@@ -120,7 +120,7 @@ enum ree_status ree_frame_open(const unsigned char *frame, size_t nbytes,
     if (n > REE_FRAME_MAX_PARTS || 8 * (size_t)n > left)
         return ree_fail(err, REE_INVALID, "malformed: %u parts in %zu bytes", n, left);
     struct ree_part *parts = calloc(n + 1, sizeof *parts);
-    if (!parts) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!parts) return ree_no_memory(err);
     const unsigned char *at = frame + REE_FRAME_HEADER + 8 * (size_t)n;
     left -= 8 * (size_t)n;
     for (uint32_t i = 0; i < n; i++) {

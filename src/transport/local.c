@@ -47,7 +47,7 @@ static enum ree_status local_start(struct ree_link *link, uint32_t to, enum ree_
                                    struct ree_error *err) {
     struct local *l = local_of(link);
     struct outgoing *o = malloc(sizeof *o);
-    if (!o) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!o) return ree_no_memory(err);
     *o = (struct outgoing){
         to, channel, frame, 0, nbytes, l->begun[place(to, channel)]++, l->outgoing, &l->outgoing};
     if (o->next) o->next->former = &o->next;
@@ -112,7 +112,7 @@ static enum ree_status local_take(struct ree_link *link, uint32_t from, enum ree
         if (!whole) return REE_OK;
         REE_TRY(ree_frame_measure(in->header, limit, &in->nbytes, err));
         in->frame = malloc(in->nbytes);
-        if (!in->frame) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!in->frame) return ree_no_memory(err);
         memcpy(in->frame, in->header, REE_FRAME_HEADER);
     }
     REE_TRY(read_more(l->sockets[k], in->frame, &in->have, in->nbytes, from, &whole, err));
@@ -177,7 +177,7 @@ enum ree_status ree_link_local_create(uint32_t n, struct ree_link **out, struct 
         if (l)
             out[i] = &l->link;
         else
-            status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+            status = ree_no_memory(err);
     }
     for (uint32_t a = 0; status == REE_OK && a < n; a++)
         for (uint32_t b = a + 1; b < n; b++)

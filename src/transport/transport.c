@@ -68,7 +68,7 @@ enum ree_status ree_transport_create(struct ree_link *link,
         free(t);
         free(peers);
         link->ops->close(link);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     t->link = link;
     t->peers = peers;
@@ -151,7 +151,7 @@ enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum re
     if (t->n_sendings == t->capacity) {
         size_t capacity = 2 * t->capacity + 16;
         struct ree_sending *grown = realloc(t->sendings, capacity * sizeof *grown);
-        if (!grown) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!grown) return ree_no_memory(err);
         t->sendings = grown;
         t->capacity = capacity;
     }

@@ -81,7 +81,7 @@ enum ree_status bench_program_create(struct bench_program *bench, struct ree_dev
         floats = bench_floats(sizes[i] / sizeof(float) + 1);
         if (floats && dtypes) narrow(dtypes[i], floats, sizes[i]);
         if (!floats) {
-            status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+            status = ree_no_memory(err);
             goto fail;
         }
         status = device->vtable->buffer_write(device, bench->slots[i], 0, floats, sizes[i], err);
@@ -226,8 +226,7 @@ enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_
         void *memory;
         uint64_t size = bytes * (n_regions + copies);
         out->name = copies ? "copying memory" : "reading memory";
-        if (posix_memalign(&memory, (size_t)2 << 20, size) != 0)
-            return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (posix_memalign(&memory, (size_t)2 << 20, size) != 0) return ree_no_memory(err);
         madvise(memory, size, MADV_HUGEPAGE);
         memset(memory, 1, size);
         out->memory = memory;

@@ -141,7 +141,7 @@ static enum ree_status profile_runs(struct bench *bench, struct report *r,
         if (status != REE_OK) break;
         r->at = 0;
         r->has_profile = ree_session_profile(c->session, add_entry, &profile);
-        if (profile.failed) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (profile.failed) status = ree_no_memory(err);
         if (!r->has_profile) break;
         for (int op = 0; op < REE_N_REPOPS; op++)
             bench_times_add(&r->sums[op].times, profile.seconds[op]);
@@ -315,7 +315,7 @@ static void report_finish(struct report *r) {
 static enum ree_status measure(struct bench *bench, struct report *r,
                                const struct run_inputs *inputs, struct ree_error *err) {
     r->outputs = calloc(ree_model_n_outputs(r->model) + 1, sizeof *r->outputs);
-    if (!r->outputs) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!r->outputs) return ree_no_memory(err);
     REE_TRY(first_run(r, bench->device,
                       ree_operation_set_name(bench->options.options.operation_set), inputs, err));
     for (uint32_t i = 0; i < bench->n_peers; i++)

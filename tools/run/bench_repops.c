@@ -122,7 +122,7 @@ static enum ree_status contenders_init(struct bench *bench, const struct product
     x->a = bench_floats(m * k);
     x->b = bench_floats(k * n);
     x->c = bench_floats(m * n);
-    return x->a && x->b && x->c ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    return x->a && x->b && x->c ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status contenders_run(struct bench *bench, const struct product *size,

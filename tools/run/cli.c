@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "text/utf8.h"
 #include <cjson/cJSON.h>
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 void cli_init(struct cli *cli, int argc, char **argv) {
@@ -377,17 +377,11 @@ void cli_progress_tell(void (*also)(void *user), void *user) {
     progress_also_user = user;
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void cli_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)user;
     if (progress_also) progress_also(progress_also_user);
     if (!isatty(STDERR_FILENO)) return;
-    double t = now();
+    double t = ree_clock();
     if (progress_started == 0) progress_started = t;
     if (t - progress_started < 0.3 || t - progress_drawn < 0.1) return;
     progress_drawn = t;

@@ -70,7 +70,7 @@ enum ree_status dump_create(const char *regex, const char *folder, bool is_secre
     if (d) d->step_folder = malloc(size);
     if (!d || !d->step_folder) {
         free(d);
-        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        return ree_no_memory(err);
     }
     d->graph = model->graph;
     d->folder = folder;
@@ -119,7 +119,7 @@ static enum ree_status save(struct tensor_dump *d, const struct ree_tensor *tens
     REE_TRY(make_step_folder(d, err));
     size_t size = strlen(d->step_folder) + strlen(name) + 8;
     char *path = malloc(size);
-    if (!path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!path) return ree_no_memory(err);
     snprintf(path, size, "%s/%s.npy", d->step_folder, name);
     enum ree_status status = ree_tensor_save_npy(tensor, path, err);
     free(path);

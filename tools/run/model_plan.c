@@ -49,7 +49,7 @@ static enum ree_status find_kv_caches(struct model_plan *p, struct ree_error *er
     }
     p->is_language_model = status == REE_OK;
     p->kv_caches = calloc(roles.n_kv_caches + 1, sizeof *p->kv_caches);
-    if (status == REE_OK && !p->kv_caches) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (status == REE_OK && !p->kv_caches) status = ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < roles.n_kv_caches; i++)
         if (!add_kv_cache(p, &roles.kv_caches[i]))
             status = ree_fail(err, REE_INTERNAL, "a cache is not an input of the graph");

@@ -64,8 +64,8 @@ static enum ree_status load_tokens(struct party_receipts *s, unsigned k, struct 
     char *text = strndup(bytes, nbytes);
     free(bytes);
     s->ids[k] = malloc((nbytes / 2 + 1) * sizeof *s->ids[k]);
-    enum ree_status status = text && s->ids[k] ? read_ids(text, s->ids[k], &s->tokens[k].n, err)
-                                               : ree_fail(err, REE_NO_MEMORY, "out of memory");
+    enum ree_status status =
+        text && s->ids[k] ? read_ids(text, s->ids[k], &s->tokens[k].n, err) : ree_no_memory(err);
     free(text);
     s->tokens[k].ids = s->ids[k];
     if (status != REE_OK) ree_fail_prefix(err, "%s", s->token_paths[k]);

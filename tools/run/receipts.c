@@ -125,7 +125,7 @@ static enum ree_status save(const struct cli_receipt *receipt, const struct ree_
     struct ree_error ignored;
     if (!receipt->is_private) return ree_receipt_write(made, receipt->path, err);
     char *path = salt_path_of(receipt->path);
-    if (!path) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!path) return ree_no_memory(err);
     void *old = NULL;
     size_t n_old = 0;
     // An unreadable old salt is replaced too.

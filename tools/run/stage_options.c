@@ -34,12 +34,12 @@ enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_devi
     const char *list = device->spec ? device->spec : "cpu";
     stages->devices = calloc(cli_count_devices(list), sizeof(struct ree_device *));
     ree_strbuf_init(&stages->names);
-    if (!stages->devices) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!stages->devices) return ree_no_memory(err);
     while (true) {
         size_t length = cli_first_device(list);
         struct cli_device one = *device;
         char *spec = strndup(list, length);
-        if (!spec) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!spec) return ree_no_memory(err);
         one.spec = spec;
         enum ree_status status = cli_device_open(&one, &stages->devices[stages->n_devices], err);
         free(spec);
@@ -55,7 +55,7 @@ enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_devi
         if (!list[length]) break;
         list += length + 1;
     }
-    if (stages->names.failed) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (stages->names.failed) return ree_no_memory(err);
     return sandbox_close(err);
 }
 

@@ -36,8 +36,7 @@ static enum ree_status survey(struct fuser *f, struct ree_lower *lower, const bo
     f->writer = ree_arena_alloc_array(lower->arena, n, sizeof *f->writer);
     f->n_reads = ree_arena_alloc_array(lower->arena, n, sizeof *f->n_reads);
     f->dead = ree_arena_alloc_array(lower->arena, lower->n_dispatches + 1, sizeof *f->dead);
-    if (!f->writer || !f->n_reads || !f->dead)
-        return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!f->writer || !f->n_reads || !f->dead) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < n; i++)
         f->writer[i] = NO_WRITER;
     for (uint32_t i = 0; i < lower->n_dispatches; i++) {
@@ -423,7 +422,7 @@ enum ree_status ree_prune_program(struct ree_lower *lower, const bool *keep) {
     struct fuser f;
     REE_TRY(survey(&f, lower, keep));
     bool *needed = ree_arena_alloc_array(lower->arena, lower->n_storages + 1, sizeof *needed);
-    if (!needed) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!needed) return ree_lower_no_memory(lower);
     memcpy(needed, keep, lower->n_storages * sizeof *needed);
     for (size_t i = lower->n_dispatches; i-- > 0;) {
         const struct ree_dispatch *d = &lower->dispatches[i];

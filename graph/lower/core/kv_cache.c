@@ -11,7 +11,7 @@ enum ree_status ree_lower_kv_cache(struct ree_lower *lower, enum ree_dtype dtype
     struct ree_view *t;
     REE_TRY(ree_lower_new(lower, dtype, cache->rank, capacity, &t));
     struct ree_lower_kv_cache *copy = ree_arena_alloc(lower->arena, sizeof *copy);
-    if (!copy) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!copy) return ree_lower_no_memory(lower);
     *copy = *cache;
     t->storage->kind = REE_STORAGE_KV_CACHE;
     t->storage->kv_cache = copy;
@@ -45,7 +45,7 @@ bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_
 static enum ree_status grow(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
                             int64_t n, struct ree_view **out) {
     struct ree_view *t = ree_lower_view(lower, past);
-    if (!t) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!t) return ree_lower_no_memory(lower);
     past->storage->kv_cache->is_extended = true;
     // A dimension of size 1 may have any stride; the axis needs the right one from now on.
     int64_t stride = 1;

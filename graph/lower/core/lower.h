@@ -155,6 +155,9 @@ const struct ree_op *ree_op_find(const char *domain, const char *op_type, int64_
 
 // Errors. The caller of the rule prefixes the message with "node 'x' (Op): ".
 #define ree_lower_fail(lower, status, ...) ree_fail((lower)->err, status, __VA_ARGS__)
+static inline enum ree_status ree_lower_no_memory(struct ree_lower *lower) {
+    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+}
 
 // Tensors.
 // Makes a new uninitialised dense tensor. Checks rank, element count (< 2^31) and overflow.

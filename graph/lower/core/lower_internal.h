@@ -4,9 +4,6 @@
 
 #include "graph/lower/core/lower.h"
 
-static inline enum ree_status ree_lower_no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
 // Adds a storage without contents; NULL: out of memory.
 struct ree_storage *ree_lower_add_storage(struct ree_lower *lower, enum ree_storage_kind kind,
                                           uint64_t nbytes);

@@ -18,10 +18,6 @@ static uint64_t hash_of(const char *s, size_t n) {
     return hash ^ hash >> 32;
 }
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 static void link_string(struct ree_strings *strings, uint32_t i) {
     const char *s = strings->texts[i];
     uint32_t *head = &strings->heads[hash_of(s, strlen(s)) & (strings->capacity - 1)];
@@ -34,7 +30,7 @@ static enum ree_status grow(struct ree_lower *lower, struct ree_strings *strings
     const char **texts = ree_arena_alloc_array(lower->arena, capacity, sizeof *texts);
     uint32_t *nexts = ree_arena_alloc_array(lower->arena, capacity, sizeof *nexts);
     uint32_t *heads = ree_arena_alloc_array(lower->arena, capacity, sizeof *heads);
-    if (!texts || !nexts || !heads) return no_memory(lower);
+    if (!texts || !nexts || !heads) return ree_lower_no_memory(lower);
     if (strings->n) memcpy(texts, strings->texts, strings->n * sizeof *texts);
     strings->texts = texts;
     strings->nexts = nexts;
@@ -49,7 +45,7 @@ static enum ree_status add(struct ree_lower *lower, const char *s, size_t n) {
     struct ree_strings *strings = lower->strings;
     if (strings->n == strings->capacity) REE_TRY(grow(lower, strings));
     const char *copy = ree_arena_strndup(lower->arena, s, n);
-    if (!copy) return no_memory(lower);
+    if (!copy) return ree_lower_no_memory(lower);
     strings->texts[strings->n] = copy;
     link_string(strings, (uint32_t)strings->n++);
     return REE_OK;
@@ -58,7 +54,7 @@ static enum ree_status add(struct ree_lower *lower, const char *s, size_t n) {
 enum ree_status ree_lower_intern(struct ree_lower *lower, const char *s, size_t n, int64_t *out) {
     if (!lower->strings) {
         lower->strings = ree_arena_alloc(lower->arena, sizeof *lower->strings);
-        if (!lower->strings) return no_memory(lower);
+        if (!lower->strings) return ree_lower_no_memory(lower);
         REE_TRY(add(lower, "", 0));
     }
     struct ree_strings *strings = lower->strings;
@@ -85,7 +81,7 @@ enum ree_status ree_lower_strings(struct ree_lower *lower, uint32_t rank, const 
     if (!ree_count_elements(rank, dims, &n) || n >= INT64_C(1) << 31)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a tensor of more than 2^31 strings");
     int64_t *numbers = ree_arena_alloc_array(lower->arena, (size_t)n + 1, sizeof *numbers);
-    if (!numbers) return no_memory(lower);
+    if (!numbers) return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < n; i++)
         if (strings[i])
             REE_TRY(ree_lower_intern(lower, strings[i], strlen(strings[i]), &numbers[i]));
@@ -102,7 +98,7 @@ enum ree_status ree_lower_host_strings(struct ree_lower *lower, struct ree_view 
     REE_TRY(ree_lower_host(lower, t, &bytes));
     size_t n = (size_t)ree_view_count(t);
     const char **texts = ree_arena_alloc_array(lower->arena, n + 1, sizeof *texts);
-    if (!texts) return no_memory(lower);
+    if (!texts) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < n; i++) {
         int64_t number;
         memcpy(&number, (const char *)bytes + i * sizeof number, sizeof number);
@@ -121,7 +117,7 @@ static enum ree_status make(struct ree_lower *lower, enum ree_kind kind, enum re
                             size_t n, struct ree_view *const *items, struct ree_view **out) {
     struct ree_view *t = ree_arena_alloc(lower->arena, sizeof *t);
     struct ree_view **list = ree_arena_alloc_array(lower->arena, n + 1, sizeof *list);
-    if (!t || !list) return no_memory(lower);
+    if (!t || !list) return ree_lower_no_memory(lower);
     if (n) memcpy(list, items, n * sizeof *list);
     *t = (struct ree_view){.kind = kind, .dtype = dtype, .n_items = n, .items = list};
     *out = t;

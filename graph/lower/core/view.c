@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 struct ree_view *ree_lower_view(struct ree_lower *lower, const struct ree_view *t) {
     struct ree_view *view = ree_arena_alloc(lower->arena, sizeof *view);
     if (view) *view = *t;
@@ -66,7 +62,7 @@ enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_view *t, u
                               ree_view_text(t, text, sizeof text),
                               ree_view_text(&shape, wanted, sizeof wanted));
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return no_memory(lower);
+    if (!view) return ree_lower_no_memory(lower);
     view->rank = rank;
     for (uint32_t i = 0; i < rank; i++)
         view->dims[i] = dims[i];
@@ -87,7 +83,7 @@ enum ree_status ree_lower_reshape(struct ree_lower *lower, struct ree_view *t, u
 enum ree_status ree_lower_transpose(struct ree_lower *lower, struct ree_view *t,
                                     const uint32_t *perm, struct ree_view **out) {
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return no_memory(lower);
+    if (!view) return ree_lower_no_memory(lower);
     bool seen[REE_MAX_RANK] = {false};
     for (uint32_t i = 0; i < t->rank; i++) {
         if (perm[i] >= t->rank || seen[perm[i]])
@@ -111,7 +107,7 @@ enum ree_status ree_lower_broadcast(struct ree_lower *lower, struct ree_view *t,
     for (uint32_t i = 0; i < rank; i++)
         shape.dims[i] = dims[i];
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return no_memory(lower);
+    if (!view) return ree_lower_no_memory(lower);
     bool fits = t->rank <= rank;
     for (uint32_t i = 0; i < rank && fits; i++) {
         uint32_t lead = rank - t->rank;
@@ -160,7 +156,7 @@ enum ree_status ree_lower_broadcast_dims(struct ree_lower *lower, size_t n,
 enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
                                 int64_t start, int64_t step, int64_t count, struct ree_view **out) {
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return no_memory(lower);
+    if (!view) return ree_lower_no_memory(lower);
     if (axis >= t->rank || count < 0 || (count > 0 && (start < 0 || start >= t->dims[axis])))
         return ree_lower_fail(lower, REE_INTERNAL, "slice out of range");
     if (count > 1) { // with one element the step has no effect, whatever its size

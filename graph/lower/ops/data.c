@@ -73,7 +73,7 @@ enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_view *t
         return REE_OK;
     }
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!view) return ree_lower_no_memory(lower);
     view->dtype = dtype;
     *out = view;
     return REE_OK;
@@ -216,7 +216,7 @@ enum ree_status ree_data_select(struct ree_lower *lower, struct ree_view *t,
     }
     if (n_repeated) {
         struct ree_view *view = ree_lower_view(lower, t);
-        if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+        if (!view) return ree_lower_no_memory(lower);
         int64_t dims[REE_MAX_RANK];
         view->rank = 0;
         for (uint32_t i = 0; i < rank; i++) {

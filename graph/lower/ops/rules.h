@@ -12,6 +12,11 @@
 #include "graph/lower/ops/ops.def"
 #undef OP
 
+// Begins the definition of the rule ree_lower_op_NAME.
+#define RULE(name)                                                                                 \
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
+
 // A scalar operation for each family of types; REE_OP_NONE if the operator does not support the
 // family. float64 uses f32 (see ree_expr_op1). Signed types narrower than 32 bits use i32, unsigned
 // ones u32. bool uses the field `boolean`.

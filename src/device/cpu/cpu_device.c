@@ -3,6 +3,7 @@
 // Constant weights of matmul and conv are packed once, when the first program that uses them is
 // created. The packed copy belongs to the constant's buffer, so later programs over the same
 // weights (another input shape, the next decode step) reuse it.
+#include "base/clock.h"
 #include "base/container.h"
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/execute.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 struct packed_weights {
@@ -233,12 +233,6 @@ no_memory:
                     program->n_dispatches);
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static enum ree_status run_step(struct cpu_device *device, struct program_step *step,
                                 struct ree_device_buffer *const *slots, struct ree_error *err) {
     const struct ree_dispatch *dispatch = &step->dispatch;
@@ -261,7 +255,7 @@ static enum ree_status program_run(struct ree_device *device, struct ree_device_
                                    const struct ree_program_run *options, struct ree_error *err) {
     program->has_run = false;
     ree_cpu_bind_team(cpu(device)->ctx.n_threads);
-    double before = now();
+    double before = ree_clock();
     for (uint32_t i = 0; i < program->n_steps; i++) {
         struct program_step *step = &program->steps[i];
         enum ree_status status = run_step(cpu(device), step, slots, err);
@@ -269,7 +263,7 @@ static enum ree_status program_run(struct ree_device *device, struct ree_device_
             if (err && step->node_name) ree_fail_prefix(err, "%s", step->node_name);
             return status;
         }
-        double after = now();
+        double after = ree_clock();
         step->seconds = after - before;
         before = after;
         if (options && options->on_progress)

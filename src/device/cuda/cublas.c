@@ -46,7 +46,7 @@ enum ree_status ree_cublas_open(CUstream stream, bool tf32, struct ree_cublas **
                                 struct ree_error *err) {
     *out = NULL;
     struct ree_cublas *cublas = calloc(1, sizeof *cublas);
-    if (!cublas) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!cublas) return ree_no_memory(err);
     cublas->tf32 = tf32;
     cublas->library = open_library();
     const struct {

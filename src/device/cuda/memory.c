@@ -44,7 +44,7 @@ static enum ree_status take_from_slab(struct ree_cuda *cuda, struct ree_device_b
                                       struct ree_error *err) {
     if (!cuda->slabs || cuda->slabs->used + buffer->reserved > SLAB) {
         struct ree_cuda_slab *slab = calloc(1, sizeof *slab);
-        if (!slab) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+        if (!slab) return ree_no_memory(err);
         CUresult result = cuda->driver.memory_alloc(&slab->address, SLAB);
         if (result != CUDA_SUCCESS) {
             free(slab);
@@ -73,7 +73,7 @@ enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
         return REE_OK;
     }
     struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    if (!buffer) return ree_no_memory(err);
     buffer->size = size;
     buffer->reserved = reserved;
     enum ree_status status = REE_OK;

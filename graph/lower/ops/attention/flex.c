@@ -10,7 +10,7 @@ static enum ree_status modify(struct ree_lower *lower, const char *name, struct 
     REE_TRY(ree_control_graph(lower, name, 1, 1, &graph));
     struct ree_view **results =
         ree_arena_alloc_array(lower->arena, graph->n_outputs, sizeof *results);
-    if (!results) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!results) return ree_lower_no_memory(lower);
     if (ree_lower_graph(lower, graph, &t, results) != REE_OK)
         return ree_fail_prefix(lower->err, "%s", name);
     struct ree_view *y = results[0];

@@ -18,7 +18,7 @@ static enum ree_status along_pairs(struct ree_lower *lower, struct ree_view *t,
     int64_t table[4] = {dims[0], dims[1], dims[2], interleaved ? dims[3] : dims[4]};
     REE_TRY(ree_lower_broadcast(lower, t, 4, table, &t));
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!view) return ree_lower_no_memory(lower);
     view->rank = 5;
     view->dims[4] = dims[4];
     view->dims[3] = dims[3];

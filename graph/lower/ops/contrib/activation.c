@@ -2,10 +2,6 @@
 // BiasAdd.
 #include "graph/lower/ops/contrib/standard.h"
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
-                                           struct ree_view **out)
-
 // x + bias; the bias must be a vector of the last dimension's size, or NULL.
 static enum ree_status add_bias(struct ree_lower *lower, struct ree_view *x, struct ree_view *bias,
                                 const char *name, struct ree_view **out) {
@@ -26,23 +22,23 @@ static enum ree_status gelu(struct ree_lower *lower, struct ree_view *x, const c
     return ree_standard_step(lower, &step, 1, out);
 }
 
-RULE(gelu) {
+RULE(ms_gelu) {
     return gelu(lower, in[0], "none", out);
 }
 
-RULE(bias_gelu) {
+RULE(ms_bias_gelu) {
     struct ree_view *x;
     REE_TRY(add_bias(lower, in[0], in[1], "B", &x));
     return gelu(lower, x, "none", out);
 }
 
-RULE(fast_gelu) {
+RULE(ms_fast_gelu) {
     struct ree_view *x;
     REE_TRY(add_bias(lower, in[0], ree_rule_input(lower, in, 1), "bias", &x));
     return gelu(lower, x, "tanh", out);
 }
 
-RULE(quick_gelu) {
+RULE(ms_quick_gelu) {
     float alpha = ree_rule_float(lower, "alpha", 1.702f);
     struct ree_standard step = {
         .type = "Swish", .opset = 24, .in = {in[0]}, .attrs = {REE_FLOAT_ATTR("alpha", alpha)}};
@@ -50,7 +46,7 @@ RULE(quick_gelu) {
 }
 
 // (X + bias) + skip
-RULE(bias_add) {
+RULE(ms_bias_add) {
     struct ree_view *x = in[0], *skip = in[2];
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 3));
     REE_TRY(ree_rule_require_rank(lower, skip, "skip", 3, 3));
@@ -61,7 +57,7 @@ RULE(bias_add) {
 }
 
 // t = X + bias; t's last dimension is split into halves: left * Gelu(right).
-RULE(bias_split_gelu) {
+RULE(ms_bias_split_gelu) {
     struct ree_view *t, *left, *right;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 3, 3));
     int64_t width = in[0]->dims[2], half = width / 2;

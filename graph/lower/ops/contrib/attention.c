@@ -1,10 +1,6 @@
 // Attention of com.microsoft. It includes the projection of the input to queries, keys and values.
 #include "graph/lower/ops/contrib/heads.h"
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
-                                           struct ree_view **out)
-
 // Reads the number of columns of queries, keys and values in the merged weights.
 static enum ree_status read_sizes(struct ree_lower *lower, const struct ree_heads *h,
                                   int64_t columns, int64_t sizes[3]) {
@@ -99,7 +95,7 @@ static enum ree_status check_past(struct ree_lower *lower, const struct ree_head
                           (long long)h->batch, (long long)h->n_heads);
 }
 
-RULE(attention) {
+RULE(ms_attention) {
     struct ree_view *mask = ree_rule_input(lower, in, 3), *past = ree_rule_input(lower, in, 4);
     struct ree_view *attention_bias = ree_rule_input(lower, in, 5), *qkv[3], *bias, *present;
     enum ree_dtype dtype = in[0]->dtype;

@@ -3,10 +3,6 @@
 #include "graph/lower/ops/contrib/heads.h"
 #include "graph/lower/ops/data.h"
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
-                                           struct ree_view **out)
-
 // The operands, in one order for both operators.
 struct operands {
     struct ree_view *query, *key, *value, *bias, *mask, *attention_bias, *past_key, *past_value;
@@ -150,7 +146,7 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_heads *h,
                             ree_rule_wants(lower, 3) ? &out[3] : NULL);
 }
 
-RULE(multi_head_attention) {
+RULE(ms_multi_head_attention) {
     struct operands o = {.query = in[0],
                          .key = ree_rule_input(lower, in, 1),
                          .value = ree_rule_input(lower, in, 2),
@@ -170,7 +166,7 @@ RULE(multi_head_attention) {
 
 // One query per batch, never causal. If past and present share a buffer, an input gives its filled
 // length. Beam search is refused.
-RULE(decoder_masked_multi_head_attention) {
+RULE(ms_decoder_masked_multi_head_attention) {
     struct operands o = {.query = in[0],
                          .key = ree_rule_input(lower, in, 1),
                          .value = ree_rule_input(lower, in, 2),

@@ -2,10 +2,6 @@
 // activation after.
 #include "graph/lower/ops/contrib/standard.h"
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
-                                           struct ree_view **out)
-
 // 1 / sqrt(mean-square(x) + epsilon) over the axes from `first` on, which keep size 1.
 static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_view *x,
                                          uint32_t first, float epsilon, struct ree_view **out) {
@@ -19,7 +15,7 @@ static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_vie
 }
 
 // y = RMSNormalization(X), in the type of `scale`.
-RULE(simplified_layer_normalization) {
+RULE(ms_simplified_layer_normalization) {
     struct ree_view *x, *scale;
     int64_t axis = ree_rule_int(lower, "axis", -1);
     float epsilon = ree_rule_float(lower, "epsilon", 1e-5f);
@@ -65,7 +61,7 @@ static enum ree_status skip_sum(struct ree_lower *lower, struct ree_view *x, str
     return ree_contrib_add(lower, x, bias, out);
 }
 
-RULE(skip_layer_normalization) {
+RULE(ms_skip_layer_normalization) {
     struct ree_view *x = in[0], *gamma = in[2], *beta = ree_rule_input(lower, in, 3), *sum;
     REE_TRY(skip_sum(lower, x, in[1], ree_rule_input(lower, in, 4), &sum));
     int64_t hidden = x->dims[x->rank - 1];
@@ -82,7 +78,7 @@ RULE(skip_layer_normalization) {
     return ree_standard_step(lower, &step, 1 | statistics, out);
 }
 
-RULE(skip_simplified_layer_normalization) {
+RULE(ms_skip_simplified_layer_normalization) {
     struct ree_view *x = in[0], *gamma = in[2], *sum;
     REE_TRY(skip_sum(lower, x, in[1], ree_rule_input(lower, in, 3), &sum));
     REE_TRY(ree_contrib_check_vector(lower, gamma, "gamma", x, x->dims[x->rank - 1]));
@@ -138,7 +134,7 @@ static enum ree_status mask_index(struct ree_lower *lower, struct ree_view *ids,
 }
 
 // LayerNormalization of (word + position) + segment.
-RULE(embed_layer_normalization) {
+RULE(ms_embed_layer_normalization) {
     struct ree_view *ids = in[0], *words, *positions, *gamma, *beta, *sum, *part;
     struct ree_view *segment_ids = ree_rule_input(lower, in, 1);
     struct ree_view *segments = ree_rule_input(lower, in, 4);
@@ -215,7 +211,7 @@ static enum ree_status group_norm(struct ree_lower *lower, struct ree_view *x,
     return ree_lower_cast(lower, x, dtype, out);
 }
 
-RULE(group_norm) {
+RULE(ms_group_norm) {
     struct ree_view *x;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 4, 4));
     REE_TRY(ree_contrib_widen(lower, in[0], &x));
@@ -223,7 +219,7 @@ RULE(group_norm) {
 }
 
 // GroupNormalization of s = (X + skip) + bias; skip may be shared by all positions.
-RULE(skip_group_norm) {
+RULE(ms_skip_group_norm) {
     struct ree_view *x, *skip, *bias = ree_rule_input(lower, in, 4), *sum;
     enum ree_dtype dtype = in[0]->dtype;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 4, 4));

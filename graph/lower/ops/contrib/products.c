@@ -1,10 +1,6 @@
 // Products with fused operations: FusedMatMul, FusedGemm, FusedConv; and NhwcMaxPool.
 #include "graph/lower/ops/contrib/standard.h"
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
-                                           struct ree_view **out)
-
 // Arranges one operand of FusedMatMul. transBatch moves the first dimension to the last but one:
 // (d0, d1, ..., k) becomes (d1, ..., d0, k). trans then swaps the last two dimensions. Vectors are
 // unchanged.
@@ -29,7 +25,7 @@ static enum ree_status arrange(struct ree_lower *lower, struct ree_view *t, cons
 }
 
 // alpha * A B. A factor of 1 does not change any bit and is omitted.
-RULE(fused_mat_mul) {
+RULE(ms_fused_mat_mul) {
     struct ree_standard product = {.type = "MatMul", .opset = 13};
     float alpha = ree_rule_float(lower, "alpha", 1);
     REE_TRY(ree_rule_require_f32(lower, in[0]));
@@ -45,7 +41,7 @@ RULE(fused_mat_mul) {
 }
 
 // Gemm reads its attributes from this node, because the attributes are the same.
-RULE(fused_gemm) {
+RULE(ms_fused_gemm) {
     const struct ree_node *node = lower->node;
     const char *name = ree_rule_string(lower, "activation", "");
     static const char *const attrs[] = {"activation_alpha", "activation_beta", "activation_gamma"};
@@ -63,7 +59,7 @@ RULE(fused_gemm) {
 }
 
 // activation((Conv + Z)). Conv includes its bias and reads its attributes from this node.
-RULE(fused_conv) {
+RULE(ms_fused_conv) {
     struct ree_view *z = ree_rule_input(lower, in, 3);
     size_t n;
     const float *params = ree_rule_floats(lower, "activation_params", &n);
@@ -84,7 +80,7 @@ RULE(fused_conv) {
 }
 
 // MaxPool of (n, sizes..., channels).
-RULE(nhwc_max_pool) {
+RULE(ms_nhwc_max_pool) {
     struct ree_view *x = in[0];
     uint32_t perm[REE_MAX_RANK];
     REE_TRY(ree_rule_require_rank(lower, x, "x", 3, 5));

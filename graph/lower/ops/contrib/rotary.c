@@ -4,10 +4,6 @@
 
 #include "graph/lower/ops/attention/attention.h"
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_ms_##name(struct ree_lower *lower, struct ree_view *const *in,    \
-                                           struct ree_view **out)
-
 enum ree_status ree_contrib_rotate(struct ree_lower *lower, struct ree_view *x,
                                    struct ree_view *positions, struct ree_view *cos_cache,
                                    struct ree_view *sin_cache, bool interleaved,
@@ -49,7 +45,7 @@ static enum ree_status positions(struct ree_lower *lower, struct ree_view *t, in
     return ree_lower_map(&b, ree_expr_op2(&b, REE_MAP_add_i64, first, step), REE_I64, out);
 }
 
-RULE(rotary_embedding) {
+RULE(ms_rotary_embedding) {
     struct ree_view *x = in[0], *ids;
     int64_t n_heads = ree_rule_int(lower, "num_heads", 0);
     int64_t width = ree_rule_int(lower, "rotary_embedding_dim", 0);

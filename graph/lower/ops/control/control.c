@@ -62,7 +62,7 @@ enum ree_status ree_control_add_item(struct ree_lower *lower, struct ree_control
     if (list->n == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 16;
         struct ree_view **grown = ree_arena_alloc_array(lower->arena, capacity, sizeof *grown);
-        if (!grown) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+        if (!grown) return ree_lower_no_memory(lower);
         if (list->n) memcpy(grown, list->items, list->n * sizeof *grown);
         list->items = grown;
         list->capacity = capacity;
@@ -93,7 +93,7 @@ enum ree_status ree_control_stack(struct ree_lower *lower, const struct ree_cont
     for (int64_t i = 0; i < n && ree_view_count(first); i++) {
         // The item with the new axis, which has size 1.
         struct ree_view *part, *item = ree_lower_view(lower, list->items[reverse ? n - 1 - i : i]);
-        if (!item) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+        if (!item) return ree_lower_no_memory(lower);
         for (uint32_t d = item->rank; d > axis; d--) {
             item->dims[d] = item->dims[d - 1];
             item->strides[d] = item->strides[d - 1];
@@ -120,7 +120,7 @@ enum ree_status ree_control_pick(struct ree_lower *lower, struct ree_view *t, ui
     struct ree_view *view;
     REE_TRY(ree_lower_slice(lower, t, axis, i, 1, 1, &view));
     view = ree_lower_view(lower, view);
-    if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!view) return ree_lower_no_memory(lower);
     view->rank--;
     for (uint32_t d = axis; d < view->rank; d++) {
         view->dims[d] = view->dims[d + 1];

@@ -13,7 +13,7 @@ enum ree_status ree_lower_op_if(struct ree_lower *lower, struct ree_view *const 
     REE_TRY(ree_control_graph(lower, name, 0, n, &taken));
     struct ree_view **results =
         ree_arena_alloc_array(lower->arena, taken->n_outputs + 1, sizeof *results);
-    if (!results) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!results) return ree_lower_no_memory(lower);
     if (ree_lower_graph(lower, taken, NULL, results) != REE_OK)
         return ree_fail_prefix(lower->err, "%s", name);
     for (size_t i = 0; i < n; i++)

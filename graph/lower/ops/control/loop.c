@@ -16,10 +16,6 @@ struct loop {
     struct ree_control_items *scan;
 };
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status read_trip_count(struct ree_lower *lower, struct ree_view *t, int64_t *out) {
     const int64_t *values;
     size_t n;
@@ -47,7 +43,7 @@ static enum ree_status start(struct loop *loop, struct ree_view *const *in) {
     loop->in = ree_arena_alloc_array(lower->arena, loop->body->n_inputs, sizeof *loop->in);
     loop->made = ree_arena_alloc_array(lower->arena, loop->body->n_outputs, sizeof *loop->made);
     loop->scan = ree_arena_alloc_array(lower->arena, loop->n_scan + 1, sizeof *loop->scan);
-    if (!loop->in || !loop->made || !loop->scan) return no_memory(lower);
+    if (!loop->in || !loop->made || !loop->scan) return ree_lower_no_memory(lower);
     REE_TRY(ree_control_inputs(lower, in, 2));
     for (size_t i = 0; i < loop->n_carried; i++)
         loop->in[2 + i] = in[2 + i];

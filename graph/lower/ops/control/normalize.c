@@ -6,10 +6,6 @@
 
 enum case_change { AS_IT_IS, LOWER, UPPER };
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 // Decodes two-byte UTF-8 sequences, U+0080 to U+07FF, which include all letters below.
 static uint32_t decode(const unsigned char *s) {
     bool two = (s[0] & 0xE0) == 0xC0 && (s[1] & 0xC0) == 0x80;
@@ -46,7 +42,7 @@ static void change_case(char *text, enum case_change change) {
 static enum ree_status with_case(struct ree_lower *lower, const char *s, enum case_change change,
                                  char **out) {
     *out = ree_arena_strdup(lower->arena, s);
-    if (!*out) return no_memory(lower);
+    if (!*out) return ree_lower_no_memory(lower);
     change_case(*out, change);
     return REE_OK;
 }
@@ -91,7 +87,7 @@ enum ree_status ree_lower_op_stringnormalizer(struct ree_lower *lower, struct re
         return ree_lower_fail(lower, REE_INVALID, "input 0 is %s, expected [n] or [1,n]",
                               ree_view_text(in[0], text, sizeof text));
     const char **left = ree_arena_alloc_array(lower->arena, n + 1, sizeof *left);
-    if (!left) return no_memory(lower);
+    if (!left) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < n; i++) {
         bool stop;
         char *changed;

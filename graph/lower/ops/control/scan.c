@@ -17,10 +17,6 @@ struct scan {
     struct ree_control_items *items;
 };
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 // Reads a list that has one entry for each of n inputs or outputs.
 static enum ree_status read_list(struct ree_lower *lower, const char *name, size_t n,
                                  const int64_t **out) {
@@ -61,7 +57,7 @@ static enum ree_status start(struct scan *scan, size_t n_given) {
     scan->in = ree_arena_alloc_array(lower->arena, n_given + 1, sizeof *scan->in);
     scan->made = ree_arena_alloc_array(lower->arena, scan->body->n_outputs + 1, sizeof *scan->made);
     scan->items = ree_arena_alloc_array(lower->arena, scan->n_scan + 1, sizeof *scan->items);
-    return scan->in && scan->made && scan->items ? REE_OK : no_memory(lower);
+    return scan->in && scan->made && scan->items ? REE_OK : ree_lower_no_memory(lower);
 }
 
 static enum ree_status check_state(struct ree_lower *lower, const struct ree_view *before,
@@ -166,7 +162,7 @@ enum ree_status ree_lower_op_scan(struct ree_lower *lower, struct ree_view *cons
     REE_TRY(read_directions(lower, "scan_output_directions", scan.n_scan, &scan.out_directions));
     struct ree_view *const *inputs = in + scan.n_state;
     uint32_t *axes = ree_arena_alloc_array(lower->arena, scan.n_scanned, sizeof *axes);
-    if (!axes) return no_memory(lower);
+    if (!axes) return ree_lower_no_memory(lower);
     for (size_t k = 0; k < scan.n_scanned; k++)
         REE_TRY(
             ree_lower_axis(lower, scan.in_axes ? scan.in_axes[k] : 0, inputs[k]->rank, &axes[k]));
@@ -214,7 +210,7 @@ static enum ree_status pad_items(struct scan *scan, int64_t n) {
         void *zeros =
             ree_arena_alloc_array(lower->arena, (size_t)count + 1, ree_dtype_size(item->dtype));
         struct ree_view *blank;
-        if (!zeros) return no_memory(lower);
+        if (!zeros) return ree_lower_no_memory(lower);
         REE_TRY(ree_lower_literal(lower, item->dtype, item->rank, item->dims, zeros, &blank));
         while (list->n < (uint64_t)n)
             REE_TRY(ree_control_add_item(lower, &scan->items[k], blank,
@@ -229,7 +225,7 @@ static enum ree_status run_sequence(struct scan *scan, struct ree_view *const *i
     struct ree_lower *lower = scan->lower;
     struct ree_view **inputs = ree_arena_alloc_array(lower->arena, scan->n_scanned, sizeof *inputs);
     uint32_t *axes = ree_arena_alloc_array(lower->arena, scan->n_scanned, sizeof *axes); // all 0
-    if (!inputs || !axes) return no_memory(lower);
+    if (!inputs || !axes) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < scan->n_state; i++)
         REE_TRY(ree_control_pick(lower, in[i], 0, b, &scan->in[i]));
     for (size_t k = 0; k < scan->n_scanned; k++)
@@ -263,7 +259,7 @@ enum ree_status ree_lower_op_scan_8(struct ree_lower *lower, struct ree_view *co
     uint32_t *axes = ree_arena_alloc_array(lower->arena, scan.n_scanned, sizeof *axes);
     struct ree_control_items *results =
         ree_arena_alloc_array(lower->arena, scan.body->n_outputs + 1, sizeof *results);
-    if (!axes || !results) return no_memory(lower);
+    if (!axes || !results) return ree_lower_no_memory(lower);
     for (size_t k = 0; k < scan.n_scanned; k++)
         axes[k] = 1;
     REE_TRY(scan_length(&scan, inputs, axes, &n));

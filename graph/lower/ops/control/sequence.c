@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 static enum ree_status require_sequence(struct ree_lower *lower, const struct ree_view *t,
                                         size_t index) {
     char text[128];
@@ -81,7 +77,7 @@ enum ree_status ree_lower_op_sequenceinsert(struct ree_lower *lower, struct ree_
                               ree_dtype_name(in[1]->dtype), ree_dtype_name(list->dtype));
     REE_TRY(read_position(lower, ree_rule_input(lower, in, 2), n, (int64_t)n, (int64_t)n, &at));
     struct ree_view **items = ree_arena_alloc_array(lower->arena, n + 1, sizeof *items);
-    if (!items) return no_memory(lower);
+    if (!items) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < n; i++)
         items[i < at ? i : i + 1] = list->items[i];
     items[at] = in[1];
@@ -95,7 +91,7 @@ enum ree_status ree_lower_op_sequenceerase(struct ree_lower *lower, struct ree_v
     size_t n = list->n_items, at;
     REE_TRY(read_position(lower, ree_rule_input(lower, in, 1), n, (int64_t)n - 1, -1, &at));
     struct ree_view **items = ree_arena_alloc_array(lower->arena, n, sizeof *items);
-    if (!items) return no_memory(lower);
+    if (!items) return ree_lower_no_memory(lower);
     for (size_t i = 0; i + 1 < n; i++)
         items[i] = list->items[i < at ? i : i + 1];
     return ree_lower_sequence(lower, list->dtype, n - 1, items, &out[0]);
@@ -142,7 +138,7 @@ static enum ree_status part_sizes(struct ree_lower *lower, struct ree_view *spli
                               "split must be a list of sizes or one size of at least 1");
     n = (size_t)(dim / given[0] + (dim % given[0] != 0));
     int64_t *sizes = ree_arena_alloc_array(lower->arena, n + 1, sizeof *sizes);
-    if (!sizes) return no_memory(lower);
+    if (!sizes) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < n; i++)
         sizes[i] = i + 1 < n ? given[0] : dim - (int64_t)(n - 1) * given[0];
     *out = sizes;
@@ -167,7 +163,7 @@ enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree
                               "a sequence of %zu items; at most %u are supported", n,
                               REE_LOWER_MAX_STEPS);
     struct ree_view **items = ree_arena_alloc_array(lower->arena, n + 1, sizeof *items);
-    if (!items) return no_memory(lower);
+    if (!items) return ree_lower_no_memory(lower);
     int64_t at = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t size = sizes ? sizes[i] : 1;
@@ -247,7 +243,7 @@ enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_vie
     struct ree_view **given = ree_arena_alloc_array(lower->arena, n_in, sizeof *given);
     struct ree_view **made = ree_arena_alloc_array(lower->arena, body->n_outputs + 1, sizeof *made);
     struct ree_view **lists = ree_arena_alloc_array(lower->arena, n * n_out + 1, sizeof *lists);
-    if (!given || !made || !lists) return no_memory(lower);
+    if (!given || !made || !lists) return ree_lower_no_memory(lower);
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < n_in; i++)
             given[i] = in[i]->kind == REE_SEQUENCE ? in[i]->items[k] : in[i];

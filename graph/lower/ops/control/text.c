@@ -9,10 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 // Numbers as text. The C library reads and writes numbers in the caller's locale, so the "C" locale
 // is selected temporarily.
 
@@ -98,7 +94,7 @@ static enum ree_status to_strings(struct ree_lower *lower, struct ree_view *t,
     size_t n = (size_t)ree_view_count(t), size = ree_dtype_size(t->dtype);
     int64_t *numbers = ree_arena_alloc_array(lower->arena, n + 1, sizeof *numbers);
     struct c_locale l;
-    if (!numbers || !enter_c_locale(&l)) return no_memory(lower);
+    if (!numbers || !enter_c_locale(&l)) return ree_lower_no_memory(lower);
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < n && status == REE_OK; i++) {
         char text[64];
@@ -157,7 +153,7 @@ static enum ree_status from_strings(struct ree_lower *lower, struct ree_view *t,
     size = ree_dtype_size(dtype);
     char *values = ree_arena_alloc_array(lower->arena, n + 1, size);
     struct c_locale l;
-    if (!values || !enter_c_locale(&l)) return no_memory(lower);
+    if (!values || !enter_c_locale(&l)) return ree_lower_no_memory(lower);
     size_t i = 0;
     bool is_float = dtype == REE_F32 || dtype == REE_F64, ok = true;
     for (; i < n && ok; i++)
@@ -191,14 +187,14 @@ enum ree_status ree_lower_op_stringconcat(struct ree_lower *lower, struct ree_vi
         REE_TRY(ree_lower_host_strings(lower, t, i ? "input 1" : "input 0", &strings[i], &n));
     }
     int64_t *numbers = ree_arena_alloc_array(lower->arena, n + 1, sizeof *numbers);
-    if (!numbers) return no_memory(lower);
+    if (!numbers) return ree_lower_no_memory(lower);
     struct ree_strbuf joined;
     ree_strbuf_init(&joined);
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < n && status == REE_OK; i++) {
         joined.size = 0;
         ree_strbuf_printf(&joined, "%s%s", strings[0][i], strings[1][i]);
-        status = joined.failed ? no_memory(lower)
+        status = joined.failed ? ree_lower_no_memory(lower)
                                : ree_lower_intern(lower, joined.data ? joined.data : "",
                                                   joined.size, &numbers[i]);
     }
@@ -258,7 +254,7 @@ enum ree_status ree_lower_op_stringsplit(struct ree_lower *lower, struct ree_vie
     REE_TRY(ree_lower_host_strings(lower, t, "input 0", &strings, &n));
     int64_t most = 0, dims[REE_MAX_RANK];
     int64_t *counts = ree_arena_alloc_array(lower->arena, n + 1, sizeof *counts);
-    if (!counts) return no_memory(lower);
+    if (!counts) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < n; i++) {
         counts[i] = count_parts(&parts, strings[i]);
         if (counts[i] > most) most = counts[i];
@@ -269,7 +265,7 @@ enum ree_status ree_lower_op_stringsplit(struct ree_lower *lower, struct ree_vie
     if (!ree_count_elements(t->rank + 1, dims, &total) || total >= INT64_C(1) << 31)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "the result has 2^31 substrings or more");
     int64_t *numbers = ree_arena_alloc_array(lower->arena, (size_t)total + 1, sizeof *numbers);
-    if (!numbers) return no_memory(lower);
+    if (!numbers) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < n; i++) {
         const char *s = strings[i], *part;
         size_t size;

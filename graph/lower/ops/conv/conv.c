@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 static enum ree_status check_group(struct ree_lower *lower, const struct ree_view *x,
                                    int64_t *out_groups) {
     int64_t groups = ree_rule_int(lower, "group", 1);

@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 // Reads the window. A window must not be entirely in the padding.
 static enum ree_status read_window(struct ree_lower *lower, const struct ree_view *x,
                                    struct ree_window *w) {

@@ -6,10 +6,6 @@
 #include <string.h>
 
 #define NO REE_OP_NONE
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 // An expression over one float32 or float64 tensor, with short names for constants and steps.
 struct activation {
     struct ree_expr_builder b;

@@ -3,10 +3,6 @@
 #include "graph/lower/ops/rules.h"
 
 #define NO REE_OP_NONE
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 static const struct ree_typed_op add = {REE_MAP_add_f32, REE_MAP_add_i32, REE_MAP_add_i32,
                                         REE_MAP_add_i64, REE_MAP_add_i64, NO};
 static const struct ree_typed_op sub = {REE_MAP_sub_f32, REE_MAP_sub_i32, REE_MAP_sub_i32,

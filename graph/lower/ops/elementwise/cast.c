@@ -6,10 +6,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 // Reads from the node's attributes how float8 results round and saturate.
 static enum ree_status read_mode(struct ree_lower *lower, struct ree_cast_mode *out) {
     static const char *const names[] = {

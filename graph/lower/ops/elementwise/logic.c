@@ -4,10 +4,6 @@
 #include <string.h>
 
 #define NO REE_OP_NONE
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 static const struct ree_typed_op eq = {REE_MAP_eq_f32, REE_MAP_eq_i32, REE_MAP_eq_i32,
                                        REE_MAP_eq_i64, REE_MAP_eq_i64, REE_MAP_eq_i32};
 static const struct ree_typed_op lt = {REE_MAP_lt_f32, REE_MAP_lt_i32, REE_MAP_lt_u32,

@@ -2,10 +2,6 @@
 #include "graph/lower/ops/rules.h"
 
 #define NO REE_OP_NONE
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 static enum ree_status unary(struct ree_lower *lower, struct ree_view *x,
                              const struct ree_typed_op *typed, struct ree_view **out) {
     enum ree_map_op op;

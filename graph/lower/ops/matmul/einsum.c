@@ -178,7 +178,7 @@ static enum ree_status find_sizes(struct equation *e, struct ree_view *const *in
 static enum ree_status make_term(struct equation *e, uint32_t k, struct ree_view *t,
                                  struct term *out) {
     struct ree_view *view = ree_lower_view(e->lower, t);
-    if (!view) return ree_lower_fail(e->lower, REE_NO_MEMORY, "out of memory");
+    if (!view) return ree_lower_no_memory(e->lower);
     view->rank = 0;
     for (uint8_t number = 1; number <= e->n_seen; number++) {
         int64_t stride = 0;
@@ -307,7 +307,7 @@ static enum ree_status multiply(struct equation *e, const struct term *a, const 
     int values[2];
     for (uint32_t k = 0; k < 2; k++) {
         struct ree_view *view = ree_lower_view(e->lower, terms[k]->t);
-        if (!view) return ree_lower_fail(e->lower, REE_NO_MEMORY, "out of memory");
+        if (!view) return ree_lower_no_memory(e->lower);
         view->rank = shape->t->rank;
         for (uint32_t i = 0; i < view->rank; i++) {
             const uint8_t *at = terms[k]->t->rank

@@ -1,10 +1,6 @@
 // MatMul and Gemm.
 #include "graph/lower/ops/rules.h"
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 static bool has_matmul(enum ree_dtype t) {
     return ree_product_dtype(t, t) != REE_DTYPE_NONE && t != REE_I8 && t != REE_U8;
 }

@@ -75,7 +75,7 @@ static enum ree_status positions(struct ree_lower *lower, const struct vectorize
                               (long long)length, (long long)n, (long long)v->max_skip);
     int32_t *table =
         ree_arena_alloc_array(lower->arena, (size_t)(count * length + 1), sizeof *table);
-    if (!table) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!table) return ree_lower_no_memory(lower);
     size_t k = 0;
     for (int64_t d = 1; d <= most; d++)
         for (int64_t start = 0; start + d * (length - 1) < n; start++)
@@ -128,7 +128,7 @@ static enum ree_status count_length(struct ree_lower *lower, const struct vector
 static enum ree_status arrange(struct ree_lower *lower, const struct vectorizer *v,
                                struct ree_view *counts, struct ree_view **out) {
     int32_t *from = ree_arena_alloc_array(lower->arena, (size_t)v->width + 1, sizeof *from);
-    if (!from) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!from) return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < v->width; i++)
         from[i] = (int32_t)v->n_grams;
     for (size_t i = 0; i < v->n_grams; i++)
@@ -146,7 +146,7 @@ static enum ree_status read_weights(struct ree_lower *lower, const struct vector
         return ree_lower_fail(lower, REE_INVALID, "weights has %zu entries, expected %zu", n,
                               v->n_grams);
     float *row = ree_arena_alloc_array(lower->arena, (size_t)v->width + 1, sizeof *row);
-    if (!row) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!row) return ree_lower_no_memory(lower);
     for (size_t i = 0; i < v->n_grams; i++)
         row[v->columns[i]] = n ? given[i] : 1;
     return ree_lower_literal(lower, REE_F32, 1, &v->width, row, out);

@@ -70,10 +70,6 @@ static bool is_nan_at(const struct ensemble *e, const void *bytes, size_t i) {
     return wide != wide;
 }
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 // Computes sizes and allocates memory for nodes, leaves and one more node per member of a set.
 static enum ree_status allocate(struct ree_lower *lower, struct ensemble *e) {
     size_t n_members = 0, n_ids, n_targets, n_roots;
@@ -99,7 +95,7 @@ static enum ree_status allocate(struct ree_lower *lower, struct ensemble *e) {
     e->splits = ree_arena_alloc_array(lower->arena, most, e->size);
     e->weights = ree_arena_alloc_array(lower->arena, (size_t)n_weights, e->size);
     bool all = e->nodes && e->features && e->roots && e->splits && e->weights;
-    return all ? REE_OK : no_memory(lower);
+    return all ? REE_OK : ree_lower_no_memory(lower);
 }
 
 // Computes the number of a branch's target.
@@ -205,7 +201,7 @@ static enum ree_status find_depth(struct ree_lower *lower, struct ensemble *e) {
     uint32_t *height = ree_arena_alloc_array(lower->arena, e->n, sizeof *height);
     bool *open = ree_arena_alloc_array(lower->arena, e->n, sizeof *open);
     int32_t *stack = ree_arena_alloc_array(lower->arena, e->n + 1, sizeof *stack);
-    if (!height || !open || !stack) return no_memory(lower);
+    if (!height || !open || !stack) return ree_lower_no_memory(lower);
     for (size_t r = 0; r < e->n_roots; r++) {
         size_t n = 0;
         if (!height[e->roots[r]]) stack[n++] = e->roots[r];

@@ -25,7 +25,7 @@ static enum ree_status gather_one(struct ree_lower *lower, struct ree_view *data
     REE_TRY(ree_lower_slice(lower, data, axis, at < 0 ? at + dim : at, 1, 1, &view));
     // Replace the axis by as many dimensions of size 1 as the index has.
     struct ree_view *shaped = ree_lower_view(lower, view);
-    if (!shaped) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!shaped) return ree_lower_no_memory(lower);
     shaped->rank = data->rank - 1 + index->rank;
     for (uint32_t i = 0; i < shaped->rank; i++) {
         bool fresh = i >= axis && i < axis + index->rank;
@@ -206,7 +206,7 @@ enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_view *
     const void *bytes;
     REE_TRY(ree_lower_host(lower, condition, &bytes));
     int32_t *index = ree_arena_alloc_array(lower->arena, (size_t)n, sizeof *index);
-    if (!index) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!index) return ree_lower_no_memory(lower);
     struct ree_axis_table tables[REE_MAX_RANK] = {{NULL, 0}};
     tables[axis].index = index;
     for (int64_t i = 0; i < n; i++)
@@ -238,7 +238,7 @@ enum ree_status ree_lower_op_nonzero(struct ree_lower *lower, struct ree_view *c
     int64_t dims[2] = {t->rank, found};
     int64_t *where =
         ree_arena_alloc_array(lower->arena, (size_t)t->rank * (size_t)found, sizeof *where);
-    if (!where) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!where) return ree_lower_no_memory(lower);
     for (int64_t i = 0, k = 0; i < count; i++) {
         if (!is_nonzero(t->dtype, (const unsigned char *)bytes + (size_t)i * size)) continue;
         int64_t rest = i;

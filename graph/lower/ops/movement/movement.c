@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 enum ree_status ree_lower_op_transpose(struct ree_lower *lower, struct ree_view *const *in,
                                        struct ree_view **out) {
     struct ree_view *t = in[0];
@@ -125,7 +121,7 @@ enum ree_status ree_lower_op_split(struct ree_lower *lower, struct ree_view *con
     uint32_t axis;
     REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), in[0]->rank, &axis));
     int64_t *sizes = ree_arena_alloc_array(lower->arena, node->n_outputs, sizeof *sizes);
-    if (!sizes) return no_memory(lower);
+    if (!sizes) return ree_lower_no_memory(lower);
     REE_TRY(split_sizes(lower, in, in[0]->dims[axis], sizes));
     int64_t at = 0;
     for (size_t i = 0; i < node->n_outputs; i++) {
@@ -215,7 +211,7 @@ static enum ree_status tile_axis(struct ree_lower *lower, struct ree_view *t, ui
 static enum ree_status tile(struct ree_lower *lower, struct ree_view *t, const int64_t *repeats,
                             struct ree_view **out) {
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return no_memory(lower);
+    if (!view) return ree_lower_no_memory(lower);
     int64_t dims[REE_MAX_RANK], count = 1;
     uint32_t rank = 0, n_tiled = 0;
     for (uint32_t i = 0; i < t->rank; i++) {

@@ -48,7 +48,7 @@ enum ree_status ree_lower_op_onehot(struct ree_lower *lower, struct ree_view *co
 
     // The index gets a dimension of size 1 at the axis, along which it broadcasts.
     struct ree_view *spread = ree_lower_view(lower, index);
-    if (!spread) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!spread) return ree_lower_no_memory(lower);
     int64_t dims[REE_MAX_RANK], along[REE_MAX_RANK] = {0};
     spread->rank = rank;
     for (uint32_t i = 0, from = 0; i < rank; i++) {

@@ -143,7 +143,7 @@ static enum ree_status pad_from_input(struct ree_lower *lower, struct ree_view *
                                   "axis %u becomes %lld long; at most %lld is supported", i,
                                   (long long)n, (long long)MAX_TABLE);
         int32_t *index = ree_arena_alloc_array(lower->arena, (size_t)n, sizeof *index);
-        if (!index) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+        if (!index) return ree_lower_no_memory(lower);
         for (int64_t k = 0; k < n; k++)
             index[k] = (int32_t)outside_index(mode, k - begin, dim);
         tables[i] = (struct ree_axis_table){index, n};

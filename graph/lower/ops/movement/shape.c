@@ -3,10 +3,6 @@
 
 #include <string.h>
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 // Computes the size that -1 stands for. Dimensions that a 0 copies cancel out, so that an empty
 // tensor (a kv cache before its first step) can be reshaped by [0,0,-1] although any size would fit
 // 0 elements.
@@ -93,7 +89,7 @@ enum ree_status ree_lower_op_squeeze(struct ree_lower *lower, struct ree_view *c
     uint32_t mask = 0;
     REE_TRY(ree_data_axes_mask(lower, n, axes, t->rank, &mask));
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return no_memory(lower);
+    if (!view) return ree_lower_no_memory(lower);
     view->rank = 0;
     for (uint32_t i = 0; i < t->rank; i++) {
         bool drop = given ? mask >> i & 1 : t->dims[i] == 1;
@@ -126,7 +122,7 @@ enum ree_status ree_lower_op_unsqueeze(struct ree_lower *lower, struct ree_view 
     uint32_t mask, rank = t->rank + (uint32_t)n;
     REE_TRY(ree_data_axes_mask(lower, n, axes, rank, &mask));
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return no_memory(lower);
+    if (!view) return ree_lower_no_memory(lower);
     view->rank = rank;
     for (uint32_t i = 0, from = 0; i < rank; i++) {
         bool fresh = mask >> i & 1;

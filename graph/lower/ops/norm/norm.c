@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 // Layout of scale and bias over (rows, columns). Rows are x's dimensions before `first`.
 enum affine {
     AFFINE_NONE,

@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 // Views x as (outer, k, inner); the operator runs over k.
 static enum ree_status split_axis(struct ree_lower *lower, struct ree_view *x, int64_t dims[3],
                                   struct ree_view **out) {

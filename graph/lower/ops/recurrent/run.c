@@ -8,7 +8,7 @@
 static enum ree_status unsqueeze(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
                                  struct ree_view **out) {
     struct ree_view *view = ree_lower_view(lower, t);
-    if (!view) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!view) return ree_lower_no_memory(lower);
     for (uint32_t i = view->rank++; i > axis; i--) {
         view->dims[i] = view->dims[i - 1];
         view->strides[i] = view->strides[i - 1];

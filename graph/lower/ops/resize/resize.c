@@ -166,10 +166,10 @@ static enum ree_status resize_nearest(struct ree_lower *lower, struct ree_view *
         if (axes[i].n_in < 0) continue;
         size_t n = (size_t)axes[i].n_out;
         int32_t *index = ree_arena_alloc_array(lower->arena, n, sizeof *index);
-        if (!index) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+        if (!index) return ree_lower_no_memory(lower);
         if (ree_resize_fill(&axes[i], 1, index, NULL)) {
             outside[i] = ree_arena_alloc(lower->arena, n);
-            if (!outside[i]) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+            if (!outside[i]) return ree_lower_no_memory(lower);
             for (size_t k = 0; k < n; k++) {
                 outside[i][k] = index[k] < 0;
                 if (index[k] < 0) index[k] = 0;
@@ -201,7 +201,7 @@ static enum ree_status filter_axis(struct ree_lower *lower, struct ree_view *t, 
                               (long long)taps);
     int32_t *index = ree_arena_alloc_array(lower->arena, (size_t)count, sizeof *index);
     float *weights = ree_arena_alloc_array(lower->arena, (size_t)count, sizeof *weights);
-    if (!index || !weights) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!index || !weights) return ree_lower_no_memory(lower);
     ree_resize_fill(a, taps, index, weights);
     struct ree_view *index_t, *weights_t;
     REE_TRY(ree_lower_literal(lower, REE_I32, 2, table, index, &index_t));

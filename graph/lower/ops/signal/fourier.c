@@ -11,10 +11,6 @@
 
 #define DIRECT 256
 
-static enum ree_status no_memory(struct ree_lower *lower) {
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
-}
-
 // cos and sin of 2 pi m / n for m = 0 ... n-1, interleaved. The transform's factors are cos - i
 // sin; `inverse` gives those of the opposite direction.
 static double *turns(struct ree_lower *lower, int64_t n, bool inverse) {
@@ -35,7 +31,7 @@ static enum ree_status literal(struct ree_lower *lower, enum ree_dtype dtype, ui
     float *rounded = NULL;
     if (ree_count_elements(rank, dims, &count))
         rounded = ree_arena_alloc_array(lower->arena, (size_t)count, sizeof *rounded);
-    if (!rounded) return no_memory(lower);
+    if (!rounded) return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < count; i++)
         rounded[i] = (float)table[i];
     return ree_lower_literal(lower, dtype, rank, dims, rounded, out);
@@ -86,7 +82,7 @@ static enum ree_status direct(struct ree_lower *lower, struct ree_view *x, int64
     int64_t samples = x->dims[1] < n ? x->dims[1] : n, k = samples * parts;
     const double *turn = turns(lower, n, inverse);
     double *table = ree_arena_alloc_array(lower->arena, (size_t)(k * n_out), 2 * sizeof *table);
-    if (!turn || !table) return no_memory(lower);
+    if (!turn || !table) return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < samples; i++)
         for (int64_t j = 0; j < n_out; j++) {
             const double *factor = turn + 2 * (i * j % n);
@@ -113,7 +109,7 @@ static enum ree_status split(struct ree_lower *lower, struct ree_view *x, int64_
     int64_t rows = x->dims[0], parts = x->dims[2], n2 = n / n1;
     const double *turn = turns(lower, n, inverse);
     double *table = ree_arena_alloc_array(lower->arena, (size_t)n, 2 * sizeof *table);
-    if (!turn || !table) return no_memory(lower);
+    if (!turn || !table) return ree_lower_no_memory(lower);
     for (int64_t c = 0; c < n1; c++)
         for (int64_t b = 0; b < n2; b++)
             memcpy(table + (c * n2 + b) * 2, turn + 2 * (b * c % n), 2 * sizeof *table);
@@ -145,7 +141,7 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, int
     const double *turn = turns(lower, 2 * n, inverse);
     double *chirp = ree_arena_alloc_array(lower->arena, (size_t)n, 2 * sizeof *chirp);
     double *filter = ree_arena_alloc_array(lower->arena, (size_t)m, 2 * sizeof *filter);
-    if (!turn || !chirp || !filter) return no_memory(lower);
+    if (!turn || !chirp || !filter) return ree_lower_no_memory(lower);
     for (int64_t j = 0; j < n; j++) {
         const double *factor = turn + 2 * (j * j % (2 * n));
         memcpy(chirp + 2 * j, factor, 2 * sizeof *chirp);

@@ -72,7 +72,7 @@ enum ree_status ree_lower_op_mel_weight_matrix(struct ree_lower *lower, struct r
                               "a table of %lld x %lld weights; at most %lld are supported",
                               (long long)rows, (long long)m.n_bins, (long long)MAX_WEIGHTS);
     float *table = ree_arena_alloc_array(lower->arena, (size_t)count, sizeof *table);
-    if (!table) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!table) return ree_lower_no_memory(lower);
     int64_t edge[3] = {0};
     for (int64_t i = 0; i < m.n_bins + 2; i++) {
         // The spectrogram must extend as far as every triangle; the end of the last triangle is

@@ -54,7 +54,7 @@ enum ree_status ree_lower_op_stft(struct ree_lower *lower, struct ree_view *cons
     int64_t n_out = onesided ? f.length / 2 + 1 : f.length;
 
     frames = ree_lower_view(lower, signal);
-    if (!frames) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!frames) return ree_lower_no_memory(lower);
     frames->rank = 4;
     int64_t dims[4] = {batch, f.n, f.length, parts}, count;
     int64_t strides[4] = {signal->strides[0], f.step * signal->strides[1], signal->strides[1],

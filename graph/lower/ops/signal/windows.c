@@ -2,10 +2,6 @@
 // ONNX function definitions.
 #include "graph/lower/ops/data.h"
 
-#define RULE(name)                                                                                 \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 // (a0 - a1 cos t) + a2 cos 2t; if a2 = 0, that step is omitted.
 static enum ree_status window(struct ree_lower *lower, struct ree_view *size, float a0, float a1,
                               float a2, struct ree_view **out) {

@@ -84,7 +84,7 @@ static enum ree_status block_table(struct ree_lower *lower, const struct axis *a
                               "a block of %lld elements over an image of %lld is too large",
                               (long long)a->block, (long long)a->image);
     int32_t *table = ree_arena_alloc_array(lower->arena, (size_t)count, sizeof *table);
-    if (!table) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!table) return ree_lower_no_memory(lower);
     for (int64_t k = 0; k < a->block; k++)
         for (int64_t i = 0; i < a->image; i++) {
             int64_t from = i + a->begin - k * a->dilation, block = from / a->stride;

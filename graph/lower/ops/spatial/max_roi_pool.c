@@ -73,7 +73,7 @@ static enum ree_status pool_block(struct ree_lower *lower, const struct bins *b,
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%lld bins of %lld elements",
                               (long long)n_bins, (long long)most);
     int32_t *list = ree_arena_alloc_array(lower->arena, (size_t)(dims[0] * most), sizeof *list);
-    if (!list) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!list) return ree_lower_no_memory(lower);
     for (int64_t at = 0; at < dims[0]; at++) {
         int64_t p = at % n_bins;
         list_bin(&b[at / n_bins], p / b->pooled[1], p % b->pooled[1], rows->dims[0] - 1, most,
@@ -129,7 +129,7 @@ enum ree_status ree_lower_op_max_roi_pool(struct ree_lower *lower, struct ree_vi
     const void *bytes;
     REE_TRY(ree_lower_host(lower, rois, &bytes));
     struct bins *regions = ree_arena_alloc_array(lower->arena, (size_t)n_rois, sizeof *regions);
-    if (!regions) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!regions) return ree_lower_no_memory(lower);
     for (int64_t r = 0; r < n_rois; r++) {
         const float *roi = (const float *)bytes + r * 5;
         if (!(roi[0] >= 0 && roi[0] < (float)x->dims[0]))

@@ -146,5 +146,5 @@ enum ree_status ree_lower_op_non_max_suppression(struct ree_lower *lower,
     return status;
 no_memory:
     free(rows);
-    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    return ree_lower_no_memory(lower);
 }

@@ -131,7 +131,7 @@ static enum ree_status gather_tap(struct ree_lower *lower, struct ree_view *plan
                                   struct ree_view *places, int64_t k, struct ree_view **out) {
     int64_t n = places->dims[0], taps = places->dims[1], points = places->dims[2];
     struct ree_view *index = ree_lower_view(lower, places);
-    if (!index) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!index) return ree_lower_no_memory(lower);
     // The view extends from there; the strides reach the other samples.
     index->offset += k * points;
     struct ree_gather_params p = {.n_components = 1};

@@ -73,7 +73,7 @@ static enum ree_status find_unique(struct ree_lower *lower, const struct items *
     r->counts = ree_arena_alloc_array(lower->arena, n, sizeof *r->counts);
     r->inverse = ree_arena_alloc_array(lower->arena, n, sizeof *r->inverse);
     if (!order || !group_first || !rank || !r->first || !r->counts || !r->inverse)
-        return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+        return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < items->n; i++)
         order[i] = i;
     if (items->n)
@@ -107,7 +107,7 @@ static enum ree_status read_items(struct ree_lower *lower, struct ree_view *t, u
     int64_t count = ree_view_count(t);
     size_t size = ree_dtype_size(t->dtype);
     uint64_t *keys = ree_arena_alloc_array(lower->arena, (size_t)count + 1, sizeof *keys);
-    if (!keys) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!keys) return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < count; i++)
         keys[i] = order_key(t->dtype, (const unsigned char *)bytes + (size_t)i * size);
     items->n = t->dims[axis];
@@ -132,7 +132,7 @@ enum ree_status ree_lower_op_unique(struct ree_lower *lower, struct ree_view *co
     REE_TRY(read_items(lower, t, axis, &items));
     REE_TRY(find_unique(lower, &items, sorted, &r));
     int32_t *index = ree_arena_alloc_array(lower->arena, (size_t)r.n + 1, sizeof *index);
-    if (!index) return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+    if (!index) return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < r.n; i++)
         index[i] = (int32_t)r.first[i];
     struct ree_axis_table tables[REE_MAX_RANK] = {{NULL, 0}};
