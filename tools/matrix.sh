@@ -38,7 +38,7 @@
 #
 # A cell is green if all its tests passed, no hash was wrong and no device failed. A cell is "not run",
 # which is neither green nor failed, if its driver does not exist for this release, or if ree refuses the
-# driver because it crashes.
+# driver because it crashes or compiles wrong code.
 #
 # The table has a row for each cell, with the date and the commit of its run. Rows of cells that this run
 # did not include come from the last run in the folder, or from the page of --output. The part of that page
@@ -132,7 +132,7 @@ the CPU. `tools/matrix.sh` makes this table; `tools/matrix.sh --help` says what 
 
 - passed, failed, skipped: tests of `tools/test.sh --quick`, or `tools/quickstart.sh` as one
 - hashes: whether the sample models have the recorded hashes (`tools/check-sample.sh`) on every device
-- "not run": the driver of this row cannot be had on this release, or ree refuses it because it crashes
+- "not run": the driver of this row cannot be had on this release, or ree refuses it because of a defect
 
 | release | run | compiler | driver | passed | failed | skipped | hashes | date, commit |
 |---|---|---|---|---|---|---|---|---|
@@ -420,7 +420,10 @@ swiftshader*)
     name=${name:-SwiftShader, which does not load,} ;;
 esac
 [ $absent = no ] || name="no ${driver%:*}" bits=""
-case $absent,$facts in yes,*"crashed in the probe"*) name="refused: it crashes in the probe" ;; esac
+case $absent,$facts in
+yes,*"crashed in the probe"*) name="refused: it crashes in the probe" ;;
+yes,*"generates wrong instructions"*) name="refused: its compiler has a known defect" ;;
+esac
 echo "@driver ${name:-none}$bits"
 if [ $absent = yes ] && [ $status = 0 ]; then
     echo "@absent"

@@ -200,9 +200,9 @@ fetch_lavapipe_25() {
     [ -s "$lavapipe_25" ]
 }
 
-crash_of() { # ICD WIDTH: prints ree's message if the driver crashes in the first probe; otherwise fails
+refusal_of() { # ICD WIDTH: prints ree's message if it refuses the driver because of a defect; otherwise fails
     LP_NATIVE_VECTOR_WIDTH=$2 VK_ICD_FILENAMES=$1 "$tree_of_suite/ree-run" devices vulkan 2>&1 |
-        grep 'crashed in the probe'
+        grep 'crashed in the probe\|generates wrong instructions'
 }
 
 mesa_of() { # ICD: prints "25" for Mesa 25.0.7; nothing if the driver does not load
@@ -330,9 +330,9 @@ case $driver in
 lavapipe:*)
     if [ -z "$lavapipe" ]; then
         skip_driver "lavapipe is not installed"
-    elif crash=$(crash_of "$lavapipe" "${driver#*:}"); then
+    elif refusal=$(refusal_of "$lavapipe" "${driver#*:}"); then
         # ree says so and runs on the CPU (device_vulkan_devices); no test of Vulkan can run.
-        skip_driver "$crash"
+        skip_driver "$refusal"
     else
         on_lavapipe "lavapipe$built_by" "$lavapipe" "${driver#*:}" -R "$few_tests"
     fi ;;

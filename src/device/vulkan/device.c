@@ -1,4 +1,5 @@
 // Opens a Vulkan device: required and optional features, the queue, the vtable.
+#include "device/vulkan/known_defects.h"
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "base/float_env.h"
@@ -23,6 +24,14 @@ static bool has_extension(VkPhysicalDevice physical, const char *name) {
     return found;
 }
 
+static bool has_avx512(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512vl");
+#else
+    return false;
+#endif
+}
+
 static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vkGetPhysicalDeviceProperties(vk->physical, &vk->properties);
     const char *name = vk->properties.deviceName;
@@ -31,6 +40,9 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
         return ree_fail(err, REE_UNAVAILABLE,
                         "Vulkan: '%s' supports version %u.%u, but 1.2 is required", name,
                         VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+    const char *defect = ree_vk_known_defect(name, has_avx512());
+    if (defect)
+        return ree_fail(err, REE_UNAVAILABLE, "Vulkan: '%s' cannot be used: %s", name, defect);
     vk->driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
     vk->float_controls.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES;
     vk->subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
