@@ -48,8 +48,8 @@
 #define A_SCALE ree_float(0x4E800000u)   // 2^30
 #define A_UNSCALE ree_float(0x30800000u) // 2^-30
 #define ALL_LANES 0xFFFFFFFFu
-// Distance in words between the scales of consecutive blocks of 32 columns: 32, plus 4 to avoid bank
-// conflicts.
+// Distance in words between the scales of consecutive blocks of 32 columns: 32, plus 4 to avoid
+// bank conflicts.
 #define SCALE_PITCH 36u
 
 // The product in the form that its warps compute.

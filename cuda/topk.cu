@@ -7,8 +7,8 @@
 // A vector runs along the middle dimension.
 //   topk_select  one block per vector. Finds the k-th pair digit by digit, 8 bits at a time from
 //                the top, by counting how many pairs have each digit. Then collects the pairs up to
-//                it and sorts them in shared memory. Memory traffic: x once per digit needed (mostly
-//                two to four) and once more; later passes read from caches.
+//                it and sorts them in shared memory. Memory traffic: x once per digit needed
+//                (mostly two to four) and once more; later passes read from caches.
 //   topk_count   for short vectors, or k too large for shared memory. The rank of an element is the
 //                number of elements before it. A thread counts them for one element, against tiles
 //                of 256 keys in shared memory. Work: n * n comparisons per vector.
@@ -63,8 +63,8 @@ REE_DEVICE u32 digit_of(u64 key, u32 index, u32 digit, u32 n_key_digits) {
     if (digit < n_key_digits) return (u32)(key >> (8u * (n_key_digits - 1u - digit))) & 255u;
     return index >> (8u * (n_key_digits + 3u - digit)) & 255u;
 }
-// Compares the first `digit` digits of a pair with the same digits of the sought pair. Returns -1, 0
-// or 1.
+// Compares the first `digit` digits of a pair with the same digits of the sought pair. Returns -1,
+// 0 or 1.
 REE_DEVICE int compare_digits(u64 key, u32 index, u64 key_sought, u32 index_sought, u32 digit,
                               u32 n_key_digits) {
     if (digit < n_key_digits) {

@@ -2,9 +2,9 @@
 // graph keeps its mappings in a list and releases them when it is destroyed.
 //
 // A mapped file must not be written to or truncated while it is in use: checks that were made on
-// its contents would no longer hold. Reading past a new end returns zeros (graph/ir/mapping_guard.h).
-// Therefore ree_mappings_check must pass before any result computed from mapped files leaves the
-// library.
+// its contents would no longer hold. Reading past a new end returns zeros
+// (graph/ir/mapping_guard.h). Therefore ree_mappings_check must pass before any result computed
+// from mapped files leaves the library.
 #ifndef REE_GRAPH_IR_MAPPING_H
 #define REE_GRAPH_IR_MAPPING_H
 

@@ -6,15 +6,16 @@
 #include "base/merkle.h"
 #include "ree.h"
 
-// `tensor` holds only the positions to add. Its other
-// dimensions must equal those that were passed to ree_cache_digest_begin.
 struct ree_cache_digest {
-    uint32_t axis;
-    int64_t n_positions;
+    uint32_t axis;       // dimension of the positions
+    int64_t n_positions; // positions added
     ree_digest digest;
 };
-void ree_cache_digest_begin(struct ree_cache_digest *positions, const struct ree_tensor *tensor,
+// Starts a digest without positions. Only the type and the dims of `tensor` are read.
+void ree_cache_digest_begin(struct ree_cache_digest *cache, const struct ree_tensor *tensor,
                             uint32_t axis);
-void ree_cache_digest_add(struct ree_cache_digest *positions, const struct ree_tensor *tensor);
+// Adds the positions in `tensor`, which holds no others. Its other dimensions must equal those that
+// were passed to ree_cache_digest_begin.
+void ree_cache_digest_add(struct ree_cache_digest *cache, const struct ree_tensor *tensor);
 
 #endif

@@ -1,7 +1,7 @@
 // The claim that a dispute ends with: where two traces start to differ, what each party states
 // about that point, and proofs that lead from these statements to the roots that the parties are
-// committed to. Anyone who has the model can decide who is right (dispute/referee.h). Most kinds also
-// require the receipts of both parties:
+// committed to. Anyone who has the model can decide who is right (dispute/referee.h). Most kinds
+// also require the receipts of both parties:
 //
 //     kind    the first difference                     decided by
 //     node    a node of a step, with equal inputs      model, values that the node read

@@ -2,7 +2,7 @@
 // after another. A pipeline of one stage is only a session.
 //
 // The boundary tensors between two stages (struct ree_boundary) are the cut's values, in their
-// order, in host memory. There may be several cache slots (sets of states), one per group of
+// order, in host memory. There may be several cache slots, one per group of
 // sequences. Runs of different cache slots may be in flight together, each in a different stage; a
 // cache slot has at most one run in flight. With several devices, each has its own thread.
 #ifndef REE_PIPELINE_PIPELINE_H

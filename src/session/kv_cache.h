@@ -1,5 +1,5 @@
-// A kv cache: a value that a session keeps on its device from run to run. It is an output of one run
-// and an input of the next, and grows along one axis. Its entries along this axis are called
+// A kv cache: a value that a session keeps on its device from run to run. It is an output of one
+// run and an input of the next, and grows along one axis. Its entries along this axis are called
 // positions. Callers neither pass it in nor receive it. If the graph appends positions, they are
 // written in place.
 #ifndef REE_SESSION_KV_CACHE_H
@@ -15,10 +15,10 @@
 enum ree_status ree_session_declare_kv_caches(struct ree_session *session,
                                               const struct ree_kv_cache_spec *specs, size_t n,
                                               size_t positions_input, struct ree_error *err);
-// Creates several cache slots, each with kv caches of its own, so that runs of several groups of sequences may
-// alternate. A run uses one cache slot. Call it after ree_session_declare_kv_caches and before the
-// first run. ree_session_use_cache_slot selects the cache slot for runs and for the functions
-// below.
+// Creates several cache slots, each with kv caches of its own, so that runs of several groups of
+// sequences may alternate. A run uses one cache slot. Call it after ree_session_declare_kv_caches
+// and before the first run. ree_session_use_cache_slot selects the cache slot for runs and for the
+// functions below.
 enum ree_status ree_session_create_cache_slots(struct ree_session *session, size_t n_cache_slots,
                                                struct ree_error *err);
 void ree_session_use_cache_slot(struct ree_session *session, size_t slot);

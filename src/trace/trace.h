@@ -1,6 +1,7 @@
 // A trace: digests of what every node of a model computed in every step, under one root. Two runs
 // with the same root computed the same. If two roots differ, the first node that differs is found
-// by comparing the traces (src/dispute/diff.h) or by exchanging a few hashes (src/dispute/dispute.h).
+// by comparing the traces (src/dispute/diff.h) or by exchanging a few hashes
+// (src/dispute/dispute.h).
 //
 // A step is one run of the model. The steps depend on how a prompt is cut into chunks, so the root
 // also binds the chunk size. Nodes are those of the graph after the passes of this version of ree,

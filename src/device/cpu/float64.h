@@ -1,4 +1,4 @@
-// The float64 path of scan. float64.c also has those of reduce (reduce.h) and matmul (matmul.h).
+// float64 scans. float64.c also implements float64 reductions (reduce.h) and products (matmul.h).
 #ifndef REE_DEVICE_CPU_FLOAT64_H
 #define REE_DEVICE_CPU_FLOAT64_H
 

@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
-// LLVM 21 can put a vector of 128 bits that are all 1 into a register above xmm15, by an instruction
-// that cannot name such a register (docs/RELEASES.md). No instance was found in pipelines for 256
-// bits, nor with LLVM 15 and 19; LLVM 22 has another instruction.
+// LLVM 21 can put a vector of 128 bits that are all 1 into a register above xmm15, by an
+// instruction that cannot name such a register (docs/RELEASES.md). No instance was found in
+// pipelines for 256 bits, nor with LLVM 15 and 19; LLVM 22 has another instruction.
 static bool has_wrong_ones(unsigned llvm, unsigned bits, bool has_avx512) {
     return has_avx512 && llvm == 21 && bits == 128;
 }
