@@ -15,7 +15,7 @@ enum ree_status ree_lower_kv_cache(struct ree_lower *lower, enum ree_dtype dtype
     *copy = *cache;
     t->storage->kind = REE_STORAGE_KV_CACHE;
     t->storage->kv_cache = copy;
-    t->storage->device_jit = true; // by earlier runs
+    t->storage->device_written = true; // by earlier runs
     t->dims[cache->axis] = cache->dims[cache->axis];
     *out = t;
     return REE_OK;

@@ -276,7 +276,7 @@ static bool can_run_on_host(const struct ree_lower *lower, enum ree_repop op,
         bool output = i + n_outputs >= n_operands || is_in_out(op, i);
         if (output) {
             out_bytes += s->nbytes;
-            if (s->device_jit || (s->host && !s->host_writable)) return false;
+            if (s->device_written || (s->host && !s->host_writable)) return false;
             if (!lower->fold && ree_dtype_is_float(operands[i]->dtype)) return false;
         } else if (!s->host && s->nbytes) {
             return false;
@@ -314,7 +314,7 @@ static enum ree_status move_to_device(struct ree_lower *lower, struct ree_storag
     literal->host = storage->host;
     storage->kind = REE_STORAGE_TEMP;
     storage->host = storage->host_writable = NULL;
-    storage->device_jit = true;
+    storage->device_written = true;
     for (size_t i = 0; i < lower->n_dispatches; i++)
         for (uint32_t k = 0; k < lower->dispatches[i].n_operands; k++)
             if (lower->dispatches[i].operands[k].slot == storage->id)
@@ -384,7 +384,7 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
         struct ree_storage *s = operands[i]->storage;
         if (i + n_outputs < n_operands && !is_in_out(op, i)) continue;
         if (s->host) REE_TRY(move_to_device(lower, s));
-        s->device_jit = true;
+        s->device_written = true;
     }
     return append_dispatch(lower, &d);
 }

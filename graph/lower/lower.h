@@ -32,7 +32,7 @@ struct ree_storage {
     const void *host; // contents if known on the host, else NULL
     // as `host`, writable: set only during the bind that fills the contents (concat, scatter)
     void *host_writable;
-    bool device_jit;                     // a dispatch of the program writes it
+    bool device_written;                 // a dispatch of the program writes it
     const struct ree_value *value;       // CONST, INPUT: the graph value
     uint32_t input;                      // INPUT: index into the run inputs
     struct ree_lower_kv_cache *kv_cache; // KV_CACHE: its description

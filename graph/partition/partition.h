@@ -36,7 +36,7 @@ struct ree_partition_options {
 // Positions of a cache that the costs assume by default.
 #define REE_PARTITION_CONTEXT 1024
 // The capacity of a cache, in positions, is a multiple of this.
-#define REE_PARTITION_ROWS 256
+#define REE_PARTITION_POSITIONS 256
 
 struct ree_stage_cost {
     size_t n_nodes; // without control nodes

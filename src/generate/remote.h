@@ -20,7 +20,7 @@ struct ree_remote {
     enum ree_status (*read)(void *user, size_t slot, int64_t sequence, int64_t first, int64_t n,
                             struct ree_tensor *out, struct ree_error *err);
     // Number of positions that the set's kv caches hold, in any process.
-    int64_t (*rows)(void *user, size_t slot);
+    int64_t (*filled_positions)(void *user, size_t slot);
 };
 
 #endif

@@ -58,12 +58,12 @@ enum ree_status ree_decode_logits(const struct ree_message *message, const struc
                                   struct ree_error *err);
 
 // Encodes positions of kv caches. Of the `n` tensors, those without a name are skipped.
-enum ree_status ree_encode_rows(const struct ree_tensor *tensors, size_t n, struct ree_encoded *out,
-                                struct ree_error *err);
+enum ree_status ree_encode_positions(const struct ree_tensor *tensors, size_t n,
+                                     struct ree_encoded *out, struct ree_error *err);
 // Decodes into `tensors` and initialises the entries that the message contains. values[i] is the
 // model's value for entry i. Fails if an entry is already filled.
-enum ree_status ree_decode_rows(const struct ree_message *message,
-                                const struct ree_value *const *values, size_t n,
-                                struct ree_tensor *tensors, struct ree_error *err);
+enum ree_status ree_decode_positions(const struct ree_message *message,
+                                     const struct ree_value *const *values, size_t n,
+                                     struct ree_tensor *tensors, struct ree_error *err);
 
 #endif

@@ -26,7 +26,7 @@ struct ree_spans {
 struct ree_rank_cache_slot {
     bool begun;
     struct ree_bounds bounds;
-    int64_t rows;               // rank 0: positions filled in the kv caches
+    int64_t positions;          // rank 0: positions filled in the kv caches
     uint64_t number;            // rank 0: number of the step in flight
     struct ree_message arrived; // rank 0: logits received and not yet collected
 };

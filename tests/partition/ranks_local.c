@@ -158,7 +158,7 @@ static pid_t start_server(struct ree_transport **out) {
         _exit(status != REE_OK);
     }
     *out = connect(links, 2, 0, 60);
-    const struct ree_expected expected = {1u << REE_MESSAGE_HELLO, 1 << 20, 0};
+    const struct ree_expected expected = {1u << REE_MESSAGE_HANDSHAKE, 1 << 20, 0};
     CHECK_MSG(ree_transport_receive(*out, 1, &expected, &hello, &err) == REE_OK, "%s", err.message);
     ree_message_finish(&hello);
     CHECK(ree_transport_send(*out, 1, REE_MESSAGE_WELCOME, 0, 0, NULL, 0, &err) == REE_OK);
@@ -175,7 +175,7 @@ static void send_numbers(struct ree_transport *t, enum ree_message_kind kind, ui
 // Checks that rank 1 answers with a refusal instead of logits, and exits with an error.
 static void expect_refusal(struct ree_transport *t, pid_t pid, const char *what,
                            const char *words) {
-    const struct ree_expected expected = {1u << REE_MESSAGE_LOGITS | 1u << REE_MESSAGE_ROWS,
+    const struct ree_expected expected = {1u << REE_MESSAGE_LOGITS | 1u << REE_MESSAGE_POSITIONS,
                                           1 << 26, 0};
     struct ree_message m;
     struct ree_error err = {.message = ""};

@@ -119,7 +119,7 @@ void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out) {
             p->busy, p->waited,
             (unsigned long long)(p->step_nbytes + p->logits_nbytes + p->other_nbytes),
             (unsigned long long)(p->n_step_messages + p->n_logits_messages + p->n_other_messages));
-        ree_strbuf_printf(out, " and %llu in signs of life", (unsigned long long)p->sign_nbytes);
+        ree_strbuf_printf(out, " and %llu in signs of life", (unsigned long long)p->heartbeat_nbytes);
         if (!last)
             ree_strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
                               per(p->decode_nbytes, p->n_decode_tokens), i + 1);
@@ -159,7 +159,7 @@ struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {
             {"decode_bytes", (double)p->decode_nbytes},
             {"logits_bytes", (double)p->logits_nbytes},
             {"logits_messages", (double)p->n_logits_messages},
-            {"sign_bytes", (double)p->sign_nbytes},
+            {"sign_bytes", (double)p->heartbeat_nbytes},
             {"sign_messages", (double)p->n_heartbeats},
             {"other_bytes", (double)p->other_nbytes},
             {"other_messages", (double)p->n_other_messages},
