@@ -5,7 +5,7 @@
 #ifndef REE_CUDA_FINISH_H
 #define REE_CUDA_FINISH_H
 
-#include "matmul.h"
+#include "product.h"
 
 // Four outputs per thread. slots: as for product_epilogue.
 template <class Params>

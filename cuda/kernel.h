@@ -16,7 +16,7 @@
 #ifndef REE_CUDA_KERNEL_H
 #define REE_CUDA_KERNEL_H
 
-#include "device/cuda/args.h"
+#include "device/cuda/kernel_interface.h"
 #include "repops/scalar/ops.h"
 
 #ifdef __CUDACC__

@@ -12,8 +12,8 @@ set(cuda_flags -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=t
   -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/src -I ${cuda_dir})
 file(MAKE_DIRECTORY ${cuda_out})
 
-file(STRINGS ${cuda_dir}/kernels.def cuda_lines REGEX "^MODULE")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cuda_dir}/kernels.def)
+file(STRINGS ${PROJECT_SOURCE_DIR}/src/device/cuda/kernels.def cuda_lines REGEX "^MODULE")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cuda/kernels.def)
 set(cuda_modules)
 foreach(line ${cuda_lines})
   string(REGEX REPLACE "MODULE\\((.*)\\)" "\\1" module "${line}")

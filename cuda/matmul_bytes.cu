@@ -14,7 +14,7 @@
 // products; memory is the limit for others.
 //
 // Few rows: one warp per column, 512 bytes of it at a time; bound by reading B.
-#include "matmul.h"
+#include "product.h"
 
 #define PITCH 20u // in words
 #define SLICE 64u // in bytes

@@ -42,7 +42,7 @@
 // <= |s| < 2^8 (no new subnormals, no overflow) or s = 0, and for finite a below 2^97. Other chunks
 // and blocks are computed word by word as repop.h defines. The sign of a zero b is lost: it changes
 // no sum (section 3, step 4).
-#include "matmul.h"
+#include "product.h"
 
 #define LANES 32u
 #define A_SCALE ree_float(0x4E800000u)   // 2^30

@@ -1,18 +1,21 @@
 #!/bin/sh
-# Does this machine compute the right bits? Runs the two sample models on its devices and compares
-# the hashes with the recorded ones (tools/sample/recorded.txt): a language model continues a text, a
-# classifier reads an image.
+# Checks whether this machine computes the right bits. Runs the two sample models on its devices and
+# compares the hashes with the recorded ones (tools/sample/recorded.txt): a language model continues
+# a text, a classifier reads an image.
 #
 #     tools/check-sample.sh                    the CPU, and all devices that `ree-run devices` lists
-#     tools/check-sample.sh vulkan:0           this device
-#     tools/check-sample.sh --ree-run FILE     with this program (build/ree-run)
+#     tools/check-sample.sh vulkan:0           only this device
+#     tools/check-sample.sh --ree-run FILE     with this program (default: build/ree-run)
 #
-# A device that cannot be opened, fails or crashes is reported, and the next one is tried. The end is
-# one line for each device: right, WRONG or failed.
+# If a device cannot be opened, fails or crashes, the script reports it and tries the next one. The
+# output ends with one line for each device: right, WRONG or failed.
 #
-# Exit status: 0 right on all devices; 1 a hash is wrong; 2 wrong usage, no result, or the CPU failed;
-# 3 right on all that ran, the CPU included if it was to run, but another device failed, or listing the
-# devices did.
+# Exit status
+#     0  right on all devices
+#     1  a hash is wrong
+#     2  wrong usage, no result, or the CPU failed
+#     3  right on all devices that ran, including the CPU if it was requested; but another device
+#        failed, or listing the devices failed
 set -u
 cd "$(dirname "$0")/.." || exit 2
 # shellcheck source=tools/packages.sh
@@ -22,7 +25,7 @@ ree_run=build/ree-run devices=""
 while [ $# -gt 0 ]; do
     case $1 in
     --ree-run)
-        [ $# -gt 1 ] || { echo "$1 needs a value (try --help)" >&2; exit 2; }
+        [ $# -gt 1 ] || { echo "$1 requires a value (try --help)" >&2; exit 2; }
         ree_run=$2
         shift
         ;;
@@ -32,7 +35,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ -x "$ree_run" ] || { echo "$ree_run is not there: build it with tools/quickstart.sh" >&2; exit 2; }
+[ -x "$ree_run" ] || { echo "$ree_run does not exist: build it with tools/quickstart.sh" >&2; exit 2; }
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 2' HUP INT TERM
@@ -73,7 +76,7 @@ if [ -z "$devices" ]; then
         done
         list_error=$error
         cat "$work/list" >&2
-        echo "\`$ree_run devices\` FAILED, its list may lack devices: $list_error"
+        echo "\`$ree_run devices\` FAILED, so devices may be missing: $list_error"
     fi
 else
     notes=""
@@ -146,7 +149,7 @@ cat "$work/verdicts"
 [ -z "$list_error" ] || printf '%-10s failed: %s\n' devices "$list_error"
 [ -z "$notes" ] || printf '%s\n' "$notes"
 if [ $n_wrong != 0 ]; then
-    echo "A device that is WRONG must not be used. Please report it, with what these print:"
+    echo "A device that is WRONG must not be used. Please report it, with the output of:"
     echo "    $ree_run devices $wrong_device"
     echo "    $ree_run compare tools/sample/stories --prompt-text \"$prompt\" --device cpu --device $wrong_device"
     exit 1
@@ -154,6 +157,6 @@ fi
 if [ $n_right = 0 ] || [ $cpu_failed = yes ]; then exit 2; fi
 if [ $n_failed != 0 ] || [ -n "$list_error" ]; then
     [ $n_failed = 0 ] ||
-        echo "A device that failed is not needed: the others give the same results."
+        echo "You do not need a device that failed: the others give the same results."
     exit 3
 fi

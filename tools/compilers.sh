@@ -1,28 +1,30 @@
 #!/bin/sh
-# The same bits from every compiler at every level of optimization. Builds ree-run and the tests of the
-# CPU's kernels with each compiler at each level, runs the tests, compares what ree-run computes with
-# the recorded SHA-256 values, and prints a table: compiler by level.
+# Checks that every compiler gives the same bits at every level of optimization. Builds ree-run and the
+# tests of the CPU's kernels with each compiler at each level, runs the tests, compares the results of
+# ree-run with the recorded SHA-256 values, and prints a table: compilers by levels.
 #
-#     tools/compilers.sh                                    all that is installed, at all levels
-#     tools/compilers.sh --compilers "gcc-12 clang-19"      these compilers
-#     tools/compilers.sh --levels "O2 lto"                  at these levels
-#     tools/compilers.sh --models ../shared/models          recorded hashes of real models as well
+#     tools/compilers.sh                                    all installed compilers, all levels
+#     tools/compilers.sh --compilers "gcc-12 clang-19"      only these compilers
+#     tools/compilers.sh --levels "O2 lto"                  only these levels
+#     tools/compilers.sh --models ../shared/models          also the recorded hashes of real models
 #
-#     --quick        tests of attention, matmul and softmax alone, as always with lto, where every
-#                    program is compiled as a whole
-#     --folder DIR   where to build (build/compilers)
-#     --jobs N       processes at a time (all processors)
+#     --quick        run only the tests of attention, matmul and softmax. At the level lto this is
+#                    always so, because lto compiles every program as a whole
+#     --folder DIR   build folder (default: build/compilers)
+#     --jobs N       number of parallel processes (default: one per processor)
 #
 # Levels:
 #     O1, O2, O3   with -fno-strict-aliasing, as ree is always built
 #     strict       -O3 -fstrict-aliasing: the compiler may rely on the types of accesses
-#     lto          -O3 -flto: the same across files, with strict aliasing too
+#     lto          -O3 -flto: also across files, and with strict aliasing
 #
-# A build takes about two minutes of one core, its tests about one. What each step said is in
-# FOLDER/COMPILER-LEVEL/*.log. A column of the table says "ok", or what failed.
+# A build takes about two minutes on one core, its tests about one. FOLDER/COMPILER-LEVEL/*.log has the
+# output of each step. A column of the table is "ok", or names what failed.
 #
-# Exit codes: 0 all tests passed and all hashes are the recorded ones; 1 something differs, or did not
-# build; 2 wrong usage.
+# Exit status
+#     0  all tests passed, and all hashes are the recorded ones
+#     1  a result differs, or a build failed
+#     2  wrong usage
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -167,5 +169,5 @@ for compiler in $compilers; do
     for level in $levels; do try "$compiler" "$level"; done
 done
 printf '\n%s\n\n' "$table"
-[ $n_wrong = 0 ] && echo "the same bits everywhere" || echo "$n_wrong steps differ or failed"
+[ $n_wrong = 0 ] && echo "all builds give the same bits" || echo "$n_wrong steps differ or failed"
 [ $n_wrong = 0 ]

@@ -1,20 +1,23 @@
 #!/bin/sh
-# Which branches of the code that reads files from strangers do tests take? Builds with clang's coverage,
-# runs the suite on the CPU, and prints lines, functions and branches by folder, and the files whose branches
-# are covered least.
+# Measures which branches the tests take, mainly in code that reads untrusted files. Builds with clang's
+# coverage, runs the suite on the CPU, and prints lines, functions and branches by folder, and the files
+# with the lowest branch coverage.
 #
-#     tools/coverage.sh                       all tests that need no GPU
-#     tools/coverage.sh --tests 'receipt/|audit/'   those whose name matches
+#     tools/coverage.sh                             all tests that need no GPU
+#     tools/coverage.sh --tests 'receipt/|audit/'   only tests whose name matches
 #
-#     --compiler NAME  clang, or a version as clang-19 (the newest that is installed)
-#     --folder DIR     where to build (build/coverage); DIR/html shows each line
-#     --jobs N         processes at a time (all processors)
-#     --full           all of ONNX's operator tests, not a tenth of them
+#     --compiler NAME  clang, or a version such as clang-19 (default: the newest that is installed)
+#     --folder DIR     build folder (default: build/coverage); DIR/html shows each line
+#     --jobs N         number of parallel processes (default: one per processor)
+#     --full           all of ONNX's operator tests instead of a tenth
 #
-# Takes about half an hour of two cores. The counters are the file of the profile, mapped from the start: processes
-# that end by a signal, and ree-run in its sandbox, which opens no file for writing, are counted too.
+# Takes about half an hour on two cores. The counters are a mapping of the profile file from the start, so
+# they also count in processes that a signal ends, and in ree-run's sandbox, which opens no file for writing.
 #
-# Exit codes: 0 the table is there; 1 it did not build, or a test failed; 2 wrong usage.
+# Exit status
+#     0  the table was written
+#     1  the build or a test failed
+#     2  wrong usage
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -56,7 +59,7 @@ command -v "$compiler" >/dev/null || fail_usage "there is no $compiler"
 version=$("$compiler" -dumpversion | cut -d. -f1)
 for tool in llvm-profdata llvm-cov; do
     command -v "$tool-$version" >/dev/null || {
-        echo "coverage.sh: there is no $tool-$version (Debian's package llvm-$version)" >&2
+        echo "coverage.sh: $tool-$version not found (Debian's package llvm-$version)" >&2
         exit 1
     }
 done

@@ -1,58 +1,58 @@
 #!/bin/sh
-# Checks ree on a machine with a GPU, which needs nothing but the GPU's driver: no network, no
-# compiler, no Python. One machine packs a folder, the one with the GPU runs it:
+# Checks ree on a machine with a GPU that has nothing but the GPU's driver: no network, no compiler, no
+# Python. One machine packs a folder; the machine with the GPU runs it:
 #
-#     tools/gpu-check.sh pack build/gpu-check         # here; then copy the folder
-#     gpu-check/gpu-check.sh run gpu-check            # there, from any directory
+#     tools/gpu-check.sh pack build/gpu-check         # on the build machine; then copy the folder
+#     gpu-check/gpu-check.sh run gpu-check            # on the GPU's machine, from any directory
 #
-# tools/gpu-check.sh pack FOLDER [options]: builds build-gpu, gathers what the check needs, runs
-# every model on the CPU and records its SHA-256.
+# tools/gpu-check.sh pack FOLDER [options]: builds build-gpu, collects what the check needs, runs every
+# model on the CPU and records its SHA-256.
 #
-#     --architectures LIST  CUDA architectures to build for, as "80;90" (90). Needs nvcc
-#     --no-build            take the binaries of a tree that is there, for whatever it was built for
-#     --build TREE          the build tree (build-gpu)
-#     --archive             FOLDER.tar.xz too: a tenth of the size, for the way over
-#     --quick               the smallest models and ONNX's smallest folder of operator tests
+#     --architectures LIST  CUDA architectures to build for, such as "80;90" (default 90). Needs nvcc
+#     --no-build            use the binaries of an existing build tree
+#     --build TREE          the build tree (default build-gpu)
+#     --archive             also write FOLDER.tar.xz, a tenth of the size, for the transfer
+#     --quick               only the smallest models and ONNX's smallest folder of operator tests
 #
-# tools/gpu-check.sh run FOLDER [options]: the steps below, each with a log and a limit, going on
-# after a failure; at the end a table. Exits with 0 only if something passed and nothing failed or
-# was left unfinished.
+# tools/gpu-check.sh run FOLDER [options]: runs the steps below, each with a log and a time limit. It
+# continues after a failure and ends with a table. It exits with 0 only if a step passed and no step
+# failed or was unfinished.
 #
-#     --out DIR         logs and result.json (gpu-check-result)
-#     --only LIST       steps by name or by the start of it, as "models,functions-cuda"
+#     --out DIR         folder for logs and result.json (default gpu-check-result)
+#     --only LIST       only these steps, by name or beginning of a name, such as "models,functions-cuda"
 #     --quick           fewer cases: minutes instead of an hour
-#     --time SECONDS    for all together: steps that it does not last for are left unfinished
-#     --vulkan NAME     which Vulkan device (nvidia)
-#     --cases N         random cases of each RepOp on CUDA; a tenth of it on Vulkan (1000; quick 60)
-#     --sample N/D      of ONNX's operator tests (1/1; quick 1/10)
-#     --bits N          2^N arguments of each function on CUDA, 2^(N-4) on Vulkan (32; quick 28)
-#     --functions LIST  of these functions alone, as "exp_f32,tan_f32"
+#     --time SECONDS    time for all steps together; steps beyond it are unfinished
+#     --vulkan NAME     the Vulkan device (default nvidia)
+#     --cases N         random cases of each RepOp on CUDA; on Vulkan a tenth (default 1000; quick 60)
+#     --sample N/D      fraction of ONNX's operator tests (default 1/1; quick 1/10)
+#     --bits N          2^N arguments of each function on CUDA, 2^(N-4) on Vulkan (default 32; quick 28)
+#     --functions LIST  only these functions, such as "exp_f32,tan_f32"
 #
-# Steps, where there is a device, in this order; BACKEND is cuda and then vulkan:
+# Steps, in this order, if there is a device; BACKEND is cuda and then vulkan:
 #
-#     devices-BACKEND   the device opens; its facts and what the probe says of its arithmetic
-#     models-BACKEND    every model has the SHA-256 that the CPU had where it was recorded
+#     devices-BACKEND   the device opens; its facts and the probe's verdicts about its arithmetic
+#     models-BACKEND    every model has the SHA-256 that was recorded on the CPU
 #     cases-BACKEND     random cases of every RepOp give the CPU's bytes
-#     products-cuda     more of matrix products and convolutions, whatever the encoder chooses
-#     shapes-cuda       shapes that random cases are too small for
-#     onnx-BACKEND      ONNX's operator tests: the results they expect, and the CPU's bytes
-#     sanitizer-TOOL    memcheck, racecheck, synccheck of the kernels, where compute-sanitizer is
-#     bench-WHAT-BACKEND[-SET]  matmul, conv, map, rows, attention, in each operation set; bits of
-#                       deterministic and default are not RepOps'
-#     bench-model-BACKEND  whole runs of every model: times, weights per second, where time goes
-#     functions-BACKEND every elementary function on as many arguments as --bits says
+#     products-cuda     more matrix products and convolutions, for every choice of the encoder
+#     shapes-cuda       shapes that are larger than those of the random cases
+#     onnx-BACKEND      ONNX's operator tests: their expected results, and the CPU's bytes
+#     sanitizer-TOOL    memcheck, racecheck, synccheck of the kernels, if compute-sanitizer is installed
+#     bench-WHAT-BACKEND[-SET]  matmul, conv, map, rows, attention, in each operation set; the bits of
+#                       deterministic and default are not those of RepOps
+#     bench-model-BACKEND  whole runs of every model: times, weights per second, time of each RepOp
+#     functions-BACKEND every elementary function on as many arguments as --bits sets
 #
-# NVIDIA's driver is looked for where the system looks, and in /usr/local/nvidia, where containers
-# have it; VK_DRIVER_FILES and LD_LIBRARY_PATH say otherwise. REE_CUDA_DRIVER=FILE takes the place
-# of CUDA's driver (tests/cuda).
+# NVIDIA's driver is loaded from the system's folders, and from /usr/local/nvidia, where containers have
+# it. VK_DRIVER_FILES and LD_LIBRARY_PATH override this. REE_CUDA_DRIVER=FILE replaces CUDA's driver
+# (tests/cuda).
 set -u
 here=$(cd "$(dirname "$0")" && pwd) || exit 1
 # shellcheck source=tools/packages.sh
 . "$here/packages.sh"
 
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; }
-value() { [ $# -gt 1 ] || die "$1 needs a value (try --help)"; }
-number() { case $2 in '' | *[!0-9]*) die "$1 needs a number, not '$2'" ;; esac; }
+value() { [ $# -gt 1 ] || die "$1 requires a value (try --help)"; }
+number() { case $2 in '' | *[!0-9]*) die "$1 requires a number, not '$2'" ;; esac; }
 programs="device_cuda_matches_cpu device_cuda_products device_cuda_shapes device_cuda_functions
 device_vulkan_matches_cpu device_vulkan_functions"
 
@@ -72,7 +72,7 @@ copy_libraries() {
         cp -L "$path" "$to/libvulkan.so.1"
         return
     done
-    echo "no libvulkan.so.1 here (Debian: libvulkan1): Vulkan needs one on the GPU's machine"
+    echo "libvulkan.so.1 not found (Debian: libvulkan1): the GPU's machine needs its own for Vulkan"
 }
 
 # copy_cases: copies the folders of ONNX's operator tests.
@@ -89,7 +89,7 @@ copy_cases() {
         python3 -m tarfile -e "$shared/onnx-node-tests.tar.xz" "$folder/onnx" || return
     fi
     [ -n "$(find "$folder/onnx" -name model.onnx | head -n 1)" ] ||
-        echo "no operator tests of ONNX here (Debian: libonnx-testdata)"
+        echo "operator tests of ONNX not found (Debian: libonnx-testdata)"
 }
 
 copy_models() {
@@ -112,14 +112,14 @@ pack() {
         --archive) archive=yes ;;
         --quick) quick=yes ;;
         -*) die "pack: unknown option '$1' (try --help)" ;;
-        *) [ -z "$folder" ] || die "pack: one folder, not '$folder' and '$1'"; folder=$1 ;;
+        *) [ -z "$folder" ] || die "pack: expected one folder, not '$folder' and '$1'"; folder=$1 ;;
         esac
         shift
     done
-    [ -n "$folder" ] || die "pack: which folder? (try --help)"
+    [ -n "$folder" ] || die "pack: no folder given (try --help)"
     mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || exit 1
     if [ -n "$(ls -A "$folder")" ]; then
-        [ -f "$folder/gpu-check.sh" ] || die "$folder is not empty, and not a packed folder"
+        [ -f "$folder/gpu-check.sh" ] || die "$folder is neither empty nor a packed folder"
         rm -rf "${folder:?}"/*
     fi
     [ "$build" = yes ] || tree=$(cd "$tree" && pwd) || exit 1
@@ -130,7 +130,7 @@ pack() {
         say "building $tree for CUDA architectures $architectures"
         nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
         command -v nvcc >/dev/null || [ -x "$nvcc" ] ||
-            die "no nvcc, neither on PATH nor as $nvcc: install the CUDA toolkit, or say" \
+            die "nvcc is neither on PATH nor at $nvcc: install the CUDA toolkit, or use" \
                 "--no-build with a tree that has the kernels"
         cmake -S . -B "$tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON -DREE_CUDA=ON \
             "-DREE_CUDA_ARCHITECTURES=$architectures" || die "configuring failed"
@@ -138,14 +138,14 @@ pack() {
         ninja -C "$tree" ree-run onnx_cases $programs || die "the build failed"
     fi
 
-    say "gathering"
+    say "collecting files"
     mkdir -p "$folder/bin" "$folder/lib" "$folder/onnx"
     cp "$tree/ree-run" "$tree/tests/models/onnx_cases" "$folder/bin" || die "$tree is not built"
     for program in $programs; do
         if [ -x "$tree/tests/device/$program" ]; then
             cp "$tree/tests/device/$program" "$folder/bin" || exit 1
         else
-            echo "$program: not built here, left out"
+            echo "$program: not built, omitted"
         fi
     done
     copy_libraries "$folder/lib" "$folder"/bin/* || die "copying libraries failed"
@@ -158,9 +158,9 @@ pack() {
     # The copied files are read-only; the next pack must be able to remove them.
     chmod -R u+w "$folder"
 
-    say "recording what the models give on the CPU"
+    say "recording the models' results on the CPU"
     python3 -B tests/models/real_models.py --ree-run "$tree/ree-run" --record "$folder" ||
-        die "the CPU's results are not what they have to be"
+        die "the CPU's results are not the recorded ones"
 
     say "packed"
     echo "$(du -sh "$folder" | cut -f 1)  $folder" \
@@ -320,7 +320,7 @@ onnx() { # DEVICE
 sanitizer() { # TOOL
     tool=$(command -v compute-sanitizer) || tool=/usr/local/cuda/bin/compute-sanitizer
     if [ -n "${REE_CUDA_DRIVER:-}" ]; then
-        echo "skipped: REE_CUDA_DRIVER is not CUDA's driver"
+        echo "skipped: REE_CUDA_DRIVER names another driver than CUDA's"
         return 77
     elif [ ! -x "$tool" ]; then
         echo "skipped: compute-sanitizer is neither on PATH nor in /usr/local/cuda/bin"
@@ -401,7 +401,7 @@ find_devices() {
     deadline=$(($(now) + 120))
     if ! limited "$folder/bin/ree-run" devices >"$out/devices.log" 2>&1; then
         cat "$out/devices.log"
-        die "ree-run devices failed; is the C library older than the packing machine's?"
+        die "ree-run devices failed; perhaps the C library is older than the packing machine's"
     fi
     no_cuda="" no_vulkan=""
     if ! grep -q '^cuda' "$out/devices.log"; then
@@ -428,11 +428,11 @@ run() {
         --bits) value "$@"; number "$@"; bits=$2; shift ;;
         --functions) value "$@"; functions=$(printf %s "$2" | tr , ' '); shift ;;
         -*) die "run: unknown option '$1' (try --help)" ;;
-        *) [ -z "$folder" ] || die "run: one folder, not '$folder' and '$1'"; folder=$1 ;;
+        *) [ -z "$folder" ] || die "run: expected one folder, not '$folder' and '$1'"; folder=$1 ;;
         esac
         shift
     done
-    [ -n "$folder" ] || die "run: which folder? (try --help)"
+    [ -n "$folder" ] || die "run: no folder given (try --help)"
     [ -f "$folder/expected.txt" ] || die "run: $folder was not packed (try --help)"
     folder=$(cd "$folder" && pwd) && mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
     rm -f "$out"/*.log "$out/table.txt" "$out/result.json"
@@ -441,7 +441,7 @@ run() {
     else
         cases=${cases:-1000} sample=${sample:-1/1} bits=${bits:-32} runs=21 sanitizer_cases=8
     fi
-    [ "$bits" -le 32 ] || die "--bits: a function of 32 bits has 2^32 arguments, not 2^$bits"
+    [ "$bits" -le 32 ] || die "--bits $bits: a function of 32 bits has only 2^32 arguments"
     [ -n "$functions" ] || functions=$(cat "$folder/functions.txt")
     if [ "$bits" -gt 4 ]; then vulkan_bits=$((bits - 4)); else vulkan_bits=0; fi
     tab=$(printf '\t') n_passed=0 n_failed=0 n_skipped=0 steps="" end=""

@@ -1,55 +1,57 @@
 #!/bin/sh
-# Tries ree on several releases of Debian and Ubuntu, each with its own compilers and drivers, and
-# writes one table of the results. It needs root, debootstrap and a network, about 10 GB of disk, and on
-# 2 cores about 40 minutes for each release.
+# Tests ree on several releases of Debian and Ubuntu, each with its own compilers and drivers, and writes
+# one table of the results. Needs root, debootstrap, a network and about 10 GB of disk; takes about 40
+# minutes per release on 2 cores.
 #
 #     tools/matrix.sh                                all releases
-#     tools/matrix.sh bookworm trixie                these
-#     tools/matrix.sh --output docs/RELEASES.md      the table to a file, too
-#     tools/matrix.sh --list                         the releases, and what is there of each; no root needed
-#     tools/matrix.sh --enter trixie [COMMAND...]    look at what a run left (a shell)
+#     tools/matrix.sh bookworm trixie                only these
+#     tools/matrix.sh --output docs/RELEASES.md      also write the table to this file
+#     tools/matrix.sh --list                         list the releases and what exists of each; needs no root
+#     tools/matrix.sh --enter trixie [COMMAND...]    open a shell in what a run left
 #
-#     --dir FOLDER      where roots, packages, logs and results lie (${XDG_CACHE_HOME:-~/.cache}/ree/matrix)
-#     --only LIST       only these cells, as "quickstart,gcc/lavapipe:512,clang" (a name or the start of it);
-#                       the table keeps the rows of the others
-#     --shared FOLDER   the real models for the tests ($REE_SHARED_DIR, or ../shared if it is there)
-#     --fresh           make the bare roots anew; otherwise the ones that are there are brought up to date
-#     --keep            keep the folder of a release that is all green (others are kept anyway)
+#     --dir FOLDER      folder of roots, packages, logs and results (${XDG_CACHE_HOME:-~/.cache}/ree/matrix)
+#     --only LIST       only these cells, such as "quickstart,gcc/lavapipe:512,clang" (names or beginnings of
+#                       names); the table keeps the rows of the others
+#     --shared FOLDER   the real models for the tests (default $REE_SHARED_DIR, or ../shared if it exists)
+#     --fresh           make the bare roots again; by default existing ones are updated
+#     --keep            keep the folder of a release even if all its cells are green
 #     --table           only write the table, from the recorded results
-#     --stale           also from archives whose index has expired: a mirror or a snapshot that lags
-#     --mirror URL, --ubuntu-mirror URL     other archives
+#     --stale           also accept archives whose index has expired: an outdated mirror or a snapshot
+#     --mirror URL, --ubuntu-mirror URL     use other archives
 #
-# What happens for each release:
+# For each release:
 #
-#     1. debootstrap makes a bare root: its minimal variant, git and ca-certificates. It stays for later
-#        runs, and packages that were downloaded are kept.
-#     2. A copy of it gets a clone of this tree's HEAD (changes that are not committed are not in it).
-#     3. The cells are run in it, as a new user would, each with a log:
+#     1. debootstrap makes a bare root: its minimal variant, git and ca-certificates. The root and the
+#        downloaded packages are kept for later runs.
+#     2. A copy of the root gets a clone of this tree's HEAD (without uncommitted changes).
+#     3. The cells run in it as for a new user, each with a log:
 #
 #        quickstart          tools/quickstart.sh
-#        COMPILER            tools/test.sh --quick, built by it: the CPU, and lavapipe as it comes
-#        COMPILER/lavapipe:WIDTH   a few tests of Vulkan, with vectors of other widths, in bits
+#        COMPILER            tools/test.sh --quick, built with it: the CPU, and lavapipe with its default width
+#        COMPILER/lavapipe:WIDTH   a few tests of Vulkan with vectors of another width, in bits
 #        COMPILER/swiftshader      the tests of Vulkan on SwiftShader
 #        COMPILER/swiftshader:few  a few of them
 #
-#        Shaders are compiled by drivers: the second compiler gets the cells of few drivers.
+#        Drivers compile the shaders, so the second compiler runs on fewer drivers.
 #
-#        Each ends with the sample models (tools/check-sample.sh): their hashes are right or wrong.
+#        Each cell ends with the sample models (tools/check-sample.sh): their hashes are right or wrong.
 #
-# A cell is green if all of its tests passed, no hash was wrong and no device failed. It is "not run",
-# which is neither green nor failed, if its driver cannot be had on this release, or if ree refuses the
+# A cell is green if all its tests passed, no hash was wrong and no device failed. A cell is "not run",
+# which is neither green nor failed, if its driver does not exist for this release, or if ree refuses the
 # driver because it crashes.
 #
-# The table has a row for each cell, with the date and the commit of its run. Rows that are not of this
-# run are those of the last run in the folder, or those that the page of --output has. What that page
-# has from a line "## Notes" on is kept.
+# The table has a row for each cell, with the date and the commit of its run. Rows of cells that this run
+# did not include come from the last run in the folder, or from the page of --output. The part of that page
+# that begins with the line "## Notes" is kept.
 #
-# Roots are entered in a mount namespace and a process namespace of their own: what is mounted, and
-# what runs there, ends with this script (if SIGKILL ends it: with the current cell). Folders are
-# removed outside of it, and never if anything is mounted below.
+# Roots are entered in their own mount and process namespaces: mounts and processes in them end with this
+# script (after SIGKILL: with the current cell). Folders are removed outside of these namespaces, and never
+# if something is mounted below them.
 #
-# Exit status: 0 only if every cell of this run is green or not run, and one is green; 1 otherwise, 2 for
-# wrong usage.
+# Exit status
+#     0  every cell of this run is green or not run, and at least one is green
+#     1  otherwise
+#     2  wrong usage
 # shellcheck disable=SC2317 # most functions are called through in_background
 set -u
 tree=$(cd "$(dirname "$0")/.." && pwd -P) || exit 2
@@ -92,7 +94,7 @@ ubuntu_mirror=http://archive.ubuntu.com/ubuntu
 while [ $# -gt 0 ]; do
     case $1 in
     --dir | --output | --only | --shared | --mirror | --ubuntu-mirror | --enter)
-        [ $# -gt 1 ] || wrong_usage "$1 needs a value" ;;
+        [ $# -gt 1 ] || wrong_usage "$1 requires a value" ;;
     esac
     case $1 in
     --help) usage; exit 0 ;;
@@ -191,8 +193,8 @@ fi
 
 # --- roots ---
 
-[ "$(id -u)" = 0 ] || die "this needs root, to make root folders of other systems and to enter them: sudo $0"
-mkdir -p "$dir/bare" "$dir/work" "$dir/logs" "$dir/results" "$dir/packages" || die "cannot make $dir"
+[ "$(id -u)" = 0 ] || die "matrix.sh needs root, to make and enter root folders of other systems: sudo $0"
+mkdir -p "$dir/bare" "$dir/work" "$dir/logs" "$dir/results" "$dir/packages" || die "cannot create $dir"
 dir=$(cd "$dir" && pwd -P)
 
 # All mounts exist only in this mount namespace and disappear with its last process.
@@ -364,7 +366,7 @@ clone() { # RELEASE
 prepare_and_clone() { prepare "$1" && clone "$1"; }
 
 if [ $action = enter ]; then
-    [ -d "$dir/work/$releases" ] || die "no run of $releases has left a folder in $dir/work"
+    [ -d "$dir/work/$releases" ] || die "$dir/work has no folder of a run of $releases"
     [ $# -gt 0 ] || set -- bash -c 'cd /root/ree && exec bash -i'
     enter "$releases" "$dir/work/$releases" "$@"
     exit $?
@@ -400,7 +402,7 @@ else
     set -- vulkan
     [ -n "$driver" ] || set -- cpu vulkan
     if [ $absent = yes ]; then
-        echo "$driver cannot be had: not run"
+        echo "$driver is not available: not run"
     elif [ -x $tree/ree-run ]; then
         ./tools/check-sample.sh --ree-run $tree/ree-run "$@" || status=1
     fi
@@ -523,7 +525,7 @@ ours() { git -c safe.directory="$tree" -C "$tree" "$@"; }
 commit=$(ours rev-parse --short=10 HEAD) || die "$tree is not a clone of ree"
 ours bundle create -q "$dir/ree.bundle" HEAD || die "cannot copy the commits of $tree"
 [ -z "$(ours status --porcelain --untracked-files=no)" ] ||
-    echo "note: changes that are not committed are not tried; this is about $commit"
+    echo "note: uncommitted changes are not tested; testing $commit"
 
 n_cells=0 n_done=0 n_green=0 n_absent=0 not_green="" not_run=""
 for release in $releases; do
@@ -549,7 +551,7 @@ for release in $releases; do
     remove_folder "$dir/work/$release"
     if ! in_background "$logs/root.log" prepare_and_clone "$release"; then
         tail -n 5 "$logs/root.log"
-        echo "$(clock) NO ROOT: none of its cells can be tried"
+        echo "$(clock) NO ROOT: its cells cannot run"
         not_green="$not_green
   $release: no root, see $logs/root.log"
         for cell in $(cells "$release"); do
@@ -557,7 +559,7 @@ for release in $releases; do
         done
         continue
     fi
-    echo "$(clock) there after $(($(date +%s) - begin)) s"
+    echo "$(clock) ready after $(($(date +%s) - begin)) s"
     old_rows=$(rows_of "$release") old_notes=$(failures_of "$release") rows="" notes="" green=yes
     for cell in $(cells "$release"); do
         if ! chosen "$cell"; then
@@ -609,7 +611,7 @@ done
 say "all recorded results"
 write_table
 [ -z "$not_green" ] || printf '\nnot green:%s\n' "$not_green"
-[ -z "$not_run" ] || printf '\nnot run, for the driver cannot be had:%s\n' "$not_run"
+[ -z "$not_run" ] || printf '\nnot run, because the driver is not available:%s\n' "$not_run"
 printf '\n%d of %d cells are green' $n_green $n_cells
 [ $n_absent = 0 ] || printf ', %d not run' $n_absent
 echo

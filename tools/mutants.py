@@ -37,8 +37,8 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FILES = ["src/receipt/*.c", "src/audit/bind.c", "src/audit/claim*.c", "src/audit/dispute*.c", "src/audit/message.c",
-         "src/audit/party.c", "src/audit/record*.c", "src/audit/referee*.c", "src/audit/rules.c", "src/audit/tree.c",
+FILES = ["src/receipt/*.c", "src/dispute/bind.c", "src/audit/claim*.c", "src/audit/dispute*.c", "src/dispute/message.c",
+         "src/dispute/party.c", "src/audit/record*.c", "src/audit/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c",
          "src/audit/verify*.c"]
 # Test programs and scripts, by their CTest names.
 TESTS = r"^(receipt/|audit/(verify|forgery|causality|traces|faults|liars|dispute|dispute_random|identity|requests?|text)$)"
@@ -269,16 +269,16 @@ def first_runs(folder, tests):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=300, help="how many changes (300)")
-    parser.add_argument("--only", default="", help="numbers of changes, in place of --n drawn ones")
-    parser.add_argument("--begin", type=int, default=0, metavar="K", help="leave out the first K of those that are drawn")
-    parser.add_argument("--reuse", action="store_true", help="the program and the first runs that are in --folder")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--files", action="append", help="pattern of files; several times for several")
+    parser.add_argument("--n", type=int, default=300, help="number of changes (default 300)")
+    parser.add_argument("--only", default="", help="numbers of changes, instead of --n random ones")
+    parser.add_argument("--begin", type=int, default=0, metavar="K", help="skip the first K of the random changes")
+    parser.add_argument("--reuse", action="store_true", help="reuse the program and the first runs in --folder")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random changes (default 1)")
+    parser.add_argument("--files", action="append", help="pattern of files; may be given several times")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--shared", type=pathlib.Path, help="folder of real models (beside the project's)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--longest", type=float, default=1200, help="leave out tests that take longer, in seconds")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of parallel processes (default: one per processor)")
+    parser.add_argument("--longest", type=float, default=1200, help="skip tests that take longer than this many seconds (default 1200)")
     options = parser.parse_args()
     # A shell starts background jobs with SIGINT ignored, and tests would inherit that; some
     # interrupt their children.

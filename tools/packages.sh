@@ -34,7 +34,7 @@ as_root() {
 lists_are_fresh=no
 refresh_lists() {
     if [ $lists_are_fresh = no ]; then
-        as_root apt-get update -q || die "apt-get update failed; is there a network?"
+        as_root apt-get update -q || die "apt-get update failed; check the network"
         lists_are_fresh=yes
     fi
 }
@@ -44,7 +44,7 @@ refresh_lists() {
 install_packages() {
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
-    command -v apt-get >/dev/null || die "no apt-get here; please install: $missing"
+    command -v apt-get >/dev/null || die "apt-get not found; please install: $missing"
     echo "installing Debian packages: $missing"
     refresh_lists
     unknown=""
@@ -54,7 +54,7 @@ install_packages() {
     done
     if [ -n "$unknown" ]; then
         echo "not in this system's package sources:$unknown" >&2
-        echo "(docs/RELEASES.md lists the releases that were tried; Ubuntu has them in 'universe')" >&2
+        echo "(docs/RELEASES.md lists the tested releases; Ubuntu has these packages in 'universe')" >&2
         return 1
     fi
     # shellcheck disable=SC2086 # a list of words
@@ -71,7 +71,7 @@ candidate_version() {
 download_from() {
     keyring=/usr/share/keyrings/debian-archive-keyring.gpg
     if ! [ -f $keyring ]; then
-        echo "no $keyring here to check packages of Debian with" >&2
+        echo "$keyring not found, so packages of Debian cannot be checked" >&2
         return 1
     fi
     # shellcheck disable=SC2016 # apt fills it in

@@ -12,8 +12,8 @@ say "packages"
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages || die "cannot build without these packages"
 # shellcheck disable=SC2086
-install_packages $vulkan_packages || echo "going on without Vulkan: the CPU alone"
-echo "all there"
+install_packages $vulkan_packages || echo "continuing without Vulkan, only with the CPU"
+echo "all packages are installed"
 
 # Build CUDA kernels for the GPUs of this machine; without a GPU, none. nvidia-smi prints its errors
 # to stdout, and "[N/A]" for a GPU without this information.

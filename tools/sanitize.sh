@@ -1,30 +1,33 @@
 #!/bin/sh
-# Checks of the C code that need a certain clang or take long: on demand, beside the sanitizers of
-# tools/test.sh.
+# Runs checks of the C code that need a certain clang or take long. On demand, in addition to the sanitizers
+# of tools/test.sh.
 #
 #     tools/sanitize.sh memory     MemorySanitizer: values that are used before they are set. Tests of the
 #                                  CPU's portable kernels and of RepOps; a model's run
-#     tools/sanitize.sh thread     ThreadSanitizer: threads that race. Tests of the CPU's kernels, of pipelines,
+#     tools/sanitize.sh thread     ThreadSanitizer: data races. Tests of the CPU's kernels, of pipelines,
 #                                  transport, ranks and the cache of self-tests; runs of models with several
 #                                  threads, groups, partitions and devices
 #     tools/sanitize.sh type       TypeSanitizer (clang 20 or later): accesses through a type that the
-#                                  object does not have, whatever way the pointer took. The same programs
-#                                  as memory
+#                                  object does not have. The same programs as memory
 #     tools/sanitize.sh analyze    clang's static analyzer over src, graph and tools
 #
-#     --compiler CLANG   which clang (the newest in the path)
-#     --folder DIR       where to build (build/sanitize)
-#     --jobs N           processes at a time (all processors)
+#     --compiler CLANG   the clang to use (default: the newest in the path)
+#     --folder DIR       build folder (default: build/sanitize)
+#     --jobs N           number of parallel processes (default: one per processor)
 #
-# The libraries are not instrumented: OpenMP, protobuf-c, cJSON, OpenSSL, PCRE2. In a model's run the heap
-# therefore counts as set. Kernels for single instruction sets are left out of "memory" and "type": intrinsics
+# The libraries are not instrumented: OpenMP, protobuf-c, cJSON, OpenSSL, PCRE2. So in a model's run, heap
+# memory counts as set. "memory" and "type" exclude kernels for single instruction sets, because intrinsics
 # may access memory through any type.
 #
-# ThreadSanitizer sees what OpenMP's threads wait for by way of archer (libarcher.so, which comes with
-# LLVM's OpenMP). What libraries access is left out, as archer's authors advise: OpenMP's own memory would
-# be reported. Nothing else is suppressed. Tests that fork are among those that run; none had to be left out.
+# ThreadSanitizer learns about OpenMP's synchronization from archer (libarcher.so, part of LLVM's OpenMP).
+# As archer's authors advise, accesses by libraries are excluded; otherwise OpenMP's own memory would be
+# reported. Nothing else is suppressed. The programs include tests that fork.
 #
-# Exit codes: 0 nothing was found; 1 something was, or a test failed; 2 wrong usage; 77 no clang for it.
+# Exit status
+#     0   nothing was found
+#     1   something was found, or a test failed
+#     2   wrong usage
+#     77  no suitable clang is installed
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -69,12 +72,12 @@ if [ -z "$compiler" ]; then
     [ -n "$compiler" ] || compiler=clang
 fi
 if ! command -v "$compiler" >/dev/null; then
-    echo "skipped: there is no $compiler"
+    echo "skipped: $compiler not found"
     exit 77
 fi
 if [ "$mode" != analyze ] && ! echo 'int main(void) { return 0; }' |
     "$compiler" -fsanitize="$mode" -x c - -o /dev/null 2>/dev/null; then
-    echo "skipped: $compiler has no -fsanitize=$mode, or lacks its run-time library"
+    echo "skipped: $compiler has no -fsanitize=$mode, or no run-time library for it"
     exit 77
 fi
 
@@ -254,7 +257,7 @@ analyze() {
     # (cuda/kernels.cmake has written kernels.h by now, with and without nvcc.)
     headers=$(ninja -C "$build" -t targets all | sed -n 's/^\([^/].*\.h\): CUSTOM_COMMAND$/\1/p')
     if [ -z "$headers" ]; then
-        echo "ninja names no generated headers"
+        echo "ninja lists no generated headers"
         return 1
     fi
     # shellcheck disable=SC2086 # a list of words
@@ -331,15 +334,15 @@ known = {
         "place[0], of an expression without instructions: it has an operand then, or is refused",
     "src/device/cuda/ptx.c: 7th function call argument is an uninitialized value":
         "r[e]: both loops end at the writer's width, which nothing changes between",
-    "graph/lower/expr.c: 2nd function call argument is an uninitialized value":
+    "graph/lower/core/expr.c: 2nd function call argument is an uninitialized value":
         "args[1], of select_b32 with one argument: ree_expr_op1 gets operations of one argument",
-    "graph/lower/recurrent/run.c: 4th function call argument is an uninitialized value":
+    "graph/lower/ops/recurrent/run.c: 4th function call argument is an uninitialized value":
         "times[0], of a step of no directions: take_steps gives a step 1 or all",
-    "graph/lower/spatial/sample.c: Assigned value is garbage or undefined":
+    "graph/lower/ops/spatial/sample.c: Assigned value is garbage or undefined":
         "weights are set and combined if a sampler has several taps; no sampler has 0",
     "graph/partition/result.c: Access to field 'name' results in a dereference of a null pointer":
         "a cut has as many values as n_live and n_sizes count, and first_values takes the former",
-    "src/audit/tree.c: Null pointer passed to 2nd parameter expecting 'nonnull'":
+    "src/dispute/tree.c: Null pointer passed to 2nd parameter expecting 'nonnull'":
         "ree_tree_init adds the root, and open_node the halves of each node on the way to the one sought",
     "src/text/chat.c: Array access (via field 'data') results in a null pointer dereference":
         "last is set where first is: both are found by the same search",

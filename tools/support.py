@@ -4,7 +4,7 @@
     tools/support.py --write
     tools/support.py --check
 
-Its sources are the operator table (graph/lower/ops.def and the files it includes) and recorded test
+Its sources are the operator table (graph/lower/ops/ops.def and the files it includes) and recorded test
 results: tests/models/coverage.txt (ONNX's operator tests, written by onnx_cases) and
 tests/contrib/coverage.txt (random nodes compared with ONNX Runtime, written by contrib.py). It runs
 nothing.
@@ -45,7 +45,7 @@ the suite fails if the page is stale. {rows} operators, {shown} of them with ope
 """
 
 
-def table(path="graph/lower/ops.def"):
+def table(path="graph/lower/ops/ops.def"):
     """Maps (domain, operator) to its rows (since, until, widens); follows includes."""
     rows = collections.defaultdict(list)
     text = (ROOT / path).read_text()
@@ -114,8 +114,8 @@ def page():
 def main():
     parser = argparse.ArgumentParser()
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true")
-    action.add_argument("--check", action="store_true")
+    action.add_argument("--write", action="store_true", help="write SUPPORT.md")
+    action.add_argument("--check", action="store_true", help="fail if SUPPORT.md is not up to date")
     args = parser.parse_args()
     path = ROOT / "SUPPORT.md"
     text = page()

@@ -1,27 +1,29 @@
 #!/bin/sh
-# All tests. Installs what they need, builds with gcc, with clang and with sanitizers, and runs the
-# suite on the CPU and on Vulkan drivers that need no GPU: lavapipe, that of Mesa 25, SwiftShader.
+# Runs all tests. Installs what they need, builds with gcc, with clang and with sanitizers, and runs the
+# suite on the CPU and on Vulkan drivers that need no GPU: lavapipe, Mesa 25's lavapipe, SwiftShader.
 #
 #     tools/test.sh            everything (about 50 minutes on 2 cores)
 #     tools/test.sh --quick    gcc, CPU and lavapipe, a tenth of ONNX's operator tests
 #
-# tools/test.sh --quick takes options, which tools/matrix.sh uses:
+# Options of tools/test.sh --quick, which tools/matrix.sh uses:
 #
-#     --compiler NAME  build with it: gcc, clang (see below), or one version, as clang-14 or gcc-11
-#     --driver NAME    run only tests of Vulkan, on this driver: lavapipe, lavapipe:WIDTH (a few
+#     --compiler NAME  build with gcc, clang (see below), or a version such as clang-14 or gcc-11
+#     --driver NAME    run only the tests of Vulkan, on this driver: lavapipe, lavapipe:WIDTH (a few
 #                      tests, with vectors of 128, 256 or 512 bits), swiftshader, or swiftshader:few
 #                      (the same few tests)
 #
-# clang is this system's own, or clang 19 if that is newer and the system has it.
+# clang means this system's own, or clang 19 if that is newer and the system has it.
 #
-# Which driver runs is chosen here, by VK_ICD_FILENAMES: tests with "vulkan" in their name run once
-# for each driver. The sanitizer build runs few of those, on lavapipe: the host's code is ours to check,
-# the drivers are not; all run on the release build with the validation layer.
+# The script selects drivers by VK_ICD_FILENAMES: tests with "vulkan" in their name run once for each
+# driver. The sanitizer build runs few of them, on lavapipe, because they would check the driver's code; on
+# the release build all of them run with the validation layer.
 #
-# The last line is "N passed, N failed", with ", N skipped" when something was.
+# The last line is "N passed, N failed", followed by ", N skipped" if something was skipped.
 #
-# Exit status: 0 all passed; 1 something failed; 77 it could be built, but the driver of --driver cannot be
-# had on this system, so that no test ran.
+# Exit status
+#     0   all tests passed
+#     1   something failed
+#     77  the build succeeded, but the driver of --driver is not available on this system; no test ran
 set -u
 cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=tools/packages.sh
@@ -32,7 +34,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=yes ;;
     --compiler | --driver)
-        [ $# -gt 1 ] || die "$1 needs a value (try --help)"
+        [ $# -gt 1 ] || die "$1 requires a value (try --help)"
         [ "$1" = --driver ] || compiler=$2
         [ "$1" = --compiler ] || driver=$2
         shift
@@ -44,13 +46,13 @@ while [ $# -gt 0 ]; do
 done
 case $compiler in
 gcc | clang | gcc-[0-9]* | clang-[0-9]*) ;;
-*) die "--compiler: gcc, clang or a version of one, as clang-14, not '$compiler'" ;;
+*) die "--compiler requires gcc, clang or a version such as clang-14, not '$compiler'" ;;
 esac
 case $driver in
 "" | lavapipe | lavapipe:128 | lavapipe:256 | lavapipe:512 | swiftshader | swiftshader:few) ;;
-*) die "--driver: lavapipe, lavapipe:128, lavapipe:256, lavapipe:512, swiftshader or swiftshader:few, not '$driver'" ;;
+*) die "--driver requires lavapipe, lavapipe:128, lavapipe:256, lavapipe:512, swiftshader or swiftshader:few, not '$driver'" ;;
 esac
-[ $quick = yes ] || [ "$compiler$driver" = gcc ] || die "--compiler and --driver need --quick"
+[ $quick = yes ] || [ "$compiler$driver" = gcc ] || die "--compiler and --driver require --quick"
 
 n_passed=0 n_failed=0 n_skipped=0 failures="" driver_is_absent=no
 
@@ -123,7 +125,7 @@ summary() {
     [ $n_skipped = 0 ] || line="$line, $n_skipped skipped"
     printf '\n%s\n' "$line"
     if [ $n_failed = 0 ] && [ $driver_is_absent = yes ]; then
-        echo "not run: $driver cannot be had here" >&2
+        echo "not run: $driver is not available on this system" >&2
         exit 77
     fi
     [ $n_failed = 0 ] && [ $n_passed != 0 ]
@@ -268,7 +270,7 @@ fi
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages $vulkan_packages $mpi_packages g++ vulkan-validationlayers libonnx-testdata \
     libopenblas0-pthread $compiler_packages || die "cannot test without these packages"
-echo "all there"
+echo "all packages are installed"
 
 shared=${REE_SHARED_DIR:-../shared}
 export REE_SHARED_DIR="$shared"
@@ -303,7 +305,7 @@ if [ $quick = no ] && [ ! -x build/oracle/bin/python ]; then
     for packages in "onnxruntime onnx" "tokenizers jinja2"; do
         # shellcheck disable=SC2086 # a list of words
         timeout 300 build/oracle/bin/pip install -q $packages ||
-            echo "cannot be installed here: $packages"
+            echo "cannot be installed on this system: $packages"
     done
 fi
 # transformers with PyTorch is an oracle too. It needs some gigabytes: installed once, separately,
@@ -311,7 +313,7 @@ fi
 if [ $quick = no ] && [ "${CI:-}" != true ] && [ -x build/oracle/bin/python ] &&
     ! build/oracle/bin/python -c 'import torch, transformers' 2>/dev/null; then
     timeout 900 build/oracle/bin/pip install -q torch transformers ||
-        echo "transformers cannot be installed here"
+        echo "transformers cannot be installed on this system"
 fi
 [ -x build/oracle/bin/python ] && export REE_ORACLE_PYTHON="$PWD/build/oracle/bin/python"
 
@@ -448,7 +450,7 @@ both() {
 }
 
 if step "fuzzer build" build_fuzzers; then
-    say "fuzzing (20 seconds each, two side by side; runs of models twice)"
+    say "fuzzing (20 seconds each, two at the same time; runs of models twice)"
     data=tests/data seeds=build-fuzz/tests/fuzz
     runs="$seeds/runs $data/runs -timeout=20 -max_len=8192"
     step "fuzzing readers of models and checkpoints" both fuzz onnx $seeds/seeds -- \

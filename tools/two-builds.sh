@@ -1,15 +1,18 @@
 #!/bin/sh
-# Two builds of the same sources are the same bytes: ree-run, libree.so and libree.a are built twice, in
-# folders of other names and depths, in other time zones, languages and modes of new files, with another
-# number of jobs and another order of the folder's entries, and compared.
+# Checks that two builds of the same sources are the same bytes. Builds ree-run, libree.so and libree.a
+# twice: in folders of different names and depths, with different time zones, languages, modes of new files,
+# numbers of jobs and orders of directory entries. Compares the files.
 #
-#     tools/two-builds.sh                 compares builds of the commit that is checked out
-#     tools/two-builds.sh --folder DIR    where to build (build/two-builds)
-#     tools/two-builds.sh --keep          keeps both, to see what differs
+#     tools/two-builds.sh                 build the commit that is checked out
+#     tools/two-builds.sh --folder DIR    build folder (default: build/two-builds)
+#     tools/two-builds.sh --keep          keep both builds, to examine differences
 #
-# Takes about four minutes of two cores. Each build's output is in DIR/*.log.
+# Takes about four minutes on two cores. DIR/*.log has the output of each build.
 #
-# Exit codes: 0 the same bytes; 1 they differ, or did not build; 2 wrong usage.
+# Exit status
+#     0  the same bytes
+#     1  different bytes, or a build failed
+#     2  wrong usage
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -38,7 +41,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 git rev-parse HEAD >/dev/null 2>&1 || {
-    echo "two-builds.sh: it builds what is committed, and this is no git repository" >&2
+    echo "two-builds.sh: this is not a git repository, and the script builds commits" >&2
     exit 1
 }
 rm -rf "$folder"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const char *const not_masked = "that it excludes later tokens is not proved";
+static const char *const not_masked = "it is not proved that it excludes later tokens";
 
 // Finds the axis of tokens in a query, key or value of rank 3 or 4.
 static bool token_axis(const struct ree_fact *x, uint32_t *out) {
@@ -46,7 +46,8 @@ static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
     }
     *out = *fresh;
     if (!ree_axis_is_complete(d, &fresh->axes[2]))
-        return "it sees keys of the new tokens alone, which begin elsewhere in each run";
+        return "it sees only keys of the new tokens, and these begin at another position in each "
+               "run";
     if (output < d->n_out) d->out[output] = *fresh;
     return NULL;
 }
@@ -81,17 +82,18 @@ const char *ree_causality_attention(struct ree_derivation *d) {
                           *past_v = ree_causality_in(d, 5);
     const struct ree_node *node = d->node;
     struct ree_fact q, k, v, all_k, all_v;
-    if (ree_causality_in(d, 6)) return "its number of keys is data";
+    if (ree_causality_in(d, 6)) return "its number of keys depends on data";
     if (!by_heads(d, d->in[0], "q_num_heads", &q) || !by_heads(d, d->in[1], "kv_num_heads", &k) ||
         !by_heads(d, d->in[2], "kv_num_heads", &v))
-        return "its query, key or value is not a row for each token";
+        return "its query, key or value does not have one row for each token";
     if (q.axes[2].kind != REE_AXIS_NEW) return "its queries are not the new tokens";
     const char *why = keys(d, &k, past_k, 1, &all_k);
     if (!why) why = keys(d, &v, past_v, 2, &all_v);
     if (why) return why;
     const struct ree_axis *key = &all_k.axes[2];
-    if (!ree_axes_same(key, &all_v.axes[2])) return "it has other values than keys";
-    if (mask && !fits(mask, &q.axes[2], key)) return "its mask is not one of queries and keys";
+    if (!ree_axes_same(key, &all_v.axes[2])) return "its values and keys have different positions";
+    if (mask && !fits(mask, &q.axes[2], key))
+        return "its mask does not have the shape of queries and keys";
     // A bound by position counts from the first query's key, which must come after the keys of the
     // cache.
     bool is_placed = !d->prover->question->has_slack && (!past_k == !d->prover->has_cache);
@@ -99,11 +101,11 @@ const char *ree_causality_attention(struct ree_derivation *d) {
     int64_t right = ree_node_int(node, "right_window_size", -1);
     bool is_causal = ree_node_int(node, "is_causal", 0) != 0;
     if ((left >= 0 || right >= 0 || is_causal) && !is_placed)
-        return "where its queries stand among the keys is not proved";
+        return "the positions of its queries among the keys are not proved";
     if (!is_causal && right != 0 && !(mask && is_causal_mask(mask, &q.axes[2], key)))
         return not_masked;
     for (size_t i = 3; i < d->n_out; i++)
-        d->out[i].why_not = "only its result and its caches have rules";
+        d->out[i].why_not = "ree has rules only for its result and its caches";
     uint32_t axis = d->in[0]->rank == 3 ? 1 : 2;
     ree_fact_like(d->out, d->in[0]);
     if (axis == 1 &&
@@ -120,7 +122,7 @@ const char *ree_causality_attention(struct ree_derivation *d) {
 const char *ree_causality_rotary(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *ids = ree_causality_in(d, 3);
     uint32_t axis;
-    if (!token_axis(x, &axis)) return "its input is not a row for each token";
+    if (!token_axis(x, &axis)) return "its input does not have one row for each token";
     ree_fact_like(d->out, x);
     for (size_t i = 1; i < 3; i++) {
         const struct ree_fact *table = d->in[i];
@@ -132,22 +134,22 @@ const char *ree_causality_rotary(struct ree_derivation *d) {
             if (table->follows) d->out->follows |= 1u << axis;
             continue;
         }
-        return "its angles are not a row for each token";
+        return "its angles do not have one row for each token";
     }
     if (!ids) return NULL;
     if (ids->rank != 2 || !ree_axes_same(&ids->axes[1], &x->axes[axis]) ||
         ree_axis_is_position(&ids->axes[0]))
-        return "its positions are not one for each token";
+        return "it does not have one position for each token";
     if (ids->follows) d->out->follows |= 1u << axis;
     return NULL;
 }
 
 // The operator of com.microsoft. Inputs: X, positions, cos, sin.
 const char *ree_causality_ms_rotary(struct ree_derivation *d) {
-    if (d->n_in < 4) return "its positions are not one for each token";
+    if (d->n_in < 4) return "it does not have one position for each token";
     const struct ree_fact *const in[4] = {d->in[0], d->in[2], d->in[3], d->in[1]};
     struct ree_derivation other = *d;
-    if (!in[1] || !in[2] || !in[3]) return "its positions are not one for each token";
+    if (!in[1] || !in[2] || !in[3]) return "it does not have one position for each token";
     other.in = in;
     other.n_in = 4;
     return ree_causality_rotary(&other);
@@ -194,19 +196,19 @@ const char *ree_causality_group_query(struct ree_derivation *d) {
     bool has_cache = d->prover->has_cache;
     struct ree_fact kv[2], all;
     if (d->n_in <= TOTAL) return "its lengths are missing";
-    if (!read_group(d, kv)) return "its query, key or value is not a row for each token";
+    if (!read_group(d, kv)) return "its query, key or value does not have one row for each token";
     if (d->in[QUERY]->axes[1].kind != REE_AXIS_NEW) return "its queries are not the new tokens";
     if (d->prover->question->has_slack)
-        return "where its queries stand among the keys is not proved";
+        return "the positions of its queries among the keys are not proved";
     if (!ree_node_int(d->node, "causal", 1)) return not_masked;
     if (ree_causality_in(d, BIAS)) return "a bias of its scores has no rule";
     if (!is_count(d->in[TOTAL], 0, has_cache) || !is_count(d->in[SEQLENS], -1, has_cache))
         return "its lengths are not proved to be those of past and new tokens";
     if (!d->in[PAST_KEY] != !has_cache || !d->in[PAST_VALUE] != !has_cache)
-        return "it has no cache, and the model has one";
+        return "it has no cache, but the model has one";
     const struct ree_fact *ids = ree_causality_in(d, POSITIONS);
     if (ids && (ids->rank != 2 || ids->axes[1].kind != REE_AXIS_NEW))
-        return "its positions are not one for each token";
+        return "it does not have one position for each token";
     for (size_t i = COS; i < d->n_in; i++)
         if (d->in[i] && i != POSITIONS && !ree_fact_is_plain(d->in[i]))
             return "its angles, sinks or norms are not constant";
@@ -215,7 +217,7 @@ const char *ree_causality_group_query(struct ree_derivation *d) {
         if (why) return why;
     }
     for (size_t i = 3; i < d->n_out; i++)
-        d->out[i].why_not = "only its result and its caches have rules";
+        d->out[i].why_not = "ree has rules only for its result and its caches";
     ree_fact_like(d->out, d->in[QUERY]);
     if (__builtin_mul_overflow(kv[1].axes[3].size, ree_node_int(d->node, "num_heads", 0),
                                &d->out->axes[2].size))

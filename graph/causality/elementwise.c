@@ -126,7 +126,7 @@ const char *ree_causality_arithmetic(struct ree_derivation *d) {
     if (why) return why;
     const struct ree_fact *a = d->in[0], *b = d->in[1];
     if (a->dtype != b->dtype) return "its inputs have different types";
-    if (ree_node_attr(d->node, "axis")) return "it broadcasts as opsets before 7 do";
+    if (ree_node_attr(d->node, "axis")) return "it broadcasts in the way of opsets before 7";
     d->out->dtype = a->dtype;
     count(d, arg, a, b);
     if (ree_fact_is_float(d->out))
@@ -142,7 +142,7 @@ const char *ree_causality_power(struct ree_derivation *d) {
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);
     if (why) return why;
     d->out->dtype = d->in[0]->dtype;
-    if (ree_node_attr(d->node, "axis")) return "it broadcasts as opsets before 7 do";
+    if (ree_node_attr(d->node, "axis")) return "it broadcasts in the way of opsets before 7";
     if (d->in[1]->may_be_nan) return no_nan;
     bool plain = d->in[1]->has_fill && d->in[1]->fill != 0;
     return d->in[0]->may_be_nan && !plain ? no_nan : NULL;
@@ -173,7 +173,7 @@ const char *ree_causality_compare(struct ree_derivation *d) {
     if (why) return why;
     if (d->out->may_be_nan) return no_nan;
     if (d->in[0]->dtype != d->in[1]->dtype) return "its inputs have different types";
-    if (ree_node_attr(d->node, "axis")) return "it broadcasts as opsets before 7 do";
+    if (ree_node_attr(d->node, "axis")) return "it broadcasts in the way of opsets before 7";
     d->out->dtype = REE_BOOL;
     // Greater is Less with the inputs swapped.
     bool swapped = arg == REE_GREATER || arg == REE_GREATER_OR_EQUAL;
@@ -204,7 +204,7 @@ const char *ree_causality_logic(struct ree_derivation *d) {
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);
     if (why) return why;
     d->out->dtype = REE_BOOL;
-    if (ree_node_attr(d->node, "axis")) return "it broadcasts as opsets before 7 do";
+    if (ree_node_attr(d->node, "axis")) return "it broadcasts in the way of opsets before 7";
     if (arg == REE_XOR) return NULL;
     const struct ree_fact *a = d->in[0], *b = d->in[1];
     struct ree_order any[2] = {
@@ -262,7 +262,7 @@ const char *ree_causality_cast(struct ree_derivation *d) {
     enum ree_dtype to = (enum ree_dtype)type;
     bool exact = ree_fact_is_index(x) && (to == REE_I64 || to == REE_I32);
     if (type < 1 || type > REE_I2) return "its type is not a number";
-    if (x->counts_only && !exact) return "it turns the number of tokens of a run into data";
+    if (x->counts_only && !exact) return "it converts the number of tokens of a run into data";
     ree_fact_like(out, x);
     out->dtype = to;
     if (x->may_be_nan && !ree_fact_is_float(out)) return no_nan;
@@ -271,7 +271,7 @@ const char *ree_causality_cast(struct ree_derivation *d) {
         out->dtype = to;
         out->past = out->present = 0;
         for (size_t i = 0; i < out->n_counts; i++)
-            if (!fits(out->counts[i], to)) return "its numbers do not fit";
+            if (!fits(out->counts[i], to)) return "its numbers are out of range";
         if (x->has_fill && fabs(x->fill) > MAX_SHIFT) out->has_fill = false;
         return NULL;
     }

@@ -85,7 +85,7 @@ static void settle_counts(struct ree_fact *f) {
             f->has_fill = false;
     }
     if (!fits && f->counts_only && !f->is_rows)
-        f->why_not = "it makes data of the number of tokens of a run";
+        f->why_not = "it converts the number of tokens of a run into data";
     f->counts_only = differs;
 }
 
@@ -98,10 +98,10 @@ void ree_fact_settle(struct ree_fact *f) {
     for (uint32_t i = 0; i < f->rank; i++)
         if (!ree_axis_is_position(&f->axes[i]) &&
             (f->axes[i].size < 0 || f->axes[i].size > REE_MAX_SIZE))
-            f->why_not = "a dimension of its result is no size";
+            f->why_not = "a dimension of its result is not a valid size";
     for (uint32_t i = 0; i < 32; i++)
         if (f->follows >> i & 1 && !is_position_of(f, i))
-            f->why_not = "which tokens it depends on is not known";
+            f->why_not = "it is not known which tokens it depends on";
     settle_order(f, &f->if_true, f->dtype == REE_BOOL);
     settle_order(f, &f->if_false, f->dtype == REE_BOOL);
     settle_order(f, &f->masked, ree_fact_is_float(f));
@@ -155,7 +155,7 @@ const char *ree_fact_broadcast(struct ree_fact *out, size_t n, const struct ree_
             struct ree_axis *to = &out->axes[i + shifts[k]];
             const struct ree_axis *axis = &in[k]->axes[i];
             if (ree_axis_is_fixed(axis, 1) || ree_axes_same(to, axis)) continue;
-            if (!ree_axis_is_fixed(to, 1)) return "its inputs' shapes do not fit in every run";
+            if (!ree_axis_is_fixed(to, 1)) return "its inputs' shapes do not match in every run";
             *to = *axis;
         }
         out->follows |= in[k]->follows << shifts[k];
@@ -266,18 +266,18 @@ void ree_fact_constant(struct ree_fact *out, const struct ree_value *value) {
 const char *ree_fact_append(struct ree_derivation *d, const struct ree_fact *past,
                             const struct ree_fact *fresh, size_t output, uint32_t axis) {
     const struct ree_causality_input *cache;
-    if (!past->past) return "it puts something before the new tokens that is not a cache";
+    if (!past->past) return "it puts a value before the new tokens that is not a cache";
     cache = &d->prover->question->inputs[past->past - 1];
     const struct ree_node *node = d->node;
     if (output >= node->n_outputs || !node->outputs[output] || node->outputs[output] != cache->next)
-        return "what it appends to a cache is not what the cache will hold";
+        return "the values that it appends to a cache are not the ones that the cache will contain";
     if (cache->axis != axis || past->rank != fresh->rank || past->dtype != fresh->dtype)
-        return "it does not append to the cache along its positions";
+        return "it does not append to the cache along the cache's axis of positions";
     for (uint32_t i = 0; i < past->rank; i++)
         if (i == axis ? fresh->axes[i].kind != REE_AXIS_NEW
                       : !ree_axes_same(&past->axes[i], &fresh->axes[i]))
-            return "what it appends to a cache is not a row for each new token";
-    if (fresh->follows & ~(1u << axis)) return "a cache's row depends on other axes' tokens";
+            return "it does not append one row for each new token to a cache";
+    if (fresh->follows & ~(1u << axis)) return "a cache's row depends on tokens of other axes";
     ree_fact_like(&d->out[output], past);
     d->out[output].axes[axis] = (struct ree_axis){REE_AXIS_ALL, 0};
     d->out[output].follows = 1u << axis;

@@ -2,7 +2,7 @@
 #ifndef REE_GRAPH_CAUSALITY_FACTS_H
 #define REE_GRAPH_CAUSALITY_FACTS_H
 
-#include "graph/causality/prove.h"
+#include "graph/causality/question.h"
 
 enum ree_axis_kind {
     REE_AXIS_FIXED, // `size` elements in every run that succeeds

@@ -36,7 +36,7 @@ const char *ree_causality_constant_node(struct ree_derivation *d) {
         n = 1;
     }
     if (!numbers || n < 1 || n > REE_MAX_COUNTS || d->node->n_attrs != 1)
-        return "a constant of a kind that has no rule";
+        return "ree has no rule for this kind of constant";
     d->out->dtype = REE_I64;
     d->out->rank = number ? 0 : 1;
     d->out->axes[0] = (struct ree_axis){REE_AXIS_FIXED, (int64_t)n};
@@ -65,7 +65,7 @@ const char *ree_causality_shape(struct ree_derivation *d) {
     d->out->n_counts = (size_t)(end - start);
     for (int64_t i = start; i < end; i++) {
         if (x->axes[i].kind == REE_AXIS_ROWS)
-            return "the number of rows that are wanted is no size";
+            return "ree has no rule for the number of requested rows";
         d->out->counts[i - start] = ree_axis_count(&x->axes[i]);
     }
     return NULL;
@@ -74,11 +74,11 @@ const char *ree_causality_shape(struct ree_derivation *d) {
 // Derives axes from a list of sizes.
 static const char *read_shape(const struct ree_derivation *d, size_t input, struct ree_fact *out) {
     const struct ree_fact *shape = ree_causality_in(d, input);
-    if (!shape || !shape->n_counts) return "its shape is not made of sizes";
+    if (!shape || !shape->n_counts) return "its shape does not consist of sizes";
     out->rank = (uint32_t)shape->n_counts;
     for (size_t i = 0; i < shape->n_counts; i++)
         if (!ree_count_axis(d, shape->counts[i], &out->axes[i]))
-            return "its shape has a dimension that is no number of tokens";
+            return "its shape has a dimension that is not a number of tokens";
     return NULL;
 }
 
@@ -109,9 +109,9 @@ const char *ree_causality_range(struct ree_derivation *d) {
         return "its elements are not proved to be positions";
     out->dtype = start->dtype;
     out->rank = 1;
-    if (!ree_count_axis(d, n, &out->axes[0])) return "it is not as long as there are tokens";
+    if (!ree_count_axis(d, n, &out->axes[0])) return "its length is not the number of tokens";
     if (!ree_axis_is_position(&out->axes[0]))
-        return from.fresh || from.past ? "it begins where the new tokens do" : NULL;
+        return from.fresh || from.past ? "it begins at the position of the new tokens" : NULL;
     bool from_first = !from.fresh && !from.past;
     bool from_new = !from.fresh && from.past == 1 && !d->prover->question->has_slack;
     bool is_new = out->axes[0].kind == REE_AXIS_NEW && d->prover->has_cache;
@@ -171,7 +171,7 @@ static const char *infer_size(const struct ree_fact *x, struct ree_fact *out, ui
             return "it is too large";
         }
     }
-    if (outside == 0 || inside % outside) return "its shape does not fit in every run";
+    if (outside == 0 || inside % outside) return "its shape does not match in every run";
     if (n_inside == n_outside)
         out->axes[open] = (struct ree_axis){REE_AXIS_FIXED, inside / outside};
     else if (n_inside == n_outside + 1 && inside == outside)
@@ -188,12 +188,12 @@ const char *ree_causality_reshape(struct ree_derivation *d) {
     if (!shape && d->n_in < 2) {
         size_t n;
         const int64_t *sizes = ree_node_ints(d->node, "shape", &n);
-        if (n > REE_MAX_COUNTS) return "its shape is not made of sizes";
+        if (n > REE_MAX_COUNTS) return "its shape does not consist of sizes";
         for (counts.n_counts = 0; counts.n_counts < n; counts.n_counts++)
             counts.counts[counts.n_counts].n = sizes[counts.n_counts];
         shape = &counts;
     }
-    if (!shape || !shape->n_counts) return "its shape is not made of sizes";
+    if (!shape || !shape->n_counts) return "its shape does not consist of sizes";
     int open = -1, to[REE_MAX_RANK];
     out->rank = (uint32_t)shape->n_counts;
     for (uint32_t i = 0; i < out->rank; i++) {
@@ -203,10 +203,10 @@ const char *ree_causality_reshape(struct ree_derivation *d) {
             open = (int)i;
             out->axes[i] = (struct ree_axis){REE_AXIS_FIXED, 1};
         } else if (is_number && c.n == 0 && !zero_is_size) {
-            if (i >= x->rank) return "its shape copies a dimension that is not there";
+            if (i >= x->rank) return "its shape copies a dimension that does not exist";
             out->axes[i] = x->axes[i];
         } else if (!ree_count_axis(d, c, &out->axes[i])) {
-            return "its shape has a dimension that is no number of tokens";
+            return "its shape has a dimension that is not a number of tokens";
         }
     }
     const char *why = open >= 0 ? infer_size(x, out, (uint32_t)open) : NULL;
@@ -326,11 +326,11 @@ const char *ree_causality_concat(struct ree_derivation *d) {
     for (size_t i = 0; i < d->n_in; i++) {
         const struct ree_fact *x = d->in[i];
         if (!x || x->rank != first->rank || x->dtype != first->dtype)
-            return "its inputs' shapes do not fit";
+            return "its inputs' shapes do not match";
         for (uint32_t k = 0; k < x->rank; k++)
             if (k == axis ? ree_axis_is_position(&x->axes[k])
                           : !ree_axes_same(&x->axes[k], &first->axes[k]))
-                return "it puts tokens side by side that are not those of a cache";
+                return "it joins along the axis of tokens, but not a cache with the new tokens";
         d->out->follows |= x->follows;
         d->out->may_be_nan = d->out->may_be_nan || x->may_be_nan;
         if (__builtin_add_overflow(size, x->axes[axis].size, &size)) return "it is too large";
@@ -351,11 +351,12 @@ const char *ree_causality_split(struct ree_derivation *d) {
     const char *why = ree_read_numbers(d, "split", 1, &n, sizes);
     if (why) return why;
     if (n ? n != d->n_out : x->axes[axis].size % (int64_t)d->n_out)
-        return "its parts are not constant";
+        return "its split sizes are not constant";
     int64_t left = x->axes[axis].size;
     for (size_t i = 0; i < n; left -= sizes[i++])
-        if (sizes[i] < 0 || sizes[i] > left) return "its parts do not add up to the whole";
-    if (n && left) return "its parts do not add up to the whole";
+        if (sizes[i] < 0 || sizes[i] > left)
+            return "its split sizes do not add up to the size of the axis";
+    if (n && left) return "its split sizes do not add up to the size of the axis";
     for (size_t i = 0; i < d->n_out; i++) {
         struct ree_fact part = *x;
         part.axes[axis].size = n ? sizes[i] : x->axes[axis].size / (int64_t)d->n_out;
@@ -438,12 +439,12 @@ const char *ree_causality_slice(struct ree_derivation *d) {
     for (size_t i = 0; i < b.n; i++) {
         uint32_t axis;
         if (!ree_read_axis(b.axes[i], x->rank, &axis)) return "an axis is out of range";
-        if (b.steps[i] < 1) return "it goes backwards";
-        if (cut >> axis & 1) return "it cuts an axis twice";
+        if (b.steps[i] < 1) return "it has a negative step";
+        if (cut >> axis & 1) return "it slices an axis twice";
         cut |= 1u << axis;
         if (ree_axis_is_position(&x->axes[axis])) {
             if (b.steps[i] != 1 || !is_whole(&x->axes[axis], b.starts[i], b.ends[i]))
-                return "it cuts the axis of tokens";
+                return "it slices the axis of tokens";
             continue;
         }
         if (!ree_count_is_number(b.ends[i])) return "its bounds depend on the number of tokens";
@@ -451,7 +452,7 @@ const char *ree_causality_slice(struct ree_derivation *d) {
         part.axes[axis].size = c.n;
         cut_counts(&part, x, c);
     }
-    if (part.is_rows) return "it picks some of the rows that are wanted";
+    if (part.is_rows) return "it selects only some of the requested rows";
     keep(d->out, &part);
     return NULL;
 }
@@ -463,7 +464,7 @@ const char *ree_causality_gather(struct ree_derivation *d) {
     if (!ree_read_axis(ree_node_int(d->node, "axis", 0), x->rank, &axis))
         return "its axis is out of range";
     if (index->counts_only) return "its index depends on the number of tokens";
-    if (ree_axis_is_position(&x->axes[axis])) return "it picks tokens by their index";
+    if (ree_axis_is_position(&x->axes[axis])) return "it selects tokens by their index";
     out->dtype = x->dtype;
     out->rank = x->rank - 1 + index->rank;
     if (out->rank > REE_MAX_RANK) return "its result has too many dimensions";
@@ -500,7 +501,7 @@ const char *ree_causality_gather_nd(struct ree_derivation *d) {
                      index->axes[1].kind == REE_AXIS_ROWS && ree_axis_is_fixed(&index->axes[2], 1);
     if (!is_choice || ree_node_int(d->node, "batch_dims", 0) != 1 || x->rank != 3 ||
         x->axes[1].kind != REE_AXIS_NEW || !ree_axis_is_fixed(&x->axes[0], 1))
-        return "it picks elements by their index";
+        return "it selects elements by their index";
     ree_fact_like(d->out, x);
     d->out->axes[1] = (struct ree_axis){REE_AXIS_ROWS, 0};
     return NULL;
@@ -520,7 +521,8 @@ const char *ree_causality_trilu(struct ree_derivation *d) {
     ree_fact_like(d->out, x);
     if (fixed) return NULL;
     if (!ree_axis_is_complete(d, rows) || !ree_axis_is_complete(d, columns))
-        return "its diagonal is not proved to be where each token sees itself";
+        return "it is not proved that its diagonal lets each token see only itself and earlier "
+               "tokens";
     bool is_bool = x->dtype == REE_BOOL;
     if (!upper && diagonal <= 0) *(is_bool ? &d->out->if_true : &d->out->zeroed) = order;
     if (upper && diagonal <= 1) {

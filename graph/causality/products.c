@@ -5,7 +5,7 @@
 
 #include "graph/causality/kinds.h"
 
-static const char *const over_tokens = "it sums over tokens, among them later ones";
+static const char *const over_tokens = "it sums over tokens, including later ones";
 
 // Products
 
@@ -27,7 +27,7 @@ const char *ree_causality_matmul(struct ree_derivation *d) {
     if (a->dtype != b->dtype) return "its inputs have different types";
     uint32_t ka = a->rank - 1, kb = b->rank - 2, rank = a->rank > b->rank ? a->rank : b->rank;
     uint32_t sa = rank - a->rank, sb = rank - b->rank;
-    if (!ree_axes_same(&a->axes[ka], &b->axes[kb])) return "its inputs' shapes do not fit";
+    if (!ree_axes_same(&a->axes[ka], &b->axes[kb])) return "its inputs' shapes do not match";
     // The axes of the batch, followed by the product's two.
     struct ree_fact left = *a, right = *b;
     left.axes[ka] = right.axes[kb] = (struct ree_axis){REE_AXIS_FIXED, 1};
@@ -60,7 +60,7 @@ static const char *by_weights(struct ree_derivation *d, int64_t k, int64_t n) {
     for (size_t i = 1; i < d->n_in; i++)
         if (d->in[i] && !ree_fact_is_plain(d->in[i])) return "its weights are not constant";
     if (x->rank < 1 || !ree_axis_is_fixed(&x->axes[x->rank - 1], k))
-        return "its inputs' shapes do not fit";
+        return "its inputs' shapes do not match";
     ree_fact_like(d->out, x);
     d->out->axes[x->rank - 1].size = n;
     return NULL;
@@ -78,7 +78,7 @@ const char *ree_causality_gemm(struct ree_derivation *d) {
         return "its first input is transposed";
     const struct ree_fact *c = ree_causality_in(d, 2);
     if (c && c->rank == 2 && !ree_axis_is_fixed(&c->axes[0], 1))
-        return "what it adds has several rows";
+        return "its third input has several rows";
     return ree_causality_internal_matmul(d);
 }
 
@@ -95,11 +95,11 @@ const char *ree_causality_softmax(struct ree_derivation *d) {
     bool one_axis = d->node->opset >= 13;
     if (!ree_read_axis(ree_node_int(d->node, "axis", one_axis ? -1 : 1), x->rank, &axis))
         return "its axis is out of range";
-    if (!one_axis && axis + 1 != x->rank) return "its softmax is over several axes";
+    if (!one_axis && axis + 1 != x->rank) return "it computes a softmax over several axes";
     ree_fact_like(out, x);
     if (!ree_axis_is_position(&x->axes[axis])) return x->follows >> axis & 1 ? over_tokens : NULL;
     if (!x->masked.holds || x->masked.key != axis || !ree_axis_is_complete(d, &x->axes[axis]))
-        return "its scores of later tokens are not proved to be -infinity";
+        return "it is not proved that its scores of later tokens are -infinity";
     out->follows = without(x->follows, axis) | 1u << x->masked.query;
     out->zeroed = x->masked;
     return NULL;
@@ -164,7 +164,7 @@ const char *ree_causality_cumsum(struct ree_derivation *d) {
     if (!ree_axis_is_position(&x->axes[axis])) return x->follows >> axis & 1 ? over_tokens : NULL;
     if (ree_node_int(d->node, "reverse", 0)) return "it sums from the last token backwards";
     if (!ree_axis_is_complete(d, &x->axes[axis]))
-        return "it sums over the new tokens, which begin elsewhere in each run";
+        return "it sums over the new tokens, which begin at another position in each run";
     if (!x->has_fill || x->fill != 1 || (x->dtype != REE_I64 && x->dtype != REE_I32)) return NULL;
     // A running sum of ones gives positions.
     d->out->is_ramp = true;
@@ -187,15 +187,15 @@ const char *ree_causality_conv(struct ree_derivation *d) {
         return "its padding is automatic";
     if (!ree_axis_is_complete(d, &x->axes[2]) || ree_axis_is_position(&x->axes[1]) ||
         x->follows >> 1 & 1)
-        return "it sums over the new tokens, which begin elsewhere in each run";
+        return "it sums over the new tokens, which begin at another position in each run";
     int64_t reach;
     if (__builtin_mul_overflow(w->axes[2].size - 1, n_dilations == 1 ? dilations[0] : 1, &reach))
-        return "its kernel is too long";
+        return "its kernel is too large";
     bool steps = n_strides == 1 && strides[0] != 1;
     if (steps || w->axes[2].size < 1 || n_dilations > 1 || n_strides > 1 || (n_pads && n_pads != 2))
-        return "it does not go along the tokens one by one";
+        return "its stride, dilation or padding along the tokens has no rule";
     if ((n_pads ? pads[0] : 0) != reach || (n_pads ? pads[1] : 0) != 0)
-        return "it reads later tokens: it is not padded before the first alone";
+        return "it reads later tokens: its padding is not only before the first token";
     ree_fact_like(d->out, x);
     d->out->axes[1].size = w->axes[0].size;
     return NULL;
@@ -211,12 +211,12 @@ static const char *check_scales(const struct ree_derivation *d, const struct ree
         const struct ree_fact *scale = d->in[i];
         if (!scale) continue;
         if (!ree_fact_is_plain(scale)) return "its scale or bias is not constant";
-        if (scale->rank > x->rank) return "its scale or bias does not fit in every run";
+        if (scale->rank > x->rank) return "its scale or bias does not match in every run";
         for (uint32_t k = 0; k < scale->rank; k++) {
             const struct ree_axis *axis = &scale->axes[k];
             if (!ree_axis_is_fixed(axis, 1) &&
                 !ree_axes_same(axis, &x->axes[x->rank - scale->rank + k]))
-                return "its scale or bias does not fit in every run";
+                return "its scale or bias does not match in every run";
         }
     }
     return NULL;
@@ -234,7 +234,7 @@ const char *ree_causality_norm(struct ree_derivation *d) {
     const char *why = check_scales(d, d->in[0], 1);
     if (why) return why;
     for (size_t i = 1; i < d->n_out; i++)
-        d->out[i].why_not = "only its first output has a rule";
+        d->out[i].why_not = "ree has a rule only for its first output";
     ree_fact_like(d->out, d->in[0]);
     return norm_over(d->in[0], ree_node_int(d->node, "axis", -1));
 }
@@ -247,7 +247,7 @@ const char *ree_causality_skip_norm(struct ree_derivation *d) {
     if (why) return why;
     d->out->dtype = d->in[0]->dtype;
     for (size_t i = 1; i < d->n_out; i++)
-        if (i != 3) d->out[i].why_not = "only its first output and the sum have rules";
+        if (i != 3) d->out[i].why_not = "ree has rules only for its first output and the sum";
     if (d->n_out > 3) d->out[3] = *d->out;
     return norm_over(d->out, -1);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/causality/facts.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 
 // Facts about the inputs
 
@@ -17,7 +17,7 @@ static void set_count(struct ree_fact *f, enum ree_dtype dtype, uint32_t rank,
         f->axes[i] = (struct ree_axis){REE_AXIS_FIXED, 1};
     f->n_counts = 1;
     f->counts[0] = count;
-    if (dtype != REE_I64 && dtype != REE_I32) f->why_not = "a length that is no integer";
+    if (dtype != REE_I64 && dtype != REE_I32) f->why_not = "a length that is not an integer";
 }
 
 static void set_row(struct ree_fact *f, enum ree_dtype dtype, uint32_t rank,
@@ -68,7 +68,8 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
         break;
     case REE_CAUSALITY_PAST_LENGTH:
         set_count(f, dtype, in->rank, (struct ree_count){.past = past});
-        if (p->question->has_slack) f->why_not = "a length of the past that caches do not have";
+        if (p->question->has_slack)
+            f->why_not = "a length of the past that differs from the length of the caches";
         break;
     case REE_CAUSALITY_TOTAL_LENGTH:
         set_count(f, dtype, in->rank, (struct ree_count){.fresh = 1, .past = past});
@@ -138,7 +139,7 @@ static bool begin(struct ree_prover *p) {
 // Checks the number of inputs and outputs against the operator table that lowering uses.
 static const char *check_arity(struct ree_prover *p, const struct ree_node *node) {
     const struct ree_op *op = ree_op_find(node->domain, node->op_type, node->opset, NULL);
-    if (!op) return say_of_node(p, node, "the operator has no rule");
+    if (!op) return say_of_node(p, node, "ree has no rule for this operator");
     bool fits = node->n_inputs >= op->min_inputs && node->n_inputs <= op->max_inputs &&
                 node->n_outputs <= op->max_outputs;
     for (uint32_t i = 0; fits && i < op->min_inputs; i++)
@@ -155,17 +156,17 @@ static const char *check_inputs(struct ree_prover *p, const struct ree_node *nod
         if (!value) continue;
         // Only subgraphs read values of another graph. Nothing is known about such values.
         in[i] = value->graph == p->question->graph ? p->facts[value->id] : NULL;
-        if (!in[i]) return say_of_value(p, "value", value, "nothing is known of it");
+        if (!in[i]) return say_of_value(p, "value", value, "nothing is known about it");
         if (in[i]->why_not) return in[i]->why_not;
-        if (!row) return say_of_node(p, node, "the operator has no rule");
+        if (!row) return say_of_node(p, node, "ree has no rule for this operator");
         if (in[i]->counts_only &&
             (i >= 32 || !((row->counts_as_data | row->counts_as_sizes) >> i & 1)))
-            return say_of_node(p, node, "it makes data of the number of tokens of a run");
+            return say_of_node(p, node, "it converts the number of tokens of a run into data");
         if (in[i]->past && row->rule != ree_causality_concat && row->rule != ree_causality_shape &&
             row->rule != ree_causality_attention && row->rule != ree_causality_group_query)
             return say_of_node(p, node, "it reads a cache without the new tokens");
     }
-    return row ? NULL : say_of_node(p, node, "the operator has no rule");
+    return row ? NULL : say_of_node(p, node, "ree has no rule for this operator");
 }
 
 // Checks made after every rule.
@@ -176,7 +177,7 @@ static void settle_output(struct ree_derivation *d, const struct ree_causality_r
     for (size_t k = 0; k < d->n_in && k < 32; k++)
         if (d->in[k] && d->in[k]->counts_only && row->counts_as_data >> k & 1 && !out->n_counts &&
             !out->is_rows)
-            out->why_not = "it makes data of the number of tokens of a run";
+            out->why_not = "it converts the number of tokens of a run into data";
     // Only graph inputs are caches, and only one value becomes a cache's next contents.
     out->past = 0;
     if (out->present && d->node->outputs[i] != d->prover->question->inputs[out->present - 1].next)
@@ -221,13 +222,14 @@ static bool derive(struct ree_prover *p, const struct ree_node *node) {
 static const char *check_logits(struct ree_prover *p) {
     const struct ree_value *value = p->question->logits;
     const struct ree_fact *f = p->facts[value->id];
-    if (!f) return say_of_value(p, "output", value, "nothing is known of it");
+    if (!f) return say_of_value(p, "output", value, "nothing is known about it");
     if (f->why_not) return f->why_not;
     bool is_row_each = f->rank == 3 && ree_axis_is_fixed(&f->axes[0], 1) &&
                        (f->axes[1].kind == REE_AXIS_NEW || f->axes[1].kind == REE_AXIS_ROWS) &&
                        !ree_axis_is_position(&f->axes[2]) && ree_fact_is_float(f);
     if (!is_row_each || f->follows & ~(1u << 1) || f->counts_only)
-        return say_of_value(p, "output", value, "it is not a row of logits for each token");
+        return say_of_value(p, "output", value,
+                            "it does not have one row of logits for each token");
     return NULL;
 }
 
@@ -237,7 +239,7 @@ static const char *check_state(struct ree_prover *p, size_t i) {
     if (!f) return "a cache without an output";
     if (f->why_not) return f->why_not;
     if (f->present == (ptrdiff_t)i + 1) return NULL;
-    return say_of_value(p, "output", next, "it is not the cache with the new tokens behind it");
+    return say_of_value(p, "output", next, "it is not the cache followed by the new tokens");
 }
 
 static const char *prove(struct ree_prover *p) {

@@ -171,9 +171,9 @@ static void describe(struct ree_causal *d) {
     if (c->bos >= 0) describe_number(d, "ree.bos_token_id", c->bos);
     describe_list(d, "ree.eos_token_ids", c->n_eos, c->eos);
     describe_list(d, "ree.sliding_windows", (size_t)c->n_layers, c->windows); // 0: none
-    ree_writer_metadata(w, "ree.mask",
-                        "key j is visible at position p if j <= p, and j > p - n "
-                        "where the layer has a window of n");
+    ree_writer_metadata(
+        w, "ree.mask",
+        "key j is visible at position p if j <= p, and j > p - n if the layer has a window of n");
     if (d->options->bits)
         ree_writer_metadata(
             w, "ree.quantization",
@@ -215,8 +215,9 @@ enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
     if (ree_writer_ok(&w)) w.status = ree_causal_check_unread(&d, prefix, err);
     if (checkpoint->has_code && options->on_note) {
         REE_FLOAT_ENV_CALLBACK();
-        options->on_note(options->note_user, "auto_map names code of the model's own, which ree "
-                                             "does not run: model_type alone decides");
+        options->on_note(
+            options->note_user,
+            "auto_map names code of the model, which ree does not run: only model_type decides");
     }
     // The IR versions that were released with these opsets.
     enum ree_status status = ree_writer_pack(&w, options->steps ? 8 : 11, out, out_size);

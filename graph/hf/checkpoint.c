@@ -39,7 +39,7 @@ static enum ree_status read_json(int folder_fd, const char *name, cJSON **out,
     enum ree_status status = map_file(folder_fd, name, &file, err);
     if (status == REE_OK) {
         if (file->size > MAX_JSON)
-            status = ree_fail(err, REE_UNSUPPORTED, "it has %zu bytes; at most %d are read",
+            status = ree_fail(err, REE_UNSUPPORTED, "it has %zu bytes; the maximum is %d",
                               file->size, MAX_JSON);
         else
             status = ree_json_parse_object(file->data, file->size, out, err);
@@ -97,7 +97,7 @@ enum ree_status ree_checkpoint_sort(struct ree_checkpoint *c, struct ree_error *
     if (c->n_tensors) qsort(c->tensors, c->n_tensors, sizeof *c->tensors, by_name);
     for (size_t i = 1; i < c->n_tensors; i++)
         if (!strcmp(c->tensors[i - 1].name, c->tensors[i].name))
-            return ree_fail(err, REE_INVALID, "tensor '%.128s' is there twice", c->tensors[i].name);
+            return ree_fail(err, REE_INVALID, "tensor '%.128s' occurs twice", c->tensors[i].name);
     return REE_OK;
 }
 
@@ -151,7 +151,7 @@ static enum ree_status find_weights(struct ree_checkpoint *c, int folder_fd,
     if (faccessat(folder_fd, index_name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
         return ree_fail(err, REE_NOT_FOUND,
                         "there is neither %s nor %s; weights in other formats (pytorch_model.bin) "
-                        "have to be saved as safetensors first",
+                        "must first be saved as safetensors",
                         single_name, index_name);
     cJSON *index;
     REE_TRY(read_json(folder_fd, index_name, &index, err));
@@ -165,14 +165,14 @@ static enum ree_status find_weights(struct ree_checkpoint *c, int folder_fd,
 static enum ree_status open_folder(struct ree_checkpoint *c, int folder_fd, struct ree_error *err) {
     if (faccessat(folder_fd, "config.json", F_OK, AT_SYMLINK_NOFOLLOW) != 0)
         return ree_fail(err, REE_NOT_FOUND,
-                        "it is a folder without config.json, so neither a model nor a checkpoint");
+                        "it is a folder without config.json, and so not a checkpoint");
     REE_TRY(read_json(folder_fd, "config.json", &c->config, err));
     if (faccessat(folder_fd, "generation_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         REE_TRY(read_json(folder_fd, "generation_config.json", &c->generation, err));
     if (faccessat(folder_fd, "adapter_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return ree_fail(err, REE_UNSUPPORTED,
                         "it has an adapter (adapter_config.json) that ree does not apply; merge it "
-                        "into the weights first, or take the file away");
+                        "into the weights first, or remove the file");
     c->has_code = ree_json_find(c->config, "auto_map") != NULL;
     if (faccessat(folder_fd, "tokenizer_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
         struct ree_error unused; // the reader of the tokenizer reports errors

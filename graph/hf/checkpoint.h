@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "graph/hf/safetensors.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 
 struct ree_checkpoint {
     const char *folder; // borrowed

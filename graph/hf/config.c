@@ -39,7 +39,7 @@ static enum ree_status find_family(struct source *s, struct ree_causal_config *c
     }
     if (!*type) return ree_fail(s->err, REE_INVALID, "'model_type' is missing");
     return ree_fail(s->err, REE_UNSUPPORTED,
-                    "the architecture '%.64s' cannot be exported; these can: %s", type, known);
+                    "the architecture '%.64s' cannot be exported; supported are: %s", type, known);
 }
 
 // GPT-2 has other names for some keys.
@@ -93,7 +93,8 @@ static enum ree_status read_sizes(struct source *s, struct ree_causal_config *c)
     REE_TRY(read_size(s, c, "intermediate_size", 4 * MAX_SIZE, true, &c->intermediate));
     REE_TRY(read_size(s, c, "max_position_embeddings", INT32_MAX, false, &c->context));
     if (c->n_heads % c->n_kv_heads)
-        return ree_fail(s->err, REE_INVALID, "%lld heads cannot share %lld key and value heads",
+        return ree_fail(s->err, REE_INVALID,
+                        "%lld heads is not a multiple of %lld key and value heads",
                         (long long)c->n_heads, (long long)c->n_kv_heads);
     bool has_head_dim = !c->family->is_gpt2 && (ree_json_find(s->text, "head_dim") || c->head_dim);
     if (has_head_dim) return ree_json_int(s->text, "head_dim", 1, MAX_SIZE, &c->head_dim, s->err);
@@ -175,7 +176,8 @@ static enum ree_status read_rope_layers(struct source *s, struct ree_causal_conf
     for (int64_t i = 0; i < c->n_layers; i++) {
         int64_t has = (i + 1) % interval != 0;
         if (item && !ree_json_is_whole(item, 0, 1, &has))
-            return ree_fail(s->err, REE_INVALID, "'no_rope_layers' has a number besides 0 and 1");
+            return ree_fail(s->err, REE_INVALID,
+                            "'no_rope_layers' contains a number other than 0 and 1");
         if (!has) c->ropes[i] = REE_NO_ROPE;
         if (item) item = item->next;
     }
@@ -221,8 +223,8 @@ static enum ree_status read_windows(struct source *s, struct ree_causal_config *
             slides = !strcmp(type, "sliding_attention");
             if (!slides && strcmp(type, "full_attention") != 0)
                 return ree_fail(s->err, REE_UNSUPPORTED,
-                                "layer %lld is of the type '%.32s'; full_attention and "
-                                "sliding_attention are supported",
+                                "layer %lld has the type '%.32s'; supported are full_attention and "
+                                "sliding_attention",
                                 (long long)i, type);
             item = item->next;
         } else if (sliding == REE_SLIDING_LISTED) {
@@ -247,7 +249,7 @@ static enum ree_status find_rope(struct source *s, const struct ree_causal_confi
     if (!scaling || !scaling->child) return REE_OK;
     if (*out && is_gemma3(c))
         return ree_fail(s->err, REE_UNSUPPORTED,
-                        "'rope_scaling' and 'rope_parameters' are both there; leave one out");
+                        "'rope_scaling' and 'rope_parameters' are both present; remove one");
     *out = scaling;
     return REE_OK;
 }
@@ -329,8 +331,8 @@ static enum ree_status refuse_unknown(struct source *s) {
     }
     if (ree_json_find(s->all, "quantization_config"))
         return ree_fail(s->err, REE_UNSUPPORTED,
-                        "the weights are quantised; export the original checkpoint, with "
-                        "--quantize if it should be small");
+                        "the weights are already quantised; export the original checkpoint, with "
+                        "--quantize for a smaller file");
     return REE_OK;
 }
 

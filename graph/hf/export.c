@@ -8,15 +8,11 @@
 #include "graph/hf/causal.h"
 #include "base/float_env.h"
 #include "graph/hf/hf.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
+#include "graph/onnx/onnx.h"
 #include "graph/onnx/reader.h"
 
 static const char extension[] = ".onnx";
-
-bool ree_hf_is_folder(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 static char *join(const char *a, const char *b, const char *c) {
     size_t size = strlen(a) + strlen(b) + strlen(c) + 1;
@@ -27,10 +23,11 @@ static char *join(const char *a, const char *b, const char *c) {
 
 static enum ree_status check_quantization(uint32_t bits, uint32_t block, struct ree_error *err) {
     if (bits && bits != 4 && bits != 8)
-        return ree_fail(err, REE_INVALID,
-                        "weights cannot be quantised to %u bits; to 4 and 8 they can", bits);
+        return ree_fail(err, REE_INVALID, "weights cannot be quantised to %u bits; expected 4 or 8",
+                        bits);
     if (block && (block < 16 || block > 256 || (block & (block - 1))))
-        return ree_fail(err, REE_INVALID, "a block of %u is no power of two from 16 to 256", block);
+        return ree_fail(err, REE_INVALID, "the block size %u is not a power of two from 16 to 256",
+                        block);
     return REE_OK;
 }
 
@@ -107,7 +104,7 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
 
 static enum ree_status check_options(const struct ree_export_options *o, struct ree_error *err) {
     if (o->opset && o->opset != 17 && o->opset != 23)
-        return ree_fail(err, REE_INVALID, "opset %lld cannot be written; 17 and 23 can",
+        return ree_fail(err, REE_INVALID, "opset %lld is not supported; expected 17 or 23",
                         (long long)o->opset);
     return check_quantization(o->quantize_bits, o->quantize_block, err);
 }
@@ -139,9 +136,8 @@ static enum ree_status check_place(const char *hf_dir, const char *path, bool co
         return ree_fail(err, REE_NOT_FOUND, "%s: its folder: %s", path, strerror(cause));
     if (colocate || (here.st_dev == there.st_dev && here.st_ino == there.st_ino)) return REE_OK;
     return ree_fail(err, REE_INVALID,
-                    "%s: it would lie outside of %s, and a model can only point to weights in its "
-                    "own folder: write it there, or copy the weights beside it "
-                    "(--colocate-tensors)",
+                    "%s: is outside of %s, but a model can refer only to weights in its own "
+                    "folder: write it there, or copy the weights next to it (--colocate-tensors)",
                     path, hf_dir);
 }
 

@@ -13,8 +13,6 @@ struct ree_hf_options {
     void *user;
 };
 
-// Returns whether `path` is a folder; a folder is loaded as a checkpoint.
-bool ree_hf_is_folder(const char *path);
 // Returns whether ree supports checkpoints of this architecture (config.json's model_type).
 bool ree_hf_knows(const char *model_type);
 // Makes the graph of a checkpoint in memory. It is the graph of the model that ree_export writes

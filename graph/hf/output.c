@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 
 enum ree_status ree_output_open(struct ree_output *out, const char *path, struct ree_error *err) {
     *out = (struct ree_output){.fd = -1};

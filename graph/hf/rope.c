@@ -145,7 +145,9 @@ static enum ree_status read_longrope(const struct ree_rope_source *source, doubl
     cJSON_ArrayForEach(item, list) {
         double x = cJSON_IsNumber(item) ? item->valuedouble : 0;
         if (!isfinite(x) || x < 1e-3 || x > MAX_FACTOR)
-            return ree_fail(err, REE_INVALID, "number %u of 'short_factor' is no factor", i);
+            return ree_fail(err, REE_INVALID,
+                            "number %u of 'short_factor' is not a number in the supported range",
+                            i);
         rope->inv_freq[i] = 1 / ((float)x * period(theta, i, rope->n));
         i++;
     }
@@ -170,9 +172,10 @@ static enum ree_status read_scaling(const struct ree_rope_source *source, const 
         return ree_fail(err, REE_UNSUPPORTED,
                         "the type 'dynamic' changes the angles of earlier tokens as a text grows, "
                         "so keys in a cache would be wrong");
-    return ree_fail(err, REE_UNSUPPORTED,
-                    "the type '%.32s' is not known; default, linear, llama3, yarn and longrope are",
-                    type);
+    return ree_fail(
+        err, REE_UNSUPPORTED,
+        "the type '%.32s' is unknown; supported are default, linear, llama3, yarn and longrope",
+        type);
 }
 
 enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_arena *arena,
@@ -196,7 +199,7 @@ enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_a
     int64_t dim = (int64_t)((double)source->head_dim * part);
     if (dim < 2 || dim % 2)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "%lld of %lld numbers of a head are turned, expected an even number",
+                        "%lld of %lld elements of a head are rotated, expected an even number",
                         (long long)dim, (long long)source->head_dim);
     *out = (struct ree_rope){.n = (uint32_t)(dim / 2), .factor = 1};
     out->inv_freq = ree_arena_alloc_array(arena, out->n, sizeof *out->inv_freq);

@@ -46,8 +46,7 @@ static enum ree_status read_tensor(const cJSON *entry, uint64_t data_size,
     REE_TRY(ree_json_string(entry, "dtype", &type, err));
     if (!*type) return ree_fail(err, REE_INVALID, "'dtype' is missing");
     tensor->dtype = dtype_of_name(type);
-    if (!tensor->dtype)
-        return ree_fail(err, REE_UNSUPPORTED, "the type '%.32s' is not known", type);
+    if (!tensor->dtype) return ree_fail(err, REE_UNSUPPORTED, "the type '%.32s' is unknown", type);
     REE_TRY(read_shape(entry, tensor, err));
 
     const cJSON *offsets = ree_json_find(entry, "data_offsets");
@@ -58,13 +57,14 @@ static enum ree_status read_tensor(const cJSON *entry, uint64_t data_size,
         return ree_fail(err, REE_INVALID, "'data_offsets' is not [begin, end]");
     if ((uint64_t)end > data_size)
         return ree_fail(err, REE_INVALID,
-                        "its data end at byte %lld, but the file has %llu bytes of data",
+                        "its data ends at byte %lld, but the file has %llu bytes of data",
                         (long long)end, (unsigned long long)data_size);
     if (!ree_count_elements(tensor->rank, tensor->dims, &count) ||
         !ree_mul_size((uint64_t)count, ree_dtype_size(tensor->dtype), &tensor->nbytes))
         return ree_fail(err, REE_INVALID, "its shape has too many elements");
     if (tensor->nbytes != (uint64_t)(end - begin))
-        return ree_fail(err, REE_INVALID, "its shape needs %llu bytes, 'data_offsets' hold %lld",
+        return ree_fail(err, REE_INVALID,
+                        "its shape requires %llu bytes, but 'data_offsets' has %lld",
                         (unsigned long long)tensor->nbytes, (long long)(end - begin));
     tensor->offset = (uint64_t)begin;
     return REE_OK;
@@ -91,9 +91,10 @@ static enum ree_status check_cover(const struct ree_stored_tensor *tensors, size
         end += tensors[i].nbytes;
     }
     if (end == data_size) return REE_OK;
-    return ree_fail(err, REE_INVALID,
-                    "byte %llu of its %llu bytes of data belongs to no tensor; is the file whole?",
-                    (unsigned long long)end, (unsigned long long)data_size);
+    return ree_fail(
+        err, REE_INVALID,
+        "byte %llu of its %llu bytes of data belongs to no tensor; the file may be incomplete",
+        (unsigned long long)end, (unsigned long long)data_size);
 }
 
 static enum ree_status read_entries(const cJSON *header, uint64_t data_size, uint64_t data_start,
@@ -133,10 +134,11 @@ enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
         header_size = header_size << 8 | bytes[i];
     if (header_size > size - 8)
         return ree_fail(err, REE_INVALID,
-                        "its header has %llu bytes, the file %zu; it is cut off, or no safetensors",
+                        "its header has %llu bytes, but the file has %zu; it is truncated, or not "
+                        "a safetensors file",
                         (unsigned long long)header_size, size);
     if (header_size > REE_SAFETENSORS_MAX_HEADER)
-        return ree_fail(err, REE_UNSUPPORTED, "its header has %llu bytes; at most %d are read",
+        return ree_fail(err, REE_UNSUPPORTED, "its header has %llu bytes; the maximum is %d",
                         (unsigned long long)header_size, REE_SAFETENSORS_MAX_HEADER);
     // Strict parsing: a name with \u0000 would be cut off and could equal another name.
     cJSON *header;

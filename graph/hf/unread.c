@@ -33,13 +33,13 @@ static enum ree_status check_layer(const struct ree_causal *d, const char *name,
     long long layer = strtoll(number, &end, 10);
     if (end == number || *end != '.' || layer < d->config->n_layers)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "tensor '%.128s' is of a layer, and ree does not read it for the model "
-                        "type '%s': the result would be another one",
+                        "tensor '%.128s' belongs to a layer, but ree does not use it for the model "
+                        "type '%s', so the result would be wrong",
                         name, d->config->family->model_type);
-    return ree_fail(err, REE_INVALID,
-                    "tensor '%.128s' is of layer %lld, expected layers below %lld, as config.json "
-                    "has it",
-                    name, layer, (long long)d->config->n_layers);
+    return ree_fail(
+        err, REE_INVALID,
+        "tensor '%.128s' belongs to layer %lld, but config.json allows only layers below %lld",
+        name, layer, (long long)d->config->n_layers);
 }
 
 static enum ree_status check(const struct ree_causal *d, const char *prefix, const char *name,
@@ -47,8 +47,8 @@ static enum ree_status check(const struct ree_causal *d, const char *prefix, con
     size_t n_prefix = strlen(prefix), n_layer = strlen(d->names->layer);
     if (strstr(name, "lora_") || strstr(name, "adapter"))
         return ree_fail(err, REE_UNSUPPORTED,
-                        "tensor '%.128s' is of an adapter, which ree does not apply; merge it into "
-                        "the weights first",
+                        "tensor '%.128s' belongs to an adapter, which ree does not apply; merge it "
+                        "into the weights first",
                         name);
     bool is_decoders = strncmp(name, prefix, n_prefix) == 0;
     const char *rest = name + (is_decoders ? n_prefix : 0);
@@ -57,8 +57,8 @@ static enum ree_status check(const struct ree_causal *d, const char *prefix, con
     bool is_heads = strncmp(name, d->names->head, strlen(d->names->head)) == 0;
     if ((is_decoders || is_heads) && ends_with(name, ".bias"))
         return ree_fail(err, REE_UNSUPPORTED,
-                        "tensor '%.128s' is a bias that ree does not add for the model type '%s': "
-                        "the result would be another one",
+                        "tensor '%.128s' is a bias that ree does not add for the model type '%s', "
+                        "so the result would be wrong",
                         name, d->config->family->model_type);
     return REE_OK;
 }
@@ -78,7 +78,7 @@ enum ree_status ree_causal_check_unread(const struct ree_causal *d, const char *
     }
     if (status == REE_OK && n && d->options->on_note && !names.failed) {
         char text[768];
-        snprintf(text, sizeof text, "%zu of %zu tensors are not read: %s%s", n, c->n_tensors,
+        snprintf(text, sizeof text, "%zu of %zu tensors are not used: %s%s", n, c->n_tensors,
                  names.data, n > MAX_NAMED ? ", ..." : "");
         REE_FLOAT_ENV_CALLBACK();
         d->options->on_note(d->options->note_user, text);

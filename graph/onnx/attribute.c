@@ -45,10 +45,10 @@ static enum ree_status find_kind(struct ree_onnx_reader *reader, const Onnx__Att
         bool zero = (i == KIND(FLOAT) && proto->f == 0) || (i == KIND(INT) && proto->i == 0) ||
                     (i == KIND(STRING) && proto->s.len == 0);
         if (!zero)
-            return ree_fail(reader->err, REE_INVALID, "is declared as %s, but holds %s",
+            return ree_fail(reader->err, REE_INVALID, "is declared as %s, but contains %s",
                             kind_names[kind], kind_names[i]);
     }
-    if (kind == KIND(UNDEFINED)) return ree_fail(reader->err, REE_INVALID, "holds nothing");
+    if (kind == KIND(UNDEFINED)) return ree_fail(reader->err, REE_INVALID, "has no value");
     *out = kind;
     return REE_OK;
 }
@@ -82,7 +82,7 @@ static enum ree_status read_array(struct ree_onnx_reader *reader, const void *da
 static enum ree_status read_tensor(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                                    struct ree_attr *attr) {
     if (!proto)
-        return ree_fail(reader->err, REE_INVALID, "is declared as a tensor, but holds none");
+        return ree_fail(reader->err, REE_INVALID, "is declared as a tensor, but contains none");
     struct ree_value *value = ree_arena_alloc(reader->arena, sizeof *value);
     if (!value) return ree_onnx_no_memory(reader);
     value->name = ree_arena_strdup(reader->arena, ree_onnx_text(proto->name));
@@ -94,7 +94,8 @@ static enum ree_status read_tensor(struct ree_onnx_reader *reader, const Onnx__T
 static enum ree_status read_subgraph(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                      struct ree_graph *graph, const struct ree_scope *scope,
                                      struct ree_attr *attr) {
-    if (!proto) return ree_fail(reader->err, REE_INVALID, "is declared as a graph, but holds none");
+    if (!proto)
+        return ree_fail(reader->err, REE_INVALID, "is declared as a graph, but contains none");
     if (!graph)
         return ree_fail(reader->err, REE_UNSUPPORTED, "a default that is a graph is not supported");
     attr->graph = ree_graph_add_subgraph(graph);
@@ -109,7 +110,7 @@ enum ree_status ree_onnx_read_attribute(struct ree_onnx_reader *reader,
     int32_t kind;
     if (ree_onnx_text(proto->ref_attr_name)[0])
         return ree_fail(reader->err, REE_INVALID,
-                        "refers to the attribute '%s' of a function, but this is not in one",
+                        "refers to the attribute '%s' of a function, but is not in a function",
                         proto->ref_attr_name);
     REE_TRY(find_kind(reader, proto, &kind));
     switch (kind) {
@@ -135,14 +136,14 @@ enum ree_status ree_onnx_read_attribute(struct ree_onnx_reader *reader,
     case KIND(STRINGS): attr->kind = REE_ATTR_STRINGS; return read_strings(reader, proto, attr);
     case KIND(TYPE):
         if (!proto->tp)
-            return ree_fail(reader->err, REE_INVALID, "is declared as a type, but holds none");
+            return ree_fail(reader->err, REE_INVALID, "is declared as a type, but contains none");
         attr->kind = REE_ATTR_TYPE;
         attr->tensor = ree_arena_alloc(reader->arena, sizeof *attr->tensor);
         if (!attr->tensor) return ree_onnx_no_memory(reader);
         attr->tensor->name = "";
         return ree_onnx_read_type(reader, proto->tp, attr->tensor);
     default:
-        return ree_fail(reader->err, REE_UNSUPPORTED, "holds %s, which is not supported",
+        return ree_fail(reader->err, REE_UNSUPPORTED, "contains %s, which is not supported",
                         kind_names[kind]);
     }
 }
@@ -161,7 +162,7 @@ enum ree_status ree_onnx_read_attributes(struct ree_onnx_reader *reader,
         const char *name = ree_onnx_text(from->name);
         if (!*name) return ree_fail(reader->err, REE_INVALID, "attribute #%zu has no name", i);
         if (ree_node_attr(node, name))
-            return ree_fail(reader->err, REE_INVALID, "attribute '%s' is given twice", name);
+            return ree_fail(reader->err, REE_INVALID, "attribute '%s' occurs twice", name);
         attr->name = ree_arena_strdup(reader->arena, name);
         if (!attr->name) return ree_onnx_no_memory(reader);
         bool found = true;

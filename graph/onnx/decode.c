@@ -97,8 +97,8 @@ enum ree_status ree_decode(struct ree_decoder *decoder, const ProtobufCMessageDe
     if (*out) return REE_OK;
     if (decoder->over_limit)
         return ree_fail(err, REE_INVALID,
-                        "decoding its %zu bytes takes more than %zu bytes of memory; this is no "
-                        "ordinary model",
+                        "decoding its %zu bytes requires more than %zu bytes of memory; the file "
+                        "is not a normal model",
                         nbytes, decoder->limit);
     // The wire check has found all errors in the bytes, so memory is exhausted.
     return ree_fail(err, REE_NO_MEMORY, "out of memory while decoding %zu bytes", nbytes);

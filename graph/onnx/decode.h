@@ -4,7 +4,7 @@
 #define REE_GRAPH_ONNX_DECODE_H
 
 #include "base/arena.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 
 #include <protobuf-c/protobuf-c.h>
 

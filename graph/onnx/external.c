@@ -53,7 +53,7 @@ static enum ree_status read_place(struct ree_onnx_reader *reader, const Onnx__Te
                             value);
     }
     if (!place->location)
-        return ree_fail(reader->err, REE_INVALID, "external data: no location is given");
+        return ree_fail(reader->err, REE_INVALID, "external data: the location is missing");
     return REE_OK;
 }
 
@@ -75,7 +75,7 @@ static enum ree_status open_failed(int cause, struct ree_error *err) {
     case EXDEV:
         return ree_fail(err, REE_INVALID,
                         "a symbolic link in its path leads out of the model's folder");
-    case ELOOP: return ree_fail(err, REE_INVALID, "its path runs through too many symbolic links");
+    case ELOOP: return ree_fail(err, REE_INVALID, "its path contains too many symbolic links");
     case ENOENT:
     case ENOTDIR: return ree_fail(err, REE_NOT_FOUND, "no such file in the model's folder");
     default: return ree_fail(err, REE_IO, "%s", strerror(cause));
@@ -155,9 +155,8 @@ enum ree_status ree_onnx_check_links(int fd, int64_t owner, struct ree_error *er
     if (fstat(fd, &info) != 0) return ree_fail(err, REE_IO, "%s", strerror(errno));
     if (!S_ISREG(info.st_mode) || info.st_nlink < 2 || owner == (int64_t)info.st_uid) return REE_OK;
     return ree_fail(err, REE_INVALID,
-                    "it has %llu names (hard links) and belongs to user %u, and the model to user "
-                    "%lld: it may be a file from outside of the folder; a copy in its place is "
-                    "read",
+                    "it has %llu hard links and belongs to user %u, but the model belongs to user "
+                    "%lld: it may be a file from outside of the folder; replace it with a copy",
                     (unsigned long long)info.st_nlink, (unsigned)info.st_uid, (long long)owner);
 }
 
@@ -172,7 +171,7 @@ static enum ree_status map_location(struct ree_onnx_reader *reader, const char *
     }
     if (!reader->folder)
         return ree_fail(reader->err, REE_UNSUPPORTED,
-                        "a model in memory has no folder to look in; load it from its file");
+                        "a model in memory has no folder; load it from its file");
     if (reader->folder_fd < 0) {
         reader->folder_fd = open(reader->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (reader->folder_fd < 0)
@@ -218,15 +217,16 @@ static enum ree_status check_checksum(struct ree_onnx_reader *reader, struct ree
         actual[2 * i + 1] = "0123456789abcdef"[mapping->digest[i] & 15];
     }
     if (strcasecmp(actual, expected) != 0)
-        return ree_fail(reader->err, REE_INVALID,
-                        "its SHA-1 is %s, but the model was made with %.64s", actual, expected);
+        return ree_fail(reader->err, REE_INVALID, "its SHA-1 is %s, but the model requires %.64s",
+                        actual, expected);
     return REE_OK;
 }
 
 static enum ree_status find_bytes(struct ree_onnx_reader *reader, const struct place *place,
                                   size_t nbytes, size_t alignment, const void **out) {
     if (place->has_length && place->length != nbytes)
-        return ree_fail(reader->err, REE_INVALID, "length is %llu, but the tensor needs %zu bytes",
+        return ree_fail(reader->err, REE_INVALID,
+                        "length is %llu, but the tensor requires %zu bytes",
                         (unsigned long long)place->length, nbytes);
     struct ree_mapping *mapping = NULL;
     REE_TRY(map_location(reader, place->location, &mapping));

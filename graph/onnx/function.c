@@ -47,7 +47,7 @@ enum ree_status ree_onnx_read_functions(struct ree_onnx_reader *reader,
     if (n) qsort(reader->functions, n, sizeof *reader->functions, compare);
     for (size_t i = 1; i < n; i++)
         if (compare(&reader->functions[i - 1], &reader->functions[i]) == 0)
-            return ree_fail(reader->err, REE_INVALID, "the function '%s' is defined twice",
+            return ree_fail(reader->err, REE_INVALID, "function '%s' is defined twice",
                             reader->functions[i].name);
     return REE_OK;
 }
@@ -102,7 +102,7 @@ enum ree_status ree_onnx_read_reference(struct ree_onnx_reader *reader,
     *out_found = given || fallback;
     if (!has_attribute(call->function->proto, ref))
         return ree_fail(reader->err, REE_INVALID,
-                        "refers to '%s', which is no attribute of the function '%s'", ref,
+                        "refers to '%s', which is not an attribute of the function '%s'", ref,
                         call->function->name);
     if (given) *out = *given;
     // A graph in the default would have no names in scope.
@@ -117,7 +117,7 @@ enum ree_status ree_onnx_read_reference(struct ree_onnx_reader *reader,
                         "refers to '%s', which is a graph; that is not supported", ref);
     if (proto->type && proto->type != kind_of(out))
         return ree_fail(reader->err, REE_INVALID,
-                        "refers to '%s', which is of another kind than this attribute", ref);
+                        "refers to '%s', which has another type than this attribute", ref);
     return REE_OK;
 }
 
@@ -135,7 +135,8 @@ static enum ree_status check_call(struct ree_onnx_reader *reader, const struct r
                         node->n_outputs, name, proto->n_output);
     for (size_t i = 0; i < node->n_attrs; i++)
         if (!has_attribute(proto, node->attrs[i].name))
-            return ree_fail(reader->err, REE_INVALID, "attribute '%s' is none of the function '%s'",
+            return ree_fail(reader->err, REE_INVALID,
+                            "attribute '%s' is not an attribute of the function '%s'",
                             node->attrs[i].name, name);
     for (const struct ree_call *c = call->outer; c; c = c->outer)
         if (c->function == call->function)
@@ -148,8 +149,7 @@ static enum ree_status check_call(struct ree_onnx_reader *reader, const struct r
     if (reader->inlined_nodes > MAX_NODES ||
         reader->inlined_bytes > MAX_BYTES + 2 * reader->decoder.total)
         return ree_fail(reader->err, REE_UNSUPPORTED,
-                        "calls of functions become too much: at most %zu nodes and %zu bytes are "
-                        "supported",
+                        "expanding function calls exceeds the supported %zu nodes or %zu bytes",
                         MAX_NODES, MAX_BYTES + 2 * reader->decoder.total);
     return REE_OK;
 }
@@ -231,8 +231,8 @@ enum ree_status ree_onnx_inline(struct ree_onnx_reader *reader, struct ree_graph
         struct ree_value *from = ree_scope_find(&inner, name);
         if (!from)
             return ree_fail(reader->err, REE_INVALID,
-                            "output '%s' of the function '%s' is made by none of its nodes", name,
-                            function->name);
+                            "output '%s' of the function '%s' is not computed by any of its nodes",
+                            name, function->name);
         if (from == &ree_scope_omitted)
             return ree_fail(reader->err, REE_INVALID,
                             "output '%s' of the function '%s' is an input that the call omits",

@@ -138,14 +138,15 @@ static enum ree_status read_notes(struct ree_onnx_reader *reader, const Onnx__No
 static enum ree_status read_node(struct ree_onnx_reader *reader, const Onnx__NodeProto *proto,
                                  struct ree_graph *graph, const struct ree_scope *scope,
                                  struct ree_node *node) {
-    if (!node->op_type[0]) return ree_fail(reader->err, REE_INVALID, "has no operator");
+    if (!node->op_type[0]) return ree_fail(reader->err, REE_INVALID, "has no operator type");
     const struct ree_function *function = scope->call ? scope->call->function : NULL;
     node->opset = function ? ree_opset_find(function->opsets, function->n_opsets, node->domain)
                            : ree_graph_opset(graph, node->domain);
     if (node->opset == 0)
-        return ree_fail(
-            reader->err, REE_INVALID, "is of the operator set '%s', which the %s does not import",
-            node->domain[0] ? node->domain : "ai.onnx", function ? "function" : "model");
+        return ree_fail(reader->err, REE_INVALID,
+                        "belongs to the operator set '%s', which the %s does not import",
+                        node->domain[0] ? node->domain : "ai.onnx",
+                        function ? "function" : "model");
     REE_TRY(read_notes(reader, proto, scope, node));
     node->n_inputs = proto->n_input;
     node->inputs = ree_arena_alloc_array(graph->arena, proto->n_input, sizeof *node->inputs);
@@ -220,7 +221,7 @@ static enum ree_status read_output(struct ree_onnx_reader *reader,
     value->is_output = true;
     if (value->producer) copy_type(value, &declared);
     if (!value->producer && value->dtype && declared.dtype && value->dtype != declared.dtype)
-        return ree_fail(reader->err, REE_INVALID, "is declared as %s, but it is %s",
+        return ree_fail(reader->err, REE_INVALID, "is declared as %s, but is %s",
                         ree_onnx_type_name(declared.dtype), ree_onnx_type_name(value->dtype));
     return REE_OK;
 }
@@ -264,8 +265,8 @@ enum ree_status ree_onnx_read_graph(struct ree_onnx_reader *reader, const Onnx__
     int depth = 0;
     for (const struct ree_graph *g = graph->parent; g; g = g->parent)
         if (++depth > MAX_DEPTH)
-            return ree_fail(reader->err, REE_UNSUPPORTED,
-                            "subgraphs lie more than %d deep in each other", MAX_DEPTH);
+            return ree_fail(reader->err, REE_UNSUPPORTED, "subgraphs are nested more than %d deep",
+                            MAX_DEPTH);
     graph->name = ree_arena_strdup(graph->arena, ree_onnx_text(proto->name));
     if (!graph->name) return ree_onnx_no_memory(reader);
     struct ree_scope scope;

@@ -314,8 +314,8 @@ enum ree_status ree_file_nodes_write(const char *path, const struct ree_file_nod
     // The new configuration and the lengths need less than 1024 bytes.
     if (counted.size + rest + strlen(configuration) > REE_WIRE_MAX_SIZE - 1024)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "%s: with the notes the file is larger than protobuf's limit of 2 GiB; "
-                        "keep the weights in external data files",
+                        "%s: with the notes, the file exceeds protobuf's limit of 2 GiB; store the "
+                        "weights in external data files",
                         path);
     REE_TRY(ree_file_begin(path, 0666, &o.draft, err));
     enum ree_status status = put_model(&o, counted.size, n_devices, err);

@@ -6,7 +6,7 @@
 #define REE_GRAPH_ONNX_NODES_FILE_H
 
 #include "base/arena.h"
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 // A node of the main graph. Inputs and outputs are named as in the file; "" if omitted.
 struct ree_file_node {

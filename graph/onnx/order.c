@@ -29,10 +29,10 @@ static enum ree_status cycle(struct ree_onnx_reader *reader, const struct ree_gr
     char label[320], other[320];
     ree_node_label(graph->nodes[from], label, sizeof label);
     if (from == to)
-        return ree_fail(reader->err, REE_INVALID, "%s needs its own output: the graph has a cycle",
+        return ree_fail(reader->err, REE_INVALID, "%s reads its own output: the graph has a cycle",
                         label);
     return ree_fail(reader->err, REE_INVALID,
-                    "%s needs the output of %s, which comes after it: the graph has a cycle", label,
+                    "%s reads the output of %s, which depends on it: the graph has a cycle", label,
                     ree_node_label(graph->nodes[to], other, sizeof other));
 }
 

@@ -4,7 +4,7 @@
 #ifndef REE_GRAPH_ONNX_READER_H
 #define REE_GRAPH_ONNX_READER_H
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "graph/onnx/decode.h"
 #include "onnx.pb-c.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "ONNX data are little-endian, and are used as they lie in the file");
+               "ONNX data is little-endian and is used without conversion");
 
 #define TEXT_SIZE 160
 
@@ -239,22 +239,22 @@ static enum ree_status read_inline(struct ree_onnx_reader *reader, const Onnx__T
     ree_onnx_type_text(value, text, sizeof text);
     REE_TRY(find_field(reader, proto, &field, &n));
     if (field == RAW && value->dtype == REE_STRING)
-        return ree_fail(reader->err, REE_INVALID, "strings cannot be raw_data");
+        return ree_fail(reader->err, REE_INVALID, "strings cannot be in raw_data");
     if (field == RAW) {
         if (n != nbytes)
             return ree_fail(reader->err, REE_INVALID,
-                            "raw_data has %zu bytes, but %s needs %zu bytes", n, text, nbytes);
+                            "raw_data has %zu bytes, but %s requires %zu bytes", n, text, nbytes);
         if (is_packed(value->dtype)) return unpack(reader, proto->raw_data.data, count, value);
         REE_TRY(take(reader, proto->raw_data.data, nbytes, value));
         return value->dtype == REE_BOOL ? check_bools(reader, value) : REE_OK;
     }
     if (field != NONE && field != expected)
         return ree_fail(reader->err, REE_INVALID,
-                        "its values are in %s, but those of %s belong in %s", field_names[field],
+                        "its values are in %s, but values of %s must be in %s", field_names[field],
                         text, field_names[expected]);
     size_t n_values = is_packed(value->dtype) ? nbytes : count;
     if (n != n_values)
-        return ree_fail(reader->err, REE_INVALID, "%s has %zu values, but %s needs %zu",
+        return ree_fail(reader->err, REE_INVALID, "%s has %zu values, but %s requires %zu",
                         field_names[expected], n, text, n_values);
     if (value->dtype == REE_STRING) return read_strings(reader, proto, count, value);
     return read_typed(reader, proto, count, value);

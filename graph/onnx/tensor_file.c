@@ -1,6 +1,7 @@
 // Reads a file that holds one value, as ONNX's test data does: a TensorProto, SequenceProto or
 // OptionalProto. The file does not tell which of them it is.
 #include "base/container.h"
+#include "graph/onnx/onnx.h"
 #include "graph/onnx/reader.h"
 
 #include <string.h>
@@ -36,7 +37,8 @@ static enum ree_status load_sequence(struct ree_onnx_reader *reader,
     out->dtype = port->dtype;
     if (proto->elem_type != ONNX__SEQUENCE_PROTO__KIND__KIND_TENSOR &&
         proto->elem_type != ONNX__SEQUENCE_PROTO__KIND__KIND_UNDEFINED)
-        return ree_fail(reader->err, REE_UNSUPPORTED, "is a sequence of something but tensors");
+        return ree_fail(reader->err, REE_UNSUPPORTED,
+                        "is a sequence of elements other than tensors");
     for (size_t i = 0; i < proto->n_tensor_values; i++) {
         struct ree_tensor item = {0};
         enum ree_status status = load_tensor(reader, proto->tensor_values[i], &item);
@@ -47,7 +49,8 @@ static enum ree_status load_sequence(struct ree_onnx_reader *reader,
         REE_TRY(ree_sequence_append(out, &item, reader->err));
         if (i == 0) out->dtype = out->items[0].dtype;
         if (out->items[i].dtype != out->dtype)
-            return ree_fail(reader->err, REE_INVALID, "item %zu is of type %s, but item 0 of %s", i,
+            return ree_fail(reader->err, REE_INVALID,
+                            "item %zu has type %s, but item 0 has type %s", i,
                             ree_dtype_name(out->items[i].dtype), ree_dtype_name(out->dtype));
     }
     return REE_OK;
@@ -57,12 +60,12 @@ static enum ree_status load_optional(struct ree_onnx_reader *reader,
                                      const Onnx__OptionalProto *proto, const struct ree_port *port,
                                      struct ree_tensor *out) {
     if (proto->tensor_value && proto->sequence_value)
-        return ree_fail(reader->err, REE_INVALID, "is a tensor and also a sequence");
+        return ree_fail(reader->err, REE_INVALID, "contains both a tensor and a sequence");
     if (proto->tensor_value) return load_tensor(reader, proto->tensor_value, out);
     if (proto->sequence_value) return load_sequence(reader, proto->sequence_value, port, out);
     if (proto->elem_type > ONNX__OPTIONAL_PROTO__KIND__KIND_SEQUENCE)
         return ree_fail(reader->err, REE_UNSUPPORTED,
-                        "is an optional value of something but a tensor or a sequence");
+                        "is an optional value of a type other than tensor or sequence");
     out->kind = REE_ABSENT;
     out->dtype = port->dtype;
     return REE_OK;

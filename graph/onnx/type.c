@@ -2,38 +2,6 @@
 
 #include <stdio.h>
 
-const char *ree_onnx_type_name(int64_t data_type) {
-    switch (data_type) {
-    case 1: return "float32";
-    case 2: return "uint8";
-    case 3: return "int8";
-    case 4: return "uint16";
-    case 5: return "int16";
-    case 6: return "int32";
-    case 7: return "int64";
-    case 8: return "string";
-    case 9: return "bool";
-    case 10: return "float16";
-    case 11: return "float64";
-    case 12: return "uint32";
-    case 13: return "uint64";
-    case 14: return "complex64";
-    case 15: return "complex128";
-    case 16: return "bfloat16";
-    case 17: return "float8e4m3fn";
-    case 18: return "float8e4m3fnuz";
-    case 19: return "float8e5m2";
-    case 20: return "float8e5m2fnuz";
-    case 21: return "uint4";
-    case 22: return "int4";
-    case 23: return "float4e2m1";
-    case 24: return "float8e8m0";
-    case 25: return "uint2";
-    case 26: return "int2";
-    default: return "unknown type";
-    }
-}
-
 const char *ree_onnx_type_text(const struct ree_value *value, char *out, size_t size) {
     size_t n = 0;
     // snprintf returns the length that it would have written; text beyond the buffer is omitted.
@@ -59,8 +27,8 @@ static enum ree_status read_dim(struct ree_onnx_reader *reader,
                                 struct ree_value *value, uint32_t i) {
     const char *symbol = ree_onnx_text(dim->dim_param);
     if (dim->has_dim_value && symbol[0])
-        return ree_fail(reader->err, REE_INVALID, "dimension %u has a size and a symbol ('%s')", i,
-                        symbol);
+        return ree_fail(reader->err, REE_INVALID,
+                        "dimension %u has both a size and a symbol ('%s')", i, symbol);
     // Some exporters write -1 for an unknown size.
     value->dims[i] = dim->has_dim_value ? dim->dim_value : -1;
     if (value->dims[i] < -1)
@@ -113,7 +81,7 @@ enum ree_status ree_onnx_read_type(struct ree_onnx_reader *reader, const Onnx__T
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (!kinds[i].present) continue;
         if (kind)
-            return ree_fail(reader->err, REE_INVALID, "is %s and also %s", kind, kinds[i].name);
+            return ree_fail(reader->err, REE_INVALID, "is both %s and %s", kind, kinds[i].name);
         kind = kinds[i].name;
         if (i > 2)
             return ree_fail(reader->err, REE_UNSUPPORTED, "is %s; only tensors are supported",
@@ -124,18 +92,19 @@ enum ree_status ree_onnx_read_type(struct ree_onnx_reader *reader, const Onnx__T
     if (sequence && value->kind == REE_SEQUENCE)
         return ree_fail(reader->err, REE_UNSUPPORTED, "is a sequence of sequences");
     if (optional && (value->nullable || value->kind == REE_SEQUENCE))
-        return ree_fail(reader->err, REE_UNSUPPORTED, "has optional values in what it holds");
+        return ree_fail(reader->err, REE_UNSUPPORTED, "contains optional values");
     if (sequence) value->kind = REE_SEQUENCE;
     if (optional) value->nullable = true;
     if (sequence || optional) {
         const Onnx__TypeProto *inner = (sequence ? sequence : optional)->elem_type;
-        if (!inner) return ree_fail(reader->err, REE_INVALID, "does not say what it holds");
+        if (!inner) return ree_fail(reader->err, REE_INVALID, "does not state its element type");
         return ree_onnx_read_type(reader, inner, value);
     }
     const Onnx__TypeProto__Tensor *tensor = proto->tensor_type;
     if (!tensor) return REE_OK;
     if (tensor->elem_type < 0)
-        return ree_fail(reader->err, REE_INVALID, "has the element type %d", tensor->elem_type);
+        return ree_fail(reader->err, REE_INVALID, "has the unknown element type %d",
+                        tensor->elem_type);
     value->dtype = (enum ree_dtype)tensor->elem_type;
     return tensor->shape ? read_shape(reader, tensor->shape, value) : REE_OK;
 }

@@ -80,13 +80,13 @@ static enum ree_status check_packed(struct walk *walk, enum wire_type element, s
     if (element == FIXED32 || element == FIXED64) {
         size_t width = element == FIXED32 ? 4 : 8;
         if (size % width != 0)
-            return fail(walk, REE_INVALID, "%zu bytes are no whole number of %zu-byte elements",
+            return fail(walk, REE_INVALID, "%zu bytes is not a multiple of the element size %zu",
                         size, width);
     } else {
         uint64_t ignored;
         while (walk->at < end)
             if (!read_varint(walk, end, 10, &ignored))
-                return fail(walk, REE_INVALID, "a number is cut off or longer than 10 bytes");
+                return fail(walk, REE_INVALID, "a number is truncated or longer than 10 bytes");
     }
     walk->at = end;
     return REE_OK;
@@ -105,10 +105,10 @@ static enum ree_status enter(struct walk *walk, const ProtobufCMessageDescriptor
 static enum ree_status check_length_delimited(struct walk *walk, struct level *level) {
     uint64_t length;
     if (!read_varint(walk, level->end, 5, &length))
-        return fail(walk, REE_INVALID, "a length is cut off or longer than 5 bytes");
+        return fail(walk, REE_INVALID, "a length is truncated or longer than 5 bytes");
     if (length > level->end - walk->at)
         return fail(walk, REE_INVALID,
-                    "is cut off: its length is %llu bytes, but only %zu bytes remain",
+                    "is truncated: its length is %llu bytes, but only %zu bytes remain",
                     (unsigned long long)length, level->end - walk->at);
     size_t end = walk->at + (size_t)length;
     const ProtobufCFieldDescriptor *field = level->field;
@@ -126,7 +126,7 @@ static enum ree_status check_length_delimited(struct walk *walk, struct level *l
         return check_packed(walk, wire_type_of(field->type), end);
     if (field->label != PROTOBUF_C_LABEL_REPEATED) {
         uint64_t bit = UINT64_C(1) << (field - level->type->fields);
-        if (level->seen & bit) return fail(walk, REE_INVALID, "is given twice");
+        if (level->seen & bit) return fail(walk, REE_INVALID, "occurs twice");
         level->seen |= bit;
     }
     return enter(walk, field->descriptor, end);
@@ -135,7 +135,7 @@ static enum ree_status check_length_delimited(struct walk *walk, struct level *l
 static enum ree_status check_field(struct walk *walk, struct level *level) {
     uint64_t tag;
     if (!read_varint(walk, level->end, 5, &tag) || tag > UINT32_MAX)
-        return fail(walk, REE_INVALID, "a field's tag is cut off or longer than 5 bytes");
+        return fail(walk, REE_INVALID, "a field's tag is truncated or longer than 5 bytes");
     unsigned wire_type = tag & 7;
     uint32_t number = (uint32_t)(tag >> 3);
     if (number == 0) return fail(walk, REE_INVALID, "a field has the number 0");
@@ -153,13 +153,13 @@ static enum ree_status check_field(struct walk *walk, struct level *level) {
     switch (wire_type) {
     case VARINT:
         if (!read_varint(walk, level->end, 10, &ignored))
-            return fail(walk, REE_INVALID, "a number is cut off or longer than 10 bytes");
+            return fail(walk, REE_INVALID, "a number is truncated or longer than 10 bytes");
         return REE_OK;
     case FIXED32:
     case FIXED64: {
         size_t width = wire_type == FIXED32 ? 4 : 8;
         if (level->end - walk->at < width)
-            return fail(walk, REE_INVALID, "is cut off: %zu of %zu bytes", level->end - walk->at,
+            return fail(walk, REE_INVALID, "is truncated: %zu of %zu bytes", level->end - walk->at,
                         width);
         walk->at += width;
         return REE_OK;
@@ -173,10 +173,10 @@ static enum ree_status check_field(struct walk *walk, struct level *level) {
 enum ree_status ree_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *bytes,
                                size_t nbytes, struct ree_error *err) {
     if (nbytes > REE_WIRE_MAX_SIZE)
-        return ree_fail(err, REE_UNSUPPORTED,
-                        "%zu bytes are more than protobuf's limit of 2 GiB; keep the weights in "
-                        "external data files",
-                        nbytes);
+        return ree_fail(
+            err, REE_UNSUPPORTED,
+            "%zu bytes exceed protobuf's limit of 2 GiB; store the weights in external data files",
+            nbytes);
     struct walk walk = {.bytes = bytes, .err = err};
     REE_TRY(enter(&walk, type, nbytes));
     while (walk.depth > 0) {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "graph/partition/annotate_parts.h"
+#include "graph/partition/annotate_internal.h"
 
 static enum ree_status annotate(struct ree_annotator *a, struct ree_error *err) {
     const struct ree_graph *graph = a->graph;

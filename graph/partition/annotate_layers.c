@@ -5,7 +5,7 @@
 // the head, whose results are not added to their input.
 #include <string.h>
 
-#include "graph/partition/annotate_parts.h"
+#include "graph/partition/annotate_internal.h"
 
 struct piece {
     uint32_t begin, end; // begin and one past the end, as places

@@ -2,7 +2,7 @@
 // sum, its root, the quotient, scale and bias.
 #include <string.h>
 
-#include "graph/partition/annotate_parts.h"
+#include "graph/partition/annotate_internal.h"
 
 static bool is_norm_op(const struct ree_node *node) {
     return strstr(node->op_type, "Normalization") != NULL;

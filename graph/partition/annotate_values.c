@@ -1,7 +1,7 @@
 // Finds the readers and the role of each value.
 #include <string.h>
 
-#include "graph/partition/annotate_parts.h"
+#include "graph/partition/annotate_internal.h"
 
 const struct ree_node *ree_annotator_node(const struct ree_annotator *a, uint32_t place) {
     return a->graph->nodes[a->partition->order[place]];

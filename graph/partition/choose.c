@@ -29,7 +29,8 @@ static enum ree_status take_file(struct chooser *c) {
     REE_TRY(ree_plan_file_read(r->plan_path, r->graph_sha256, &ends, &n, c->err));
     enum ree_status status =
         r->n_stages && r->n_stages != n + 1
-            ? ree_fail(c->err, REE_INVALID, "has %zu partitions, not %zu", n + 1, r->n_stages)
+            ? ree_fail(c->err, REE_INVALID, "has %zu stages, but %zu are requested", n + 1,
+                       r->n_stages)
             : take(c, (const char *const *)ends, n);
     ree_plan_ends_free(ends, n);
     if (status != REE_OK) ree_fail_prefix(c->err, "%s", r->plan_path);
@@ -42,10 +43,10 @@ static enum ree_status take_hints(struct chooser *c, bool *out_found) {
     REE_TRY(ree_partition_hints(c->graph, &c->options, out_found, &ends, &n, c->err));
     if (!*out_found) return REE_OK;
     enum ree_status status =
-        n + 1 < c->least
-            ? ree_fail(c->err, REE_INVALID, "they are %zu, and there are %zu devices or processes",
-                       n + 1, c->least)
-            : take(c, (const char *const *)ends, n);
+        n + 1 < c->least ? ree_fail(c->err, REE_INVALID,
+                                    "there are %zu stages, fewer than the %zu devices or processes",
+                                    n + 1, c->least)
+                         : take(c, (const char *const *)ends, n);
     ree_plan_ends_free(ends, n);
     return status;
 }
@@ -76,15 +77,15 @@ enum ree_status ree_partition_choose(const struct ree_graph *graph,
     *out_origin = REE_PLAN_GIVEN;
     if (request->plan_path) return take_file(&c);
     if (request->ends && !request->n_stages)
-        return ree_fail(err, REE_INVALID, "ends of stages, and not how many");
+        return ree_fail(err, REE_INVALID, "ends of stages are given without the number of stages");
     if (request->ends) return take(&c, request->ends, request->n_stages - 1);
     if (!request->n_stages) {
         bool found;
         *out_origin = REE_PLAN_HINTED;
         enum ree_status status = take_hints(&c, &found);
         if (status != REE_OK)
-            return ree_fail_prefix(err, "the stages that its nodes ask for (a number of stages "
-                                        "goes before them)");
+            return ree_fail_prefix(
+                err, "the stages that its nodes name (--n-partitions overrides them)");
         if (found) return REE_OK;
     }
     *out_origin = REE_PLAN_FOUND;

@@ -33,11 +33,13 @@ enum ree_status ree_extract_find_value(struct ree_extract *x, const struct ree_e
     const struct ree_extract_frame *f = frame;
     while (f && f->from != value->graph)
         f = f->outer;
-    if (!f) return ree_fail(x->err, REE_INTERNAL, "'%s' is of no graph around", value->name);
+    if (!f)
+        return ree_fail(x->err, REE_INTERNAL, "'%s' belongs to no enclosing graph", value->name);
     if (!f->map[value->id]) {
         if (f->outer || value->producer || ree_extract_is_input(x->graph, value))
-            return ree_fail(x->err, REE_INTERNAL, "stage %zu reads '%s', which is not handed to it",
-                            x->stage, value->name);
+            return ree_fail(x->err, REE_INTERNAL,
+                            "stage %zu reads '%s', which is not one of its inputs", x->stage,
+                            value->name);
         REE_TRY(ree_extract_copy_value(x, f->to, value, &f->map[value->id]));
     }
     *out = f->map[value->id];

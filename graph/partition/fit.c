@@ -104,9 +104,9 @@ enum ree_status ree_partition_check_fit(const struct ree_partition *partition,
     REE_TRY(find_tightest(partition, devices, &stage, &caches, &bytes, err));
     if (bytes <= room_of(devices->max_memory)) return REE_OK;
     return ree_fail(err, REE_INVALID,
-                    "a device that may hold %llu bytes is too small for stage %zu of %zu: its "
-                    "weights take %llu bytes, caches of %llu tokens take %llu there, and a "
-                    "sixteenth is left to intermediate results; %llu bytes would do",
+                    "a device limit of %llu bytes is too small for stage %zu of %zu: its weights "
+                    "take %llu bytes, caches of %llu tokens take %llu on this device, and a "
+                    "sixteenth is reserved for intermediate results; %llu bytes are enough",
                     (unsigned long long)devices->max_memory, stage, partition->n_stages,
                     (unsigned long long)partition->costs[stage].weight_bytes,
                     (unsigned long long)partition->context, (unsigned long long)caches,
@@ -164,11 +164,11 @@ static uint64_t least_weights(struct fit *f, size_t n_stages) {
 static enum ree_status cannot_fit(struct fit *f, size_t n_stages, struct ree_error *err) {
     uint64_t weights = least_weights(f, n_stages);
     return ree_fail(err, REE_INVALID,
-                    "a device that may hold %llu bytes is too small: the weights of the largest "
-                    "of %s%zu stage%s take at least %llu bytes, caches of %llu tokens take %llu, "
-                    "and a sixteenth is left to intermediate results; %llu bytes would do",
+                    "a device limit of %llu bytes is too small: the weights of the largest of "
+                    "%s%zu stage%s take at least %llu bytes, caches of %llu tokens take %llu, and "
+                    "a sixteenth is reserved for intermediate results; %llu bytes are enough",
                     (unsigned long long)f->devices->max_memory,
-                    f->options.n_stages ? "" : "as many as ", n_stages, n_stages == 1 ? "" : "s",
+                    f->options.n_stages ? "" : "at most ", n_stages, n_stages == 1 ? "" : "s",
                     (unsigned long long)weights, (unsigned long long)f->planner.context,
                     (unsigned long long)f->caches,
                     (unsigned long long)limit_for(add(weights, f->caches)));

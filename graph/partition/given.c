@@ -45,30 +45,31 @@ static enum ree_status find_end(const struct ree_planner *p, const char *name,
                                 const struct ree_value *value, size_t begin, size_t *out,
                                 struct ree_error *err) {
     if (!value)
-        return ree_fail(err, REE_INVALID, "the plan names '%.200s', which the model lacks", name);
+        return ree_fail(err, REE_INVALID,
+                        "the plan names '%.200s', but the model has no such value", name);
     if (!value->producer)
         return ree_fail(err, REE_INVALID,
-                        "a stage cannot end with '%.200s', which no node makes: it is %s", name,
+                        "a stage cannot end with '%.200s', which no node computes: it is %s", name,
                         value->data ? "a constant" : "an input");
     uint32_t position = p->position[value->producer->id];
     if (position == REE_NO_POSITION)
         return ree_fail(err, REE_INVALID,
                         "a stage cannot end with '%.200s', which belongs to no stage: %s", name,
                         p->is_control[value->producer->id]
-                            ? "each stage computes such values for itself"
-                            : "no output needs it");
+                            ? "each stage computes such values itself"
+                            : "no output depends on it");
     size_t place = (size_t)position + 1;
     if (place <= begin)
         return ree_fail(err, REE_INVALID,
-                        "the stage that ends with '%.200s' would be empty: the values of a plan "
-                        "stand in the order of the model",
+                        "the stage that ends with '%.200s' is empty: a plan must list values in "
+                        "the order of the model",
                         name);
     if (place == p->n_order)
-        return ree_fail(err, REE_INVALID, "nothing is left for the stage behind '%.200s'", name);
+        return ree_fail(err, REE_INVALID, "the stage after '%.200s' is empty", name);
     if (!p->is_place[place])
         return ree_fail(err, REE_INVALID,
-                        "a stage cannot end with '%.200s': a state would be cut off from what uses "
-                        "it, or what crosses would grow with the context",
+                        "a stage cannot end with '%.200s': a state would be in another stage than "
+                        "the nodes that use it, or a boundary tensor would grow with the context",
                         name);
     *out = place;
     return REE_OK;

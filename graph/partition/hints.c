@@ -35,7 +35,7 @@ static enum ree_status stage_of(const struct ree_node *node, int32_t *out, struc
                         "%s: its metadata has the pipeline_stage '%.32s', expected a number",
                         ree_node_label(node, label, sizeof label), text);
     if ((notes->has_stage || text) && (*out < 0 || *out >= REE_MAX_STAGES))
-        return ree_fail(err, REE_INVALID, "%s: asks for stage %d, expected 0 to %d",
+        return ree_fail(err, REE_INVALID, "%s: names stage %d, expected 0 to %d",
                         ree_node_label(node, label, sizeof label), (int)*out, REE_MAX_STAGES - 1);
     return REE_OK;
 }
@@ -45,7 +45,7 @@ static enum ree_status not_in_order(const struct ree_node *before, int32_t stage
                                     struct ree_error *err) {
     char a[256], b[256];
     return ree_fail(err, REE_INVALID,
-                    "%s asks for stage %d, %s for stage %d, and the first comes before the second "
+                    "%s names stage %d, %s names stage %d, but the first comes before the second "
                     "in the order in which graphs are cut: such stages are not supported",
                     ree_node_label(before, a, sizeof a), (int)stage_before,
                     ree_node_label(node, b, sizeof b), (int)stage);

@@ -13,7 +13,7 @@
 #ifndef REE_GRAPH_PARTITION_PARTITION_H
 #define REE_GRAPH_PARTITION_PARTITION_H
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 // A tensor that is kept from run to run: a graph input and the output that is its successor.
 struct ree_partition_kv_cache {

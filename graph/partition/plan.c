@@ -7,10 +7,10 @@ static enum ree_status too_few_places(const struct ree_planner *p, size_t n_plac
                                       struct ree_error *err) {
     if (n_places == 0)
         return ree_fail(err, REE_INVALID,
-                        "the model has no place to cut, so it runs as one stage, not %zu",
+                        "the model cannot be cut, so it runs as one stage, not %zu",
                         p->options->n_stages);
     return ree_fail(err, REE_INVALID,
-                    "the model has %zu place%s to cut, enough for %zu stages, not for %zu",
+                    "the model has %zu possible cut%s, enough for %zu stages, not for %zu",
                     n_places, n_places == 1 ? "" : "s", n_places + 1, p->options->n_stages);
 }
 
@@ -58,34 +58,33 @@ static enum ree_status limits_too_small(const struct ree_planner *p,
         ree_node_label(p->graph->nodes[p->order[piece.end - 1]], last, sizeof last);
         if (piece.end == piece.begin + 1)
             return ree_fail(err, REE_INVALID,
-                            "%s takes %llu bytes of weights, and no stage may take "
-                            "more than %llu",
+                            "%s takes %llu bytes of weights, but no stage may take more than %llu",
                             first, (unsigned long long)piece.bytes, (unsigned long long)most);
         return ree_fail(err, REE_INVALID,
-                        "%s to %s cannot be cut and takes %llu bytes of weights, and "
-                        "no stage may take more than %llu",
+                        "%s to %s cannot be cut and takes %llu bytes of weights, but no stage may "
+                        "take more than %llu",
                         first, last, (unsigned long long)piece.bytes, (unsigned long long)most);
     }
     uint64_t together = sum > UINT64_MAX ? UINT64_MAX : (uint64_t)sum;
-    return ree_fail(err, REE_INVALID,
-                    "no plan of %zu stages keeps within the limits: weights take %llu "
-                    "bytes, the stages may take %llu together, and the largest piece that cannot "
-                    "be cut takes %llu",
-                    p->options->n_stages, (unsigned long long)total, (unsigned long long)together,
-                    (unsigned long long)piece.bytes);
+    return ree_fail(
+        err, REE_INVALID,
+        "no plan of %zu stages is within the limits: weights take %llu bytes, the stages may take "
+        "%llu in total, and the largest range of nodes that cannot be cut takes %llu",
+        p->options->n_stages, (unsigned long long)total, (unsigned long long)together,
+        (unsigned long long)piece.bytes);
 }
 
 // Explains why the plan does not have only one live value at each cut.
 static void remark_on(const struct ree_planner *p, const struct ree_search *one,
                       const struct ree_search *any, char *out, size_t size) {
     if (one->n_places < p->options->n_stages - 1)
-        snprintf(out, size, "; one live value at only %zu place%s", one->n_places,
+        snprintf(out, size, "; only %zu possible cut%s with one live value", one->n_places,
                  one->n_places == 1 ? "" : "s");
     else if (!one->found)
-        snprintf(out, size, "; with one live value at each cut the limits would not do");
+        snprintf(out, size, "; with one live value at each cut, the limits would be exceeded");
     else
         snprintf(out, size,
-                 "; with one live value at each cut the largest stage would have work %llu "
+                 "; with one live value at each cut, the largest stage would have work %llu "
                  "instead of %llu",
                  (unsigned long long)one->largest, (unsigned long long)any->largest);
 }

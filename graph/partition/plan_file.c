@@ -113,15 +113,14 @@ static enum ree_status check_head(const cJSON *root, const char *graph_sha256,
     const char *schema = NULL, *hash = NULL;
     REE_TRY(ree_json_string(root, "schema", &schema, err));
     if (!schema)
-        return ree_fail(err, REE_INVALID, "it is no plan: it has no 'schema', expected '%s'",
+        return ree_fail(err, REE_INVALID, "it is not a plan: it has no 'schema', expected '%s'",
                         REE_PLAN_SCHEMA);
     if (strcmp(schema, REE_PLAN_SCHEMA) != 0)
         return ree_fail(err, REE_UNSUPPORTED, "its schema is '%.64s', expected '%s'", schema,
                         REE_PLAN_SCHEMA);
     REE_TRY(ree_json_string(root, "graph_sha256", &hash, err));
     if (!hash)
-        return ree_fail(err, REE_INVALID,
-                        "it does not say which graph it is for: 'graph_sha256' is missing");
+        return ree_fail(err, REE_INVALID, "'graph_sha256', the hash of the graph, is missing");
     if (strcmp(hash, graph_sha256) != 0)
         return ree_fail(err, REE_INVALID,
                         "it is for another model: its graph has the SHA-256 %.64s, this model's "
@@ -133,19 +132,19 @@ static enum ree_status check_head(const cJSON *root, const char *graph_sha256,
 static enum ree_status read_end(const cJSON *stage, size_t i, bool is_last, char **out,
                                 struct ree_error *err) {
     const char *name = NULL;
-    if (!cJSON_IsObject(stage)) return ree_fail(err, REE_INVALID, "stage %zu is no object", i);
+    if (!cJSON_IsObject(stage)) return ree_fail(err, REE_INVALID, "stage %zu is not an object", i);
     if (ree_json_string(stage, "ends_with", &name, err) != REE_OK)
         return ree_fail_prefix(err, "stage %zu", i);
     if (is_last && name)
-        return ree_fail(err, REE_INVALID,
-                        "stage %zu is the last, which ends with the graph: it has no 'ends_with'",
-                        i);
+        return ree_fail(
+            err, REE_INVALID,
+            "stage %zu is the last and ends with the graph: it must not have 'ends_with'", i);
     if (is_last) return REE_OK;
     if (!name || !name[0])
-        return ree_fail(err, REE_INVALID,
-                        "stage %zu: 'ends_with' is missing, the name of the value that its last "
-                        "node makes",
-                        i);
+        return ree_fail(
+            err, REE_INVALID,
+            "stage %zu: 'ends_with', the name of the value that its last node computes, is missing",
+            i);
     *out = strdup(name);
     return *out ? REE_OK : no_memory(err);
 }
@@ -154,7 +153,7 @@ static enum ree_status read_stages(const cJSON *root, char ***out_ends, size_t *
                                    struct ree_error *err) {
     const cJSON *stages = ree_json_find(root, "stages"), *stage;
     if (!cJSON_IsArray(stages) || !stages->child)
-        return ree_fail(err, REE_INVALID, "'stages' is not a list of one stage or more");
+        return ree_fail(err, REE_INVALID, "'stages' is not a list with at least one stage");
     size_t n = 0;
     cJSON_ArrayForEach(stage, stages) n++;
     if (n > REE_MAX_STAGES)
@@ -183,7 +182,7 @@ enum ree_status ree_plan_parse(const void *text, size_t size, const char *graph_
     *out_ends = NULL;
     *out_n = 0;
     if (size > REE_PLAN_MAX_BYTES)
-        return ree_fail(err, REE_INVALID, "it has %zu bytes, more than any plan", size);
+        return ree_fail(err, REE_INVALID, "it has %zu bytes, too many for a plan", size);
     REE_TRY(ree_json_parse_object(text, size, &root, err));
     enum ree_status status = check_head(root, graph_sha256, err);
     if (status == REE_OK) status = read_stages(root, out_ends, out_n, err);

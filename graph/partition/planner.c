@@ -2,14 +2,16 @@
 
 static enum ree_status check(const struct ree_graph *graph,
                              const struct ree_partition_options *options, struct ree_error *err) {
-    if (options->n_stages == 0) return ree_fail(err, REE_INVALID, "a plan has at least one stage");
+    if (options->n_stages == 0)
+        return ree_fail(err, REE_INVALID, "a plan requires at least one stage");
     if (options->n_stages > REE_MAX_STAGES)
         return ree_fail(err, REE_INVALID, "a plan has at most %d stages, not %zu", REE_MAX_STAGES,
                         options->n_stages);
     for (size_t i = 0; i < options->n_kv_caches; i++)
         if (options->kv_caches[i].input >= graph->n_inputs ||
             options->kv_caches[i].output >= graph->n_outputs)
-            return ree_fail(err, REE_INVALID, "state %zu is no input and output of the model", i);
+            return ree_fail(err, REE_INVALID,
+                            "state %zu is not both an input and an output of the model", i);
     return REE_OK;
 }
 

@@ -55,7 +55,7 @@ static void describe_values(const struct ree_planner *p, size_t place, const str
     if (shown < n_live) ree_strbuf_printf(out, " and %zu more", n_live - shown);
     if (n_sizes) ree_strbuf_printf(out, ", with %zu size%s", n_sizes, n_sizes == 1 ? "" : "s");
     if (cut->n_values)
-        ree_strbuf_printf(out, " (%llu bytes a row)", (unsigned long long)cut->nbytes);
+        ree_strbuf_printf(out, " (%llu bytes per row)", (unsigned long long)cut->nbytes);
 }
 
 // The work of stage i in hundredths of the mean work.
@@ -108,7 +108,7 @@ static enum ree_status fill_cuts(const struct ree_planner *p, struct ree_partiti
         n += (uint64_t)p->n_live[out->ends[k]] + p->n_sizes[out->ends[k]];
     if (n > MOST_CROSSING)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "%llu values that cross the cuts of %zu stages are too many",
+                        "%llu boundary tensors at the cuts of %zu stages are too many",
                         (unsigned long long)n, out->n_stages);
     for (size_t k = 0; k + 1 < out->n_stages; k++) {
         struct ree_cut *cut = &out->cuts[k];

@@ -277,7 +277,7 @@ enum ree_status ree_search_run(struct ree_search *out, struct ree_planner *p, ui
     t.n_pieces = n + 1;
     if (n_stages - 1 > n) return REE_OK;
     if (n_stages > ree_search_most_stages(n))
-        return ree_fail(err, REE_UNSUPPORTED, "%zu stages out of %zu places to cut are too many",
+        return ree_fail(err, REE_UNSUPPORTED, "%zu stages are too many for %zu possible cuts",
                         n_stages, n);
     out->ends = ree_arena_alloc_array(&p->arena, n_stages, sizeof *out->ends);
     if (!out->ends) return ree_fail(err, REE_NO_MEMORY, "out of memory");

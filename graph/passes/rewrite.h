@@ -2,7 +2,7 @@
 #ifndef REE_GRAPH_PASSES_REWRITE_H
 #define REE_GRAPH_PASSES_REWRITE_H
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 // Replacements of values, and nodes to remove; both arrays are indexed by id. The replacement may
 // itself be replaced later.

@@ -48,7 +48,7 @@ enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **
     }
     bytes = malloc(size ? size : 1);
     if (!bytes) {
-        status = ree_fail(err, REE_NO_MEMORY, "%s: no memory for %zu bytes", path, size);
+        status = ree_fail(err, REE_NO_MEMORY, "%s: out of memory for its %zu bytes", path, size);
         goto done;
     }
     while (have < size) {
@@ -56,7 +56,7 @@ enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
             status = ree_fail(err, REE_IO, "%s: %s", path,
-                              n < 0 ? strerror(errno) : "became shorter while it was read");
+                              n < 0 ? strerror(errno) : "was truncated while it was read");
             goto done;
         }
         have += (size_t)n;
@@ -111,10 +111,12 @@ bool ree_file_is_private_key(const char *path) {
 static enum ree_status keep_private_key(const char *path, struct ree_error *err) {
     bool found;
     if (!find_private_key(path, &found))
-        return ree_fail(err, REE_IO, "%s: what is there, and would be replaced, cannot be read: %s",
+        return ree_fail(err, REE_IO, "%s: cannot read the existing file that would be replaced: %s",
                         path, strerror(errno));
     if (!found) return REE_OK;
-    return ree_fail(err, REE_IO, "%s: it holds a private key, which is not written over", path);
+    return ree_fail(err, REE_IO,
+                    "%s: contains a private key and is not overwritten; choose another file name",
+                    path);
 }
 
 // A file being written. It has no name, or a temporary name that no other file uses.
@@ -324,7 +326,7 @@ static enum ree_status write_file(const char *path, const void *bytes, size_t nb
         if (finish_draft(&draft, path, bytes, nbytes, mode, replaces)) return REE_OK;
     }
     return ree_fail(err, REE_IO, "%s: cannot write it: %s", path,
-                    errno == EEXIST ? "it exists already" : strerror(errno));
+                    errno == EEXIST ? "it already exists" : strerror(errno));
 }
 
 enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbytes,
@@ -372,7 +374,7 @@ enum ree_status ree_file_begin(const char *path, unsigned mode, struct ree_file_
     if (d) d->path = with_suffix(path, "");
     if (!d || !d->path) {
         free(d);
-        return ree_fail(err, REE_NO_MEMORY, "%s: no memory", path);
+        return ree_fail(err, REE_NO_MEMORY, "%s: out of memory", path);
     }
     if (!open_unnamed(path, &d->draft) && !open_named(path, &d->draft)) {
         enum ree_status status = cannot_create(path, err);

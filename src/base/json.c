@@ -67,9 +67,8 @@ enum ree_status ree_json_int(const cJSON *object, const char *key, int64_t min, 
     const cJSON *item = ree_json_find(object, key);
     if (!item || ree_json_is_whole(item, min, max, inout)) return REE_OK;
     if (cJSON_IsNumber(item))
-        return ree_fail(err, REE_INVALID,
-                        "'%s' is %.17g, expected a whole number from %lld to %lld", key,
-                        item->valuedouble, (long long)min, (long long)max);
+        return ree_fail(err, REE_INVALID, "'%s' is %.17g, expected an integer from %lld to %lld",
+                        key, item->valuedouble, (long long)min, (long long)max);
     return ree_fail(err, REE_INVALID, "'%s' is not a number", key);
 }
 

@@ -13,7 +13,7 @@
 enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err);
 // Like ree_json_parse, for texts that are hashed: also rejects what cJSON accepts although RFC 8259
 // forbids it (01, a control character in a string), \u0000 in a string, and more than 64 levels.
-// receipt/canonical.h checks UTF-8 and duplicate keys.
+// base/canonical_json.h checks UTF-8 and duplicate keys.
 enum ree_status ree_json_parse_strict(const void *text, size_t size, cJSON **out,
                                       struct ree_error *err);
 enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out,

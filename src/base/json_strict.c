@@ -60,7 +60,7 @@ static const char *string(struct text *t) {
             return "it has a \\u0000 in a string";
         t->at++;
     }
-    return take(t, "\"") ? NULL : "it is not JSON: a string does not end";
+    return take(t, "\"") ? NULL : "it is not JSON: a string has no end";
 }
 
 // Returns NULL, or what is wrong at t->at.
@@ -72,7 +72,7 @@ static const char *scan(struct text *t) {
             why = string(t);
         } else if (*t->at == '-' || is_digit(t)) {
             const char *first = t->at;
-            if (!number(t)) why = "it is not JSON: a number is not written as one";
+            if (!number(t)) why = "it is not JSON: a number is malformed";
             size_t n = (size_t)(t->at - first);
             bool is_long = n > MAX_SHORT || memchr(first, '.', n) || memchr(first, 'e', n) ||
                            memchr(first, 'E', n);

@@ -113,7 +113,8 @@ static enum ree_status parse_descr(struct parser *p, struct header *h) {
         h->big_endian = s[0] == '>';
         h->length = 0;
         for (size_t i = 2; i < n; i++) {
-            if (s[i] < '0' || s[i] > '9') return parse_fail(p, "a length of strings is no number");
+            if (s[i] < '0' || s[i] > '9')
+                return parse_fail(p, "the length of strings is not a number");
             h->length = 10 * h->length + (size_t)(s[i] - '0');
         }
         return REE_OK;
@@ -128,10 +129,10 @@ static enum ree_status parse_shape(struct parser *p, struct header *h) {
     if (!accept(p, '(')) return parse_fail(p, "'shape' must be a tuple");
     h->rank = 0;
     while (!accept(p, ')')) {
-        if (h->rank == REE_MAX_RANK) return parse_fail(p, "more than 8 dimensions");
+        if (h->rank == REE_MAX_RANK) return parse_fail(p, "'shape' has more than 8 dimensions");
         skip_blanks(p);
         if (p->at == p->end || *p->at < '0' || *p->at > '9')
-            return parse_fail(p, "a dimension in 'shape' is not a non-negative whole number");
+            return parse_fail(p, "a dimension in 'shape' is not a non-negative integer");
         int64_t dim = 0;
         for (; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
             if (__builtin_mul_overflow(dim, (int64_t)10, &dim) ||
@@ -170,16 +171,16 @@ static enum ree_status parse_header(struct parser *p, struct header *h) {
         } else {
             return parse_fail(p, "a key other than 'descr', 'fortran_order' and 'shape'");
         }
-        if (seen & which) return parse_fail(p, "a key is there twice");
+        if (seen & which) return parse_fail(p, "a key occurs twice");
         seen |= which;
         if (accept(p, ',')) continue;
         if (!accept(p, '}')) return parse_fail(p, "expected ',' or '}'");
         break;
     }
     skip_blanks(p);
-    if (p->at != p->end) return parse_fail(p, "something follows the dictionary");
+    if (p->at != p->end) return parse_fail(p, "unexpected characters after the dictionary");
     if (seen != (DESCR | ORDER | SHAPE))
-        return parse_fail(p, "'descr', 'fortran_order' and 'shape' must all be there");
+        return parse_fail(p, "'descr', 'fortran_order' and 'shape' must all be present");
     return REE_OK;
 }
 
@@ -227,7 +228,7 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
     size_t start = major == 1 ? 10 : 12, length = b[8] | (size_t)b[9] << 8;
     if (major > 1 && nbytes >= 12) length |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     if (nbytes < start || length > nbytes - start)
-        return ree_fail(err, REE_INVALID, "%s: the .npy header is cut off", where);
+        return ree_fail(err, REE_INVALID, "%s: the .npy header is truncated", where);
 
     struct header h = {0};
     struct parser p = {(const char *)b + start, (const char *)b + start + length, where, err};
@@ -245,15 +246,15 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
                         where);
     if (want != have)
         return ree_fail(err, REE_INVALID,
-                        "%s: shape and type need %llu bytes of elements, the file has %zu", where,
-                        (unsigned long long)want, have);
+                        "%s: shape and type require %llu bytes of elements, but the file has %zu",
+                        where, (unsigned long long)want, have);
 
     if (text && h.fortran_order && h.rank > 1)
-        return ree_fail(err, REE_UNSUPPORTED, "%s: strings in Fortran's order are not supported",
+        return ree_fail(err, REE_UNSUPPORTED, "%s: strings in Fortran order are not supported",
                         where);
     // Strings of length 0 take no bytes in the file, but each takes a pointer in memory.
     if (text && !elem_size && count > MAX_EMPTY_STRINGS)
-        return ree_fail(err, REE_UNSUPPORTED, "%s: more than %d empty strings", where,
+        return ree_fail(err, REE_UNSUPPORTED, "%s: has more than %d empty strings", where,
                         MAX_EMPTY_STRINGS);
     REE_TRY(ree_tensor_init(tensor, NULL, h.dtype, h.rank, h.dims, err));
     const unsigned char *elements = b + start + length;
@@ -314,7 +315,8 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
     const void *elements = tensor->data;
     size_t nbytes = tensor->nbytes, text_length;
     if (tensor->kind != REE_TENSOR)
-        return ree_fail(err, REE_UNSUPPORTED, "'%s' is no tensor; a .npy file holds one",
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "'%s' is not a tensor; a .npy file contains one tensor",
                         tensor->name ? tensor->name : "");
     if (tensor->dtype == REE_STRING) {
         REE_TRY(ree_npy_write_strings(tensor, &text_elements, &nbytes, &text_length, err));
@@ -325,7 +327,7 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
     for (size_t i = 0; i < sizeof codes / sizeof *codes && !code; i++)
         if (codes[i].dtype == carrier(tensor->dtype)) code = codes[i].code;
     if (!code)
-        return ree_fail(err, REE_UNSUPPORTED, "tensor '%s': a .npy file cannot hold %s",
+        return ree_fail(err, REE_UNSUPPORTED, "tensor '%s': a .npy file cannot represent %s",
                         tensor->name ? tensor->name : "", ree_dtype_name(tensor->dtype));
 
     struct ree_strbuf text;
@@ -348,7 +350,7 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
     if (!bytes) {
         ree_strbuf_finish(&text);
         free(text_elements);
-        return ree_fail(err, REE_NO_MEMORY, "no memory for %zu bytes", nbytes);
+        return ree_fail(err, REE_NO_MEMORY, "out of memory for %zu bytes", nbytes);
     }
     memcpy(bytes, text.data, header);
     bytes[8] = (unsigned char)((header - 10) & 0xff);

@@ -57,8 +57,7 @@ enum ree_status ree_npy_read_strings(char **strings, size_t n, size_t length,
             if (!bytes) {
                 *s = 0;
                 return ree_fail(err, REE_INVALID,
-                                "%s: string %zu has the code point %u, which is "
-                                "no character",
+                                "%s: string %zu has the code point %u, which is not a character",
                                 where, i, c);
             }
             s += bytes;
@@ -86,7 +85,8 @@ enum ree_status ree_npy_write_strings(const struct ree_tensor *tensor, void **ou
         return ree_fail(err, REE_NO_MEMORY, "out of memory");
     uint32_t *points = calloc(1, nbytes ? nbytes : 1);
     if (!points)
-        return ree_fail(err, REE_NO_MEMORY, "no memory for %llu bytes", (unsigned long long)nbytes);
+        return ree_fail(err, REE_NO_MEMORY, "out of memory for %llu bytes",
+                        (unsigned long long)nbytes);
     for (size_t i = 0; i < n; i++) {
         uint32_t *at = points + i * longest;
         for (const char *s = strings[i] ? strings[i] : ""; *s; s += bytes)

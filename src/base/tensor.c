@@ -33,7 +33,7 @@ enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enu
     if (!data || (name && !copy)) {
         free(data);
         free(copy);
-        return ree_fail(err, REE_NO_MEMORY, "tensor '%s': no memory for %llu bytes", label,
+        return ree_fail(err, REE_NO_MEMORY, "tensor '%s': out of memory for %llu bytes", label,
                         (unsigned long long)nbytes);
     }
     tensor->name = copy;
@@ -52,7 +52,7 @@ enum ree_status ree_sequence_append(struct ree_tensor *sequence, struct ree_tens
         grown = realloc(sequence->items, (sequence->n_items + 1) * sizeof *grown);
     if (!grown) {
         ree_tensor_finish(item);
-        return ree_fail(err, REE_NO_MEMORY, "no memory for another item of a sequence");
+        return ree_fail(err, REE_NO_MEMORY, "out of memory for another item of a sequence");
     }
     sequence->items = grown;
     sequence->items[sequence->n_items++] = *item;

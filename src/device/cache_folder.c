@@ -49,7 +49,7 @@ static int check(int fd, const char *path, char *why, size_t size) {
                  (unsigned)info.st_uid, (unsigned)geteuid());
         ok = false;
     } else if (ok && (info.st_mode & 022)) {
-        snprintf(why, size, "%s: others may write to it; chmod go-w mends that", path);
+        snprintf(why, size, "%s: other users can write to it; run chmod go-w", path);
         ok = false;
     }
     if (is_open && !ok) close(fd);

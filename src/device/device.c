@@ -18,7 +18,8 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
     const char *which = spec[kind] ? spec + kind + 1 : "";
     if (kind == 3 && strncmp(spec, "cpu", 3) == 0) {
         if (spec[kind])
-            return ree_fail(err, REE_INVALID, "device '%s': there is one cpu, write 'cpu'", spec);
+            return ree_fail(err, REE_INVALID, "device '%s': there is only one cpu; write 'cpu'",
+                            spec);
         return ree_cpu_device_open(options, out_device, err);
     }
     if (kind == 6 && strncmp(spec, "vulkan", 6) == 0) {
@@ -32,11 +33,10 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
     }
     if (kind == 4 && strncmp(spec, "cuda", 4) == 0)
         return ree_cuda_device_open(which, options, out_device, err);
-    return ree_fail(
-        err, REE_INVALID,
-        "unknown device '%s'; write 'cpu', 'cuda' or 'vulkan', with ':INDEX' or ':NAME' "
-        "behind the latter for one of several",
-        spec);
+    return ree_fail(err, REE_INVALID,
+                    "unknown device '%s'; write 'cpu', 'cuda' or 'vulkan'; the last two may be "
+                    "followed by ':INDEX' or ':NAME' to select one of several",
+                    spec);
 }
 
 const char *ree_operation_set_name(enum ree_operation_set set) {

@@ -45,8 +45,7 @@ enum ree_status ree_program_info_fault(const struct ree_program_info *info, cons
                                        struct ree_error *err) {
     if (dispatch == 0) return REE_OK;
     if (dispatch > info->n_dispatches)
-        return ree_fail(err, REE_DEVICE, "%s: the device reported a fault that makes no sense",
-                        backend);
+        return ree_fail(err, REE_DEVICE, "%s: the device reported an impossible fault", backend);
     return ree_fail(err, REE_INVALID, "%s: index %lld is out of range", info->labels[dispatch - 1],
                     (long long)(int64_t)((uint64_t)high << 32 | low));
 }

@@ -16,8 +16,8 @@ static enum ree_status read_positions(struct ree_group *group, size_t b, int64_t
     for (size_t i = 0; i < g->roles.n_kv_caches; i++) {
         if (!positions[i].name) continue; // kept in another process
         if (first == 0)
-            ree_trace_positions_begin(&s->caches[i], &positions[i], g->roles.kv_caches[i].axis);
-        ree_trace_positions_add(&s->caches[i], &positions[i]);
+            ree_cache_digest_begin(&s->caches[i], &positions[i], g->roles.kv_caches[i].axis);
+        ree_cache_digest_add(&s->caches[i], &positions[i]);
         ree_tensor_finish(&positions[i]);
     }
     return REE_OK;
@@ -69,7 +69,7 @@ static enum ree_status compare(const struct ree_group *group, const struct ree_s
         ree_hex(s->from->caches[i], was);
         return ree_fail(err, REE_INVALID,
                         "the cache '%s' of sequence %zu, computed again from its %zu tokens, has "
-                        "SHA-256 %s; it was %s",
+                        "SHA-256 %s, but the checkpoint has %s",
                         ree_model_input(g->model, g->roles.kv_caches[i].input)->name, s->number,
                         s->out->n - 1, is, was);
     }

@@ -55,7 +55,3 @@ bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *
     free(inputs);
     return proved;
 }
-
-bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size) {
-    return ree_model_is_causal(g->model, &g->roles, g->info.mixes_lengths, out_reason, size);
-}

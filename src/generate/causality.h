@@ -3,13 +3,11 @@
 #ifndef REE_GENERATE_CAUSALITY_H
 #define REE_GENERATE_CAUSALITY_H
 
-#include "generate/generator.h"
+#include "generate/roles.h"
 
-// Proves causality for the generator's graph and the inputs that its steps provide. Returns false
-// and the reason in `out_reason` if it is not proved. Takes about as long as reading the graph.
-bool ree_generator_is_causal(const struct ree_generator *generator, char *out_reason, size_t size);
-
-// The same for a model with the given port roles. `mixes_lengths` is as in ree_generator_info.
+// Proves causality for a model's graph and the inputs that the steps of generation provide. Returns
+// false and the reason in `out_reason` if it is not proved. Takes about as long as reading the
+// graph. `mixes_lengths` is as in ree_generator_info.
 bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
                          bool mixes_lengths, char *out_reason, size_t size);
 

@@ -7,7 +7,6 @@
 
 #include "base/float_env.h"
 #include "base/status.h"
-#include "generate/causality.h"
 
 // Logits held at a time, in elements: 64 MiB, but at least 16 rows.
 #define MAX_LOGITS ((size_t)1 << 24)
@@ -27,7 +26,8 @@ struct checker {
 static enum ree_status check_ids(const struct checker *c, int64_t vocab, struct ree_error *err) {
     for (size_t i = 0; i < c->check->n; i++)
         if (c->check->ids[i] < 0 || (vocab && c->check->ids[i] >= vocab))
-            return ree_fail(err, REE_INVALID, "token %zu is %d; the model's vocabulary has %lld", i,
+            return ree_fail(err, REE_INVALID,
+                            "token %zu is %d, but the model's vocabulary has %lld tokens", i,
                             c->check->ids[i], (long long)vocab);
     return REE_OK;
 }
@@ -183,7 +183,7 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = (struct ree_check_result){.agrees = true, .chosen = -1};
     if (check->n_prompt == 0 || check->n_prompt > check->n)
-        return ree_fail(err, REE_INVALID, "a prompt of %zu tokens in a text of %zu",
+        return ree_fail(err, REE_INVALID, "a prompt of %zu tokens is longer than its text of %zu",
                         check->n_prompt, check->n);
     struct checker c = {.g = g, .check = check, .out = out};
     c.first_row = check->hash_logits ? 0 : check->n_prompt - 1;
@@ -200,7 +200,7 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     // The proof holds up to the first NaN, which may come from a later token.
     if (status == REE_OK && one_pass && c.has_nan && has_steps) {
         snprintf(out->why_stepwise, sizeof out->why_stepwise,
-                 "in one pass a logit is NaN, perhaps because of a later token");
+                 "in one pass, a logit is NaN, perhaps because of a later token");
         status = run_all(&c, n, false, err);
     }
     free(c.rows);

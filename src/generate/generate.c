@@ -47,9 +47,10 @@ static enum ree_status check_ids(const struct ree_generator *g, size_t i, const 
     int64_t vocab = g->info.vocab_size;
     for (size_t k = 0; k < n; k++)
         if (ids[k] < 0 || (vocab && ids[k] >= vocab))
-            return ree_fail(err, REE_INVALID,
-                            "token %zu of prompt %zu is %d; the model's vocabulary has %lld", k, i,
-                            ids[k], (long long)vocab);
+            return ree_fail(
+                err, REE_INVALID,
+                "token %zu of prompt %zu is %d, but the model's vocabulary has %lld tokens", k, i,
+                ids[k], (long long)vocab);
     return REE_OK;
 }
 
@@ -59,14 +60,14 @@ static enum ree_status check_prompts(const struct ree_generator *g,
     int64_t context = g->info.context_length;
     REE_TRY(ree_sampling_check(&o->sampling, err));
     if (o->n_logprobs > MAX_LOGPROBS)
-        return ree_fail(err, REE_INVALID, "%u log probabilities asked for; at most %d",
+        return ree_fail(err, REE_INVALID, "%u log probabilities requested; the maximum is %d",
                         o->n_logprobs, MAX_LOGPROBS);
     for (size_t i = 0; i < n; i++) {
         if (prompts[i].n == 0) return ree_fail(err, REE_INVALID, "prompt %zu has no tokens", i);
         if (context && prompts[i].n >= (uint64_t)context)
             return ree_fail(err, REE_INVALID,
-                            "prompt %zu has %zu tokens, and the model's context is %lld: no room "
-                            "for an answer",
+                            "prompt %zu has %zu tokens, but the model's context is %lld: no "
+                            "position is left for an answer",
                             i, prompts[i].n, (long long)context);
         REE_TRY(check_ids(g, i, prompts[i].ids, prompts[i].n, err));
     }
@@ -81,24 +82,25 @@ static const char *why_not(const struct ree_generate_call *call, const struct re
     bool has_answer = n > from->n_prompt;
     if (from->n_prompt != prompt->n || n < from->n_prompt ||
         memcmp(from->ids, prompt->ids, prompt->n * sizeof *prompt->ids) != 0)
-        return "its prompt is another";
-    if (n > limit) return "it has more tokens than it may have";
+        return "its prompt is not the prompt of this run";
+    if (n > limit) return "it has more than the maximum number of tokens";
     for (size_t k = from->n_prompt; k + 1 < n; k++)
-        if (ree_sequence_is_eos(call, from->ids[k])) return "it goes on after a token that ends it";
+        if (ree_sequence_is_eos(call, from->ids[k]))
+            return "it continues after a token that ends it";
     bool eos = has_answer && ree_sequence_is_eos(call, from->ids[n - 1]);
     if (!from->is_done) {
-        if (eos || n == limit) return "it has ended, and is not marked as done";
+        if (eos || n == limit) return "it has ended, but is not marked as done";
         return from->n_caches == (has_answer ? call->g->roles.n_kv_caches : 0)
                    ? NULL
-                   : "it has another number of caches than the model";
+                   : "its number of caches differs from the model's";
     }
-    if (!has_answer) return "it is marked as done, and has no answer";
-    if (from->finish == REE_FINISH_INTERRUPTED) return "it is marked as done, and was interrupted";
+    if (!has_answer) return "it is marked as done, but has no answer";
+    if (from->finish == REE_FINISH_INTERRUPTED) return "it is marked as done, but was interrupted";
     if ((from->finish == REE_FINISH_EOS) != eos)
-        return eos ? "its last token ends it, and it is said to end otherwise"
-                   : "its last token is none that ends it";
+        return eos ? "its last token ends it, but its recorded finish is another one"
+                   : "its last token does not end it";
     if (from->finish == REE_FINISH_LENGTH && n != limit)
-        return "it is said to have all tokens that it may have, and has fewer";
+        return "its recorded finish is the maximum number of tokens, but it has fewer";
     bool has_hash = from->logits_sha256 && strlen(from->logits_sha256) == 64;
     if (call->g->options.all_logits && !has_hash) return "the hash of its logits is missing";
     return NULL;
@@ -109,7 +111,7 @@ static enum ree_status check_snapshot(const struct ree_generate_call *call,
                                       struct ree_error *err) {
     const char *reason = why_not(call, s, prompt);
     if (!reason) return check_ids(call->g, s->number, s->from->ids, s->from->n, err);
-    return ree_fail(err, REE_INVALID, "sequence %zu cannot go on: %s", s->number, reason);
+    return ree_fail(err, REE_INVALID, "sequence %zu cannot continue: %s", s->number, reason);
 }
 
 static enum ree_status start_sequence(struct driver *d, size_t i, const struct ree_prompt *prompt,
@@ -156,11 +158,12 @@ static enum ree_status check_answer(struct driver *d, size_t i, struct ree_error
     REE_TRY(ree_generator_check(g, &check, &result, err));
     if (!result.agrees)
         return ree_fail(err, REE_INVALID,
-                        "sequence %zu cannot go on: token %zu is %d, and the model chooses %d", i,
-                        result.position, result.given, result.chosen);
+                        "sequence %zu cannot continue: token %zu is %d, but the model chooses %d",
+                        i, result.position, result.given, result.chosen);
     if (check.hash_logits && strcmp(result.logits_sha256, from->logits_sha256) != 0)
         return ree_fail(err, REE_INVALID,
-                        "sequence %zu cannot go on: its logits have another hash than the model's",
+                        "sequence %zu cannot continue: the hash of its logits is not the hash of "
+                        "the model's logits",
                         i);
     return REE_OK;
 }

@@ -22,6 +22,10 @@ static bool can_mix_lengths(const struct ree_generator *g) {
            ree_model_is_causal(g->model, &g->roles, true, reason, sizeof reason);
 }
 
+bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size) {
+    return ree_model_is_causal(g->model, &g->roles, g->info.mixes_lengths, out_reason, size);
+}
+
 static void describe(struct ree_generator *g, bool one_row) {
     const struct ree_port *logits = ree_model_output(g->model, g->roles.logits);
     struct ree_generator_info *info = &g->info;

@@ -11,7 +11,7 @@
 
 #include "generate/roles.h"
 #include "ree.h"
-#include "session/pipeline.h"
+#include "pipeline/pipeline.h"
 
 struct ree_remote;
 
@@ -25,6 +25,9 @@ struct ree_generator {
     struct ree_generator_info info;
     const struct ree_remote *remote; // other processes that run stages (remote.h); NULL: none
 };
+
+// Whether the generator's model is proved to be causal (generate/causality.h).
+bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size);
 
 struct ree_step {
     size_t batch;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "generate/causality.h"
 
 static enum ree_status make_room(struct ree_group *group, size_t n, struct ree_error *err) {
     if (n <= group->capacity) return REE_OK;

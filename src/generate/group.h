@@ -5,7 +5,7 @@
 #define REE_GENERATE_GROUP_H
 
 #include "generate/generator.h"
-#include "receipt/trace.h"
+#include "base/cache_digest.h"
 
 // Shared by all groups of a call.
 struct ree_generate_call {
@@ -25,7 +25,7 @@ struct ree_sequence {
     bool is_done;
     struct ree_hasher *logits; // NULL: not requested, or not running
     // Per kv cache: hash of its first n_hashed positions; NULL: none yet.
-    struct ree_trace_positions *caches;
+    struct ree_cache_digest *caches;
     int64_t n_hashed;    // positions in `caches`
     ree_digest *digests; // per kv cache: digest of `caches` or from `from`; NULL: none
 };

@@ -21,8 +21,7 @@ static enum ree_status read_number(const struct ree_model *model, const char *ke
     const char *text = ree_model_metadata(model, key), *at = text;
     *found = text != NULL;
     if (!text || (take_number(&at, out) && !*at)) return REE_OK;
-    return ree_fail(err, REE_INVALID, "metadata '%s' is '%.64s', expected a whole number", key,
-                    text);
+    return ree_fail(err, REE_INVALID, "metadata '%s' is '%.64s', expected an integer", key, text);
 }
 
 // Parses "2,3"; an empty text means no tokens.
@@ -42,8 +41,8 @@ static enum ree_status read_eos(const struct ree_model *model, struct ree_model_
     if (more || *at) {
         free(ids);
         return ree_fail(err, REE_INVALID,
-                        "metadata 'ree.eos_token_ids' is '%.64s', expected at most %d "
-                        "whole numbers separated by commas",
+                        "metadata 'ree.eos_token_ids' is '%.64s', expected at most %d integers "
+                        "separated by commas",
                         text, REE_MAX_EOS);
     }
     free(source->eos);

@@ -3,7 +3,9 @@
 #ifndef REE_GENERATE_REMOTE_H
 #define REE_GENERATE_REMOTE_H
 
-#include "generate/generator.h"
+#include "ree.h"
+
+struct ree_step;
 
 struct ree_remote {
     void *user;

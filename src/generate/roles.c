@@ -175,15 +175,14 @@ static enum ree_status find_kv_cache(const struct ree_model *model,
     if (output < 0) output = by_word(model, in->name);
     if (output < 0) output = by_order(model, roles, input);
     if (output < 0)
-        return ree_fail(err, REE_UNSUPPORTED, "no output is the successor of the cache '%s'",
+        return ree_fail(err, REE_UNSUPPORTED, "the cache '%s' has no corresponding output",
                         in->name);
     struct ree_kv_cache_spec *spec = &roles->kv_caches[roles->n_kv_caches];
     spec->input = input;
     spec->output = (size_t)output;
     for (size_t i = 0; i < roles->n_kv_caches; i++)
         if (roles->kv_caches[i].output == spec->output)
-            return ree_fail(err, REE_UNSUPPORTED,
-                            "the output '%s' would be the successor of two caches",
+            return ree_fail(err, REE_UNSUPPORTED, "the output '%s' corresponds to two caches",
                             ree_model_output(model, spec->output)->name);
     REE_TRY(find_axes(in, spec, err));
     if (in->dims[spec->batch_axis] == 1) roles->fixed_batch = true;
@@ -205,8 +204,8 @@ static enum ree_status find_logits(const struct ree_model *model,
     if (!port || !is_float(port->dtype) || port->kind != REE_TENSOR ||
         (port->has_shape && port->rank != 3))
         return ree_fail(err, REE_UNSUPPORTED,
-                        "no language model: expected an output 'logits', float32[batch, sequence, "
-                        "vocabulary]");
+                        "not a language model: expected an output 'logits', float32[batch, "
+                        "sequence, vocabulary]");
     roles->logits = (size_t)found;
     return REE_OK;
 }
@@ -219,8 +218,8 @@ static enum ree_status find_inputs(const struct ree_model *model,
         enum ree_role *role = &roles->of_input[i];
         if (port->kind != REE_TENSOR || !find_role(port, names, role))
             return ree_fail(err, REE_UNSUPPORTED,
-                            "no language model that ree knows how to run: what is the input '%s' "
-                            "for? Known are token ids, attention mask, positions, caches",
+                            "not a language model that ree can run: the purpose of the input '%s' "
+                            "is unknown; known are token ids, attention mask, positions, caches",
                             port->name);
         if (*role == REE_ROLE_TOKENS) {
             roles->tokens = i;
@@ -230,7 +229,7 @@ static enum ree_status find_inputs(const struct ree_model *model,
     }
     if (roles->tokens != REE_NO_INPUT) return REE_OK;
     return ree_fail(err, REE_UNSUPPORTED,
-                    "no language model: expected an input 'input_ids', int64[batch, sequence]");
+                    "not a language model: expected an input 'input_ids', int64[batch, sequence]");
 }
 
 static enum ree_status find_all(const struct ree_model *model, const struct ree_port_names *names,
@@ -257,8 +256,8 @@ static bool is_given(const struct ree_port_names *names) {
 static enum ree_status differ(const char *what, const struct ree_port *by_folder,
                               const struct ree_port *by_name, struct ree_error *err) {
     return ree_fail(err, REE_INVALID,
-                    "genai_config.json takes '%s' for %s, and by the names of the model's ports it "
-                    "is '%s'",
+                    "genai_config.json names '%s' as %s, but by the names of the model's inputs "
+                    "and outputs it is '%s'",
                     by_folder->name, what, by_name->name);
 }
 
@@ -270,8 +269,7 @@ static enum ree_status compare(const struct ree_model *model, const struct ree_r
     for (size_t i = 0; i < folder->n_inputs; i++)
         if (folder->of_input[i] != ports->of_input[i])
             return ree_fail(err, REE_INVALID,
-                            "genai_config.json says that the input '%s' is for something else than "
-                            "its name says",
+                            "genai_config.json gives the input '%s' another purpose than its name",
                             ree_model_input(model, i)->name);
     for (size_t i = 0; i < folder->n_kv_caches; i++)
         if (folder->kv_caches[i].output != ports->kv_caches[i].output)
@@ -303,12 +301,11 @@ enum ree_status ree_roles_find(const struct ree_model *model, const struct ree_p
 
 enum ree_status ree_roles_check_bound(const struct ree_roles *roles, struct ree_error *err) {
     if (!roles->by_folder) return REE_OK;
-    return ree_fail(
-        err, REE_UNSUPPORTED,
-        "what the model's inputs and outputs are for is said by genai_config.json only, "
-        "which no hash of a model is over: no receipt can be of it. Names such as "
-        "input_ids, attention_mask, position_ids, past_key_values.0.key, present.0.key "
-        "and logits say it in the model");
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "only genai_config.json states the purpose of the model's inputs and outputs, "
+                    "and no hash of a model covers this file, so no receipt is possible. Use names "
+                    "such as input_ids, attention_mask, position_ids, past_key_values.0.key, "
+                    "present.0.key and logits in the model");
 }
 
 void ree_roles_finish(struct ree_roles *roles) {

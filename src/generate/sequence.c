@@ -106,8 +106,8 @@ enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequ
         s->expects_last = false;
         if (id == out->ids[n]) return REE_OK;
         return ree_fail(err, REE_INVALID,
-                        "position %zu of sequence %zu: the answer so far has token %d, the model "
-                        "chooses %d",
+                        "position %zu of sequence %zu: the answer so far has token %d, but the "
+                        "model chooses %d",
                         n, s->number, out->ids[n], id);
     }
     int32_t *ids = realloc(out->ids, (out->n + 1) * sizeof *ids);

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/status.h"
-#include "graph/hf/hf.h"
+#include "graph/load.h"
 
 // In bytes. A configuration has a few kilobytes, and cJSON recurses over nested values.
 #define MAX_CONFIG ((size_t)4 << 20)
@@ -83,7 +83,7 @@ static enum ree_status take_eos(const cJSON *object, struct ree_model_source *so
     int n = cJSON_IsArray(item) ? cJSON_GetArraySize(item) : cJSON_IsNumber(item) ? 1 : 0;
     if (n == 0) return REE_OK;
     if (n > REE_MAX_EOS)
-        return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; at most %d are read", n,
+        return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; the maximum is %d", n,
                         REE_MAX_EOS);
     int32_t *ids = malloc((size_t)n * sizeof *ids);
     if (!ids) return no_memory(err);
@@ -105,8 +105,8 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
     const cJSON *filename = ree_json_find(decoder, "filename");
     if (!cJSON_IsObject(decoder) || !cJSON_IsString(filename))
         return ree_fail(err, REE_INVALID,
-                        "%s/genai_config.json: no model.decoder.filename; ree runs models of one "
-                        "decoder",
+                        "%s/genai_config.json: model.decoder.filename is missing; ree runs models "
+                        "with one decoder",
                         source->folder);
     const char *name = filename->valuestring;
     if (strchr(name, '/') || !*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
@@ -138,7 +138,7 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
 // must not depend on whether it was exported.
 static bool is_checkpoint(const struct ree_model_source *source, const cJSON *config) {
     const cJSON *type = ree_json_find(config, "model_type");
-    return cJSON_IsString(type) && ree_hf_knows(type->valuestring) &&
+    return cJSON_IsString(type) && ree_load_knows_architecture(type->valuestring) &&
            !ree_json_find(config, "quantization_config") &&
            (exists(source->folder, "model.safetensors") ||
             exists(source->folder, "model.safetensors.index.json"));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "generate/generator.h"
 #include "generate/remote.h"
 #include "repops/scalar/convert.h"
 
@@ -123,8 +124,7 @@ static enum ree_status take_rows(const struct ree_generator *g, const struct ree
     if (logits->rank != 3 || logits->dims[0] != (int64_t)step->batch ||
         logits->dims[1] != (int64_t)computed || logits->dims[2] < 1)
         return ree_fail(err, REE_INVALID,
-                        "'%s' came out with another shape than [batch %zu, sequence %zu, "
-                        "vocabulary]",
+                        "the shape of the output '%s' is not [batch %zu, sequence %zu, vocabulary]",
                         ree_model_output(g->model, g->roles.logits)->name, step->batch, computed);
     if (logits->dtype == REE_F32 && (chosen || (step->length == 1 && step->n_rows == 1))) {
         *out = *logits;
@@ -180,11 +180,11 @@ static enum ree_status prepare(struct ree_generator *g, size_t slot, const struc
 enum ree_status ree_generator_submit(struct ree_generator *g, size_t slot,
                                      const struct ree_step *step, struct ree_error *err) {
     if (slot >= g->options.n_cache_slots)
-        return ree_fail(err, REE_INVALID, "there is no set %zu of %u", slot,
+        return ree_fail(err, REE_INVALID, "there is no cache slot %zu of %u", slot,
                         g->options.n_cache_slots);
     struct ree_flight *flight = &g->flights[slot];
     if (flight->inputs || flight->is_remote)
-        return ree_fail(err, REE_INVALID, "set %zu has a step in flight", slot);
+        return ree_fail(err, REE_INVALID, "cache slot %zu has a step in flight", slot);
     if (g->remote) {
         flight->is_remote = true;
         flight->step = *step;
@@ -204,7 +204,7 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
     memset(out_logits, 0, sizeof *out_logits);
     if (slot >= g->options.n_cache_slots ||
         !(g->flights[slot].inputs || g->flights[slot].is_remote))
-        return ree_fail(err, REE_INVALID, "set %zu has no step in flight", slot);
+        return ree_fail(err, REE_INVALID, "cache slot %zu has no step in flight", slot);
     struct ree_flight *flight = &g->flights[slot];
     if (flight->is_remote) {
         const struct ree_step step = flight->step;

@@ -35,7 +35,7 @@ static enum ree_status encode_tensor(const struct ree_tensor *t, struct tensor_h
     if (t->kind != REE_TENSOR || t->dtype == REE_STRING)
         return ree_fail(
             err, REE_UNSUPPORTED,
-            "'%s' crosses from rank to rank and is not a tensor of numbers; choose other cuts",
+            "'%s' passes from rank to rank but is not a tensor of numbers; choose other cuts",
             t->name ? t->name : "");
     head->dtype = (uint32_t)t->dtype;
     head->rank = t->rank;
@@ -143,12 +143,13 @@ enum ree_status ree_decode_step(const struct ree_message *m, const struct ree_bo
     *out_block = NULL;
     memset(out, 0, sizeof *out);
     if (m->n_parts < 2 || m->parts[0].nbytes < sizeof n)
-        return malformed(err, "a step is not described");
+        return malformed(err, "the description of a step is missing");
     memcpy(n, m->parts[0].data, sizeof n);
     if (n[0] != bounds->batch || n[1] < 1 || n[1] > bounds->length || n[2] > n[1])
-        return malformed(err, "a step of another size than was said at its set's beginning");
+        return malformed(
+            err, "the size of a step differs from the size at the beginning of its cache slot");
     if (m->parts[0].nbytes != step_nbytes(n[0], n[1], n[2]))
-        return malformed(err, "a step's description has another length than its sizes say");
+        return malformed(err, "the length of a step's description does not match its sizes");
     size_t nbytes = m->parts[0].nbytes - sizeof n;
     char *block = malloc(nbytes + 1);
     if (!block) return no_memory(err);
@@ -161,7 +162,7 @@ enum ree_status ree_decode_step(const struct ree_message *m, const struct ree_bo
         fits = fits && rows[i] >= 0 && rows[i] < (int64_t)n[1];
     if (!fits) {
         free(block);
-        return malformed(err, "a step beyond the positions that its set has");
+        return malformed(err, "a step exceeds the positions of its cache slot");
     }
     *out = (struct ree_step){(size_t)n[0],
                              (size_t)n[1],
@@ -182,7 +183,7 @@ static enum ree_status decode_tensor(const struct tensor_head *head, const struc
     if (head->rank > REE_MAX_RANK || head->dtype == REE_STRING || !size ||
         !ree_count_elements(head->rank, head->dims, &count) ||
         !ree_mul_size((uint64_t)count, size, &nbytes) || nbytes != part->nbytes)
-        return ree_fail(err, REE_INVALID, "malformed: '%s' has another size than its shape",
+        return ree_fail(err, REE_INVALID, "malformed: the size of '%s' does not match its shape",
                         value->name);
     if (value->dtype != REE_DTYPE_NONE && (uint32_t)value->dtype != head->dtype)
         return ree_fail(err, REE_INVALID, "malformed: '%s' is %s, expected %s", value->name,
@@ -191,7 +192,8 @@ static enum ree_status decode_tensor(const struct tensor_head *head, const struc
     for (uint32_t i = 0; fits && value->has_shape && i < value->rank; i++)
         fits = value->dims[i] < 0 || value->dims[i] == head->dims[i];
     if (!fits)
-        return ree_fail(err, REE_INVALID, "malformed: '%s' has another shape than the model says",
+        return ree_fail(err, REE_INVALID,
+                        "malformed: the shape of '%s' is not the one that the model requires",
                         value->name);
     REE_TRY(ree_tensor_init(out, value->name, (enum ree_dtype)head->dtype, head->rank, head->dims,
                             err));
@@ -217,7 +219,7 @@ enum ree_status ree_decode_boundary(const struct ree_message *m, const struct re
     size_t n = cut->n_values;
     memset(out, 0, sizeof *out);
     if (m->n_parts != n + 2 || m->parts[1].nbytes != n * sizeof(struct tensor_head))
-        return ree_fail(err, REE_INVALID, "malformed: %u parts, expected those of %zu values",
+        return ree_fail(err, REE_INVALID, "malformed: %u parts, expected the parts of %zu values",
                         m->n_parts, n);
     out->tensors = calloc(n + 1, sizeof *out->tensors);
     if (!out->tensors) return no_memory(err);
@@ -229,9 +231,10 @@ enum ree_status ree_decode_boundary(const struct ree_message *m, const struct re
         if (status != REE_OK) break;
         out->n++;
         if (!fits_step(cut->values[i], &out->tensors[i], step, most))
-            status = ree_fail(err, REE_INVALID,
-                              "malformed: '%s' is not of as many sequences and tokens as the step",
-                              cut->values[i]->name);
+            status = ree_fail(
+                err, REE_INVALID,
+                "malformed: '%s' does not have the number of sequences and tokens of the step",
+                cut->values[i]->name);
     }
     if (status != REE_OK) ree_boundary_finish(out);
     return status;
@@ -243,14 +246,14 @@ enum ree_status ree_decode_positions(const struct ree_message *m,
     size_t k = m->n_parts >= 2 ? m->n_parts - 2 : 0;
     if (m->n_parts < 2 || m->parts[0].nbytes != k * sizeof(uint32_t) ||
         m->parts[1].nbytes != k * sizeof(struct tensor_head))
-        return malformed(err, "rows of caches are not described");
+        return malformed(err, "the description of cache positions is missing");
     for (size_t i = 0; i < k; i++) {
         uint32_t number;
         struct tensor_head head;
         memcpy(&number, (const char *)m->parts[0].data + i * sizeof number, sizeof number);
         memcpy(&head, (const char *)m->parts[1].data + i * sizeof head, sizeof head);
         if (number >= n || tensors[number].name)
-            return malformed(err, "rows of a cache that was not asked for");
+            return malformed(err, "cache positions that were not requested");
         REE_TRY(decode_tensor(&head, &m->parts[i + 2], values[number], &tensors[number], err));
     }
     return REE_OK;
@@ -262,15 +265,15 @@ enum ree_status ree_decode_logits(const struct ree_message *m, const struct ree_
     uint64_t n[HEAD_NUMBERS];
     memset(out, 0, sizeof *out);
     if (m->n_parts != 2 || m->parts[0].nbytes != sizeof n)
-        return malformed(err, "logits are not described");
+        return malformed(err, "the description of logits is missing");
     memcpy(n, m->parts[0].data, sizeof n);
     if (n[0] != step->batch || n[1] != step->n_rows || n[2] < 1 || n[2] > INT32_MAX ||
         (vocab_size > 0 && n[2] != (uint64_t)vocab_size))
-        return malformed(err, "logits of another shape than was asked for");
+        return malformed(err, "the shape of the logits is not the requested one");
     int64_t dims[3] = {(int64_t)n[0], (int64_t)n[1], (int64_t)n[2]};
     uint64_t nbytes;
     if (!ree_mul_size(n[0] * n[1], n[2] * sizeof(float), &nbytes) || nbytes != m->parts[1].nbytes)
-        return malformed(err, "logits have another size than their shape");
+        return malformed(err, "the size of the logits does not match their shape");
     REE_TRY(ree_tensor_init(out, "logits", REE_F32, 3, dims, err));
     if (nbytes) memcpy(out->data, m->parts[1].data, nbytes);
     return REE_OK;

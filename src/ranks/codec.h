@@ -14,7 +14,7 @@
 
 #include "generate/generator.h"
 #include "graph/partition/partition.h"
-#include "session/pipeline.h"
+#include "pipeline/pipeline.h"
 #include "transport/transport.h"
 
 // The memory of an encoded message. The parts point into it and into the encoded objects.

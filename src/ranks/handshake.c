@@ -30,9 +30,9 @@ static enum ree_status describe(const struct ree_ranks *ranks,
     ree_strbuf_printf(out, "ree version\t%s\n", ree_version());
     ree_strbuf_printf(out, "numerics version\t%s\n",
                       options->numerics ? options->numerics : ree_numerics_version());
-    ree_strbuf_printf(out, "a model whose graph has SHA-256\t%s\n", graph);
-    ree_strbuf_printf(out, "a number of stages of\t%zu\n", ranks->n_stages);
-    ree_strbuf_printf(out, "a plan with SHA-256\t%s\n", plan);
+    ree_strbuf_printf(out, "the graph SHA-256\t%s\n", graph);
+    ree_strbuf_printf(out, "the number of stages\t%zu\n", ranks->n_stages);
+    ree_strbuf_printf(out, "the plan SHA-256\t%s\n", plan);
     // A rank limits rank 0's requests by its own options.
     ree_strbuf_printf(out, "--batch-size\t%u\n--prefill-chunk\t%u\n", bounds->max_batch,
                       bounds->prefill_chunk);
@@ -130,10 +130,11 @@ static enum ree_status compare_text(uint32_t rank, const struct ree_strbuf *own,
         if (!has_a && !has_b && a == a_end && b == b_end) return REE_OK;
         if (!has_a || !has_b || n_a_name != n_b_name || memcmp(a_name, b_name, n_a_name) != 0)
             return ree_fail(err, REE_INVALID,
-                            "rank %u describes itself otherwise than rank 0: another program",
+                            "the descriptions of rank %u and rank 0 have different fields: they "
+                            "run different programs",
                             rank);
         if (n_a_value != n_b_value || memcmp(a_value, b_value, n_a_value) != 0)
-            return ree_fail(err, REE_INVALID, "rank %u has %.*s %.*s, and rank 0 has %.*s", rank,
+            return ree_fail(err, REE_INVALID, "rank %u has %.*s %.*s, but rank 0 has %.*s", rank,
                             (int)n_a_name, a_name, (int)(n_b_value < 200 ? n_b_value : 200),
                             b_value, (int)(n_a_value < 200 ? n_a_value : 200), a_value);
     }
@@ -151,12 +152,12 @@ static enum ree_status compare_weights(uint32_t rank, const struct ree_stage_wei
             left - sizeof n - REE_SHA256_SIZE < n || memcmp(at + sizeof n, name, n) != 0)
             return ree_fail(
                 err, REE_INVALID,
-                "rank %u has other weights: where rank 0 has '%s' it has another tensor", rank,
+                "rank %u has other weights: it has another tensor in place of '%s' of rank 0", rank,
                 name);
         if (memcmp(at + sizeof n + n, own->leaves[i], REE_SHA256_SIZE) != 0)
             return ree_fail(err, REE_INVALID,
-                            "rank %u has other weights: the bytes of '%s' are not those of rank 0",
-                            rank, name);
+                            "rank %u has other weights: the bytes of '%s' differ from rank 0", rank,
+                            name);
         at += sizeof n + n + REE_SHA256_SIZE;
         left -= sizeof n + n + REE_SHA256_SIZE;
     }
@@ -174,7 +175,7 @@ static enum ree_status check_rank(struct ree_ranks *ranks, uint32_t rank,
         ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_HANDSHAKE, HANDSHAKE_LIMIT, 0, &m, err));
     enum ree_status status =
         m.n_parts == 2 ? compare_text(rank, text, &m.parts[0], err)
-                       : ree_fail(err, REE_INVALID, "rank %u does not introduce itself", rank);
+                       : ree_fail(err, REE_INVALID, "rank %u does not send its description", rank);
     ree_partition_share(ranks->n_stages, ranks->n_ranks, rank, &first, &n);
     if (status == REE_OK) {
         status = make_weights(ranks, first, n, &weights, err);
@@ -202,7 +203,7 @@ static enum ree_status compare_clocks(struct ree_ranks *ranks, uint32_t rank,
         if (fits) memcpy(&theirs, m.parts[0].data, sizeof theirs);
         ree_message_finish(&m);
         if (!fits || !isfinite(theirs))
-            return ree_fail(err, REE_INVALID, "rank %u does not tell its time", rank);
+            return ree_fail(err, REE_INVALID, "rank %u does not send its clock", rank);
         if (end - start >= shortest) continue;
         shortest = end - start;
         ranks->offsets[rank] = theirs - (start + end) / 2;

@@ -50,15 +50,15 @@ static enum ree_status receive_logits(struct ree_ranks *ranks, size_t slot, stru
             memset(&own->arrived, 0, sizeof own->arrived);
             if (out->step == own->number) return REE_OK;
             ree_message_finish(out);
-            return ree_fail(err, REE_INVALID, "rank %u sent the logits of another step than %llu",
-                            last, (unsigned long long)own->number);
+            return ree_fail(err, REE_INVALID, "rank %u sent logits, but not of step %llu", last,
+                            (unsigned long long)own->number);
         }
         struct ree_message m;
         REE_TRY(ree_ranks_receive(ranks, last, 1u << REE_MESSAGE_LOGITS, ranks->logits_limit,
                                   own->number, &m, err));
         if (m.slot >= ranks->n_cache_slots || ranks->cache_slots[m.slot].arrived.frame) {
             ree_message_finish(&m);
-            return ree_fail(err, REE_INVALID, "rank %u sent logits that nobody asked for", last);
+            return ree_fail(err, REE_INVALID, "rank %u sent logits that were not requested", last);
         }
         ranks->cache_slots[m.slot].arrived = m;
     }
@@ -88,8 +88,8 @@ static enum ree_status receive_positions(struct ree_ranks *ranks, size_t slot, u
     enum ree_status status =
         m.slot == slot && m.step == ranks->n_submitted
             ? ree_decode_positions(&m, values, n, out, err)
-            : ree_fail(err, REE_INVALID, "those of another set or step than were asked for");
-    if (status != REE_OK) ree_fail_prefix(err, "rows of caches from rank %u are", rank);
+            : ree_fail(err, REE_INVALID, "of another cache slot or step than requested");
+    if (status != REE_OK) ree_fail_prefix(err, "cache positions from rank %u are", rank);
     ree_message_finish(&m);
     return status;
 }
@@ -101,11 +101,11 @@ static enum ree_status check_rows(const struct ree_ranks *ranks, int64_t n,
         const struct ree_kv_cache_spec *spec = &roles->kv_caches[i];
         const char *name = ree_model_input(ranks->generator->model, spec->input)->name;
         if (!out[i].name)
-            return ree_fail(err, REE_INVALID, "no rank has sent rows of the cache '%s'", name);
+            return ree_fail(err, REE_INVALID, "no rank has sent positions of the cache '%s'", name);
         if (out[i].rank <= spec->axis || out[i].rank <= spec->batch_axis ||
             out[i].dims[spec->axis] != n || out[i].dims[spec->batch_axis] != 1)
-            return ree_fail(err, REE_INVALID, "rows of the cache '%s' are not those asked for",
-                            name);
+            return ree_fail(err, REE_INVALID,
+                            "the positions of the cache '%s' are not the requested ones", name);
     }
     return REE_OK;
 }

@@ -24,14 +24,15 @@ static enum ree_status serve_begin(struct ree_ranks *ranks, const struct ree_mes
     const struct ree_bounds bounds = largest(ranks->generator);
     int64_t numbers[2] = {0, 0};
     if (m->slot >= ranks->n_cache_slots || m->n_parts != 1 || m->parts[0].nbytes != sizeof numbers)
-        return ree_fail(err, REE_INVALID, "malformed: the beginning of a set that cannot be");
+        return ree_fail(err, REE_INVALID, "malformed: the beginning of an impossible cache slot");
     memcpy(numbers, m->parts[0].data, sizeof numbers);
     if (numbers[0] < 1 || (uint64_t)numbers[0] > bounds.batch || numbers[1] < 0 ||
         numbers[1] > bounds.most)
-        return ree_fail(err, REE_INVALID,
-                        "malformed: a set of %lld sequences of %lld tokens; at most %llu of %lld",
-                        (long long)numbers[0], (long long)numbers[1],
-                        (unsigned long long)bounds.batch, (long long)bounds.most);
+        return ree_fail(
+            err, REE_INVALID,
+            "malformed: a cache slot of %lld sequences of %lld tokens; the maximum is %llu of %lld",
+            (long long)numbers[0], (long long)numbers[1], (unsigned long long)bounds.batch,
+            (long long)bounds.most);
     struct ree_rank_cache_slot *slot = &ranks->cache_slots[m->slot];
     slot->begun = true;
     slot->bounds.batch = (uint64_t)numbers[0];
@@ -81,7 +82,7 @@ static enum ree_status serve_step(struct ree_ranks *ranks, const struct ree_mess
     struct ree_step step;
     void *block;
     if (m->slot >= ranks->n_cache_slots || !ranks->cache_slots[m->slot].begun)
-        return ree_fail(err, REE_INVALID, "malformed: a step of a set that has not begun");
+        return ree_fail(err, REE_INVALID, "malformed: a step of a cache slot that has not begun");
     REE_TRY(ree_decode_step(m, &ranks->cache_slots[m->slot].bounds, &step, &block, err));
     enum ree_status status = run_step(ranks, m, &step, err);
     free(block);
@@ -95,12 +96,12 @@ static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_mess
     struct ree_encoded encoded;
     if (m->slot >= ranks->n_cache_slots || !ranks->cache_slots[m->slot].begun || m->n_parts != 1 ||
         m->parts[0].nbytes != sizeof numbers)
-        return ree_fail(err, REE_INVALID, "malformed: rows of caches that are not named");
+        return ree_fail(err, REE_INVALID, "malformed: cache positions without a name");
     memcpy(numbers, m->parts[0].data, sizeof numbers);
     const struct ree_bounds *bounds = &ranks->cache_slots[m->slot].bounds;
     if (numbers[0] < 0 || numbers[0] >= (int64_t)bounds->batch || numbers[1] < 0 ||
         numbers[1] > bounds->most || numbers[2] < 1 || numbers[2] > bounds->most - numbers[1])
-        return ree_fail(err, REE_INVALID, "malformed: rows beyond those that a set has");
+        return ree_fail(err, REE_INVALID, "malformed: positions beyond the end of a cache slot");
     if (ranks->rank + 1 < ranks->n_ranks)
         REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_READ, m->step,
                                    m->slot, m->parts, 1, err));
@@ -154,7 +155,7 @@ enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err) 
         uint32_t kind = m.kind;
         enum ree_status status = REE_OK;
         if (kind != REE_MESSAGE_END && m.step != next)
-            status = ree_fail(err, REE_INVALID, "malformed: step %llu where %llu was expected",
+            status = ree_fail(err, REE_INVALID, "malformed: step %llu, expected step %llu",
                               (unsigned long long)m.step, (unsigned long long)next);
         else if (kind == REE_MESSAGE_BEGIN)
             status = serve_begin(ranks, &m, err);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 
 struct collector {
     struct ree_stage_weights *out;

@@ -1,11 +1,11 @@
-#include "receipt/checkpoint_parts.h"
+#include "receipt/checkpoint_internal.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 // The add functions return false if memory is exhausted. cJSON accepts NULL as the object.
 
@@ -105,7 +105,7 @@ enum ree_status ree_text_checkpoint_write(const struct ree_text_checkpoint *c, c
     enum ree_status status = encode(c, &text, err);
     // Do not write a file that cannot be read again.
     if (status == REE_OK && text.size > REE_RECEIPT_MAX_SIZE)
-        status = ree_fail(err, REE_INVALID, "it would have %zu bytes; at most %zu can be read",
+        status = ree_fail(err, REE_INVALID, "it would have %zu bytes; the maximum is %zu",
                           text.size, REE_RECEIPT_MAX_SIZE);
     if (status != REE_OK)
         ree_fail_prefix(err, "%s", path);

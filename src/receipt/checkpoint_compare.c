@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "receipt/checkpoint_parts.h"
+#include "receipt/checkpoint_internal.h"
 
 #define SHOWN 80 // maximum bytes of a value in a message
 

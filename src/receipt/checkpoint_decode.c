@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "receipt/checkpoint_parts.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/checkpoint_internal.h"
+#include "receipt/receipt_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -38,9 +38,10 @@ static enum ree_status get_caches(const struct ree_fields *part, struct ree_snap
         const char *hex = cJSON_GetStringValue(item);
         if (cJSON_IsNull(item)) continue; // null: the digest stays all zeros
         if (!hex || !ree_unhex(hex, caches[i]) || strspn(hex, "0") == 64)
-            return ree_fail(err, REE_INVALID,
-                            "%s.caches[%zu] is not 64 hexadecimal digits in lower case, some not 0",
-                            part->name, i);
+            return ree_fail(
+                err, REE_INVALID,
+                "%s.caches[%zu] is not 64 hexadecimal digits in lower case, or all of them are 0",
+                part->name, i);
     }
     out->caches = (const unsigned char(*)[32])caches;
     return REE_OK;
@@ -57,9 +58,9 @@ static enum ree_status get_sequence(const struct ree_fields *part,
     bool has_hash = ree_field(part, "logits_sha256") != NULL;
     if (has_hash != (out->is_done && c->logits_hash))
         return ree_fail(err, REE_INVALID, "%s.logits_sha256 is %s", part->name,
-                        has_hash ? "there, and should not be" : "missing");
+                        has_hash ? "present, but not allowed" : "missing");
     if (out->is_done && out->n_caches)
-        return ree_fail(err, REE_INVALID, "%s.caches is there, and the sequence is done",
+        return ree_fail(err, REE_INVALID, "%s.caches is present, but the sequence is done",
                         part->name);
     if (!out->is_done) return REE_OK;
     // Excludes the last name, "interrupted": such a sequence is not done.
@@ -94,7 +95,7 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_text_c
         ree_field_array(&body, "sequences", sizeof *out->sequences, &item, &memory, &out->n, err));
     struct ree_snapshot *sequences = memory;
     out->sequences = sequences;
-    if (!out->n) return ree_fail(err, REE_INVALID, "body.sequences has none");
+    if (!out->n) return ree_fail(err, REE_INVALID, "body.sequences is empty");
     for (size_t i = 0; item; i++, item = item->next) {
         snprintf(name, sizeof name, "body.sequences[%zu]", i);
         struct ree_fields part = {item, name, root->arena};
@@ -111,7 +112,7 @@ static enum ree_status check_hash(const struct ree_fields *root, struct ree_erro
     ree_hex(digest, hex);
     if (strcmp(hex, stated) == 0) return REE_OK;
     return ree_fail(err, REE_INVALID,
-                    "it is damaged: its body has SHA-256 %s, and checkpoint_sha256 is %s", hex,
+                    "it is damaged: its body has SHA-256 %s, but checkpoint_sha256 is %s", hex,
                     stated);
 }
 

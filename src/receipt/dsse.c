@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #define PAYLOAD_TYPE "application/vnd.in-toto+json"
 #define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
@@ -195,7 +195,7 @@ static enum ree_status check_predicate(const cJSON *statement, const char *recei
     if (status == REE_OK) status = ree_canonical_json(stated, &there, err);
     if (status == REE_OK &&
         (here.size != there.size || memcmp(here.data, there.data, here.size) != 0))
-        status = ree_fail(err, REE_INVALID, "its predicate is not what is in %s", receipt_path);
+        status = ree_fail(err, REE_INVALID, "its predicate is not the content of %s", receipt_path);
     cJSON_Delete(predicate);
     ree_strbuf_finish(&here);
     ree_strbuf_finish(&there);
@@ -214,15 +214,16 @@ static enum ree_status check_statement(const char *text, size_t n, const char *r
         cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(subjects, 0), "digest"), "sha256");
     enum ree_status status = REE_OK;
     if (strcmp(string_of(json, "_type"), STATEMENT_TYPE) != 0)
-        status = ree_fail(err, REE_INVALID, "its payload is no in-toto statement (v1)");
+        status = ree_fail(err, REE_INVALID, "its payload is not an in-toto statement (v1)");
     else if (strncmp(string_of(json, "predicateType"), PREDICATE_TYPE, strlen(PREDICATE_TYPE)) != 0)
         status = ree_fail(err, REE_INVALID, "its statement is not about a receipt of ree");
     else if (cJSON_GetArraySize(subjects) != 1)
         status = ree_fail(err, REE_INVALID, "its statement is about %d files, expected one",
                           cJSON_GetArraySize(subjects));
     else if (strcmp(stated, hex) != 0)
-        status = ree_fail(err, REE_INVALID, "it is of another file: %s has SHA-256 %s, not %.64s",
-                          receipt_path, hex, stated);
+        status =
+            ree_fail(err, REE_INVALID, "it is about another file: %s has SHA-256 %s, not %.64s",
+                     receipt_path, hex, stated);
     else
         status = check_predicate(json, receipt_path, err);
     cJSON_Delete(json);
@@ -254,7 +255,7 @@ static enum ree_status check_signature(const cJSON *envelope, const unsigned cha
     ree_strbuf_finish(&pae);
     if (holds) return REE_OK;
     if (failed) return no_memory(err);
-    return ree_fail(err, REE_INVALID, "none of its signatures is one by %s",
+    return ree_fail(err, REE_INVALID, "none of its signatures is a valid signature by %s",
                     public_key[0] ? public_key : "the key that it names");
 }
 
@@ -263,11 +264,11 @@ static enum ree_status check_envelope(const cJSON *envelope, const char *receipt
                                       struct ree_error *err) {
     size_t n = 0;
     if (strcmp(string_of(envelope, "payloadType"), PAYLOAD_TYPE) != 0)
-        return ree_fail(err, REE_INVALID, "it is no DSSE envelope of an in-toto statement");
+        return ree_fail(err, REE_INVALID, "it is not a DSSE envelope of an in-toto statement");
     bool failed;
     unsigned char *payload = decode(string_of(envelope, "payload"), &n, &failed);
     if (failed) return no_memory(err);
-    if (!payload) return ree_fail(err, REE_INVALID, "its payload is no base64");
+    if (!payload) return ree_fail(err, REE_INVALID, "its payload is not base64");
     enum ree_status status = check_signature(envelope, payload, n, public_key, signer, err);
     if (status == REE_OK) status = check_statement((const char *)payload, n, receipt_path, err);
     free(payload);

@@ -1,4 +1,4 @@
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +103,8 @@ enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
                                          const unsigned char salt[REE_SALT_SIZE],
                                          struct ree_error *err) {
     if (receipt->kind != REE_RECEIPT_TEXT || receipt->is_private || !receipt->receipt_hash[0])
-        return ree_fail(err, REE_INVALID, "only a sealed receipt of a text becomes private, once");
+        return ree_fail(err, REE_INVALID,
+                        "only a sealed receipt of a text that is not private can become private");
     receipt->is_private = true;
     salt_sha256(salt, receipt->salt_sha256);
     ree_receipt_set_salt(receipt, salt);

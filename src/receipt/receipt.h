@@ -70,7 +70,7 @@
 
 #include "base/file.h"
 #include "base/arena.h"
-#include "receipt/canonical.h"
+#include "base/canonical_json.h"
 
 enum ree_receipt_kind { REE_RECEIPT_TEXT, REE_RECEIPT_TENSORS };
 

@@ -1,5 +1,5 @@
 // Compares the statements of a receipt with what follows from its own contents. Runs nothing.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void compare(struct report *report, const char *what, const char *compute
     if (strcmp(computed, stated) == 0)
         add(report, what, true, "SHA-256 %s", computed);
     else
-        add(report, what, false, "SHA-256 is %s, the receipt says %s", computed, stated);
+        add(report, what, false, "SHA-256 is %s, but the receipt has %s", computed, stated);
 }
 
 static void check_body(struct report *report, const struct ree_receipt *receipt) {
@@ -69,16 +69,18 @@ static void check_counts(struct report *report, const struct ree_receipt *r) {
     uint64_t prompt = r->prompt.n_tokens, output = r->output.n_tokens;
     uint64_t context = (uint64_t)r->context_length;
     if (r->max_new_tokens && output > r->max_new_tokens)
-        add(report, "counts", false, "%llu tokens of the output, and at most %llu were allowed",
+        add(report, "counts", false, "%llu output tokens, but the maximum is %llu",
             (unsigned long long)output, (unsigned long long)r->max_new_tokens);
     else if (context && (prompt > context || output > context - prompt))
-        add(report, "counts", false, "%llu and %llu tokens do not fit into a context of %llu",
+        add(report, "counts", false,
+            "%llu prompt and %llu output tokens do not fit into a context of %llu",
             (unsigned long long)prompt, (unsigned long long)output, (unsigned long long)context);
     else if (r->finish_reason && strcmp(r->finish_reason, "eos") == 0 &&
              (output == 0 || (r->output.tokens && !is_eos(r, r->output.tokens[output - 1]))))
-        add(report, "counts", false, "the output ended with \"eos\", and its last token is none");
+        add(report, "counts", false,
+            "the output ended with \"eos\", but its last token is not an eos token");
     else
-        add(report, "counts", true, "%llu tokens of the prompt, %llu of the output",
+        add(report, "counts", true, "%llu prompt tokens, %llu output tokens",
             (unsigned long long)prompt, (unsigned long long)output);
 }
 
@@ -86,9 +88,9 @@ static void check_parameters(struct report *report, const struct ree_receipt *re
     if (receipt->version == 1) return; // version 1 has no rule for them
     bool ok = ree_receipt_sampling_is_canonical(&receipt->sampling);
     add(report, "parameters", ok, "%s",
-        ok ? "those without effect are off"
-           : "temperature is 0, so top_k has to be 0, top_p 1, min_p 0 and seed 0, which have no "
-             "effect");
+        ok ? "parameters without effect have their neutral values"
+           : "temperature is 0, so top_k, min_p and seed must be 0 and top_p 1, because they have "
+             "no effect");
 }
 
 size_t ree_receipt_check(const struct ree_receipt *receipt,
@@ -106,8 +108,8 @@ size_t ree_receipt_check(const struct ree_receipt *receipt,
         bool failed, ok = ree_receipt_signature_holds(receipt, &failed);
         add(&report, "signature", ok,
             ok       ? "by %s"
-            : failed ? "out of memory: whether it is by %s"
-                     : "it is none of this receipt by %s",
+            : failed ? "out of memory: cannot check whether it is by %s"
+                     : "it is not a signature of this receipt by %s",
             receipt->public_key);
         report.findings[report.n - 1].unknown = failed;
     }

@@ -1,7 +1,7 @@
 // Decodes a receipt from JSON. The file is untrusted. Whatever this file accepts, receipt_encode.c
 // encodes again as the same canonical text.
 #include "receipt/receipt_fields.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,24 @@
 #include "base/name_index.h"
 
 // Decimal digits without a leading zero, of a number below 2^64.
+enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
+                                const char *const **out, size_t *out_n, struct ree_error *err) {
+    REE_TRY(ree_field_strings(part, key, out, out_n, err));
+    if (*out_n > REE_RECEIPT_MAX_STOPS)
+        return ree_fail(err, REE_INVALID, "%s.%s has %zu texts; the maximum is %d", part->name, key,
+                        *out_n, REE_RECEIPT_MAX_STOPS);
+    size_t nbytes = 0;
+    for (size_t i = 0; i < *out_n; i++) {
+        size_t n = strlen((*out)[i]);
+        nbytes += n;
+        if (n == 0) return ree_fail(err, REE_INVALID, "%s.%s[%zu] is empty", part->name, key, i);
+    }
+    if (nbytes > REE_RECEIPT_MAX_STOP_BYTES)
+        return ree_fail(err, REE_INVALID, "%s.%s has %zu bytes in total; the maximum is %d",
+                        part->name, key, nbytes, REE_RECEIPT_MAX_STOP_BYTES);
+    return REE_OK;
+}
+
 static enum ree_status get_seed(const struct ree_fields *part, uint64_t *out,
                                 struct ree_error *err) {
     const char *text = cJSON_GetStringValue(ree_field(part, "seed"));
@@ -50,12 +68,12 @@ static enum ree_status get_text(const struct ree_fields *part, bool has_tokenize
     REE_TRY(ree_field_string(part, "text", &out->text, err));
     out->n_tokens = (size_t)n;
     if (out->tokens && n_ids != out->n_tokens)
-        return ree_fail(err, REE_INVALID, "%s.n_tokens is %zu, and %s.tokens has %zu", part->name,
+        return ree_fail(err, REE_INVALID, "%s.n_tokens is %zu, but %s.tokens has %zu", part->name,
                         out->n_tokens, part->name, n_ids);
     if (out->text && !out->text_sha256[0])
-        return ree_fail(err, REE_INVALID, "%s.text has no text_sha256 beside it", part->name);
+        return ree_fail(err, REE_INVALID, "%s.text has no text_sha256", part->name);
     if (out->text_sha256[0] && !has_tokenizer)
-        return ree_fail(err, REE_INVALID, "%s.text_sha256 is there without a tokenizer_sha256",
+        return ree_fail(err, REE_INVALID, "%s.text_sha256 is present without a tokenizer_sha256",
                         part->name);
     return REE_OK;
 }
@@ -154,7 +172,7 @@ static enum ree_status get_private(const struct ree_fields *body, struct ree_rec
     const struct ree_receipt_text *const texts[] = {&out->prompt, &out->output};
     for (size_t i = 0; i < 2; i++)
         if (texts[i]->tokens || texts[i]->text)
-            return ree_fail(err, REE_INVALID, "body.%s has %s, and the receipt is private",
+            return ree_fail(err, REE_INVALID, "body.%s has %s, but the receipt is private",
                             i ? "output" : "prompt", texts[i]->tokens ? "tokens" : "a text");
     return REE_OK;
 }
@@ -182,7 +200,7 @@ static enum ree_status get_extensions(const struct ree_fields *body, struct ree_
     if (ree_field(body, "critical")) {
         REE_TRY(ree_field_strings(body, "critical", &out->critical, &out->n_critical, err));
         if (!out->n_critical)
-            return ree_fail(err, REE_INVALID, "body.critical is empty; it has to be left out");
+            return ree_fail(err, REE_INVALID, "body.critical is empty; it must be omitted");
     }
     if (!index_names(extensions, &index)) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     enum ree_status status = REE_OK;
@@ -191,13 +209,13 @@ static enum ree_status get_extensions(const struct ree_fields *body, struct ree_
             status = ree_fail(err, REE_INVALID, "body.critical is not in ascending order");
         else if (ree_name_index_find(&index, out->critical[i]) == REE_NO_NAME)
             status =
-                ree_fail(err, REE_INVALID, "body.critical names '%.64s', which is no extension",
+                ree_fail(err, REE_INVALID, "body.critical names '%.64s', which is not an extension",
                          out->critical[i]);
     }
     ree_name_index_finish(&index);
     if (status != REE_OK || !extensions) return status;
     if (!extensions->child)
-        return ree_fail(err, REE_INVALID, "body.extensions is empty; it has to be left out");
+        return ree_fail(err, REE_INVALID, "body.extensions is empty; it must be omitted");
     out->extensions =
         cJSON_DetachItemFromObjectCaseSensitive((cJSON *)(uintptr_t)body->json, "extensions");
     return REE_OK;

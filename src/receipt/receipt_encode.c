@@ -1,5 +1,5 @@
 // Encodes a receipt as JSON. Fields that are "" or NULL in memory are left out.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -158,7 +158,7 @@ enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out
     *out = NULL;
     *out_nbytes = 0;
     if (!receipt->receipt_hash[0])
-        return ree_fail(err, REE_INVALID, "the receipt has no hash yet: it was not sealed");
+        return ree_fail(err, REE_INVALID, "the receipt is not sealed, so it has no hash");
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     cJSON *root = cJSON_CreateObject();

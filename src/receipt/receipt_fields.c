@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "receipt/receipt.h"
-
 #undef ree_fields_wrong // the header wraps it for the clang analyzer
 enum ree_status ree_fields_wrong(const struct ree_fields *part, const char *key,
                                  const char *expected, struct ree_error *err) {
@@ -74,8 +72,8 @@ enum ree_status ree_field_whole(const struct ree_fields *part, const char *key, 
                                 int64_t max, int64_t *out, struct ree_error *err) {
     const cJSON *item = ree_field(part, key);
     if (!item || ree_json_is_whole(item, min, max, out)) return REE_OK;
-    return ree_fail(err, REE_INVALID, "%s.%s is not a whole number from %lld to %lld", part->name,
-                    key, (long long)min, (long long)max);
+    return ree_fail(err, REE_INVALID, "%s.%s is not an integer from %lld to %lld", part->name, key,
+                    (long long)min, (long long)max);
 }
 
 enum ree_status ree_field_name(const struct ree_fields *part, const char *key,
@@ -146,23 +144,5 @@ enum ree_status ree_field_strings(const struct ree_fields *part, const char *key
         if (!strings[i]) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     }
     *out = strings;
-    return REE_OK;
-}
-
-enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
-                                const char *const **out, size_t *out_n, struct ree_error *err) {
-    REE_TRY(ree_field_strings(part, key, out, out_n, err));
-    if (*out_n > REE_RECEIPT_MAX_STOPS)
-        return ree_fail(err, REE_INVALID, "%s.%s has %zu texts, more than %d", part->name, key,
-                        *out_n, REE_RECEIPT_MAX_STOPS);
-    size_t nbytes = 0;
-    for (size_t i = 0; i < *out_n; i++) {
-        size_t n = strlen((*out)[i]);
-        nbytes += n;
-        if (n == 0) return ree_fail(err, REE_INVALID, "%s.%s[%zu] is empty", part->name, key, i);
-    }
-    if (nbytes > REE_RECEIPT_MAX_STOP_BYTES)
-        return ree_fail(err, REE_INVALID, "%s.%s has %zu bytes in all, more than %d", part->name,
-                        key, nbytes, REE_RECEIPT_MAX_STOP_BYTES);
     return REE_OK;
 }

@@ -57,9 +57,5 @@ enum ree_status ree_field_array(const struct ree_fields *part, const char *key, 
                                 struct ree_error *err);
 enum ree_status ree_field_strings(const struct ree_fields *part, const char *key,
                                   const char *const **out, size_t *out_n, struct ree_error *err);
-// Stop texts: an array of non-empty strings within REE_RECEIPT_MAX_STOPS and
-// REE_RECEIPT_MAX_STOP_BYTES.
-enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
-                                const char *const **out, size_t *out_n, struct ree_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "receipt/receipt_fields.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #define SCHEMA "ree-request/1"
 
@@ -128,7 +128,7 @@ static enum ree_status get_sampling(const struct ree_fields *body, struct ree_re
     out->max_new_tokens = (uint64_t)most;
     if (!ree_receipt_sampling_is_canonical(s))
         return ree_fail(err, REE_INVALID,
-                        "body.sampling: at temperature 0 top_k has to be 0, top_p 1 and min_p 0");
+                        "body.sampling: at temperature 0, top_k and min_p must be 0 and top_p 1");
     return REE_OK;
 }
 
@@ -147,7 +147,7 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_reques
     }
     REE_TRY(ree_fields_open(&body, "prompt", "body.prompt", "tokens", "", &part, err));
     REE_TRY(ree_field_ids(&part, "tokens", &out->tokens, &out->n_tokens, err));
-    if (!out->n_tokens) return ree_fail(err, REE_INVALID, "body.prompt.tokens has none");
+    if (!out->n_tokens) return ree_fail(err, REE_INVALID, "body.prompt.tokens is empty");
     return get_sampling(&body, out, err);
 }
 
@@ -166,7 +166,7 @@ static enum ree_status get_request(const cJSON *json, struct ree_request *out,
     REE_TRY(ree_request_seal(out, err));
     if (strcmp(stated, out->request_sha256) == 0) return REE_OK;
     return ree_fail(err, REE_INVALID,
-                    "it is damaged: its body has SHA-256 %s, and request_sha256 is %s",
+                    "it is damaged: its body has SHA-256 %s, but request_sha256 is %s",
                     out->request_sha256, stated);
 }
 

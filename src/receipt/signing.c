@@ -1,5 +1,5 @@
 // Ed25519 (RFC 8032) with OpenSSL: signatures of receipts and the key files.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -92,8 +92,7 @@ static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **
     struct stat info;
     if (need_private && stat(path, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
         return ree_fail(err, REE_INVALID,
-                        "%s: others than its owner can use this private key (mode %04o); "
-                        "chmod 600 %s mends that",
+                        "%s: other users can access this private key (mode %04o); run chmod 600 %s",
                         path, (unsigned)info.st_mode & 07777, path);
     REE_TRY(ree_file_read_small(path, MAX_KEY_FILE, &pem, &n, err));
     *out = parse_key(pem, n, true);
@@ -103,8 +102,8 @@ static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **
     free(pem);
     if (*out) return REE_OK;
     if (is_encrypted)
-        return ree_fail(err, REE_UNSUPPORTED, "%s: keys with a password cannot be used", path);
-    return ree_fail(err, REE_INVALID, "%s: it holds no Ed25519 %skey in PEM form", path,
+        return ree_fail(err, REE_UNSUPPORTED, "%s: keys with a password are not supported", path);
+    return ree_fail(err, REE_INVALID, "%s: it does not contain an Ed25519 %skey in PEM form", path,
                     need_private ? "private " : "");
 }
 
@@ -144,7 +143,7 @@ enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_pa
     unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
     receipt->is_signed = false;
     if (!message_of(receipt, message))
-        return ree_fail(err, REE_INVALID, "the receipt has no hash yet: it was not sealed");
+        return ree_fail(err, REE_INVALID, "the receipt is not sealed, so it has no hash");
     REE_TRY(
         ree_ed25519_sign(key_path, message, sizeof message, receipt->public_key, signature, err));
     hex_of_signature(signature, receipt->signature);
@@ -196,7 +195,7 @@ enum ree_status ree_key_create(const char *path, char public_key[65], struct ree
     enum ree_status status = REE_OK;
     // Fails early; ree_file_create checks again.
     if (access(path, F_OK) == 0)
-        status = ree_fail(err, REE_IO, "%s: it exists already", path);
+        status = ree_fail(err, REE_IO, "%s: it already exists", path);
     else if (!(key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")) || !public_half(key, public_key))
         status = openssl_failed(err, "make a key");
     // Write the public key first: then a private key never exists without it, and no private key

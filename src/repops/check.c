@@ -52,8 +52,8 @@ static enum ree_status check_reach(const struct check *c, uint32_t operand, cons
     uint64_t count = size / elem_size;
     if (r->overflow || r->low < 0 || (uint64_t)r->high >= count)
         return fail(c,
-                    "operand %u (%s) has %llu elements of %zu bytes, the parameters reach %lld "
-                    "to %lld",
+                    "operand %u (%s) has %llu elements of %zu bytes, but the parameters reach "
+                    "elements %lld to %lld",
                     operand, what, (unsigned long long)count, elem_size, (long long)r->low,
                     (long long)r->high);
     return REE_OK;
@@ -87,10 +87,11 @@ static enum ree_status check_dense(const struct check *c, uint32_t operand, cons
 static enum ree_status check_count(const struct check *c, const char *what, uint32_t value,
                                    uint32_t rank, const uint32_t *dims) {
     uint64_t count = 0;
-    if (rank > REE_MAX_RANK) return fail(c, "rank %u of %s is above %d", rank, what, REE_MAX_RANK);
+    if (rank > REE_MAX_RANK)
+        return fail(c, "rank %u of %s is larger than %d", rank, what, REE_MAX_RANK);
     REE_TRY(check_product(c, what, rank, dims, &count));
     if (count != value)
-        return fail(c, "%s is %u, its dimensions multiply to %llu", what, value,
+        return fail(c, "%s is %u, but the product of its dimensions is %llu", what, value,
                     (unsigned long long)count);
     return REE_OK;
 }
@@ -164,7 +165,7 @@ static enum ree_status check_instrs(const struct check *c, const struct ree_expr
     enum ree_class result = classes[expr->n_instrs != 0 ? n_values - 1 : 0];
     enum ree_class out = ree_dtype_class((enum ree_dtype)expr->out_dtype);
     if (out == REE_CLASS_NONE || out != result)
-        return fail(c, "the expression's value has %s bits, out_dtype is %s",
+        return fail(c, "the expression's value has %s bits, but out_dtype is %s",
                     result == REE_CLASS_D ? "64" : "32",
                     ree_dtype_name((enum ree_dtype)expr->out_dtype));
     return REE_OK;
@@ -178,7 +179,7 @@ static enum ree_status check_expr(const struct check *c, const struct ree_expr *
     if (expr->rank == 0) return fail(c, "the expression has rank 0");
     REE_TRY(check_count(c, "n_elements", expr->n_elements, expr->rank, expr->dims));
     if (expr->n_operands > REE_EXPR_MAX_OPERANDS || expr->n_instrs > REE_EXPR_MAX_INSTRS)
-        return fail(c, "%u expression operands and %u instructions; at most %d and %d",
+        return fail(c, "%u expression operands and %u instructions; the maximum is %d and %d",
                     expr->n_operands, expr->n_instrs, REE_EXPR_MAX_OPERANDS, REE_EXPR_MAX_INSTRS);
     if (epilogue) classes[n_values++] = REE_CLASS_W;
     for (uint32_t i = 0; i < expr->n_operands; i++) {
@@ -248,7 +249,7 @@ static enum ree_status check_reduce(const struct check *c) {
     REE_TRY(check_reach(c, 0, "input", &r, size));
     bool index = p->kind == REE_REDUCE_ARGMAX || p->kind == REE_REDUCE_ARGMIN;
     if (index && p->n_reduce == 0 && p->n_outer != 0)
-        return fail(c, "the index of the extremum of nothing");
+        return fail(c, "the index of the extremum of no elements");
     return check_dense(c, 1, "output", 1, &p->n_outer, index ? 8 : size);
 }
 
@@ -260,13 +261,14 @@ static enum ree_status check_factor(const struct check *c, const char *what, uin
                                     uint32_t sum_dtype) {
     if (dtype == sum_dtype || (sum_dtype == REE_I32 && is_byte(dtype))) return REE_OK;
     if (sum_dtype == REE_F32) return CHECK_DTYPE(c, what, dtype, REE_F16, REE_BF16, REE_I8, REE_U8);
-    return fail(c, "%s is %s, the sum %s", what, ree_dtype_name((enum ree_dtype)dtype),
+    return fail(c, "%s is %s, but the sum is %s", what, ree_dtype_name((enum ree_dtype)dtype),
                 ree_dtype_name((enum ree_dtype)sum_dtype));
 }
 
 // Checks B, its scales and its zero points.
 static enum ree_status check_blocks(const struct check *c, const struct ree_matmul_params *p) {
-    if (p->dtype != REE_F32 || p->b_dtype != REE_U8) return fail(c, "blocks of other than bytes");
+    if (p->dtype != REE_F32 || p->b_dtype != REE_U8)
+        return fail(c, "blocks of a type other than bytes");
     if (p->b_bits != 4 && p->b_bits != 8) return fail(c, "blocks of %u bits", p->b_bits);
     if (p->b_block < 16 || p->b_block > REE_CHUNK || (p->b_block & (p->b_block - 1)) != 0)
         return fail(c, "blocks of %u numbers", p->b_block);
@@ -292,9 +294,9 @@ static enum ree_status check_matmul(const struct check *c) {
     REE_TRY(check_factor(c, "a_dtype", p->a_dtype, p->dtype));
     REE_TRY(check_factor(c, "b_dtype", p->b_dtype, p->dtype));
     if (p->dtype == REE_I32 && is_byte(p->a_dtype) != is_byte(p->b_dtype))
-        return fail(c, "bytes times words");
+        return fail(c, "a product of bytes and words");
     if (p->batch_rank > REE_MAX_RANK - 2)
-        return fail(c, "batch rank %u, at most %d", p->batch_rank, REE_MAX_RANK - 2);
+        return fail(c, "batch rank %u; the maximum is %d", p->batch_rank, REE_MAX_RANK - 2);
     REE_TRY(check_count(c, "n_batch", p->n_batch, p->batch_rank, p->batch_dims));
     if (p->has_epilogue && p->dtype != REE_F32 && p->dtype != REE_I32)
         return fail(c, "an epilogue on %s", ree_dtype_name((enum ree_dtype)p->dtype));
@@ -334,8 +336,8 @@ static enum ree_status check_conv(const struct check *c) {
                 : p->x_dtype != REE_F32 || p->w_dtype != REE_F32)
         return fail(c, "x is %s, w is %s", ree_dtype_name((enum ree_dtype)p->x_dtype),
                     ree_dtype_name((enum ree_dtype)p->w_dtype));
-    if (integer && p->transposed) return fail(c, "transposed, of integers");
-    if (!integer && p->has_pad_value) return fail(c, "a pad value without integers");
+    if (integer && p->transposed) return fail(c, "a transposed convolution of integers");
+    if (!integer && p->has_pad_value) return fail(c, "a pad value, but no integers");
     if (c->dispatch->n_operands < n_factors + 1)
         return fail(c, "%u operands, expected at least %u", c->dispatch->n_operands, n_factors + 1);
     uint64_t channels = (uint64_t)p->groups * p->m;
@@ -401,7 +403,7 @@ static enum ree_status check_norm(const struct check *c) {
     uint64_t last = row * p->scale_row_stride + (uint64_t)(p->cols - 1) * p->scale_col_stride;
     for (uint32_t i = 1; i <= n_affine; i++)
         if (c->dispatch->operands[i].size / 4 <= last)
-            return fail(c, "operand %u (%s) has %llu elements, the parameters reach %llu", i,
+            return fail(c, "operand %u (%s) has %llu elements, but the parameters reach %llu", i,
                         i == 1 && p->has_scale ? "scale" : "bias",
                         (unsigned long long)(c->dispatch->operands[i].size / 4),
                         (unsigned long long)last);
@@ -418,7 +420,7 @@ static enum ree_status check_indexed(const struct check *c, uint32_t index_dtype
     REE_TRY(CHECK_DTYPE(c, "index dtype", index_dtype, REE_I32, REE_I64));
     if (rank == 0 || rank > REE_MAX_RANK) return fail(c, "rank %u", rank);
     if (n_components > REE_MAX_RANK)
-        return fail(c, "%u index components, at most %d", n_components, REE_MAX_RANK);
+        return fail(c, "%u index components; the maximum is %d", n_components, REE_MAX_RANK);
     struct reach index = reach_from(0);
     reach_over(&index, rank, dims, index_strides);
     reach_along(&index, n_components, component_stride);
@@ -514,7 +516,7 @@ static enum ree_status check_attention_numbers(const struct check *c,
     REE_TRY(CHECK_DTYPE(c, "starts_dtype", p->starts_dtype, REE_DTYPE_NONE, REE_I32, REE_I64));
     REE_TRY(CHECK_DTYPE(c, "n_keys_dtype", p->n_keys_dtype, REE_DTYPE_NONE, REE_I32, REE_I64));
     if (p->n_kv_heads == 0 || p->n_heads % p->n_kv_heads != 0)
-        return fail(c, "%u heads share %u heads of keys", p->n_heads, p->n_kv_heads);
+        return fail(c, "%u heads is not a multiple of %u kv heads", p->n_heads, p->n_kv_heads);
     if (p->q_len > REE_ATTENTION_MAX_LEN || p->kv_len > REE_ATTENTION_MAX_LEN ||
         p->start > REE_ATTENTION_MAX_LEN || p->start < -REE_ATTENTION_MAX_LEN)
         return fail(c, "%u queries from %d on, %u keys: too long", p->q_len, p->start, p->kv_len);
@@ -565,7 +567,7 @@ static enum ree_status check_attention(const struct check *c) {
 enum ree_status ree_dispatch_check(const struct ree_dispatch *dispatch, struct ree_error *err) {
     const struct check c = {.dispatch = dispatch, .err = err};
     if (dispatch->n_operands > REE_MAX_OPERANDS)
-        return fail(&c, "%u operands, at most %d", dispatch->n_operands, REE_MAX_OPERANDS);
+        return fail(&c, "%u operands; the maximum is %d", dispatch->n_operands, REE_MAX_OPERANDS);
     for (uint32_t i = 0; i < dispatch->n_operands; i++)
         if (dispatch->operands[i].offset % 4 != 0)
             return fail(&c, "operand %u starts at byte %llu, not a multiple of 4", i,
@@ -587,5 +589,5 @@ enum ree_status ree_dispatch_check(const struct ree_dispatch *dispatch, struct r
     case REE_REPOP_ATTENTION: return check_attention(&c);
     case REE_N_REPOPS: break;
     }
-    return ree_fail(err, REE_INTERNAL, "dispatch: no RepOp %d", (int)dispatch->op);
+    return ree_fail(err, REE_INTERNAL, "dispatch: RepOp %d does not exist", (int)dispatch->op);
 }

@@ -17,10 +17,9 @@ enum ree_status ree_dispatch_check_device(const struct ree_dispatch *dispatch, c
     const struct ree_expr *expr = ree_dispatch_expr(dispatch);
     for (uint32_t i = 0; expr && i < expr->n_instrs; i++)
         if (ree_map_op_is_host_only(expr->instrs[i].op))
-            return ree_fail(
-                err, REE_UNSUPPORTED,
-                "a function of float64 numbers beyond arithmetic (RepOp %s) runs on the CPU "
-                "alone, not on %s",
-                ree_repop_name(dispatch->op), name);
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "a function of float64 numbers beyond arithmetic (RepOp %s) runs only "
+                            "on the CPU, not on %s",
+                            ree_repop_name(dispatch->op), name);
     return REE_OK;
 }

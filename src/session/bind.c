@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/float_env.h"
 #include "session/memory_plan.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 #define LITERAL_ALIGN 64
@@ -179,7 +180,7 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
         }
     }
     if (!size) return REE_OK;
-    REE_TRY(ree_session_reserve_memory(b->session, size, "constants made while binding", err));
+    REE_TRY(ree_session_reserve_memory(b->session, size, "constants computed while binding", err));
     seg->literals_size = size;
     REE_TRY(v->buffer_create(device, size, &seg->literals, err));
     for (size_t id = 0; id < lower->n_storages; id++) {
@@ -444,7 +445,7 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
         return REE_OK;
     }
     if (storage->kind == REE_STORAGE_KV_CACHE)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "what a cache holds decides a shape");
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape depends on the contents of a cache");
     if (storage->kind != REE_STORAGE_TEMP)
         return ree_lower_fail(lower, REE_INTERNAL, "a constant without contents");
     if (storage->id >= b->place_capacity || !b->home[storage->id])

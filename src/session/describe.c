@@ -29,8 +29,8 @@ static void append_slot(const struct ree_bind *b, const struct ree_slot *slot,
         name = b->run_inputs ? b->run_inputs->tensors[slot->index].name : NULL;
         ree_strbuf_printf(out, "input '%s'", name ? name : "");
         return;
-    case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants made while binding"); return;
-    case REE_SLOT_SEGMENT: ree_strbuf_printf(out, "results of part %u", slot->index + 1); return;
+    case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants computed while binding"); return;
+    case REE_SLOT_SEGMENT: ree_strbuf_printf(out, "results of segment %u", slot->index + 1); return;
     case REE_SLOT_KV_CACHE: ree_strbuf_printf(out, "state %u", slot->index); return;
     }
 }
@@ -75,7 +75,8 @@ static void append_plan(const struct ree_bind *b, uint64_t size, struct ree_strb
 static enum ree_status hand_over(const struct ree_bind *b, const char *what,
                                  struct ree_strbuf *text, struct ree_error *err) {
     char title[48];
-    snprintf(title, sizeof title, b->n_segments > 1 ? "%s, part %zu" : "%s", what, b->n_segments);
+    snprintf(title, sizeof title, b->n_segments > 1 ? "%s, segment %zu" : "%s", what,
+             b->n_segments);
     char *s = ree_strbuf_take(text);
     if (!s) return ree_fail(err, REE_NO_MEMORY, "out of memory");
     {

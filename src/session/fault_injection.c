@@ -1,17 +1,19 @@
 // Fault injection for tests: flips one bit of one output of a node, in one run.
 #include "session/observe.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 enum ree_status ree_session_inject(struct ree_session *s, const struct ree_fault *fault,
                                    struct ree_error *err) {
     const struct ree_graph *graph = s->model->graph;
     if (fault->node >= graph->n_nodes)
-        return ree_fail(err, REE_INVALID, "there is no node %zu to damage; the graph has %zu",
-                        fault->node, graph->n_nodes);
+        return ree_fail(err, REE_INVALID,
+                        "cannot inject a fault into node %zu; the graph has %zu nodes", fault->node,
+                        graph->n_nodes);
     const struct ree_node *node = graph->nodes[fault->node];
     char label[256];
     if (fault->output >= node->n_outputs || !node->outputs[fault->output])
-        return ree_fail(err, REE_INVALID, "%s has no output %zu to damage",
+        return ree_fail(err, REE_INVALID, "cannot inject a fault: %s has no output %zu",
                         ree_node_label(node, label, sizeof label), fault->output);
     s->fault = *fault;
     s->has_fault = true;
@@ -21,7 +23,7 @@ enum ree_status ree_session_inject(struct ree_session *s, const struct ree_fault
 static enum ree_status refuse_fault(const struct ree_node *node, const struct ree_value *value,
                                     const char *why, struct ree_error *err) {
     char label[256];
-    return ree_fail(err, REE_UNSUPPORTED, "%s: its output '%s' cannot be damaged: %s",
+    return ree_fail(err, REE_UNSUPPORTED, "%s: cannot inject a fault into its output '%s': %s",
                     ree_node_label(node, label, sizeof label), value->name, why);
 }
 
@@ -46,9 +48,9 @@ enum ree_status ree_bind_inject_fault(struct ree_bind *b, struct ree_error *err)
     struct ree_view *t = b->values[value->id], *own;
     const char *why = NULL;
     if (t->kind != REE_TENSOR)
-        why = "it is no tensor";
+        why = "it is not a tensor";
     else if (t->dtype == REE_STRING)
-        why = "it holds strings";
+        why = "it contains strings";
     else if (ree_view_count(t) == 0)
         why = "it is empty";
     else if (ree_session_kv_cache_of_value(b->session, value) >= 0)
@@ -61,7 +63,8 @@ enum ree_status ree_bind_inject_fault(struct ree_bind *b, struct ree_error *err)
     REE_TRY(ree_lower_copy_into(&b->lower, t, own));
     REE_TRY(ree_bind_flush(b, err));
     if (!b->home[own->storage->id])
-        return ree_fail(err, REE_INTERNAL, "'%s' is damaged before it is computed", value->name);
+        return ree_fail(err, REE_INTERNAL, "a fault is injected into '%s' before it is computed",
+                        value->name);
     REE_TRY(flip(b, own->storage, fault->bit, err));
     b->values[value->id] = own;
     return REE_OK;

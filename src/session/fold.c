@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 #include "session/model.h"
 
 // In bytes. Larger results are left to the device: folding must not inflate a model.
@@ -11,7 +11,8 @@
 
 static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
-    return ree_lower_fail(lower, REE_INTERNAL, "a constant depends on what is not constant");
+    return ree_lower_fail(lower, REE_INTERNAL,
+                          "a constant depends on a value that is not constant");
 }
 
 // A default value that the caller may replace.

@@ -5,7 +5,7 @@
 
 #include "base/float_env.h"
 #include "base/sha256.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "session/model.h"
 
 // Chunks hashed between two reports of progress.
@@ -17,8 +17,8 @@ static enum ree_status no_memory(struct ree_error *err) {
 
 static enum ree_status check_type(const struct ree_constant *c, struct ree_error *err) {
     if (c->data) return REE_OK;
-    return ree_fail(err, REE_UNSUPPORTED, "'%s' is of a type that ree lacks and cannot be hashed",
-                    c->name);
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "'%s' has a type that ree does not support, so it cannot be hashed", c->name);
 }
 
 enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_digest out,
@@ -192,4 +192,12 @@ enum ree_status ree_model_weights_sha256(const struct ree_model *model,
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     return in_model(model, ree_identity_weights(&model->identity, on_progress, user, digest, err),
                     digest, hex, err);
+}
+
+enum ree_status ree_model_hashes_make(const struct ree_model *model,
+                                      void (*on_progress)(void *, const char *, uint64_t, uint64_t),
+                                      void *user, struct ree_model_hashes *out,
+                                      struct ree_error *err) {
+    REE_TRY(ree_model_graph_sha256(model, out->graph, err));
+    return ree_model_weights_sha256(model, on_progress, user, out->weights, err);
 }

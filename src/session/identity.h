@@ -2,8 +2,8 @@
 #ifndef REE_SESSION_IDENTITY_H
 #define REE_SESSION_IDENTITY_H
 
-#include "graph/identity.h"
-#include "receipt/merkle.h"
+#include "graph/ir/identity.h"
+#include "base/merkle.h"
 
 // Weights are hashed in chunks of this many bytes, so that one large tensor keeps all cores busy.
 #define REE_WEIGHT_CHUNK ((size_t)1 << 20)
@@ -21,5 +21,16 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
                                     void (*on_progress)(void *user, const char *what, uint64_t done,
                                                         uint64_t total),
                                     void *user, ree_digest *leaves, struct ree_error *err);
+
+// Both hashes of a model, as hexadecimal text.
+struct ree_model_hashes {
+    char graph[65], weights[65];
+};
+// Computes both hashes of the model; reads all weights.
+enum ree_status ree_model_hashes_make(const struct ree_model *model,
+                                      void (*on_progress)(void *user, const char *what,
+                                                          uint64_t done, uint64_t total),
+                                      void *user, struct ree_model_hashes *out,
+                                      struct ree_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 #include "session/model.h"
 
 // Loops are followed for at most this many steps.
@@ -32,7 +32,7 @@ struct outcome {
 static enum ree_status value_unknown(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
     lower->wants_data = true;
-    return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape that depends on data");
+    return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape depends on data");
 }
 
 struct use_check {

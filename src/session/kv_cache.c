@@ -20,8 +20,10 @@ static enum ree_status check_spec(const struct ree_session *s, const struct ree_
                                   struct ree_error *err) {
     bool elsewhere = spec->output == REE_NO_OUTPUT;
     if (spec->input >= s->model->n_inputs || (!elsewhere && spec->output >= s->model->n_outputs))
-        return ree_fail(err, REE_INVALID, "a state of port %zu or %zu, which the model lacks",
-                        spec->input, spec->output);
+        return ree_fail(
+            err, REE_INVALID,
+            "a cache refers to input %zu or output %zu, but the model does not have both",
+            spec->input, spec->output);
     const struct ree_port *in = &s->model->inputs[spec->input];
     const struct ree_port *out = elsewhere ? in : &s->model->outputs[spec->output];
     if (!in->has_shape || in->kind != REE_TENSOR || out->kind != REE_TENSOR ||
@@ -31,7 +33,7 @@ static enum ree_status check_spec(const struct ree_session *s, const struct ree_
                         "for sequences",
                         in->name);
     if (in->dtype != out->dtype || (out->has_shape && out->rank != in->rank))
-        return ree_fail(err, REE_INVALID, "the cache '%s' and its output '%s' differ in type",
+        return ree_fail(err, REE_INVALID, "the cache '%s' and its output '%s' have different types",
                         in->name, out->name);
     for (uint32_t i = 0; i < in->rank; i++)
         if (in->dims[i] < 0 && i != spec->axis && i != spec->batch_axis)
@@ -203,7 +205,7 @@ static enum ree_status reserve(struct ree_session *s, struct ree_kv_cache *cache
     if (status != REE_OK) {
         if (buffer) s->device->vtable->buffer_destroy(s->device, buffer);
         ree_session_release_memory(s, nbytes + 4);
-        ree_fail_prefix(err, "the cache '%s' of %lld rows (%llu MiB)", port->name,
+        ree_fail_prefix(err, "the cache '%s' of %lld positions (%llu MiB)", port->name,
                         (long long)positions, (unsigned long long)(nbytes >> 20));
         return status;
     }
@@ -267,12 +269,12 @@ static enum ree_status check_memory(const struct ree_session *s, int64_t positio
         need += size;
     }
     if (need <= (double)s->device->memory_size) return REE_OK;
-    return ree_fail(
-        err, REE_NO_MEMORY,
-        "caches of %lld tokens for %lld sequences and what is held beside them need %.1f GiB, and "
-        "%s has %.1f",
-        (long long)positions, (long long)s->kv_caches[0].dims[s->kv_caches[0].spec.batch_axis],
-        need / (1 << 30), s->device->name, (double)s->device->memory_size / (1 << 30));
+    return ree_fail(err, REE_NO_MEMORY,
+                    "caches of %lld tokens for %lld sequences and the other data on the device "
+                    "require %.1f GiB, but %s has %.1f GiB",
+                    (long long)positions,
+                    (long long)s->kv_caches[0].dims[s->kv_caches[0].spec.batch_axis],
+                    need / (1 << 30), s->device->name, (double)s->device->memory_size / (1 << 30));
 }
 
 enum ree_status ree_session_reserve_kv_caches(struct ree_session *s, int64_t positions,

@@ -1,20 +1,11 @@
-// State: a value that a session keeps on its device from run to run, above all a kv cache. It is an
-// output of one run and an input of the next, and grows along one axis. Its entries along this axis
-// are called positions. Callers neither pass it in nor receive it. If the graph appends
-// positions, they are written in place.
+// A kv cache: a value that a session keeps on its device from run to run. It is an output of one run
+// and an input of the next, and grows along one axis. Its entries along this axis are called
+// positions. Callers neither pass it in nor receive it. If the graph appends positions, they are
+// written in place.
 #ifndef REE_SESSION_KV_CACHE_H
 #define REE_SESSION_KV_CACHE_H
 
-#include "ree.h"
-
-struct ree_kv_cache_spec {
-    size_t input, output;      // ports of the model
-    uint32_t axis, batch_axis; // dimensions of the positions and of the sequences
-};
-
-#define REE_NO_INPUT SIZE_MAX
-// As a state's output: another session keeps the kv cache; this session knows only its shape.
-#define REE_NO_OUTPUT SIZE_MAX
+#include "session/types.h"
 
 // Declares the kv caches; call it once, before the first run. `positions_input`, if not
 // REE_NO_INPUT, is an integer input [batch, new positions] of the model with the target position of
@@ -24,7 +15,7 @@ struct ree_kv_cache_spec {
 enum ree_status ree_session_declare_kv_caches(struct ree_session *session,
                                               const struct ree_kv_cache_spec *specs, size_t n,
                                               size_t positions_input, struct ree_error *err);
-// Creates several cache slots (sets of states), so that runs of several groups of sequences may
+// Creates several cache slots, each with kv caches of its own, so that runs of several groups of sequences may
 // alternate. A run uses one cache slot. Call it after ree_session_declare_kv_caches and before the
 // first run. ree_session_use_cache_slot selects the cache slot for runs and for the functions
 // below.

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 ptrdiff_t ree_session_kv_cache_of_input(const struct ree_session *s, size_t input) {
@@ -93,8 +94,10 @@ enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struc
     for (uint32_t i = 0; fits && i < t->rank; i++)
         fits = i == kept->axis ? t->dims[i] <= kept->capacity : t->dims[i] == kept->dims[i];
     if (!fits)
-        return ree_fail(err, REE_INVALID, "the cache '%s' became %s, for which there is no room",
-                        name, ree_view_text(t, text, sizeof text));
+        return ree_fail(
+            err, REE_INVALID,
+            "the cache '%s' became %s, which does not match its type, shape or capacity", name,
+            ree_view_text(t, text, sizeof text));
     b->filled_positions[index] = t->dims[kept->axis];
     struct ree_view *place;
     REE_TRY(target(b, in->storage, t, &place));
@@ -109,8 +112,8 @@ enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struc
     }
     if (s->positions_input != REE_NO_INPUT)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "the cache '%s' is not its input with new rows appended, which sequences "
-                        "of different lengths need",
+                        "the new cache '%s' is not its input with new positions appended, which "
+                        "sequences of different lengths require",
                         name);
     return ree_lower_copy_into(&b->lower, t, place);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 // Describes the read of one kv cache: dims of the tensor, offset in elements, strides.
@@ -15,8 +16,8 @@ static enum ree_status plan_read(const struct ree_session *s, size_t index, int6
     if (sequence < 0 || sequence >= cache->dims[cache->spec.batch_axis] || first < 0 || n < 0 ||
         first > cache->dims[cache->spec.axis] || n > cache->dims[cache->spec.axis] - first)
         return ree_fail(err, REE_INVALID,
-                        "the cache '%s' has %lld rows of %lld sequences; asked for are %lld rows "
-                        "from %lld on, of sequence %lld",
+                        "the cache '%s' has %lld positions of %lld sequences; requested are %lld "
+                        "positions from %lld on, of sequence %lld",
                         port->name, (long long)cache->dims[cache->spec.axis],
                         (long long)cache->dims[cache->spec.batch_axis], (long long)n,
                         (long long)first, (long long)sequence);

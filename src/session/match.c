@@ -38,7 +38,8 @@ static enum ree_status refuse_inputs(const struct ree_model *m, struct ree_error
         print_port(&text, &m->inputs[i]);
     }
     if (!m->n_inputs) ree_strbuf_printf(&text, "no inputs");
-    ree_fail(err, REE_INVALID, "%s; the model wants %s", message, text.data ? text.data : "?");
+    ree_fail(err, REE_INVALID, "%s; the model's inputs are %s", message,
+             text.data ? text.data : "?");
     ree_strbuf_finish(&text);
     return REE_INVALID;
 }
@@ -56,7 +57,8 @@ static enum ree_status check_bytes(const char *name, const struct ree_tensor *t,
     if (t->rank > REE_MAX_RANK || !ree_count_elements(t->rank, t->dims, &count) ||
         (ree_dtype_size(t->dtype) && t->nbytes / ree_dtype_size(t->dtype) != (uint64_t)count) ||
         (count && !t->data))
-        return ree_fail(err, REE_INVALID, "input '%s': its data does not fill its shape", name);
+        return ree_fail(err, REE_INVALID,
+                        "input '%s': the size of its data does not match its shape", name);
     return REE_OK;
 }
 
@@ -68,8 +70,8 @@ static enum ree_status check_elements(const char *name, const struct ree_tensor 
     for (size_t i = 0; is_partial && i < t->nbytes; i++)
         if (!ree_dtype_byte_is_valid(t->dtype, bytes[i]))
             return ree_fail(err, REE_INVALID,
-                            "input '%s': element %zu is the byte 0x%02x, which is no %s", name, i,
-                            bytes[i], ree_dtype_name(t->dtype));
+                            "input '%s': element %zu is the byte 0x%02x, which is not a valid %s",
+                            name, i, bytes[i], ree_dtype_name(t->dtype));
     return REE_OK;
 }
 
@@ -78,12 +80,12 @@ enum ree_status ree_input_check_any(const char *name, const struct ree_tensor *t
     if (t->kind == REE_ABSENT) return REE_OK;
     for (size_t i = 0; t->kind == REE_SEQUENCE && i < t->n_items; i++) {
         if (t->items[i].kind != REE_TENSOR)
-            return ree_fail(err, REE_INVALID, "input '%s': item %zu is no tensor", name, i);
+            return ree_fail(err, REE_INVALID, "input '%s': item %zu is not a tensor", name, i);
         REE_TRY(ree_input_check_any(name, &t->items[i], err));
     }
     if (t->kind == REE_SEQUENCE) return REE_OK;
     if (!ree_dtype_size(t->dtype))
-        return ree_fail(err, REE_INVALID, "input '%s': it is of no type that ree has", name);
+        return ree_fail(err, REE_INVALID, "input '%s': ree does not support its type", name);
     REE_TRY(check_bytes(name, t, err));
     return check_elements(name, t, err);
 }
@@ -103,7 +105,7 @@ static enum ree_status check_tensor(const struct ree_model *m, const struct ree_
     for (uint32_t i = 0; fits && port->has_shape && i < t->rank; i++)
         fits = port->dims[i] < 0 || port->dims[i] == t->dims[i];
     if (fits) return REE_OK;
-    snprintf(message, sizeof message, "input '%s' is %s, which its declared shape excludes",
+    snprintf(message, sizeof message, "input '%s' is %s, which does not match its declared shape",
              port->name, text);
     return refuse_inputs(m, err, message);
 }
@@ -121,7 +123,8 @@ static enum ree_status check_input(const struct ree_model *m, const struct ree_p
     if (t->kind == REE_TENSOR) return check_tensor(m, port, t, err);
     for (size_t i = 0; i < t->n_items; i++) {
         if (t->items[i].kind != REE_TENSOR)
-            return ree_fail(err, REE_INVALID, "input '%s': item %zu is no tensor", port->name, i);
+            return ree_fail(err, REE_INVALID, "input '%s': item %zu is not a tensor", port->name,
+                            i);
         REE_TRY(check_tensor(m, port, &t->items[i], err));
     }
     return REE_OK;
@@ -185,8 +188,9 @@ static enum ree_status check_symbols(const struct ree_model *m, const struct ree
     enum ree_status status = REE_OK;
     if (wrong) {
         char message[512];
-        snprintf(message, sizeof message, "'%s' is %lld in input '%s' but %lld in input '%s'",
-                 wrong->name, (long long)inputs[against->input].dims[against->dim],
+        snprintf(message, sizeof message,
+                 "dimension '%s' is %lld in input '%s', but %lld in input '%s'", wrong->name,
+                 (long long)inputs[against->input].dims[against->dim],
                  m->inputs[against->input].name, (long long)inputs[wrong->input].dims[wrong->dim],
                  m->inputs[wrong->input].name);
         status = refuse_inputs(m, err, message);
@@ -215,12 +219,12 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
         size_t i =
             inputs[k].name ? ree_name_index_find(&m->input_names, inputs[k].name) : REE_NO_NAME;
         if (i == REE_NO_NAME) {
-            snprintf(message, sizeof message, "there is no input '%s'",
+            snprintf(message, sizeof message, "the model has no input '%s'",
                      inputs[k].name ? inputs[k].name : "");
             return refuse_inputs(m, err, message);
         }
         if (ordered[i].name) {
-            snprintf(message, sizeof message, "input '%s' is given twice", inputs[k].name);
+            snprintf(message, sizeof message, "input '%s' is given more than once", inputs[k].name);
             return refuse_inputs(m, err, message);
         }
         ordered[i] = inputs[k];
@@ -229,7 +233,8 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
         ptrdiff_t cache = kv_cache_of[i];
         if (cache >= 0) {
             if (ordered[i].name)
-                return ree_fail(err, REE_INVALID, "input '%s' is kept by the session and not given",
+                return ree_fail(err, REE_INVALID,
+                                "input '%s' is a cache of the session and must not be given",
                                 m->inputs[i].name);
             // Only its shape: the contents are on the device.
             ordered[i].name = (char *)(uintptr_t)m->inputs[i].name; // only read

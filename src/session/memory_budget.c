@@ -10,8 +10,8 @@ enum ree_status ree_session_reserve_memory(struct ree_session *s, uint64_t nbyte
     if (!m) return REE_OK;
     if (nbytes > m->limit - m->used)
         return ree_fail(err, REE_NO_MEMORY,
-                        "%s: %.1f MiB are needed beside the %.1f MiB that %s holds, which may "
-                        "hold %.1f",
+                        "%s: %.1f MiB are required in addition to the %.1f MiB in use on %s, whose "
+                        "limit is %.1f MiB",
                         what, (double)nbytes / (1 << 20), (double)m->used / (1 << 20),
                         s->device->name, (double)m->limit / (1 << 20));
     m->used += nbytes;

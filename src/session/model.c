@@ -7,8 +7,8 @@
 
 #include "base/float_env.h"
 #include "device/device.h"
-#include "graph/hf/hf.h"
-#include "graph/lower/lower.h"
+#include "graph/load.h"
+#include "graph/lower/core/lower.h"
 #include "graph/partition/partition.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -241,19 +241,6 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     return REE_OK;
 }
 
-static enum ree_status load_quantized(const char *path, const struct ree_model_options *o,
-                                      struct ree_graph **out, struct ree_error *err) {
-    struct ree_hf_options options = {.quantize_bits = o->quantize_bits,
-                                     .quantize_block = o->quantize_block,
-                                     .on_progress = o->on_progress,
-                                     .user = o->user};
-    if (ree_hf_is_folder(path)) return ree_hf_load(path, &options, out, err);
-    return ree_fail(err, REE_INVALID,
-                    "%s: is no folder with a Hugging Face checkpoint, and only those are quantised "
-                    "when they are loaded",
-                    path);
-}
-
 enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
                                struct ree_model **out_model, struct ree_error *err) {
     REE_FLOAT_ENV_API();
@@ -261,10 +248,11 @@ enum ree_status ree_model_load(const char *path, const struct ree_model_options 
     struct ree_graph *graph;
     static const struct ree_model_options none;
     if (!options) options = &none;
-    if (options->quantize_bits)
-        REE_TRY(load_quantized(path, options, &graph, err));
-    else
-        REE_TRY(ree_onnx_load(path, options->on_progress, options->user, &graph, err));
+    struct ree_load_options load = {.quantize_bits = options->quantize_bits,
+                                    .quantize_block = options->quantize_block,
+                                    .on_progress = options->on_progress,
+                                    .user = options->user};
+    REE_TRY(ree_graph_load(path, &load, &graph, err));
     return make_model(graph, options, true, out_model, err);
 }
 
@@ -274,7 +262,7 @@ enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
     REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
-    REE_TRY(ree_onnx_load_memory(bytes, nbytes, &graph, err));
+    REE_TRY(ree_graph_load_memory(bytes, nbytes, &graph, err));
     return make_model(graph, options, true, out_model, err);
 }
 
@@ -304,8 +292,8 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
     for (size_t i = 0; i < stage->n_inputs; i++)
         model->n_free += stage->inputs[i].is_cut;
     if (status == REE_OK && model->n_inputs != stage->n_inputs)
-        status = ree_fail(err, REE_INTERNAL, "a stage of %zu inputs has %zu", stage->n_inputs,
-                          model->n_inputs);
+        status = ree_fail(err, REE_INTERNAL, "a stage requires %zu inputs, but has %zu",
+                          stage->n_inputs, model->n_inputs);
     if (status != REE_OK) {
         ree_model_destroy(model);
         return status;
@@ -335,7 +323,7 @@ enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model
     REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
-    REE_TRY(ree_onnx_load(path, NULL, NULL, &graph, err));
+    REE_TRY(ree_graph_load(path, NULL, &graph, err));
     return make_model(graph, NULL, false, out_model, err);
 }
 

@@ -3,8 +3,8 @@
 #define REE_SESSION_MODEL_H
 
 #include "base/name_index.h"
-#include "graph/identity.h"
-#include "graph/ir.h"
+#include "graph/ir/identity.h"
+#include "graph/ir/ir.h"
 
 struct ree_model {
     struct ree_graph *graph;

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/float_env.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -16,7 +17,8 @@ static enum ree_status no_memory(struct ree_error *err) {
 enum ree_status ree_session_observe(struct ree_session *s, const struct ree_observer *observer,
                                     struct ree_error *err) {
     if (s->n_binds || s->observer)
-        return ree_fail(err, REE_INVALID, "a session is observed from its first run on, by one");
+        return ree_fail(err, REE_INVALID,
+                        "observing a session must start before its first run, and only once");
     if (s->positions_input != REE_NO_INPUT)
         return ree_fail(err, REE_UNSUPPORTED,
                         "a session that mixes sequences of different lengths cannot be observed");
@@ -190,7 +192,9 @@ static enum ree_status spell(const struct ree_lower *lower, struct ree_tensor *t
         int64_t number;
         memcpy(&number, (char *)t->data + i * sizeof number, sizeof number);
         const char *text = ree_lower_text(lower, number);
-        if (!text) return ree_fail(err, REE_INTERNAL, "'%s' has a string of no number", t->name);
+        if (!text)
+            return ree_fail(err, REE_INTERNAL, "'%s' refers to a string that does not exist",
+                            t->name);
         memcpy((char *)t->data + i * sizeof text, &text, sizeof text);
     }
     return REE_OK;

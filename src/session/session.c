@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "session/session_internal.h"
 
 #include "base/float_env.h"

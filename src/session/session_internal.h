@@ -4,11 +4,11 @@
 #define REE_SESSION_SESSION_INTERNAL_H
 
 #include "device/device.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 #include "session/model.h"
-#include "session/observe.h"
-#include "session/profile.h"
-#include "session/kv_cache.h"
+#include "session/types.h"
+
+struct ree_profile_entry; // profile.h
 
 // A kv cache (state) and its buffer. Dense, with `capacity` instead of dims[axis].
 struct ree_kv_cache {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 static enum ree_status no_memory(struct ree_error *err) {
@@ -155,8 +156,8 @@ static enum ree_status read_strings(struct ree_bind *b, const struct ree_view *t
     for (size_t i = 0; status == REE_OK && i < out->nbytes / sizeof *numbers; i++) {
         const char *text = ree_lower_text(&b->lower, numbers[i]);
         if (!text)
-            status =
-                ree_fail(err, REE_INTERNAL, "output '%s' has a string of no number", out->name);
+            status = ree_fail(err, REE_INTERNAL,
+                              "output '%s' refers to a string that does not exist", out->name);
         else if (!(strings[i] = strdup(text)))
             status = no_memory(err);
     }

@@ -17,7 +17,7 @@ static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_tok
     const struct ree_str *content = &token.content;
     if (content->size == 0) return REE_OK; // cannot occur in a text
     if (content->size > CONTENT_MAX)
-        return ree_fail(err, REE_UNSUPPORTED, "a content of %zu bytes; %d are the most",
+        return ree_fail(err, REE_UNSUPPORTED, "a content of %zu bytes; the maximum is %d",
                         content->size, CONTENT_MAX);
     if (tokenizer->n_added == tokenizer->added_capacity) {
         size_t capacity = tokenizer->added_capacity ? tokenizer->added_capacity * 2 : 64;
@@ -59,12 +59,14 @@ static enum ree_status enter(struct ree_tokenizer *tokenizer, const struct ree_a
     if (known == token->id) return REE_OK;
     const struct ree_str *other = ree_vocab_piece(&tokenizer->lm.vocab, token->id);
     if (known >= 0)
-        return ree_fail(err, REE_INVALID, "added token '%.80s' has id %d, but %d in the vocabulary",
-                        content->data, token->id, known);
-    if (other)
         return ree_fail(err, REE_INVALID,
-                        "added token '%.80s' has id %d, which '%.80s' has in the vocabulary",
-                        content->data, token->id, other->data);
+                        "added token '%.80s' has id %d, but id %d in the vocabulary", content->data,
+                        token->id, known);
+    if (other)
+        return ree_fail(
+            err, REE_INVALID,
+            "added token '%.80s' has id %d, which is the id of '%.80s' in the vocabulary",
+            content->data, token->id, other->data);
     enum ree_status status = ree_vocab_add(&tokenizer->added_vocab, *content, token->id, err);
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "added_tokens");
 }
@@ -145,7 +147,7 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
     for (size_t i = 0; status == REE_OK && i < tokenizer->n_added; i++) {
         int32_t *slot = &tokenizer->added_by_id[tokenizer->added[i].id];
         if (*slot >= 0)
-            status = ree_fail(err, REE_INVALID, "added_tokens: '%.80s' stands there twice",
+            status = ree_fail(err, REE_INVALID, "added_tokens: '%.80s' occurs twice",
                               tokenizer->added[i].content.data);
         *slot = (int32_t)i;
     }

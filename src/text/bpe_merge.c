@@ -103,7 +103,8 @@ static bool is_current(const struct ree_lm *lm, const struct ree_lm_symbol *list
 static enum ree_status merge_long(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                                   struct ree_ids *symbols, struct ree_error *err) {
     size_t n = symbols->n;
-    if (n >= UINT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "a word of %zu symbols", n);
+    if (n >= UINT32_MAX)
+        return ree_fail(err, REE_UNSUPPORTED, "a word of %zu symbols is too long", n);
     if (n > scratch->list_capacity) {
         free(scratch->list);
         scratch->list = calloc(n, sizeof *scratch->list);

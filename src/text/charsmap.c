@@ -21,13 +21,13 @@ enum ree_status ree_charsmap_check(struct ree_str blob, uint32_t *out_units,
     *out_units = 0;
     if (blob.size == 0) return REE_OK;
     if (blob.size < 4)
-        return ree_fail(err, REE_INVALID, "the character map has %zu bytes", blob.size);
+        return ree_fail(err, REE_INVALID, "the character map has an invalid size of %zu bytes",
+                        blob.size);
     uint32_t size =
         (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
     if (size % 4 != 0 || size > blob.size - 4)
         return ree_fail(err, REE_INVALID,
-                        "the character map says that its array has %u bytes; "
-                        "%zu follow",
+                        "the character map states that its array has %u bytes, but %zu follow",
                         size, blob.size - 4);
     *out_units = size / 4;
     return REE_OK;

@@ -60,8 +60,8 @@ static enum ree_status want_turns(const struct chat *chat, size_t from, struct r
         enum role role = (i - from) % 2 ? ASSISTANT : USER;
         if (chat->messages[i].role != role)
             return ree_fail(err, REE_INVALID,
-                            "messages[%zu] is of the %s; this family wants user and assistant in "
-                            "turn, here the %s",
+                            "messages[%zu] has the role %s; this family alternates user "
+                            "and assistant, and expects %s here",
                             i, role_names[chat->messages[i].role], role_names[role]);
     }
     return REE_OK;
@@ -340,7 +340,7 @@ const char *const *ree_chat_families(void) {
     static const char *const names[] = {"llama2", "llama3", "llama3.1", "mistral", "mistral-v3",
                                         "chatml", "qwen2",  "qwen2.5",  "qwen3",   "smollm2",
                                         "phi3",   "gemma",  "gemma3",   "olmo2",   NULL};
-    _Static_assert(sizeof names / sizeof *names == N_FAMILIES + 1, "as many as families");
+    _Static_assert(sizeof names / sizeof *names == N_FAMILIES + 1, "one for each family");
     return names;
 }
 
@@ -382,13 +382,13 @@ static enum ree_status read_messages(const cJSON *json, struct message **out, si
         // Only the first message may be a system message.
         if (*out_n > 0 && (*out)[*out_n].role == SYSTEM)
             return ree_fail(err, REE_UNSUPPORTED,
-                            "messages[%zu] is a system message, which only "
-                            "the first can be",
+                            "messages[%zu] is a system message; only the first message can be one",
                             *out_n);
         ++*out_n;
     }
     if (n == 1 && (*out)[0].role == SYSTEM)
-        return ree_fail(err, REE_INVALID, "a system message alone is no conversation");
+        return ree_fail(err, REE_INVALID,
+                        "a conversation requires messages other than a system message");
     return REE_OK;
 }
 
@@ -396,18 +396,18 @@ static enum ree_status find_family(const struct ree_tokenizer *tokenizer, const 
                                    const struct family **out, struct ree_error *err) {
     const char *wanted = name ? name : tokenizer->chat_family;
     if (!wanted)
-        return ree_fail(err, REE_UNSUPPORTED,
-                        tokenizer->chat_template
-                            ? "the model's chat template is of no family known here; write the "
-                              "prompt yourself and give it with --raw-prompt"
-                            : "the model has no chat template; write the prompt yourself and give "
-                              "it with --raw-prompt");
+        return ree_fail(
+            err, REE_UNSUPPORTED,
+            tokenizer->chat_template
+                ? "the family of the model's chat template is unknown; write the whole prompt and "
+                  "use --raw-prompt"
+                : "the model has no chat template; write the whole prompt and use --raw-prompt");
     for (size_t i = 0; i < N_FAMILIES; i++) {
         if (strcmp(families[i].name, wanted) != 0) continue;
         *out = &families[i];
         return REE_OK;
     }
-    return ree_fail(err, REE_NOT_FOUND, "no family of chat templates is called '%.80s'", wanted);
+    return ree_fail(err, REE_NOT_FOUND, "unknown family of chat templates '%.80s'", wanted);
 }
 
 // Returns the text of the declared token or, if none is declared, of the family's usual token if

@@ -151,8 +151,8 @@ static enum ree_status read_decoder(struct ree_tokenizer *tokenizer, const cJSON
         char *end;
         long id = token->string ? strtol(token->string, &end, 10) : -1;
         if (id < 0 || id >= REE_VOCAB_MAX || *end || end == token->string)
-            status =
-                ree_fail(err, REE_INVALID, "'%.80s' is no id", token->string ? token->string : "");
+            status = ree_fail(err, REE_INVALID, "'%.80s' is not an id",
+                              token->string ? token->string : "");
         else if (!known || !(known[id / 8] >> (id % 8) & 1))
             status = ree_added_add(tokenizer, token, (int32_t)id, err);
         if (status != REE_OK)

@@ -297,7 +297,7 @@ static uint64_t most_bytes(const struct ree_decoding_chain *chain) {
 
 static enum ree_status too_many(struct ree_error *err) {
     return ree_fail(err, REE_INVALID,
-                    "the decoder makes more than 64 bytes of text for each byte of its tokens");
+                    "the decoder produces more than 64 bytes of text for each byte of its tokens");
 }
 
 static enum ree_status replace_regex(const struct ree_decoding_chain *chain,

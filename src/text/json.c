@@ -110,14 +110,14 @@ enum ree_status ree_text_json_u32(const cJSON *object, const char *name, uint32_
     const cJSON *item = ree_text_json_get(object, name);
     *out = fallback;
     if (item && !whole(item, 1u << 31, out))
-        return ree_fail(err, REE_INVALID, "'%s' is not a whole number from 0", name);
+        return ree_fail(err, REE_INVALID, "'%s' is not a non-negative integer", name);
     return REE_OK;
 }
 
 enum ree_status ree_text_json_id(const cJSON *number, int32_t *out, struct ree_error *err) {
     uint32_t id;
     if (!whole(number, REE_VOCAB_MAX, &id))
-        return ree_fail(err, REE_INVALID, "an id is not a whole number from 0 to %u",
+        return ree_fail(err, REE_INVALID, "an id is not an integer from 0 to %u",
                         REE_VOCAB_MAX - 1);
     *out = (int32_t)id;
     return REE_OK;

@@ -42,9 +42,10 @@ static enum ree_status encode_wordlevel(const struct ree_lm *lm, const char *pie
     int32_t id = ree_vocab_find(&lm->vocab, piece, n);
     if (id < 0) id = lm->unk;
     if (id >= 0) return ree_ids_add(ids, id, err);
-    return ree_fail(err, REE_INVALID,
-                    "the word '%.*s' is not in the vocabulary, nor is a token for unknown words",
-                    n > 80 ? 80 : (int)n, piece);
+    return ree_fail(
+        err, REE_INVALID,
+        "the word '%.*s' is not in the vocabulary, which has no token for unknown words",
+        n > 80 ? 80 : (int)n, piece);
 }
 
 enum ree_status ree_lm_encode(const struct ree_lm *lm, struct ree_lm_scratch *scratch,

@@ -279,8 +279,7 @@ static enum ree_status apply(int op, rewrite *function, const struct ree_stage *
     if (status == REE_OK && out.failed)
         status = ree_fail(err, REE_NO_MEMORY, "no memory for normalized text");
     if (status == REE_OK && out.size > limit)
-        status = ree_fail(err, REE_UNSUPPORTED,
-                          "%s makes more than %zu bytes of the text, which is too much to go on",
+        status = ree_fail(err, REE_UNSUPPORTED, "%s would expand the text to more than %zu bytes",
                           stage->kind->type, limit);
     if (status == REE_OK && *origin && !itself)
         status = follow(op, function, stage, text, &out, origin, err);

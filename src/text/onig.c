@@ -1,4 +1,4 @@
-#include "text/onig_parts.h"
+#include "text/onig_internal.h"
 
 #include "text/utf8.h"
 
@@ -97,22 +97,23 @@ static enum ree_status options(struct translator *x) {
     }
     ree_onig_put(x->out, ":");
     if (ree_onig_take(t, ":")) return REE_OK;
-    if (!ree_onig_take(t, ")")) return ree_onig_wrong(t, "a group that is not closed");
+    if (!ree_onig_take(t, ")")) return ree_onig_wrong(t, "an unclosed group");
     // The option holds for the rest of the group, including its alternatives, as one item.
     x->depth--;
     x->groups[x->depth].extra++;
     x->atom = SIZE_MAX;
-    return x->groups[x->depth].extra > MAX_GROUPS ? ree_onig_refuse(t, "so many options") : REE_OK;
+    return x->groups[x->depth].extra > MAX_GROUPS ? ree_onig_refuse(t, "the number of options")
+                                                  : REE_OK;
 }
 
 static enum ree_status open_group(struct translator *x) {
     struct ree_onig *t = &x->t;
     static const char *const same[] = {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"};
-    if (x->depth == MAX_GROUPS) return ree_onig_refuse(t, "groups nested so deep");
+    if (x->depth == MAX_GROUPS) return ree_onig_refuse(t, "the nesting depth of groups");
     if (ree_onig_take(t, "(?#")) {
         while (t->at < t->n && t->s[t->at] != ')')
             t->at += t->s[t->at] == '\\' && t->at + 1 < t->n ? 2 : 1;
-        return ree_onig_take(t, ")") ? REE_OK : ree_onig_wrong(t, "a comment that is not closed");
+        return ree_onig_take(t, ")") ? REE_OK : ree_onig_wrong(t, "an unclosed comment");
     }
     x->groups[++x->depth] = (struct group){x->out->size, 0, false};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
@@ -141,7 +142,7 @@ static enum ree_status open_group(struct translator *x) {
 
 static enum ree_status close_group(struct translator *x) {
     struct ree_onig *t = &x->t;
-    if (x->depth == 0) return ree_onig_wrong(t, "a group's end without its beginning");
+    if (x->depth == 0) return ree_onig_wrong(t, "the end of a group without a beginning");
     t->at++;
     struct group *group = &x->groups[x->depth--];
     for (; group->extra; group->extra--)
@@ -184,7 +185,7 @@ static enum ree_status repeat(struct translator *x) {
     struct ree_onig *t = &x->t;
     char c = t->s[t->at];
     if (c != '{') {
-        if (x->atom == SIZE_MAX) return ree_onig_wrong(t, "a repetition of nothing");
+        if (x->atom == SIZE_MAX) return ree_onig_wrong(t, "a quantifier without an item");
         t->at++;
         ree_strbuf_append(x->out, &c, 1);
         if (ree_onig_next_is(t, "?") || ree_onig_next_is(t, "+"))
@@ -197,8 +198,8 @@ static enum ree_status repeat(struct translator *x) {
             t->at++;
             return REE_OK;
         }
-        if (x->atom == SIZE_MAX) return ree_onig_wrong(t, "a repetition of nothing");
-        if (high < low) return ree_onig_wrong(t, "a repetition from more to less");
+        if (x->atom == SIZE_MAX) return ree_onig_wrong(t, "a quantifier without an item");
+        if (high < low) return ree_onig_wrong(t, "a quantifier whose maximum is below its minimum");
         ree_strbuf_printf(x->out, high == UINT32_MAX ? "{%u,}" : "{%u,%u}", low, high);
         // After a fixed number, Oniguruma reads a question mark as "optional", not as "lazy".
         if (!fixed && ree_onig_take(t, "?")) ree_onig_put(x->out, "?");
@@ -248,13 +249,14 @@ enum ree_status ree_onig_translate(struct ree_str pattern, struct ree_strbuf *ou
                                    struct ree_error *err) {
     struct translator x = {.t = {pattern.data, pattern.size, 0, err}, .out = out, .atom = SIZE_MAX};
     if (pattern.size > REE_ONIG_MAX)
-        return ree_fail(err, REE_UNSUPPORTED, "a regular expression of %zu bytes; %d are the most",
-                        pattern.size, REE_ONIG_MAX);
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "a regular expression of %zu bytes; the maximum is %d", pattern.size,
+                        REE_ONIG_MAX);
     if (ree_utf8_valid_prefix(pattern.data, pattern.size) != pattern.size)
         return ree_fail(err, REE_INVALID, "a regular expression that is not UTF-8");
     while (x.t.at < x.t.n)
         REE_TRY(item(&x));
-    if (x.depth) return ree_onig_wrong(&x.t, "a group that is not closed");
+    if (x.depth) return ree_onig_wrong(&x.t, "an unclosed group");
     for (; x.groups[0].extra; x.groups[0].extra--)
         ree_onig_put(out, ")");
     return REE_OK;

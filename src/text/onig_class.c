@@ -1,5 +1,5 @@
 // Sets of characters in Oniguruma's syntax: brackets, escapes and properties.
-#include "text/onig_parts.h"
+#include "text/onig_internal.h"
 
 #include "text/utf8.h"
 
@@ -183,11 +183,11 @@ enum ree_status ree_onig_char_escape(struct ree_onig *t, uint32_t *out) {
 
 // Reads one character inside brackets.
 static enum ree_status class_char(struct ree_onig *t, uint32_t *out) {
-    if (t->at >= t->n) return ree_onig_wrong(t, "a bracket that is not closed");
+    if (t->at >= t->n) return ree_onig_wrong(t, "an unclosed bracket");
     if (ree_onig_take(t, "\\")) {
         if (t->at >= t->n) return ree_onig_wrong(t, "a backslash at the end");
         if (strchr("sSwWhHdDpP", t->s[t->at]))
-            return ree_onig_wrong(t, "a range to a class of characters");
+            return ree_onig_wrong(t, "a range that ends with a class of characters");
         if (!ree_onig_take(t, "b")) return ree_onig_char_escape(t, out);
         *out = '\b';
         return REE_OK;
@@ -233,7 +233,9 @@ static enum ree_status class_item(struct ree_onig *t, int depth, struct ree_onig
         REE_TRY(ree_onig_class_escape(t, set, &found));
         if (!found) t->at--;
         bool range = ree_onig_next_is(t, "-") && t->n - t->at > 1 && t->s[t->at + 1] != ']';
-        if (found) return range ? ree_onig_refuse(t, "a range from a class") : REE_OK;
+        if (found)
+            return range ? ree_onig_refuse(t, "a range that begins with a class of characters")
+                         : REE_OK;
     }
     uint32_t low, high;
     REE_TRY(class_char(t, &low));
@@ -241,7 +243,7 @@ static enum ree_status class_item(struct ree_onig *t, int depth, struct ree_onig
     if (!ree_onig_next_is(t, "-") || t->n - t->at < 2 || t->s[t->at + 1] == ']') return REE_OK;
     t->at++;
     if (ree_onig_next_is(t, "[") || ree_onig_next_is(t, "&&"))
-        return ree_onig_refuse(t, "a range to a class");
+        return ree_onig_refuse(t, "a range that ends with a class of characters");
     REE_TRY(class_char(t, &high));
     if (high < low) return ree_onig_wrong(t, "a range without characters");
     ree_onig_put(&set->items, "-");
@@ -264,7 +266,7 @@ static enum ree_status class_body(struct ree_onig *t, int depth, bool opposite,
             first = false;
             continue;
         }
-        if (t->at >= t->n) status = ree_onig_wrong(t, "a bracket that is not closed");
+        if (t->at >= t->n) status = ree_onig_wrong(t, "an unclosed bracket");
         bool failed = part.items.failed || part.rest.failed; // ree_regex_create reports it
         if (status == REE_OK && !part.items.size && !part.rest.size && !failed)
             status = ree_onig_refuse(t, "a set without characters");
@@ -294,7 +296,7 @@ static enum ree_status class_body(struct ree_onig *t, int depth, bool opposite,
 }
 
 enum ree_status ree_onig_bracket(struct ree_onig *t, int depth, struct ree_onig_set *set) {
-    if (depth > MAX_NESTED) return ree_onig_refuse(t, "brackets nested so deep");
+    if (depth > MAX_NESTED) return ree_onig_refuse(t, "the nesting depth of brackets");
     t->at++;
     bool opposite = ree_onig_take(t, "^");
     return class_body(t, depth, opposite, set);

@@ -134,7 +134,7 @@ static enum ree_status process(const struct ree_stage *stage, struct ree_ids *id
     struct ree_ids out = {0};
     if (count(stage, ids->n) > most)
         return ree_fail(err, REE_INVALID,
-                        "the post-processor makes more than %llu tokens of this text",
+                        "the post-processor produces more than %llu tokens for this text",
                         (unsigned long long)most);
     enum ree_status status = apply(stage, ids, &out, err);
     if (status != REE_OK) {
@@ -159,7 +159,7 @@ bool ree_postprocess_is_empty(const struct ree_stage *stage) {
 static enum ree_status check_id(const struct ree_tokenizer *tokenizer, uint32_t id,
                                 struct ree_error *err) {
     if (ree_tokenizer_piece(tokenizer, (int32_t)id)) return REE_OK;
-    return ree_fail(err, REE_INVALID, "post_processor: adds id %u, which no token has", id);
+    return ree_fail(err, REE_INVALID, "post_processor: adds id %u, but no token has this id", id);
 }
 
 enum ree_status ree_postprocess_check(const struct ree_tokenizer *tokenizer,

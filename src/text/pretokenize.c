@@ -45,7 +45,7 @@ static enum ree_status parse_behavior(const cJSON *json, const char *fallback, u
     const char *name = cJSON_IsString(behavior) ? behavior->valuestring : behavior ? "" : fallback;
     for (*out = 0; *out < sizeof behaviors / sizeof *behaviors; ++*out)
         if (strcmp(name, behaviors[*out]) == 0) return REE_OK;
-    return ree_fail(err, REE_UNSUPPORTED, "there is no behavior '%.80s' here", name);
+    return ree_fail(err, REE_UNSUPPORTED, "behavior '%.80s' is not supported", name);
 }
 
 // strings: pattern; numbers: behavior, invert, unused, the pattern is a regex
@@ -73,7 +73,7 @@ static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *jso
     while (i < 3 && strcmp(scheme.data, schemes[i]) != 0)
         i++;
     if (i == 3)
-        return ree_fail(err, REE_UNSUPPORTED, "there is no prepend_scheme '%.80s' here",
+        return ree_fail(err, REE_UNSUPPORTED, "prepend_scheme '%.80s' is not supported",
                         scheme.data);
     stage->numbers[0] = i;
     if (ree_utf8_count(stage->strings[0].data, stage->strings[0].size) != 1)

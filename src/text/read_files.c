@@ -123,7 +123,7 @@ static enum ree_status find_class(const char *folder, const struct way **out,
     enum ree_status status = REE_OK;
     if (name && !*out)
         status = ree_fail(err, REE_UNSUPPORTED,
-                          "how a '%.80s' cuts text is not known here; convert it to tokenizer.json",
+                          "the pre-tokenizer of a '%.80s' is unknown; convert it to tokenizer.json",
                           name);
     cJSON_Delete(json);
     return status;
@@ -166,9 +166,10 @@ static enum ree_status read_merges(struct ree_lm *lm, const char *text, size_t n
             ids[2] = ree_vocab_find(&lm->vocab, joined.data, joined.size);
         }
         if (ids[0] < 0 || ids[1] < 0 || ids[2] < 0)
-            status = ree_fail(err, REE_INVALID,
-                              "line %zu is not two tokens of the vocabulary whose sum is a token",
-                              number);
+            status = ree_fail(
+                err, REE_INVALID,
+                "line %zu is not a pair of tokens of the vocabulary whose concatenation is a token",
+                number);
         else
             status = ree_bpe_add_merge(lm, ids[0], ids[1], ids[2], rank++, err);
     }
@@ -331,10 +332,10 @@ static enum ree_status find_way(const char *path, const char *folder, const stru
     if (!*out) find_class(folder, out, &ignored);
     if (!*out) REE_TRY(find_model(folder, out, err));
     if (*out) return REE_OK;
-    return ree_fail(err, REE_UNSUPPORTED,
-                    "the file does not say how text is cut: its name has none of gpt2, r50k, "
-                    "cl100k, o200k, qwen, llama3, nor does a tokenizer_config.json or config.json "
-                    "beside it tell");
+    return ree_fail(
+        err, REE_UNSUPPORTED,
+        "the pre-tokenizer is unknown: the file's name contains none of gpt2, r50k, cl100k, o200k, "
+        "qwen, llama3, and no tokenizer_config.json or config.json in its folder names one");
 }
 
 static enum ree_status read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
@@ -344,8 +345,7 @@ static enum ree_status read_tiktoken(struct ree_tokenizer *tokenizer, const char
     // Both formats use the name tokenizer.model. A protobuf begins with the tag of its pieces.
     if (nbytes > 0 && text[0] == '\n')
         return ree_fail(err, REE_UNSUPPORTED,
-                        "a SentencePiece model, which is not read here; convert it to "
-                        "tokenizer.json");
+                        "SentencePiece models are not supported; convert it to tokenizer.json");
     REE_TRY(find_way(path, folder, &way, err));
     REE_TRY(take_way(tokenizer, way, err));
     tokenizer->lm.kind = REE_LM_BPE;

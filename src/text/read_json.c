@@ -88,22 +88,23 @@ static enum ree_status read_merge(struct ree_lm *lm, const cJSON *merge, uint32_
         if (!found && text->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         if (!found)
             return ree_fail(err, REE_INVALID,
-                            "merges[%u] '%.80s' is not two tokens that a space separates and whose "
-                            "sum is a token",
+                            "merges[%u] '%.80s' is not a pair of tokens, separated by a space, "
+                            "whose concatenation is a token",
                             rank, merge->valuestring);
     } else {
         const cJSON *left = cJSON_IsArray(merge) ? merge->child : NULL;
         const cJSON *right = left ? left->next : NULL;
         if (!cJSON_IsString(left) || !cJSON_IsString(right) || right->next)
-            return ree_fail(err, REE_INVALID, "merges[%u] is neither a string nor two", rank);
+            return ree_fail(err, REE_INVALID,
+                            "merges[%u] is neither a string nor a pair of strings", rank);
         found = find_merge(lm, left->valuestring, strlen(left->valuestring), right->valuestring,
                            strlen(right->valuestring), text, ids);
         if (!found && text->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         if (!found)
-            return ree_fail(
-                err, REE_INVALID,
-                "merges[%u] '%.80s' and '%.80s' are not two tokens whose sum is a token", rank,
-                left->valuestring, right->valuestring);
+            return ree_fail(err, REE_INVALID,
+                            "merges[%u] '%.80s' and '%.80s' are not a pair of tokens whose "
+                            "concatenation is a token",
+                            rank, left->valuestring, right->valuestring);
     }
     return ree_bpe_add_merge(lm, ids[0], ids[1], ids[2], rank, err);
 }
@@ -115,7 +116,7 @@ static enum ree_status read_bpe(struct ree_tokenizer *tokenizer, const cJSON *js
     const cJSON *dropout = ree_text_json_get(json, "dropout"), *vocab, *merges, *merge;
     if (dropout && !(cJSON_IsNumber(dropout) && dropout->valuedouble == 0))
         return ree_fail(err, REE_UNSUPPORTED,
-                        "'dropout' makes tokens depend on chance; set it to null");
+                        "'dropout' makes tokenization random; set it to null");
     REE_TRY(ree_text_json_string(arena, json, "unk_token", NULL, &lm->unk_token, err));
     REE_TRY(ree_text_json_string(arena, json, "continuing_subword_prefix", "", &lm->prefix, err));
     REE_TRY(ree_text_json_string(arena, json, "end_of_word_suffix", "", &lm->suffix, err));
@@ -150,7 +151,7 @@ static enum ree_status read_unigram(struct ree_tokenizer *tokenizer, const cJSON
     enum ree_status status = ree_text_json_id(unk, &lm->unk, err);
     if (status != REE_OK) return ree_fail_prefix(err, "unk_id");
     if (!ree_vocab_piece(&lm->vocab, lm->unk))
-        return ree_fail(err, REE_INVALID, "unk_id is %d, which no token has", lm->unk);
+        return ree_fail(err, REE_INVALID, "unk_id is %d, but no token has this id", lm->unk);
     return REE_OK;
 }
 
@@ -187,7 +188,7 @@ static enum ree_status read_model(struct ree_tokenizer *tokenizer, const cJSON *
     size_t kind = 0;
     while (kind < 4 && strcmp(type, types[kind]) != 0)
         kind++;
-    if (kind == 4) return ree_fail(err, REE_UNSUPPORTED, "there is no model '%.80s' here", type);
+    if (kind == 4) return ree_fail(err, REE_UNSUPPORTED, "model '%.80s' is not supported", type);
     tokenizer->lm.kind = (enum ree_lm_kind)kind;
     switch (tokenizer->lm.kind) {
     case REE_LM_BPE: return read_bpe(tokenizer, json, err);

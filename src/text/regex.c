@@ -141,14 +141,14 @@ enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, 
     if (rc == PCRE2_ERROR_NOMATCH) return REE_OK;
     if (rc == PCRE2_ERROR_CALLOUT)
         return ree_fail(err, REE_INVALID,
-                        "a regular expression of the tokenizer gave up at byte %zu of the text: it "
-                        "takes more steps than any sensible one",
+                        "a regular expression of the tokenizer failed at byte %zu of the text: it "
+                        "exceeded the limit of steps",
                         from);
     if (rc < 0) {
         char why[200];
         pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
         return ree_fail(err, REE_INVALID,
-                        "a regular expression of the tokenizer gave up at byte %zu of the text: %s",
+                        "a regular expression of the tokenizer failed at byte %zu of the text: %s",
                         from, why);
     }
     const PCRE2_SIZE *place = pcre2_get_ovector_pointer(matcher->data);
@@ -159,6 +159,6 @@ enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, 
     // `from`.
     if (*out_start < from || *out_end < *out_start)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "a regular expression of the tokenizer moves its match's start (\\K)");
+                        "a regular expression of the tokenizer moves the start of its match (\\K)");
     return REE_OK;
 }

@@ -49,7 +49,7 @@ static enum ree_status parse(const struct ree_stage_family *family, struct ree_a
     if (!cJSON_IsString(type)) return ree_fail(err, REE_INVALID, "'type' is not a string");
     stage->kind = find_kind(family, type->valuestring);
     if (!stage->kind)
-        return ree_fail(err, REE_UNSUPPORTED, "there is no %s '%.80s' here", family->what,
+        return ree_fail(err, REE_UNSUPPORTED, "%s '%.80s' is not supported", family->what,
                         type->valuestring);
     enum ree_status status = REE_OK;
     if (stage->kind->op == 0)

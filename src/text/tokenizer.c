@@ -94,9 +94,10 @@ static enum ree_status find_in_folder(struct place *place, struct ree_error *err
         free(place->file);
         place->file = NULL;
     }
-    return ree_fail(err, REE_NOT_FOUND,
-                    "%s: no tokenizer.json, vocab.json with merges.txt or tiktoken file in it",
-                    place->folder);
+    return ree_fail(
+        err, REE_NOT_FOUND,
+        "%s: this folder contains no tokenizer.json, vocab.json with merges.txt, or tiktoken file",
+        place->folder);
 }
 
 static enum ree_status find(const char *path, struct place *place, struct ree_error *err) {

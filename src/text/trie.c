@@ -57,8 +57,7 @@ enum ree_status ree_trie_init(struct ree_trie *trie, struct ree_trie_entry *entr
         most += entries[i].string.size;
     if (most > UINT32_MAX / 2)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "the tokens have %llu bytes together; 2 GiB are the "
-                        "most",
+                        "the tokens have %llu bytes in total; the maximum is 2 GiB",
                         (unsigned long long)most);
     if (n) qsort(entries, n, sizeof *entries, by_bytes);
     struct range *queue = calloc(most, sizeof *queue);

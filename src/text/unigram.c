@@ -60,7 +60,7 @@ static enum ree_status best_paths(const struct ree_lm *lm, const char *piece, si
         if (lm->unk < 0)
             return ree_fail(err, REE_INVALID,
                             "the character at byte %zu of a piece is not in the vocabulary, which "
-                            "has no token for unknown ones",
+                            "has no token for unknown characters",
                             start);
         offer(&paths[start + step], lm->unk_score + before, start, lm->unk);
     }

@@ -7,7 +7,7 @@ static enum ree_status unknown(const struct ree_lm *lm, struct ree_ids *ids,
                                struct ree_error *err) {
     if (lm->unk < 0)
         return ree_fail(err, REE_INVALID,
-                        "a word is not in the vocabulary, nor is a token for unknown words");
+                        "a word is not in the vocabulary, which has no token for unknown words");
     return ree_ids_add(ids, lm->unk, err);
 }
 

@@ -56,7 +56,7 @@ enum ree_status ree_frame_make(const struct ree_frame_fields *fields, const stru
     *out_frame = NULL;
     *out_nbytes = 0;
     if (n > REE_FRAME_MAX_PARTS)
-        return ree_fail(err, REE_UNSUPPORTED, "a message of %zu parts; at most %d", n,
+        return ree_fail(err, REE_UNSUPPORTED, "a message of %zu parts; the maximum is %d", n,
                         REE_FRAME_MAX_PARTS);
     unsigned char *frame = calloc(nbytes, 1);
     if (!frame) return ree_fail(err, REE_NO_MEMORY, "out of memory");
@@ -87,14 +87,13 @@ enum ree_status ree_frame_measure(const unsigned char header[REE_FRAME_HEADER], 
                                   size_t *out_nbytes, struct ree_error *err) {
     *out_nbytes = 0;
     if (memcmp(header, MAGIC, sizeof MAGIC) != 0)
-        return ree_fail(err, REE_INVALID, "damaged: it does not begin as a message does");
+        return ree_fail(err, REE_INVALID, "damaged: it does not begin like a message");
     if (get32(header + 8) != REE_FRAME_VERSION)
-        return ree_fail(err, REE_INVALID, "in version %u of the format of messages, expected %d",
+        return ree_fail(err, REE_INVALID, "in message format version %u, expected %d",
                         get32(header + 8), REE_FRAME_VERSION);
     uint64_t behind = get64(header + REE_FRAME_LENGTH_AT);
     if (limit < REE_FRAME_HEADER || behind > limit - REE_FRAME_HEADER)
-        return ree_fail(err, REE_INVALID,
-                        "%llu bytes long or damaged; at most %zu are expected here",
+        return ree_fail(err, REE_INVALID, "%llu bytes long or damaged; the expected maximum is %zu",
                         (unsigned long long)behind, limit);
     *out_nbytes = REE_FRAME_HEADER + (size_t)behind;
     return REE_OK;
@@ -108,10 +107,11 @@ enum ree_status ree_frame_open(const unsigned char *frame, size_t nbytes,
     *out_parts = NULL;
     memset(out, 0, sizeof *out);
     if (nbytes < REE_FRAME_HEADER)
-        return ree_fail(err, REE_INVALID, "damaged: %zu bytes are less than a header", nbytes);
+        return ree_fail(err, REE_INVALID, "damaged: its %zu bytes are less than a header", nbytes);
     REE_TRY(ree_frame_measure(frame, nbytes, &claimed, err));
     if (claimed != nbytes)
-        return ree_fail(err, REE_INVALID, "damaged: %zu bytes, and it says %zu", nbytes, claimed);
+        return ree_fail(err, REE_INVALID, "damaged: it has %zu bytes, but states %zu", nbytes,
+                        claimed);
     sum(frame, nbytes, digest);
     if (memcmp(digest, frame + CHECKSUM_AT, CHECKSUM_SIZE) != 0)
         return ree_fail(err, REE_INVALID, "damaged: its checksum is wrong");
@@ -127,7 +127,7 @@ enum ree_status ree_frame_open(const unsigned char *frame, size_t nbytes,
         uint64_t size = get64(frame + REE_FRAME_HEADER + 8 * (size_t)i);
         if (size > left || padded((size_t)size) > left) {
             free(parts);
-            return ree_fail(err, REE_INVALID, "malformed: part %u goes beyond its end", i);
+            return ree_fail(err, REE_INVALID, "malformed: part %u extends beyond its end", i);
         }
         parts[i] = (struct ree_part){at, (size_t)size};
         at += padded((size_t)size);
@@ -135,7 +135,7 @@ enum ree_status ree_frame_open(const unsigned char *frame, size_t nbytes,
     }
     if (left) {
         free(parts);
-        return ree_fail(err, REE_INVALID, "malformed: %zu bytes behind its parts", left);
+        return ree_fail(err, REE_INVALID, "malformed: %zu bytes after its parts", left);
     }
     *out = (struct ree_frame_fields){get32(frame + 12),
                                      get32(frame + 16),

@@ -94,12 +94,12 @@ static enum ree_status judge(const struct ree_transport *t, double now, struct r
                         t->options.deadline, (unsigned long long)t->step);
     for (uint32_t r = 0; r < t->link->n_ranks; r++)
         if (r != me && t->peers[r].still > t->options.work_deadline)
-            return ree_fail(err, REE_IO,
-                            "rank %u gives signs of life, but has got nowhere for %.3g s "
-                            "(step %llu)",
-                            r, t->options.work_deadline, (unsigned long long)t->step);
+            return ree_fail(
+                err, REE_IO,
+                "rank %u sends heartbeats, but has made no progress for %.3g s (step %llu)", r,
+                t->options.work_deadline, (unsigned long long)t->step);
     if (t->waits && now - t->progress > 2 * t->options.deadline)
-        return ree_fail(err, REE_IO, "all ranks wait for one another for %.3g s (step %llu)",
+        return ree_fail(err, REE_IO, "all ranks have waited for one another for %.3g s (step %llu)",
                         2 * t->options.deadline, (unsigned long long)t->step);
     return REE_OK;
 }
@@ -151,7 +151,9 @@ static void *give_heartbeat(void *user) {
 enum ree_status ree_heartbeat_begin(struct ree_transport *t, struct ree_error *err) {
     if (t->options.quiet) return REE_OK;
     int code = pthread_create(&t->thread, NULL, give_heartbeat, t);
-    if (code) return ree_fail(err, REE_IO, "no thread for signs of life: %s", strerror(code));
+    if (code)
+        return ree_fail(err, REE_IO, "cannot start the thread that sends heartbeats: %s",
+                        strerror(code));
     t->has_thread = true;
     return REE_OK;
 }

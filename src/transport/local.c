@@ -185,7 +185,7 @@ enum ree_status ree_link_local_create(uint32_t n, struct ree_link **out, struct 
                 int pair[2];
                 if (status != REE_OK) break;
                 if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-                    status = ree_fail(err, REE_IO, "no socket: %s", strerror(errno));
+                    status = ree_fail(err, REE_IO, "cannot create a socket: %s", strerror(errno));
                     break;
                 }
                 struct local *la = local_of(out[a]), *lb = local_of(out[b]);

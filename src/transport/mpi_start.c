@@ -37,8 +37,8 @@ enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
     }
     if (!found)
         return ree_fail(err, REE_UNAVAILABLE,
-                        "started by mpirun, but built without MPI: there is no " MODULE
-                        " beside the program and no %s (install libopenmpi-dev, configure and "
+                        "started by mpirun, but ree was built without MPI: there is no " MODULE
+                        " in the program's folder and no %s (install libopenmpi-dev, configure and "
                         "build again)",
                         path);
     struct ree_mpi_setup setup = {*options, ree_watchdog_start(options->seconds + GUARDIAN_SLACK)};

@@ -181,7 +181,7 @@ enum ree_status ree_transport_send(struct ree_transport *t, uint32_t to, enum re
                                    size_t n_parts, struct ree_error *err) {
     if (n_parts > REE_FRAME_MAX_PARTS)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "%zu values cross a cut; at most %d go into a message", n_parts,
+                        "%zu values cross a cut; a message can hold at most %d", n_parts,
                         REE_FRAME_MAX_PARTS);
     const struct ree_frame_fields fields = {
         .kind = kind, .step = step, .slot = slot, .n_parts = (uint32_t)n_parts};
@@ -204,10 +204,10 @@ enum ree_status ree_transport_open(struct ree_transport *t, uint32_t from, enum 
     REE_TRY(ree_frame_open(frame, nbytes, &f, &out->parts, err));
     uint64_t next = t->peers[from].received[channel];
     if (f.from != from || f.to != t->link->rank)
-        return ree_fail(err, REE_INVALID, "one of rank %u to rank %u, which does not belong here",
+        return ree_fail(err, REE_INVALID, "from rank %u to rank %u, which is the wrong recipient",
                         f.from, f.to);
     if (f.sequence != next)
-        return ree_fail(err, REE_INVALID, "number %llu where %llu was expected: one was %s",
+        return ree_fail(err, REE_INVALID, "number %llu, expected %llu: a message was %s",
                         (unsigned long long)f.sequence, (unsigned long long)next,
                         f.sequence > next ? "lost" : "sent twice");
     t->peers[from].received[channel]++;
@@ -233,9 +233,8 @@ static enum ree_status check_expected(const struct ree_expected *expected, uint3
                                       const struct ree_message *m, struct ree_error *err) {
     if (m->kind < 32 && expected->kinds >> m->kind & 1) return REE_OK;
     return ree_fail(err, REE_INVALID,
-                    "rank %u sent a message of kind '%s' (step %llu), which is "
-                    "not expected there",
-                    from, ree_message_kind_name(m->kind), (unsigned long long)m->step);
+                    "rank %u sent a message of the unexpected kind '%s' (step %llu)", from,
+                    ree_message_kind_name(m->kind), (unsigned long long)m->step);
 }
 
 // Checks once; out->frame is NULL if nothing has arrived.

@@ -66,7 +66,7 @@ static bool wait_for_end(const struct process *p, double seconds) {
 }
 
 static void say(const struct process *starter) {
-    static const char text[] = "ree-run: a rank has ended, and mpirun does not end by itself\n";
+    static const char text[] = "ree-run: a rank has ended, but mpirun does not end by itself\n";
     char path[64];
     snprintf(path, sizeof path, "/proc/%ld/fd/2", (long)starter->pid);
     int fd = open(path, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);

@@ -14,10 +14,10 @@
 
 static void attention_shapes(void) {
     REFUSED("y = Attention(q, k, v)", QKV, Q "|float32[1,1,2,3] 0 0 0 0 0 0|" KV1,
-            "the key float32[1,1,2,3] does not fit the query float32[1,2,2,2]: batch and head "
+            "the key float32[1,1,2,3] does not match the query float32[1,2,2,2]: batch and head "
             "sizes must be equal");
     REFUSED("y = Attention(q, k, v)", QKV, Q "|" KV1 "|float32[1,1,1,2] 0 0",
-            "the value float32[1,1,1,2] does not fit the key float32[1,1,2,2]: batch, heads and "
+            "the value float32[1,1,1,2] does not match the key float32[1,1,2,2]: batch, heads and "
             "length must be equal");
     REFUSED("y = Attention(q, k, v)", QKV,
             Q "|float32[1,3,1,2] 0 0 0 0 0 0|float32[1,3,1,2] 0 0 0 0 0 0",
@@ -30,11 +30,11 @@ static void attention_shapes(void) {
     REFUSED("y = Attention(q, k, v) {kv_num_heads=1}",
             "q:float32[1,2,2], k:float32[1,2,2], v:float32[1,2,2]",
             "float32[1,2,2] 0 0 0 0|float32[1,2,2] 0 0 0 0|float32[1,2,2] 0 0 0 0",
-            "q_num_heads is 0; inputs of rank 3 need it, 1 or more");
+            "q_num_heads is 0; inputs of rank 3 require it to be 1 or more");
     REFUSED("y = Attention(q, k, v) {kv_num_heads=1, q_num_heads=3}",
             "q:float32[1,2,2], k:float32[1,2,2], v:float32[1,2,2]",
             "float32[1,2,2] 0 0 0 0|float32[1,2,2] 0 0 0 0|float32[1,2,2] 0 0 0 0",
-            "the query is float32[1,2,2], expected rank 3 with a last size that divides into 3 "
+            "the query is float32[1,2,2], expected rank 3 with a last size that is a multiple of 3 "
             "heads");
     REFUSED("y = Attention(q, k, v)", "q:int64[1,1,1,1], k:int64[1,1,1,1], v:int64[1,1,1,1]",
             "int64[1,1,1,1] 0|int64[1,1,1,1] 0|int64[1,1,1,1] 0",
@@ -66,8 +66,8 @@ static void attention_masks(void) {
             Q "|" KV1 "|" KV1 "|float32[1,1,1,2] 0 0", "past_key is given without past_value");
     REFUSED("y = Attention(q, k, v, _, p, w)", QKV ", p:float32[1,1,1,2], w:float32[1,1,1,3]",
             Q "|" KV1 "|" KV1 "|float32[1,1,1,2] 0 0|float32[1,1,1,3] 0 0 0",
-            "past_value is float32[1,1,1,3], expected the type and shape of float32[1,1,2,2] but "
-            "for its length");
+            "past_value is float32[1,1,1,3], expected the type and shape of float32[1,1,2,2], "
+            "except for its length");
     REFUSED("y = Attention(q, k, v, _, p, p, n)", QKV ", p:float32[1,1,1,2], n:int64[1]",
             Q "|" KV1 "|" KV1 "|float32[1,1,1,2] 0 0|int64[1] 1",
             "nonpad_kv_seqlen cannot be combined with past_key");
@@ -90,11 +90,10 @@ static void rotary(void) {
            "float32[1,2] 0 0|int64[1,3] 0 0 0", "position_ids is int64[1,3], expected int64[1,2]");
     ROTARY("y = RotaryEmbedding(x, c, c) {rotary_embedding_dim=3}", "c:float32[1,2,1]",
            "float32[1,2,1] 0 0",
-           "cannot rotate 3 elements of heads of 4: expected an even number, at most the head "
-           "size");
+           "cannot rotate 3 elements of heads of 4: expected an even number up to the head size");
     REFUSED("y = RotaryEmbedding(x, c, c)", "x:float32[1,2,4], c:float32[1,2,2]",
             "float32[1,2,4] " ZEROS8 "|float32[1,2,2] 0 0 0 0",
-            "num_heads is 0; an input of rank 3 needs it, 1 or more");
+            "num_heads is 0; an input of rank 3 requires it to be 1 or more");
     // A position outside the cache is detected at run time.
     ROTARY("y = RotaryEmbedding(x, c, c, p)", "c:float32[1,2], p:int64[1,2]",
            "float32[1,2] 0 0|int64[1,2] 0 1", "");
@@ -104,10 +103,10 @@ static void tensor_scatter(void) {
 #define SCATTER(node, types, inputs, message)                                                      \
     REFUSED(node, "c:float32[1,2,2], " types, "float32[1,2,2] 0 0 0 0|" inputs, message)
     SCATTER("y = TensorScatter(c, u)", "u:float32[1,3,2]", "float32[1,3,2] 0 0 0 0 0 0",
-            "update is float32[1,3,2], expected the type and shape of past_cache, "
-            "float32[1,2,2], but for axis 1, where it may be shorter");
+            "update is float32[1,3,2], expected the type and shape of past_cache, float32[1,2,2]; "
+            "only axis 1 may be shorter");
     SCATTER("y = TensorScatter(c, u) {axis=0}", "u:float32[1,2,2]", "float32[1,2,2] 0 0 0 0",
-            "axis is 0, the batch, expected another");
+            "axis is 0, the batch; expected another axis");
     SCATTER("y = TensorScatter(c, u) {mode=\"round\"}", "u:float32[1,1,2]", "float32[1,1,2] 0 0",
             "mode is 'round', expected linear or circular");
     SCATTER("y = TensorScatter(c, u, at)", "u:float32[1,1,2], at:int64[2]",
@@ -134,7 +133,7 @@ static void linear_attention(void) {
            "update_rule is 'x', expected linear, gated, delta or gated_delta");
     LINEAR("y = LinearAttention(q, k, k) {" HEADS ", update_rule=\"linear\"}", "z:float32[1]",
            "float32[1,1,3] 0 0 0|float32[1] 0",
-           "heads of the key have 3 elements, those of the query 2");
+           "heads of the key have 3 elements, but those of the query have 2");
     LINEAR("y = LinearAttention(q, k, k, z) {" HEADS ", update_rule=\"linear\"}",
            "z:float32[1,1,2,1]", "float32[1,1,2] 0 0|float32[1,1,2,1] 0 0",
            "past_state is float32[1,1,2,1], expected floats of [1,1,2,2]");

@@ -622,7 +622,7 @@ def resumed(folder):
         checkpoint["checkpoint_sha256"] = sha("ree-checkpoint/1", canonical(checkpoint["body"]).encode())
         path.write_text(canonical(checkpoint) + "\n")
         done = run(*form, "--resume", path)
-        check(done.returncode != 0 and "cannot go on: token" in done.stderr, f"{model.name}: a false checkpoint: {done}")
+        check(done.returncode != 0 and "cannot continue: token" in done.stderr, f"{model.name}: a false checkpoint: {done}")
         if args.before:
             done = subprocess.run([args.before, *map(str, form), "--resume", str(path)], capture_output=True, text=True)
             print(f"{model.name}: resumed without the proof: exit code {done.returncode} {done.stderr}")
@@ -675,7 +675,7 @@ def main():
     global args
     parser = harness.parser(__doc__)
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
-    parser.add_argument("--before", help="a program that checks in one pass without a proof, whose verdicts are printed")
+    parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
     for room in (liars, hostile, resumed, infinite_values, proved):
         with tempfile.TemporaryDirectory() as name:

@@ -152,7 +152,7 @@ def pages(folder):
     done = run("compare", SAMPLE, *PROMPT, "--max-new-tokens", 4, *sides(), "--inject-fault", "50:1:20", "--html", written)
     check(done.returncode == 1 and "node 50" in done.stdout and "worst at" in done.stdout, done.stdout + done.stderr)
     root, text = page(written)
-    check("The first that differs: step 1, node 50" in text, text[:500])
+    check("First difference: step 1, node 50" in text, text[:500])
     lines = list(root.iter("polyline"))
     check(lines and all(len(line.get("points").split()) > 4 for line in lines), f"{len(lines)} lines")
     check(len(list(root.iter("tr"))) > 10, "a table")
@@ -198,13 +198,13 @@ def hostile(folder):
 
 
 def wrong(folder):
-    for args, message in ((["--device", "cpu"], "no model"), ([DIGITS], "wants"),
+    for args, message in ((["--device", "cpu"], "no model"), ([DIGITS], "the model's inputs are"),
                           ([DIGITS, "--device", "cpu", "--device", "cpu", "--device", "cpu"], "at most twice"),
                           ([SAMPLE, *PROMPT, "--random-inputs", 1], "exclude"),
                           ([SAMPLE, *PROMPT, "--prompt-ids", "1"], "one prompt"),
-                          ([SAMPLE, *PROMPT, "--inject-fault", "500:0:0"], "no node 500"),
+                          ([SAMPLE, *PROMPT, "--inject-fault", "500:0:0"], "into node 500"),
                           ([SAMPLE, "--prompt-ids", "999999"], "vocabulary"),
-                          ([SAMPLE, *PROMPT, "--max-new-tokens", 1, "--inject-fault", "50:1:0"], "no step 1"),
+                          ([SAMPLE, *PROMPT, "--max-new-tokens", 1, "--inject-fault", "50:1:0"], "step 1 does not exist"),
                           ([folder / "none.onnx", "--random-inputs", 1], "none.onnx"),
                           ([DIGITS, "--random-inputs", 1, "--html", folder / "no" / "x.html"], "x.html")):
         done = run("compare", *args)

@@ -46,7 +46,7 @@ def alone(folder):
     again = text(folder / "again.json", "--threads", 1)
     check(names(diff(one, again, 0)) == [], "two runs of the same")
     done = run("diff", one, again)
-    check("say the same" in done.stdout, done.stdout)
+    check("the receipts agree" in done.stdout, done.stdout)
     drawn = ["--temperature", 1e-6]  # low enough to choose the likeliest token in any case
     cold = text(folder / "cold.json", *drawn)
     for option, value, what in [("--seed", 3, "seed"), ("--top-k", 7, "top_k"), ("--top-p", 0.5, "top_p"),
@@ -57,7 +57,7 @@ def alone(folder):
     result = diff(one, longer, 1)
     check(names(result) == ["max_new_tokens", "output tokens", "output text"], f"longer: {names(result)}")
     detail = [entry["detail"] for entry in result["receipts"] if entry["what"] == "output tokens"][0]
-    check("there are 6 and 8" in detail, detail)
+    check("the numbers of tokens are 6 and 8" in detail, detail)
     hot = text(folder / "hot.json", "--temperature", 5, "--seed", 11)
     result = diff(one, hot, 1)
     check({"temperature", "seed", "output tokens", "output text"} <= set(names(result)), f"hot: {names(result)}")
@@ -103,7 +103,7 @@ def with_traces(folder):
     done = run("diff", a, b)
     check(done.returncode == 1 and "step" not in done.stdout, f"{done.stdout}{done.stderr}")
     done = run("diff", a, folder / "a.trace")
-    check(done.returncode == 2 and "two of a kind" in done.stderr, done.stderr)
+    check(done.returncode == 2 and "give two receipts or two traces" in done.stderr, done.stderr)
     check(run("diff", a, folder / "none.json").returncode == 2, "a file that is not there")
     b.write_text("{")
     check(run("diff", a, b).returncode == 2, "half a receipt")

@@ -2,11 +2,11 @@
 // number of messages. The claim holds, survives encoding, and does not survive a change. A party
 // that alters any of its answers is named.
 #include "base/container.h"
-#include "audit/dispute.h"
+#include "dispute/dispute.h"
 
 #include <string.h>
 
-#include "audit/diff.h"
+#include "dispute/diff.h"
 #include "test.h"
 
 static uint64_t state = 88172645463325252u;

@@ -136,7 +136,7 @@ def altered_claims(folder, about):
 
     for key in ('"root":"', '"nodes_root":"', '"steps_root":"', '"attributes_sha256":"', '"node_proof":["'):
         try_text(flip_digit(text, text.index(key) + len(key)), "does not lead|do not lead")
-    for key, says in (('"graph_sha256":"', "graph is another"), ('"weights_sha256":"', "weights are others")):
+    for key, says in (('"graph_sha256":"', "graph is not the graph of the traces"), ('"weights_sha256":"', "weights are not the weights of the traces")):
         try_text(flip_digit(text, text.index(key) + len(key)), says)
     try_text(text.replace('"operation_set":"reproducible"', '"operation_set":"default"'), "operation set")
     try_text(text.replace("RepOps/1", "RepOps/9"), "RepOps/9")
@@ -155,7 +155,7 @@ def altered_claims(folder, about):
     try_text("", "bad.json: .*JSON")
     try_text("[" * 100000, "levels")
     for value in re.findall(r'"input":\d+', text)[:1]:
-        try_text(text.replace(value, '"input":0', 1), "does not lead|not what the model")
+        try_text(text.replace(value, '"input":0', 1), "does not lead|does not come from where the model")
     refused("referee", folder / "none.json", SAMPLE, "--inputs", folder / "values", says="none.json")
     refused("referee", claim, SAMPLE, "--inputs", folder / "nothing", says="input 0 of the node")
 
@@ -180,11 +180,11 @@ def altered_inputs(folder, about):
                  next((values / "step-00005").glob(f"{cache[0]['node']:05}-*-0.npy"))):
         good = file.read_bytes()
         npy_flip(file)
-        refused("referee", claim, SAMPLE, "--inputs", values, says="another digest")
+        refused("referee", claim, SAMPLE, "--inputs", values, says="does not have the digest")
         file.write_bytes(b"no array")
         refused("referee", claim, SAMPLE, "--inputs", values, says="npy")
         file.unlink()
-        refused("referee", claim, SAMPLE, "--inputs", values, says="there is no file")
+        refused("referee", claim, SAMPLE, "--inputs", values, says="no file ")
         file.write_bytes(good)
     # Values after the node and outputs of other nodes do not matter.
     shutil.rmtree(values / "step-00006")

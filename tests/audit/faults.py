@@ -46,7 +46,7 @@ def flips(folder, name, command, n, draw):
             breaks = "is not a number" in done.stderr
             broken += breaks
             refused += not breaks
-            if not breaks and "cannot be damaged" not in done.stderr and "has no output" not in done.stderr:
+            if not breaks and "cannot inject a fault" not in done.stderr and "has no output" not in done.stderr:
                 print(f"FAILED: {name} {fault}: exit code {done.returncode}: {done.stderr}")
                 wrong += 1
             continue

@@ -380,7 +380,7 @@ def main():
     global args, folder, drawn
     parser = harness.parser(__doc__)
     sampled = "REE_TEST_SAMPLE" in os.environ
-    parser.add_argument("--lies", type=int, default=9 if sampled else 20, help="of each field")
+    parser.add_argument("--lies", type=int, default=9 if sampled else 20, help="number of lies about each field")
     parser.add_argument("--pairs", type=int, default=60 if sampled else 200)
     args = parser.parse_args()
     draw = random.Random(19)

@@ -3,10 +3,10 @@
 #ifndef REE_TESTS_AUDIT_LIARS_H
 #define REE_TESTS_AUDIT_LIARS_H
 
-#include "audit/dispute.h"
-#include "audit/header.h"
-#include "audit/referee.h"
-#include "audit/tree.h"
+#include "dispute/dispute.h"
+#include "trace/model_header.h"
+#include "dispute/referee.h"
+#include "dispute/tree.h"
 
 #define MOST 64 // maximum number of inputs or of outputs of a node
 

@@ -159,8 +159,8 @@ def names_b(folder, result, kind, reason):
               ruling[side]["receipt"] == body["receipt_hash"], f"{ruling}")
     text = run(*decide, *with_receipts(folder, "clean", "forged")).stdout
     check(ruling["a"]["root"] in text and ruling["b"]["root"] in text and "binds nobody" not in text, text)
-    refused(*decide, *with_receipts(folder, "forged", "clean"), says="root that the claim has for A")
-    refused(*decide, *with_receipts(folder, "clean", "clean"), says="root that the claim has for B")
+    refused(*decide, *with_receipts(folder, "forged", "clean"), says="the root of A in the claim")
+    refused(*decide, *with_receipts(folder, "clean", "clean"), says="the root of B in the claim")
     one = run(*decide, "--a-receipt", folder / "clean.json")
     check(one.returncode in (2, 3) and "A is right" in one.stdout + "A is right" * (one.returncode == 2), one.stdout)
     return claim, found
@@ -168,7 +168,7 @@ def names_b(folder, result, kind, reason):
 
 def forged_cache(folder, about):
     """One changed digest of a cache: once the case that no dispute could decide."""
-    for step, reason in ((5, "own step 4 left"), (0, "not empty")):
+    for step, reason in ((5, "own step 4 wrote"), (0, "not empty")):
         forged = Trace(folder / "clean.trace")
         forged.set(step, about["cache"], hashlib.sha256(b"no such cache").digest())
         seal(json.loads((folder / "clean.json").read_text()), folder / "forged.json", forged.save(folder / "forged.trace"))
@@ -194,10 +194,10 @@ def forged_token(folder, about):
     forged.set(step, about["tokens"], tensor_i64([tokens[place] + 1]))
     root = forged.save(folder / "forged.trace")
     seal(receipt, folder / "forged.json", root)
-    names_b(folder, "input", "input", "not what its receipt says")
+    names_b(folder, "input", "input", "does not follow from its receipt")
     tokens[place] += 1
     seal(receipt, folder / "forged.json", root)
-    names_b(folder, "input", "input", f"token .* is {tokens[place]}, and its logits choose {tokens[place] - 1}")
+    names_b(folder, "input", "input", f"token .* is {tokens[place]}, but its logits choose {tokens[place] - 1}")
     # No step reads the last token: both roots are equal.
     (folder / "forged.trace").write_bytes((folder / "clean.trace").read_bytes())
     receipt = json.loads((folder / "clean.json").read_text())
@@ -235,7 +235,7 @@ def forged_length(folder, about):
     root = forged.save(folder / "forged.trace")
     receipt = json.loads((folder / "clean.json").read_text())
     seal(receipt, folder / "forged.json", root, n_steps=forged.n_steps)
-    names_b(folder, "length", "length", "tokens of its receipt take")
+    names_b(folder, "length", "length", "tokens of its receipt require")
     receipt["body"]["output"]["tokens"].pop()
     seal(receipt, folder / "forged.json", root)
     names_b(folder, "length", "length", "nothing ends it")
@@ -273,7 +273,7 @@ def stopped(folder, about):
         both = with_receipts(folder, "stop", "forged")
         found = answer("dispute", "--a", folder / "stop.trace", "--b", folder / "forged.trace", "--claim", claim,
                        "--model", SAMPLE, *both, code=1)
-        says = "goes on after token" if longer else "nothing ends it"
+        says = "continues after token" if longer else "nothing ends it"
         check(found["result"] == "length" and found["wrong"] == ["B"] and says in found["reason_b"], f"{found}")
         ruling = answer("referee", claim, SAMPLE, *both, code=0)
         check(ruling["right"] == "A" and says in ruling["b"]["reason"], f"{ruling}")
@@ -320,11 +320,11 @@ def forged_node(folder, about):
     refused(*decide, *with_receipts(folder, "altered", "forged"), says="A's receipt is altered")
     refused(*decide, "--a-public-key", folder / "key.pub", says="--a-receipt")
     make(folder, "stranger", *about["args"], "--temperature", "0.5", dump=False)
-    refused(*decide, *with_receipts(folder, "clean", "stranger"), says="root that the claim has for B")
+    refused(*decide, *with_receipts(folder, "clean", "stranger"), says="the root of B in the claim")
     dispute = ["dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim]
     refused(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "stranger"), says="different runs: sampling")
     refused(*dispute, *with_receipts(folder, "clean", "forged"), says="--model")
-    refused(*dispute, "--model", SAMPLE, "--a-receipt", folder / "clean.json", says="both parties")
+    refused(*dispute, "--model", SAMPLE, "--a-receipt", folder / "clean.json", says="--a-receipt and --b-receipt must be given together")
 
     # An invented counterparty: no receipt has its root.
     lines = folder / "transcript.jsonl"
@@ -333,7 +333,7 @@ def forged_node(folder, about):
     check(last["named"] == "B" and last["reason"] == found["reason"] and "none for others" in last["proof"], f"{last}")
     check(found["result"] == "lied" and found["liar"] == "B" and "its receipt" in found["reason"], f"{found}")
     text = run(*dispute, "--model", SAMPLE, *with_receipts(folder, "clean", "clean")).stdout
-    check("proves it to nobody else" in text, text)
+    check("does not prove it to others" in text, text)
 
 
 def requested(folder, about):
@@ -359,12 +359,12 @@ def requested(folder, about):
     seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
     found = answer(*traces, *both, code=1)  # another limit is no way out, with or without a request
     check(found["result"] == "node", f"{found}")
-    refused(*traces, *both, "--request", request, says="B's receipt is a lie: it does not answer", code=3)
+    refused(*traces, *both, "--request", request, says="B's receipt is false: it does not answer", code=3)
     ruling = answer(*decide, code=0)
     check(ruling["right"] == "A" and "max_new_tokens is not as requested" in ruling["b"]["reason"], f"{ruling}")
     receipt["body"]["sampling"]["max_new_tokens"] = 5
     seal(receipt, folder / "forged.json", receipt["body"]["trace"]["root"])
-    refused(*traces, *both, says="B's receipt is a lie: it contradicts itself: counts", code=3)
+    refused(*traces, *both, says="B's receipt is false: it contradicts itself: counts", code=3)
     refused(*traces, "--request", request, says="--a-receipt")
 
 
@@ -402,7 +402,7 @@ def forms(folder, about):
     # tokenizer.
     for name, n in (("whole", 6), ("cut", 4)):
         make(folder, name, "--max-new-tokens", n, "--stop", "zebra", dump=False)
-    for tokenizer, says in (("", "nothing ends it"), ("ab" * 32, "tokenizer is not the model's")):
+    for tokenizer, says in (("", "nothing ends it"), ("ab" * 32, "does not have the model's tokenizer")):
         def change(body):
             body["sampling"]["max_new_tokens"] = 6
             body["output"]["finish_reason"] = "stop"
@@ -425,7 +425,7 @@ def forms(folder, about):
                    SAMPLE, *both, code=1)
     check(found["wrong"] == ["A", "B"], f"{found}")
     ruling = answer("referee", claim, SAMPLE, *both, code=1)
-    check(ruling["right"] == "neither" and all("goes on after token" in ruling[k]["reason"] for k in "ab"), f"{ruling}")
+    check(ruling["right"] == "neither" and all("continues after token" in ruling[k]["reason"] for k in "ab"), f"{ruling}")
 
 
 def versions(folder, about):
@@ -482,7 +482,7 @@ def same_root(folder, about):
         check(found["result"] == "same" and found["receipts_differ"] == names and
               found["wrong"] == (["B"] if says else []) and (says or "") in found.get("reason_b", ""), f"{found}")
         text = run(*dispute, *both).stdout
-        check(f"a trace does not have: {', '.join(names)}\n" in text and ("B is wrong" in text) == bool(says), text)
+        check(f"fields that a trace does not contain: {', '.join(names)}\n" in text and ("B is wrong" in text) == bool(says), text)
 
 
 def private(folder, about):
@@ -499,7 +499,7 @@ def private(folder, about):
     check(ruling["right"] == "A" and ruling["bound"], f"{ruling}")
     salt = folder / "hidden.json.salt"
     salt.rename(folder / "salt")
-    refused(*decide, says="without its salt")
+    refused(*decide, says="its salt is required")
     answer(*decide, "--a-salt", folder / "salt", code=0)
     refused(*decide, "--a-salt", folder / "forged-hidden.json.salt", says="salt of another receipt")
     (folder / "salt").rename(salt)
@@ -545,11 +545,11 @@ def private(folder, about):
         found = answer(*traces, *given, "--transcript", lines, code=3)
         check(found["result"] == "silent" and found["liar"] == k and f"--{k.lower()}-tokens" in found["reason"], f"{found}")
         check(json.loads(lines.read_text().splitlines()[-1])["named"] == k, "the transcript names it")
-        refused("referee", claim, SAMPLE, *both, *given, says=f"{k} does not give the tokens")
+        refused("referee", claim, SAMPLE, *both, *given, says=f"{k} withholds the tokens")
     check(not (folder / "withheld.json").exists(), "there is no claim")
-    refused(*traces, *tokens[:2], "--b-tokens", files["hidden"], says="B's receipt: the tokens .* not the receipt's", code=3)
+    refused(*traces, *tokens[:2], "--b-tokens", files["hidden"], says="B's receipt: the passed tokens are not the receipt's", code=3)
     found = answer(*traces, code=1)
-    check(not found["wrong"] and "neither gives" in found["undecided"], f"{found}")
+    check(not found["wrong"] and "both parties withhold the tokens" in found["undecided"], f"{found}")
     ruling = answer(*decide, *tokens[2:], code=0)  # B's own logits and tokens are enough
     check(ruling["right"] == "A" and "logits choose" in ruling["b"]["reason"], f"{ruling}")
     same = ["dispute", "--a", folder / "hidden.trace", "--b", folder / "hidden.trace", "--claim", folder / "withheld.json",
@@ -562,7 +562,7 @@ def private(folder, about):
     ruling = answer(*decide, *tokens, code=0)
     check(ruling["right"] == "A" and "logits choose" in ruling["b"]["reason"], f"{ruling}")
     (folder / "bad.ids").write_text("1,2,x")
-    refused(*decide, "--a-tokens", folder / "bad.ids", says="token 2 is no number")
+    refused(*decide, "--a-tokens", folder / "bad.ids", says="token 2 is not an integer")
 
 
 def once(folder):

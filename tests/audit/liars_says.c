@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/make_receipt.h"
+#include "receipt/make_receipt.h"
 #include "generate/answer.h"
 #include "test.h"
 

@@ -1,4 +1,4 @@
-"""An independent implementation of traces, from the description in src/receipt/trace.h: reads a
+"""An independent implementation of traces, from the description in src/trace/trace.h: reads a
 trace and recomputes every digest up to the root. Uses only the standard library.
 """
 

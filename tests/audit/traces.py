@@ -157,15 +157,15 @@ def compared(folder):
     a, b = folder / "a.trace", folder / "b.trace"
     run(*command, 4, "--trace", a)
     for options, code, words in (
-        ([6], 1, "equal as far as both go: 4 steps, but there are 4 and 6"),
-        ([4, "--prefill-chunk", 4], 2, "their prompts were cut differently (--prefill-chunk)"),
+        ([6], 1, "the first 4 steps are equal, but the runs have 4 and 6 steps"),
+        ([4, "--prefill-chunk", 4], 2, "the prompts were divided differently (--prefill-chunk)"),
     ):
         run(*command, *options, "--trace", b)
         done = call("diff", a, b)
         check(done.returncode == code and words in done.stdout, f"diff {options}: {done.returncode} {done.stdout}")
     run(SAMPLES / "stories", "--prompt-text", "The fox", "--max-new-tokens", 4, "--trace", b)
     done = call("diff", a, b)
-    check(done.returncode == 1 and "step 0: input 'input_ids' differs: the runs were given different things"
+    check(done.returncode == 1 and "step 0: input 'input_ids' differs: the runs had different inputs"
           in done.stdout, f"diff of prompts: {done.returncode} {done.stdout}")
     run(SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy", "--trace", b)
     done = call("diff", a, b, "--json")
@@ -201,26 +201,26 @@ def receipt(folder):
 def refusals(folder):
     stories = [SAMPLES / "stories", "--prompt-text", "Once", "--max-new-tokens", 2]
     t = folder / "x.trace"
-    refused(2, "one prompt can be looked into, and 2 are given", *stories, "--prompt-text", "The", "--trace", t)
+    refused(2, "--trace, --dump-tensors and --inject-fault require one prompt, not 2", *stories, "--prompt-text", "The", "--trace", t)
     refused(1, "cannot create it", *stories, "--trace", folder / "absent" / "x.trace")
     refused(1, "not a regular file", *stories, "--trace", folder)
-    refused(2, "--dump-tensors wants a --dump-folder", *stories, "--dump-tensors", "x")
-    refused(2, "--dump-folder is of --dump-tensors", *stories, "--dump-folder", folder)
-    refused(2, "--format wants npy, not 'csv'", *stories, "--dump-tensors", "x", "--dump-folder", folder,
+    refused(2, "--dump-tensors requires --dump-folder", *stories, "--dump-tensors", "x")
+    refused(2, "--dump-folder requires --dump-tensors", *stories, "--dump-folder", folder)
+    refused(2, "--format requires npy, not 'csv'", *stories, "--dump-tensors", "x", "--dump-folder", folder,
             "--format", "csv")
-    refused(2, "is no regular expression", *stories, "--dump-tensors", "(", "--dump-folder", folder)
-    refused(1, "no node, no output and no input has a name like 'nothing'", *stories, "--dump-tensors", "nothing",
+    refused(2, "is not a regular expression", *stories, "--dump-tensors", "(", "--dump-folder", folder)
+    refused(1, "no node, output or input has a name that matches 'nothing'", *stories, "--dump-tensors", "nothing",
             "--dump-folder", folder / "d")
     for text in ("", "3", "3:4", ":1:2", "a:b:c", "3:1:-2", "3:1:2:x"):
-        refused(2, "--inject-fault wants NODE:STEP:BIT", *stories, "--inject-fault", text)
-    refused(1, "there is no node 9999 to damage", *stories, "--inject-fault", "9999:0:0")
+        refused(2, "--inject-fault requires NODE:STEP:BIT", *stories, "--inject-fault", text)
+    refused(1, "cannot inject a fault into node 9999", *stories, "--inject-fault", "9999:0:0")
     refused(1, "no node is named 'nobody'", *stories, "--inject-fault", "nobody:0:0")
-    refused(1, "has no output 7 to damage", *stories, "--inject-fault", "3:0:0:7")
-    refused(1, "there is no step 5; there were 2", *stories, "--inject-fault", "3:5:0", "--trace", t)
+    refused(1, "has no output 7", *stories, "--inject-fault", "3:0:0:7")
+    refused(1, "step 5 does not exist; the run had 2, counted from 0", *stories, "--inject-fault", "3:5:0", "--trace", t)
     check(not t.exists(), "a trace of a refused run")
-    refused(2, "two traces, or two receipts, are compared", "diff", t)
+    refused(2, "expected two traces or two receipts", "diff", t)
     refused(2, "x.trace: No such file", "diff", t, t)
-    refused(1, "this is no trace", "trace", SAMPLES / "digits.onnx")
+    refused(1, "this is not a trace", "trace", SAMPLES / "digits.onnx")
     run(*stories, "--trace", t)
     raw = t.read_bytes()
     # Truncated at evenly spaced lengths: a clear error and no output.

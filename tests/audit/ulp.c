@@ -1,10 +1,10 @@
 // Distances of floats, worst elements, and escaping of text in HTML pages.
-#include "audit/ulp.h"
+#include "dispute/ulp.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "audit/html.h"
+#include "dispute/html.h"
 #include "test.h"
 
 static struct ree_ulp add(enum ree_dtype dtype, size_t n, const void *a, const void *b) {

@@ -142,20 +142,20 @@ static void test_bad_headers(void) {
 #define WITH_DESCR(descr) "{'descr': " descr ", 'fortran_order': False, 'shape': (16,), }"
     refuse_header("", "not a dictionary");
     refuse_header("[]", "not a dictionary");
-    refuse_header("{}", "must all be there");
-    refuse_header("{'descr': '<f4', 'shape': (16,)}", "must all be there");
+    refuse_header("{}", "must all be present");
+    refuse_header("{'descr': '<f4', 'shape': (16,)}", "must all be present");
     refuse_header("{'descr': '<f4', 'descr': '<f4'}", "twice");
     refuse_header("{'descr': '<f4' 'shape': (16,)}", "expected ',' or '}'");
     refuse_header("{'weights': 1}", "a key other than");
     refuse_header("{'descr'", "expected 'key': value");
     refuse_header("{'descr': '<f4", "'descr' must be a string");
     refuse_header("{'descr': '<f4', 'fortran_order': 1, 'shape': (16,)}", "True or False");
-    refuse_header(WITH_DESCR("'<f4'") "x", "something follows");
+    refuse_header(WITH_DESCR("'<f4'") "x", "unexpected characters after");
     refuse_header(WITH_DESCR("[('x', '<f4')]"), "structured types");
     refuse_header(WITH_DESCR("'<c8'"), "type '<c8'");
     refuse_header(WITH_DESCR("'|O'"), "type '|O'");
-    refuse_header(WITH_DESCR("'<U1x'"), "a length of strings is no number");
-    refuse_header(WITH_DESCR("'<U16'"), "need 1024 bytes");
+    refuse_header(WITH_DESCR("'<U1x'"), "the length of strings is not a number");
+    refuse_header(WITH_DESCR("'<U16'"), "require 1024 bytes");
     refuse_header(WITH_DESCR("'|f4'"), "type '|f4'");
     refuse_header(WITH_DESCR("'<M8[s]'"), "not supported");
     refuse_header(WITH_SHAPE("16"), "must be a tuple");
@@ -168,21 +168,24 @@ static void test_bad_headers(void) {
     refuse_header(WITH_SHAPE("(9223372036854775808,)"), "64 bits");
     refuse_header(WITH_SHAPE("(9223372036854775807, 2)"), "64 bits");
     refuse_header(WITH_SHAPE("(4611686018427387904,)"), "64 bits");
-    refuse_header(WITH_SHAPE("(1099511627776,)"), "need 4398046511104 bytes");
+    refuse_header(WITH_SHAPE("(1099511627776,)"), "require 4398046511104 bytes");
     refuse_header(WITH_SHAPE("(1, 1, 1, 1, 1, 1, 1, 1, 16)"), "more than 8");
-    refuse_header(WITH_SHAPE("(15,)"), "need 60 bytes of elements, the file has 64");
-    refuse_header(WITH_SHAPE("(17,)"), "need 68 bytes of elements, the file has 64");
+    refuse_header(WITH_SHAPE("(15,)"), "require 60 bytes of elements, but the file has 64");
+    refuse_header(WITH_SHAPE("(17,)"), "require 68 bytes of elements, but the file has 64");
 }
 
 // Every proper prefix of a valid file is refused, and no changed byte leads to a read out of
 // bounds.
 static void test_mutations(void) {
     for (size_t n = 0; n + 1 < sizeof numpy_f4; n++)
-        refuse(numpy_f4, n, n < 10 ? "not a .npy file" : n < 128 ? "cut off" : "need 24 bytes");
+        refuse(numpy_f4, n,
+               n < 10    ? "not a .npy file"
+               : n < 128 ? "truncated"
+                         : "require 24 bytes");
     refuse("PK\3\4 this is an .npz", 20, "not a .npy file");
     refuse("\223NUMPY\4\0v\0{", 11, "version 4");
-    refuse("\223NUMPY\2\0v\0\0", 11, "cut off");
-    refuse("\223NUMPY\2\0\377\377\377\377{}", 14, "cut off");
+    refuse("\223NUMPY\2\0v\0\0", 11, "truncated");
+    refuse("\223NUMPY\2\0\377\377\377\377{}", 14, "truncated");
 
     unsigned char file[sizeof numpy_f4 - 1];
     unsigned long n_accepted = 0;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/sha256.h"
-#include "receipt/merkle.h"
-#include "receipt/trace.h"
+#include "base/merkle.h"
+#include "trace/trace.h"
 #include "test.h"
 
 static bool is_exhausted;

@@ -2,7 +2,7 @@
 #ifndef REE_TESTS_CAUSALITY_CHANGES_H
 #define REE_TESTS_CAUSALITY_CHANGES_H
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 // Starts the random sequence of `seed`. g: the graph to change; NULL if it is not loaded yet.
 void changes_begin(struct ree_graph *g, uint64_t seed);

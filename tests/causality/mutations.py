@@ -172,8 +172,8 @@ def group_query(path):
 def main():
     parser = harness.parser(__doc__)
     parser.add_argument("--mutate", required=True, help="the program causality_mutate")
-    parser.add_argument("--count", type=int, default=300, help="changed models of each form")
-    parser.add_argument("--grown", type=int, default=20, help="models of each form that get random nodes")
+    parser.add_argument("--count", type=int, default=300, help="number of changed models of each form")
+    parser.add_argument("--grown", type=int, default=20, help="number of models of each form to which random nodes are added")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -10,6 +10,7 @@
 #include "changes.h"
 #include "generate/causality.h"
 #include "graph/causality/prove.h"
+#include "graph/load.h"
 
 // Loading
 
@@ -17,7 +18,7 @@ bool trial_load(struct trial *t, const char *path, const struct ree_model_option
     struct ree_error err;
     struct ree_graph *graph = NULL;
     *t = (struct trial){0};
-    bool ok = ree_onnx_load(path, NULL, NULL, &graph, &err) == REE_OK &&
+    bool ok = ree_graph_load(path, NULL, &graph, &err) == REE_OK &&
               ree_model_from_graph(graph, options, &t->model, &err) == REE_OK &&
               ree_roles_find(t->model, &(struct ree_port_names){0}, &t->roles, &err) == REE_OK;
     if (!ok) {

@@ -63,7 +63,7 @@ def runs(path, *options):
 
 def test_declared_types():
     x, relu = onnx.port("x", FLOAT, [2, 3]), onnx.node("Relu", ["x"], ["y"], "r")
-    says = ("node 'r' (Relu)", "'y' is declared as int64, but it is float32")
+    says = ("node 'r' (Relu)", "'y' is declared as int64, but is float32")
     refused(save("output", [relu], [x], [onnx.port("y", INT64, [2, 3])]), *says)
     refused(save("open", [relu], [onnx.port("x", FLOAT, ["n", 3])],
                  [onnx.port("y", INT64, ["n", 3])]), *says)
@@ -76,7 +76,7 @@ def test_declared_types():
     copy = onnx.node("Identity", ["y"], ["z"], "i")
     path = save("copied", [relu, copy], [x], [onnx.port("z", INT64, [2, 3])])
     done = run(path, "--random-inputs", "1")
-    check(done.returncode == 1 and "declared as int64, but it is float32" in done.stderr, done)
+    check(done.returncode == 1 and "declared as int64, but is float32" in done.stderr, done)
     both = [relu, onnx.node("Relu", ["x"], ["w"], "s"), onnx.node("Add", ["y", "w"], ["z"], "a")]
     for name in "y", "w":
         path = save("merged_" + name, both, [x], [out], value_info=[onnx.port(name, INT64, [2, 3])])
@@ -195,7 +195,7 @@ def test_passes():
     path = save("parts", nodes, [onnx.port("x", FLOAT, [4])], [onnx.port("y", FLOAT, None)],
                 initializers=[onnx.floats("one", [1], [1])])
     names, _ = sections(path)
-    check(names[:8] == HEADINGS[:8] and names[-2:] == ["lowered, part 2", "memory plan, part 2"],
+    check(names[:8] == HEADINGS[:8] and names[-2:] == ["lowered, segment 2", "memory plan, segment 2"],
           names)
     # A model that cannot be bound fails after all earlier passes are printed.
     path = save("shapeless", [onnx.node("Neg", ["x"], ["y"], "n")], [onnx.port("x", FLOAT, None)],

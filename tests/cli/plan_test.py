@@ -96,7 +96,7 @@ def test_table():
     longer = works(SAMPLE / "stories", "--n-partitions", 3, "--context", 8192)
     check("counted for 8192 tokens" in longer, longer)
     digits = works(SAMPLE / "digits.onnx", "--n-partitions", 2)
-    check("caches    none (no language model)" in digits, digits)
+    check("caches    none (not a language model)" in digits, digits)
     check("Conv 2, Relu 2, MaxPool 2" in digits, digits)
     check(len(stages(works(work / "chain.onnx", "--n-partitions", 8))) == 8, "each node a stage")
 
@@ -121,7 +121,7 @@ def test_memory():
     check(len(table) > 1 and all(s[1] + caches <= 1440 * 1000 for s in table), text)
     fails(SAMPLE / "stories", "--n-partitions", len(table) - 1, "--max-device-memory", "1500K",
           messages=["1536000 bytes is too small", f"of {len(table) - 1} stages"])
-    fails(SAMPLE / "stories", "--max-device-memory", "1K", messages=["1024 bytes is too small", " bytes would do"])
+    fails(SAMPLE / "stories", "--max-device-memory", "1K", messages=["1024 bytes is too small", " bytes are enough"])
     two = stages(works(SAMPLE / "stories", "--max-device-memory", "1500K", "--device", "cpu,cpu"))
     check(len(two) < len(table), "caches on two devices leave more to weights")
     more = stages(works(SAMPLE / "stories", "--max-device-memory", "2500K", "--micro-batches", 2))
@@ -131,19 +131,19 @@ def test_memory():
 
 def test_usage():
     for args, message in (
-            (["--n-partitions", "2"], "no model is named"),
+            (["--n-partitions", "2"], "no model given"),
             (["m", "--n-partitions", "0"], "--n-partitions"),
             (["m", "--plan", "p", "--n-partitions", "2"], "exclude each other"),
             (["m", "--max-device-memory", "5X"], "such as 600M or 2G, not '5X'"),
             (["m", "--max-device-memory", "99999999999G"], "not '99999999999G'"),
             (["m", "--max-device-memory", "0"], "not '0'"),
-            (["m", "--device", ""], "--device wants"),
-            (["m", "--device", "cpu,cpu", "--n-partitions", "1"], "2 devices, and there are 1 partitions"),
+            (["m", "--device", ""], "--device requires"),
+            (["m", "--device", "cpu,cpu", "--n-partitions", "1"], "2 devices, but --n-partitions 1 gives fewer stages"),
             (["m", "--wrong"], "--wrong")):
         fails(*args, messages=[message], code=2)
     fails(work / "none.onnx", "--n-partitions", 2, messages=["none.onnx"])
-    fails(work / "chain.onnx", messages=["the nodes ask for no stages", "--n-partitions"])
-    fails(work / "chain.onnx", "--n-partitions", 9, messages=["7 places to cut", "for 8 stages"])
+    fails(work / "chain.onnx", messages=["the nodes name no stages", "--n-partitions"])
+    fails(work / "chain.onnx", "--n-partitions", 9, messages=["7 possible cuts", "for 8 stages"])
     text = works("--help")
     check("examples" in text and "--write OUT.onnx" in text, text)
     check(subprocess.run([ree_run, "help", "plan"], capture_output=True, text=True).stdout == text, "help plan")
@@ -160,7 +160,7 @@ def test_files():
     for stage in data["stages"][:2]:
         check(stage["cut"]["values"] == [stage["ends_with"]], stage)
     again = works(work / "stories.onnx", "--plan", plan)
-    check(stages(again) == stages(text) and "3, of the file" in again, again)
+    check(stages(again) == stages(text) and "3, from the file" in again, again)
     check(stages(works(SAMPLE / "stories", "--plan", plan)) == stages(text), "the folder is the same model")
 
     # An edited plan with another end, reduced to the required members.
@@ -182,12 +182,12 @@ def test_files():
 
     refused(lambda p: p.update(graph_sha256="0" * 64), "for another model", "0" * 64, data["graph_sha256"])
     refused(lambda p: p.update(schema="ree-plan/9"), "its schema is 'ree-plan/9'")
-    refused(end("nothing"), "'nothing', which the model lacks")
-    refused(end("input_ids"), "'input_ids', which no node makes: it is an input")
+    refused(end("nothing"), "'nothing', but the model has no such value")
+    refused(end("input_ids"), "'input_ids', which no node computes: it is an input")
     refused(end("causal"), "'causal', which belongs to no stage")
     refused(end("layers.0.self_attn.q_proj\x1b[31m"), "q_proj\\x1b[31m")
-    refused(end("logits"), "nothing is left")
-    refused(lambda p: p["stages"].insert(0, {"ends_with": "layers.1.mlp_residual"}), "would be empty")
+    refused(end("logits"), "the stage after 'logits' is empty")
+    refused(lambda p: p["stages"].insert(0, {"ends_with": "layers.1.mlp_residual"}), "' is empty: a plan must list values")
     for text, message in (("", "it is not JSON"), ("{", "it is not JSON"), ("[]", "not a JSON object"),
                           ("\0", "zero byte"), ("{}", "no 'schema'")):
         plan.write_text(text)
@@ -246,7 +246,7 @@ def test_write():
     check(is_valid(after), "onnx.checker")
     # The nodes request the plan's stages.
     hinted = works(after)
-    check(stages(hinted) == stages(text) and "asked for by the nodes" in hinted, hinted)
+    check(stages(hinted) == stages(text) and "named by the nodes" in hinted, hinted)
     check(stages(works(after, "--n-partitions", 2)) == stages(works(before, "--n-partitions", 2)),
           "a number of stages goes before what nodes ask for")
     nodes = onnx_notes.nodes(after)
@@ -316,14 +316,14 @@ def test_hints():
     check(nodes_of(wishes=lambda i: wish(i // 4) + note("7")) == [4, 4], "configurations first")
     check(nodes_of(wishes=lambda i: wish(5) if i == 6 else wish(0) if i == 1 else b"") == [6, 2], "two nodes")
     (work / "hints.onnx").write_bytes(chain(8, wishes=lambda i: wish(i % 2)))
-    fails(work / "hints.onnx", messages=["hints.onnx: ", "node 'n1' (MatMul) asks for stage 1",
-                                         "node 'n2' (MatMul) for stage 0"])
+    fails(work / "hints.onnx", messages=["hints.onnx: ", "node 'n1' (MatMul) names stage 1",
+                                         "node 'n2' (MatMul) names stage 0"])
     check(len(stages(works(work / "hints.onnx", "--n-partitions", 2))) == 2, "a number goes before")
-    fails(work / "hints.onnx", "--device", "cpu,cpu", messages=["a number of stages goes before them"])
+    fails(work / "hints.onnx", "--device", "cpu,cpu", messages=["--n-partitions overrides them"])
     (work / "hints.onnx").write_bytes(chain(8, wishes=lambda i: wish(i // 3)))
     check([s[0] for s in stages(works(work / "hints.onnx", "--device", "cpu,cpu"))] == [3, 3, 2], "on two devices")
-    fails(work / "hints.onnx", "--device", "cpu,cpu,cpu,cpu", messages=["they are 3, and there are 4 devices"])
-    fails(work / "hints.onnx", "--max-device-memory", "1K", messages=["nodes ask for", "stage 0 of 3", "17476 bytes"])
+    fails(work / "hints.onnx", "--device", "cpu,cpu,cpu,cpu", messages=["there are 3 stages, fewer than the 4 devices"])
+    fails(work / "hints.onnx", "--max-device-memory", "1K", messages=["nodes name", "stage 0 of 3", "17476 bytes"])
     (work / "hints.onnx").write_bytes(chain(8, wishes=lambda i: note("soon")))
     fails(work / "hints.onnx", messages=["node 'n0' (MatMul)", "'soon', expected a number"])
 

@@ -303,7 +303,7 @@ def main():
     parser.add_argument("--device")
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--only")
-    parser.add_argument("--coverage", type=pathlib.Path, help="fail unless this is what was shown")
+    parser.add_argument("--coverage", type=pathlib.Path, help="fail if the coverage differs from this file")
     parser.add_argument("--write-coverage", type=pathlib.Path)
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()

@@ -83,23 +83,24 @@ static void test_refused(void) {
     CHECK_RUN(CALL("function local.F (a) -> (b) { b = Neg(a) }"
                    "function local.F (a) -> (b) { b = Abs(a) }",
                    "local.F(x)"),
-              in, "error: the function 'F' is defined twice");
+              in, "error: function 'F' is defined twice");
     CHECK_RUN(CALL("function local.F (a) -> (b) { b = Neg(a) }", "local.F(x, x)"), in,
               "error: has 2 inputs, but the function 'F' has 1");
     CHECK_RUN("function local.F (a) -> (b) { b = Neg(a) } (x:float32[n]) -> (y, z) "
               "{ y, z = local.F(x) }",
               in, "error: has 2 outputs, but the function 'F' has 1");
     CHECK_RUN(CALL("function local.F (a) -> (b) { b = Neg(a) }", "local.F(x) {axis=1}"), in,
-              "error: attribute 'axis' is none of the function 'F'");
-    CHECK_RUN(CALL("function local.F (a) -> (b) { b = Cast(a) {to=@type} }", "local.F(x)"), in,
-              "error: attribute 'to': refers to 'type', which is no attribute of the function 'F'");
+              "error: attribute 'axis' is not an attribute of the function 'F'");
+    CHECK_RUN(
+        CALL("function local.F (a) -> (b) { b = Cast(a) {to=@type} }", "local.F(x)"), in,
+        "error: attribute 'to': refers to 'type', which is not an attribute of the function 'F'");
     CHECK_RUN(CALL("function local.F (a; type) -> (b) { b = Cast(a) {to=@type:2} }",
                    "local.F(x) {type=1.5}"),
-              in, "error: refers to 'type', which is of another kind than this attribute");
+              in, "error: refers to 'type', which has another type than this attribute");
     CHECK_RUN(CALL("", "Cast(x) {to=@type}"), in,
-              "error: refers to the attribute 'type' of a function, but this is not in one");
+              "error: refers to the attribute 'type' of a function, but is not in a function");
     CHECK_RUN(CALL("function local.F (a) -> (b) { c = Neg(a) }", "local.F(x)"), in,
-              "error: output 'b' of the function 'F' is made by none of its nodes");
+              "error: output 'b' of the function 'F' is not computed by any of its nodes");
     CHECK_RUN(CALL("function local.F (a) -> (b) { b = Neg(x) }", "local.F(x)"), in,
               "error: input 'x' is neither the output of a node");
     CHECK_RUN(CALL("function local.F (a) -> (b) { a = Neg(a) b = Neg(a) }", "local.F(x)"), in,
@@ -107,7 +108,7 @@ static void test_refused(void) {
     CHECK_RUN(CALL("function local.F (a, b) -> (b) { c = Neg(a) }", "local.F(x)"), in,
               "error: output 'b' of the function 'F' is an input that the call omits");
     CHECK_RUN(CALL("function local.F (a) -> (b) { b = other.Neg(a) }", "local.F(x)"), in,
-              "error: is of the operator set 'other', which the function does not import");
+              "error: belongs to the operator set 'other', which the function does not import");
     CHECK_RUN(CALL("function local.F (a) -> (b) { c = Neg(b) b = Neg(c) }", "local.F(x)"), in,
               "error: the graph has a cycle");
     // Each function calls the previous one twice: 2^40 nodes.
@@ -118,7 +119,7 @@ static void test_refused(void) {
                       "function local.F%d (a) -> (b) { t = local.F%d(a) b = local.F%d(t) }", i,
                       i - 1, i - 1);
     snprintf(text + n, sizeof text - (size_t)n, "(x:float32[n]) -> (y) { y = local.F40(x) }");
-    CHECK_RUN(text, in, "error: calls of functions become too much: at most 262144 nodes");
+    CHECK_RUN(text, in, "error: expanding function calls exceeds the supported 262144 nodes");
     n = snprintf(text, sizeof text, "function local.F0 (a) -> (b) { b = Neg(a) }");
     for (int i = 1; i <= 70; i++)
         n += snprintf(text + n, sizeof text - (size_t)n,

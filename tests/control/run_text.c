@@ -4,7 +4,7 @@
 #include "graph/model_text.h"
 #include "ree.h"
 #include "session/graphs/all_values.h"
-#include "session/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #include <string.h>
 

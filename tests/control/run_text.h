@@ -13,7 +13,7 @@
 //   cached bind
 // - with an observer, which must receive for every node the values that the model gives when all
 //   its values are outputs
-// - in stages (session/pipeline.h), for every number of stages that the model allows, up to 11
+// - in stages (pipeline/pipeline.h), for every number of stages that the model allows, up to 11
 // - all of these on the CPU and, if the program's argument names another device, there too
 #ifndef REE_TESTS_CONTROL_RUN_TEXT_H
 #define REE_TESTS_CONTROL_RUN_TEXT_H

@@ -33,7 +33,7 @@ static void test_sequences(void) {
               "float32[2,2] 1 2 3 4", "float32[2,2] 1 3 2 4");
     CHECK_RUN("(x:float32[5]) -> (s) { l = Constant() {value=<int64[2] 2 2>} "
               "s = SplitToSequence(x, l) }",
-              "float32[5] 1 2 3 4 5", "error: the parts in split do not add up to 5");
+              "float32[5] 1 2 3 4 5", "error: the sizes in split do not add up to 5");
     CHECK_RUN("(n:int64[1]) -> (s) { x = Constant() {value=<float32[1] 1>} e = Expand(x, n) "
               "s = SplitToSequence(e) }",
               "int64[1] 2000000", "error: a sequence of 2000000 items; at most 131072 are");
@@ -59,8 +59,9 @@ static void test_refused(void) {
               "error: input 0 is a sequence of 1 float32, expected a tensor");
     CHECK_RUN("(x:float32[n]) -> (y) { y = SequenceLength(x) }", "float32[1] 1",
               "error: input 0 is float32[1], expected a sequence");
-    CHECK_RUN("(x:float32[n]) -> (y) { y = Neg(x) }", "{float32[1] 1}",
-              "error: input 'x' is a sequence, expected a tensor; the model wants 'x' float32[n]");
+    CHECK_RUN(
+        "(x:float32[n]) -> (y) { y = Neg(x) }", "{float32[1] 1}",
+        "error: input 'x' is a sequence, expected a tensor; the model's inputs are 'x' float32[n]");
     CHECK_RUN("(s:seq(float32)) -> (t) { t = Identity(s) }", "float32[1] 1",
               "error: input 's' is a tensor, expected a sequence");
     CHECK_RUN("(s:seq(float32)) -> (t) { t = Identity(s) }", "{int64[1] 1}",
@@ -68,12 +69,13 @@ static void test_refused(void) {
     CHECK_RUN("(s:seq(float32)) -> (t) { t = Identity(s) }", "none",
               "error: input 's' is absent, expected a sequence");
     CHECK_RUN("(a:float32[], b:int64[]) -> (s) { s = SequenceConstruct(a, b) }",
-              "float32[] 1 | int64[] 1", "error: input 1 is of type int64, but input 0 of float32");
+              "float32[] 1 | int64[] 1",
+              "error: input 1 has type int64, but input 0 has type float32");
     CHECK_RUN("(s:seq(seq(float32))) -> (t) { t = Identity(s) }", "{}",
               "error: input 's': is a sequence of sequences");
     CHECK_RUN("(n:int64[], s:seq(float32)) -> (t) { t = Loop(n, _, s) {body=(i, go, v) -> (go, w) "
               "{ w = SequenceLength(v) }} }",
-              "int64[] 2 | {}", "error: its type must stay");
+              "int64[] 2 | {}", "error: its type must not change");
 }
 
 static void test_optional(void) {
@@ -117,9 +119,9 @@ static void test_strings(void) {
     CHECK_RUN("(x:string[n]) -> (y) { y = Cast(x) {to=7} }",
               "string[2] \"-9223372036854775808\" \"7\"", "int64[2] -9223372036854775808 7");
     CHECK_RUN("(x:string[n]) -> (y) { y = Cast(x) {to=3} }", "string[1] \"128\"",
-              "error: string 0, '128', is no int8");
+              "error: string 0, '128', is not a valid int8");
     CHECK_RUN("(x:string[n]) -> (y) { y = Cast(x) {to=1} }", "string[1] \"0x10\"",
-              "error: string 0, '0x10', is no float32");
+              "error: string 0, '0x10', is not a valid float32");
     CHECK_RUN("opset 20 (x:string[n], y:string[]) -> (z) { z = StringConcat(x, y) }",
               "string[2] \"a\" \"\" | string[] \"b\"", "string[2] \"ab\" \"b\"");
     CHECK_RUN("opset 20 (x:string[n]) -> (y, z) { y, z = StringSplit(x) {delimiter=\",\"} }",

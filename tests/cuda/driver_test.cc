@@ -1,7 +1,7 @@
 // The stand-in driver: it has every kernel, runs kernels by launches and by graphs, and refuses
 // what the real driver refuses.
 #include "api.h"
-#include "device/cuda/args.h"
+#include "device/cuda/kernel_interface.h"
 #include "driver_types.h"
 
 #include <dlfcn.h>
@@ -93,7 +93,7 @@ int main() {
     EXPECT(get_function(&copy, module, "ree_nothing"), CUDA_ERROR_NOT_FOUND);
 #define MODULE(name)
 #define KERNEL(name) EXPECT(get_function(&copy, module, "ree_" #name), CUDA_SUCCESS);
-#include "cuda/kernels.def"
+#include "device/cuda/kernels.def"
     EXPECT(get_function(&copy, module, "ree_copy_words"), CUDA_SUCCESS);
 
     // Memory.

@@ -43,9 +43,9 @@ says log "^sanitizer-memcheck .* skipped .*REE_CUDA_DRIVER"
 says log "^models-cuda .* \([45]\) of \1 runs"
 says log "^functions-cuda .* 28 of 28 functions right on 2^12"
 says log "^bench-model-cuda .* [45] of [45] models measured"
-says out/bench-model-cuda.log "one by one, .* together"
+says out/bench-model-cuda.log "measured one at a time, .* in total"
 says log "[67] passed, 0 failed"
-python3 - "$work/out/result.json" <<'END' || fail "result.json is not what it has to be"
+python3 - "$work/out/result.json" <<'END' || fail "result.json is wrong"
 import json, sys
 result = json.load(open(sys.argv[1]))
 steps = {step["step"]: step for step in result["steps"]}

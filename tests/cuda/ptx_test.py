@@ -85,7 +85,7 @@ def faults(ptx, allow_fma):
 
 def main():
     nvcc, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    listed = re.findall(r"^MODULE\((\w+)\)", (root / "cuda/kernels.def").read_text(), re.M)
+    listed = re.findall(r"^MODULE\((\w+)\)", (root / "src/device/cuda/kernels.def").read_text(), re.M)
     modules = sys.argv[3:] or [*listed, "functions"]
     n_failed = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -76,7 +76,7 @@ static void test_folder_of_others(void) {
 static void test_file_of_others(void) {
     REQUIRE(chmod(path, 0666) == 0);
     CHECK(!says(key));
-    check_fact("cpu.tests: others may write to it");
+    check_fact("cpu.tests: other users can write to it");
     add(other); // the folder belongs to the user: the file is replaced
     CHECK(!says(key) && says(other));
     struct stat info;

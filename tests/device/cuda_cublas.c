@@ -2,6 +2,7 @@
 // cuBLAS cannot compute runs as in RepOps, bit for bit. Without a GPU a stand-in replaces cuBLAS
 // (tests/cuda/emulator/cublas.cc).
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 #include "device_cases.h"
 
 #include <math.h>

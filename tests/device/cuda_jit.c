@@ -5,6 +5,7 @@
 // Usage: cuda_jit N DIR writes the modules of N random maps to DIR/0.ptx, ..., for
 // tests/cuda/written_test.py instead of testing.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
 #include "device_cases.h"
 #include "kernels.h"

@@ -18,7 +18,7 @@ int main(void) {
     check_refused("tpu", REE_INVALID, "unknown device");
     check_refused("", REE_INVALID, "write 'cpu'");
     check_refused("cpus", REE_INVALID, "unknown device");
-    check_refused("cpu:1", REE_INVALID, "there is one cpu");
+    check_refused("cpu:1", REE_INVALID, "there is only one cpu");
 
     struct ree_device_options options = {.n_threads = 1, .cpu_isa = "portable"};
     REQUIRE(ree_device_open("cpu", &options, &device, &err) == REE_OK);

@@ -2,6 +2,7 @@
 // RepOp, and some sizes that random cases do not have, are encoded as for a CPU driver that ends
 // long loops and as for GPUs, in the forms of arithmetic that these devices have.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "device_cases.h"
 
 #define N_CASES 1200 // of each RepOp, for each device

@@ -2,6 +2,7 @@
 // are such that a thread that adds all terms would loop more often than some drivers allow (struct
 // ree_vk, loop_budget). Their numbers are so small that every result is recomputed in integers.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "device_cases.h"
 
 static uint32_t n_printed;

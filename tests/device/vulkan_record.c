@@ -5,6 +5,7 @@
 //   does.
 // - All pipelines of a product are tested, whatever its size.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "device_cases.h"
 
 #include <dirent.h>

@@ -299,10 +299,10 @@ def main():
     parser.add_argument("--sweep", required=True, help="the program faults_sweep")
     parser.add_argument("--kind", choices=["memory", "write", "read"], action="append")
     parser.add_argument("--only", default="", help="scenarios whose names match this regular expression")
-    parser.add_argument("--sample", action="store_true", help="a few points of each, as with REE_TEST_SAMPLE")
+    parser.add_argument("--sample", action="store_true", help="only a few points of each scenario, as with REE_TEST_SAMPLE")
     parser.add_argument("--points", help="FIRST-LAST: these points only")
-    parser.add_argument("--table", help="write what was counted to this file")
-    parser.add_argument("--shown", type=int, default=MAX_SHOWN, help="failures of a scenario that are shown in full")
+    parser.add_argument("--table", help="write the table of counts to this file")
+    parser.add_argument("--shown", type=int, default=MAX_SHOWN, help="number of failures of a scenario that are printed in full")
     options = parser.parse_args()
     options.sampled = options.sample or os.environ.get("REE_TEST_SAMPLE", "1/1") != "1/1"
     os.environ["ASAN_OPTIONS"] = f"exitcode={SANITIZER_EXIT}:allocator_may_return_null=1"

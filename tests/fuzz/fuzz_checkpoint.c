@@ -9,7 +9,8 @@
 //     build-fuzz/tests/fuzz/fuzz_checkpoint -max_total_time=600 FOLDER
 //     build-fuzz/tests/fuzz/checkpoints
 #include "graph/hf/causal.h"
-#include "graph/ir.h"
+#include "graph/onnx/onnx.h"
+#include "graph/ir/ir.h"
 
 #include <stdlib.h>
 #include <string.h>

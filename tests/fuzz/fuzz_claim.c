@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/claim.h"
+#include "dispute/claim.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -6,7 +6,8 @@
 //
 // New inputs are written to FOLDER. To run one input again: fuzz_onnx FILE, or fuzz_onnx_replay
 // FILE with any compiler.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/onnx/onnx.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_receipt
 //     build-fuzz/tests/fuzz/fuzz_receipt -dict=tests/fuzz/receipt.dict FOLDER tests/data/receipt
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

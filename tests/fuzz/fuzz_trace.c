@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/diff.h"
-#include "receipt/trace.h"
+#include "dispute/diff.h"
+#include "trace/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

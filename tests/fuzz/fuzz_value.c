@@ -3,7 +3,8 @@
 // faults.
 //
 //     build-fuzz/tests/fuzz/fuzz_value -max_total_time=300 FOLDER build-fuzz/tests/fuzz/values
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/onnx/onnx.h"
 
 #include <limits.h>
 #include <stdio.h>

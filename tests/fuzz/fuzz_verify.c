@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

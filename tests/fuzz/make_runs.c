@@ -1,6 +1,6 @@
 // Writes the seeds of fuzz_run: models that run. One for each template of the operators' tests
 // (tests/lower/wrong_templates.c), and some with several nodes.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 #include "graph/model_text.h"
 #include "lower/wrong_graph.h"
 
@@ -95,7 +95,7 @@ static const struct row {
 } rows[] = {
 #define OP(domain, type, since, until, min_in, max_in, max_out, narrow, rule)                      \
     {domain, type, until, max_out},
-#include "graph/lower/ops.def"
+#include "graph/lower/ops/ops.def"
 #undef OP
 };
 

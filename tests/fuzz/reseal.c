@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
-#include "receipt/canonical.h"
+#include "base/canonical_json.h"
 
 static void put(cJSON *object, const char *key, cJSON *value) {
     if (!value || !cJSON_ReplaceItemInObjectCaseSensitive(object, key, value)) cJSON_Delete(value);

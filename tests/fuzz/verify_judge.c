@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "generate/eos.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 static void must(bool ok, const char *what) {
     if (ok) return;

@@ -6,7 +6,7 @@
 
 #include "generate/answer.h"
 #include "generate/eos.h"
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 #include "reseal.h"
 
 #define SAMPLES REE_SOURCE_DIR "/tools/sample/"

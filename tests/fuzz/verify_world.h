@@ -3,9 +3,9 @@
 #ifndef REE_TESTS_FUZZ_VERIFY_WORLD_H
 #define REE_TESTS_FUZZ_VERIFY_WORLD_H
 
-#include "audit/make_receipt.h"
-#include "audit/verify.h"
-#include "session/pipeline.h"
+#include "receipt/make_receipt.h"
+#include "receipt/verify.h"
+#include "pipeline/pipeline.h"
 #include "verify_case.h"
 
 #define N_HONEST 11

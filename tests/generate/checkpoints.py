@@ -236,7 +236,7 @@ def changed_fields(folder):
                "tokenizer_sha256": (2, "body.tokenizer_sha256 is"), "top_p": (1, "sampling.top_p"),
                "prompt": (2, "body.sequences[0].prompt"), "tokens": (1, "sequence 0"), "caches": (1, ""),
                "logits_hash": (2, "body.logits_hash is false, expected true"),
-               "sequences": (1, "body.sequences has none"), "body": (1, ""), "model": (1, ""), "sampling": (1, "")}
+               "sequences": (1, "body.sequences is empty"), "body": (1, ""), "model": (1, ""), "sampling": (1, "")}
     seen = set()
     for place in members(good):
         name = next(k for k in reversed(place) if isinstance(k, str))
@@ -270,15 +270,15 @@ def changed_fields(folder):
     for change, message in [
             (lambda s: s["tokens"].__setitem__(-1, other(s["tokens"][-1])), "the model chooses"),
             (lambda s: s["caches"].__setitem__(2, "1" * 64), "the cache 'past_key_values.1.key' of sequence 0"),
-            (lambda s: s["caches"].pop(), "another number of caches"),
+            (lambda s: s["caches"].pop(), "its number of caches differs from the model's"),
             (lambda s: s["caches"].__setitem__(0, "0" * 63), "64 hexadecimal digits"),
             (lambda s: s["tokens"].__setitem__(0, 640), "640"),
             (lambda s: s["tokens"].__setitem__(0, -1), "not a token id"),
-            (lambda s: s["tokens"].extend([5] * 500), "more tokens than it may have"),
+            (lambda s: s["tokens"].extend([5] * 500), "more than the maximum number of tokens"),
             (lambda s: s["tokens"].extend([5] * (60 - len(s["tokens"]))), "is not marked as done"),
             (lambda s: s.__setitem__("finish_reason", "length"), "logits_sha256 is missing"),
             (lambda s: (s.pop("caches"), s.update(finish_reason="length", logits_sha256="0" * 64)), "has fewer"),
-            (lambda s: (s.pop("caches"), s.update(finish_reason="eos", logits_sha256="0" * 64)), "none that ends it"),
+            (lambda s: (s.pop("caches"), s.update(finish_reason="eos", logits_sha256="0" * 64)), "does not end it"),
             (lambda s: (s.pop("caches"), s.update(finish_reason="stop", logits_sha256="0" * 64)), "no stop text"),
             (lambda s: (s.pop("caches"), s.update(finish_reason="interrupted", logits_sha256="0" * 64)), "finish_reason is"),
             (lambda s: s.update(more=1), "more is unknown"), (lambda s: s.update(prompt=[]), "has no tokens")]:
@@ -292,7 +292,7 @@ def changed_fields(folder):
                             (["--max-new-tokens", "61"], "body.sampling.max_new_tokens is 60, expected 61"),
                             (["--prompt-text", OTHER], "body.sequences has 1 prompts, expected 2"),
                             (["--top-k", "5", "--min-p", "0.125"], "body.sampling.top_k is 0, expected 5")]:
-        refused(path, 2, form + option, message, "it is of another run")
+        refused(path, 2, form + option, message, "is the checkpoint of another run")
     refused(path, 2, [SAMPLE, "--prompt-text", OTHER, *form[3:]], "body.sequences[0].prompt[")
     check(path.read_text() == text, "the checkpoint is as it was")
     # Damaged files and files of other kinds.
@@ -327,7 +327,7 @@ def full_disk(folder):
 
     done = run(*form, "--checkpoint", path, preexec_fn=limit, env={**os.environ, "XDG_CACHE_HOME": str(folder)})
     check(done.returncode == 1 and "cannot write it" in done.stderr, f"{done.returncode}: {done.stderr}")
-    check("going on without" in done.stderr, done.stderr)
+    check("the run continues, and the last checkpoint remains" in done.stderr, done.stderr)
     check(outcome(json.loads(done.stdout)) == whole, "the run goes on to its end")
     kept = read(path)
     n = len(kept["body"]["sequences"][0]["tokens"])
@@ -401,7 +401,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, required=True)
     parser.add_argument("--device")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", help="one part, by its name")
+    parser.add_argument("--only", help="run only the part with this name")
     args = parser.parse_args()
     if args.device:
         harness.need_device(args.ree_run, args.device)

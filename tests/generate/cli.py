@@ -52,7 +52,7 @@ def forms_of_prompts(folder):
     lines = folder / "prompts.txt"
     lines.write_text(f"{PROMPT}\n\nThe fox\n")
     several = generate("--prompt-file", lines, "--max-new-tokens", 12)["sequences"]
-    check([s["prompt"] for s in several] == [PROMPT, "The fox"], "a prompt a line")
+    check([s["prompt"] for s in several] == [PROMPT, "The fox"], "one prompt per line")
     check(several[0]["tokens"] == alone["tokens"], "together as alone")
     jsonl = folder / "prompts.jsonl"
     jsonl.write_text("\n".join([json.dumps(PROMPT), json.dumps({"prompt": "The fox"}),
@@ -72,7 +72,7 @@ def whole_lines(folder):
     path = folder / "lines.txt"
     for line in ('"Hello," said the fox.', '{"prompt": "a"} b', '"a" "b"', '{"prompt": "a"'):
         path.write_text(f"{PROMPT}\n{line}\n")
-        fails([SAMPLE, "--prompt-file", path], "lines.txt, line 2", "has to be one JSON value")
+        fails([SAMPLE, "--prompt-file", path], "lines.txt, line 2", "must be one JSON value")
     path.write_text('"\\"Hello,\\" said the fox." \n')
     check(generate("--prompt-file", path, "--max-new-tokens", 1)["prompt"] == '"Hello," said the fox.', "a quotation")
     tokens = []
@@ -248,7 +248,7 @@ def wrong_input(folder):
     text = ["--prompt-text", PROMPT]
     fails([folder / "nothing", *text], "nothing: no such file")
     fails([SAMPLE, "--prompt-ids", "1,640"], "no token 640")
-    fails([SAMPLE, "--prompt-ids", "1,x"], "whole numbers")
+    fails([SAMPLE, "--prompt-ids", "1,x"], "must be integers")
     fails([SAMPLE, "--prompt-ids", ""], "no tokens")
     fails([SAMPLE, "--prompt-ids", ",".join(["5"] * 512)], "has 512 tokens", "context is 512")
     fails([SAMPLE, "--messages", folder / "none.json"], "none.json")
@@ -261,11 +261,11 @@ def wrong_input(folder):
     fails([SAMPLE, *text, "--temperature", "1e-30"], "temperature is 1e-30, expected 0, or 0.000001", code=2)
     for option, value in [("--temperature", "-1"), ("--top-p", "0"), ("--top-p", "x"), ("--min-p", "2"), ("--seed", "-1"),
                           ("--repetition-penalty", "0"), ("--stop", ""), ("--max-new-tokens", "many")]:
-        fails([SAMPLE, *text, option, value], f"{option} wants", f"not '{value}'", code=2)
-    fails(["generate", SAMPLE], "there is no prompt", code=2)
-    fails(["generate", *text], "no model is named", code=2)
+        fails([SAMPLE, *text, option, value], f"{option} requires", f"not '{value}'", code=2)
+    fails(["generate", SAMPLE], "no prompt given", code=2)
+    fails(["generate", *text], "no model given", code=2)
     digits = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
-    fails([digits, *text], "no language model")
+    fails([digits, *text], "not a language model")
     # A folder without a tokenizer, or with an invalid one.
     bare = folder / "bare"
     bare.mkdir()

@@ -1,6 +1,7 @@
 // Malformed and unsupported models: each is refused with the right status and a message that names
 // the error. Every case is one change to a small valid model.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "test.h"
 
@@ -57,19 +58,19 @@ static void test_wire(void) {
     check_bytes("wrong wire type", "\x0a\x01\x01", 3, REE_INVALID,
                 "ir_version: has wire type 2, expected 0");
     check_bytes("long varint", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, REE_INVALID,
-                "ir_version: a number is cut off or longer than 10 bytes");
-    check_bytes("cut varint", "\x08\xff", 2, REE_INVALID, "a number is cut off");
-    check_bytes("cut tag", "\xff", 1, REE_INVALID, "tag is cut off");
-    check_bytes("cut length", "\x3a\xff", 2, REE_INVALID, "graph: a length is cut off");
+                "ir_version: a number is truncated or longer than 10 bytes");
+    check_bytes("cut varint", "\x08\xff", 2, REE_INVALID, "a number is truncated");
+    check_bytes("cut tag", "\xff", 1, REE_INVALID, "tag is truncated");
+    check_bytes("cut length", "\x3a\xff", 2, REE_INVALID, "graph: a length is truncated");
     check_bytes("length past the end", "\x3a\x7f\x08", 3, REE_INVALID,
-                "graph: is cut off: its length is 127 bytes, but only 1 bytes remain (byte 2)");
+                "graph: is truncated: its length is 127 bytes, but only 1 bytes remain (byte 2)");
     check_bytes("huge length", "\x3a\xff\xff\xff\xff\x0f", 6, REE_INVALID,
                 "its length is 4294967295 bytes");
-    check_bytes("cut fixed32", "\x95\x3e\x01", 3, REE_INVALID, "is cut off: 1 of 4 bytes");
+    check_bytes("cut fixed32", "\x95\x3e\x01", 3, REE_INVALID, "is truncated: 1 of 4 bytes");
 
     struct pb model = pb_model(small_graph()), again = {0};
     pb_sub(&model, MODEL_GRAPH, again);
-    check("graph twice", model, REE_INVALID, "graph: is given twice");
+    check("graph twice", model, REE_INVALID, "graph: occurs twice");
 
     struct pb node = pb_node("Relu", "", "x", "z");
     pb_bytes(&node, NODE_NAME, "a\0b", 3);
@@ -79,11 +80,11 @@ static void test_wire(void) {
     struct pb tensor = pb_tensor("w", 1, 1, (int64_t[]){2}, NULL, 0);
     pb_bytes(&tensor, TENSOR_FLOATS, "1234567", 7);
     check("packed floats of 7 bytes", with(GRAPH_INITIALIZER, tensor), REE_INVALID,
-          "graph.initializer.float_data: 7 bytes are no whole number of 4-byte elements");
+          "graph.initializer.float_data: 7 bytes is not a multiple of the element size 4");
     tensor = pb_tensor("w", 7, 1, (int64_t[]){2}, NULL, 0);
     pb_bytes(&tensor, TENSOR_INT64S, "\x01\xff", 2);
     check("packed ints cut off", with(GRAPH_INITIALIZER, tensor), REE_INVALID,
-          "graph.initializer.int64_data: a number is cut off");
+          "graph.initializer.int64_data: a number is truncated");
 }
 
 // Subgraphs nested a hundred thousand deep: the reader must not recurse.
@@ -114,7 +115,7 @@ static void test_nesting(void) {
         pb_raw(&graph, bytes + at, ROOM - at);
         free(bytes);
         check("nesting", pb_model(graph), depth == 10 ? REE_INVALID : REE_UNSUPPORTED,
-              depth == 10 ? "node #0 (): has no operator" : "nested more than 100 deep");
+              depth == 10 ? "node #0 (): has no operator type" : "nested more than 100 deep");
     }
     // Types can be nested too.
     struct pb type = pb_tensor_type(1, 0, NULL);
@@ -135,13 +136,13 @@ static void test_amplification(void) {
     for (int i = 0; i < N; i++)
         pb_raw(&node, "\x2a\x00", 2); // an empty attribute
     pb_sub(&graph, GRAPH_NODE, node);
-    check("amplification", pb_model(graph), REE_INVALID, "takes more than");
+    check("amplification", pb_model(graph), REE_INVALID, "requires more than");
 }
 
 static void test_model(void) {
     struct pb m = {0};
     pb_sub(&m, MODEL_GRAPH, small_graph());
-    check("no IR version", m, REE_INVALID, "no IR version is given");
+    check("the IR version is missing", m, REE_INVALID, "the IR version is missing");
     static const struct {
         int64_t version;
         enum ree_status status;
@@ -215,12 +216,12 @@ static void test_names(void) {
     check("missing tensor of a nameless node", with(GRAPH_NODE, pb_node("Add", "", "q", "z")),
           REE_INVALID, "node #1 (Add): input 'q' is neither");
     check("no operator", with(GRAPH_NODE, pb_node("", "what", "x", "z")), REE_INVALID,
-          "node 'what' (): has no operator");
+          "node 'what' (): has no operator type");
     struct pb node = pb_node("Foo", "foo", "x", "z");
     pb_text(&node, NODE_DOMAIN, "com.example");
-    check(
-        "domain", with(GRAPH_NODE, node), REE_INVALID,
-        "node 'foo' (Foo): is of the operator set 'com.example', which the model does not import");
+    check("domain", with(GRAPH_NODE, node), REE_INVALID,
+          "node 'foo' (Foo): belongs to the operator set 'com.example', which the model does not "
+          "import");
     check("a name with a line in it", with(GRAPH_NODE, pb_node("Add", "a\n\x1b[2J", "q", "z")),
           REE_INVALID, "node 'a??[2J' (Add): input 'q' is neither");
     // A name defined in a branch is not visible outside the branch.
@@ -238,12 +239,12 @@ static void test_names(void) {
 
 static void test_cycles(void) {
     check("self", with(GRAPH_NODE, pb_node("Add", "loop", "x,z", "z")), REE_INVALID,
-          "node 'loop' (Add) needs its own output: the graph has a cycle");
+          "node 'loop' (Add) reads its own output: the graph has a cycle");
     struct pb graph = small_graph();
     pb_sub(&graph, GRAPH_NODE, pb_node("Add", "one", "x,b", "a"));
     pb_sub(&graph, GRAPH_NODE, pb_node("Abs", "two", "a", "b"));
     check("two", pb_model(graph), REE_INVALID,
-          "node 'two' (Abs) needs the output of node 'one' (Add), which comes after it: the graph "
+          "node 'two' (Abs) reads the output of node 'one' (Add), which depends on it: the graph "
           "has a cycle");
     // A cycle through a subgraph: the branch reads the output of the If.
     struct pb branch = {0}, v = {0};
@@ -253,7 +254,7 @@ static void test_cycles(void) {
     struct pb node = pb_node("If", "if", "x", "z");
     pb_sub(&node, NODE_ATTRIBUTE, pb_attr_graph("then_branch", branch));
     check("through a branch", with(GRAPH_NODE, node), REE_INVALID,
-          "node 'if' (If) needs its own output");
+          "node 'if' (If) reads its own output");
 }
 
 static void test_types(void) {
@@ -274,7 +275,7 @@ static void test_types(void) {
         type = (struct pb){0}, inner = (struct pb){0};
         pb_sub(&type, outer, inner);
         check("of nothing", with(GRAPH_INPUT, pb_value_of("q", type)), REE_INVALID,
-              "input 'q': does not say what it holds");
+              "input 'q': does not state its element type");
         struct pb optional = {0}, element = {0};
         type = (struct pb){0}, inner = (struct pb){0};
         pb_sub(&element, 1, pb_tensor_type(1, 0, NULL));
@@ -282,12 +283,12 @@ static void test_types(void) {
         pb_sub(&inner, 1, optional);
         pb_sub(&type, outer, inner);
         check("optional within", with(GRAPH_INPUT, pb_value_of("q", type)), REE_UNSUPPORTED,
-              "input 'q': has optional values in what it holds");
+              "input 'q': contains optional values");
     }
     type = pb_tensor_type(1, 0, NULL), inner = (struct pb){0};
     pb_sub(&type, 4, inner);
     check("two kinds", with(GRAPH_INPUT, pb_value_of("q", type)), REE_INVALID,
-          "is a tensor and also a sequence");
+          "is both a tensor and a sequence");
     type = (struct pb){0};
     check("no kind", with(GRAPH_INPUT, pb_value_of("q", type)), REE_INVALID,
           "input 'q' has no type");
@@ -300,7 +301,7 @@ static void test_types(void) {
     check("rank", with(GRAPH_INPUT, pb_value("q", 1, 9, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1})),
           REE_UNSUPPORTED, "has rank 9; at most 8 is supported");
     check("element type", with(GRAPH_INPUT, pb_value("q", -3, 0, NULL)), REE_INVALID,
-          "has the element type -3");
+          "has the unknown element type -3");
     struct pb dim = {0}, shape = {0}, tensor = {0};
     pb_int(&dim, 1, 4);
     pb_text(&dim, 2, "n");
@@ -310,7 +311,7 @@ static void test_types(void) {
     type = (struct pb){0};
     pb_sub(&type, 1, tensor);
     check("size and symbol", with(GRAPH_INPUT, pb_value_of("q", type)), REE_INVALID,
-          "dimension 0 has a size and a symbol ('n')");
+          "dimension 0 has both a size and a symbol ('n')");
     struct pb graph = small_graph();
     pb_sub(&graph, GRAPH_INITIALIZER, pb_tensor("x", 1, 1, (int64_t[]){1}, "abcd", 4));
     check("default of another shape", pb_model(graph), REE_INVALID,
@@ -343,8 +344,8 @@ static void test_tensors(void) {
          {2, 2},
          12,
          REE_INVALID,
-         "initializer 'w': raw_data has 12 bytes, but float32[2,2] needs 16 bytes"},
-        {"too long", 1, 2, {2, 2}, 20, REE_INVALID, "needs 16 bytes"},
+         "initializer 'w': raw_data has 12 bytes, but float32[2,2] requires 16 bytes"},
+        {"too long", 1, 2, {2, 2}, 20, REE_INVALID, "requires 16 bytes"},
         {"data for none", 1, 1, {0}, 4, REE_INVALID, "raw_data has 4 bytes, but float32[0]"},
         {"none for data", 1, 1, {1}, 0, REE_INVALID, "float_data has 0 values"},
         {"negative", 1, 2, {2, -2}, 16, REE_INVALID, "dimension 1 is -2"},
@@ -372,12 +373,12 @@ static void test_tensors(void) {
          REE_UNSUPPORTED,
          "float32[1099511627776] has more than 2147483647 elements"},
         {"2^31", 2, 1, {INT64_C(1) << 31}, 4, REE_UNSUPPORTED, "more than 2147483647 elements"},
-        {"2^31 - 1", 2, 1, {INT32_MAX}, 4, REE_INVALID, "needs 2147483647 bytes"},
+        {"2^31 - 1", 2, 1, {INT32_MAX}, 4, REE_INVALID, "requires 2147483647 bytes"},
         {"huge but empty", 1, 2, {0, INT64_C(1) << 40}, 0, REE_UNSUPPORTED, "more than"},
         {"rank 9", 1, 9, {1, 1, 1, 1, 1, 1, 1, 1, 1}, 4, REE_UNSUPPORTED, "has rank 9"},
         {"no type", 0, 0, {0}, 4, REE_INVALID, "has no data type"},
         {"negative type", -4, 0, {0}, 4, REE_INVALID, "has no data type"},
-        {"raw strings", 8, 1, {1}, 4, REE_INVALID, "strings cannot be raw_data"},
+        {"raw strings", 8, 1, {1}, 4, REE_INVALID, "strings cannot be in raw_data"},
         {"bool of 7", 9, 1, {4}, 4, REE_INVALID, "element 0 of a bool tensor is 7"},
     };
     static const char bytes[32] = {7, 1};
@@ -406,16 +407,16 @@ static void test_tensors(void) {
         {REE_F8E5M2, 1, TENSOR_INT32S, 256, "outside float8e5m2"},
         {REE_I4, 2, TENSOR_INT32S, 256, "number 0 in int32_data is 256, expected a byte of packed"},
         {REE_I4, 2, TENSOR_INT32S, -129, "expected a byte of packed"},
-        {REE_I4, 3, TENSOR_INT32S, 1, "int32_data has 1 values, but int4[3] needs 2"},
-        {REE_U2, 5, TENSOR_INT32S, 1, "int32_data has 1 values, but uint2[5] needs 2"},
+        {REE_I4, 3, TENSOR_INT32S, 1, "int32_data has 1 values, but int4[3] requires 2"},
+        {REE_U2, 5, TENSOR_INT32S, 1, "int32_data has 1 values, but uint2[5] requires 2"},
         {REE_U32, 1, TENSOR_UINT64S, INT64_C(1) << 32, "element 0 is 4294967296, outside uint32"},
         {REE_U32, 1, TENSOR_UINT64S, -1, "element 0 is 18446744073709551615, outside uint32"},
-        {REE_I32, 2, TENSOR_INT32S, 1, "int32_data has 1 values, but int32[2] needs 2"},
-        {REE_I64, 0, TENSOR_INT64S, 1, "int64_data has 1 values, but int64[0] needs 0"},
+        {REE_I32, 2, TENSOR_INT32S, 1, "int32_data has 1 values, but int32[2] requires 2"},
+        {REE_I64, 0, TENSOR_INT64S, 1, "int64_data has 1 values, but int64[0] requires 0"},
         {REE_I32, 1, TENSOR_INT64S, 1,
-         "its values are in int64_data, but those of int32[1] belong in int32_data"},
-        {REE_F64, 1, TENSOR_INT32S, 1, "belong in double_data"},
-        {REE_STRING, 1, TENSOR_INT32S, 1, "belong in string_data"},
+         "its values are in int64_data, but values of int32[1] must be in int32_data"},
+        {REE_F64, 1, TENSOR_INT32S, 1, "must be in double_data"},
+        {REE_STRING, 1, TENSOR_INT32S, 1, "must be in string_data"},
     };
     for (size_t i = 0; i < sizeof typed_cases / sizeof *typed_cases; i++)
         check("typed data",
@@ -455,19 +456,21 @@ static struct pb attr(const char *name, int type) {
 static void test_attributes(void) {
     check("nameless", with_attr(attr("", 2)), REE_INVALID,
           "node 'foo' (Foo): attribute #0 has no name");
-    check("empty", with_attr(attr("a", 0)), REE_INVALID, "attribute 'a': holds nothing");
+    check("empty", with_attr(attr("a", 0)), REE_INVALID, "attribute 'a': has no value");
     check("unknown kind", with_attr(attr("a", 99)), REE_UNSUPPORTED, "has the unknown kind 99");
     check("negative kind", with_attr(attr("a", -1)), REE_UNSUPPORTED, "has the unknown kind -1");
     check("no tensor", with_attr(attr("a", 4)), REE_INVALID,
-          "declared as a tensor, but holds none");
-    check("no graph", with_attr(attr("a", 5)), REE_INVALID, "declared as a graph, but holds none");
-    check("tensors", with_attr(attr("a", 9)), REE_UNSUPPORTED, "holds tensors, which is not");
-    check("sparse", with_attr(attr("a", 11)), REE_UNSUPPORTED, "holds a sparse tensor");
-    check("no type", with_attr(attr("a", 13)), REE_INVALID, "declared as a type, but holds none");
-    check("types", with_attr(attr("a", 14)), REE_UNSUPPORTED, "holds types");
+          "declared as a tensor, but contains none");
+    check("no graph", with_attr(attr("a", 5)), REE_INVALID,
+          "declared as a graph, but contains none");
+    check("tensors", with_attr(attr("a", 9)), REE_UNSUPPORTED, "contains tensors, which is not");
+    check("sparse", with_attr(attr("a", 11)), REE_UNSUPPORTED, "contains a sparse tensor");
+    check("no type", with_attr(attr("a", 13)), REE_INVALID,
+          "declared as a type, but contains none");
+    check("types", with_attr(attr("a", 14)), REE_UNSUPPORTED, "contains types");
     struct pb a = attr("a", 2);
     pb_float(&a, ATTR_F, 1.5f);
-    check("another kind", with_attr(a), REE_INVALID, "is declared as an int, but holds a float");
+    check("another kind", with_attr(a), REE_INVALID, "is declared as an int, but contains a float");
     a = attr("a", 2);
     pb_text(&a, ATTR_REF, "outer");
     check("reference", with_attr(a), REE_INVALID, "refers to the attribute 'outer' of a function");
@@ -476,7 +479,7 @@ static void test_attributes(void) {
     struct pb node = pb_node("Foo", "foo", "x", "z");
     for (int i = 0; i < 2; i++)
         pb_sub(&node, NODE_ATTRIBUTE, pb_attr_int("axis", i));
-    check("twice", with(GRAPH_NODE, node), REE_INVALID, "attribute 'axis' is given twice");
+    check("twice", with(GRAPH_NODE, node), REE_INVALID, "attribute 'axis' occurs twice");
     node = pb_node("Foo", "foo", "x", "z");
     for (int i = 0; i < 300; i++)
         pb_sub(&node, NODE_ATTRIBUTE, pb_attr_int("a", i));
@@ -495,8 +498,8 @@ static void test_paths(void) {
     CHECK(ree_onnx_load("/nonexistent/model.onnx", NULL, NULL, &graph, &err) == REE_NOT_FOUND);
     CHECK_MSG(strstr(err.message, "/nonexistent/model.onnx: No such file"), "%s", err.message);
     CHECK(ree_onnx_load("/tmp", NULL, NULL, &graph, &err) == REE_NOT_FOUND);
-    CHECK_MSG(strcmp(err.message, "/tmp: it is a folder without config.json, so neither a "
-                                  "model nor a checkpoint") == 0,
+    CHECK_MSG(strcmp(err.message,
+                     "/tmp: it is a folder without config.json, and so not a checkpoint") == 0,
               "%s", err.message);
     CHECK(ree_onnx_load("/dev/null", NULL, NULL, &graph, &err) == REE_INVALID);
     CHECK_MSG(strcmp(err.message, "/dev/null: it is not a regular file") == 0, "%s", err.message);

@@ -1,5 +1,6 @@
 // External data: which files are read, and above all which are not.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/reader.h"
 #include "test.h"
@@ -181,12 +182,12 @@ static void test_bad(void) {
         {{"w.bin", "0", " 64", NULL, REE_F32, 16}, REE_INVALID, "length ' 64' is not a number"},
         {{"w.bin", "0", "60", NULL, REE_F32, 16},
          REE_INVALID,
-         "external data 'w.bin': length is 60, but the tensor needs 64 bytes"},
+         "external data 'w.bin': length is 60, but the tensor requires 64 bytes"},
         {{"w.bin", "0", NULL, NULL, REE_F32, 257},
          REE_INVALID,
          "offset 0 + length 1028 is past the end"},
         {{"empty.bin", "0", NULL, NULL, REE_F32, 1}, REE_INVALID, "past the end of the file (0"},
-        {{NULL, "0", "64", NULL, REE_F32, 16}, REE_INVALID, "no location is given"},
+        {{NULL, "0", "64", NULL, REE_F32, 16}, REE_INVALID, "the location is missing"},
         {{"", "0", "64", NULL, REE_F32, 16}, REE_INVALID, "the location is empty"},
         {{"../secret.bin", NULL, NULL, NULL, REE_F32, 16},
          REE_INVALID,
@@ -216,7 +217,7 @@ static void test_bad(void) {
         {{"pipe", NULL, NULL, NULL, REE_F32, 16}, REE_INVALID, "it is not a regular file"},
         {{"w.bin", "0", "4", "da39a3ee5e6b4b0d3255bfef95601890afd80709", REE_F32, 1},
          REE_INVALID,
-         "but the model was made with da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+         "but the model requires da39a3ee5e6b4b0d3255bfef95601890afd80709"},
         {{"bools.bin", "0", "4", NULL, REE_BOOL, 4},
          REE_INVALID,
          "element 2 of a bool tensor is 2"},
@@ -342,8 +343,7 @@ static void test_hard_links(void) {
         REQUIRE(chown(in_root("secret.bin"), 12345, (gid_t)-1) == 0);
         graph = NULL;
         CHECK(load(1, &source, &graph, &err) == REE_INVALID && !graph);
-        CHECK_MSG(strstr(err.message, "'hard.bin'") &&
-                      strstr(err.message, "2 names (hard links)") &&
+        CHECK_MSG(strstr(err.message, "'hard.bin'") && strstr(err.message, "2 hard links") &&
                       strstr(err.message, "user 12345"),
                   "%s", err.message);
         REQUIRE(unlink(in_root("secret.bin")) == 0); // only one name is left, in the model's folder

@@ -1,6 +1,7 @@
 // Real models load: those of the shared folder (REE_SHARED_DIR, or shared/ next to the source tree)
 // and ONNX's test data as packaged by Debian.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/onnx/onnx.h"
 #include "test.h"
 
 #include <fnmatch.h>

@@ -1,5 +1,6 @@
 // The graphs that well-formed models become.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "test.h"
 

@@ -1,6 +1,7 @@
 // Corrupted copies of a valid model: whatever the corruption, loading ends with a graph or with an
 // error, and a graph that results can be printed and checked, and the passes run on it.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/decode.h"
 #include "onnx.pb-c.h"
@@ -110,7 +111,7 @@ static void test_memory_limits(const struct pb *model) {
         CHECK(decoder.used <= limit);
         ree_decoder_finish(&decoder);
         if (status == REE_OK) break;
-        CHECK(strstr(err.message, "takes more than"));
+        CHECK(strstr(err.message, "requires more than"));
         n_errors++;
     }
     CHECK(n_errors > 50);

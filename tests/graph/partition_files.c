@@ -46,14 +46,18 @@ static void test_plans(void) {
     check_no_plan("{}", "has no 'schema'");
     check_no_plan("{\"schema\": 1}", "'schema' is not a string");
     check_no_plan("{\"schema\": \"ree-plan/2\"}", "its schema is 'ree-plan/2'");
-    check_no_plan("{\"schema\": \"ree-plan/1\"}", "'graph_sha256' is missing");
+    check_no_plan("{\"schema\": \"ree-plan/1\"}",
+                  "'graph_sha256', the hash of the graph, is missing");
     check_no_plan("{\"schema\": \"ree-plan/1\", \"graph_sha256\": \"00\"}",
                   "for another model: its graph has the SHA-256 00, this model's has 0123");
     check_no_plan(HEAD "\"stages\": 1}", "'stages' is not a list");
-    check_no_plan(HEAD "\"stages\": []}", "'stages' is not a list of one stage or more");
-    check_no_plan(HEAD "\"stages\": [1]}", "stage 0 is no object");
-    check_no_plan(HEAD "\"stages\": [{}, {}]}", "stage 0: 'ends_with' is missing");
-    check_no_plan(HEAD "\"stages\": [{\"ends_with\": \"\"}, {}]}", "'ends_with' is missing");
+    check_no_plan(HEAD "\"stages\": []}", "'stages' is not a list with at least one stage");
+    check_no_plan(HEAD "\"stages\": [1]}", "stage 0 is not an object");
+    check_no_plan(
+        HEAD "\"stages\": [{}, {}]}",
+        "stage 0: 'ends_with', the name of the value that its last node computes, is missing");
+    check_no_plan(HEAD "\"stages\": [{\"ends_with\": \"\"}, {}]}",
+                  "'ends_with', the name of the value");
     check_no_plan(HEAD "\"stages\": [{\"ends_with\": 3}, {}]}", "'ends_with' is not a string");
     check_no_plan(HEAD "\"stages\": [{\"ends_with\": \"a\"}]}", "stage 0 is the last");
 }

@@ -1,7 +1,8 @@
 // Stage hints on nodes, and ONNX files with notes on their nodes: what is read and written.
 // Corruption does no harm.
 #include "base/file.h"
-#include "graph/identity.h"
+#include "graph/ir/identity.h"
+#include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "graph/onnx/nodes_file.h"
 #include "graph/partition/hints.h"
@@ -126,10 +127,10 @@ static void test_hints(void) {
     HINTS(true, "v1;v4;", U, D(3), D(4), U, U, P("9"));
     // device_configurations take precedence over the property.
     HINTS(true, "v2;", {0, "5"}, {0, "x"}, {0, "7"}, {1, "0"}, {1, "0"}, {1, "0"});
-    HINTS(false, "node 'n2' (MatMul) asks for stage 1, node 'n3' (MatMul) for stage 0", D(0), D(0),
+    HINTS(false, "node 'n2' (MatMul) names stage 1, node 'n3' (MatMul) names stage 0", D(0), D(0),
           D(1), D(0), D(1), D(1));
-    HINTS(false, "node 'n1' (MatMul): asks for stage -1", D(0), D(-1), U, U, U, U);
-    HINTS(false, "asks for stage 1024, expected 0 to 1023", U, U, D(1024), U, U, U);
+    HINTS(false, "node 'n1' (MatMul): names stage -1", D(0), D(-1), U, U, U, U);
+    HINTS(false, "names stage 1024, expected 0 to 1023", U, U, D(1024), U, U, U);
     HINTS(false, "the pipeline_stage 'soon', expected a number", U, P("soon"), U, U, U, U);
     HINTS(false, "the pipeline_stage '', expected a number", P(""), U, U, U, U, U);
     HINTS(false, "the pipeline_stage '99999999999', expected a number", U, P("99999999999"), U, U,

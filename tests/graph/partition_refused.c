@@ -64,23 +64,23 @@ static void refuse_cuts(const struct chain *c, const char *first, const char *se
 static void test_stages(void) {
     struct chain c;
     make_chain(&c, 0);
-    refuse_plan(&c, REE_INVALID, "a plan has at least one stage");
+    refuse_plan(&c, REE_INVALID, "a plan requires at least one stage");
     c.options.n_stages = 6;
-    refuse_plan(&c, REE_INVALID, "the model has 4 places to cut, enough for 5 stages, not for 6");
+    refuse_plan(&c, REE_INVALID, "the model has 4 possible cuts, enough for 5 stages, not for 6");
     c.options.n_stages = SIZE_MAX;
     refuse_plan(&c, REE_INVALID, "a plan has at most 1024 stages, not 18446744073709551615");
     c.options.n_stages = 1024;
     refuse_plan(&c, REE_INVALID,
-                "the model has 4 places to cut, enough for 5 stages, not for 1024");
+                "the model has 4 possible cuts, enough for 5 stages, not for 1024");
     c.options.n_stages = 5;
     struct ree_partition plan;
     REQUIRE(ree_partition_plan(c.graph, &c.options, &plan, NULL) == REE_OK);
     const char *reason = plan.cuts[1].reason;
-    const char *expected = "one live value, 'v5' (256 bytes a row); stage work 0.27 of the mean";
+    const char *expected = "one live value, 'v5' (256 bytes per row); stage work 0.27 of the mean";
     CHECK_MSG(strcmp(reason, expected) == 0, "said: %s", reason);
     ree_partition_finish(&plan);
     c.kv_caches[0].output = 2;
-    refuse_plan(&c, REE_INVALID, "state 0 is no input and output of the model");
+    refuse_plan(&c, REE_INVALID, "state 0 is not both an input and an output of the model");
     ree_graph_destroy(c.graph);
 }
 
@@ -101,15 +101,15 @@ static void test_limits(void) {
     CHECK(plan.ends[0] == 1 && plan.costs[1].weight_bytes == 16384);
     ree_partition_finish(&plan);
     limits[0] = limits[1] = 255999;
-    refuse_plan(&c, REE_INVALID,
-                "node #0 (Gather) takes 256000 bytes of weights, and no stage may take more than "
-                "255999");
+    refuse_plan(
+        &c, REE_INVALID,
+        "node #0 (Gather) takes 256000 bytes of weights, but no stage may take more than 255999");
     limits[0] = 16384;
     limits[1] = 256000;
-    refuse_plan(&c, REE_INVALID,
-                "no plan of 2 stages keeps within the limits: weights take 272384 bytes, the "
-                "stages may take 272384 together, and the largest piece that cannot be cut takes "
-                "256000");
+    refuse_plan(
+        &c, REE_INVALID,
+        "no plan of 2 stages is within the limits: weights take 272384 bytes, the stages may take "
+        "272384 in total, and the largest range of nodes that cannot be cut takes 256000");
     ree_graph_destroy(c.graph);
 }
 
@@ -121,24 +121,24 @@ static void test_cuts(void) {
     REQUIRE(ree_partition_from_cuts(c.graph, &c.options, good, &plan, NULL) == REE_OK);
     CHECK(plan.ends[0] == 2 && plan.ends[1] == 4 && plan.ends[2] == 6);
     ree_partition_finish(&plan);
-    refuse_cuts(&c, "v5", "x", "the plan names 'x', which the model lacks");
+    refuse_cuts(&c, "v5", "x", "the plan names 'x', but the model has no such value");
     refuse_cuts(&c, "v0", "v8",
-                "a stage cannot end with 'v0', which no node makes: it is an input");
+                "a stage cannot end with 'v0', which no node computes: it is an input");
     refuse_cuts(&c, "v4", "v8",
-                "a stage cannot end with 'v4', which no node makes: it is a constant");
+                "a stage cannot end with 'v4', which no node computes: it is a constant");
     refuse_cuts(&c, "v3", "v8",
                 "a stage cannot end with 'v3', which belongs to no stage: each stage computes such "
-                "values for itself");
+                "values itself");
     refuse_cuts(&c, "v8", "v5",
-                "the stage that ends with 'v5' would be empty: the values of a plan stand in the "
-                "order of the model");
+                "the stage that ends with 'v5' is empty: a plan must list values in the order of "
+                "the model");
     refuse_cuts(&c, "v5", "v5",
-                "the stage that ends with 'v5' would be empty: the values of a plan stand in the "
-                "order of the model");
-    refuse_cuts(&c, "v5", "v10", "nothing is left for the stage behind 'v10'");
+                "the stage that ends with 'v5' is empty: a plan must list values in the order of "
+                "the model");
+    refuse_cuts(&c, "v5", "v10", "the stage after 'v10' is empty");
     refuse_cuts(&c, "v5", "v7",
-                "a stage cannot end with 'v7': a state would be cut off from what uses it, or what "
-                "crosses would grow with the context");
+                "a stage cannot end with 'v7': a state would be in another stage than the nodes "
+                "that use it, or a boundary tensor would grow with the context");
     ree_graph_destroy(c.graph);
 }
 
@@ -155,8 +155,7 @@ static void test_nothing(void) {
         CHECK(i == 0 || plan.stage_of[0] == REE_STAGE_CONTROL);
         ree_partition_finish(&plan);
         c.options.n_stages = 2;
-        refuse_plan(&c, REE_INVALID,
-                    "the model has no place to cut, so it runs as one stage, not 2");
+        refuse_plan(&c, REE_INVALID, "the model cannot be cut, so it runs as one stage, not 2");
         ree_graph_destroy(c.graph);
         test_add_output(&g, test_add_node(&g, "Neg", x, -1, 1)); // a control node
     }
@@ -227,7 +226,7 @@ static void test_large(void) {
                   plan.costs[k].n_nodes);
     ree_partition_finish(&plan);
     c.options.n_stages = 1000;
-    refuse_plan(&c, REE_UNSUPPORTED, "1000 stages out of 99999 places to cut are too many");
+    refuse_plan(&c, REE_UNSUPPORTED, "1000 stages are too many for 99999 possible cuts");
     ree_graph_destroy(graph);
 }
 

@@ -237,7 +237,7 @@ static uint64_t look_up(const struct frame *frame, const struct ree_value *value
             CHECK_MSG(f->known[value->id], "'%s' is read and not known", value->name);
             return f->hashes[value->id];
         }
-    CHECK_MSG(false, "'%s' is of no graph around", value->name);
+    CHECK_MSG(false, "'%s' belongs to no enclosing graph", value->name);
     return 0;
 }
 

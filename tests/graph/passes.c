@@ -1,5 +1,6 @@
 // Tests each pass on small graphs, before and after as text.
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "test.h"
 

@@ -115,22 +115,22 @@ def test_headers(work):
     wrong = {
         "empty": (b"", "too short"),
         "short": (b"\x01\x02", "too short"),
-        "header beyond the file": (struct.pack("<Q", 2**62) + b"{}", "cut off"),
-        "large header": (struct.pack("<Q", 40 << 20) + b" " * (40 << 20), "at most"),
+        "header beyond the file": (struct.pack("<Q", 2**62) + b"{}", "truncated"),
+        "large header": (struct.pack("<Q", 40 << 20) + b" " * (40 << 20), "the maximum is"),
         "no JSON": (struct.pack("<Q", 4) + b"{:1}", "its header", "not JSON"),
         "a list": (struct.pack("<Q", 2) + b"[]", "not a JSON object"),
         "deep": (struct.pack("<Q", 100000) + b"[" * 100000, "64 levels"),
         "a zero byte": (struct.pack("<Q", 4) + b"{}\0 ", "zero byte"),
         "cut": (safetensors(good)[:-5], "the file has"),
         "longer": (safetensors(good) + b"x", "belongs to no tensor"),
-        "unknown type": (safetensors(good, entry(dtype="F5")), norm, "'F5' is not known"),
+        "unknown type": (safetensors(good, entry(dtype="F5")), norm, "'F5' is unknown"),
         "no type": (safetensors(good, entry(dtype=None)), norm, "'dtype' is missing"),
         "type is a number": (safetensors(good, entry(dtype=5)), norm, "'dtype' is not a string"),
         "negative size": (safetensors(good, entry(shape=[-4])), norm, "dimension 0"),
         "fraction": (safetensors(good, entry(shape=[4.5])), norm, "dimension 0"),
         "rank": (safetensors(good, entry(shape=[1] * 8 + [4])), norm, "more than 8 dimensions"),
         "product overflows": (safetensors(good, entry(shape=[2**32, 2**32])), norm, "too many"),
-        "shape and offsets": (safetensors(good, entry(shape=[5])), norm, "needs 20 bytes"),
+        "shape and offsets": (safetensors(good, entry(shape=[5])), norm, "requires 20 bytes"),
         "no offsets": (safetensors(good, entry(data_offsets=None)), norm, "data_offsets"),
         "one offset": (safetensors(good, entry(data_offsets=[0])), norm, "data_offsets"),
         "backwards": (safetensors(good, entry(data_offsets=[16, 0])), norm, "data_offsets"),
@@ -150,7 +150,7 @@ def test_headers(work):
     text = json.dumps(twice)[:-1] + ", " + json.dumps(
         {"model.norm.weight": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}})[1:]
     refuses("a name twice", write(work / "twice", data=struct.pack("<Q", len(text)) + text.encode()
-                                  + b"".join(good.values())), "is there twice")
+                                  + b"".join(good.values())), "occurs twice")
 
 
 def test_tensors(work):
@@ -183,18 +183,18 @@ def test_configs(work):
         "fraction": (CONFIG | {"hidden_size": 4.5}, "4.5"),
         "infinite": (json.dumps(CONFIG)[:-1] + ', "rms_norm_eps": 1e999}', "'rms_norm_eps' is inf"),
         "NaN": (json.dumps(CONFIG)[:-1] + ', "rms_norm_eps": NaN}', "not JSON"),
-        "heads": (CONFIG | {"num_attention_heads": 3, "num_key_value_heads": 2}, "cannot share"),
+        "heads": (CONFIG | {"num_attention_heads": 3, "num_key_value_heads": 2}, "is not a multiple of"),
         "indivisible": (CONFIG | {"num_attention_heads": 3, "num_key_value_heads": 1},
                         "not divisible"),
         "activation": (CONFIG | {"hidden_act": "tanhshrink"}, "'tanhshrink' is not supported"),
         "bool": (CONFIG | {"attention_bias": 1}, "'attention_bias' is not true or false"),
         "dynamic": (CONFIG | {"rope_scaling": {"type": "dynamic", "factor": 2}},
                     "'dynamic' changes the angles"),
-        "mrope": (CONFIG | {"rope_scaling": {"type": "mrope"}}, "'mrope' is not known"),
+        "mrope": (CONFIG | {"rope_scaling": {"type": "mrope"}}, "'mrope' is unknown"),
         "no factor": (CONFIG | {"rope_scaling": {"type": "linear"}}, "'factor' is missing"),
         "zero factor": (CONFIG | {"rope_scaling": {"type": "linear", "factor": 0}}, "'factor' is 0"),
         "two ropes": ({"model_type": "gemma3", "text_config": CONFIG | {
-            "rope_scaling": {"factor": 2}, "rope_parameters": {}}}, "are both there"),
+            "rope_scaling": {"factor": 2}, "rope_parameters": {}}}, "are both present"),
         "part of a scaled rope": (CONFIG | {"partial_rotary_factor": 0.5, "rope_scaling": {
             "type": "linear", "factor": 2}}, "'partial_rotary_factor' with scaling"),
         "rope is a number": (CONFIG | {"rope_scaling": 3}, "not an object"),
@@ -202,7 +202,7 @@ def test_configs(work):
         "types": (CONFIG | {"model_type": "qwen3", "layer_types": ["a", "b"]}, "list of 1 names"),
         "a type": (CONFIG | {"model_type": "qwen3", "layer_types": ["linear_attention"]},
                    "'linear_attention'"),
-        "quantised": (CONFIG | {"quantization_config": {}}, "the weights are quantised"),
+        "quantised": (CONFIG | {"quantization_config": {}}, "the weights are already quantised"),
         "eos": (CONFIG | {"eos_token_id": "</s>"}, "'eos_token_id'"),
     }
     for what, (config, *parts) in wrong.items():
@@ -237,7 +237,7 @@ def test_shards(work, expected):
     refuses("in another shard", folder, f"'{names[0]}' is not in 'b.safetensors'")
     index({})
     (folder / "b.safetensors").write_bytes(safetensors(weights(names[3:])))
-    refuses("in two shards", folder, "is there twice")
+    refuses("in two shards", folder, "occurs twice")
 
 
 def test_places(work, folder, expected):
@@ -367,11 +367,11 @@ def test_unread(work):
         return safetensors(tensors)
 
     errors = {
-        "model.layers.99.input_layernorm.weight": ("is of layer 99", "below 1"),
-        "model.layers.1.mlp.down_proj.weight": ("is of layer 1",),
-        "model.layers.0.self_attn.q_proj.bias": ("is of a layer", "model type 'llama'"),
-        "model.layers.0.self_attn.q_proj.lora_A.weight": ("is of an adapter",),
-        "base_model.adapter.weight": ("is of an adapter",),
+        "model.layers.99.input_layernorm.weight": ("belongs to layer 99", "below 1"),
+        "model.layers.1.mlp.down_proj.weight": ("belongs to layer 1",),
+        "model.layers.0.self_attn.q_proj.bias": ("belongs to a layer", "model type 'llama'"),
+        "model.layers.0.self_attn.q_proj.lora_A.weight": ("belongs to an adapter",),
+        "base_model.adapter.weight": ("belongs to an adapter",),
         "model.norm.bias": ("is a bias",),
         "lm_head.bias": ("is a bias",),
     }
@@ -396,7 +396,7 @@ def test_unread(work):
             code, out, err = run(*command)
             wanted = 1 if name.startswith("vision") else 0
             check(f"{name}: {wanted} notes", code == 0 and len(notes(err)) == wanted, err)
-            check(f"{name} is named", all(name in note and "not read" in note for note in notes(err)), err)
+            check(f"{name} is named", all(name in note and "not used" in note for note in notes(err)), err)
         code, out, err = run("inspect", folder)
         check(f"{name}: inspect", code == 0 and (f"'{name}'" in out) == bool(wanted), out)
     for file in ("config.json", "tokenizer_config.json"):

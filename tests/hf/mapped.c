@@ -3,8 +3,9 @@
 //
 //     hf_mapped FOLDER      FOLDER: a checkpoint of float32 in one file
 #include "base/file.h"
-#include "graph/ir.h"
-#include "graph/mapping.h"
+#include "graph/ir/ir.h"
+#include "graph/load.h"
+#include "graph/ir/mapping.h"
 #include "test.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ static bool is_mapped(const struct ree_graph *graph, const struct ree_value *val
 static void check_folder(const char *folder, size_t pad) {
     struct ree_graph *graph;
     struct ree_error err;
-    enum ree_status status = ree_onnx_load(folder, NULL, NULL, &graph, &err);
+    enum ree_status status = ree_graph_load(folder, NULL, &graph, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status != REE_OK) return;
     size_t n = 0, n_odd = 0;

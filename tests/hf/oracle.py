@@ -175,7 +175,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ree-run", required=True)
     parser.add_argument("--decode", required=True)
-    parser.add_argument("--only", help="a part of the cases' names")
+    parser.add_argument("--only", help="run only cases whose names contain this text")
     args = parser.parse_args()
     torch.set_num_threads(2)
     passed, failed = 0, 0

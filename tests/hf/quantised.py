@@ -93,7 +93,7 @@ def traced(work):
 
 def refused(work):
     done = run(work / "model" / "q4-None.onnx", "--quantize", 4, *PROMPT)
-    check(done.returncode == 1 and "no folder with a Hugging Face checkpoint" in done.stderr, done.stderr)
+    check(done.returncode == 1 and "not a folder with a Hugging Face checkpoint" in done.stderr, done.stderr)
     # A block with an infinite weight cannot be quantised.
     folder = work / "infinite"
     shutil.copytree(SAMPLE, folder)

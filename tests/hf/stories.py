@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--ree-run", required=True)
     parser.add_argument("--decode", required=True)
     parser.add_argument("--model", type=pathlib.Path, required=True)
-    parser.add_argument("--device", help="compare this one with the processor, and nothing else")
+    parser.add_argument("--device", help="only compare this device with the CPU")
     args = parser.parse_args()
     if not (args.model / "golden").is_dir():
         print(f"skipped: {args.model} is not here")

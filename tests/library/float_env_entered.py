@@ -25,7 +25,7 @@ WITHOUT = set("""
 # are ree's own.
 CALLBACK_ROOMS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/")
 # report_progress and report_program are called as callbacks themselves.
-CALLBACK_EXCEPTIONS = {("src/session/pipeline.c", "on_progress"), ("src/session/pipeline.c", "on_program")}
+CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "on_progress"), ("src/pipeline/pipeline.c", "on_program")}
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--source", required=True)

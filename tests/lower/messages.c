@@ -44,7 +44,7 @@ static void conv(void) {
     expect(&n, 1, REE_INVALID, "group is 0, expected 1 or more");
     start_conv(&n, "Conv", x, w);
     test_node_int(&n, "group", 3);
-    expect(&n, 1, REE_INVALID, "do not divide into 3 groups");
+    expect(&n, 1, REE_INVALID, "is not a multiple of 3 groups");
 
     // Attributes: count, range, agreement. Each is added to a convolution that is valid without it.
     static const struct {
@@ -81,7 +81,7 @@ static void conv(void) {
     expect(&n, 1, REE_INVALID, "input B is float32[3], expected 4 elements");
 
     start_conv(&n, "ConvTranspose", x, w);
-    expect(&n, 1, REE_INVALID, "W has 4 input channels, X has 8");
+    expect(&n, 1, REE_INVALID, "W has 4 input channels, but X has 8");
     start_conv(&n, "ConvTranspose", (int64_t[]){1, 4, 2, 2}, w);
     test_node_ints(&n, "pads", 4, (int64_t[]){2, 0, 2, 0});
     expect(&n, 1, REE_INVALID, "the padding leaves an output of size 0 along axis 2");
@@ -130,7 +130,7 @@ static void others(void) {
     expect(&n, 1, REE_UNSUPPORTED, "Add of int4 is not supported");
     start_one(&n, "Add", 17, REE_F32);
     test_node_input(&n, REE_I32, 1, (int64_t[]){4}, zeros);
-    expect(&n, 1, REE_INVALID, "input B is int32, expected float32 as input A is");
+    expect(&n, 1, REE_INVALID, "input B is int32, expected float32 like input A");
     start_one(&n, "Add", 17, REE_F32);
     test_node_f32(&n, 1, (int64_t[]){3}, zeros);
     expect(&n, 1, REE_INVALID, "does not broadcast");
@@ -163,16 +163,18 @@ static void others(void) {
     expect(&n, 1, REE_INVALID, "attribute 'to' is 0, expected a type with a size");
     start_one(&n, "BitCast", 26, REE_F32);
     test_node_int(&n, "to", REE_F16);
-    expect(&n, 1, REE_INVALID, "float32 of 32 bits cannot be taken for float16 of 16 bits");
+    expect(&n, 1, REE_INVALID,
+           "cannot cast the bits of float32, which has 32 bits, to float16, which has 16 bits");
     start_one(&n, "BitCast", 26, REE_U8);
     test_node_int(&n, "to", REE_U4);
-    expect(&n, 1, REE_INVALID, "uint8 of 8 bits cannot be taken for uint4 of 4 bits");
+    expect(&n, 1, REE_INVALID,
+           "cannot cast the bits of uint8, which has 8 bits, to uint4, which has 4 bits");
     start_one(&n, "BitCast", 26, REE_U8);
     test_node_int(&n, "to", REE_BOOL);
-    expect(&n, 1, REE_UNSUPPORTED, "bits of uint8 as bool");
+    expect(&n, 1, REE_UNSUPPORTED, "cannot cast the bits of uint8 to bool");
     start_one(&n, "Cast", 17, REE_F32);
     test_node_int(&n, "to", INT64_MIN);
-    expect(&n, 1, REE_INVALID, "is no type");
+    expect(&n, 1, REE_INVALID, "is not a type");
     start_one(&n, "Gelu", 20, REE_F32);
     test_node_string(&n, "approximate", "cubic");
     expect(&n, 1, REE_INVALID, "approximate is 'cubic', expected none or tanh");
@@ -197,7 +199,7 @@ static void others(void) {
     test_node_f32(&n, 1, (int64_t[]){3}, zeros);
     test_node_f32(&n, 1, (int64_t[]){3}, zeros);
     test_node_int(&n, "num_groups", 2);
-    expect(&n, 1, REE_INVALID, "do not divide into num_groups = 2");
+    expect(&n, 1, REE_INVALID, "is not a multiple of num_groups = 2");
     start_one(&n, "LRN", 13, REE_F32);
     expect(&n, 1, REE_INVALID, "size is 0, expected 1 or more");
     start_one(&n, "LpNormalization", 13, REE_F32);
@@ -218,7 +220,7 @@ static void losses(void) {
     struct test_node n;
     start_one(&n, "NegativeLogLikelihoodLoss", 13, REE_F32);
     test_node_input(&n, REE_I64, 2, (int64_t[]){2, 3}, zeros);
-    expect(&n, 1, REE_INVALID, "target int64[2,3] does not fit input float32[2,3,4]");
+    expect(&n, 1, REE_INVALID, "target int64[2,3] does not match input float32[2,3,4]");
     start_one(&n, "SoftmaxCrossEntropyLoss", 13, REE_F32);
     test_node_input(&n, REE_I32, 2, (int64_t[]){2, 4}, zeros);
     test_node_f32(&n, 1, (int64_t[]){4}, zeros);
@@ -250,7 +252,7 @@ static void optimisers(void) {
     test_node_input(&n, REE_I64, 0, NULL, zeros);
     for (int i = 0; i < 4; i++)
         test_node_f32(&n, 1, (int64_t[]){i == 2 ? 4 : 3}, zeros);
-    expect(&n, 3, REE_INVALID, "input 4 is float32[4], expected float32[3] as tensor 0");
+    expect(&n, 3, REE_INVALID, "input 4 is float32[4], expected float32[3] like tensor 0");
     start_step(&n, "Momentum");
     test_node_input(&n, REE_I64, 0, NULL, zeros);
     test_node_string(&n, "mode", "heavy");
@@ -266,15 +268,15 @@ static void einsum(void) {
         {"ij,jk->ik", "term 0 has 2 letters, input 0 has rank 3"},
         {"ijk", "does not have a term for each of 2 inputs"},
         {"ijk,kl,l", "does not have a term for each of 2 inputs"},
-        {"ijk,lm->il->i", "something follows the output"},
+        {"ijk,lm->il->i", "unexpected characters after the output"},
         {"ijk,lm-il", "'-' without '>'"},
         {"ijk,lm->in", "a letter of the output is in no input"},
-        {"ijk,lm->ii", "a letter stands twice in the output"},
-        {"ijk,lm1->i", "a character that is no letter"},
+        {"ijk,lm->ii", "a letter occurs twice in the output"},
+        {"ijk,lm1->i", "a character that is not a letter"},
         {"ijk,..l->i", "'.' outside '...'"},
-        {"i......,lm->i", "two ellipses in one term"},
-        {"i...,lm->i", "the output lacks the inputs' ellipsis"},
-        {"ijk,im->m", "input 1 has size 4 where 'i' is 2 elsewhere"},
+        {"i......,lm->i", "two ellipses in a term"},
+        {"i...,lm->i", "the output does not have the inputs' ellipsis"},
+        {"ijk,im->m", "input 1 has size 4 for 'i', which has size 2 in another input"},
         {"ijk,ijklm->m", "term 1 has 5 letters, input 1 has rank 2"},
     };
     struct test_node n;
@@ -298,7 +300,7 @@ static void einsum(void) {
     test_node_f32(&n, 1, ones, zeros);
     test_node_f32(&n, 1, ones, zeros);
     test_node_string(&n, "equation", "abcdefgh,i,i->abcdefgh");
-    expect(&n, 1, REE_UNSUPPORTED, "a product of rank 9 on the way; at most 8 is supported");
+    expect(&n, 1, REE_UNSUPPORTED, "an intermediate product of rank 9; at most 8 is supported");
 }
 
 // What `reduce` and `topk` do not support, and a list whose members may be omitted.

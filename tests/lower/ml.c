@@ -260,8 +260,8 @@ int main(void) {
     trees();
     one_node(2, 0, 0, "nodes_featureids[0] is 2, but X has 2 features");
     one_node(0, 7, 0, "nodes_modes[0] is 7, expected 0 to 6");
-    one_node(0, 6, 0, "membership_values has no NaN to close the set of node 0");
-    one_node(0, 0, 1, "nodes_truenodeids holds 1, expected less than 1");
+    one_node(0, 6, 0, "membership_values has no NaN that ends the set of node 0");
+    one_node(0, 0, 1, "nodes_truenodeids contains 1, expected less than 1");
     one_node(0, 0, 0, "the nodes of tree 0 form a cycle");
     own_successor();
     grams();

@@ -12,7 +12,7 @@
 #ifndef REE_TESTS_LOWER_NODE_H
 #define REE_TESTS_LOWER_NODE_H
 
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 
 #define TEST_NODE_MAX 64
 

@@ -32,7 +32,7 @@ static const struct wrong {
     {"", "QuantizeLinear", "f2,3 f2,3 u2,3", "block_size=2", REE_INVALID,
      "input y_scale is float32[2,3], expected the shape of x with 2 blocks along axis 1"},
     {"", "QuantizeLinear", "f2,3 f", "output_dtype=1000", REE_INVALID,
-     "attribute 'output_dtype' is 1000, which is no type"},
+     "attribute 'output_dtype' is 1000, which is not a type"},
     {"", "QuantizeLinear", "f2,3 f", "precision=7", REE_UNSUPPORTED,
      "a precision of int64 is not supported"},
     {"", "DequantizeLinear", "u2,3 f c", "", REE_INVALID,
@@ -150,7 +150,7 @@ static const struct wrong {
     {MS, "QLinearAdd", "u2 f c u2 f u f u", "", REE_INVALID,
      "input A_zero_point is int8, expected uint8"},
     {MS, "QLinearAdd", "u2 f u c2 f c f u", "", REE_INVALID,
-     "input B is int8, expected uint8 as input A is"},
+     "input B is int8, expected uint8 like input A"},
     {MS, "QLinearAdd", "u2 f u u2 f2 u f u", "", REE_INVALID,
      "input B_scale is float32[2], expected one element"},
     {MS, "QLinearMul", "u2 f u u2 f u f u2", "", REE_INVALID,
@@ -165,11 +165,11 @@ static const struct wrong {
     {MS, "QLinearAveragePool", "u1,2,4 f u", "kernel_shape=2", REE_INVALID,
      "input Y_scale (3) is required but omitted"},
     {MS, "QLinearConcat", "f u u2,3 f u c2,3 f c", "", REE_INVALID,
-     "input X is int8, expected uint8 as input X is"},
+     "input X is int8, expected uint8 like input X"},
     {MS, "QLinearConcat", "f u u2,3 f - u2,3 f u", "", REE_INVALID,
      "input 4 is required but omitted"},
     {MS, "QLinearConcat", "f u u2,3 f u u3,3 f u", "", REE_INVALID,
-     "dimension 0 is 3, expected 2 as in the first tensor"},
+     "dimension 0 is 3, expected 2 like in the first tensor"},
 };
 
 static void messages(void) {

@@ -180,7 +180,7 @@ static void messages(void) {
     test_node_start(&n, "RandomNormal", 22);
     test_node_ints(&n, "shape", 2, shape);
     test_node_int(&n, "dtype", REE_I32);
-    expect(&n, "dtype is 6, expected a type of floats");
+    expect(&n, "dtype is 6, expected a floating-point type");
     test_node_start(&n, "Multinomial", 22);
     test_node_f32(&n, 2, (int64_t[]){1, 2}, x);
     test_node_int(&n, "dtype", REE_F32);

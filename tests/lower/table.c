@@ -1,6 +1,6 @@
 // The operator table: every row is found for its opset range and not outside it, from several
 // threads at once.
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 #include "test.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ static const struct row {
 } rows[] = {
 #define OP(domain, type, since, until, min_in, max_in, max_out, narrow, rule)                      \
     {domain, type, since, until},
-#include "graph/lower/ops.def"
+#include "graph/lower/ops/ops.def"
 #undef OP
 };
 #define N_ROWS (sizeof rows / sizeof rows[0])

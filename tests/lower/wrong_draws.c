@@ -1,6 +1,6 @@
 // Draws a node for a row of the operator table: a template with a few changes, or arbitrary inputs.
 // Attributes are created when the rule reads them: the linker (--wrap) replaces the functions of
-// graph/ir.h by the ones below.
+// graph/ir/ir.h by the ones below.
 #include "wrong_draws.h"
 #include "test.h"
 

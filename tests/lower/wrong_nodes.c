@@ -81,7 +81,7 @@ static const struct row {
     int64_t until;
 } rows[] = {
 #define OP(domain, type, since, until, min_in, max_in, max_out, narrow, rule) {domain, type, until},
-#include "graph/lower/ops.def"
+#include "graph/lower/ops/ops.def"
 #undef OP
 };
 

@@ -1,7 +1,7 @@
 #include "lower_data/rule.h"
 
 #include "device/device.h"
-#include "graph/lower/lower.h"
+#include "graph/lower/core/lower.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@ static void float64(void) {
 
 static void refused(void) {
     CHECK_RULE("Resize/13 mode=linear", "float64[1,2] 0 1 | - | float32[2] 1 2",
-               "error: float64 can only be resized to the nearest");
+               "error: float64 supports only the mode nearest");
     CHECK_RULE("Add/14", "float8e5m2[1] 0 | float8e5m2[1] 0", "error: float8e5m2 is not supported");
     CHECK_RULE("Pow/15", "float8e5m2[1] 0 | float32[1] 0", "error: float8e5m2 is not supported");
     CHECK_RULE("Relu/14", "int4[1] 0", "error: int4 is not supported");

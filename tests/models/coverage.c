@@ -1,6 +1,7 @@
 #include "coverage.h"
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
+#include "graph/load.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ static void add_line(struct coverage *c, const char *line) {
 void coverage_add(struct coverage *c, const char *path) {
     struct ree_graph *graph;
     struct ree_error err;
-    if (ree_onnx_load(path, NULL, NULL, &graph, &err) != REE_OK) return;
+    if (ree_graph_load(path, NULL, &graph, &err) != REE_OK) return;
     if (graph->n_nodes == 1) {
         const struct ree_node *node = graph->nodes[0];
         const struct ree_value *value = NULL;

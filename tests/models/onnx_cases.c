@@ -12,17 +12,17 @@
 
 static const char usage[] =
     "usage: onnx_cases [options] FOLDER...\n"
-    "  --device DEVICE      where to run (cpu)\n"
-    "  --compare-with DEV   run there too and compare bytes\n"
-    "  --variants           run without fusion and without folding too, and compare bytes\n"
-    "  --exceptions FILE    the cases that are expected to fail\n"
-    "  --coverage FILE      fail if a case passes that FILE does not cover, or if no case of\n"
-    "                       something that it covers passes; the latter is not checked where only\n"
-    "                       some cases run\n"
-    "  --write-coverage FILE  write what they cover\n"
-    "  --only GLOB          cases of these names\n"
-    "  --sample N/D         the cases whose name hashes to less than N modulo D; otherwise, what\n"
-    "                       REE_TEST_SAMPLE says\n"
+    "  --device DEVICE      the device that runs the cases (default cpu)\n"
+    "  --compare-with DEV   also run on this device, and compare bytes\n"
+    "  --variants           also run without fusion and without folding, and compare bytes\n"
+    "  --exceptions FILE    the list of cases that are expected to fail\n"
+    "  --coverage FILE      fail if a passing case is not covered by FILE, or if no case passes\n"
+    "                       for an entry of FILE; the latter is not checked if only some cases\n"
+    "                       run\n"
+    "  --write-coverage FILE  write the coverage of the passing cases\n"
+    "  --only GLOB          only cases with matching names\n"
+    "  --sample N/D         only cases whose name hashes to less than N modulo D (default: the\n"
+    "                       value of REE_TEST_SAMPLE)\n"
     "  --threads N, --isa ISA, --validation\n"
     "  --hashes             print one SHA-256 for each data set\n"
     "  --verbose            print every case\n";
@@ -178,7 +178,7 @@ static void cover(struct coverage *coverage, const char *base) {
 // Devices lack float64 functions and report it. This is not a failure and says nothing about the
 // CPU.
 static bool for_cpu_alone(const struct ree_error *err) {
-    return err->status == REE_UNSUPPORTED && strstr(err->message, "runs on the CPU alone");
+    return err->status == REE_UNSUPPORTED && strstr(err->message, "runs only on the CPU");
 }
 
 // Prints the digest as well, because a "case" rule of exceptions.h needs it.

@@ -349,7 +349,7 @@ def compare(ree_run, work, draw):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ree-run", required=True)
-    parser.add_argument("--draws", type=int, default=24, help="of each kind")
+    parser.add_argument("--draws", type=int, default=24, help="number of random draws of each kind")
     args = parser.parse_args()
     passed, failed, refused = 0, 0, 0
     if oracle_saturates():

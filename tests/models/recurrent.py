@@ -136,7 +136,7 @@ def compare(ree_run, work, op, attributes, inputs, constants):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ree-run", required=True)
-    parser.add_argument("--draws", type=int, default=100, help="of each operator")
+    parser.add_argument("--draws", type=int, default=100, help="number of random draws of each operator")
     args = parser.parse_args()
     passed, failed = 0, 0
     for op in GATES:

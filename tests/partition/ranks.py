@@ -166,7 +166,7 @@ def refusals(ree_run, model, folder, wants_all):
     refused(ree_run, "a byte of a weight", good, (other, *PROMPT), "rank 1 has other weights",
             f"layers.{layers - 1}.mlp.down_proj")
     refused(ree_run, "another version", good, (*good, "--claim-numerics", "RepOps/0"),
-            "rank 1 has numerics version RepOps/0, and rank 0 has RepOps/1")
+            "rank 1 has numerics version RepOps/0, but rank 0 has RepOps/1")
     refused(ree_run, "no model", good, (folder / "none", *PROMPT), "none")
     for rank, number in ((0, 1), (0, 9), (0, 10), (0, 20), (1, 1), (1, 20)) if wants_all else ((0, 20), (1, 20)):
         damaged = (*good, "--corrupt-message", number)
@@ -179,15 +179,15 @@ def refusals(ree_run, model, folder, wants_all):
     config = json.loads((other / "config.json").read_text())
     config["rms_norm_eps"] = 2e-5
     (other / "config.json").write_text(json.dumps(config))
-    refused(ree_run, "another graph", good, (other, *PROMPT), "rank 1 has a model whose graph has SHA-256")
+    refused(ree_run, "another graph", good, (other, *PROMPT), "rank 1 has the graph SHA-256")
     refused(ree_run, "other partitions", good, (*good, "--n-partitions", 3),
-            "rank 1 has a number of stages of 3, and rank 0 has 2")
+            "rank 1 has the number of stages 3, but rank 0 has 2")
     refused(ree_run, "another operation set", good, (*good, "--operation-set", "deterministic"),
-            "rank 1 has --operation-set deterministic, and rank 0 has reproducible")
+            "rank 1 has --operation-set deterministic, but rank 0 has reproducible")
     refused(ree_run, "another batch", good, (*good, "--batch-size", 3),
-            "rank 1 has --batch-size 3, and rank 0 has 16")
+            "rank 1 has --batch-size 3, but rank 0 has 16")
     refused(ree_run, "too many ranks", (*good, "--n-partitions", 1), (*good, "--n-partitions", 1),
-            "1 partitions are too few for 2 ranks", n_lines=1)
+            "1 stages are too few for 2 ranks", n_lines=1)
 
 
 def main():

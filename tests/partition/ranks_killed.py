@@ -152,7 +152,7 @@ def judge(run, rank, which, what, expected):
     check(code is not None, f"{what}: no end within {PATIENCE} s")
     check(not stray, f"{what}: {len(stray)} processes stay")
     if which == signal.SIGSTOP and code is not None:
-        named = f"rank {rank} has sent nothing for {DEADLINE} s" in text or "does not take part" in text
+        named = f"rank {rank} has sent nothing for {DEADLINE} s" in text or "does not participate" in text
         check(named, f"{what}: it is named: {text}")
     kept = run.checkpoint.exists()
     by = "; by its watchdog" if "does not end by itself" in text else ""

@@ -199,13 +199,13 @@ static void test_bounds(int64_t context) {
         size_t n;
         const char *words;
     } cases[] = {
-        {"batch", REE_MESSAGE_BEGIN, 0, {MAX_BATCH + 1, 8, 0}, 2, "a set of 3 sequences"},
-        {"huge batch", REE_MESSAGE_BEGIN, 0, {65536, 8, 0}, 2, "a set of 65536 sequences"},
-        {"no batch", REE_MESSAGE_BEGIN, 0, {0, 8, 0}, 2, "a set of 0 sequences"},
-        {"context", REE_MESSAGE_BEGIN, 0, {1, context + 1, 0}, 2, "a set of 1 sequences"},
-        {"negative", REE_MESSAGE_BEGIN, 0, {1, -1, 0}, 2, "a set of 1 sequences"},
-        {"set", REE_MESSAGE_BEGIN, 1, {1, 8, 0}, 2, "a set that cannot be"},
-        {"rows before a set", REE_MESSAGE_READ, 0, {0, 0, 1}, 3, "rows of caches"},
+        {"batch", REE_MESSAGE_BEGIN, 0, {MAX_BATCH + 1, 8, 0}, 2, "a cache slot of 3 sequences"},
+        {"huge batch", REE_MESSAGE_BEGIN, 0, {65536, 8, 0}, 2, "a cache slot of 65536 sequences"},
+        {"no batch", REE_MESSAGE_BEGIN, 0, {0, 8, 0}, 2, "a cache slot of 0 sequences"},
+        {"context", REE_MESSAGE_BEGIN, 0, {1, context + 1, 0}, 2, "a cache slot of 1 sequences"},
+        {"negative", REE_MESSAGE_BEGIN, 0, {1, -1, 0}, 2, "a cache slot of 1 sequences"},
+        {"set", REE_MESSAGE_BEGIN, 1, {1, 8, 0}, 2, "impossible cache slot"},
+        {"rows before a set", REE_MESSAGE_READ, 0, {0, 0, 1}, 3, "cache positions without a name"},
         {"step before a set", REE_MESSAGE_STEP, 0, {0, 0, 1}, 3, "has not begun"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -230,10 +230,14 @@ enum fault {
 };
 
 static void test_steps(void) {
-    static const char *const words[N_FAULTS] = {
-        "another size than was said", "beyond the positions", "another shape",
-        "expected float32",           "another shape",        "sequences and tokens",
-        "sequences and tokens",       "rows beyond"};
+    static const char *const words[N_FAULTS] = {"size of a step differs",
+                                                "exceeds the positions",
+                                                "not the one that the model requires",
+                                                "expected float32",
+                                                "not the one that the model requires",
+                                                "sequences and tokens",
+                                                "sequences and tokens",
+                                                "positions beyond the end"};
     for (int fault = 0; fault < N_FAULTS; fault++) {
         struct ree_transport *t;
         pid_t pid = start_server(&t);

@@ -1,6 +1,6 @@
 // Canonical JSON: the rules of RFC 8785 for order, strings and numbers; values without a canonical
 // form.
-#include "receipt/canonical.h"
+#include "base/canonical_json.h"
 
 #include "test.h"
 
@@ -126,8 +126,8 @@ static void check_strings(void) {
     refused("\"\\ud83dx\"", "not JSON");
     refused("\"\\x41\"", "not JSON");
     refused("\"a\nb\"", "control character");
-    refused("\"abc", "does not end");
-    refused("\"abc\\", "does not end");
+    refused("\"abc", "has no end");
+    refused("\"abc\\", "has no end");
     refused("\"\xC0\x80\"", "not UTF-8");
     refused("\"\xC3\"", "not UTF-8");
     refused("\"\x80\"", "not UTF-8");
@@ -154,7 +154,7 @@ static void check_structure(void) {
         "\"\xEF\xAC\xB3\":1}");
     gives("{\"x\\ufb33\":1,\"x\\ud83d\\ude00\":2,\"x\":3}",
           "{\"x\":3,\"x\xF0\x9F\x98\x80\":2,\"x\xEF\xAC\xB3\":1}");
-    refused("{\"a\":1,\"b\":2,\"\\u0061\":3}", "'a' is there twice");
+    refused("{\"a\":1,\"b\":2,\"\\u0061\":3}", "'a' occurs twice");
     refused("[{\"k\":{\"\":1,\"\":1}}]", "twice");
 
     char deep[256];

@@ -1,6 +1,6 @@
 // Every change in a receipt is noticed: changes of each member of the file, one at a time and in
 // several ways, and changes of bytes.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include "examples.h"
 #include "test.h"

@@ -117,7 +117,7 @@ def malformed_files(data, folder):
         (whole.replace(b"Once", b"On\0e"), "zero byte"),
         (whole.replace(b"Once", b"On\xffe"), "not UTF-8"),
         (whole.replace(b"Once", b"On\\u0000e"), "u0000 in a string"),
-        (whole.replace(b'"kind":"text"', b'"kind":"text","kind":"text"'), "'kind' is there twice"),
+        (whole.replace(b'"kind":"text"', b'"kind":"text","kind":"text"'), "'kind' occurs twice"),
         (whole.replace(b'"top_k":40', b'"top_k":40,"more":1'), "body.sampling.more is unknown"),
         (whole.replace(b'"top_k":40,', b""), "body.sampling.top_k is missing"),
         (whole.replace(b'"top_k":40', b'"top_k":040'), "number"),
@@ -145,14 +145,14 @@ def malformed_files(data, folder):
 
 def wrong_usage(data, folder):
     receipt = data / "text-signed.receipt.json"
-    cannot("validate", message="which receipt?")
+    cannot("validate", message="no receipt given")
     cannot("validate", receipt, receipt, message="unexpected argument")
     cannot("validate", receipt, "--strict", message="unknown option '--strict'")
-    cannot("validate", receipt, "--public-key", message="--public-key wants a value")
+    cannot("validate", receipt, "--public-key", message="--public-key requires a value")
     cannot("validate", receipt, "--public-key", folder / "absent", message="absent: No such file")
-    cannot("validate", receipt, "--public-key", receipt, message="no Ed25519 key")
+    cannot("validate", receipt, "--public-key", receipt, message="does not contain an Ed25519 key")
     cannot("validate", receipt, "--public-key", PUBLIC_KEY[:-1], message="No such file")
-    cannot("keygen", message="a file for the key?")
+    cannot("keygen", message="no file for the key given")
     cannot("keygen", folder / "a", folder / "b", message="unexpected argument")
     cannot("keygen", "--bits", message="unknown option")
     for command in ("validate", "keygen"):
@@ -176,7 +176,7 @@ def keys(data, folder):
     check("PRIVATE" not in public.read_text() and "PRIVATE" not in done.stdout + done.stderr, "it stays private")
     before = key.read_bytes(), public.read_bytes()
     again = run("keygen", key)
-    check(again.returncode == 1 and "key: it exists already" in again.stderr, again.stderr)
+    check(again.returncode == 1 and "key: it already exists" in again.stderr, again.stderr)
     check((key.read_bytes(), public.read_bytes()) == before, "nothing was written over")
     check(run("keygen", folder / "other").stdout != done.stdout, "another key each time")
     # A receipt of another key, with the key in each of its forms.
@@ -217,11 +217,11 @@ def openssl(data, folder):
     program("genpkey", "-algorithm", "ed25519", "-out", folder / "theirs")
     check(findings(receipt, "--public-key", folder / "theirs", code=1) == {"public key"}, "their key is read")
     program("genpkey", "-algorithm", "ed25519", "-aes256", "-pass", "pass:word", "-out", folder / "locked")
-    cannot("validate", receipt, "--public-key", folder / "locked", message="keys with a password cannot be used")
+    cannot("validate", receipt, "--public-key", folder / "locked", message="keys with a password are not supported")
     program("genpkey", "-algorithm", "x25519", "-out", folder / "x25519")
-    cannot("validate", receipt, "--public-key", folder / "x25519", message="no Ed25519 key")
+    cannot("validate", receipt, "--public-key", folder / "x25519", message="does not contain an Ed25519 key")
     program("genpkey", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:1024", "-out", folder / "rsa")
-    cannot("validate", receipt, "--public-key", folder / "rsa", message="no Ed25519 key")
+    cannot("validate", receipt, "--public-key", folder / "rsa", message="does not contain an Ed25519 key")
 
 
 def attestations(data, folder):
@@ -288,9 +288,9 @@ def attestations(data, folder):
     refused("no signature", dict(envelope, signatures=[]))
     refused("another type", dict(envelope, payloadType="text/plain"))
     refused("another payload", dict(envelope, payload=base64.b64encode(json.dumps(statement).encode() + b" ").decode()))
-    refused("no base64", dict(envelope, payload=envelope["payload"][:-4] + "===="), "no base64")
-    refused("hyphens", dict(envelope, payload=envelope["payload"] + "----"), "no base64")
-    refused("spaces", dict(envelope, payload=envelope["payload"] + "\n\n\n\n"), "no base64")
+    refused("no base64", dict(envelope, payload=envelope["payload"][:-4] + "===="), "is not base64")
+    refused("hyphens", dict(envelope, payload=envelope["payload"] + "----"), "is not base64")
+    refused("spaces", dict(envelope, payload=envelope["payload"] + "\n\n\n\n"), "is not base64")
     refused("payload twice", path.read_text().replace("{", '{"payload":"",', 1))
     refused("half of it", path.read_text()[:-20])
     cannot("validate", receipt, "--dsse", folder / "none.dsse", message="none.dsse: No such file")

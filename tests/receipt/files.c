@@ -204,7 +204,7 @@ static int write_without_proc(void) {
             !is_valid(path_of("r.json"), &seed) || seed != (uint64_t)i)
             return 12;
     if (ree_file_create(path_of("r.json"), "", 0, 0600, &err) != REE_IO ||
-        !strstr(err.message, "exists already"))
+        !strstr(err.message, "already exists"))
         return 13;
     if (ree_file_create(path_of("new"), "abc", 3, 0600, &err) != REE_OK) return 14;
     return count_files(false) == 3 ? 0 : 15;
@@ -291,7 +291,7 @@ static void check_keys(void) {
     // Existing files are not overwritten.
     REQUIRE(ree_file_read(path_of("key"), &before, &n_before, NULL) == REE_OK);
     CHECK(ree_key_create(path_of("key"), from_private, &err) == REE_IO && !from_private[0]);
-    CHECK_MSG(strstr(err.message, "it exists already"), "%s", err.message);
+    CHECK_MSG(strstr(err.message, "it already exists"), "%s", err.message);
     REQUIRE(ree_file_read(path_of("key"), &after, &n_after, NULL) == REE_OK);
     CHECK(n_before == n_after && memcmp(before, after, n_after) == 0);
     free(after);
@@ -335,7 +335,7 @@ static void check_keys(void) {
     CHECK(ree_file_read(path_of("key"), &key, &n_key, &err) == REE_OK);
     struct ree_file_draft *draft;
     CHECK(ree_receipt_write(&receipt, path_of("key"), &err) == REE_IO);
-    CHECK_MSG(strstr(err.message, "key: it holds a private key"), "%s", err.message);
+    CHECK_MSG(strstr(err.message, "key: contains a private key"), "%s", err.message);
     CHECK(ree_file_write(path_of("key"), "x", 1, &err) == REE_IO);
     CHECK(ree_file_write_secret(path_of("key"), "x", 1, &err) == REE_IO);
     CHECK(ree_file_begin(path_of("key"), 0666, &draft, &err) == REE_IO);

@@ -1,6 +1,6 @@
 // Trees compared with a literal implementation of the definition in merkle.h; proofs: each correct
 // proof verifies, and no other does.
-#include "receipt/merkle.h"
+#include "base/merkle.h"
 
 #include "test.h"
 

@@ -1,6 +1,6 @@
 // Receipts: a written receipt is read back unchanged; an invalid one is refused with a named
 // reason.
-#include "receipt/receipt_parts.h"
+#include "receipt/receipt_internal.h"
 
 #include "examples.h"
 #include "test.h"
@@ -203,11 +203,10 @@ static void check_messages(void) {
     refused("\"kind\":\"text\"", "\"kind\":\"tensors\"", "body.inputs is missing");
     refused("RepOps/1", "RepOps/2", "body.numerics is 'RepOps/2'");
     refused("\"n_tokens\":6", "\"n_tokens\":5",
-            "body.output.n_tokens is 5, and body.output.tokens has 6");
-    refused("\"n_tokens\":6", "\"n_tokens\":-1",
-            "body.output.n_tokens is not a whole number from 0");
+            "body.output.n_tokens is 5, but body.output.tokens has 6");
+    refused("\"n_tokens\":6", "\"n_tokens\":-1", "body.output.n_tokens is not an integer from 0");
     refused("\"n_tokens\":6", "\"n_tokens\":9007199254740992",
-            "is not a whole number from 0 to 9007199254740991");
+            "is not an integer from 0 to 9007199254740991");
     refused("2147483647", "2147483648", "body.output.tokens[4] is not a token id");
     refused("[29892,", "[-29892,", "body.output.tokens[0] is not a token id");
     refused("\"eos\":[2,", "\"eos\":[2.5,", "body.sampling.eos[0] is not a token id");
@@ -225,7 +224,7 @@ static void check_messages(void) {
     refused("0.949999988079071", "1.5", "body.sampling.top_p");
     refused("1.0000000116860974e-7", "1.5", "body.sampling.min_p is not a binary32 number");
     refused("1.100000023841858", "0", "body.sampling.repetition_penalty is not a binary32 number");
-    refused("\"top_k\":40", "\"top_k\":-1", "body.sampling.top_k is not a whole number");
+    refused("\"top_k\":40", "\"top_k\":-1", "body.sampling.top_k is not an integer");
     refused("\"max_new_tokens\":64", "\"max_new_tokens\":1.5", "body.sampling.max_new_tokens");
     refused("\"context_length\":2048", "\"context_length\":-1", "body.sampling.context_length");
     refused("\"stop\":[", "\"stop\":[1,", "body.sampling.stop is not an array of strings");
@@ -233,11 +232,11 @@ static void check_messages(void) {
     refused("\"stop\":[", "\"stop\":{},\"x\":[", "body.sampling.x is unknown");
     refused("\"finish_reason\":\"eos\"", "\"finish_reason\":\"end\"",
             "body.output.finish_reason is 'end'");
-    refused("\"n_steps\":7", "\"n_steps\":0", "body.trace.n_steps is not a whole number from 1");
+    refused("\"n_steps\":7", "\"n_steps\":0", "body.trace.n_steps is not an integer from 1");
     refused("\"prefill_chunk\":512", "\"prefill_chunk\":4294967296", "body.trace.prefill_chunk");
     refused("\"graph_sha256\":\"e", "\"graph_sha256\":\"E",
             "body.model.graph_sha256 is not 64 hexadecimal");
-    refused("\"tokenizer_sha256\"", "\"trace\"", "'trace' is there twice");
+    refused("\"tokenizer_sha256\"", "\"trace\"", "'trace' occurs twice");
     refused("Once upon", "Once\\u0000upon", "\\u0000");
     refused("Once upon", "Once\xFFupon", "not UTF-8");
     refused("Once upon", "Once\\ud800upon", "not JSON");
@@ -261,7 +260,7 @@ static void check_messages_2(void) {
     refused("\"activations\",\"template\"", "\"template\",\"template\"",
             "body.critical is not in ascending order");
     refused("\"activations\",\"template\"", "\"grammar\"",
-            "body.critical names 'grammar', which is no extension");
+            "body.critical names 'grammar', which is not an extension");
     refused("\"extensions\":{", "\"extensions\":[],\"more\":{", "body.more is unknown");
     refused("\"request_sha256\":\"", "\"request_sha256\":\"x", "body.request_sha256 is not 64");
     refused(kind, "\"kind\":\"text\",\"private\":{}", "body.private.salt_sha256 is missing");
@@ -269,7 +268,7 @@ static void check_messages_2(void) {
             "\"kind\":\"text\",\"private\":{\"salt_sha256\":\""
             "00000000000000000000000000000000"
             "00000000000000000000000000000000\"}",
-            "body.prompt has tokens, and the receipt is private");
+            "body.prompt has tokens, but the receipt is private");
     which = 0;
 }
 

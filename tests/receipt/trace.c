@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/strbuf.h"
-#include "receipt/trace.h"
+#include "trace/trace.h"
 #include "test.h"
 
 static char folder[] = "/tmp/ree_trace.XXXXXX";
@@ -224,10 +224,10 @@ static void test_header_text(void) {
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"[]", "no object"},
+        {"[]", "it is not an object"},
         {"{\"schema\":\"ree-trace/2\"}", "'schema' is not ree-trace/1"},
-        {"{\"schema\":\"ree-trace/1\"}", "'model' is no object"},
-        {"{\"schema\":\"ree-trace/1\",\"model\":{}}", "'graph_sha256' is no SHA-256"},
+        {"{\"schema\":\"ree-trace/1\"}", "'model' is not an object"},
+        {"{\"schema\":\"ree-trace/1\",\"model\":{}}", "'graph_sha256' is not a SHA-256"},
         {"{", "header"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -255,7 +255,7 @@ static void test_complete(void) {
     sample_init(&s);
     s.values[0][1] = 3; // output of the same node
     CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_INVALID);
-    CHECK_MSG(strstr(err.message, "node 0 ('first') reads value 3, which no earlier node makes"),
+    CHECK_MSG(strstr(err.message, "node 0 ('first') reads value 3, which no earlier node computes"),
               "%s", err.message);
     s.values[0][1] = -2;
     CHECK(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_INVALID);
@@ -275,12 +275,12 @@ static void test_rows(void) {
         data[i] = (uint16_t)(i * 257);
     struct ree_tensor whole = {
         .dtype = REE_F16, .rank = 3, .dims = {2, 5, 3}, .data = data, .nbytes = sizeof data};
-    struct ree_trace_positions all, cut;
-    ree_trace_positions_begin(&all, &whole, 1);
-    ree_trace_positions_add(&all, &whole);
+    struct ree_cache_digest all, cut;
+    ree_cache_digest_begin(&all, &whole, 1);
+    ree_cache_digest_add(&all, &whole);
     CHECK(all.n_positions == 5);
     for (int first = 0; first <= 5; first++) {
-        ree_trace_positions_begin(&cut, &whole, 1);
+        ree_cache_digest_begin(&cut, &whole, 1);
         for (int k = 0; k < 2; k++) {
             int from = k ? first : 0, n = k ? 5 - first : first;
             for (int o = 0; o < 2; o++)
@@ -289,19 +289,19 @@ static void test_rows(void) {
             t.dims[1] = n;
             t.data = part;
             t.nbytes = (size_t)n * 12;
-            ree_trace_positions_add(&cut, &t);
+            ree_cache_digest_add(&cut, &t);
         }
         CHECK_MSG(cut.n_positions == 5 && !memcmp(cut.digest, all.digest, sizeof all.digest),
                   "cut at %d", first);
     }
     struct ree_tensor other = whole;
     other.dtype = REE_BF16;
-    ree_trace_positions_begin(&cut, &other, 1);
-    ree_trace_positions_add(&cut, &other);
+    ree_cache_digest_begin(&cut, &other, 1);
+    ree_cache_digest_add(&cut, &other);
     CHECK(memcmp(cut.digest, all.digest, sizeof all.digest) != 0);
     data[29] ^= 1;
-    ree_trace_positions_begin(&cut, &whole, 1);
-    ree_trace_positions_add(&cut, &whole);
+    ree_cache_digest_begin(&cut, &whole, 1);
+    ree_cache_digest_add(&cut, &whole);
     CHECK(memcmp(cut.digest, all.digest, sizeof all.digest) != 0);
 }
 

@@ -273,21 +273,21 @@ static void expressions(void) {
     } while (0)
     BAD(rank, 0, "rank 0");
     BAD(rank, 9, "rank 9");
-    BAD(n_elements, 7, "multiply to 6");
+    BAD(n_elements, 7, "the product of its dimensions is 6");
     BAD(dims[0], 0x40000000, "2^31");
-    BAD(n_operands, 9, "at most 8");
-    BAD(n_instrs, 33, "at most");
+    BAD(n_operands, 9, "the maximum is 8");
+    BAD(n_instrs, 33, "the maximum is");
     BAD(operands[0].kind, 2, "kind 2");
     BAD(operands[0].dtype, REE_STRING, "operand 0");
     BAD(operands[0].dtype, REE_I64, "operand 0 (of the expression)"); // reaches twice as many bytes
-    BAD(operands[0].offset, -1, "reach -1");
-    BAD(operands[0].strides[0], -3, "reach -3");
-    BAD(operands[0].strides[0], INT32_MAX, "reach 0");
+    BAD(operands[0].offset, -1, "reach elements -1");
+    BAD(operands[0].strides[0], -3, "reach elements -3");
+    BAD(operands[0].strides[0], INT32_MAX, "reach elements 0");
     BAD(operands[1].kind, REE_EXPR_IOTA, "iota");
     BAD(instrs[0].op, REE_N_MAP_OPS, "no operation");
     BAD(instrs[0].args[1], 2, "uses value 2 of 2");
     BAD(instrs[2].op, REE_MAP_add_i64, "argument 0 has 32 bits");
-    BAD(out_dtype, REE_I64, "has 32 bits, out_dtype is int64");
+    BAD(out_dtype, REE_I64, "has 32 bits, but out_dtype is int64");
     BAD(out_dtype, REE_STRING, "out_dtype");
     d = good(REE_REPOP_MAP);
     e->n_operands = e->n_instrs = 0;
@@ -313,13 +313,13 @@ static void others(void) {
     BAD_IN(REE_REPOP_COPY, copy.rank, 0, "rank 0");
     BAD_IN(REE_REPOP_REDUCE, reduce.dtype, REE_F16, "float16");
     BAD_IN(REE_REPOP_REDUCE, reduce.kind, 8, "kind 8");
-    BAD_IN(REE_REPOP_REDUCE, reduce.n_reduce, 4, "multiply to 3");
+    BAD_IN(REE_REPOP_REDUCE, reduce.n_reduce, 4, "the product of its dimensions is 3");
     BAD_IN(REE_REPOP_REDUCE, reduce.outer_rank, 9, "rank 9");
-    BAD_IN(REE_REPOP_MATMUL, matmul.dtype, REE_I32, "a_dtype is float32, the sum int32");
+    BAD_IN(REE_REPOP_MATMUL, matmul.dtype, REE_I32, "a_dtype is float32, but the sum is int32");
     BAD_IN(REE_REPOP_MATMUL, matmul.b_dtype, REE_I64, "b_dtype is int64");
     BAD_IN(REE_REPOP_MATMUL, matmul.b_block, 32, "4 operands, expected 5");
     BAD_IN(REE_REPOP_CONV, conv.x_dtype, REE_I8, "x is int8, w is float32");
-    BAD_IN(REE_REPOP_CONV, conv.has_pad_value, 1, "a pad value without integers");
+    BAD_IN(REE_REPOP_CONV, conv.has_pad_value, 1, "a pad value, but no integers");
     BAD_IN(REE_REPOP_MATMUL, matmul.batch_rank, 7, "batch rank 7");
     BAD_IN(REE_REPOP_MATMUL, matmul.k, 5, "operand 0 (A)");
     BAD_IN(REE_REPOP_CONV, conv.stride[2], 0, "stride is 0");
@@ -342,14 +342,14 @@ static void others(void) {
     BAD_IN(REE_REPOP_RESIZE, resize.outer, 0x7FFFFFFF, "2^31");
     BAD_IN(REE_REPOP_ATTENTION, attention.k_dtype, REE_I8, "k_dtype is int8");
     BAD_IN(REE_REPOP_ATTENTION, attention.n_keys_dtype, REE_U8, "n_keys_dtype is uint8");
-    BAD_IN(REE_REPOP_ATTENTION, attention.n_kv_heads, 3, "4 heads share 3 heads");
+    BAD_IN(REE_REPOP_ATTENTION, attention.n_kv_heads, 3, "4 heads is not a multiple of 3 kv heads");
     BAD_IN(REE_REPOP_ATTENTION, attention.left, -2, "window of -2");
     BAD_IN(REE_REPOP_ATTENTION, attention.start, 1 << 29, "too long");
     BAD_IN(REE_REPOP_ATTENTION, attention.out_strides[2], 13, "operand 8 (output)");
     BAD_IN(REE_REPOP_ATTENTION, attention.has_sink, 0, "9 operands, expected 8");
     d = good(REE_REPOP_COPY);
     d.op = REE_N_REPOPS;
-    refused(&d, "no RepOp");
+    refused(&d, "does not exist");
 }
 
 static void printing(void) {

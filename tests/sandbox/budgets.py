@@ -44,10 +44,10 @@ def npy(path, descr, values, form):
 
 
 def test_options():
-    for args, message in ((["--max-memory", "4X"], "wants a size such as 512M or 4G, not '4X'"),
-                          (["--max-memory", ""], "wants a size"), (["--max-memory"], "wants a value"),
-                          (["--timeout", "0"], "wants a whole number from 1"),
-                          (["--timeout=soon"], "wants a whole number")):
+    for args, message in ((["--max-memory", "4X"], "requires a size such as 512M or 4G, not '4X'"),
+                          (["--max-memory", ""], "requires a size"), (["--max-memory"], "requires a value"),
+                          (["--timeout", "0"], "requires an integer from 1"),
+                          (["--timeout=soon"], "requires an integer")):
         ends([DIGITS, *args], 2, message)
     done = run(DIGITS, "--input", SEVEN, "--max-memory", "1G", "--timeout=600")
     check(done.returncode == 0 and done.stdout, "enough of both")
@@ -116,7 +116,7 @@ def test_timeout():
     for args in ([*endless, *outputs, "--output-dir", "left/new"], texts,
                  ["bench", "model", *endless[:1]]):
         began = time.monotonic()
-        done = ends([*args, "--timeout", "1"], 124, "ree-run: --timeout: not done after 1 s\n")
+        done = ends([*args, "--timeout", "1"], 124, "ree-run: --timeout: not finished after 1 s\n")
         check(time.monotonic() - began < 10, "in time")
         check(done.stderr.count("\n") == 1, f"one line: {done.stderr!r}")
         check(left() == [], f"nothing is left: {left()}")
@@ -125,7 +125,7 @@ def test_timeout():
     check(left() in (["c.ck"], []), f"the checkpoint alone: {left()}")
     if left():  # a machine under load may not have written one
         done = run(STORIES, "--prompt-text", "Once", "--resume", "left/c.ck")
-        check("left/c.ck: it is of another run" in done.stderr, f"it is one, of another run: {done.stderr}")
+        check("left/c.ck: is the checkpoint of another run" in done.stderr, f"it is one, of another run: {done.stderr}")
     # Without a verdict the exit code is 2, "cannot be checked". The receipt is true; making it was
     # faster.
     write_chain("long.onnx", 10, 1024)
@@ -135,14 +135,14 @@ def test_timeout():
     slowly = ["--threads", "1", "--cpu-isa", "portable", "--no-fuse"]
     for args in (["verify", "long.json", "long.onnx", *inputs, *slowly],
                  ["compare", *endless, "--device", "cpu", "--device", "cpu"]):
-        done = ends([*args, "--timeout", "1"], 2, "--timeout: not done after 1 s")
+        done = ends([*args, "--timeout", "1"], 2, "--timeout: not finished after 1 s")
         check(done.stdout == "", f"no verdict: {done.stdout!r}")
     # A driver that hangs.
     driver = run("devices")
     if "vulkan:0" in driver.stdout:
         began = time.monotonic()
         ends([DIGITS, "--input", SEVEN, "--device", "vulkan", "--break-primitive", "driver hang", "--timeout", "1"],
-             124, "--timeout: not done after 1 s", env={"XDG_CACHE_HOME": str(work / "never met")})
+             124, "--timeout: not finished after 1 s", env={"XDG_CACHE_HOME": str(work / "never met")})
         check(time.monotonic() - began < 10, "in time")
         check(not (work / "never met").exists(), "no folder of a cache is left")
 

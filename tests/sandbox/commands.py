@@ -69,7 +69,7 @@ def test_outputs():
     works(*on(DIGITS, "--input", SEVEN, "--output-dir", "."), cwd=work)
     check((work / "probabilities.npy").is_file(), "in the current folder")
     works(*on(DIGITS, "--input", SEVEN, "--output-dir", work / "new" / "nested"))  # replaced
-    check("no input is called" in run(*on(DIGITS, "--input", f"x={SEVEN}", "--output-dir", "left/over"),
+    check("the model has no input" in run(*on(DIGITS, "--input", f"x={SEVEN}", "--output-dir", "left/over"),
                                       cwd=work).stderr, "a failure")
     check(not (work / "left").exists(), "a folder that nothing came into is removed")
     works(*on(DIGITS, "--input", SEVEN, "--trace", "digits.trace", "--receipt-path", "digits.json",
@@ -222,7 +222,7 @@ def main():
     global ree_run, device, work
     arguments = harness.parser(__doc__)
     arguments.add_argument("--device", default="cpu")
-    arguments.add_argument("--all", action="store_true", help="all tests on a device that is not the processor")
+    arguments.add_argument("--all", action="store_true", help="run all tests, also on a device other than the CPU")
     options = arguments.parse_args()
     ree_run, device = options.ree_run, options.device
     if device != "cpu":

@@ -82,7 +82,7 @@ static void check_refused(struct ree_session *session, const struct ree_tensor *
     struct ree_error err;
     CHECK(ree_session_run(session, inputs, n, &out, &err) == REE_INVALID);
     CHECK_MSG(strstr(err.message, message), "'%s' lacks '%s'", err.message, message);
-    CHECK_MSG(strstr(err.message, "the model wants 'x' float32[n]"), "%s", err.message);
+    CHECK_MSG(strstr(err.message, "the model's inputs are 'x' float32[n]"), "%s", err.message);
     CHECK(out.data == NULL);
 }
 
@@ -102,10 +102,10 @@ int main(void) {
     check_sum(session, &both[1], 1, 11, 22);
     check_refused(session, &both[0], 1, "input 'x' is missing");
     struct ree_tensor twice[2] = {both[1], both[1]};
-    check_refused(session, twice, 2, "input 'x' is given twice");
+    check_refused(session, twice, 2, "input 'x' is given more than once");
     struct ree_tensor stranger = both[1];
     stranger.name = (char *)"z";
-    check_refused(session, &stranger, 1, "there is no input 'z'");
+    check_refused(session, &stranger, 1, "the model has no input 'z'");
     struct ree_tensor wrong = both[1];
     wrong.dtype = REE_I32;
     check_refused(session, &wrong, 1, "input 'x' is int32[2], expected float32");
@@ -113,7 +113,7 @@ int main(void) {
     wrong.rank = 2;
     wrong.dims[1] = 1;
     check_refused(session, &wrong, 1,
-                  "input 'x' is float32[2,1], which its declared shape excludes");
+                  "input 'x' is float32[2,1], which does not match its declared shape");
     ree_session_destroy(session);
     ree_model_destroy(model);
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "graph/model_text.h"
 #include "graph/partition/partition.h"
-#include "session/pipeline_internal.h"
+#include "pipeline/pipeline_internal.h"
 #include "test.h"
 
 static struct ree_device *device;
@@ -288,7 +288,7 @@ static void test_observed(size_t n_stages) {
     CHECK(ree_pipeline_observe(p, &observer, &err) == REE_OK);
     CHECK(ree_pipeline_submit(p, 0, &x, 1, &err) == REE_OK);
     CHECK(ree_pipeline_submit(p, 1, &x, 1, &err) == REE_INVALID);
-    CHECK_MSG(strstr(err.message, "one set at a time"), "%s", err.message);
+    CHECK_MSG(strstr(err.message, "one cache slot at a time"), "%s", err.message);
     for (size_t k = 0; k < 2; k++) {
         if (k) CHECK(ree_pipeline_submit(p, k, &x, 1, &err) == REE_OK);
         enum ree_status status = ree_pipeline_collect(p, k, out, &err);

@@ -8,7 +8,7 @@
 #include "graph/model_text.h"
 #include "graphs/all_values.h"
 #include "graphs/random_graph.h"
-#include "session/pipeline.h"
+#include "pipeline/pipeline.h"
 #include "test.h"
 
 #define MOST_PARTS 8

@@ -25,17 +25,17 @@ int main(void) {
                "error: shape has 2 sizes, expected one for each of 1 axes");
     CHECK_RULE("CenterCropPad/18", "int8[1] 1 | int64[1] -2", "error: shape[0] is -2");
     CHECK_RULE("CenterCropPad/18 axes=[0,0]", "int8[1] 1 | int64[2] 1 1",
-               "error: axes names axis 0 twice");
+               "error: axes contains axis 0 twice");
     CHECK_RULE("Col2Im/18", "float32[1,2,2] 1 2 3 4 | int64[1] 4 | int64[1] 2",
                "error: the input is float32[1,2,2], expected (N, C * 2, 3) for these blocks");
     CHECK_RULE("Col2Im/18", "float32[1,2,2] 1 2 3 4 | int64[1] 4 | int64[2] 2 2",
-               "error: image_shape has 1 sizes and block_shape 2, expected as many");
+               "error: image_shape has 1 sizes, but block_shape has 2; expected equal numbers");
     CHECK_RULE("Col2Im/18", "float32[1,2,2] 1 2 3 4 | int64[1] 2 | int64[1] 3",
                "error: the block spans 3 along axis 0 of an image of 2");
     CHECK_RULE("Col2Im/18 strides=[0]", "float32[1,1,1] 1 | int64[1] 1 | int64[1] 1",
                "error: strides[0] is 0, expected 1 or more");
     CHECK_RULE("Col2Im/18", "float32[1,1,1] 1 | int64[4] 1 1 1 1 | int64[4] 1 1 1 1",
-               "error: an image of 4 axes; at most 3");
+               "error: an image of 4 axes; at most 3 are supported");
     CHECK_RULE("MaxUnpool/11 kernel_shape=[2]", "float32[1,1,1] 1 | int64[1,1,2] 0 0",
                "error: input I is int64[1,1,2], expected int64 of the shape of X, float32[1,1,1]");
     CHECK_RULE("MaxUnpool/11 kernel_shape=[2]", "float32[1,1,1] 1 | int64[1,1,1] 2", "error: ");
@@ -54,13 +54,13 @@ int main(void) {
                "float32[1,1,1,1] 1 | float32[1,4] 0 0 1 1 | int64[1] 0",
                "error: output_height is 0, expected 1 or more");
     CHECK_RULE("RoiAlign/16", "float32[1,1,1,1] 1 | float32[1,4] 0 0 1e9 1e9 | int64[1] 0",
-               "error: region 0 asks for 1000000000 x 1000000000 samples in each bin");
+               "error: region 0 requires 1000000000 x 1000000000 samples in each bin");
     CHECK_RULE("RoiAlign/16", "float32[1,1,0,1] | float32[1,4] 0 0 1 1 | int64[1] 0",
                "error: X has size 0 along axis 2, expected 1 to 16777216");
     CHECK_RULE("MaxRoiPool/1", "float32[1,1,1,1] 1 | float32[1,5] 0 0 0 1 1",
                "error: pooled_shape is not two sizes of 1 or more");
     CHECK_RULE("MaxRoiPool/1 pooled_shape=[1,1]", "float32[1,1,1,1] 1 | float32[1,5] 2 0 0 1 1",
-               "error: region 0 is of sample 2; X has 1 samples");
+               "error: region 0 refers to sample 2, but X has 1 samples");
     CHECK_RULE("DeformConv/19",
                "float32[1,1,2,2] 1 2 3 4 | float32[1,1,1,1] 1 | float32[1,2,1,2] 0 0 "
                "0 0",
@@ -82,11 +82,11 @@ int main(void) {
                "error: the input is float32[2,3], expected real or complex numbers along the last "
                "axis, of size 1 or 2");
     CHECK_RULE("DFT/20", "float32[1,2,1] 1 2 | - | int64[] 2",
-               "error: axis is 2, which holds the parts of complex numbers");
+               "error: axis is 2, which contains the real and imaginary parts");
     CHECK_RULE("DFT/20", "float32[1,2,1] 1 2 | int64[] 0",
                "error: a transform of length 0 over 2 samples, expected 1 to");
     CHECK_RULE("DFT/20 onesided=1", "float32[1,1,2] 1 2",
-               "error: onesided with complex input has no meaning");
+               "error: onesided is not defined for complex input");
     CHECK_RULE("DFT/20", "int32[1,1,1] 1", "error: DFT of int32 is not supported");
     CHECK_RULE("STFT/17", "float32[1,2,1] 1 2 | int64[] 0", "error: frame_step is 0");
     CHECK_RULE("STFT/17", "float32[1,2,1] 1 2 | int64[] 1 | - | int64[] 3",
@@ -97,7 +97,7 @@ int main(void) {
     CHECK_RULE("HannWindow/17", "int64[2] 1 2", "error: size is int64[2], expected one integer");
     CHECK_RULE("MelWeightMatrix/17",
                "int64[] 2 | int64[] 16 | int64[] 8000 | float32[] 0 | float32[] 90000",
-               "error: upper_edge_hertz is 90000, which lies beyond the 9 bins");
+               "error: upper_edge_hertz is 90000, which is above the 9 bins");
     CHECK_RULE("MelWeightMatrix/17",
                "int64[] 2000000000 | int64[] 1 | int64[] 8000 | float32[] 0 | float32[] 0",
                "error: a table of 1 x 2000000000 weights; at most 67108864 are supported");

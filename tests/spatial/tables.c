@@ -1,7 +1,7 @@
 // Tables computed on the host: sines and cosines, logarithm and exponential compared with the C
 // library; windows and mel weights compared with their formulas.
 #include "check.h"
-#include "graph/lower/signal/real.h"
+#include "graph/lower/ops/signal/real.h"
 
 #define TWO_PI 6.283185307179586476925286766559005768L
 

@@ -23,8 +23,8 @@ static const struct {
     {"{\"model\": \"\xFF\"}", REE_INVALID, "not UTF-8 at byte 11"},
     {"{}", REE_INVALID, "'model' is missing"},
     {"{\"model\": 3}", REE_INVALID, "model: not an object"},
-    {"{\"model\": {\"type\": \"Elephant\"}}", REE_UNSUPPORTED, "no model 'Elephant'"},
-    {"{\"model\": {\"type\": 3}}", REE_UNSUPPORTED, "no model"},
+    {"{\"model\": {\"type\": \"Elephant\"}}", REE_UNSUPPORTED, "model 'Elephant' is not supported"},
+    {"{\"model\": {\"type\": 3}}", REE_UNSUPPORTED, "model '' is not supported"},
     {"{\"model\": {\"type\": \"BPE\", \"merges\": []}}", REE_INVALID, "'vocab' is missing"},
     {"{\"model\": {\"type\": \"BPE\", \"vocab\": {}}}", REE_INVALID, "'merges' is missing"},
     {"{\"model\": {\"type\": \"BPE\", \"dropout\": 0.1, \"vocab\": {}, \"merges\": []}}",
@@ -50,7 +50,8 @@ static const struct {
     {"{\"model\": {\"type\": \"Unigram\", \"unk_id\": 7, \"vocab\": [[\"a\", 0]]}}", REE_INVALID,
      "unk_id is 7"},
     {"{\"model\": {\"type\": \"WordPiece\"}}", REE_INVALID, "'vocab' is missing"},
-    {WITH("normalizer", "{\"type\": \"Zebra\"}"), REE_UNSUPPORTED, "no normalizer 'Zebra'"},
+    {WITH("normalizer", "{\"type\": \"Zebra\"}"), REE_UNSUPPORTED,
+     "normalizer 'Zebra' is not supported"},
     {WITH("normalizer", "{}"), REE_INVALID, "normalizer: 'type' is missing"},
     {WITH("normalizer", "3"), REE_INVALID, "normalizer: not an object"},
     {WITH("normalizer", "{\"type\": \"Sequence\"}"), REE_INVALID, "'normalizers' is missing"},
@@ -63,27 +64,27 @@ static const struct {
     {REGEX("(?~ab)"), REE_UNSUPPORTED, "not supported"},
     {REGEX("\\\\p{Script=Han}"), REE_UNSUPPORTED, "the property"},
     {REGEX("\\\\xE4"), REE_UNSUPPORTED, "number of a character"},
-    {REGEX("[\\\\w-z]"), REE_UNSUPPORTED, "a range from a class"},
-    {REGEX("[a-\\\\d]"), REE_INVALID, "a range to a class"},
+    {REGEX("[\\\\w-z]"), REE_UNSUPPORTED, "a range that begins with a class of characters"},
+    {REGEX("[a-\\\\d]"), REE_INVALID, "a range that ends with a class of characters"},
     {REGEX("[a&&]"), REE_UNSUPPORTED, "a set without"},
-    {REGEX("[a[b]"), REE_INVALID, "not closed"},
+    {REGEX("[a[b]"), REE_INVALID, "an unclosed bracket"},
     {REGEX("\\\\g<a>"), REE_UNSUPPORTED, "the escape"},
     {REGEX("(*FAIL)"), REE_UNSUPPORTED, "the group"},
-    {REGEX("+"), REE_INVALID, "repetition of nothing"},
-    {REGEX("(?=a)*"), REE_INVALID, "repetition of nothing"},
-    {REGEX("\\\\b+"), REE_INVALID, "repetition of nothing"},
-    {REGEX("a)"), REE_INVALID, "group's end"},
+    {REGEX("+"), REE_INVALID, "a quantifier without an item"},
+    {REGEX("(?=a)*"), REE_INVALID, "a quantifier without an item"},
+    {REGEX("\\\\b+"), REE_INVALID, "a quantifier without an item"},
+    {REGEX("a)"), REE_INVALID, "the end of a group"},
     {REGEX("(?<n"), REE_UNSUPPORTED, "name of a group"},
-    {REGEX("["), REE_INVALID, "not closed"},
+    {REGEX("["), REE_INVALID, "an unclosed bracket"},
     {REGEX("\\\\"), REE_INVALID, "backslash at the end"},
-    {REGEX("a{3,2}"), REE_INVALID, "more to less"},
+    {REGEX("a{3,2}"), REE_INVALID, "maximum is below its minimum"},
     {REGEX("(?<=a+)b"), REE_INVALID, "does not compile"},
     {WITH("normalizer", "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"*\"}"),
      REE_INVALID, "base64"},
     {WITH("normalizer", "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"/////w==\"}"),
      REE_INVALID, "character map"},
     {WITH("pre_tokenizer", "{\"type\": \"UnicodeScripts\"}"), REE_UNSUPPORTED,
-     "no pre_tokenizer 'UnicodeScripts'"},
+     "pre_tokenizer 'UnicodeScripts' is not supported"},
     {WITH("pre_tokenizer", "{\"type\": \"Split\", \"behavior\": \"Sideways\", \"pattern\": "
                            "{\"String\": \"a\"}}"),
      REE_UNSUPPORTED, "'Sideways'"},
@@ -102,7 +103,7 @@ static const struct {
     {WITH("added_tokens", "[{\"id\": 5}]"), REE_INVALID, "added_tokens[0]: 'content'"},
     {WITH("added_tokens", "[{\"content\": \"x\"}]"), REE_INVALID, "added_tokens[0]: 'id'"},
     {WITH("added_tokens", "[{\"id\": 1, \"content\": \"x\"}]"), REE_INVALID, "id 1"},
-    {WITH("added_tokens", "[{\"id\": 5, \"content\": \"a\"}]"), REE_INVALID, "but 0"},
+    {WITH("added_tokens", "[{\"id\": 5, \"content\": \"a\"}]"), REE_INVALID, "but id 0"},
     {WITH("added_tokens", "[{\"id\": 5, \"content\": \"x\"}, {\"id\": 5, \"content\": \"y\"}]"),
      REE_INVALID, "id 5 belongs to two"},
 };
@@ -199,7 +200,7 @@ static void growth(void) {
     for (int i = 0; i < 2; i++) {
         tokenizer = doubling("decoder", "decoders", stages[i]);
         CHECK(ree_tokenizer_decode(tokenizer, &id, 1, 0, &text, &n, &err) == REE_INVALID);
-        CHECK_MSG(strstr(err.message, "the decoder makes more than"), "%s", err.message);
+        CHECK_MSG(strstr(err.message, "the decoder produces more than"), "%s", err.message);
         ree_tokenizer_destroy(tokenizer);
     }
     tokenizer = doubling("post_processor", "processors",
@@ -207,7 +208,7 @@ static void growth(void) {
                          "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[],"
                          "\"special_tokens\":{}}");
     CHECK(ree_tokenizer_encode(tokenizer, "a", 1, REE_ADD_SPECIAL, &ids, &n, &err) == REE_INVALID);
-    CHECK_MSG(strstr(err.message, "the post-processor makes more than"), "%s", err.message);
+    CHECK_MSG(strstr(err.message, "the post-processor produces more than"), "%s", err.message);
     ree_tokenizer_destroy(tokenizer);
 }
 

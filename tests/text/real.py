@@ -97,7 +97,7 @@ def gpt2(program, folder, work):
         pipe.Tokenizer(program, work / "unknown.tiktoken").close()
         check(False, "a tiktoken file that does not say how to cut is taken")
     except pipe.Failure as failure:
-        check("does not say how text is cut" in str(failure), str(failure))
+        check("the pre-tokenizer is unknown" in str(failure), str(failure))
 
 
 def qwen2(program, folder, work):

@@ -48,7 +48,7 @@ static void test_round_trip(void) {
     CHECK((uintptr_t)((const unsigned char *)parts[2].data - frame) % 8 == 0);
     CHECK(ree_frame_measure(frame, nbytes, &measured, &err) == REE_OK && measured == nbytes);
     CHECK(ree_frame_measure(frame, nbytes - 1, &measured, &err) == REE_INVALID);
-    CHECK(strstr(err.message, "at most") != NULL);
+    CHECK(strstr(err.message, "the expected maximum is") != NULL);
     free(parts);
     free(frame);
 }

@@ -178,11 +178,11 @@ static void test_refused(void) {
         uint64_t corrupt;
         const char *words;
     } cases[] = {
-        {receive_short, 0, "at most 88 are expected"},
+        {receive_short, 0, "the expected maximum is 88"},
         {receive_three, 1, "damaged"},
         {receive_three, 2, "damaged"},
         {receive_three, 3, "damaged"},
-        {receive_other_kind, 0, "of kind 'step'"},
+        {receive_other_kind, 0, "of the unexpected kind 'step'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct rank ranks[2];
@@ -290,8 +290,8 @@ static void test_work(void) {
         REQUIRE(pthread_create(&ranks[i].thread, NULL, run_rank, &ranks[i]) == 0);
     for (int i = 0; i < 2; i++)
         pthread_join(ranks[i].thread, NULL);
-    CHECK_MSG(strcmp(ranks[1].err.message, "rank 0 gives signs of life, but has got nowhere for "
-                                           "5 s (step 17)") == 0,
+    CHECK_MSG(strcmp(ranks[1].err.message,
+                     "rank 0 sends heartbeats, but has made no progress for 5 s (step 17)") == 0,
               "%s", ranks[1].err.message);
     CHECK(ree_transport_sent(ranks[0].t, REE_MESSAGE_ALIVE).n_messages >= 4);
     for (int i = 0; i < 2; i++)
@@ -341,7 +341,7 @@ static void test_deadlock(void) {
     run_all(ranks, 2);
     for (int i = 0; i < 2; i++) {
         CHECK(ranks[i].status == REE_IO && ranks[i].seconds < 2 * DEADLINE + SLACK);
-        CHECK_MSG(strstr(ranks[i].err.message, "all ranks wait for one another") ||
+        CHECK_MSG(strstr(ranks[i].err.message, "all ranks have waited for one another") ||
                       strstr(ranks[i].err.message, "closed"),
                   "%s", ranks[i].err.message);
     }

@@ -14,18 +14,20 @@ static const char help[] =
     "ree-prove [OPTION]...\n"
     "Compares the elementary functions with an independent oracle on every float.\n"
     "\n"
-    "  --function NAME   this one only (may be repeated); default: all\n"
-    "  --form FORM       c: the form the CPU runs (default); integer: the form of shaders\n"
-    "  --from X --to Y   arguments as bits in hexadecimal, widened to slices of 2^24\n"
-    "  --state FILE      remember finished slices, and go on from there\n"
-    "  --threads N       default: one per core\n"
-    "  --record FILE     write the table as Markdown, from --state, both forms; walks nothing\n"
-    "  --hard FILE       write the hard cases of --state as test vectors; walks nothing\n"
-    "  --check FILE      is the table in FILE complete, and about the present sources? walks "
-    "nothing\n"
-    "  --list            names of the functions\n"
+    "  --function NAME   only this function (may be given several times; default: all)\n"
+    "  --form FORM       c: the form that the CPU runs (default); integer: the form that shaders\n"
+    "                    run\n"
+    "  --from X --to Y   range of arguments, as bits in hexadecimal, extended to slices of 2^24\n"
+    "  --state FILE      save finished slices in FILE, and continue from there\n"
+    "  --threads N       number of threads (default: one per core)\n"
+    "  --record FILE     write the table of both forms as Markdown, from --state; computes\n"
+    "                    nothing\n"
+    "  --hard FILE       write the hard cases of --state as test vectors; computes nothing\n"
+    "  --check FILE      check that the table in FILE is complete and about the present sources;\n"
+    "                    computes nothing\n"
+    "  --list            print the names of the functions\n"
     "\n"
-    "Exit status: 0 without mismatches, 1 with, 2 on wrong use.\n";
+    "Exit status: 0 no mismatches, 1 mismatches, 2 wrong usage\n";
 
 struct selection {
     bool chosen[64];
@@ -40,7 +42,7 @@ static bool choose(struct selection *selection, const char *name) {
             return true;
         }
     }
-    fprintf(stderr, "ree-prove: no function '%s'; --list shows them\n", name);
+    fprintf(stderr, "ree-prove: unknown function '%s'; --list prints the names\n", name);
     return false;
 }
 
@@ -162,8 +164,8 @@ static int check_record(const char *path) {
         }
     }
     if (!is_choice_recorded(file)) {
-        printf("%s: scalar/ops.h chooses other forms than those that were proven, digest %s\n",
-               path, REE_DIGEST_OPS);
+        printf("%s: scalar/ops.h chooses other forms than the proven ones, digest %s\n", path,
+               REE_DIGEST_OPS);
         n_missing++;
     }
     fclose(file);
@@ -227,7 +229,7 @@ int main(int argc, char **argv) {
             break;
         case FORM:
             if (strcmp(optarg, "c") != 0 && strcmp(optarg, "integer") != 0) {
-                fprintf(stderr, "ree-prove: the forms are 'c' and 'integer', not '%s'\n", optarg);
+                fprintf(stderr, "ree-prove: --form requires 'c' or 'integer', not '%s'\n", optarg);
                 return 2;
             }
             options.form = optarg[0] == 'c' ? PROVE_C : PROVE_INTEGER;
@@ -242,7 +244,7 @@ int main(int argc, char **argv) {
         case THREADS:
             options.n_threads = atoi(optarg);
             if (options.n_threads < 1) {
-                fprintf(stderr, "ree-prove: --threads wants a positive number\n");
+                fprintf(stderr, "ree-prove: --threads requires a positive number\n");
                 return 2;
             }
             break;
@@ -264,7 +266,7 @@ int main(int argc, char **argv) {
     if (check != NULL) return check_record(check);
     if (record != NULL || hard != NULL) {
         if (options.state == NULL) {
-            fprintf(stderr, "ree-prove: --record and --hard read a --state file\n");
+            fprintf(stderr, "ree-prove: --record and --hard require --state FILE\n");
             return 2;
         }
         int status = record != NULL ? write_record(record, options) : 0;

@@ -1,5 +1,6 @@
 // ree-run bench: speed of single RepOps and of whole models.
 #include "bench.h"
+#include "paths.h"
 #include "start.h"
 
 #include <cjson/cJSON.h>
@@ -12,52 +13,52 @@
 
 static const char help[] =
     "ree-run bench matmul|conv|map|rows|attention [options]\n"
-    "ree-run bench model MODEL [options]: how fast this machine computes\n"
+    "ree-run bench model MODEL [options]: measure how fast this machine computes\n"
     "\n"
-    "Runs one operator again and again and prints the median rate, the middle half of the rates,\n"
-    "and a ratio to what the same machine reaches, measured in the same minute by turns:\n"
+    "Runs one operator many times. Prints the median rate and the middle half of the rates, and\n"
+    "compares them with a limit of the same machine. The runs of both alternate in the same\n"
+    "minute.\n"
     "\n"
-    "  matmul  GFLOP/s (2*M*N*K per product) against OpenBLAS's sgemm with as many threads;\n"
-    "          a single row, which is bound by memory, in GB/s against reading memory.\n"
-    "          \"packed\": the second matrix is constant and was laid out beforehand.\n"
-    "          Bytes by bytes against packed floats; a row times float16, bfloat16 and blockwise\n"
-    "          weights, taken in turn from more memory than caches hold, in GB/s of the weights'\n"
-    "          bytes against reading memory, and \"arithmetic alone\", the same kernel on weights\n"
-    "          that stay in the cache: what is not bound by memory is bound by that (CPU only)\n"
-    "  conv    GFLOP/s against the rate of a 1024 x 1024 x 1024 matmul on the same device;\n"
-    "          int8: uint8 by int8 in int32, against such a matmul and against float32\n"
-    "  map     GB/s (bytes read and written) against copying memory\n"
-    "  rows    softmax and layer normalisation, GB/s (bytes read and written) against copying "
-    "memory\n"
-    "  attention  one token in GB/s of the keys and values read, against reading memory; a prompt\n"
-    "          of up to 1024 tokens in GFLOP/s against a 1024 x 1024 x 1024 matmul\n"
+    "  matmul  GFLOP/s (2*M*N*K per product), compared with OpenBLAS's sgemm with the same number\n"
+    "          of threads. A product with a single row is limited by memory: GB/s, compared with\n"
+    "          reading memory. \"packed\": the second matrix is constant and was packed in\n"
+    "          advance. Also: products of bytes, compared with packed float32; a row times\n"
+    "          float16, bfloat16 and blockwise weights, in GB/s of the weights, compared with\n"
+    "          reading memory (the weights alternate and do not fit into the caches);\n"
+    "          \"arithmetic only\": the same kernel on weights that stay in the cache (CPU only)\n"
+    "  conv    GFLOP/s, compared with a 1024 x 1024 x 1024 matmul on the same device.\n"
+    "          int8: uint8 by int8 in int32, compared with such a matmul and with float32\n"
+    "  map     GB/s (bytes read and written), compared with copying memory\n"
+    "  rows    softmax and layer normalisation: GB/s (bytes read and written), compared with\n"
+    "          copying memory\n"
+    "  attention  one token: GB/s of keys and values read, compared with reading memory; a prompt\n"
+    "          of up to 1024 tokens: GFLOP/s, compared with a 1024 x 1024 x 1024 matmul\n"
     "\n"
-    "  model   whole runs of an ONNX model, inputs to the device and outputs back included; the\n"
-    "          first run, which reads the weights onto the device and compiles what it needs; the\n"
-    "          weights' bytes per second against reading memory, which bounds language models;\n"
-    "          and each kind of RepOp, measured one by one: time, GFLOP/s of products, and GB/s "
-    "of\n"
-    "          what their operands span\n"
+    "  model   whole runs of an ONNX model, including the transfer of inputs and outputs;\n"
+    "          the first run, which uploads the weights and compiles what it needs;\n"
+    "          the weights' bytes per second, compared with reading memory, which limits\n"
+    "          language models; and each kind of RepOp, measured one at a time: time, GFLOP/s of\n"
+    "          products, and GB/s of its operands\n"
     "\n"
-    "On a GPU the limit of memory is the device copying its own; with --device cuda, matmul and\n"
-    "model run with cuBLAS too, in binary32 and in TF32, where that is installed.\n"
+    "On a GPU, rates of memory are compared with copying the device's own memory. With --device\n"
+    "cuda, matmul and model also run with cuBLAS, in binary32 and in TF32, if it is installed.\n"
     "\n"
-    "  --device DEVICE  cpu, cuda, vulkan, cuda:INDEX, vulkan:NAME, ... (cpu)\n"
-    "  --threads N      processor threads, OpenBLAS's too (one per core)\n"
-    "  --cpu-isa ISA    avx512, avx2, neon, portable (the best)\n"
-    "  --size SIZE      matmul: MxNxK; conv: NxCxHxW; map: number of elements (a selection);\n"
-    "                   rows: ROWSxCOLUMNS (4096x4096);\n"
-    "                   attention: HEADSxKVHEADSxDIMxPOSITIONS (32x8x128x8192)\n"
-    "  --filters M, --kernel K, --stride S, --groups G   conv (64, 3, 1, 1)\n"
-    "  --input NAME=FILE, --dim NAME=SIZE   model: as for running one (otherwise inputs are made\n"
-    "                   from a seed, and symbolic dimensions are 1)\n"
-    "  --seed N         model: the seed of such inputs (1)\n"
-    "  --runs N         how often each is run (21)\n"
-    "  --json           one JSON object instead of text\n"
+    "  --device DEVICE  cpu, cuda, vulkan, cuda:INDEX, vulkan:NAME, ... (default cpu)\n"
+    "  --threads N      CPU threads, also of OpenBLAS (default: one per core)\n"
+    "  --cpu-isa ISA    avx512, avx2, neon, portable (default: the best available)\n"
+    "  --size SIZE      matmul: MxNxK; conv: NxCxHxW; map: number of elements (default: several);\n"
+    "                   rows: ROWSxCOLUMNS (default 4096x4096);\n"
+    "                   attention: HEADSxKVHEADSxDIMxPOSITIONS (default 32x8x128x8192)\n"
+    "  --filters M, --kernel K, --stride S, --groups G   conv (default 64, 3, 1, 1)\n"
+    "  --input NAME=FILE, --dim NAME=SIZE   model: as in 'ree-run help run'. Without --input,\n"
+    "                   inputs are random and symbolic dimensions are 1\n"
+    "  --seed N         model: seed of the random inputs (default 1)\n"
+    "  --runs N         number of runs of each measurement (default 21)\n"
+    "  --json           print one JSON object instead of text\n"
     "\n"
-    "Other programs and the processor's clock make results vary: look at the middle half, and\n"
-    "compare only what ran by turns. OpenBLAS is found as libopenblas.so.0 (Debian:\n"
-    "libopenblas0-pthread); without it there is no ratio.\n" CLI_START_HELP_PLAIN "\n"
+    "Other programs and the clock of the processor make results vary: look at the middle half,\n"
+    "and compare only results of alternating runs. OpenBLAS is loaded as libopenblas.so.0\n"
+    "(Debian: libopenblas0-pthread). Without it, no ratio is printed.\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run bench matmul --threads 1\n"
     "  ree-run bench matmul --size 1x4096x4096\n"
@@ -95,8 +96,9 @@ static void print_text(const struct bench *bench, struct ree_strbuf *out) {
         ree_strbuf_append(out, "\n", 1);
     }
     if (bench->is_cpu && !bench->blas.library)
-        ree_strbuf_printf(out, "  OpenBLAS is not here to compare with (Debian: "
-                               "libopenblas0-pthread)\n");
+        ree_strbuf_printf(
+            out,
+            "  OpenBLAS was not found, nothing to compare with (Debian: libopenblas0-pthread)\n");
 }
 
 static void print_json(const struct bench *bench, struct ree_strbuf *out) {
@@ -202,11 +204,11 @@ static void parse(struct cli *cli, struct bench *bench, struct arguments *a) {
     if (!a->what)
         cli_usage(cli, "which benchmark: matmul, conv, map, rows, attention or model?");
     else if (strcmp(a->what, "model") == 0 && !a->model)
-        cli_usage(cli, "bench model: no model is named");
+        cli_usage(cli, "bench model: no model given");
     else if (strcmp(a->what, "model") != 0 && !find_repop(a->what))
-        cli_usage(cli, "there is no benchmark '%s'; there are %s", a->what, names);
+        cli_usage(cli, "unknown benchmark '%s'; expected one of %s", a->what, names);
     else if (strcmp(a->what, "model") != 0 && a->model)
-        cli_usage(cli, "bench %s takes no '%s'", a->what, a->model);
+        cli_usage(cli, "bench %s does not accept '%s'", a->what, a->model);
 }
 
 // Opens the device and its peers and runs the requested benchmark; returns an exit code.

@@ -76,7 +76,7 @@ static enum ree_status run_decoding(struct bench *bench, const struct heads *h,
     enum ree_status status = bench_memory_create(bench, bytes, n_caches, false, &memory, err);
     for (uint64_t i = 0; i < n_caches && status == REE_OK; i++)
         status = create(bench, h, 1, h->positions, dtype, &programs[i], err);
-    snprintf(result.name, sizeof result.name, "one token, %u heads over %u, %u x %u, %s",
+    snprintf(result.name, sizeof result.name, "one token, %u heads, %u kv heads, %u x %u, %s",
              h->n_heads, h->n_kv_heads, h->head_dim, h->positions, ree_dtype_name(dtype));
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         struct bench_program *program = &programs[i % n_caches];
@@ -104,7 +104,7 @@ static enum ree_status run_prompt(struct bench *bench, const struct heads *h,
     const uint32_t n = h->positions < PROMPT ? h->positions : PROMPT, side = 1024;
     enum ree_status status = create(bench, h, n, n, REE_F32, &program, err);
     if (status == REE_OK) status = bench_matmul_create(bench, side, &matmul, err);
-    snprintf(result.name, sizeof result.name, "prompt, %u heads over %u, %u x %u", h->n_heads,
+    snprintf(result.name, sizeof result.name, "prompt, %u heads, %u kv heads, %u x %u", h->n_heads,
              h->n_kv_heads, h->head_dim, n);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         cli_progress(NULL, result.name, i, bench->n_runs);
@@ -131,7 +131,7 @@ enum ree_status bench_attention(struct bench *bench, struct ree_error *err) {
                                  "HEADSxKVHEADSxDIMxPOSITIONS, such as 32x8x128x8192", err));
         h = (struct heads){s[0], s[1], s[2], s[3]};
         if (h.n_heads % h.n_kv_heads)
-            return ree_fail(err, REE_INVALID, "--size: %u heads do not share %u heads of keys",
+            return ree_fail(err, REE_INVALID, "--size: %u heads is not a multiple of %u kv heads",
                             h.n_heads, h.n_kv_heads);
         REE_TRY(bench_check_elements((uint64_t)h.n_heads * h.head_dim,
                                      (uint64_t)h.n_kv_heads * h.head_dim, h.positions, err));

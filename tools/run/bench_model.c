@@ -186,7 +186,7 @@ static double rate_of(double amount, double seconds) {
 static void print_profile(struct report *r, struct ree_strbuf *out) {
     int order[REE_N_REPOPS], n = order_repops(r, order);
     const double all = measured_seconds(r);
-    ree_strbuf_printf(out, "  one by one, %.3f ms together\n", 1e3 * all);
+    ree_strbuf_printf(out, "  measured one at a time, %.3f ms in total\n", 1e3 * all);
     ree_strbuf_printf(out, "    %-10s %6s %11s %7s %9s %9s\n", "RepOp", "number", "time", "share",
                       "GFLOP/s", "GB/s");
     for (int i = 0; i < n; i++) {
@@ -220,13 +220,13 @@ static void print_text(const struct bench *bench, struct report *r, struct ree_s
     for (uint32_t i = 0; i < r->n_contenders; i++) {
         const struct contender *c = &r->contenders[i];
         double seconds = bench_quantile(&c->times, 0.5);
-        ree_strbuf_printf(out, "  first run  %10.3f ms  (%.3f ms of it binding)  %s\n",
+        ree_strbuf_printf(out, "  first run  %10.3f ms  (of which %.3f ms binding)  %s\n",
                           1e3 * c->first_seconds, 1e3 * c->bind_seconds, c->name);
         ree_strbuf_printf(out, "  run        %10.3f ms  (middle half %.3f to %.3f)  %s",
                           1e3 * seconds, 1e3 * bench_quantile(&c->times, 0.25),
                           1e3 * bench_quantile(&c->times, 0.75), c->name);
         if (i > 0 && seconds > 0)
-            ree_strbuf_printf(out, "; the reproducible one takes %.2fx of it", median / seconds);
+            ree_strbuf_printf(out, "; reproducible takes %.2fx as long", median / seconds);
         ree_strbuf_append(out, "\n", 1);
     }
     if (r->total.flops > 0)
@@ -239,12 +239,12 @@ static void print_text(const struct bench *bench, struct report *r, struct ree_s
                           rate_of((double)r->stats.weight_bytes, median) /
                               bench_memory_rate(&r->memory),
                           r->memory.name, bench_memory_rate(&r->memory));
-    ree_strbuf_printf(out, "\n  RepOps     %10llu, %.3f MB between them\n",
+    ree_strbuf_printf(out, "\n  RepOps     %10llu, %.3f MB of intermediate results\n",
                       (unsigned long long)r->stats.n_dispatches, 1e-6 * r->stats.arena_bytes);
     if (r->has_profile)
         print_profile(r, out);
     else
-        ree_strbuf_printf(out, "  this device measures no single RepOps\n");
+        ree_strbuf_printf(out, "  this device cannot measure single RepOps\n");
 }
 
 static void json_profile(struct report *r, cJSON *root) {

@@ -132,7 +132,7 @@ static enum ree_status run_row(struct bench *bench, const struct row_product *pr
         result.baseline = memory.name;
         result.baseline_rate = bench_memory_rate(&memory);
         bench_report(bench, &result);
-        snprintf(result.name, sizeof result.name, "  arithmetic alone: 1 x %u x %u in the cache",
+        snprintf(result.name, sizeof result.name, "  arithmetic only: 1 x %u x %u in the cache",
                  small.n, small.k);
         result.amount = (double)cached_bytes;
         result.times = cached.times;

@@ -16,7 +16,7 @@ enum ree_status bench_parse_size(const char *text, uint32_t n, uint32_t *out, co
         char *end;
         unsigned long value = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : 0;
         if (value == 0 || value > MAX_ELEMENTS || *end != (i + 1 < n ? 'x' : 0))
-            return ree_fail(err, REE_INVALID, "--size wants %s, not '%s'", form, text);
+            return ree_fail(err, REE_INVALID, "--size requires %s, not '%s'", form, text);
         out[i] = (uint32_t)value;
         at = end + 1;
     }
@@ -183,7 +183,7 @@ static enum ree_status run_product(struct bench *bench, const struct product *si
     char name[64];
     memset(&x, 0, sizeof x);
     snprintf(name, sizeof name, "%u x %u x %u%s", size->m, size->n, size->k,
-             size->b_by_columns ? ", second by columns" : "");
+             size->b_by_columns ? ", second matrix by columns" : "");
     enum ree_status status = contenders_init(bench, size, &x, err);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         progress(name, i, bench->n_runs);
@@ -364,7 +364,7 @@ enum ree_status bench_conv(struct bench *bench, struct ree_error *err) {
     REE_TRY(bench_parse_size(bench->size, 4, s, "NxCxHxW, such as 1x64x56x56", err));
     if (s[1] % bench->groups || bench->filters % bench->groups)
         return ree_fail(err, REE_INVALID,
-                        "--groups %llu divides not both the channels (%u) and --filters (%llu)",
+                        "--groups %llu must divide both the channels (%u) and --filters (%llu)",
                         (unsigned long long)bench->groups, s[1],
                         (unsigned long long)bench->filters);
     if (s[2] + 2 * (bench->kernel / 2) < bench->kernel ||

@@ -66,8 +66,9 @@ static int failure_code(void) {
 // The functions called here take no lock and allocate no memory in existing C libraries.
 static void on_fatal(int signal_number) {
     char line[200];
-    snprintf(line, sizeof line, "ree-run: ended by signal %d, perhaps for want of memory%s\n",
-             signal_number, memory_text);
+    snprintf(line, sizeof line,
+             "ree-run: ended by signal %d, perhaps because memory was exhausted%s\n", signal_number,
+             memory_text);
     tell(line);
     _exit(failure_code());
 }
@@ -133,8 +134,8 @@ static void end_process(void) {
     ree_file_abandon_named();
     remove_file_of_openmp();
     sandbox_remove_unused();
-    snprintf(line, sizeof line, "ree-run: %s--timeout: not done after %llu s\n", cli_rank_prefix(),
-             (unsigned long long)limits.timeout);
+    snprintf(line, sizeof line, "ree-run: %s--timeout: not finished after %llu s\n",
+             cli_rank_prefix(), (unsigned long long)limits.timeout);
     tell(line);
     _exit(limits.cannot ? limits.cannot : BUDGET_TIMED_OUT);
 }

@@ -1,7 +1,6 @@
 #include "cli.h"
 
 #include "base/file.h"
-#include "start.h"
 #include "text/utf8.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -18,6 +17,9 @@ void cli_init(struct cli *cli, int argc, char **argv) {
     *cli = (struct cli){.argc = argc, .argv = argv, .command = argv[0]};
 }
 
+bool (*cli_common_option)(struct cli *cli);
+const char *(*cli_error_hint)(const char *message);
+
 bool cli_next(struct cli *cli) {
     do {
         if (cli->failed || ++cli->at >= cli->argc) return false;
@@ -26,7 +28,7 @@ bool cli_next(struct cli *cli) {
             cli->at++;
         }
         if (cli->at >= cli->argc) return false;
-    } while (cli_start_option(cli));
+    } while (cli_common_option && cli_common_option(cli));
     return true;
 }
 
@@ -43,7 +45,7 @@ bool cli_option(struct cli *cli, const char *name, const char **out) {
     const char *text = NULL;
     if (!cli_option_text(cli, name, &text)) return false;
     if (text && !text[0])
-        cli_usage(cli, "%s wants a value, not ''", name);
+        cli_usage(cli, "%s requires a value, not ''", name);
     else if (text)
         *out = text;
     return true;
@@ -59,7 +61,7 @@ bool cli_option_text(struct cli *cli, const char *name, const char **out) {
     } else if (cli->at + 1 < cli->argc) {
         *out = cli->argv[++cli->at];
     } else {
-        cli_usage(cli, "%s wants a value", name);
+        cli_usage(cli, "%s requires a value", name);
     }
     return true;
 }
@@ -79,7 +81,7 @@ bool cli_option_number(struct cli *cli, const char *name, uint64_t min, uint64_t
     const char *text = NULL;
     if (!cli_option_text(cli, name, &text)) return false;
     if (text && !cli_parse_number(text, min, max, out))
-        cli_usage(cli, "%s wants a whole number from %llu to %llu, not '%s'", name,
+        cli_usage(cli, "%s requires an integer from %llu to %llu, not '%s'", name,
                   (unsigned long long)min, (unsigned long long)max, text);
     return true;
 }
@@ -89,7 +91,7 @@ bool cli_positional(struct cli *cli, const char **out) {
     if (cli->argv[cli->at][0])
         *out = cli->argv[cli->at];
     else
-        cli_usage(cli, "an argument is empty, where a name is expected");
+        cli_usage(cli, "an argument is empty; expected a name");
     return true;
 }
 
@@ -137,9 +139,9 @@ void cli_error(const char *format, ...) {
              : escaped.data ? escaped.data
                             : "");
     // In one call: several processes may print lines at the same time.
-    fprintf(stderr, "ree-run: %s%s%s%s\n", rank_prefix,
-            ok && escaped.data ? escaped.data : last_error, budget_hint(last_error),
-            sandbox_hint(last_error));
+    fprintf(stderr, "ree-run: %s%s%s\n", rank_prefix,
+            ok && escaped.data ? escaped.data : last_error,
+            cli_error_hint ? cli_error_hint(last_error) : "");
     ree_strbuf_finish(&escaped);
     free(text);
 }
@@ -178,10 +180,11 @@ int cli_check_place(const char *path, const char *what) {
         cli_error("%s: cannot write %s: %s", path, what, strerror(errno));
         code = CLI_FAILED;
     } else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        cli_error("%s: is a folder, expected the name of a file", path);
+        cli_error("%s: is a folder; expected the name of a file", path);
         code = CLI_FAILED;
     } else if (ree_file_is_private_key(path)) {
-        cli_error("%s: it holds a private key, which is not written over", path);
+        cli_error("%s: contains a private key and is not overwritten; choose another file name",
+                  path);
         code = CLI_FAILED;
     }
     free(folder);
@@ -409,7 +412,7 @@ static bool form_option(struct cli *cli, const char **out) {
     for (size_t i = 0; form && i < sizeof names / sizeof *names; i++)
         if (strcmp(form, names[i]) == 0) *out = form;
     if (form && *out != form)
-        cli_usage(cli, "--form is native, float64, float32 or integer, not '%s'", form);
+        cli_usage(cli, "--form requires native, float64, float32 or integer, not '%s'", form);
     return true;
 }
 
@@ -426,7 +429,8 @@ bool cli_device_option(struct cli *cli, struct cli_device *device) {
             return true;
         }
         if (set)
-            cli_usage(cli, "--operation-set is reproducible, deterministic or default, not '%s'",
+            cli_usage(cli,
+                      "--operation-set requires reproducible, deterministic or default, not '%s'",
                       set);
         return true;
     }
@@ -483,11 +487,13 @@ void cli_device_close(struct ree_device *device) {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(facts[i].kind, "self-test") != 0) continue;
         if (strcmp(facts[i].name, "not tested") == 0)
-            fprintf(stderr, "ree-run: note: on '%s' no self-test reaches all code: %s\n",
+            fprintf(stderr, "ree-run: note: on '%s' the self-tests do not cover all code: %s\n",
                     ree_device_name(device), facts[i].value);
         if (strcmp(facts[i].name, "failed") != 0) continue;
         if (n_failed++ == 0)
-            fprintf(stderr, "ree-run: note: on '%s' a self-test failed; other code ran instead\n",
+            fprintf(stderr,
+                    "ree-run: note: on '%s' a self-test failed; replacement code was used, the "
+                    "results are right\n",
                     ree_device_name(device));
         if (n_failed <= MAX_FAILURES_SHOWN) fprintf(stderr, "  %s\n", facts[i].value);
     }

@@ -6,7 +6,6 @@
 #define REE_TOOLS_RUN_CLI_H
 
 #include "base/strbuf.h"
-#include "paths.h"
 #include "ree.h"
 
 #define CLI_FAILED 1
@@ -53,7 +52,10 @@ struct cli {
 
 // argv is borrowed.
 void cli_init(struct cli *cli, int argc, char **argv);
-// Advances to the next argument and handles the options of start.h. false: no more arguments, or a
+// Takes the options that every subcommand has: true if the current argument is one. start.c sets it;
+// NULL: there are none.
+extern bool (*cli_common_option)(struct cli *cli);
+// Advances to the next argument that is not a common option. false: no more arguments, or a
 // failure.
 bool cli_next(struct cli *cli);
 // true: the current argument is this option, without a value.
@@ -78,7 +80,10 @@ bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ou
 // Parses a size in bytes, at least 1: "600M", "2G", in powers of 1024.
 bool cli_parse_size(const char *text, uint64_t *out);
 
-// Prints "ree-run: message".
+// Returns text that helps to understand an error message, "" if there is none. start.c sets it; NULL:
+// no hints.
+extern const char *(*cli_error_hint)(const char *message);
+// Prints "ree-run: message", and the hint.
 __attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
 const char *cli_last_error(void); // message of the last cli_error; "" before the first
 // All later errors begin with "rank 2: ". For one of several processes.
@@ -148,9 +153,8 @@ struct cli_device {
     "                       see 'ree-run help run'\n"
 #define CLI_DEVICE_TEST_HELP                                                                       \
     "  --break-primitive NAME\n"                                                                   \
-    "                       this primitive of a device pretends to be wrong, and the probe has "   \
-    "to\n"                                                                                         \
-    "                       notice\n"
+    "                       make this primitive of a device report wrong results; the probe\n"     \
+    "                       must detect it\n"
 // true: the current argument is one of the device options.
 bool cli_device_option(struct cli *cli, struct cli_device *device);
 // Length of the first device in a comma-separated list such as "cpu,vulkan:1,cuda". Device names

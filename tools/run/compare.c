@@ -6,6 +6,7 @@
 
 #include "option_groups.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 #include "trace_options.h"
 
@@ -50,40 +51,42 @@ static bool take_prompt(struct cli *cli, const char *name, void *options) {
 static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
-  "ree-run compare MODEL --device A --device B [options]: where two devices part\n"
+  "ree-run compare MODEL --device A --device B [options]: find where two devices differ\n"
   "\n"
-  "Runs the model on both and compares, byte by byte, what every node computed. Prints the first\n"
-  "node that differs, how far its elements are apart and which of the devices' primitives it\n"
-  "depends on that are not computed natively; then how the difference grows from node to node.\n"
+  "Runs the model on both devices and compares the result of every node byte by byte. Prints the\n"
+  "first node that differs, how far its elements are apart, and the primitives that this node\n"
+  "depends on and that a device does not compute natively; then how the difference grows from\n"
+  "node to node.\n"
   "\n"
-  "what is run: a language model (both are given the same tokens: those that A finds the\n"
-  "likeliest; see 'ree-run help generate')\n"},
+  "input of a language model (both devices run the same tokens: the most likely ones on A; see\n"
+  "'ree-run help generate')\n"},
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "a text, or"},
+     .help = "the prompt as text"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "token ids, separated by commas"},
+     .help = "the prompt as token ids, separated by commas"},
     {.name = "--max-new-tokens", .value = "N", .kind = ROW_NUMBER,
      .at = AT(max_new_tokens), .max = 1 << 20,
-     .help = "at most so many tokens of an answer (otherwise 16)"},
+     .help = "maximum number of new tokens (default 16)"},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
      .at = AT(chunk), .min = 1, .max = 1 << 20,
-     .help = "tokens of a prompt in one run (otherwise 64)"},
+     .help = "number of prompt tokens in one run (default 64)"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
      .path = CLI_READS_BESIDE,
-     .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
+     .help = "tokenizer.json, a folder that contains one, or a *.tiktoken file"},
     {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
-     .help = "go on after tokens that end a text"},
+     .help = "continue after tokens that end a text"},
 
-    {.kind = ROW_TEXT, .help = "\nor any other model\n"},
+    {.kind = ROW_TEXT, .help = "\ninput of any other model\n"},
     {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs), .help = RUN_INPUTS_HELP},
 
-    {.kind = ROW_TEXT, .help = "\nwhat the weights are\n"},
+    {.kind = ROW_TEXT, .help = "\nweights\n"},
     {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
     {.kind = ROW_TEXT, .help =
-  "\nwhere: each of these once, for both, or twice, for A and then for B\n"
-  "  --device SPEC        cpu, cuda, vulkan, vulkan:1, vulkan:NAME, ... (otherwise cpu)\n"
+  "\n"
+  "devices (give each option once for both devices, or twice: for A, then for B)\n"
+  "  --device SPEC        cpu, cuda, vulkan, vulkan:1, vulkan:NAME, ... (default cpu)\n"
   "  --operation-set SET  reproducible (the default), deterministic or default\n"
   "  --threads N, --cpu-isa ISA, --form FORM\n"
   "                       see 'ree-run help run'\n"},
@@ -91,25 +94,26 @@ static const struct cli_option_row rows[] = {
 
     {.kind = ROW_TEXT, .help = "\nresults\n"},
     {.name = "--all", .kind = ROW_FLAG, .at = AT(all),
-     .help = "every node in the table, and not just those that differ"},
+     .help = "list every node in the table, not only those that differ"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
-     .help = "one JSON object instead of text"},
+     .help = "print one JSON object instead of text"},
     {.name = "--html", .value = "FILE", .kind = ROW_STRING, .at = AT(html), .path = CLI_WRITES,
-     .help = "a page with a picture of the difference over depth, and the table"},
+     .help = "write an HTML page with a plot of the difference over depth, and the table"},
     {.name = "--inject-fault", .value = "NODE:STEP:BIT[:OUTPUT]", .kind = ROW_STRING,
      .at = AT(fault),
-     .help = "flip one bit on B, to see that it is found; see 'ree-run help run'"},
+     .help = "flip one bit on B, to check that compare finds it; see 'ree-run help run'"},
 
     {.kind = ROW_TEXT, .help = CLI_START_HELP_VERDICT},
     {.kind = ROW_TEXT, .help =
-  "\nfor tests of ree itself (of one device or of both, as above)\n" CLI_DEVICE_TEST_HELP
-  "\nexamples\n"
+  "\nfor tests of ree itself (for one device or both, as above)\n" CLI_DEVICE_TEST_HELP
+  "\n"
+  "examples\n"
   "  ree-run compare tools/sample/stories --prompt-text \"Once upon a time\" \\\n"
   "      --device cpu --device vulkan\n"
   "  ree-run compare model.onnx --random-inputs 1 --device cuda \\\n"
   "      --operation-set reproducible --operation-set default --html drift.html\n"
   "\n"
-  "exit status: 0 the same bytes, 1 they differ, 2 they cannot be compared (or wrong usage)\n"},
+  "exit status: 0 same bytes, 1 different bytes, 2 cannot be compared (or wrong usage)\n"},
     // clang-format on
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -119,11 +123,11 @@ static void parse(struct cli *cli, struct compare_options *o) {
     o->chunk = TRACE_CHUNK;
     cli_options_parse(cli, rows, N_ROWS, o);
     if (cli->failed) return;
-    if (!o->model) cli_usage(cli, "no model is named");
+    if (!o->model) cli_usage(cli, "no model given");
     cli_quantize_check(cli, &o->quantize);
-    if (o->n_prompts > 1) cli_usage(cli, "one prompt is compared, and %zu are given", o->n_prompts);
+    if (o->n_prompts > 1) cli_usage(cli, "expected one prompt, not %zu", o->n_prompts);
     if (o->n_prompts && (o->inputs.n_args || o->inputs.random))
-        cli_usage(cli, "a prompt and inputs exclude each other");
+        cli_usage(cli, "a prompt and --input exclude each other");
 }
 
 int ree_run_compare(int argc, char **argv) {

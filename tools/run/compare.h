@@ -3,7 +3,7 @@
 #ifndef REE_TOOLS_RUN_COMPARE_H
 #define REE_TOOLS_RUN_COMPARE_H
 
-#include "audit/compare.h"
+#include "dispute/compare.h"
 #include "base/strbuf.h"
 #include "cli.h"
 #include "generate/generator.h"

@@ -58,7 +58,8 @@ static void append_histogram(struct ree_strbuf *out, const struct ree_ulp *u) {
         ree_strbuf_printf(out, "  %-12s %llu\n", range, (unsigned long long)u->histogram[i]);
     }
     if (u->n_sign)
-        ree_strbuf_printf(out, "  of these, other sign: %llu\n", (unsigned long long)u->n_sign);
+        ree_strbuf_printf(out, "  of these with another sign: %llu\n",
+                          (unsigned long long)u->n_sign);
     if (u->n_nan)
         ree_strbuf_printf(out, "  %-12s %llu\n", "NaN on one", (unsigned long long)u->n_nan);
 }
@@ -68,14 +69,14 @@ static void append_first(const struct compare_report *r, struct ree_strbuf *out)
     const struct ree_node *node = r->graph->nodes[f->node];
     ree_strbuf_printf(out, "step %llu: ", (unsigned long long)f->step);
     append_node(out, node);
-    ree_strbuf_printf(out, " is the first that differs; what it reads %s\n",
+    ree_strbuf_printf(out, " is the first that differs; its inputs %s\n",
                       f->inputs_agree ? "agrees" : "differs");
     ree_strbuf_printf(out, "  output %zu '", f->output);
     cli_append_name(out, node->outputs[f->output]->name);
     ree_strbuf_printf(out, "' ");
     cli_append_shape(out, f->dtype, f->rank, f->dims);
     if (f->other_shape) {
-        ree_strbuf_printf(out, ": of another type or shape on A\n");
+        ree_strbuf_printf(out, ": another type or shape on A\n");
     } else {
         int64_t index[REE_MAX_RANK];
         ree_strbuf_printf(out, ": %llu of %llu elements differ\n",
@@ -94,8 +95,9 @@ static void append_first(const struct compare_report *r, struct ree_strbuf *out)
         ree_strbuf_printf(out, "  suspect: %s on %c: %s\n", r->suspects[i].name,
                           "AB"[r->suspects[i].side], r -> suspects[i].verdict);
     if (!r->n_suspects)
-        ree_strbuf_printf(out, "  no primitive that it depends on is known to be other than "
-                               "native\n");
+        ree_strbuf_printf(
+            out,
+            "  every primitive that it depends on is native on both devices, as far as known\n");
 }
 
 static void append_table(const struct compare_report *r, bool all, struct ree_strbuf *out) {
@@ -112,7 +114,7 @@ static void append_table(const struct compare_report *r, bool all, struct ree_st
                           (unsigned long long)d->n_runs, share, d->ulp.max_abs, d->ulp.max_rel,
                           (unsigned long long)d->ulp.max_ulp, differ);
         append_node(out, r->graph->nodes[i]);
-        if (d->other_shape) ree_strbuf_printf(out, "  other type or shape");
+        if (d->other_shape) ree_strbuf_printf(out, "  another type or shape");
         ree_strbuf_printf(out, "\n");
     }
 }
@@ -125,11 +127,11 @@ void compare_report_text(const struct compare_report *r, bool all, struct ree_st
     if (r->result.first.found || all) append_table(r, all, out);
     unsigned long long steps = r->result.n_steps, runs = steps * r->result.n_nodes;
     if (r->result.first.found)
-        ree_strbuf_printf(out,
-                          "%llu of %llu runs of nodes differ, of which %llu read what agrees; "
-                          "%llu step%s\n",
-                          (unsigned long long)r->result.n_differ, runs,
-                          (unsigned long long)r->result.n_new, steps, steps == 1 ? "" : "s");
+        ree_strbuf_printf(
+            out,
+            "%llu of %llu node executions differ, %llu of these read equal inputs; %llu step%s\n",
+            (unsigned long long)r->result.n_differ, runs, (unsigned long long)r->result.n_new,
+            steps, steps == 1 ? "" : "s");
     else
         ree_strbuf_printf(out, "the same: %llu step%s of %zu nodes\n", steps, steps == 1 ? "" : "s",
                           r->result.n_nodes);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "audit/compare_text.h"
-#include "audit/html.h"
-#include "audit/suspects.h"
+#include "dispute/compare_text.h"
+#include "dispute/html.h"
+#include "dispute/suspects.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "generate/eos.h"
@@ -143,7 +143,7 @@ static enum ree_status check_fault(struct compare_job *job) {
     uint64_t n = ree_compare_result(job->compare).n_steps;
     if (!job->o->fault || job->fault_step < n) return REE_OK;
     return ree_fail(&job->err, REE_INVALID,
-                    "--inject-fault: there is no step %llu; there were %llu",
+                    "--inject-fault: step %llu does not exist; the run had %llu, counted from 0",
                     (unsigned long long)job->fault_step, (unsigned long long)n);
 }
 

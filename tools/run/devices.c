@@ -10,28 +10,26 @@
 #define MAX_DEVICES 64
 
 static const char help[] =
-    "ree-run devices [DEVICE] [--json]: what this machine can run on\n"
+    "ree-run devices [DEVICE] [--json]: list the devices of this machine\n"
     "\n"
-    "Lists every device, or only DEVICE, under the name that --device takes, with its properties,\n"
-    "its limits and the form in which it will compute each primitive. Graphics drivers promise\n"
-    "little about floating point: when a device is opened, a short run over hard cases decides "
-    "for\n"
-    "every primitive (add, fma, divide, ...) whether the device's own instruction is right or an\n"
-    "exact emulation takes its place. Every Vulkan device can take part; its speed depends on the\n"
-    "verdicts. A CUDA device has to get every primitive right, and is refused otherwise.\n"
+    "Lists every device, or only DEVICE, under the name that --device accepts: its properties,\n"
+    "its limits, and how it computes each primitive. Graphics drivers promise little about\n"
+    "floating point. When ree opens a device, a short run over hard cases decides for every\n"
+    "primitive (add, fma, divide, ...) whether ree uses the device's own instruction or an exact\n"
+    "emulation. Every Vulkan device can run models; its speed depends on these verdicts. A CUDA\n"
+    "device must compute every primitive correctly; otherwise ree refuses it.\n"
     "The lines \"not used\" tell how often the device's own functions differ from the correctly\n"
-    "rounded result, in a shader that asks for no care; no result depends on them.\n"
+    "rounded result, in a shader without \"precise\". No result depends on them.\n"
     "\n"
-    "  --json                  one JSON object instead of text\n"
-    "  --threads N, --cpu-isa ISA, --form FORM, --validation    as for running a model\n"
-    "  --break-primitive NAME  for tests: this primitive pretends to be wrong, and the probe has "
-    "to\n"
-    "                          notice\n" CLI_START_HELP_PLAIN "\n"
+    "  --json                  print one JSON object instead of text\n"
+    "  --threads N, --cpu-isa ISA, --form FORM, --validation    as in 'ree-run help run'\n"
+    "  --break-primitive NAME  for tests: make this primitive report wrong results; the probe\n"
+    "                          must detect it\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run devices\n"
     "  ree-run devices vulkan:nvidia\n"
     "\n"
-    "exit status: 0 success, 1 DEVICE cannot be opened, 2 wrong usage, 124 --timeout\n";
+    "exit status: 0 success, 1 cannot open DEVICE, 2 wrong usage, 124 --timeout\n";
 
 static void report_text(const struct ree_device_listing *listing, const struct ree_device *device,
                         const struct ree_error *err, struct ree_strbuf *out) {

@@ -5,34 +5,35 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
-#include "audit/diff_receipts.h"
-#include "audit/html.h"
+#include "dispute/diff_receipts.h"
+#include "dispute/html.h"
 #include "base/file.h"
 #include "cli.h"
 #include "receipts.h"
 #include "start.h"
 #include "diff_report.h"
+#include "paths.h"
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
 
 static const char help[] =
-    "ree-run diff A B [--json] [--all] [--html FILE]: the first operator in which two runs differ\n"
+    "ree-run diff A B [--json] [--all] [--html FILE]: find where two runs first differ\n"
     "\n"
-    "A and B are two traces, or two receipts. Of receipts everything that they say differently is\n"
-    "listed; where each has its trace beside it, these are compared, too.\n"
+    "A and B are two traces, or two receipts. Of two receipts, diff lists every difference. If\n"
+    "each receipt's trace is in the same folder as the receipt, diff also compares the traces.\n"
     "\n"
-    "The traces were written by --trace of 'run' or 'generate', over the same model, cut in the\n"
-    "same way; on which devices does not matter. What differs first, in the order in which nodes\n"
-    "run, is printed with its step and what it read: where all of that agrees, this node is where\n"
-    "the runs parted.\n"
+    "Traces are written by --trace of 'run' or 'generate'. Both must be of the same model, with\n"
+    "the prompt divided in the same way; the devices do not matter. diff prints the first\n"
+    "difference in the order in which nodes run, with its step and inputs. If all inputs agree,\n"
+    "the runs first differ in this node.\n"
     "\n"
-    "  --all       every node that differs, in every step, and not just the first: 'new' where\n"
-    "              all that it read agrees\n"
-    "  --json      one JSON object instead of text\n"
-    "  --html FILE a page with a picture: which nodes of which steps "
+    "  --all       list every node that differs, in every step, not only the first; 'new': all\n"
+    "              its inputs agree\n"
+    "  --json      print one JSON object instead of text\n"
+    "  --html FILE write an HTML page with a picture: which nodes of which steps "
     "differ\n" CLI_START_HELP_VERDICT "\n"
-    "exit status: 0 the same, 1 they differ, 2 they cannot be compared (or wrong usage)\n";
+    "exit status: 0 the same, 1 different, 2 cannot be compared (or wrong usage)\n";
 
 static bool save_page(const struct diff_pair *p, const char *const paths[2], const char *path,
                       struct ree_error *err) {
@@ -69,7 +70,7 @@ static int load_traces(const char *const paths[2], const struct ree_receipt *rec
         ree_hex(traces[i]->root, root);
         if (receipts) ree_receipt_blind(&receipts[i], root);
         if (!receipts || strcmp(root, receipts[i].trace_root) == 0) continue;
-        cli_error("%s: is not the trace of this receipt; its root is %s", paths[i], root);
+        cli_error("%s: is not the trace of this receipt: its root is %s", paths[i], root);
         return CLI_CANNOT;
     }
     return 0;
@@ -121,8 +122,7 @@ static bool report_receipts(struct job *job, const struct ree_receipt receipts[2
     }
     if (n > shown) ree_strbuf_printf(&job->text, "and %zu more\n", n - shown);
     if (n == 0)
-        ree_strbuf_printf(&job->text, "the receipts say the same, hash %s\n",
-                          receipts[0].receipt_hash);
+        ree_strbuf_printf(&job->text, "the receipts agree, hash %s\n", receipts[0].receipt_hash);
     return n > 0;
 }
 
@@ -166,7 +166,7 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
             int nodes = compare_traces(job, (const char *const *)traces, receipts);
             if (nodes > code) code = nodes;
         } else if (job->html) {
-            cli_error("--html draws traces, and the receipts do not name two");
+            cli_error("--html requires two traces, and the receipts do not name two");
             code = CLI_CANNOT;
         }
     }
@@ -196,7 +196,7 @@ static int compare(const char *const paths[2], struct job *job) {
         if (kinds[i] == IS_UNREADABLE) kinds[i] = kinds[1 - i];
     bool first = kinds[0] == IS_RECEIPT;
     if (kinds[0] != kinds[1]) {
-        cli_error("%s is a receipt and %s is none: two of a kind are compared",
+        cli_error("%s is a receipt, but %s is not: give two receipts or two traces",
                   paths[first ? 0 : 1], paths[first ? 1 : 0]);
         return CLI_CANNOT;
     }
@@ -231,7 +231,7 @@ int ree_run_diff(int argc, char **argv) {
                  !cli_positional_path(&cli, CLI_READS_BESIDE, &paths[1]))
             cli_unknown(&cli);
     }
-    if (!cli.failed && !paths[1]) cli_usage(&cli, "two traces, or two receipts, are compared");
+    if (!cli.failed && !paths[1]) cli_usage(&cli, "expected two traces or two receipts");
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.cannot = CLI_CANNOT});
     return code ? code : compare(paths, &job);

@@ -8,12 +8,12 @@ static const struct {
     uint32_t bit;
     const char *key, *text;
 } header_fields[] = {
-    {REE_DIFF_GRAPH, "graph", "they are of different models (the graph's SHA-256)"},
-    {REE_DIFF_WEIGHTS, "weights", "the models' weights differ (SHA-256)"},
-    {REE_DIFF_NUMERICS, "numerics", "they follow different numerics"},
-    {REE_DIFF_OPERATION_SET, "operation_set", "they were made with different operation sets"},
-    {REE_DIFF_CHUNK, "prefill_chunk", "their prompts were cut differently (--prefill-chunk)"},
-    {REE_DIFF_PORTS, "inputs", "the models take different inputs"},
+    {REE_DIFF_GRAPH, "graph", "the models differ (SHA-256 of the graph)"},
+    {REE_DIFF_WEIGHTS, "weights", "the weights differ (SHA-256)"},
+    {REE_DIFF_NUMERICS, "numerics", "the numerics versions differ"},
+    {REE_DIFF_OPERATION_SET, "operation_set", "the operation sets differ"},
+    {REE_DIFF_CHUNK, "prefill_chunk", "the prompts were divided differently (--prefill-chunk)"},
+    {REE_DIFF_PORTS, "inputs", "the models' inputs differ"},
     {REE_DIFF_CONSTANTS, "constants", "the constants of the graph differ"},
     {REE_DIFF_NODES, "nodes", "the nodes differ: another version of ree, or --no-fold"},
 };
@@ -107,22 +107,24 @@ void diff_report_text(const struct diff_pair *p, struct ree_strbuf *out) {
     if (d->kind == REE_DIFF_INPUT) {
         ree_strbuf_printf(out, "step %llu: input '", (unsigned long long)d->step);
         cli_append_name(out, p->a->header.inputs[d->input].name);
-        ree_strbuf_printf(out, "' differs: the runs were given different things\n");
+        ree_strbuf_printf(out, "' differs: the runs had different inputs\n");
     } else if (d->kind == REE_DIFF_NODE) {
         text_of_node(p, out);
     } else {
-        ree_strbuf_printf(out, "equal as far as both go: %llu steps, but there are %llu and %llu\n",
+        ree_strbuf_printf(out,
+                          "the first %llu steps are equal, but the runs have %llu and %llu steps\n",
                           (unsigned long long)d->n_steps, (unsigned long long)p->a->n_steps,
                           (unsigned long long)p->b->n_steps);
         return;
     }
-    ree_strbuf_printf(out, "before it agree %llu steps and %llu runs of nodes\n",
+    ree_strbuf_printf(out, "before it, %llu steps and %llu node executions agree\n",
                       (unsigned long long)d->step, (unsigned long long)d->n_before);
-    ree_strbuf_printf(out, "after it differ %llu runs of nodes, of which %llu read what agrees\n",
+    ree_strbuf_printf(out,
+                      "after it, %llu node executions differ, %llu of these read equal inputs\n",
                       (unsigned long long)d->n_after, (unsigned long long)d->n_new);
     if (p->a->n_steps != p->b->n_steps)
-        ree_strbuf_printf(out, "there are %llu and %llu steps\n", (unsigned long long)p->a->n_steps,
-                          (unsigned long long)p->b->n_steps);
+        ree_strbuf_printf(out, "the runs have %llu and %llu steps\n",
+                          (unsigned long long)p->a->n_steps, (unsigned long long)p->b->n_steps);
     struct listing l = {.p = p, .text = out};
     if (p->all) visit_all(p, list_text, &l);
 }

@@ -4,7 +4,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "audit/diff.h"
+#include "dispute/diff.h"
 
 struct diff_pair {
     const struct ree_trace *a, *b;

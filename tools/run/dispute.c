@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "audit/bind.h"
-#include "audit/dispute.h"
-#include "audit/referee.h"
+#include "dispute/bind.h"
+#include "dispute/dispute.h"
+#include "dispute/referee.h"
 #include "base/file.h"
 #include "cli.h"
 #include "party_receipts.h"
+#include "paths.h"
 #include "start.h"
 
 #define CLI_DIFFERS 1
@@ -17,43 +18,42 @@
 #define CLI_LIED 3
 
 static const char help[] =
-    "ree-run dispute --a A.trace --b B.trace --claim FILE.json [options]: where two runs part,\n"
-    "with a few hashes exchanged\n"
+    "ree-run dispute --a A.trace --b B.trace --claim FILE.json [options]: find where two runs\n"
+    "differ, by exchanging few hashes\n"
     "\n"
-    "Stands for two parties, each of whom has but its own trace (ree-run help run: --trace), and "
-    "a\n"
-    "referee between them who has neither. Each party is committed to its trace's root. The\n"
-    "referee asks which half of the steps differs, and again, down to the first step, and then "
-    "the\n"
-    "same for the nodes of that step; every answer has to hash to what was said before. So it\n"
-    "takes as many messages as the logarithm of the length of the run, not the traces.\n"
+    "Plays two parties and a referee. Each party has only its own trace (ree-run help run:\n"
+    "--trace); the referee has neither. Each party is committed to its trace's root. The referee\n"
+    "asks which half of the steps differs, then which half of that half, down to the first step\n"
+    "that differs; then the same for the nodes of that step. Every answer must hash to what the\n"
+    "party sent before. The number of messages grows with the logarithm of the length of the run.\n"
     "\n"
-    "What is left is one node: what both parties say that it read and gave, with proofs up to "
-    "both\n"
-    "roots. That is the claim, which 'ree-run referee' decides.\n"
+    "The result is one node: the inputs and outputs that both parties state for it, with proofs\n"
+    "up to both roots. This is the claim. 'ree-run referee' decides it.\n"
     "\n"
-    "With --model and both receipts a dispute ends with a claim wherever the runs part: also in "
-    "an\n"
-    "input of a step, in a token, in the header or in the number of steps. Who is wrong is then\n"
-    "printed, if it follows from the model, the roots and the receipts alone. With --model only,\n"
-    "that holds for caches.\n"
+    "With --model and both receipts, a dispute ends with a claim for every difference: also for\n"
+    "an input of a step, a token, the header or the number of steps. dispute then also prints\n"
+    "which party is wrong, if this follows from the model, the roots and the receipts. With\n"
+    "--model only, this holds for caches.\n"
     "\n"
-    "Nobody signs an answer. A party that contradicts its root here, or does not answer, is named\n"
-    "by this referee, who watched; the transcript is no proof for others. A claim is.\n"
+    "Answers are not signed. dispute names a party that contradicts its root or does not answer,\n"
+    "but the transcript does not prove it to others. A claim does.\n"
     "\n"
-    "  --claim FILE           write it\n"
+    "  --a TRACE, --b TRACE   the traces of the parties A and B\n"
+    "  --claim FILE           write the claim to FILE\n"
     "  --model MODEL          the model of the runs, a file or a folder\n" PARTY_RECEIPTS_HELP
-    "  --transcript FILE      write every message, a line of JSON each\n"
-    "  --json                 one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
+    "  --transcript FILE      write every message, one line of JSON each\n"
+    "  --json                 print one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
     "example\n"
     "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json \\\n"
     "    --model tools/sample/stories --a-receipt mine.json --b-receipt theirs.json\n"
     "\n"
-    "exit status: 0 the same root, and the receipts say the same, 1 they differ and the claim is\n"
-    "written, 2 nothing can be decided: another model, other inputs, another number of steps, or\n"
-    "the same root and receipts that differ in what a trace does not have (or wrong usage), 3 a\n"
-    "party is named without a claim: it contradicted its root, did not answer, or its receipt\n"
-    "contradicts itself, the model or the request\n";
+    "exit status\n"
+    "  0  the roots are equal, and the receipts agree\n"
+    "  1  the runs differ, and the claim is written\n"
+    "  2  cannot be decided: different models, inputs or numbers of steps; or the roots are\n"
+    "     equal, but the receipts differ in fields that a trace does not contain; or wrong usage\n"
+    "  3  a party is named without a claim: it contradicted its root, did not answer, or its\n"
+    "     receipt contradicts itself, the model or the request\n";
 
 struct options {
     const char *traces[2], *claim, *transcript, *model;
@@ -111,16 +111,17 @@ static void append_naming(const struct naming *n, struct ree_strbuf *out) {
 }
 
 static void append_same(const struct naming *n, struct ree_strbuf *out) {
-    ree_strbuf_printf(out, n->n_differences ? "the same root; the receipts differ in what a trace "
-                                              "does not have: "
-                                            : "the same\n");
+    ree_strbuf_printf(
+        out, n->n_differences
+                 ? "the same root; the receipts differ in fields that a trace does not contain: "
+                 : "the same\n");
     for (size_t i = 0; i < n->n_differences; i++)
         ree_strbuf_printf(out, "%s%s", n->differences[i], i + 1 < n->n_differences ? ", " : "\n");
     for (unsigned k = 0; k < 2; k++)
         if (n->ruling.is_withheld[k])
             ree_strbuf_printf(out,
-                              "%c does not give the tokens of its private receipt (--%c-tokens): "
-                              "the last one, and how its answer ends, are not compared\n",
+                              "%c withholds the tokens of its private receipt (--%c-tokens): the "
+                              "last token and the end of its answer are not compared\n",
                               "AB"[k], "ab"[k]);
 }
 
@@ -132,18 +133,19 @@ static void report_text(const struct options *o, const struct ree_dispute *d,
     case REE_DISPUTE_SAME: append_same(naming, out); break;
     case REE_DISPUTE_OTHER_RUN:
         if (memcmp(traces[0]->header.digest, traces[1]->header.digest, sizeof(ree_digest)) == 0)
-            ree_strbuf_printf(out, "cannot be decided: both have a header that this version of ree "
-                                   "does not make of the model\n");
+            ree_strbuf_printf(out, "cannot be decided: both headers differ from the one that this "
+                                   "version of ree makes from the model\n");
         else
-            ree_strbuf_printf(out, "cannot be compared: their headers differ ('ree-run diff' says "
-                                   "in what)\n");
+            ree_strbuf_printf(
+                out,
+                "cannot be compared: the headers differ ('ree-run diff' lists the differences)\n");
         break;
     case REE_DISPUTE_INPUT:
         ree_strbuf_printf(out, "step %llu: input '", (unsigned long long)d->step);
         cli_append_name(out, traces[0]->header.inputs[d->input].name);
-        ree_strbuf_printf(out, d->claim ? "' differs\n"
-                                        : "' differs: only the model says where it comes from "
-                                          "(--model)\n");
+        ree_strbuf_printf(
+            out, d->claim ? "' differs\n"
+                          : "' differs: its source follows only from the model (--model)\n");
         break;
     case REE_DISPUTE_NODE:
         ree_strbuf_printf(out, "step %llu: ", (unsigned long long)d->step);
@@ -172,8 +174,8 @@ static void report_text(const struct options *o, const struct ree_dispute *d,
         break;
     }
     if (d->kind == REE_DISPUTE_LIED || d->kind == REE_DISPUTE_SILENT)
-        ree_strbuf_printf(out, "that is the word of this referee: the transcript proves it to "
-                               "nobody else\n");
+        ree_strbuf_printf(
+            out, "only this referee observed that: the transcript does not prove it to others\n");
     append_naming(naming, out);
     ree_strbuf_printf(out, "%llu messages, %llu bytes\n", (unsigned long long)d->n_messages,
                       (unsigned long long)d->n_bytes);
@@ -283,7 +285,7 @@ static enum ree_status hold_to_receipts(const struct options *o, struct terms *t
         REE_TRY(ree_bind_request(k, r, party_public_key(&o->parties, k), party_request(&o->parties),
                                  lie, err));
         t->lies = t->lies || lie[0];
-        if (lie[0]) return ree_fail(err, REE_INVALID, "%c's receipt is a lie: %s", "AB"[k], lie);
+        if (lie[0]) return ree_fail(err, REE_INVALID, "%c's receipt is false: %s", "AB"[k], lie);
         enum ree_status status =
             ree_told_make(r, &t->rules, &o->parties.tokens[k], &t->model.arena, &t->told[k], err);
         if (status == REE_INVALID) t->lies = lies_about_tokens(o, t, k);
@@ -310,7 +312,7 @@ static enum ree_status make_terms(const struct options *o, const struct ree_trac
     const char *set = r ? r->operation_set : a->operation_set;
     if (strcmp(set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "the operation set is '%.32s'; what is right is defined for %s alone", set,
+                        "the operation set is '%.32s'; right results are defined only for %s", set,
                         ree_operation_set_name(REE_REPRODUCIBLE));
     struct ree_open_options open = {REE_REPRODUCIBLE, r ? r->trace_chunk : a->prefill_chunk,
                                     cli_progress};
@@ -405,12 +407,13 @@ static int run(struct options *o) {
 static void check(struct cli *cli, const struct options *o) {
     const struct party_receipts *s = &o->parties;
     if (!cli->failed && (!o->traces[0] || !o->traces[1]))
-        cli_usage(cli, "two parties have traces: --a and --b");
-    if (!cli->failed && !o->claim) cli_usage(cli, "a dispute ends with a claim: --claim FILE");
+        cli_usage(cli, "both traces are required: --a and --b");
+    if (!cli->failed && !o->claim)
+        cli_usage(cli, "an output file for the claim is required: --claim FILE");
     if (!cli->failed && !s->paths[0] != !s->paths[1])
-        cli_usage(cli, "both parties have receipts: --a-receipt and --b-receipt");
+        cli_usage(cli, "--a-receipt and --b-receipt must be given together");
     if (!cli->failed && s->paths[0] && !o->model)
-        cli_usage(cli, "what a receipt promises follows from the model: --model");
+        cli_usage(cli, "receipts require the model: --model");
     party_receipts_check(cli, s);
 }
 

@@ -38,7 +38,7 @@ void dump_check(struct cli *cli, const char *text) {
     if (compile(&regex, text, message, sizeof message))
         regfree(&regex);
     else
-        cli_usage(cli, "--dump-tensors: '%s' is no regular expression: %s", text, message);
+        cli_usage(cli, "--dump-tensors: '%s' is not a regular expression: %s", text, message);
 }
 
 static bool is_chosen(const struct tensor_dump *d, const struct ree_node *node, size_t output) {
@@ -78,14 +78,15 @@ enum ree_status dump_create(const char *regex, const char *folder, bool is_secre
     if (!compile(&d->regex, regex, message, sizeof message)) {
         free(d->step_folder);
         free(d);
-        return ree_fail(err, REE_INVALID, "'%s' is no regular expression: %s", regex, message);
+        return ree_fail(err, REE_INVALID, "'%s' is not a regular expression: %s", regex, message);
     }
     enum ree_status status = REE_OK;
     if (!chooses_any(d))
         status = ree_fail(err, REE_NOT_FOUND,
-                          "no node, no output and no input has a name like '%s'", regex);
+                          "no node, output or input has a name that matches '%s'", regex);
     else if (!run_make_folders(folder))
-        status = ree_fail(err, REE_IO, "%s: cannot make this folder: %s", folder, strerror(errno));
+        status =
+            ree_fail(err, REE_IO, "%s: cannot create this folder: %s", folder, strerror(errno));
     if (status == REE_OK)
         *out = d;
     else
@@ -98,13 +99,13 @@ static enum ree_status make_step_folder(struct tensor_dump *d, struct ree_error 
     if (d->has_folder) return REE_OK;
     bool is_there = mkdir(d->step_folder, d->is_secret ? 0700 : 0777) != 0;
     if (is_there && errno != EEXIST)
-        return ree_fail(err, REE_IO, "%s: cannot make this folder: %s", d->step_folder,
+        return ree_fail(err, REE_IO, "%s: cannot create this folder: %s", d->step_folder,
                         strerror(errno));
     if (is_there && d->is_secret && stat(d->step_folder, &info) == 0 && (info.st_mode & 077))
-        return ree_fail(err, REE_IO,
-                        "%s: others may read this folder, and the run is private: name a new "
-                        "--dump-folder",
-                        d->step_folder);
+        return ree_fail(
+            err, REE_IO,
+            "%s: other users can read this folder, but the run is private: use a new --dump-folder",
+            d->step_folder);
     d->has_folder = true;
     return REE_OK;
 }
@@ -198,10 +199,9 @@ struct ree_observer dump_observer(struct tensor_dump *d) {
 
 void dump_report(const struct tensor_dump *d) {
     if (d->n_left)
-        cli_error("--dump-tensors: %d files are written, %zu more are left out", DUMP_MAX_FILES,
-                  d->n_left);
+        cli_error("--dump-tensors: %d files written, %zu more omitted", DUMP_MAX_FILES, d->n_left);
     if (d->n_unfit)
-        cli_error("--dump-tensors: %zu tensors are left out, which a .npy file cannot hold",
+        cli_error("--dump-tensors: omitted %zu tensors that a .npy file cannot represent",
                   d->n_unfit);
 }
 

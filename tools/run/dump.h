@@ -1,4 +1,4 @@
-// Writes the outputs of selected nodes, and selected inputs, to .npy files (audit/recorded.h).
+// Writes the outputs of selected nodes, and selected inputs, to .npy files (trace/recorded.h).
 #ifndef REE_TOOLS_RUN_DUMP_H
 #define REE_TOOLS_RUN_DUMP_H
 

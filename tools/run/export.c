@@ -1,6 +1,7 @@
 // ree-run export: writes a Hugging Face checkpoint as an ONNX model.
 #include "start.h"
 #include "quantize.h"
+#include "paths.h"
 
 #include <string.h>
 
@@ -9,39 +10,40 @@ static const char help[] =
     "\n"
     "HF_DIR is a folder with config.json and the weights of a language model as safetensors, one\n"
     "file or several shards, as from_pretrained and the Hub's downloads leave it. The model is\n"
-    "written to HF_DIR/model.onnx. It is small: it points to the weights in the safetensors files\n"
-    "and keeps their types, so nothing is copied, and those files have to stay.\n"
+    "written to HF_DIR/model.onnx. This file is small: it refers to the weights in the\n"
+    "safetensors files and keeps their types, so the weights are not copied and the safetensors\n"
+    "files must stay.\n"
     "\n"
-    "A folder need not be exported to be run: ree-run takes HF_DIR itself as a MODEL, makes the\n"
-    "same model in memory, and gives the same bits. --quantize goes there, too.\n"
+    "You can also run a folder without exporting it: ree-run accepts HF_DIR as MODEL, makes the\n"
+    "same model in memory, and gives the same bits. --quantize works there too.\n"
     "\n"
-    "  -o FILE.onnx         write it elsewhere. In another folder than HF_DIR a model cannot "
-    "reach\n"
-    "                       the weights, so that needs --colocate-tensors\n"
-    "  --colocate-tensors   copy the weights to FILE.onnx.data, beside the model\n"
-    "  --opset N            23 (the default): operators for attention, rotary embedding and RMS\n"
-    "                       norms; 17: their steps, for software that does not have those\n"
-    "                       operators yet. ree gives the same bits for both\n"
-    "  --quantize BITS      4 or 8: the layers' matrices, and the head's where it is not the\n"
-    "                       embedding table, in blocks of numbers that share a scale, in\n"
-    "                       FILE.onnx.data. Embeddings, norms and biases stay as they are. The\n"
-    "                       same bytes on every machine\n"
-    "  --block N            numbers to a scale: 16, 32 (the default), 64, 128 or 256\n"
+    "  -o FILE.onnx         write the model to FILE.onnx (default HF_DIR/model.onnx). In another\n"
+    "                       folder than HF_DIR it requires --colocate-tensors, because a model\n"
+    "                       can refer only to files in its own folder\n"
+    "  --colocate-tensors   copy the weights to FILE.onnx.data, in the same folder as the model\n"
+    "  --opset N            23 (default): operators for attention, rotary embedding and RMS norm;\n"
+    "                       17: the same computation in smaller operators, for software that\n"
+    "                       lacks these. ree gives the same bits for both\n"
+    "  --quantize BITS      4 or 8: quantise the matrices of the layers, and of the head if it is\n"
+    "                       not the embedding table, in blocks of numbers that share a scale. The\n"
+    "                       result is in FILE.onnx.data, and has the same bytes on every machine.\n"
+    "                       Embeddings, norms and biases are not quantised\n"
+    "  --block N            numbers per scale: 16, 32 (default), 64, 128 or 256\n"
     "\n"
-    "architectures: llama, mistral, qwen2, qwen3, phi3, olmo2, smollm3, gemma3 (its text part), "
-    "gpt2\n"
+    "architectures: llama, mistral, qwen2, qwen3, phi3, olmo2, smollm3, gemma3 (text only), gpt2\n"
     "\n"
     "the model\n"
     "  inputs    input_ids, position_ids           int64[batch, sequence]\n"
     "            past_key_values.LAYER.key, .value float32[batch, kv heads, past, head size]\n"
     "  outputs   logits                            float32[batch, sequence, vocabulary]\n"
-    "            present.LAYER.key, .value         the past with the new keys and values behind\n"
-    "position_ids decides all: a token at position p sees the keys 0 to p of the cache, whatever\n"
-    "lies behind them. A first call has a past of length 0 and the positions 0, 1, 2, ...\n"
+    "            present.LAYER.key, .value         the past, followed by the new keys and values\n"
+    "position_ids decides which keys a token sees: a token at position p sees the keys 0 to p of\n"
+    "the cache, and none after them. The first call has a past of length 0 and the\n"
+    "positions 0, 1, 2, ...\n"
     "\n"
-    "Files are opened in HF_DIR only. Symbolic links may not lead out of it, with one exception:\n"
-    "those of a Hugging Face cache, from snapshots/REVISION to a file in the blobs folder beside\n"
-    "snapshots.\n" CLI_START_HELP_PLAIN "\n"
+    "export opens only files in HF_DIR. Symbolic links may not lead out of it, with one\n"
+    "exception: in a Hugging Face cache, links from snapshots/REVISION to files in the folder\n"
+    "blobs next to snapshots.\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run export ~/models/SmolLM2-135M\n"
     "  ree-run export ~/models/Qwen3-0.6B -o qwen3.onnx --colocate-tensors --quantize 8\n"
@@ -67,9 +69,9 @@ static void parse(struct cli *cli, struct options *o) {
         else if (!cli_positional_path(cli, CLI_READS_BESIDE, &o->folder))
             cli_unknown(cli);
     }
-    if (!o->folder) cli_usage(cli, "no folder is named");
+    if (!o->folder) cli_usage(cli, "no folder given");
     if (o->opset != 17 && o->opset != 23)
-        cli_usage(cli, "--opset wants 17 or 23, not '%llu'", (unsigned long long)o->opset);
+        cli_usage(cli, "--opset requires 17 or 23, not '%llu'", (unsigned long long)o->opset);
     cli_quantize_check(cli, &o->quantize);
 }
 

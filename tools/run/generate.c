@@ -145,7 +145,8 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
 static int prepare_watch(struct job *job) {
     const struct ree_generator *g = job->generator;
     if (trace_options_any(&job->o->tracing) && job->prompts.n > 1) {
-        cli_error("one prompt can be looked into, and %zu are given", job->prompts.n);
+        cli_error("--trace, --dump-tensors and --inject-fault require one prompt, not %zu",
+                  job->prompts.n);
         return CLI_USAGE;
     }
     struct traced_run run = {.model = g->model,
@@ -169,7 +170,7 @@ static int join(struct job *job) {
     ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
     ree_strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
                       ree_generator_info(job->generator)->mixes_lengths);
-    ree_strbuf_printf(&agreed, "a number of sets of\t%u\n", job->generator->options.n_cache_slots);
+    ree_strbuf_printf(&agreed, "--micro-batches\t%u\n", job->generator->options.n_cache_slots);
     int code = 0;
     if (agreed.failed) {
         cli_error("out of memory");

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "generate_job.h"
+#include "paths.h"
 
 bool checkpoint_option(struct cli *cli, struct generate_options *o) {
     struct checkpoint_options *c = &o->checkpoint;
@@ -26,18 +27,21 @@ void checkpoint_check(struct cli *cli, struct generate_options *o) {
     cli_path_add(CLI_READS, c->from);
     cli_path_add(CLI_WRITES, c->path);
     if (!c->path) {
-        if (c->resumes) cli_usage(cli, "--resume of what? There is no --checkpoint FILE");
-        if (c->every) cli_usage(cli, "--checkpoint-every is of a checkpoint, and there is none");
+        if (c->resumes)
+            cli_usage(cli, "--resume requires a file: --resume FILE or --checkpoint FILE");
+        if (c->every) cli_usage(cli, "--checkpoint-every requires --checkpoint FILE");
         return;
     }
     // Recomputed results must be the same, so the operation set must be reproducible.
     if (o->device.options.operation_set != REE_REPRODUCIBLE)
-        cli_usage(cli, "a checkpoint needs the operation set reproducible, not %s",
+        cli_usage(cli, "--checkpoint requires the operation set reproducible, not %s",
                   ree_operation_set_name(o->device.options.operation_set));
     if (o->n_logprobs)
-        cli_usage(cli, "a checkpoint does not keep log probabilities: leave out --logprobs");
+        cli_usage(cli, "--checkpoint and --logprobs exclude each other: a checkpoint stores no log "
+                       "probabilities");
     if (trace_options_any(&o->tracing))
-        cli_usage(cli, "a run that is looked into is of one piece: leave out --checkpoint");
+        cli_usage(cli,
+                  "--checkpoint cannot be used with --trace, --dump-tensors or --inject-fault");
 }
 
 // Describes this run, for comparison and for writing.
@@ -85,10 +89,9 @@ static int check_place(const struct checkpoint_options *o) {
               ree_text_checkpoint_is_done(&there);
     ree_text_checkpoint_finish(&there);
     if (ok) return 0;
-    cli_error(
-        "%s: is there already, and is not the checkpoint of a run that is done: --resume goes "
-        "on from it, otherwise take another name or remove it",
-        o->path);
+    cli_error("%s: already exists, and is not the checkpoint of a finished run: continue with "
+              "--resume, choose another name, or remove it",
+              o->path);
     return CLI_FAILED;
 }
 
@@ -117,7 +120,8 @@ static int compare(struct job *job) {
                                     &err) != REE_OK)
         return cli_fail(&err);
     if (!n) return 0;
-    cli_error("%s: it is of another run, see above", job->o->checkpoint.from);
+    cli_error("%s: is the checkpoint of another run; see the differences above",
+              job->o->checkpoint.from);
     return CLI_USAGE;
 }
 
@@ -131,7 +135,7 @@ static enum ree_status on_checkpoint(void *user, const struct ree_snapshot *sequ
     enum ree_status status = ree_text_checkpoint_write(&checkpoint, job->o->checkpoint.path, err);
     if (status != REE_OK && !job->is_kept) return status;
     if (status != REE_OK && !job->checkpoint_failed)
-        cli_error("%s; going on without, the last checkpoint stays", err->message);
+        cli_error("%s; the run continues, and the last checkpoint remains", err->message);
     job->is_kept = true;
     job->checkpoint_failed = status != REE_OK;
     return REE_OK;
@@ -159,13 +163,13 @@ int generate_replay(struct job *job) {
             if (w->failed) return CLI_FAILED;
             if (stops && k + 1 == s->n && s->is_done) break;
             if (!stops) continue;
-            cli_error("%s: sequence %zu goes on after a stop text", job->o->checkpoint.from, i);
+            cli_error("%s: sequence %zu continues after a stop text", job->o->checkpoint.from, i);
             return CLI_FAILED;
         }
         // A token that ends a text takes precedence over a stop text that it completes.
         if (!s->is_done || s->finish == REE_FINISH_EOS || stops == (s->finish == REE_FINISH_STOP))
             continue;
-        cli_error("%s: sequence %zu ends with %s stop text, and is said to end otherwise",
+        cli_error("%s: sequence %zu ends with %s stop text, which contradicts its recorded finish",
                   job->o->checkpoint.from, i, stops ? "a" : "no");
         return CLI_FAILED;
     }

@@ -7,6 +7,7 @@
 
 #include "option_groups.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 
 #define DEFAULT_MOST 256 // new tokens
@@ -38,131 +39,138 @@ static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
   "ree-run generate MODEL --prompt-text TEXT [options]: continue a text\n"
-  "(without 'generate' too: ree-run MODEL --prompt-text TEXT)\n"
+  "(also without 'generate': ree-run MODEL --prompt-text TEXT)\n"
   "\n"
   "MODEL is a folder with a Hugging Face checkpoint (config.json, *.safetensors, tokenizer.json)\n"
   "or of onnxruntime-genai (genai_config.json), or an ONNX file of a causal language model, with\n"
-  "past and present keys and values or without; its tokenizer is looked for beside it. A folder's\n"
-  "checkpoint goes before ONNX files in the folder; --stats says which file is run.\n"
+  "or without past and present keys and values. ree looks for the tokenizer in the same folder.\n"
+  "If a folder contains a checkpoint and ONNX files, ree runs the checkpoint; --stats prints\n"
+  "which file is run.\n"
   "\n"
-  "The text is printed as it comes; then the SHA-256 of the token ids and the speed. Two runs\n"
-  "with the same SHA-256 made the same tokens, and they do so on every device.\n"
+  "ree-run prints the text while it generates it, then the SHA-256 of the token ids and the\n"
+  "speed. Two runs with the same SHA-256 generated the same tokens. It is the same on every\n"
+  "device.\n"
   "\n"
-  "prompts (each may be given several times: they then run together)\n"},
+  "prompts (each option may be given several times: all prompts then run together)\n"},
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "a text"},
+     .help = "the prompt as text"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "token ids, separated by commas; needs no tokenizer"},
+     .help = "the prompt as token ids, separated by commas; requires no tokenizer"},
     {.name = "--prompt-file", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "a prompt a line. A line that begins with { or \" is JSON, all of it: \"text\", "
-             "{\"prompt\": \"text\"}, {\"ids\": [1, 2]} or {\"messages\": [...]}"},
+     .help = "one prompt per line. A line that begins with { or \" must be a JSON value: "
+             "\"text\", {\"prompt\": \"text\"}, {\"ids\": [1, 2]} or {\"messages\": [...]}"},
     {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], put into the "
-             "form that the model was trained on. Special tokens in a content count as such: a "
-             "stranger's text can pretend to be another role"},
+     .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], formatted with "
+             "the model's chat template. Special tokens in a content are encoded as special "
+             "tokens, so an untrusted text can pretend to be another role"},
     {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request), .path = CLI_READS,
-     .help = "what somebody asked for with 'ree-run request': prompt and parameters are those of "
-             "the request, and the receipt names it"},
+     .help = "answer this request, made by 'ree-run request': it sets prompt and parameters, and "
+             "the receipt names it"},
     {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family),
-     .help = "that form, where the tokenizer does not tell: llama3, chatml, ..."},
+     .help = "the family of the chat template, if the tokenizer does not state it: llama3, "
+             "chatml, ..."},
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw),
-     .help = "add nothing to texts (no token for the beginning), and take special tokens that "
-             "are spelled out in them as such: for forms not known here"},
+     .help = "add nothing to texts (no BOS token), and encode special tokens that are written in "
+             "them as special tokens: for chat templates that ree does not know"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
      .path = CLI_READS_BESIDE,
-     .help = "tokenizer.json, a folder with one, or a *.tiktoken file"},
+     .help = "tokenizer.json, a folder that contains one, or a *.tiktoken file"},
 
-    {.kind = ROW_TEXT, .help = "\nhow much\n"},
+    {.kind = ROW_TEXT, .help = "\nlength\n"},
     {.name = "--max-new-tokens", .value = "N", .kind = ROW_NUMBER,
      .at = AT(max_new_tokens), .max = INT32_MAX,
-     .help = "at most so many tokens of an answer (otherwise 256); 0: until the model's context "
-             "is full"},
+     .help = "maximum number of new tokens (default 256); 0: until the model's context is full"},
     {.name = "--stop", .value = "TEXT", .kind = ROW_TAKE, .take = take_stop,
-     .help = "end before this text; may be given several times"},
+     .help = "end the answer before this text; may be given several times"},
     {.name = "--ignore-eos", .kind = ROW_FLAG, .at = AT(ignore_eos),
-     .help = "go on after tokens that end a text"},
+     .help = "continue after tokens that end a text"},
 
     {.kind = ROW_TEXT, .help =
-  "\nwhich token (NUMERICS.md, \"Sampling\", says how, to the bit)\n"},
+  "\n"
+  "sampling (NUMERICS.md, \"Sampling\", specifies it to the bit)\n"},
     {.name = "--temperature", .value = "T", .kind = ROW_REAL,
      .at = AT(sampling.temperature), .high = 1e6,
-     .help = "0 (the default): always the likeliest; else drawn at this temperature"},
+     .help = "0 (the default): always choose the most likely token; otherwise draw at this "
+             "temperature"},
     {.name = "--top-k", .value = "K", .kind = ROW_NUMBER, .at = AT(top_k), .max = 1 << 24,
-     .help = "draw from the K likeliest tokens alone (otherwise, and with 0, from all)"},
+     .help = "draw only from the K most likely tokens; 0 (the default): from all"},
     {.name = "--top-p", .value = "P", .kind = ROW_REAL,
      .at = AT(sampling.top_p), .high = 1, .above = true,
-     .help = "draw from the likeliest whose probabilities add up to P, above 0 and at most 1 "
-             "(the default)"},
+     .help = "draw only from the most likely tokens whose probabilities add up to P; above 0, at "
+             "most 1 (the default: from all)"},
     {.name = "--min-p", .value = "P", .kind = ROW_REAL, .at = AT(sampling.min_p), .high = 1,
-     .help = "leave out what is less likely than P, from 0 (the default) to 1, times the "
-             "likeliest"},
+     .help = "exclude tokens that are less likely than P times the most likely one; 0 (the "
+             "default: none) to 1"},
     {.name = "--repetition-penalty", .value = "R", .kind = ROW_REAL,
      .at = AT(sampling.repetition_penalty), .high = 1e6, .above = true,
-     .help = "divide the logits of tokens that were there before (otherwise 1: do not)"},
+     .help = "divide positive logits of tokens that already occurred by R, multiply negative ones "
+             "by R; 1 (the default): no penalty"},
     {.name = "--seed", .value = "N", .kind = ROW_NUMBER, .at = AT(sampling.seed), .max = UINT64_MAX,
-     .help = "of the draws (otherwise 0); the same seed, the same text"},
+     .help = "seed of the draws (default 0); the same seed gives the same text"},
 
     {.kind = ROW_TEXT, .help = "\nresults\n"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
-     .help = "one JSON object instead of text, when all is done"},
+     .help = "print one JSON object at the end instead of text"},
     {.name = "--logits-hash", .kind = ROW_FLAG, .at = AT(logits_hash),
-     .help = "a SHA-256 over the logits of all tokens, too (costs time: those of the prompt are "
-             "not needed otherwise)"},
+     .help = "also print a SHA-256 over the logits of all tokens (slower, because the logits of "
+             "the prompt are computed only for this)"},
     {.name = "--logprobs", .value = "N", .kind = ROW_NUMBER,
      .at = AT(n_logprobs), .min = 1, .max = 100,
-     .help = "log probabilities of each token and of the N likeliest, 1 to 100"},
+     .help = "print the log probabilities of each token and of the N most likely ones, 1 to 100"},
     {.name = "--no-echo", .kind = ROW_FLAG, .at = AT(no_echo),
      .help = "print the answer without the prompt"},
     {.name = "--raw-output", .kind = ROW_FLAG, .at = AT(raw_output),
-     .help = "print texts as they are on a terminal, too. Otherwise control characters, which "
-             "could be commands to it, are shown as \\x1b and the like there"},
+     .help = "print texts unchanged on a terminal. By default, control characters, which could be "
+             "commands to the terminal, are printed there as \\x1b and so on"},
     {.name = "--stats", .kind = ROW_FLAG, .at = AT(stats),
-     .help = "memory and binding, too"},
+     .help = "also print the use of memory, and how often ree lowered the model for new shapes"},
 
-    {.kind = ROW_TEXT, .help = "\nreceipts (of one prompt)\n"},
+    {.kind = ROW_TEXT, .help = "\nreceipts (for one prompt)\n"},
     {.kind = ROW_GROUP, .take = cli_take_receipt, .at = AT(receipt), .help = CLI_RECEIPT_HELP
-  "  --private            with blinded hashes in place of tokens and texts. The salt that opens\n"
-  "                       them is written to FILE.salt, for whoever may verify the receipt\n"
+  "  --private            write salted hashes instead of tokens and texts. The salt is written to\n"
+  "                       FILE.salt, for those who may verify the receipt\n"
   "\n"},
     {.kind = ROW_GROUP, .take = take_checkpoint, .help = CHECKPOINT_HELP "\n"},
-    {.kind = ROW_GROUP, .take = cli_take_trace, .at = AT(tracing), .help = TRACE_OPTIONS_HELP
-  "  (of one prompt, whose pieces are then of 64 tokens unless --prefill-chunk says otherwise)\n"},
+    {.kind = ROW_GROUP, .take = cli_take_trace, .at = AT(tracing), .help = TRACE_OPTIONS_HELP "  (for one prompt; it then runs in chunks of 64 tokens, unless --prefill-chunk is given)\n" },
 
-    {.kind = ROW_TEXT, .help = "\nwhat the weights are\n"},
+    {.kind = ROW_TEXT, .help = "\nweights\n"},
     {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
     {.kind = ROW_TEXT, .help =
-  "\nwhere and how it runs (the bits do not depend on any of these)\n"},
+  "\ndevices and execution (the bits do not depend on these options)\n"},
     {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help = CLI_DEVICE_HELP},
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
     {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
      .at = AT(chunk), .min = 1, .max = REE_MAX_PREFILL_CHUNK,
-     .help = "tokens of a prompt in one run (otherwise 512)"},
+     .help = "maximum number of prompt tokens in one run (default 512)"},
     {.name = "--batch-size", .value = "N", .kind = ROW_NUMBER,
      .at = AT(batch), .min = 1, .max = 4096,
-     .help = "prompts in one run (otherwise 16)"},
+     .help = "maximum number of prompts in one run (default 16)"},
     {.name = "--micro-batches", .value = "N", .kind = ROW_NUMBER,
      .at = AT(n_cache_slots), .min = 1, .max = 256,
-     .help = "groups of prompts that are under way at the same time (otherwise 1)"},
+     .help = "number of groups of prompts that run at the same time (default 1)"},
 
     {.kind = ROW_TEXT, .help =
-  "\nwhat it promises\n"
+  "\n"
+  "promise\n"
   "  --operation-set SET  reproducible (the default), deterministic or default: see\n"
-  "                       'ree-run help run'\n\n"},
+  "                       'ree-run help run'\n"
+  "\n"},
     {.kind = ROW_GROUP, .take = take_ranks, .at = AT(ranks), .help = CLI_RANKS_HELP},
 
     {.kind = ROW_TEXT, .help = CLI_START_HELP_PLAIN},
     {.kind = ROW_TEXT, .help =
   "\nfor tests of ree itself\n" CLI_DEVICE_TEST_HELP CLI_RANKS_TEST_HELP
-  "\nexamples\n"
+  "\n"
+  "examples\n"
   "  ree-run ./Qwen2.5-0.5B-Instruct --messages chat.json --device vulkan\n"
   "  ree-run model.onnx --prompt-text \"Once upon a time\" --max-new-tokens 64 --json\n"
   "  ree-run ./model --prompt-file prompts.txt --temperature 0.8 --top-p 0.95 --seed 7\n"
   "\n"
-  "Ctrl-C ends the generation and reports what was made; a second one ends the program.\n"
+  "Ctrl-C stops the generation and reports the tokens so far; a second Ctrl-C ends the program.\n"
   "\n"
   "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout, 130 interrupted\n"},
     // clang-format on
@@ -184,20 +192,20 @@ static void check_request(struct cli *cli, const struct generate_options *o) {
                         : o->max_new_tokens != DEFAULT_MOST ? "--max-new-tokens"
                         : o->ignore_eos                     ? "the end of a text"
                                                             : NULL;
-    if (given) cli_usage(cli, "%s is decided by --request", given);
-    if (o->checkpoint.resumes) cli_usage(cli, "--request and --resume do not go together");
+    if (given) cli_usage(cli, "--request already sets %s", given);
+    if (o->checkpoint.resumes) cli_usage(cli, "--request and --resume exclude each other");
 }
 
 static void check(struct cli *cli, struct generate_options *o) {
     struct ree_error err;
-    if (!o->model) cli_usage(cli, "no model is named");
+    if (!o->model) cli_usage(cli, "no model given");
     if (o->request) {
         check_request(cli, o);
     } else if (!o->n_prompts)
-        cli_usage(cli, "there is no prompt: --prompt-text, --prompt-ids, --prompt-file or "
-                       "--messages");
+        cli_usage(cli,
+                  "no prompt given: use --prompt-text, --prompt-ids, --prompt-file or --messages");
     if (o->receipt.path && o->n_prompts > 1)
-        cli_usage(cli, "a receipt is of one prompt, and %zu are given", o->n_prompts);
+        cli_usage(cli, "a receipt requires one prompt, not %zu", o->n_prompts);
     cli_quantize_check(cli, &o->quantize);
     cli_stages_check(cli, &o->stages, &o->device);
     cli_receipt_check(cli, &o->receipt);
@@ -206,11 +214,12 @@ static void check(struct cli *cli, struct generate_options *o) {
     if (o->receipt.path && o->tracing.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     checkpoint_check(cli, o);
     if (trace_options_any(&o->tracing) && o->n_prompts > 1)
-        cli_usage(cli, "one prompt can be looked into, and %zu are given", o->n_prompts);
+        cli_usage(cli, "--trace, --dump-tensors and --inject-fault require one prompt, not %zu",
+                  o->n_prompts);
     // A resumed run divides its tokens into other steps than a run from the beginning, as the
     // receipt describes it.
     if (o->tracing.trace && o->checkpoint.resumes)
-        cli_usage(cli, "a trace begins with the prompt: --trace and --resume do not go together");
+        cli_usage(cli, "--trace and --resume exclude each other: a trace begins with the prompt");
     // A trace records how its prompt was divided. Smaller chunks need less memory.
     if (trace_options_any(&o->tracing) && !o->chunk) o->chunk = TRACE_CHUNK;
     o->sampling.top_k = (uint32_t)o->top_k;

@@ -43,16 +43,15 @@ int generate_options_help(void);
 // generate_checkpoint.c
 #define CHECKPOINT_HELP                                                                            \
     "checkpoints\n"                                                                                \
-    "  --checkpoint FILE    keep in FILE how far the answers have come; it is replaced whole\n"    \
-    "  --checkpoint-every K so often: when one has K tokens more (otherwise 32)\n"                 \
-    "  --resume [FILE]      go on from there, with the same model, prompts and options: the "      \
-    "result\n"                                                                                     \
-    "                       is that of a run that was not interrupted. Without FILE (which "       \
-    "comes\n"                                                                                      \
-    "                       after MODEL), from that of --checkpoint; without --checkpoint, FILE "  \
-    "is\n"                                                                                         \
-    "                       written, too. What the checkpoint says is computed again and "         \
-    "compared\n"
+    "  --checkpoint FILE    save the progress of the run in FILE; each save replaces the whole\n"  \
+    "                       file\n"                                                                \
+    "  --checkpoint-every K save whenever a sequence has K more tokens (default 32)\n"             \
+    "  --resume [FILE]      continue from a checkpoint, with the same model, prompts and\n"        \
+    "                       options. The result is that of a run without interruption. Default\n"  \
+    "                       for FILE: the file of --checkpoint. With FILE, --resume must come\n"   \
+    "                       after MODEL; without --checkpoint, FILE is also written. The "         \
+    "tokens\n"                                                                                     \
+    "                       in the checkpoint are computed again and compared\n"
 
 bool checkpoint_option(struct cli *cli, struct generate_options *o);
 void checkpoint_check(struct cli *cli, struct generate_options *o);

@@ -29,7 +29,7 @@ int generate_prepare_receipt(struct job *job, const struct ree_generate_options 
     bool wanted = job->o->receipt.path;
     if (!wanted && !job->o->checkpoint.path) return 0;
     if (wanted && job->prompts.n > 1) {
-        cli_error("a receipt is of one prompt, and %zu are given", job->prompts.n);
+        cli_error("a receipt requires one prompt, not %zu", job->prompts.n);
         return CLI_USAGE;
     }
     const struct ree_request *request = &job->request;
@@ -41,7 +41,7 @@ int generate_prepare_receipt(struct job *job, const struct ree_generate_options 
         return cli_fail(&err);
     if (request->graph_sha256[0] && (strcmp(request->graph_sha256, job->hashes.graph) != 0 ||
                                      strcmp(request->weights_sha256, job->hashes.weights) != 0)) {
-        cli_error("%s: asks for another model", job->o->request);
+        cli_error("%s: requests another model", job->o->request);
         return CLI_FAILED;
     }
     return 0;

@@ -54,7 +54,7 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
                       rate((double)s->prompt_tokens, s->prompt_seconds), steps, s->decode_seconds,
                       rate((double)steps, s->decode_seconds), s->first_token_seconds, r->device);
     if (r->operation_set != REE_REPRODUCIBLE)
-        ree_strbuf_printf(out, "operation set %s: these bits are not promised elsewhere\n",
+        ree_strbuf_printf(out, "operation set %s: other devices may give other bits\n",
                           ree_operation_set_name(r->operation_set));
     if (r->receipt_hash[0]) ree_strbuf_printf(out, "receipt %s\n", r->receipt_hash);
     run_trace_text(r->trace, out);
@@ -64,11 +64,11 @@ void generate_report_text(const struct generate_report *r, struct ree_strbuf *ou
     ree_strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
                       (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
                       (double)r->session->arena_bytes / 1048576);
-    ree_strbuf_printf(out, "%llu RepOps in a run, %zu runs, %llu of them bound anew\n",
+    ree_strbuf_printf(out, "%llu RepOps per run, %zu runs, %llu of them bound for new shapes\n",
                       (unsigned long long)r->session->n_dispatches, s->n_runs,
                       (unsigned long long)r->session->n_binds);
     if (r->session->peak_bytes)
-        ree_strbuf_printf(out, "at most %.1f MiB held on a device\n",
+        ree_strbuf_printf(out, "at most %.1f MiB in use on a device\n",
                           (double)r->session->peak_bytes / 1048576);
     ree_strbuf_printf(out, "sandbox: %s\n", sandbox_text());
     cli_stages_text(r->pipeline, out);

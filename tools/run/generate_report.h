@@ -2,7 +2,7 @@
 #ifndef REE_TOOLS_RUN_GENERATE_REPORT_H
 #define REE_TOOLS_RUN_GENERATE_REPORT_H
 
-#include "audit/make_receipt.h"
+#include "receipt/make_receipt.h"
 #include "ranks.h"
 #include "writer.h"
 

@@ -2,6 +2,7 @@
 
 #include "base/npy.h"
 #include "cli.h"
+#include "paths.h"
 #include "session/model.h"
 
 #include <stdlib.h>
@@ -65,7 +66,7 @@ static void fill_random(struct ree_tensor *t, uint64_t seed) {
 }
 
 static void append_wants(struct ree_strbuf *text, const struct ree_model *model) {
-    ree_strbuf_printf(text, "; the model wants:");
+    ree_strbuf_printf(text, "; the model's inputs are:");
     for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
         const struct ree_port *port = ree_model_input(model, i);
         ree_strbuf_printf(text, "\n  ");
@@ -123,12 +124,11 @@ static int split_argument(const struct ree_model *model, const char *arg,
         *out_port = only_input(model);
         *out_file = arg;
         if (*out_port) return 0;
-        return fail_with_wants(
-            model, "--input ", arg,
-            ": say which input it is, as NAME=FILE, since there is not one only");
+        return fail_with_wants(model, "--input ", arg,
+                               ": the model does not have exactly one input; use NAME=FILE");
     }
     char *name = strndup(arg, (size_t)(equals - arg));
-    int code = fail_with_wants(model, "no input is called ", name ? name : arg, "");
+    int code = fail_with_wants(model, "the model has no input ", name ? name : arg, "");
     free(name);
     return code;
 }
@@ -162,7 +162,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     struct ree_tensor *sequence = *number ? &inputs->tensors[*number - 1] : NULL;
     if (item && sequence && sequence->kind == REE_SEQUENCE)
         return append_item(sequence, port, file);
-    if (sequence) return fail_with_wants(model, "input ", port->name, " is given twice");
+    if (sequence) return fail_with_wants(model, "input ", port->name, " is given more than once");
     struct ree_tensor *t = &inputs->tensors[inputs->n_tensors];
     struct ree_error err;
     if (item)
@@ -187,9 +187,9 @@ void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *
     uint64_t size;
     size_t digits = equals ? strspn(equals + 1, "0123456789") : 0;
     if (equals == text || !digits || equals[1 + digits])
-        cli_usage(cli, "--dim wants NAME=SIZE, not '%s'", text);
+        cli_usage(cli, "--dim requires NAME=SIZE, not '%s'", text);
     else if (!cli_parse_number(equals + 1, 0, INT32_MAX, &size))
-        cli_usage(cli, "--dim %s: the size is too large; at most %d is possible", text, INT32_MAX);
+        cli_usage(cli, "--dim %s: the size is too large; the maximum is %d", text, INT32_MAX);
     else
         inputs->dims[inputs->n_dims++] = text;
 }
@@ -249,7 +249,7 @@ static int make_random(struct run_inputs *inputs, const struct ree_model *model,
     case REE_STRING:
     case REE_DTYPE_NONE:
         return fail_with_wants(model, "input ", port->name,
-                               " is of a type that --random-inputs cannot make");
+                               " has a type that --random-inputs cannot make");
     default: break;
     }
     int64_t dims[REE_MAX_RANK];
@@ -282,7 +282,8 @@ static int check_dims(const struct run_inputs *inputs, const struct ree_model *m
             found = has_dim(ree_model_input(model, i), name, n);
         for (size_t i = 0; i < ree_model_n_outputs(model) && !found; i++)
             found = has_dim(ree_model_output(model, i), name, n);
-        if (!found) return fail_with_wants(model, "--dim ", name, ": there is no such dimension");
+        if (!found)
+            return fail_with_wants(model, "--dim ", name, ": the model has no such dimension");
     }
     return 0;
 }

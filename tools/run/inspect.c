@@ -3,6 +3,7 @@
 
 #include "start.h"
 #include "inputs.h"
+#include "paths.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
@@ -11,27 +12,26 @@
 #include "base/json.h"
 
 static const char help[] =
-    "ree-run inspect MODEL [options]: what a model wants, gives and is made of\n"
+    "ree-run inspect MODEL [options]: show a model's inputs, outputs and operators\n"
     "\n"
     "MODEL is an ONNX file, or a folder with a Hugging Face checkpoint (ree-run help export).\n"
     "\n"
-    "Lists the inputs and outputs with their types and shapes (a name in a shape is a dimension\n"
-    "that each run chooses), the operator sets, the bytes of weights, and every operator with how\n"
-    "often it occurs. Operators that ree cannot run are marked, with the reason; so are nodes "
-    "that\n"
-    "cannot run with their types or shapes. A warning tells of a shape that the file declares but\n"
-    "that is not so.\n"
+    "Lists the inputs and outputs with their types and shapes (a name in a shape is a symbolic\n"
+    "dimension, chosen by each run), the operator sets, the size of the weights in bytes, and\n"
+    "every operator with the number of its nodes. Operators that ree cannot run are marked, with\n"
+    "the reason; so are nodes that cannot run with their types or shapes. A warning is printed if\n"
+    "the file declares a shape that is wrong.\n"
     "\n"
-    "  --json      one JSON object instead of text\n"
-    "  --hash      the SHA-256 of the graph and of the weights, too, which receipts name "
-    "(NUMERICS.md,\n"
-    "              \"Hashes\"); reads all weights\n"
-    "  --passes    print the graph after each pass of the compiler, one line for each node; then\n"
-    "              what runs on a device, in order, and where its intermediate tensors lie\n"
-    "  --dim NAME=SIZE, --input NAME=FILE   with --passes: the sizes that the last two are for, "
-    "as\n"
-    "              for a run (otherwise 1), or the inputs, where shapes hang on their "
-    "values\n" CLI_START_HELP_PLAIN "\n"
+    "  --json      print one JSON object instead of text\n"
+    "  --hash      also print the SHA-256 of the graph and of the weights, which receipts contain\n"
+    "              (NUMERICS.md, \"Hashes\"); reads all weights\n"
+    "  --passes    print the graph after each pass of the compiler, one line per node; then the\n"
+    "              dispatches that run on a device, in order, and where their intermediate\n"
+    "              tensors are in memory\n"
+    "  --dim NAME=SIZE, --input NAME=FILE   with --passes: the sizes of symbolic dimensions\n"
+    "              (default 1), and the inputs if shapes depend on their values; see 'ree-run "
+    "help\n"
+    "              run'\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run inspect tools/sample/digits.onnx\n"
     "  ree-run inspect model.onnx --json | python3 -m json.tool\n"
@@ -131,7 +131,7 @@ static void report_text(const struct ree_model *model, const struct hashes *hash
         cli_append_name(out, counts[i].op_type);
         if (!counts[i].supported) {
             ree_strbuf_printf(out, "  NOT SUPPORTED: ");
-            cli_append_name(out, counts[i].reason ? counts[i].reason : "no reason given");
+            cli_append_name(out, counts[i].reason ? counts[i].reason : "no reason recorded");
         }
         ree_strbuf_append(out, "\n", 1);
     }
@@ -264,11 +264,11 @@ static int parse_and_run(struct cli *cli, struct run_inputs *inputs) {
         value = NULL;
     }
     if (wants_help && !cli->failed) return cli_print_text(help);
-    if (!path) cli_usage(cli, "no model is named");
+    if (!path) cli_usage(cli, "no model given");
     if (json && passes) cli_usage(cli, "--json and --passes exclude each other");
     if (hashes.wanted && passes) cli_usage(cli, "--hash and --passes exclude each other");
     if (!passes && inputs->n_dims + inputs->n_args)
-        cli_usage(cli, "--dim and --input are for --passes");
+        cli_usage(cli, "--dim and --input require --passes");
     if (cli->failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE});
     if (code) return code;

@@ -2,17 +2,17 @@
 #include "start.h"
 
 #include "receipt/receipt.h"
+#include "paths.h"
 
 #include <string.h>
 
 static const char help[] =
-    "ree-run keygen FILE\n"
+    "ree-run keygen FILE: make a key pair to sign receipts with\n"
     "\n"
-    "Makes a pair of Ed25519 keys to sign receipts with: the private key in FILE, which only you\n"
-    "can read and which has no password, and the public key in FILE.pub, for those who check\n"
-    "your receipts. Neither file may be there already. The public key is printed, too, as 64\n"
-    "hexadecimal digits. Both are PEM files, as 'openssl genpkey -algorithm ed25519' makes "
-    "them.\n" CLI_START_HELP_PLAIN "\n"
+    "Makes an Ed25519 key pair. The private key is written to FILE, which only you can read; it\n"
+    "has no password. The public key is written to FILE.pub, for those who check your receipts,\n"
+    "and is printed as 64 hexadecimal digits. Existing files are not overwritten. Both files are\n"
+    "PEM, as 'openssl genpkey -algorithm ed25519' writes them.\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run keygen operator\n"
     "  ree-run validate receipt.json --public-key operator.pub\n"
@@ -42,7 +42,7 @@ int ree_run_keygen(int argc, char **argv) {
     }
     if (cli.failed) return CLI_USAGE;
     if (wants_help) return cli_print_text(help);
-    if (!path || !*path) cli_usage(&cli, "a file for the key?");
+    if (!path || !*path) cli_usage(&cli, "no file for the key given");
     if (cli.failed) return CLI_USAGE;
     cli_path_add(CLI_WRITES, path);
     int code = cli_start(&(struct cli_start){0});

@@ -1,6 +1,7 @@
 // ree-run: the command line. Selects the subcommand; each has its own file.
 #include "budget.h"
 #include "cli.h"
+#include "start.h"
 
 #include "base/float_env.h"
 
@@ -12,31 +13,31 @@ static const char overview[] =
     "\n"
     "usage: ree-run MODEL [options]      run a model once, print its outputs' SHA-256\n"
     "       ree-run MODEL --prompt-text TEXT [options]   continue a text\n"
-    "       ree-run inspect MODEL        what a model wants, gives and is made of\n"
+    "       ree-run inspect MODEL        show a model's inputs, outputs and operators\n"
     "       ree-run export HF_DIR        write a Hugging Face checkpoint as an ONNX model\n"
-    "       ree-run plan MODEL           how a model is cut into stages for several devices\n"
-    "       ree-run verify RECEIPT MODEL whether a receipt of a run tells the truth\n"
-    "       ree-run devices              what this machine can run on, and how\n"
-    "       ree-run bench ...            how fast\n"
-    "       ree-run tokenize PATH        text to token ids and back\n"
-    "       ree-run validate RECEIPT     whether a receipt is whole and unaltered\n"
-    "       ree-run compare MODEL --device A --device B   where two devices part\n"
-    "       ree-run diff TRACE TRACE     the first operator in which two runs differ\n"
-    "       ree-run dispute ...          the same, with a few hashes exchanged\n"
-    "       ree-run referee CLAIM MODEL  who is right about that operator\n"
-    "       ree-run trace TRACE          what a trace is of\n"
-    "       ree-run keygen FILE          keys to sign receipts with\n"
-    "       ree-run request MODEL        what somebody else shall run, for 'verify --request'\n"
-    "       ree-run help SUBCOMMAND      the manual page of run, generate, inspect, ...\n"
+    "       ree-run plan MODEL           show how a model is divided into stages\n"
+    "       ree-run verify RECEIPT MODEL check whether a receipt of a run is true\n"
+    "       ree-run devices              list the devices of this machine\n"
+    "       ree-run bench ...            measure speed\n"
+    "       ree-run tokenize PATH        convert text to token ids and back\n"
+    "       ree-run validate RECEIPT     check whether a receipt is complete and unaltered\n"
+    "       ree-run compare MODEL --device A --device B   find where two devices differ\n"
+    "       ree-run diff TRACE TRACE     find the first operator where two runs differ\n"
+    "       ree-run dispute ...          find the same by exchanging few hashes\n"
+    "       ree-run referee CLAIM MODEL  decide who is right about that operator\n"
+    "       ree-run trace TRACE          show what a trace contains\n"
+    "       ree-run keygen FILE          make keys to sign receipts with\n"
+    "       ree-run request MODEL        ask somebody else for a run, for 'verify --request'\n"
+    "       ree-run help SUBCOMMAND      print the manual of run, generate, inspect, ...\n"
     "       ree-run --version\n"
     "\n"
-    "A first run, on the processor and then on a GPU; both print the same SHA-256:\n"
+    "A first run, on the CPU and then on a GPU; both print the same SHA-256:\n"
     "\n"
     "    ree-run model.onnx --input image=image.npy\n"
     "    ree-run model.onnx --input image=image.npy --device vulkan\n"
     "\n"
-    "The bits depend on the model, the inputs and the numerics version alone: not on the device,\n"
-    "its driver, the number of threads or how the work was cut. NUMERICS.md defines them.\n"
+    "The bits depend only on the model, the inputs and the numerics version: not on the device,\n"
+    "its driver, the number of threads, or how the work is divided. NUMERICS.md defines them.\n"
     "\n"
     "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
@@ -82,7 +83,7 @@ static int help(int argc, char **argv) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(2, (char *[]){argv[1], option, NULL});
-    cli_error("there is no subcommand '%s'\nTry 'ree-run help'.", argv[1]);
+    cli_error("unknown subcommand '%s'\nTry 'ree-run help'.", argv[1]);
     return CLI_USAGE;
 }
 
@@ -114,5 +115,6 @@ int main(int argc, char **argv) {
     budget_begin();
     ree_float_env_set(); // subcommands also call internal functions of the library
     cli_json_init();
+    cli_start_init();
     return budget_end(choose(argc, argv));
 }

@@ -52,7 +52,7 @@ static enum ree_status find_kv_caches(struct model_plan *p, struct ree_error *er
     if (status == REE_OK && !p->kv_caches) status = ree_fail(err, REE_NO_MEMORY, "out of memory");
     for (size_t i = 0; status == REE_OK && i < roles.n_kv_caches; i++)
         if (!add_kv_cache(p, &roles.kv_caches[i]))
-            status = ree_fail(err, REE_INTERNAL, "a cache is no input of the graph");
+            status = ree_fail(err, REE_INTERNAL, "a cache is not an input of the graph");
     p->options.kv_caches = p->kv_caches;
     ree_roles_finish(&roles);
     return status;
@@ -71,8 +71,8 @@ static enum ree_status make_plan(const struct model_plan_options *o, struct mode
                                  struct ree_error *err) {
     static const char *const origins[] = {
         [REE_PLAN_FOUND] = "planned",
-        [REE_PLAN_GIVEN] = "of the file",
-        [REE_PLAN_HINTED] = "asked for by the nodes",
+        [REE_PLAN_GIVEN] = "from the file",
+        [REE_PLAN_HINTED] = "named by the nodes",
     };
     const struct ree_partition_request request = {
         .plan_path = o->plan_path,
@@ -88,8 +88,8 @@ static enum ree_status make_plan(const struct model_plan_options *o, struct mode
     p->origin = origins[origin];
     if (origin == REE_PLAN_FOUND && !o->n_stages && !o->n_devices && !o->n_ranks && !o->memory)
         return ree_fail(err, REE_INVALID,
-                        "the nodes ask for no stages, so --n-partitions, --device, --processes or "
-                        "--max-device-memory has to say how many");
+                        "the nodes name no stages: give --n-partitions, --device, --processes or "
+                        "--max-device-memory");
     p->options.n_stages = p->partition.n_stages;
     return REE_OK;
 }

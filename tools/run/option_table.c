@@ -1,4 +1,5 @@
 #include "option_table.h"
+#include "paths.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,10 +23,10 @@ static bool take_real(struct cli *cli, const struct cli_option_row *row, float *
         !(row->above && (double)rounded == row->low))
         *out = rounded;
     else if (row->above)
-        cli_usage(cli, "%s wants a number above %.10g and at most %.10g, not '%s'", row->name,
+        cli_usage(cli, "%s requires a number above %.10g and at most %.10g, not '%s'", row->name,
                   row->low, row->high, text);
     else
-        cli_usage(cli, "%s wants a number from %.10g to %.10g, not '%s'", row->name, row->low,
+        cli_usage(cli, "%s requires a number from %.10g to %.10g, not '%s'", row->name, row->low,
                   row->high, text);
     return true;
 }

@@ -180,7 +180,7 @@ void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
         s->n_segments == 1 ? "" : "s", (double)s->weight_bytes / 1024,
         (double)s->arena_bytes / 1024, 1e3 * s->bind_seconds, 1e3 * s->run_seconds);
     if (s->peak_bytes)
-        ree_strbuf_printf(out, "        at most %.1f KiB held on a device\n",
+        ree_strbuf_printf(out, "        at most %.1f KiB in use on a device\n",
                           (double)s->peak_bytes / 1024);
     ree_strbuf_printf(out, "sandbox: %s\n", sandbox_text());
     cli_stages_text(report->pipeline, out);
@@ -368,7 +368,7 @@ static int save_tensor(const struct ree_tensor *t, const char *folder, const cha
 
 int run_save_outputs(const struct run_report *report, const char *folder) {
     if (!run_make_folders(folder)) {
-        cli_error("%s: cannot make this folder: %s", folder, strerror(errno));
+        cli_error("%s: cannot create this folder: %s", folder, strerror(errno));
         return CLI_FAILED;
     }
     int code = 0;

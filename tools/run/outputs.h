@@ -2,7 +2,7 @@
 #ifndef REE_TOOLS_RUN_OUTPUTS_H
 #define REE_TOOLS_RUN_OUTPUTS_H
 
-#include "audit/make_receipt.h"
+#include "receipt/make_receipt.h"
 #include "base/strbuf.h"
 #include "ree.h"
 

@@ -1,4 +1,5 @@
 #include "party_receipts.h"
+#include "paths.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,12 @@ bool party_receipts_option(struct cli *cli, struct party_receipts *s) {
 
 void party_receipts_check(struct cli *cli, const struct party_receipts *s) {
     if (!cli->failed && s->request_path && !s->paths[0] && !s->paths[1])
-        cli_usage(cli, "a request is answered by receipts: --a-receipt and --b-receipt");
+        cli_usage(cli, "--request requires --a-receipt and --b-receipt");
     for (unsigned k = 0; k < 2; k++)
         cli_path_add_suffixed(CLI_READS, s->paths[k], ".salt");
     for (unsigned k = 0; k < 2 && !cli->failed; k++)
         if (!s->paths[k] && (s->salts[k] || s->keys[k] || s->token_paths[k]))
-            cli_usage(cli, "a salt, tokens and a public key are of a receipt: --%c-receipt",
+            cli_usage(cli, "a salt, tokens and a public key require a receipt: --%c-receipt",
                       "ab"[k]);
 }
 
@@ -49,7 +50,7 @@ static enum ree_status read_ids(const char *text, int32_t *ids, size_t *out_n,
         for (; *at >= '0' && *at <= '9' && n_digits < 11; at++, n_digits++)
             id = 10 * id + (uint64_t)(*at - '0');
         if (n_digits == 0 || n_digits > 10 || id > INT32_MAX || (*at && !is_between(*at)))
-            return ree_fail(err, REE_INVALID, "token %zu is no number below 2^31", n);
+            return ree_fail(err, REE_INVALID, "token %zu is not an integer below 2^31", n);
         ids[n] = (int32_t)id;
     }
     *out_n = n;

@@ -2,7 +2,7 @@
 #ifndef REE_RUN_PARTY_RECEIPTS_H
 #define REE_RUN_PARTY_RECEIPTS_H
 
-#include "audit/rules.h"
+#include "dispute/rules.h"
 #include "cli.h"
 #include "receipt/request.h"
 
@@ -21,16 +21,16 @@ struct party_receipts {
     "  --a-receipt FILE, --b-receipt FILE\n"                                                       \
     "                         the parties' receipts\n"                                             \
     "  --a-salt FILE, --b-salt FILE\n"                                                             \
-    "                         the salt of a private receipt (otherwise RECEIPT.salt, if it is\n"   \
-    "                         there)\n"                                                            \
+    "                         the salt of a private receipt (default: RECEIPT.salt, if it\n"       \
+    "                         exists)\n"                                                           \
     "  --a-tokens FILE, --b-tokens FILE\n"                                                         \
-    "                         the tokens of a private receipt, prompt and output: numbers, with\n" \
-    "                         commas or white space between them\n"                                \
+    "                         the tokens of a private receipt, prompt and output: numbers\n"       \
+    "                         separated by commas or white space\n"                                \
     "  --a-public-key FILE|HEX, --b-public-key FILE|HEX\n"                                         \
-    "                         the receipt has to be signed with this key\n"                        \
-    "  --request FILE         both receipts have to answer this request ('ree-run help "           \
-    "request'):\n"                                                                                 \
-    "                         a receipt of another prompt or other parameters is wrong\n"
+    "                         require that the receipt is signed with this key\n"                  \
+    "  --request FILE         require that both receipts answer this request ('ree-run help\n"     \
+    "                         request'): a receipt with another prompt or other parameters is\n"   \
+    "                         wrong\n"
 
 // returns true if the argument is one of these options
 bool party_receipts_option(struct cli *cli, struct party_receipts *parties);

@@ -5,67 +5,63 @@
 #include <sys/stat.h>
 
 #include "start.h"
-#include "graph/mapping.h"
+#include "graph/ir/mapping.h"
 #include "graph/partition/notes.h"
 #include "graph/partition/plan_file.h"
 #include "model_plan.h"
+#include "paths.h"
 
 static const char help[] =
-    "ree-run plan MODEL --n-partitions N [options]: how a model is cut into stages, and why there\n"
+    "ree-run plan MODEL --n-partitions N [options]: show how and why a model is divided into "
+    "stages\n"
     "\n"
-    "A model may run as N stages, one after the other, each on a device of its own or in a "
-    "process\n"
-    "of its own. Its bits stay: a plan decides what lies where, never what is computed. MODEL is\n"
-    "any ONNX file, or a folder with a language model. Nothing is run, and no device is opened. A\n"
-    "run with the same options has the same plan.\n"
+    "A model may run as N stages, one after the other, each on its own device or in its own\n"
+    "process. The bits do not change: a plan decides where nodes run, never what they compute.\n"
+    "MODEL is any ONNX file, or a folder with a language model. plan runs nothing and opens no\n"
+    "device. A run with the same options uses the same plan.\n"
     "\n"
-    "A stage is a piece of one order of the nodes, which follows from the graph alone. Costs are\n"
-    "counted from the graph too: bytes of weights that one row (a token) reads, its part of the\n"
-    "caches, floating point operations. So everybody gets the same plan. What is printed of a\n"
-    "stage:\n"
-    "  nodes     without control nodes (masks, positions, sizes), which each stage has for itself\n"
+    "A stage is a contiguous range of one order of the nodes, which follows only from the graph.\n"
+    "Costs also follow from the graph: bytes of weights that one row (a token) reads, bytes of\n"
+    "caches, floating point operations. So everybody gets the same plan. Columns for each stage:\n"
+    "  nodes     without control nodes (masks, positions, sizes), of which each stage has a copy\n"
     "  weights   bytes; a tensor that two stages read counts in both\n"
     "  state     bytes of caches for each token of a sequence\n"
     "  flops     for each token\n"
-    "  share     of the work of all stages; a plan makes the largest as small as it can, and\n"
-    "            prefers cuts that a single tensor crosses\n"
-    "  contents  layers and what is around them, found from the graph's structure\n"
-    "Of a cut: the tensors that cross it, and their bytes for each token.\n"
+    "  share     of the work of all stages; a plan makes the largest share as small as possible,\n"
+    "            and prefers cuts that a single tensor crosses\n"
+    "  contents  layers and what surrounds them, found from the graph's structure\n"
+    "For each cut: the tensors that cross it, and their bytes per token.\n"
     "\n"
-    "how many stages\n"
-    "  --n-partitions N          so many\n"
-    "  --device A,B,...          the devices that stages go to, in turn; without --n-partitions,\n"
-    "                            one stage for each at least\n"
-    "  --processes N             for a run in so many processes, each with these devices; without\n"
-    "                            --n-partitions, one stage for each at least\n"
-    "  --max-device-memory SIZE  a device holds at most so many bytes (600M, 2G, in powers of "
-    "1024):\n"
-    "                            the weights of the stage that runs, the caches of all its "
-    "stages,\n"
-    "                            and a sixteenth for intermediate results; without "
-    "--n-partitions,\n"
-    "                            as few stages as that needs\n"
-    "  --micro-batches N         with it: so many sets of caches, as of a run with this option\n"
-    "  --plan FILE               a plan that was written with -o, with its ends edited or not\n"
-    "  no number and no file     the stages that the nodes of an ONNX file ask for, where they "
-    "do:\n"
-    "                            pipeline_stage in device_configurations or in their metadata\n"
-    "  --context TOKENS          how long a text the caches are counted for (otherwise 1024, as "
-    "in\n"
-    "                            runs)\n"
+    "number of stages\n"
+    "  --n-partitions N          the number of stages\n"
+    "  --device A,B,...          the devices, assigned to the stages in turn; without\n"
+    "                            --n-partitions, at least one stage per device\n"
+    "  --processes N             plan for N processes, each with these devices; without\n"
+    "                            --n-partitions, at least one stage per process and device\n"
+    "  --max-device-memory SIZE  maximum bytes on a device (600M, 2G; powers of 1024): the\n"
+    "                            weights of the stage that runs, the caches of all its stages,\n"
+    "                            and a sixteenth for intermediate results; without\n"
+    "                            --n-partitions, as few stages as possible\n"
+    "  --micro-batches N         with --max-device-memory: count the caches of N groups of\n"
+    "                            prompts\n"
+    "  --plan FILE               use a plan that -o wrote; its ends may have been edited\n"
+    "  none of these             use the stages that the nodes of an ONNX file name\n"
+    "                            (pipeline_stage in device_configurations or in their metadata),\n"
+    "                            if they do\n"
+    "  --context TOKENS          length of the text for which caches are counted (default 1024,\n"
+    "                            as in runs)\n"
     "\n"
     "results\n"
-    "  -o PLAN.json      the plan as a file. Of it, only \"ends_with\" of each stage counts (the\n"
-    "                    name of the value that its last node makes), and the hash of the graph,\n"
-    "                    which has to be the model's\n"
-    "  --write OUT.onnx  the model again, byte for byte, with notes on its nodes: ree.role,\n"
-    "                    ree.layer, ree.phase, ree.values (what each input is) and pipeline_stage\n"
-    "                    as metadata, and pipeline_stage as a device configuration. It is the "
-    "same\n"
-    "                    model to ree, with the same hashes. Where weights lie in other files, "
-    "OUT\n"
-    "                    has to be in MODEL's folder\n"
-    "  --json            what -o writes, instead of the table\n" CLI_START_HELP_PLAIN "\n"
+    "  -o PLAN.json      write the plan to a file. Readers use only \"ends_with\" of each stage\n"
+    "                    (the name of the value that its last node computes) and the hash of the\n"
+    "                    graph, which must be the model's\n"
+    "  --write OUT.onnx  write the model again, unchanged except for notes on its nodes:\n"
+    "                    ree.role, ree.layer, ree.phase, ree.values (the kind of each input) and\n"
+    "                    pipeline_stage as metadata, and pipeline_stage as a device\n"
+    "                    configuration. For ree it is the same model, with the same hashes. If\n"
+    "                    the weights are in other files, OUT must be in MODEL's folder\n"
+    "  --json            print the content of the file of -o instead of the "
+    "table\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run plan tools/sample/stories --n-partitions 3\n"
     "  ree-run plan model.onnx --device cuda:0,cuda:1 -o plan.json\n"
@@ -103,15 +99,17 @@ static void parse(struct cli *cli, struct options *o) {
             cli_unknown(cli);
     }
     if (cli->failed) return;
-    if (!o->model) cli_usage(cli, "no model is named");
+    if (!o->model) cli_usage(cli, "no model given");
     if (o->memory && !cli_parse_size(o->memory, &o->plan.memory))
-        cli_usage(cli, "--max-device-memory wants a size such as 600M or 2G, not '%s'", o->memory);
+        cli_usage(cli, "--max-device-memory requires a size such as 600M or 2G, not '%s'",
+                  o->memory);
     if (o->plan.plan_path && o->plan.n_stages)
         cli_usage(cli, "--plan and --n-partitions exclude each other");
     if (o->devices) o->plan.n_devices = cli_count_devices(o->devices);
-    if (o->devices && !o->devices[0]) cli_usage(cli, "--device wants devices separated by commas");
+    if (o->devices && !o->devices[0])
+        cli_usage(cli, "--device requires devices separated by commas");
     if (o->plan.n_stages && o->plan.n_devices > o->plan.n_stages)
-        cli_usage(cli, "--device names %llu devices, and there are %llu partitions to run on them",
+        cli_usage(cli, "--device names %llu devices, but --n-partitions %llu gives fewer stages",
                   (unsigned long long)o->plan.n_devices, (unsigned long long)o->plan.n_stages);
 }
 
@@ -181,7 +179,7 @@ static void report(const struct options *o, const struct model_plan *p, const ch
                           (unsigned long long)p->partition.context);
     else
         ree_strbuf_printf(out, "caches    none%s\n",
-                          p->is_language_model ? "" : " (no language model)");
+                          p->is_language_model ? "" : " (not a language model)");
     if (p->options.n_kv_caches) append_branches(p->model->graph, out);
     ree_strbuf_printf(out, "\nstage  %-*s%6s %13s %9s %14s %6s  contents\n", width,
                       width ? "device" : "", "nodes", "weights", "state", "flops", "share");
@@ -216,16 +214,16 @@ static enum ree_status check_folder(const struct model_plan *p, const char *out,
     struct stat here, there;
     if (stat(p->model_path, &here) == 0 && S_ISDIR(here.st_mode))
         return ree_fail(err, REE_INVALID,
-                        "%s is a checkpoint's folder: write an ONNX file of it with 'ree-run "
-                        "export', and notes on that",
+                        "%s is a checkpoint's folder: export it with 'ree-run export', then use "
+                        "--write with the ONNX file",
                         p->model_path);
     if (!has_external_data(p->model->graph)) return REE_OK;
     bool same = folder_of(p->model_path, &here) && folder_of(out, &there) &&
                 here.st_dev == there.st_dev && here.st_ino == there.st_ino;
     if (same) return REE_OK;
     return ree_fail(err, REE_INVALID,
-                    "%s: has to lie in the folder of %s, whose weights are in files there", out,
-                    p->model_path);
+                    "%s: must be in the folder of %s, whose weights are in files of that folder",
+                    out, p->model_path);
 }
 
 static enum ree_status write_notes(const struct model_plan *p, const char *path,

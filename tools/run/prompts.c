@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "cli.h"
+#include "paths.h"
 #include "receipt/receipt.h"
 #include "text/json.h"
 
@@ -35,7 +36,7 @@ bool stop_option(struct cli *cli, const char **list, size_t *n) {
     size_t nbytes = 0;
     if (!cli_option_text(cli, "--stop", &stop)) return false;
     if (!stop) return true;
-    if (!stop[0]) cli_usage(cli, "--stop wants a text that is not empty, not ''");
+    if (!stop[0]) cli_usage(cli, "--stop requires a text, not ''");
     for (size_t i = 0; i < *n; i++)
         nbytes += strlen(list[i]);
     if (*n == REE_RECEIPT_MAX_STOPS || nbytes + strlen(stop) > REE_RECEIPT_MAX_STOP_BYTES) {
@@ -79,8 +80,8 @@ static int fail_at(const struct loader *l, const char *what) {
 }
 
 static int fail_json(const struct loader *l, const struct ree_error *err) {
-    cli_error("%s, line %zu: a line that begins with { or \" has to be one JSON value: %s (a plain "
-              "text that begins so is written as a JSON string)",
+    cli_error("%s, line %zu: a line that begins with { or \" must be one JSON value: %s (write a "
+              "text that begins with these characters as a JSON string)",
               l->file, l->line, err->message);
     return CLI_FAILED;
 }
@@ -106,8 +107,8 @@ static int add_text(struct loader *l, const char *text, size_t nbytes, uint32_t 
     int32_t *ids;
     size_t n;
     if (!l->tokenizer)
-        return fail_at(l, "there is no tokenizer beside the model; name one with --tokenizer, or "
-                          "give the prompt as --prompt-ids");
+        return fail_at(l, "there is no tokenizer in the model's folder; name one with --tokenizer, "
+                          "or give the prompt as --prompt-ids");
     if (ree_tokenizer_encode(l->tokenizer, text, nbytes, flags, &ids, &n, &err) != REE_OK)
         return cli_fail(&err);
     return add(l, ids, n, chat);
@@ -147,7 +148,7 @@ static int add_id_list(struct loader *l, const char *text) {
         uint64_t id;
         if (!cli_parse_number(number, 0, INT32_MAX, &id)) {
             free(ids);
-            return fail_at(l, "token ids are whole numbers separated by commas or spaces");
+            return fail_at(l, "token ids must be integers separated by commas or spaces");
         }
         ids[n++] = (int32_t)id;
     }
@@ -163,7 +164,7 @@ static int add_id_array(struct loader *l, const cJSON *array) {
         double x = cJSON_IsNumber(item) ? item->valuedouble : -1;
         if (!(x >= 0 && x <= INT32_MAX) || x != (double)(int32_t)x) {
             free(ids);
-            return fail_at(l, "\"ids\" has to be an array of whole numbers");
+            return fail_at(l, "\"ids\" must be an array of integers");
         }
         ids[i++] = (int32_t)x;
     }
@@ -249,7 +250,7 @@ static int add_file(struct loader *l, const char *path) {
     }
     l->line = 0;
     if (code == 0 && l->out->n == before) {
-        cli_error("%s: no prompts in this file", path);
+        cli_error("%s: this file contains no prompts", path);
         code = CLI_FAILED;
     }
     l->file = NULL;

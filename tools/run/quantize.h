@@ -11,9 +11,9 @@ struct cli_quantize {
 
 #define CLI_QUANTIZE_HELP                                                                          \
     "  --quantize BITS, --block N\n"                                                               \
-    "                       of a checkpoint's folder: as 'ree-run export' with these options, "    \
-    "but\n"                                                                                        \
-    "                       in memory; the bits and hashes are those of the exported file\n"
+    "                       quantise the weights of a checkpoint's folder in memory, as\n"         \
+    "                       'ree-run export' with these options; bits and hashes are those of\n"   \
+    "                       the exported file\n"
 
 // true: the current argument is one of these options.
 bool cli_quantize_option(struct cli *cli, struct cli_quantize *quantize);

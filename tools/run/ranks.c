@@ -1,4 +1,5 @@
 #include "ranks.h"
+#include "paths.h"
 
 #include <cjson/cJSON.h>
 #include <sched.h>
@@ -119,7 +120,7 @@ void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out) {
             p->busy, p->waited,
             (unsigned long long)(p->step_nbytes + p->logits_nbytes + p->other_nbytes),
             (unsigned long long)(p->n_step_messages + p->n_logits_messages + p->n_other_messages));
-        ree_strbuf_printf(out, " and %llu in signs of life", (unsigned long long)p->heartbeat_nbytes);
+        ree_strbuf_printf(out, " and %llu in heartbeats", (unsigned long long)p->heartbeat_nbytes);
         if (!last)
             ree_strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
                               per(p->decode_nbytes, p->n_decode_tokens), i + 1);
@@ -127,16 +128,16 @@ void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out) {
             ree_strbuf_printf(out, ", %.1f bytes of logits per step",
                               per(p->logits_nbytes, p->n_logits_messages));
         ree_strbuf_printf(out,
-                          "; resident %.1f MiB: %.1f of weights, %.1f of caches, %.1f besides "
+                          "; resident %.1f MiB: %.1f of weights, %.1f of caches, %.1f other "
                           "(messages at most %.2f)\n",
                           (double)p->resident_nbytes / 1048576, (double)p->weight_nbytes / 1048576,
                           (double)p->cache_nbytes / 1048576, (double)other_bytes(p) / 1048576,
                           (double)p->buffered_nbytes / 1048576);
     }
     if (r->n)
-        ree_strbuf_printf(
-            out, "overlap: the ranks together worked for %.2f times the time that passed\n",
-            ree_ranks_overlap(r->ranks));
+        ree_strbuf_printf(out,
+                          "overlap: the ranks together were busy for %.2f times the elapsed time\n",
+                          ree_ranks_overlap(r->ranks));
 }
 
 struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {

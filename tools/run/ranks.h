@@ -19,25 +19,28 @@ struct cli_ranks {
 };
 
 #define CLI_RANKS_HELP                                                                             \
-    "on several machines (one process on each, started by Open MPI):\n"                            \
+    "several machines (one process on each, started by Open MPI):\n"                               \
     "    mpirun -n 2 ree-run MODEL --prompt-text TEXT\n"                                           \
-    "  every process gets a share of the partitions (--n-partitions; otherwise one each), and "    \
-    "has\n"                                                                                        \
-    "  the model, too; before anything runs, versions, model, weights and plan are compared\n"     \
-    "  ranks on one machine share its cores (--threads says otherwise)\n"                          \
-    "  --step-deadline S    seconds that a process may be silent before all end (otherwise 60);\n" \
-    "                       while one works, however long, it gives signs of life by itself, so\n" \
-    "                       that silent is what is dead, stopped or cut off\n"                     \
-    "  --work-deadline S    seconds that one that gives signs of life may be at a single thing\n"  \
-    "                       (an operator, a weight) before it is taken to hang (otherwise ten\n"   \
-    "                       step deadlines)\n"                                                     \
-    "  --timeline FILE      what each process did when, for chrome://tracing or ui.perfetto.dev\n"
+    "  Every process runs a share of the stages (--n-partitions; default: one stage per\n"         \
+    "  process) and needs a copy of the model. Before the run, the processes compare versions,\n"  \
+    "  model, weights and plan. Processes on one machine share its cores, unless --threads is\n"   \
+    "  given.\n"                                                                                   \
+    "  --step-deadline S    seconds that a process may be silent before all processes end\n"       \
+    "                       (default 60). A process that works sends heartbeats, however long\n"   \
+    "                       it works; a silent process is dead, stopped or disconnected\n"         \
+    "  --work-deadline S    seconds that a process that sends heartbeats may spend on one task\n"  \
+    "                       (an operator, a weight) before it counts as hanging (default: ten\n"   \
+    "                       times --step-deadline)\n"                                              \
+    "  --timeline FILE      write what each process did when, for chrome://tracing or\n"           \
+    "                       ui.perfetto.dev\n"
 #define CLI_RANKS_TEST_HELP                                                                        \
-    "  --corrupt-message K  of several processes: damage the K-th message\n"                       \
+    "  --corrupt-message K  with several processes: corrupt the K-th message\n"                    \
     "  --claim-numerics VERSION\n"                                                                 \
-    "                       of several processes: say another version\n"                           \
+    "                       with several processes: claim another numerics version\n"              \
     "  --message-piece BYTES\n"                                                                    \
-    "                       of several processes: how much of a message MPI gets at once\n"
+    "                       with several processes: maximum bytes of a message passed to MPI "     \
+    "at\n"                                                                                         \
+    "                       once\n"
 
 bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
 // If mpirun started this process: connects it with the others, and makes errors name its rank.

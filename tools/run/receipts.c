@@ -11,6 +11,7 @@
 #include "receipt/dsse.h"
 
 #include "cli.h"
+#include "paths.h"
 
 bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt) {
     if (cli_flag(cli, "--private")) return receipt->is_private = true;
@@ -20,11 +21,10 @@ bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt) {
 }
 
 void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt) {
-    if (receipt->dsse && !receipt->key) cli_usage(cli, "--dsse needs --sign KEY");
+    if (receipt->dsse && !receipt->key) cli_usage(cli, "--dsse requires --sign KEY");
     if (receipt->path) return;
-    if (receipt->key) cli_usage(cli, "--sign is of a receipt, and there is no --receipt-path");
-    if (receipt->is_private)
-        cli_usage(cli, "--private is of a receipt, and there is no --receipt-path");
+    if (receipt->key) cli_usage(cli, "--sign requires --receipt-path");
+    if (receipt->is_private) cli_usage(cli, "--private requires --receipt-path");
 }
 
 static char *salt_path_of(const char *path) {
@@ -42,7 +42,7 @@ int cli_receipt_prepare(struct cli_receipt *receipt) {
     if (!receipt->path) return 0;
     if (receipt->is_private &&
         getrandom(receipt->salt, sizeof receipt->salt, 0) != (ssize_t)sizeof receipt->salt) {
-        cli_error("the system has no random bytes for a salt");
+        cli_error("the system returned no random bytes for a salt");
         return CLI_FAILED;
     }
     int code = cli_check_place(receipt->path, "a receipt");
@@ -90,7 +90,7 @@ static enum ree_status load_salt(const char *path, unsigned char salt[REE_SALT_S
     if (n == 64) memcpy(hex, text, 64);
     free(bytes);
     if (ree_unhex(hex, salt)) return REE_OK;
-    return ree_fail(err, REE_INVALID, "%s: a salt is 64 hexadecimal digits", path);
+    return ree_fail(err, REE_INVALID, "%s: a salt must be 64 hexadecimal digits", path);
 }
 
 int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *salt_path) {
@@ -98,7 +98,7 @@ int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *
     unsigned char salt[REE_SALT_SIZE];
     if (!receipt->is_private) {
         if (!salt_path) return 0;
-        cli_error("--salt: %s is not private", path);
+        cli_error("--salt: %s is not a private receipt", path);
         return CLI_USAGE;
     }
     char *beside = salt_path ? NULL : salt_path_of(path);

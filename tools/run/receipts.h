@@ -2,7 +2,7 @@
 #ifndef REE_TOOLS_RUN_RECEIPTS_H
 #define REE_TOOLS_RUN_RECEIPTS_H
 
-#include "audit/make_receipt.h"
+#include "receipt/make_receipt.h"
 
 struct cli;
 struct cli_receipt {
@@ -14,13 +14,12 @@ struct cli_receipt {
 };
 
 #define CLI_RECEIPT_HELP                                                                           \
-    "  --receipt-path FILE  write a receipt of the run: the hashes of model, input and output, "   \
-    "for\n"                                                                                        \
-    "                       others to verify ('ree-run help verify'). Reads all weights once "     \
-    "more\n"                                                                                       \
-    "  --sign KEY           sign it with this private key\n"                                       \
-    "  --dsse FILE          with --sign: an in-toto statement about the receipt, too, in a DSSE\n" \
-    "                       envelope, for tools that know these\n"
+    "  --receipt-path FILE  write a receipt of the run to FILE: the hashes of model, input and\n"  \
+    "                       output, for others to verify ('ree-run help verify'). Reads all\n"     \
+    "                       weights once more\n"                                                   \
+    "  --sign KEY           sign the receipt with this private key\n"                              \
+    "  --dsse FILE          with --sign: also write an in-toto statement about the receipt, in\n"  \
+    "                       a DSSE envelope, for tools that use these formats\n"
 
 bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt);
 // --sign and --private without --receipt-path are wrong usage.
@@ -28,8 +27,7 @@ void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt);
 // A trace's root depends on the nodes that the passes leave. A receipt with a trace therefore
 // requires the default passes: --no-fold with both is wrong usage.
 #define CLI_TRACE_IS_FOLDED                                                                        \
-    "a receipt's trace is of the graph with its constants folded: --no-fold leaves it another "    \
-    "root"
+    "a receipt's trace requires folded constants: --no-fold would change its root"
 // Must be called before the run: checks that the receipt can be written and the key can be read, so
 // that no hours of work are lost. Draws the salt of a private receipt. Prints errors and returns an
 // exit code.

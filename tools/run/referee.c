@@ -3,9 +3,10 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "audit/referee.h"
+#include "dispute/referee.h"
 #include "cli.h"
 #include "party_receipts.h"
+#include "paths.h"
 #include "start.h"
 
 #define CLI_NEITHER 1
@@ -13,41 +14,39 @@
 #define CLI_UNBOUND 3
 
 static const char help[] =
-    "ree-run referee CLAIM MODEL [options]: who is right where two runs part\n"
+    "ree-run referee CLAIM MODEL [options]: decide which party is right where two runs differ\n"
     "\n"
-    "CLAIM was written by 'ree-run dispute'. It is about\n"
+    "CLAIM is a file of 'ree-run dispute'. The kinds of claims:\n"
     "\n"
-    "  node    the first node in which the runs differ. It is computed, alone, on this machine's\n"
-    "          processor, from the values that it read\n"
-    "  input   an input of a step: a cache must be what the same party's step before left; token "
-    "ids\n"
-    "          must be those of its receipt, each chosen from the logits of the step before;\n"
-    "          positions and masks must be what the number of tokens says\n"
-    "  token   the last token of an answer, against the logits that it was chosen from\n"
-    "  header  the trace's header, against the model's\n"
-    "  length  the number of steps, against the receipt's tokens and what ends an answer\n"
+    "  node    the first node in which the runs differ. The referee computes only this node, on\n"
+    "          this machine's CPU, from the values that the node read\n"
+    "  input   an input of a step: a cache must be the cache that the same party's previous step\n"
+    "          wrote; token ids must be those of the party's receipt, each chosen from the logits\n"
+    "          of the previous step; positions and masks must follow from the number of tokens\n"
+    "  token   the last token of an answer, compared with the logits that it was chosen from\n"
+    "  header  the trace's header, compared with the model's\n"
+    "  length  the number of steps, compared with the tokens of the receipt and the end of the\n"
+    "          answer\n"
     "\n"
-    "Checks that every digest of the claim leads to the roots, that MODEL is the model of both\n"
-    "traces, and that each root is that of the party's receipt. A party is judged by what it is\n"
-    "itself committed to: by the claim, and, with both receipts, by how its answer ends and what\n"
-    "its tokens say. A root that no receipt carries can be made up by anyone: without both "
-    "receipts\n"
-    "the verdict binds nobody, which the last line and the exit status say. A receipt binds who\n"
-    "signed it, if the key is required here; one that is not signed binds whoever published it. "
-    "All\n"
-    "but nodes and caches take both receipts to be decided.\n"
+    "The referee checks that every digest of the claim leads to the roots, that MODEL is the\n"
+    "model of both traces, and that each root is in the party's receipt. It judges a party by the\n"
+    "party's own commitments: the claim and, with both receipts, the tokens and the end of the\n"
+    "answer. Anyone can make up a root that is in no receipt: without both receipts, the verdict\n"
+    "binds nobody, and the last line and the exit status say so. A receipt binds the party that\n"
+    "signed it, if the key is required here; an unsigned receipt binds the party that published\n"
+    "it. Only claims about nodes and caches can be decided without both receipts.\n"
     "\n"
-    "  --inputs DIR           values that a node read, or logits, as either party's run wrote "
-    "them\n"
-    "                         (--dump-tensors REGEX --dump-folder DIR, of the same prompt or\n"
-    "                         inputs; for caches, all steps up to the one disputed). They must\n"
+    "  --inputs DIR           values that the node read, or logits, written by either party's run\n"
+    "                         (--dump-tensors REGEX --dump-folder DIR with the same prompt or\n"
+    "                         inputs; for caches, all steps up to the disputed one). They must\n"
     "                         have the digests of the claim\n" PARTY_RECEIPTS_HELP
-    "  --json                 one JSON object instead of text\n"
+    "  --json                 print one JSON object instead of text\n"
     "\n"
-    "Claims of ree-claim/1 are read. They are of nodes only.\n" CLI_START_HELP_VERDICT "\n"
-    "exit status: 0 A is right or B is right, 1 neither is, 2 it cannot be decided, a receipt is "
-    "not\n"
-    "that of the claim (or wrong usage), 3 decided, but a root is of no receipt: binds nobody\n";
+    "Claims in the format ree-claim/1 are also accepted. They are only about "
+    "nodes.\n" CLI_START_HELP_VERDICT "\n"
+    "exit status: 0 A is right or B is right, 1 neither is right, 2 cannot be decided, or a\n"
+    "receipt is not the claim's (or wrong usage), 3 decided, but a root is in no receipt: binds\n"
+    "nobody\n";
 
 struct options {
     const char *claim;
@@ -223,7 +222,7 @@ int ree_run_referee(int argc, char **argv) {
                  !cli_positional_path(&cli, CLI_READS_BESIDE, &o.referee.model))
             cli_unknown(&cli);
     }
-    if (!cli.failed && !o.referee.model) cli_usage(&cli, "a claim and a model are named");
+    if (!cli.failed && !o.referee.model) cli_usage(&cli, "a claim and a model are required");
     party_receipts_check(&cli, &o.parties);
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE, .cannot = CLI_UNDECIDED});

@@ -7,12 +7,13 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "audit/make_receipt.h"
+#include "receipt/make_receipt.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "cli.h"
 #include "prompts.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 
 struct options {
@@ -44,49 +45,53 @@ static const struct cli_option_row rows[] = {
   "ree-run request MODEL --prompt-text TEXT --output FILE [options]: ask for a run\n"
   "\n"
   "Writes a request: a model, a prompt, parameters, and 32 random bytes. Whoever runs it\n"
-  "('ree-run MODEL --request FILE --receipt-path RECEIPT') can choose none of these; with a\n"
-  "temperature, the seed of the draws follows from the request, so that nobody draws until the\n"
-  "answer pleases. 'ree-run verify RECEIPT MODEL --request FILE' then says whether the receipt\n"
-  "answers this request. Keep the file to yourself until the run is due: who has it earlier can\n"
-  "run it earlier.\n"
+  "('ree-run MODEL --request FILE --receipt-path RECEIPT') cannot choose any of these. With a\n"
+  "temperature, the seed of the draws follows from the request, so nobody can try several seeds\n"
+  "and keep the best answer. 'ree-run verify RECEIPT MODEL --request FILE' then checks whether\n"
+  "the receipt answers this request. Keep the file secret until the run is due: whoever has it\n"
+  "can run it.\n"
   "\n"
-  "what is asked for\n"},
+  "request\n"},
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.name = "--output", .value = "FILE", .kind = ROW_STRING, .at = AT(output), .path = CLI_WRITES,
-     .help = "the request"},
+     .help = "the file to write the request to"},
     {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "a text"},
+     .help = "the prompt as text"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "token ids, separated by commas; needs no tokenizer"},
+     .help = "the prompt as token ids, separated by commas; requires no tokenizer"},
     {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
-     .help = "a conversation, as 'ree-run help generate' has it"},
+     .help = "a conversation; see 'ree-run help generate'"},
     {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family),
-     .help = "its form, where the tokenizer does not tell"},
+     .help = "the family of the chat template, if the tokenizer does not state it"},
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw),
-     .help = "add nothing to texts, and take special tokens that are spelled out as such"},
+     .help = "add nothing to texts, and encode special tokens that are written in them as special "
+             "tokens"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
      .path = CLI_READS_BESIDE,
-     .help = "tokenizer.json, a folder with one, or a *.tiktoken file; otherwise MODEL's"},
+     .help = "tokenizer.json, a folder that contains one, or a *.tiktoken file (default: MODEL's)"},
     {.name = "--max-new-tokens", .value = "N", .kind = ROW_NUMBER,
      .at = AT(max_new_tokens), .max = INT32_MAX,
-     .help = "at most so many tokens of an answer (otherwise 256); 0: until the context is full"},
+     .help = "maximum number of new tokens (default 256); 0: until the context is full"},
     {.name = "--stop", .value = "TEXT", .kind = ROW_TAKE, .take = take_stop,
-     .help = "end before this text; may be given several times"},
+     .help = "end the answer before this text; may be given several times"},
     {.name = "--temperature", .value = "T", .kind = ROW_REAL,
      .at = AT(sampling.temperature), .high = 1e6,
-     .help = "0 (the default): always the likeliest token; else drawn at this temperature"},
+     .help = "0 (the default): always choose the most likely token; otherwise draw at this "
+             "temperature"},
     {.name = "--top-k", .value = "K", .kind = ROW_NUMBER, .at = AT(top_k), .max = 1 << 24,
-     .help = "draw from the K likeliest tokens (0, the default: from all)"},
+     .help = "draw only from the K most likely tokens; 0 (the default): from all"},
     {.name = "--top-p", .value = "P", .kind = ROW_REAL,
      .at = AT(sampling.top_p), .high = 1, .above = true,
-     .help = "draw from the likeliest whose probabilities add up to P (otherwise 1)"},
+     .help = "draw only from the most likely tokens whose probabilities add up to P (default 1)"},
     {.name = "--min-p", .value = "P", .kind = ROW_REAL, .at = AT(sampling.min_p), .high = 1,
-     .help = "leave out what is less likely than P times the likeliest (otherwise 0)"},
+     .help = "exclude tokens that are less likely than P times the most likely one (default 0)"},
     {.name = "--repetition-penalty", .value = "R", .kind = ROW_REAL,
      .at = AT(sampling.repetition_penalty), .high = 1e6, .above = true,
-     .help = "divide the logits of tokens that were there before (otherwise 1: do not)"},
+     .help = "divide positive logits of tokens that already occurred by R, multiply negative ones "
+             "by R; 1 (the default): no penalty"},
     {.name = "--any-model", .kind = ROW_FLAG, .at = AT(any_model),
-     .help = "do not ask for this very model; otherwise all of its weights are read and hashed"},
+     .help = "do not name the model in the request. By default, the request contains the model's "
+             "hashes, for which all weights are read"},
     {.kind = ROW_TEXT, .help = CLI_START_HELP_PLAIN},
     {.kind = ROW_TEXT, .help =
   "\nexamples\n"
@@ -102,10 +107,9 @@ static const struct cli_option_row rows[] = {
 
 static void check(struct cli *cli, struct options *o) {
     struct ree_error err;
-    if (!o->model) cli_usage(cli, "no model is named");
-    if (!o->output) cli_usage(cli, "--output FILE: where to write the request");
-    if (o->n_prompts != 1)
-        cli_usage(cli, "a request is of one prompt, and %zu are given", o->n_prompts);
+    if (!o->model) cli_usage(cli, "no model given");
+    if (!o->output) cli_usage(cli, "an output file for the request is required: --output FILE");
+    if (o->n_prompts != 1) cli_usage(cli, "a request requires one prompt, not %zu", o->n_prompts);
     o->sampling.top_k = (uint32_t)o->top_k;
     if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
 }
@@ -153,7 +157,7 @@ static int write_request(const struct options *o, const struct ree_prompt *promp
     struct ree_strbuf text;
     ree_request_init(&request);
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
-        cli_error("the system has no random bytes for a nonce");
+        cli_error("the system returned no random bytes for a nonce");
         return CLI_FAILED;
     }
     ree_hex(nonce, request.nonce);

@@ -7,6 +7,7 @@
 #include "quantize.h"
 #include "receipts.h"
 #include "option_table.h"
+#include "paths.h"
 #include "start.h"
 #include "trace_options.h"
 
@@ -36,59 +37,62 @@ static const struct cli_option_row rows[] = {
   "\n"
   "    NAME  TYPE[SHAPE]  SHA-256 of its type, shape and elements\n"
   "\n"
-  "and below them one SHA-256 over all: two runs with the same line gave the same bits.\n"
+  "After the outputs follows one SHA-256 over all of them: two runs that print the same line gave\n"
+  "the same bits.\n"
   "\n"
   "inputs\n"},
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs), .help =
-  "  --input NAME=FILE    the tensor for input NAME, as .npy (NumPy) or .pb (ONNX TensorProto);\n"
-  "                       once for each input; just FILE when the model has one input. A\n"
-  "                       sequence is a .pb (SequenceProto), or a .npy for each item in order\n"
-  "  --random-inputs N    make the inputs that are not given from the seed N, the same on every\n"
+  "  --input NAME=FILE    read input NAME from a .npy (NumPy) or .pb (ONNX TensorProto) file;\n"
+  "                       once for each input. If the model has one input, FILE is enough. A\n"
+  "                       sequence is one .pb (SequenceProto), or one .npy for each item, in\n"
+  "                       order\n"
+  "  --random-inputs N    make inputs that have no --input from the seed N, the same on every\n"
   "                       machine: floats in [-1, 1), integers from 0 to 9\n"
-  "  --dim NAME=SIZE      size of the symbolic dimension NAME of such inputs (otherwise 1)\n"},
+  "  --dim NAME=SIZE      size of the symbolic dimension NAME of such inputs (default 1)\n"},
     {.name = "--show-input", .kind = ROW_FLAG, .at = AT(show_input),
-     .help = "draw inputs that are one small grey image"},
+     .help = "draw an input that is a small grey image as text"},
 
     {.kind = ROW_TEXT, .help = "\nresults\n"},
     {.name = "--output-dir", .value = "DIR", .kind = ROW_STRING, .at = AT(output_dir), .path = CLI_FILLS,
      .help = "write each output to DIR/NAME.npy (a sequence to NAME_0.npy, ...)"},
     {.name = "--top", .value = "K", .kind = ROW_NUMBER, .at = AT(top), .min = 1, .max = 1000,
-     .help = "show the K largest entries, 1 to 1000, of each row of float outputs, with names "
-             "if the model has them (metadata 'labels', separated by commas)"},
+     .help = "print the K largest elements, 1 to 1000, of each row of float outputs, with their "
+             "names if the model has them (metadata 'labels', separated by commas)"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
-     .help = "one JSON object instead of text"},
+     .help = "print one JSON object instead of text"},
     {.name = "--stats", .kind = ROW_FLAG, .at = AT(stats),
-     .help = "dispatches, memory and time, too"},
+     .help = "also print dispatches, memory and time"},
     {.kind = ROW_GROUP, .take = cli_take_receipt, .at = AT(receipt), .help = CLI_RECEIPT_HELP "\n"},
     {.kind = ROW_GROUP, .take = cli_take_trace, .at = AT(tracing), .help = TRACE_OPTIONS_HELP},
 
-    {.kind = ROW_TEXT, .help = "\nwhat the weights are\n"},
+    {.kind = ROW_TEXT, .help = "\nweights\n"},
     {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
-    {.kind = ROW_TEXT, .help = "\nwhere it runs (the bits do not depend on any of these)\n"},
+    {.kind = ROW_TEXT, .help = "\ndevices (the bits do not depend on these options)\n"},
     {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help =
-  "  --device DEVICE      cpu (the default), cuda or vulkan; cuda:INDEX or cuda:NAME (likewise\n"
-  "                       vulkan) for one of several, NAME being a part of the device's name;\n"
-  "                       'ree-run devices' lists them. Several, separated by commas: the model\n"
-  "                       then runs in parts\n"},
-    {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP
-  "  --threads N          processor threads (otherwise one for each core)\n"
-  "  --cpu-isa ISA        avx512, avx2, neon or portable (otherwise the best there is)\n"
-  "  --form FORM          Vulkan arithmetic: native, float64, float32 or integer; refused where\n"
-  "                       the probe of the device found it wrong\n"
-  "  --validation         Vulkan validation layer; a message from it fails the run\n"},
+  "  --device DEVICE      cpu (the default), cuda or vulkan; cuda:INDEX or cuda:NAME (also for\n"
+  "                       vulkan) selects one of several; NAME is a part of the device's name.\n"
+  "                       'ree-run devices' lists them. With several devices, separated by\n"
+  "                       commas, the model runs in stages\n"},
+    {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP "  --threads N          number of CPU threads (default: one per core)\n"
+  "  --cpu-isa ISA        avx512, avx2, neon or portable (default: the best available)\n"
+  "  --form FORM          Vulkan arithmetic: native, float64, float32 or integer; refused if the\n"
+  "                       probe of the device found this form wrong\n"
+  "  --validation         enable the Vulkan validation layer; a message from it fails the run\n" },
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse),
-     .help = "one dispatch for each step, to see that fusion changes nothing"},
+     .help = "do not fuse operations: one dispatch each, to check that fusion changes no bits"},
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold),
-     .help = "leave constant parts of the graph to the device, likewise"},
+     .help = "compute constant parts of the graph on the device in every run, to check that "
+             "folding changes no bits"},
 
     {.kind = ROW_TEXT, .help =
-  "\nwhat it promises\n"
-  "  --operation-set SET  reproducible (the default): these bits on every device; deterministic:\n"
-  "                       the same bits again on the same device and driver; default: none. The\n"
-  "                       last two take the vendor's libraries where a device has them, to see\n"
-  "                       what reproducibility costs\n"
+  "\n"
+  "promise\n"
+  "  --operation-set SET  reproducible (the default): the same bits on every device;\n"
+  "                       deterministic: the same bits again on the same device and driver;\n"
+  "                       default: no promise. The last two use the vendor's libraries, if the\n"
+  "                       device has them, to show what reproducibility costs\n"
   CLI_START_HELP_PLAIN
   "\n"
   "for tests of ree itself\n" CLI_DEVICE_TEST_HELP
@@ -106,14 +110,14 @@ static const struct cli_option_row rows[] = {
 static void parse(struct cli *cli, struct options *o) {
     cli_options_parse(cli, rows, N_ROWS, o);
     if (cli->failed) return;
-    if (!o->model) cli_usage(cli, "no model is named");
+    if (!o->model) cli_usage(cli, "no model given");
     cli_quantize_check(cli, &o->quantize);
     cli_stages_check(cli, &o->stages, &o->device);
     cli_receipt_check(cli, &o->receipt);
     trace_options_check(cli, &o->tracing);
     if (o->receipt.path && o->tracing.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->receipt.is_private)
-        cli_usage(cli, "--private is of texts; a receipt of tensors has nothing but hashes");
+        cli_usage(cli, "--private requires a prompt; a receipt of tensors contains only hashes");
 }
 
 // Prints the inputs that are images, if requested, and then the report.

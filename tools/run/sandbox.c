@@ -337,7 +337,7 @@ static void describe(const struct landlock_rules *rules) {
 }
 
 static int refused(const char *what, int error) {
-    cli_error("the sandbox: %s: %s (--no-sandbox runs without)", what, strerror(error));
+    cli_error("the sandbox: %s: %s (run without it: --no-sandbox)", what, strerror(error));
     return CLI_FAILED;
 }
 
@@ -363,7 +363,7 @@ enum ree_status sandbox_close(struct ree_error *err) {
     is_closed = true;
     if (seccomp_enter(SECCOMP_CLOSED)) return REE_OK;
     return ree_fail(err, REE_INTERNAL,
-                    "the sandbox: seccomp for all threads: %s (--no-sandbox runs without)",
+                    "the sandbox: seccomp for all threads: %s (run without it: --no-sandbox)",
                     strerror(errno));
 }
 
@@ -377,7 +377,7 @@ const char *sandbox_text(void) {
 
 const char *sandbox_hint(const char *message) {
     bool is_refusal = has_landlock && strstr(message, strerror(EACCES));
-    return is_refusal ? " (the sandbox refuses files that the command line does not name; "
-                        "--no-sandbox)"
+    return is_refusal ? " (the sandbox refuses files that are not on the command line; run without "
+                        "it: --no-sandbox)"
                       : "";
 }

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "paths.h"
 
 bool cli_stages_option(struct cli *cli, struct cli_stages *stages) {
     const char *size = NULL;
     if (cli_option(cli, "--max-device-memory", &size)) {
         if (size && !cli_parse_size(size, &stages->memory))
-            cli_usage(cli, "--max-device-memory wants a size such as 600M or 2G, not '%s'", size);
+            cli_usage(cli, "--max-device-memory requires a size such as 600M or 2G, not '%s'",
+                      size);
         return true;
     }
     return cli_option_number(cli, "--n-partitions", 1, REE_MAX_STAGES, &stages->n) ||
@@ -23,8 +25,8 @@ void cli_stages_check(struct cli *cli, const struct cli_stages *stages,
                       const struct cli_device *device) {
     size_t n = cli_count_devices(device->spec ? device->spec : "cpu");
     if (stages->n && n > stages->n)
-        cli_usage(cli, "--device names %zu devices, more than --n-partitions %llu has parts to run",
-                  n, (unsigned long long)stages->n);
+        cli_usage(cli, "--device names %zu devices, but --n-partitions %llu gives fewer stages", n,
+                  (unsigned long long)stages->n);
 }
 
 enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_device *device,
@@ -44,7 +46,7 @@ enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_devi
         if (status == REE_UNAVAILABLE) {
             char why[REE_ERROR_MAX];
             memcpy(why, err->message, sizeof why);
-            return ree_fail(err, status, "%s; without --device the CPU runs", why);
+            return ree_fail(err, status, "%s; without --device, the CPU runs the model", why);
         }
         if (status != REE_OK) return status;
         ree_strbuf_printf(&stages->names, "%s%s", stages->n_devices ? ", " : "",
@@ -88,7 +90,7 @@ void cli_stages_finish(struct cli_stages *stages) {
 void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out) {
     size_t n = ree_pipeline_n_stages(pipeline);
     if (n == 1) return;
-    ree_strbuf_printf(out, "%zu stages, which end with ", n);
+    ree_strbuf_printf(out, "%zu stages, cut after ", n);
     for (size_t i = 0; i + 1 < n; i++) {
         if (i) ree_strbuf_printf(out, ", ");
         cli_append_name(out, ree_pipeline_stage_end(pipeline, i));

@@ -3,7 +3,7 @@
 #define REE_TOOLS_RUN_STAGE_OPTIONS_H
 
 #include "cli.h"
-#include "session/pipeline.h"
+#include "pipeline/pipeline.h"
 
 struct cli_stages {
     uint64_t n;       // --n-partitions: number of stages; 0: one per device
@@ -15,16 +15,16 @@ struct cli_stages {
 };
 
 #define CLI_STAGES_HELP                                                                            \
-    "  --n-partitions N     in N parts that run one after the other: part i, counted from 0, on\n" \
-    "                       device i modulo their number (otherwise, on several devices, the\n"    \
-    "                       parts that the model's nodes ask for, or one for each device)\n"       \
-    "  --plan FILE          where the parts end, as 'ree-run plan' wrote it (otherwise ree "       \
-    "decides\n"                                                                                    \
-    "                       the same itself)\n"                                                    \
+    "  --n-partitions N     divide the model into N stages that run one after the other: stage\n"  \
+    "                       i, counted from 0, on device i modulo the number of devices.\n"        \
+    "                       Default with several devices: the stages that the model's nodes\n"     \
+    "                       name, or one for each device\n"                                        \
+    "  --plan FILE          divide the model as in FILE, which 'ree-run plan' wrote\n"             \
     "  --max-device-memory SIZE\n"                                                                 \
-    "                       bytes (600M, 2G) of a device that weights, caches and intermediate\n"  \
-    "                       results may take: in as many parts as needed, each of which has its\n" \
-    "                       weights there only while it runs\n"
+    "                       maximum bytes (600M, 2G) of a device's memory for weights, caches\n"   \
+    "                       and intermediate results. The model runs in as many stages as this\n"  \
+    "                       requires; the weights of a stage are on the device only while the\n"   \
+    "                       stage runs\n"
 
 bool cli_stages_option(struct cli *cli, struct cli_stages *stages);
 // Must be called after the options are parsed. --device may be a comma-separated list.

@@ -7,20 +7,23 @@
 #include "sandbox.h"
 
 #define CLI_START_HELP_WITH(status)                                                                \
-    "\nwhat the command may do (SECURITY.md)\n"                                                    \
-    "  --max-memory SIZE    end where it takes more memory than that (512M, 4G, in powers of\n"    \
-    "                       1024): heap, buffers, caches and stacks, not weights that are only\n"  \
-    "                       mapped from their files, nor the memory of devices\n"                  \
-    "  --timeout SECONDS    end if it takes longer, with exit status " status "\n"                 \
-    "  --no-sandbox         keep the rights that it gives up before it reads a file of a\n"        \
-    "                       stranger: files that the command line does not name, other\n"          \
+    "\n"                                                                                           \
+    "limits (SECURITY.md)\n"                                                                       \
+    "  --max-memory SIZE    end if the command needs more memory than this (512M, 4G; powers "     \
+    "of\n"                                                                                         \
+    "                       1024). Counted: heap, buffers, caches and stacks. Not counted:\n"      \
+    "                       weights that are mapped from files, and the memory of devices\n"       \
+    "  --timeout SECONDS    end if the command takes longer, with exit status " status "\n"        \
+    "  --no-sandbox         keep rights that the command otherwise gives up before it reads an\n"  \
+    "                       untrusted file: files that are not on the command line, other\n"       \
     "                       programs, the network\n"
 // PLAIN: no exit code is a verdict. VERDICT: some are, so a timeout exits with 2.
 #define CLI_START_HELP_PLAIN CLI_START_HELP_WITH("124")
 #define CLI_START_HELP_VERDICT CLI_START_HELP_WITH("2")
 
-// Returns true if the argument is one of these options. cli_next calls this for all subcommands.
-bool cli_start_option(struct cli *cli);
+// Makes cli_next take these options, and cli_error explain what the sandbox or a budget caused. Must
+// be called before any argument is parsed.
+void cli_start_init(void);
 
 struct cli_start {
     unsigned uses;          // SANDBOX_... flags

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/file.h"
+#include "paths.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -13,27 +14,26 @@
 static const char help[] =
     "ree-run tokenize PATH [--text TEXT | --file FILE | --chat FILE | --decode IDS]\n"
     "\n"
-    "Turns text into the token ids of a model, or ids into text. PATH is a model's folder, a\n"
-    "tokenizer.json, a GPT-2 vocab.json with merges.txt beside it, or a *.tiktoken file. Without\n"
-    "any of the options below the text is read from standard input. The last line is the\n"
-    "tokenizer's SHA-256, over all that decides its tokens: equal hashes, equal tokens,\n"
-    "where the same Unicode tables are in use (see below).\n"
+    "Converts text into the token ids of a model, or ids into text. PATH is a model's folder, a\n"
+    "tokenizer.json, a GPT-2 vocab.json with merges.txt in the same folder, or a *.tiktoken file.\n"
+    "By default, tokenize reads text from standard input. The last line is the tokenizer's\n"
+    "SHA-256, over everything that decides its tokens: tokenizers with equal hashes give equal\n"
+    "tokens, if the Unicode tables are also the same (see below).\n"
     "\n"
-    "  --text TEXT       this text\n"
-    "  --file FILE       the text in FILE (-: standard input); bytes that are not UTF-8 count as\n"
-    "                    U+FFFD\n"
-    "  --chat FILE       FILE holds a conversation, [{\"role\": \"user\", \"content\": \"...\"}, "
-    "...];\n"
-    "                    its prompt, as the model's chat template would put it\n"
-    "  --family NAME     the chat template's family, where the model does not tell\n"
-    "  --decode IDS      the text of these ids, separated by spaces or commas (-: standard input)\n"
-    "  --no-special      encoding: without what the tokenizer puts round a text (BOS and the "
-    "like),\n"
-    "                    and special tokens that the text spells out are text like any other;\n"
-    "                    decoding: without the text of special tokens\n"
-    "  --raw-output      print control characters as they are on a terminal, too, where\n"
-    "                    they are otherwise shown as \\x1b and the like\n"
-    "  --json            one JSON object instead of text\n" CLI_START_HELP_PLAIN "\n"
+    "  --text TEXT       encode TEXT\n"
+    "  --file FILE       encode the text in FILE (-: standard input); bytes that are not UTF-8\n"
+    "                    become U+FFFD\n"
+    "  --chat FILE       encode a conversation, [{\"role\": \"user\", \"content\": \"...\"},\n"
+    "                    ...], formatted with the model's chat template\n"
+    "  --family NAME     the family of the chat template, if the model does not state it\n"
+    "  --decode IDS      print the text of these ids, separated by spaces or commas (-: standard\n"
+    "                    input)\n"
+    "  --no-special      encoding: do not add special tokens around the text (BOS and so on), and\n"
+    "                    treat special tokens that are written in the text as ordinary text;\n"
+    "                    decoding: omit the text of special tokens\n"
+    "  --raw-output      print control characters unchanged on a terminal. By default, they are\n"
+    "                    printed there as \\x1b and so on\n"
+    "  --json            print one JSON object instead of text\n" CLI_START_HELP_PLAIN "\n"
     "examples\n"
     "  ree-run tokenize model/ --text 'Hello, world'\n"
     "  ree-run tokenize model/ --decode '9906 11 1917'\n"
@@ -167,7 +167,7 @@ static int32_t *parse_ids(const char *text, size_t *out_n) {
         long id = strtol(text, &end, 10);
         bool ended = end != text && (*end == 0 || strchr(" ,[]\t\r\n", *end));
         if (!ended || errno || id < INT32_MIN || id > INT32_MAX) {
-            cli_error("'%.*s' is no token id", (int)strcspn(text, " ,[]\t\r\n"), text);
+            cli_error("'%.*s' is not a token id", (int)strcspn(text, " ,[]\t\r\n"), text);
             free(ids);
             return NULL;
         }
@@ -240,8 +240,8 @@ int ree_run_tokenize(int argc, char **argv) {
         return cli_print(&text);
     }
     int n = !!request.text + !!request.file + !!request.chat + !!request.decode;
-    if (n > 1) cli_usage(&cli, "only one of --text, --file, --chat and --decode can be given");
-    if (!request.path) cli_usage(&cli, "which tokenizer?");
+    if (n > 1) cli_usage(&cli, "--text, --file, --chat and --decode exclude each other");
+    if (!request.path) cli_usage(&cli, "no tokenizer given");
     if (cli.failed) return CLI_USAGE;
     struct ree_error err;
     struct ree_tokenizer *tokenizer;

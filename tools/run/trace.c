@@ -4,16 +4,16 @@
 
 #include "start.h"
 #include "base/json.h"
-#include "receipt/trace.h"
+#include "trace/trace.h"
+#include "paths.h"
 
 static const char help[] =
-    "ree-run trace FILE [--json]: what a trace is of\n"
+    "ree-run trace FILE [--json]: show what a trace contains\n"
     "\n"
-    "FILE was written by --trace of 'run' or 'generate'. It is checked as a "
-    "whole: what is printed\n"
-    "is true of its contents, which the root stands for.\n"
+    "FILE was written by --trace of 'run' or 'generate'. trace checks the whole file: the printed\n"
+    "values belong to the content that the root commits to.\n"
     "\n"
-    "  --json      one JSON object instead of text\n" CLI_START_HELP_PLAIN "\n"
+    "  --json      print one JSON object instead of text\n" CLI_START_HELP_PLAIN "\n"
     "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 static uint64_t n_caches(const struct ree_trace_header *h) {
@@ -86,7 +86,7 @@ int ree_run_trace(int argc, char **argv) {
         else if (!cli_positional_path(&cli, CLI_READS, &path))
             cli_unknown(&cli);
     }
-    if (!cli.failed && !path) cli_usage(&cli, "no trace is named");
+    if (!cli.failed && !path) cli_usage(&cli, "no trace given");
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){0});
     if (code) return code;

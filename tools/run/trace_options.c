@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "cli.h"
 #include "dump.h"
+#include "paths.h"
 #include "session/model.h"
 
 bool trace_option(struct cli *cli, struct trace_options *o) {
@@ -48,13 +49,13 @@ static bool parse_fault(const char *text, size_t *out_n, struct ree_fault *out) 
 void trace_options_check(struct cli *cli, const struct trace_options *o) {
     struct ree_fault fault;
     size_t n;
-    if (o->dump && !o->dump_folder) cli_usage(cli, "--dump-tensors wants a --dump-folder");
+    if (o->dump && !o->dump_folder) cli_usage(cli, "--dump-tensors requires --dump-folder");
     if (!o->dump && (o->dump_folder || o->format))
-        cli_usage(cli, "%s is of --dump-tensors", o->format ? "--format" : "--dump-folder");
+        cli_usage(cli, "%s requires --dump-tensors", o->format ? "--format" : "--dump-folder");
     if (o->format && strcmp(o->format, "npy") != 0)
-        cli_usage(cli, "--format wants npy, not '%s'", o->format);
+        cli_usage(cli, "--format requires npy, not '%s'", o->format);
     if (o->fault && !parse_fault(o->fault, &n, &fault))
-        cli_usage(cli, "--inject-fault wants NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, not '%s'",
+        cli_usage(cli, "--inject-fault requires NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, not '%s'",
                   o->fault);
     if (o->dump) dump_check(cli, o->dump);
 }
@@ -114,7 +115,7 @@ enum ree_status parse_fault_option(const char *text, const struct ree_model *mod
     size_t n;
     if (!parse_fault(text, &n, out))
         return ree_fail(err, REE_INVALID,
-                        "--inject-fault wants NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, not '%s'",
+                        "--inject-fault requires NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, not '%s'",
                         text);
     return find_node(model->graph, text, n, &out->node, err);
 }
@@ -182,7 +183,7 @@ int tracing_end(struct tracing *w, struct ree_traced *out_traced, bool *out_has)
     *out_has = false;
     if (!w->options) return 0;
     if (w->options->fault && w->fault_step >= w->n_steps) {
-        cli_error("--inject-fault: there is no step %llu; there were %llu",
+        cli_error("--inject-fault: step %llu does not exist; the run had %llu, counted from 0",
                   (unsigned long long)w->fault_step, (unsigned long long)w->n_steps);
         return CLI_FAILED;
     }

@@ -2,9 +2,9 @@
 #ifndef REE_TOOLS_RUN_TRACE_OPTIONS_H
 #define REE_TOOLS_RUN_TRACE_OPTIONS_H
 
-#include "audit/make_receipt.h"
-#include "audit/record.h"
-#include "session/pipeline.h"
+#include "receipt/make_receipt.h"
+#include "trace/record.h"
+#include "pipeline/pipeline.h"
 
 // Default number of prompt tokens per step.
 #define TRACE_CHUNK 64
@@ -18,22 +18,21 @@ struct trace_options {
 };
 
 #define TRACE_OPTIONS_HELP                                                                         \
-    "looking inside (slower: nothing is fused across nodes)\n"                                     \
-    "  --trace FILE         write the SHA-256 of every value that every node computed; two runs\n" \
-    "                       are then compared by 'ree-run diff', and by one SHA-256 over all.\n"   \
-    "                       Reads all weights twice at the beginning\n"                            \
+    "observing values (slower: ree fuses nothing across nodes)\n"                                  \
+    "  --trace FILE         write the SHA-256 of every value that every node computed, and one\n"  \
+    "                       SHA-256 over all of them. 'ree-run diff' compares two traces. "        \
+    "Reads\n"                                                                                      \
+    "                       all weights twice at the beginning\n"                                  \
     "  --dump-tensors REGEX --dump-folder DIR\n"                                                   \
-    "                       write the outputs of the nodes whose names, or whose outputs' "        \
-    "names,\n"                                                                                     \
-    "                       match (POSIX extended): DIR/step-STEP/NODE-NAME-OUTPUT.npy, NODE "     \
-    "and\n"                                                                                        \
-    "                       OUTPUT being numbers; of caches the new rows alone. The inputs of\n"   \
-    "                       the model whose names match: DIR/step-STEP/input-NUMBER-NAME.npy.\n"   \
-    "                       At most 10000 files\n"                                                 \
-    "  --format npy         of those files (there is no other)\n"                                  \
+    "                       write the outputs of nodes whose name, or whose output's name,\n"      \
+    "                       matches (POSIX extended) to DIR/step-STEP/NODE-NAME-OUTPUT.npy;\n"     \
+    "                       NODE and OUTPUT are numbers. Of caches, only the new positions.\n"     \
+    "                       Inputs of the model whose name matches:\n"                             \
+    "                       DIR/step-STEP/input-NUMBER-NAME.npy. At most 10000 files\n"            \
+    "  --format npy         format of these files (npy is the only one)\n"                         \
     "  --inject-fault NODE:STEP:BIT[:OUTPUT]\n"                                                    \
-    "                       flip one bit of what a node (its number, or its name) computed in a\n" \
-    "                       step (counted from 0), to see what finds it\n"
+    "                       flip one bit of a value that a node (its number or name) computed\n"   \
+    "                       in a step (counted from 0), to check that it is found\n"
 
 // true: the current argument is one of these options.
 bool trace_option(struct cli *cli, struct trace_options *options);

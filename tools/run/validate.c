@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "receipt/dsse.h"
 #include "receipt/receipt.h"
+#include "paths.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,26 +13,24 @@
 static const char help[] =
     "ree-run validate RECEIPT [--public-key FILE|HEX] [--dsse FILE] [--json]\n"
     "\n"
-    "Checks that a receipt is whole and unaltered: that it is made as one has to be, that its\n"
-    "hashes are those of its contents, and its signature, if it has one. Nothing is run and no\n"
-    "model is needed; so this does not say that the run gave that result. One line for each\n"
-    "finding, then \"valid\" or \"not valid\".\n"
+    "Checks that a receipt is complete and unaltered: that its format is right, that its hashes\n"
+    "are those of its contents, and that its signature, if it has one, is valid. validate runs\n"
+    "nothing and needs no model, so it does not show that the run gave this result. It prints one\n"
+    "line for each check, then \"valid\" or \"not valid\".\n"
     "\n"
-    "  --public-key FILE|HEX  the receipt has to be signed with this key: a file as 'ree-run\n"
-    "                         keygen' writes it, or 64 hexadecimal digits. Without this a\n"
+    "  --public-key FILE|HEX  require that the receipt is signed with this key: a file of\n"
+    "                         'ree-run keygen', or 64 hexadecimal digits. Without this option, a\n"
     "                         signature shows only that somebody made it\n"
-    "  --dsse FILE            an attestation of it (a DSSE envelope, as --dsse of a run writes "
-    "it)\n"
-    "                         has to be signed, with the key of --public-key if that is given, "
-    "and\n"
-    "                         be about this very file\n"
-    "  --json                 one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
+    "  --dsse FILE            also check an attestation (a DSSE envelope, written by --dsse of a\n"
+    "                         run): it must be signed, with the key of --public-key if that is\n"
+    "                         given, and be about this receipt\n"
+    "  --json                 print one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
     "examples\n"
     "  ree-run validate receipt.json\n"
     "  ree-run validate receipt.json --public-key operator.pub\n"
     "\n"
-    "exit status: 0 valid; 1 a hash or the signature does not match; 2 it cannot be checked: the\n"
-    "file cannot be read or is no receipt, or wrong usage\n";
+    "exit status: 0 valid; 1 a hash or the signature does not match; 2 cannot be checked: the\n"
+    "file cannot be read or is not a receipt, or wrong usage\n";
 
 #define CANNOT_CHECK 2
 
@@ -53,13 +52,13 @@ static void check_key(const struct ree_receipt *receipt, const char *key, struct
     *finding = (struct ree_receipt_finding){.what = "public key"};
     finding->ok = receipt->is_signed && strcmp(receipt->public_key, key) == 0;
     if (finding->ok)
-        snprintf(finding->detail, sizeof finding->detail, "%s, as asked for", key);
+        snprintf(finding->detail, sizeof finding->detail, "%s, as required", key);
     else if (receipt->is_signed)
-        snprintf(finding->detail, sizeof finding->detail, "it is %s, asked for was %s",
+        snprintf(finding->detail, sizeof finding->detail, "it is %s, required is %s",
                  receipt->public_key, key);
     else
         snprintf(finding->detail, sizeof finding->detail,
-                 "the receipt is not signed, asked for was %s", key);
+                 "the receipt is not signed, required is %s", key);
     report->ok = report->ok && finding->ok;
 }
 
@@ -158,7 +157,7 @@ int ree_run_validate(int argc, char **argv) {
     }
     if (cli.failed) return CLI_USAGE;
     if (wants_help) return cli_print_text(help);
-    if (!path) cli_usage(&cli, "which receipt?");
+    if (!path) cli_usage(&cli, "no receipt given");
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.cannot = CANNOT_CHECK});
     return code ? code : validate(path, key, dsse, json);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "audit/verify.h"
+#include "receipt/verify.h"
 #include "receipts.h"
 #include "option_table.h"
 #include "start.h"
@@ -149,8 +149,8 @@ static int verify(struct job *job) {
     struct ree_error err;
     bool text = job->receipt.kind == REE_RECEIPT_TEXT;
     if (text ? o->inputs.n_args || o->inputs.random : o->n_prompts > 0) {
-        cli_error(text ? "%s: is a receipt of a text, which has a prompt and no --input"
-                       : "%s: is a receipt of tensors, which has inputs and no prompt",
+        cli_error(text ? "%s: is a receipt of a text: give the prompt, not --input"
+                       : "%s: is a receipt of tensors: give --input, not a prompt",
                   o->receipt);
         return CLI_USAGE;
     }
@@ -166,7 +166,7 @@ static int verify(struct job *job) {
     if (o->key) ree_verify_key(&job->v, &job->receipt, key);
     if (job->v.cannot[0]) return 0;
     if (o->tracing.trace && !job->receipt.has_trace) {
-        cli_error("%s: has no trace to compare one with", o->receipt);
+        cli_error("%s: this receipt has no trace to compare with", o->receipt);
         return CLI_CANNOT;
     }
     if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) return cannot(&err);

@@ -185,7 +185,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--stories", type=int, default=40000)
-    parser.add_argument("--length", type=int, default=160, help="tokens of a training row")
+    parser.add_argument("--length", type=int, default=160, help="tokens per training row (default 160)")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "stories")
     args = parser.parse_args()
 

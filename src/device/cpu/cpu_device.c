@@ -113,7 +113,7 @@ static void buffer_destroy(struct ree_device *device, struct ree_device_buffer *
 static enum ree_status check_range(const struct ree_device_buffer *buffer, uint64_t offset,
                                    uint64_t size, struct ree_error *err) {
     if (offset <= buffer->size && size <= buffer->size - offset) return REE_OK;
-    return ree_fail(err, REE_INVALID, "cpu: bytes %llu to %llu lie outside a buffer of %llu bytes",
+    return ree_fail(err, REE_INVALID, "cpu: bytes %llu to %llu are outside a buffer of %llu bytes",
                     (unsigned long long)offset, (unsigned long long)(offset + size),
                     (unsigned long long)buffer->size);
 }
@@ -246,7 +246,7 @@ static enum ree_status run_step(struct cpu_device *device, struct program_step *
         const struct ree_operand *operand = &dispatch->operands[i];
         struct ree_device_buffer *buffer = slots[operand->slot];
         if (!buffer)
-            return ree_fail(err, REE_INTERNAL, "cpu: nothing is bound to slot %u", operand->slot);
+            return ree_fail(err, REE_INTERNAL, "cpu: slot %u has no bound buffer", operand->slot);
         REE_TRY(check_range(buffer, operand->offset, operand->size, err));
         operands[i] = buffer->data + operand->offset;
     }
@@ -376,7 +376,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     ree_cpu_use_cache(options->cache_dir);
     REE_TRY(ree_cpu_isa_select_right(options->cpu_isa, options->cache_dir, &isa, err));
     if (options->n_threads > MAX_THREADS)
-        return ree_fail(err, REE_INVALID, "cpu: %u threads asked for; at most %d",
+        return ree_fail(err, REE_INVALID, "cpu: %u threads requested; the maximum is %d",
                         options->n_threads, MAX_THREADS);
     int n_cores = omp_get_num_procs();
     uint32_t n_threads = options->n_threads ? options->n_threads : (uint32_t)n_cores;

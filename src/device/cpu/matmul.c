@@ -5,8 +5,6 @@
 // order.
 #include "device/cpu/matmul.h"
 
-#include "device/cpu/float64.h"
-
 #include <omp.h>
 
 // Folding

@@ -100,6 +100,11 @@ void ree_matmul_write(const struct ree_matmul_output *output, const void *values
 void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
                         const void *a, const void *b, const struct ree_matmul_output *output);
 
+// Computes a float64 product without an epilogue (float64.c). `a` and `b` point to the start of the
+// operands.
+void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
+                        const double *a, const double *b, double *out);
+
 // Returns the offset of batch `index` in a tensor with these strides.
 static inline int64_t ree_batch_offset(uint32_t rank, const uint32_t *dims, const int64_t *strides,
                                        uint32_t index) {

@@ -2,8 +2,6 @@
 // order (NUMERICS.md section 3); maxima, integer sums and positions in any order.
 #include "device/cpu/reduce.h"
 
-#include "device/cpu/float64.h"
-
 const struct ree_cpu_reduce_kernels *ree_cpu_reduce_kernels(enum ree_cpu_isa isa) {
     switch (isa) {
 #ifdef REE_CPU_HAVE_AVX512

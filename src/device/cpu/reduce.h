@@ -95,4 +95,8 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
                                        const struct ree_cpu_reduce_plan *plan,
                                        struct ree_error *err);
 
+// Reductions of float64 (float64.c).
+enum ree_status ree_cpu_reduce_f64(const struct ree_cpu_context *ctx,
+                                   const struct ree_cpu_reduce_plan *plan, struct ree_error *err);
+
 #endif

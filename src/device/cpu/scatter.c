@@ -141,7 +141,8 @@ static enum ree_status report_fault(const struct job *job, struct ree_error *err
                 return ree_cpu_index_report(&fault, 1, err);
         }
     }
-    return ree_fail(err, REE_INTERNAL, "scatter: a fault that cannot be found again");
+    return ree_fail(err, REE_INTERNAL,
+                    "scatter: an index was out of range, but could not be found again");
 }
 
 enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,

@@ -169,8 +169,8 @@ static enum ree_status select_right(const char *name, const struct keeping *keep
     }
     if (!what[0]) return REE_OK;
     return ree_fail(err, REE_UNSUPPORTED,
-                    "cpu: this build of ree computes wrong bits on this processor with "
-                    "instruction set '%s' (%s); was it built with other options?",
+                    "cpu: this build of ree computes wrong bits on this processor with instruction "
+                    "set '%s' (%s); check the options that it was built with",
                     ree_cpu_isa_name(*out), what);
 }
 

@@ -73,7 +73,7 @@ enum ree_status ree_cublas_open(CUstream stream, bool tf32, struct ree_cublas **
     if (!found) {
         ree_cublas_close(cublas);
         return ree_fail(err, REE_UNAVAILABLE,
-                        "CUDA: libcublas is not installed, or cannot be used here");
+                        "CUDA: libcublas is not installed, or does not work on this machine");
     }
     snprintf(cublas->version, sizeof cublas->version, "%d.%d.%d", version / 10000,
              version / 100 % 100, version % 100);

@@ -9,7 +9,7 @@
 #include "base/container.h"
 #include "base/status.h"
 #include "device/cuda/driver.h"
-#include "device/cuda/encode.h"
+#include "device/cuda/kernel_numbers.h"
 #include "device/cuda/tiles.h"
 #include "device/device.h"
 #include "device/facts.h"
@@ -29,18 +29,9 @@ struct ree_cuda_slab;
 struct ree_cublas;
 struct ree_cuda_tested;
 struct ree_cuda_jit;
-
-// Device properties by which encoders choose kernels. The choice never changes bits. Tests change
-// these values. Self-tests do too, so that a twin runs the kernels that the larger dispatch runs.
-struct ree_cuda_limits {
-    uint32_t n_multiprocessors; // 0: every dispatch counts as large enough for all
-    uint32_t max_shared;        // maximum shared bytes of a block (opt-in)
-    uint32_t shared_per_multiprocessor;
-    // Float products use `tile`, and one block per chunk if `splits`.
-    bool forces_plan;
-    bool splits;
-    enum ree_cuda_tile tile;
-};
+struct ree_cuda_encoding;
+struct ree_cuda_expr;
+struct ree_cuda_step;
 
 #define REE_CUDA_TEST_BUCKETS 256
 

@@ -56,7 +56,7 @@ static enum ree_status find(struct ree_cuda *cuda, const char *which, int *out_i
             *out_index = (int)index;
             return REE_OK;
         }
-        return ree_fail(err, REE_NOT_FOUND, "CUDA: no device %s; there %s %d", which,
+        return ree_fail(err, REE_NOT_FOUND, "CUDA: device %s does not exist; there %s %d", which,
                         n == 1 ? "is" : "are", n);
     }
     for (int i = 0; i < n; i++) {

@@ -25,7 +25,7 @@ static enum ree_status load(struct ree_cuda_driver *driver, const char *path,
         void *symbol = dlsym(driver->library, symbols[i].name);
         if (!symbol)
             return ree_fail(err, REE_UNAVAILABLE,
-                            "CUDA: %s has no %s; a driver for CUDA 11.1 or later is needed", path,
+                            "CUDA: %s has no %s; a driver for CUDA 11.1 or later is required", path,
                             symbols[i].name);
         memcpy((char *)driver + symbols[i].offset, &symbol, sizeof symbol);
     }

@@ -63,10 +63,9 @@ enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_di
     }
     REE_TRY(encoders[dispatch->op](cuda, dispatch, out, err));
     if (out->scratch_bytes / 4 <= UINT32_MAX) return REE_OK;
-    return ree_fail(
-        err, REE_UNSUPPORTED,
-        "RepOp %s needs %llu bytes of scratch memory here, more than a kernel can number",
-        ree_repop_name(dispatch->op), (unsigned long long)out->scratch_bytes);
+    return ree_fail(err, REE_UNSUPPORTED,
+                    "RepOp %s requires %llu bytes of scratch memory, more than a kernel can index",
+                    ree_repop_name(dispatch->op), (unsigned long long)out->scratch_bytes);
 }
 
 enum ree_status ree_cuda_encode_form(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,

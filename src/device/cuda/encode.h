@@ -4,24 +4,11 @@
 #define REE_DEVICE_CUDA_ENCODE_H
 
 #include "base/status.h"
-#include "device/cuda/args.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/kernel_interface.h"
+#include "device/cuda/kernel_numbers.h"
 
 struct ree_cuda;
-
-enum ree_cuda_module {
-#define MODULE(name) REE_CUDA_MODULE_##name,
-#define KERNEL(name)
-#include "cuda/kernels.def"
-    REE_CUDA_N_MODULES
-};
-
-enum ree_cuda_kernel {
-#define MODULE(name)
-#define KERNEL(name) REE_CUDA_##name,
-#include "cuda/kernels.def"
-    REE_CUDA_N_KERNELS
-};
 
 #define REE_CUDA_MAX_STEPS 4
 

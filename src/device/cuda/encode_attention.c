@@ -1,6 +1,7 @@
 // The encoder of attention: scores, weights, the values' chunks and their sum, with intermediate
 // results in the scratch memory. Long prompts use tiles.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 
 #define ROWS 8 // queries per block, as in cuda/attention.cu
 #define KEYS 128
@@ -68,8 +69,8 @@ enum ree_status ree_cuda_encode_attention(const struct ree_cuda *cuda,
     if (scores + n_chunks * results > UINT32_MAX || score_blocks > INT32_MAX ||
         value_blocks > INT32_MAX)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "attention of %llu queries over %u keys needs more scratch memory than a "
-                        "kernel can number",
+                        "attention of %llu queries over %u keys requires more scratch memory than "
+                        "a kernel can index",
                         (unsigned long long)n_rows, p->kv_len);
     const uint32_t extra[2] = {(uint32_t)n_groups, (uint32_t)scores};
     if (p->kv_len > 0) {

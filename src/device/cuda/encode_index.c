@@ -1,5 +1,6 @@
 // The encoders of gather and scatter.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 #include "repops/merge.h"
 
 // Combines elements into units of up to 16 bytes, if this keeps rows of data whole and all sizes,

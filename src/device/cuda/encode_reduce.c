@@ -1,5 +1,6 @@
 // The encoder of reduce.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 #include "repops/merge.h"
 
 #define MAX_THREADS 128      // maximum threads per block of reduce_vectors

@@ -1,6 +1,7 @@
 // The encoders of softmax and norm. Rows are kept in shared memory, several per block. A row that
 // is too long for that gets a block of its own (cuda/rows.h).
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 
 #define THREADS 256
 #define CHUNKS_AT_ONCE 32        // per warp: each thread processes one

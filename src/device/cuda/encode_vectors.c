@@ -1,5 +1,6 @@
 // The encoders of scan and topk, which process vectors of a tensor.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 
 #define THREADS_TO_FILL 256 // per multiprocessor: enough threads for one thread per vector
 

@@ -1,5 +1,6 @@
 // The encoders of pool and resize: one thread per output.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 
 #define THREADS 256
 

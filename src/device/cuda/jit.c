@@ -1,6 +1,7 @@
 // JIT-generated kernels for expressions (ptx.h). The driver compiles one when a program first uses
 // it; it is kept until the device is closed. If the driver cannot compile, maps are interpreted.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
 #include "kernels.h"
 
@@ -116,7 +117,7 @@ static enum ree_status try_one(struct ree_cuda *cuda, struct ree_error *err) {
 enum ree_status ree_cuda_jit_init(struct ree_cuda *cuda, struct ree_error *err) {
     const char *form = getenv("REE_CUDA_EXPRESSIONS");
     if (form && strcmp(form, "interpreted") == 0)
-        give_up(cuda, "REE_CUDA_EXPRESSIONS says so");
+        give_up(cuda, "REE_CUDA_EXPRESSIONS is set");
     else
         REE_TRY(try_one(cuda, err));
     if (cuda->no_jit)

@@ -36,7 +36,7 @@ static bool is_small(const struct ree_device_buffer *buffer) {
 }
 
 static enum ree_status out_of_memory(struct ree_cuda *cuda, uint64_t size, struct ree_error *err) {
-    return ree_fail(err, REE_NO_MEMORY, "CUDA: device '%s' has no memory for %llu bytes more",
+    return ree_fail(err, REE_NO_MEMORY, "CUDA: device '%s' has no memory for another %llu bytes",
                     cuda->base.name, (unsigned long long)size);
 }
 
@@ -140,7 +140,7 @@ void ree_cuda_memory_finish(struct ree_cuda *cuda) {
 static enum ree_status check_range(const struct ree_device_buffer *buffer, uint64_t offset,
                                    uint64_t size, struct ree_error *err) {
     if (offset <= buffer->size && size <= buffer->size - offset) return REE_OK;
-    return ree_fail(err, REE_INTERNAL, "CUDA: a transfer leaves its buffer");
+    return ree_fail(err, REE_INTERNAL, "CUDA: a transfer exceeds its buffer");
 }
 
 static uint8_t *half_of(struct ree_cuda *cuda, uint64_t i) {

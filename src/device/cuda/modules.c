@@ -7,7 +7,7 @@
 static const char *const names[] = {
 #define MODULE(m)
 #define KERNEL(k) "ree_" #k,
-#include "cuda/kernels.def"
+#include "device/cuda/kernels.def"
 };
 
 // Returns the module of a kernel. In kernels.def a module precedes its kernels.
@@ -15,12 +15,12 @@ static enum ree_cuda_module module_of(enum ree_cuda_kernel kernel) {
     enum { // the number of kernels before each module
 #define MODULE(m) BEFORE_##m, SKIP_##m = BEFORE_##m - 1,
 #define KERNEL(k) COUNT_##k,
-#include "cuda/kernels.def"
+#include "device/cuda/kernels.def"
     };
     static const int before[] = {
 #define MODULE(m) BEFORE_##m,
 #define KERNEL(k)
-#include "cuda/kernels.def"
+#include "device/cuda/kernels.def"
     };
     int module = REE_CUDA_N_MODULES - 1;
     while (before[module] > (int)kernel)
@@ -33,9 +33,8 @@ const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel) {
 }
 
 const char *ree_cuda_no_kernels(void) {
-    return ree_cuda_images[0].data
-               ? NULL
-               : "this ree was built without nvcc, so that it has no CUDA kernels";
+    return ree_cuda_images[0].data ? NULL
+                                   : "this ree was built without nvcc, so it has no CUDA kernels";
 }
 
 enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel kernel,
@@ -57,8 +56,8 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
     *out = cuda->functions[kernel];
     // More than 48 KiB requires an opt-in.
     if (shared_bytes > 48u << 10 && shared_bytes > cuda->shared_set[kernel]) {
-        snprintf(what, sizeof what, "no %u bytes of shared memory for kernel '%s'", shared_bytes,
-                 names[kernel]);
+        snprintf(what, sizeof what, "cannot get %u bytes of shared memory for kernel '%s'",
+                 shared_bytes, names[kernel]);
         REE_CUDA_CALL(
             function_set(*out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes),
             what);

@@ -5,6 +5,7 @@
 // CUDA has no alternative form of an operation, so a device that computes one incorrectly is
 // rejected.
 #include "device/cuda/cuda.h"
+#include "device/cuda/kernel_interface.h"
 #include "device/probe_vectors.h"
 #include "repops/scalar/ops.h"
 
@@ -167,8 +168,8 @@ static enum ree_status judge(struct ree_cuda *cuda, const char *name, uint32_t n
                              uint32_t n_wrong, const char *example, struct ree_error *err) {
     if (n_wrong > 0)
         return ree_fail(err, REE_UNSUPPORTED,
-                        "CUDA: '%s' computes %s wrongly, in %u of %u vectors, e.g. %s; no result "
-                        "of such a device could be relied on",
+                        "CUDA: '%s' computes %s wrongly, in %u of %u vectors, e.g. %s; results of "
+                        "such a device are not reliable",
                         cuda->base.name, name, n_wrong, n_vectors, example);
     ree_facts_add(&cuda->facts, "primitive", name, "native (right in %u vectors)", n_vectors);
     return REE_OK;
@@ -244,7 +245,7 @@ enum ree_status ree_cuda_probe(struct ree_cuda *cuda, const char *break_primitiv
         int p = ree_probe_find(ree_probe_primitives, REE_PROBE_N_PRIMITIVES, break_primitive);
         int q = ree_probe_find(f64_primitives, N_F64_PRIMITIVES, break_primitive);
         if (p < 0 && q < 0)
-            return ree_fail(err, REE_INVALID, "there is no primitive '%s'", break_primitive);
+            return ree_fail(err, REE_INVALID, "unknown primitive '%s'", break_primitive);
         if (p >= 0)
             words = (struct broken){ree_probe_primitives[p].first, ree_probe_primitives[p].n};
         else

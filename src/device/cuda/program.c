@@ -7,6 +7,7 @@
 // Events around each dispatch measure its time. A graph has none, so while times are requested its
 // kernels are launched one by one.
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 #include "device/program_info.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #define REE_DEVICE_CUDA_PTX_H
 
 #include "base/strbuf.h"
-#include "device/cuda/args.h"
+#include "device/cuda/kernel_interface.h"
 
 #define REE_CUDA_PTX_THREADS 128 // threads per block
 #define REE_CUDA_PTX_WIDTH 4     // adjacent elements per thread

@@ -13,6 +13,7 @@
 // the next start.
 #include "device/cache_folder.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
 #include "device/cuda/tiles.h"
 #include "device/selftest/identity.h"

@@ -1,9 +1,9 @@
 // Chooses tiles by an estimate of each one's time.
 #include "device/cuda/tiles.h"
 
-#include "device/cuda/cuda.h"
-
 #include <stddef.h>
+
+#include "repops/repop.h"
 
 // Tiles, cuda/tile.h.
 #define TILE_K 8

@@ -3,9 +3,8 @@
 #ifndef REE_DEVICE_CUDA_TILES_H
 #define REE_DEVICE_CUDA_TILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
-
-struct ree_cuda_limits;
 
 // Maximum size of the chunks' results in the scratch memory.
 #define REE_CUDA_MAX_PARTS_BYTES ((uint64_t)1 << 30)
@@ -16,6 +15,18 @@ enum ree_cuda_tile {
     REE_CUDA_TILE_64X64,
     REE_CUDA_TILE_32X64,
     REE_CUDA_N_TILES
+};
+
+// Device properties by which encoders choose kernels. The choice never changes bits. Tests change
+// these values. Self-tests do too, so that a twin runs the kernels that the larger dispatch runs.
+struct ree_cuda_limits {
+    uint32_t n_multiprocessors; // 0: every dispatch counts as large enough for all
+    uint32_t max_shared;        // maximum shared bytes of a block (opt-in)
+    uint32_t shared_per_multiprocessor;
+    // Float products use `tile`, and one block per chunk if `splits`.
+    bool forces_plan;
+    bool splits;
+    enum ree_cuda_tile tile;
 };
 
 struct ree_cuda_plan {

@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "device/device.h"
+#include "device/selftest/hard_values.h"
 #include "device/selftest/twin_shapes.h"
 
 #include <stdlib.h>

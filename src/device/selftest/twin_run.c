@@ -1,6 +1,7 @@
 #include "device/selftest/twin_run.h"
 
 #include "base/status.h"
+#include "device/selftest/hard_values.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,8 @@
 #define REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 
 #include "device/selftest/hard_values.h"
-#include "device/selftest/twin.h"
+#include "device/selftest/twin_size.h"
+#include "repops/repop.h"
 
 struct ree_twin_operand {
     struct ree_hard_values values; // values.n elements

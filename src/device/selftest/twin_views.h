@@ -3,7 +3,8 @@
 #ifndef REE_DEVICE_SELFTEST_TWIN_VIEWS_H
 #define REE_DEVICE_SELFTEST_TWIN_VIEWS_H
 
-#include "device/selftest/twin.h"
+#include "device/selftest/twin_size.h"
+#include "repops/repop.h"
 
 #define REE_TWIN_MAX_VIEW (2 * REE_MAX_RANK) // maximum dimensions of a view
 

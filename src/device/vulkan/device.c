@@ -1,5 +1,6 @@
 // Opens a Vulkan device: required and optional features, the queue, the vtable.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "base/float_env.h"
 #include "shaders.h"
 
@@ -27,8 +28,9 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     const char *name = vk->properties.deviceName;
     uint32_t version = vk->properties.apiVersion;
     if (version < VK_API_VERSION_1_2)
-        return ree_fail(err, REE_UNAVAILABLE, "Vulkan: '%s' offers version %u.%u, 1.2 is needed",
-                        name, VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+        return ree_fail(err, REE_UNAVAILABLE,
+                        "Vulkan: '%s' supports version %u.%u, but 1.2 is required", name,
+                        VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
     vk->driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
     vk->float_controls.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES;
     vk->subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
@@ -69,9 +71,9 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     };
     vkGetPhysicalDeviceFeatures2(vk->physical, &features);
     if (!features12.bufferDeviceAddress)
-        return ree_fail(err, REE_UNAVAILABLE,
-                        "Vulkan: '%s' lacks the feature bufferDeviceAddress, which ree needs",
-                        name);
+        return ree_fail(
+            err, REE_UNAVAILABLE,
+            "Vulkan: '%s' does not have the feature bufferDeviceAddress, which ree requires", name);
     vk->has_float64 = features.features.shaderFloat64;
     vk->has_int64 = features.features.shaderInt64;
     vk->has_int16 = features.features.shaderInt16;

@@ -57,14 +57,13 @@ enum ree_status ree_vk_encode(const struct ree_vk *vk, const struct ree_dispatch
     for (uint32_t s = 0; s < out->n_steps; s++)
         if (ree_vk_is_long(vk, out->steps[s].loops, UINT64_MAX))
             return ree_fail(err, REE_UNSUPPORTED,
-                            "RepOp %s needs %llu iterations in a thread here; the driver of '%s' "
-                            "ends loops after %llu",
+                            "RepOp %s requires %llu loop iterations in a thread, but the driver of "
+                            "'%s' ends loops after %llu",
                             ree_repop_name(dispatch->op), (unsigned long long)out->steps[s].loops,
                             vk->base.name, (unsigned long long)vk->loop_budget);
     if (out->scratch_bytes / 4 <= UINT32_MAX) return REE_OK; // word indices have 32 bits
     return ree_fail(err, REE_UNSUPPORTED,
-                    "RepOp %s needs %llu bytes of scratch memory here, more than a shader can "
-                    "number",
+                    "RepOp %s requires %llu bytes of scratch memory, more than a shader can index",
                     ree_repop_name(dispatch->op), (unsigned long long)out->scratch_bytes);
 }
 

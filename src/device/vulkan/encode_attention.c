@@ -2,6 +2,7 @@
 // scores in the scratch memory. If the products do not convert narrow keys or values, a step for
 // each converts them first.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "shaders.h"
 
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST) // shaders/include/tile.glsl

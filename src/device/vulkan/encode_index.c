@@ -1,5 +1,6 @@
 // The encoders of gather and scatter.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "repops/merge.h"
 #include "shaders.h"
 

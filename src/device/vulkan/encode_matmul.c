@@ -1,5 +1,6 @@
 // The encoders of matmul and conv: choose the module and the tiles of the result.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "repops/merge.h"
 #include "shaders.h"
 

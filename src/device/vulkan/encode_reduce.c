@@ -1,5 +1,6 @@
 // The encoder of reduce: one step, or one step for the chunks and one to combine them.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "repops/merge.h"
 #include "shaders.h"
 

@@ -1,5 +1,6 @@
 // The encoders of softmax and norm: one workgroup or one thread per row.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "shaders.h"
 
 #define SHORT_ROW 32 // too short for a group

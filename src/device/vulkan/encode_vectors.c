@@ -1,5 +1,6 @@
 // The encoders of topk and scan, which process vectors of a tensor.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "shaders.h"
 
 #define TOPK_PARTS 16 // topk.comp, N_PARTS

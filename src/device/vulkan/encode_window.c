@@ -1,5 +1,6 @@
 // The encoders of pool and resize: one thread per output.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "shaders.h"
 
 enum ree_status ree_vk_encode_pool(const struct ree_vk *vk, const struct ree_dispatch *dispatch,

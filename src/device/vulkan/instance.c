@@ -95,7 +95,7 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
     pthread_once(&loader_once, loader_init);
     if (loader_result != VK_SUCCESS)
         return ree_fail(err, REE_UNAVAILABLE,
-                        "Vulkan: libvulkan.so.1 is not there (" INSTALL_HINT ")");
+                        "Vulkan: libvulkan.so.1 was not found (" INSTALL_HINT ")");
     if (volkGetInstanceVersion() < VK_API_VERSION_1_2)
         return ree_fail(err, REE_UNAVAILABLE, "Vulkan: the loader is older than version 1.2");
     static const char layer[] = "VK_LAYER_KHRONOS_validation";
@@ -154,8 +154,7 @@ static enum ree_status enumerate(VkInstance instance, VkPhysicalDevice *devices,
     if (result != VK_SUCCESS && result != VK_INCOMPLETE)
         return ree_vk_fail(err, result, "cannot list the devices");
     if (*n == 0)
-        return ree_fail(err, REE_UNAVAILABLE,
-                        "Vulkan: no driver offers a device (" INSTALL_HINT ")");
+        return ree_fail(err, REE_UNAVAILABLE, "Vulkan: no driver has a device (" INSTALL_HINT ")");
     return REE_OK;
 }
 
@@ -183,8 +182,8 @@ static enum ree_status choose(VkInstance instance, const char *which, VkPhysical
     unsigned long index = strtoul(which, &end, 10);
     if (isdigit((unsigned char)which[0]) && *end == '\0') {
         if (index >= n)
-            return ree_fail(err, REE_NOT_FOUND, "Vulkan: there is no device %s, only 0 to %u",
-                            which, n - 1);
+            return ree_fail(err, REE_NOT_FOUND,
+                            "Vulkan: device %s does not exist; devices are 0 to %u", which, n - 1);
         *out = devices[index];
         return REE_OK;
     }

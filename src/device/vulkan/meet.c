@@ -173,12 +173,13 @@ enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *
     char how[128];
     reap(child, outcome == STUCK, how, sizeof how);
     if (outcome == STUCK)
-        return ree_fail(err, REE_DEVICE,
-                        "Vulkan: the driver of '%s' did not come back from the probe in %d s", name,
-                        PATIENCE_MS / 1000);
+        return ree_fail(
+            err, REE_DEVICE,
+            "Vulkan: the driver of '%s' did not finish the probe within %d s, so it cannot be used",
+            name, PATIENCE_MS / 1000);
     if (outcome == CRASHED)
         return ree_fail(err, REE_DEVICE,
-                        "Vulkan: the driver of '%s' crashed in the probe%s: it cannot be used",
+                        "Vulkan: the driver of '%s' crashed in the probe%s, so it cannot be used",
                         name, how);
     return REE_OK;
 }

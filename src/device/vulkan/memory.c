@@ -223,9 +223,10 @@ enum ree_status ree_vk_buffer_create(struct ree_device *device, uint64_t size,
     struct ree_vk *vk = ree_vk_of(device);
     *out = NULL;
     if (size > device->max_buffer_size)
-        return ree_fail(
-            err, REE_UNSUPPORTED, "a tensor of %llu bytes is more than device '%s' can hold (%llu)",
-            (unsigned long long)size, device->name, (unsigned long long)device->max_buffer_size);
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "a tensor of %llu bytes is larger than device '%s' supports (%llu)",
+                        (unsigned long long)size, device->name,
+                        (unsigned long long)device->max_buffer_size);
     struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer) return ree_fail(err, REE_NO_MEMORY, "no memory for a buffer");
     uint64_t reserved = round_up(size ? size : 1, ALIGNMENT);
@@ -315,9 +316,9 @@ static enum ree_status transfer(struct ree_vk *vk, struct ree_device_buffer *buf
                                 uint64_t offset, const uint8_t *from, uint8_t *to, uint64_t size,
                                 struct ree_error *err) {
     if (offset > buffer->size || size > buffer->size - offset)
-        return ree_fail(err, REE_INTERNAL, "transfer of %llu bytes at %llu in a buffer of %llu",
-                        (unsigned long long)size, (unsigned long long)offset,
-                        (unsigned long long)buffer->size);
+        return ree_fail(
+            err, REE_INTERNAL, "a transfer of %llu bytes at %llu exceeds a buffer of %llu bytes",
+            (unsigned long long)size, (unsigned long long)offset, (unsigned long long)buffer->size);
     if (size == 0) return REE_OK;
     if (buffer->mapped) {
         if (from) memcpy(buffer->mapped + offset, from, size);

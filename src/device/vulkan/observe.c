@@ -2,6 +2,7 @@
 // differ from the correctly rounded result. ree computes these functions from the probed
 // primitives, so only the output of `ree-run devices` depends on the measurement.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "repops/scalar/ops.h"
 #include "shaders.h"
 
@@ -95,7 +96,7 @@ static enum ree_status count_loops(struct ree_vk *vk, struct ree_device_buffer *
         i++;
     }
     if (got[0] != value || got[1] == 0)
-        return ree_fail(err, REE_UNSUPPORTED, "'%s' cannot be used: it runs loops wrongly",
+        return ree_fail(err, REE_UNSUPPORTED, "'%s' cannot be used: it executes loops wrongly",
                         vk->base.name);
     vk->loop_budget = got[1] >= N_ITERATIONS ? UINT64_MAX : got[1] - 1;
     return REE_OK;

@@ -5,6 +5,7 @@
 #include "device/selftest/twin.h"
 #include "device/vulkan/spirv_stitch.h"
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "shaders.h"
 
 #include <stdio.h>

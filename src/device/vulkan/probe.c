@@ -6,6 +6,7 @@
 // last form and are tested only if they are needed. A device that computes them incorrectly is
 // rejected.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "device/probe_vectors.h"
 #include "shaders.h"
 
@@ -173,7 +174,7 @@ static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
         integers_too = strncmp(name, "integer ", 8) == 0;
         int p = ree_probe_find(ree_probe_primitives, REE_PROBE_N_PRIMITIVES,
                                name + (integers_too ? 8 : 0));
-        if (p < 0) return ree_fail(err, REE_INVALID, "there is no primitive '%s'", name);
+        if (p < 0) return ree_fail(err, REE_INVALID, "unknown primitive '%s'", name);
         broken = ree_probe_primitives[p].first;
         n_broken = ree_probe_primitives[p].n;
     }
@@ -211,7 +212,8 @@ static enum ree_status choose(struct ree_vk *vk, const char *force, struct ree_e
     while (force && forced < REE_VK_N_FORMS && strcmp(force, form_names[forced]))
         forced++;
     if (forced == REE_VK_N_FORMS)
-        return ree_fail(err, REE_INVALID, "'%s' is not a form: native, float64, float32, integer",
+        return ree_fail(err, REE_INVALID,
+                        "'%s' is not a form; forms are native, float64, float32 and integer",
                         force);
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++) {
         struct ree_vk_verdict *verdict = &vk->verdicts[p];

@@ -8,6 +8,7 @@
 // If memory is not unified, the host writes the blocks into a host-visible copy, and the command
 // buffer first copies them to the device.
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "device/program_info.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct block_header {
     uint32_t dispatch;                   // index in the program
     uint32_t unused[3];
 };
-_Static_assert(sizeof(struct block_header) == 128, "shaders/include/ree.glsl counts on it");
+_Static_assert(sizeof(struct block_header) == 128, "shaders/include/ree.glsl relies on it");
 
 // A shader's report of the first index out of range. It is the first of the program's blocks.
 struct fault {
@@ -137,9 +138,10 @@ static enum ree_status record_dispatch(struct ree_vk *vk, struct ree_device_prog
         uint64_t x = step->n_groups < limit ? step->n_groups : limit;
         uint64_t y = (step->n_groups + x - 1) / x;
         if (y > vk->properties.limits.maxComputeWorkGroupCount[1])
-            return ree_fail(
-                err, REE_UNSUPPORTED, "%s needs %llu work groups, more than device '%s' can start",
-                program->info.labels[index], (unsigned long long)step->n_groups, vk->base.name);
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "%s requires %llu work groups, more than device '%s' supports",
+                            program->info.labels[index], (unsigned long long)step->n_groups,
+                            vk->base.name);
         vk->vk.vkCmdDispatch(commands, (uint32_t)x, (uint32_t)y, 1);
     }
     if (program->queries)

@@ -13,6 +13,7 @@
 #include "device/selftest/twin.h"
 #include "device/selftest/twin_run.h"
 #include "device/vulkan/vulkan.h"
+#include "device/vulkan/encode.h"
 #include "shaders.h"
 
 #include <stdio.h>

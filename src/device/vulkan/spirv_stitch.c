@@ -157,7 +157,7 @@ static uint32_t result_in_body(const struct module *m, size_t at) {
 // Parsing
 
 static enum ree_status parse(struct module *m, struct ree_error *err) {
-    if (m->n_words < HEADER || m->words[0] != 0x07230203) return malformed(err, "no SPIR-V");
+    if (m->n_words < HEADER || m->words[0] != 0x07230203) return malformed(err, "it is not SPIR-V");
     m->bound = m->words[3];
     m->function_of_id = calloc(m->bound, sizeof *m->function_of_id);
     m->type_of_id = calloc(m->bound, sizeof *m->type_of_id);
@@ -327,7 +327,7 @@ static enum ree_status emit_body(struct stitch *s, const struct function *functi
         return REE_OK;
     }
     if (expr->n_operands > REE_EXPR_MAX_OPERANDS || expr->n_instrs > REE_EXPR_MAX_INSTRS)
-        return ree_fail(err, REE_INTERNAL, "expression: too many operands or instructions");
+        return ree_fail(err, REE_INTERNAL, "an expression has too many operands or instructions");
     emit_parameters(s, parameters);
     for (uint32_t i = 0; i < expr->n_instrs; i++) {
         const struct ree_expr_instr *instr = &expr->instrs[i];
@@ -345,7 +345,7 @@ static enum ree_status emit_body(struct stitch *s, const struct function *functi
         }
     }
     uint32_t last = expr->n_instrs ? s->n_values - 1 : 0;
-    if (s->n_values == 0) return ree_fail(err, REE_INTERNAL, "expression: it has no value");
+    if (s->n_values == 0) return ree_fail(err, REE_INTERNAL, "an expression has no value");
     uint32_t result = s->values[last];
     if (s->classes[last] == REE_CLASS_W) {
         uint32_t zero = constant32(s, 0);

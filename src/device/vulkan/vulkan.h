@@ -19,7 +19,7 @@
 #include "device/device.h"
 #include "device/facts.h"
 #include "device/selftest/record.h"
-#include "device/vulkan/encode.h"
+#include "device/vulkan/forms.h"
 
 struct ree_vk_verdict {
     enum ree_vk_form form;               // the form in use
@@ -46,6 +46,8 @@ struct ree_vk_observation {
     uint32_t example[3]; // first wrong one: argument, actual, expected
 };
 
+struct ree_vk_step; // encode.h
+struct ree_vk_encoding;
 struct ree_vk_block; // a pooled allocation, memory.c
 
 struct ree_device_buffer {

@@ -91,7 +91,7 @@ static void *watch_over(void *user) {
     while (!w->done && code == 0)
         code = pthread_cond_timedwait(&w->cond, &w->mutex, &until);
     if (!w->done) {
-        fprintf(stderr, "ree-run: %s takes longer than %.3g s: a rank does not take part\n",
+        fprintf(stderr, "ree-run: %s takes longer than %.3g s: a rank does not participate\n",
                 w->what, w->seconds);
         fflush(stderr);
         _exit(1);
@@ -162,7 +162,7 @@ static enum ree_status too_long(struct ree_error *err, uint64_t nbytes, size_t l
     if (err) {
         err->status = REE_INVALID;
         snprintf(err->message, sizeof err->message,
-                 "%llu bytes long or damaged; at most %zu are expected here",
+                 "%llu bytes long or damaged; the expected maximum is %zu",
                  (unsigned long long)nbytes, limit);
     }
     return REE_INVALID;
@@ -247,7 +247,7 @@ static void mpi_abort(struct ree_link *link, int code) {
 static void mpi_close(struct ree_link *link) {
     struct mpi *m = mpi_of(link);
     struct watch watch;
-    watch_begin(&watch, "the end of MPI", m->seconds);
+    watch_begin(&watch, "MPI shutdown", m->seconds);
     MPI_Finalize();
     watch_end(&watch);
     if (m->watchdog.fd >= 0 && write(m->watchdog.fd, REE_GUARDIAN_WELL, 1) == 1) {
@@ -268,13 +268,16 @@ enum ree_status ree_mpi_open(const struct ree_mpi_setup *setup, struct ree_link 
     int provided, rank, size;
     struct watch watch;
     *out = NULL;
-    watch_begin(&watch, "the start of MPI", options->seconds);
+    watch_begin(&watch, "MPI startup", options->seconds);
     int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     watch_end(&watch);
-    if (code != MPI_SUCCESS) return fail(err, "MPI does not start", code);
+    if (code != MPI_SUCCESS) return fail(err, "MPI startup failed", code);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (provided < MPI_THREAD_SERIALIZED)
-        return fail(err, "this MPI cannot be used by two threads in turn", MPI_ERR_OTHER);
+        return fail(err,
+                    "this MPI library does not support calls from two threads in turn "
+                    "(MPI_THREAD_SERIALIZED)",
+                    MPI_ERR_OTHER);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     struct mpi *m = calloc(1, sizeof *m);

@@ -1,6 +1,6 @@
 // Launches: blocks run one after the other; the threads of a block take turns from barrier to
 // barrier.
-#include "device/cuda/args.h"
+#include "device/cuda/kernel_interface.h"
 
 #include "api.h"
 #include "emulator.h"

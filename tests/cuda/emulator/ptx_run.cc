@@ -1,7 +1,7 @@
 // Runs a kernel: one thread after the other, instruction by instruction.
 #include "ptx_code.h"
 
-#include "device/cuda/args.h"
+#include "device/cuda/kernel_interface.h"
 #include "repops/scalar/ops.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef REE_TESTS_SESSION_ALL_VALUES_H
 #define REE_TESTS_SESSION_ALL_VALUES_H
 
-#include "receipt/merkle.h"
+#include "base/merkle.h"
 #include "session/model.h"
 #include "session/observe.h"
 

@@ -4,7 +4,7 @@
 #ifndef REE_TESTS_SESSION_RANDOM_GRAPH_H
 #define REE_TESTS_SESSION_RANDOM_GRAPH_H
 
-#include "graph/ir.h"
+#include "graph/ir/ir.h"
 
 #define MAX_VALUES 64 // maximum number of values, and of outputs; a graph has at most two inputs
 

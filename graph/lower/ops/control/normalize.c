@@ -1,0 +1,108 @@
+// StringNormalizer: removes stop words and changes the case of the letters listed in NUMERICS.md,
+// "Strings". It does not use the C library's tables, which differ between machines.
+#include "graph/lower/ops/rules.h"
+
+#include <string.h>
+
+enum case_change { AS_IT_IS, LOWER, UPPER };
+
+static enum ree_status no_memory(struct ree_lower *lower) {
+    return ree_lower_fail(lower, REE_NO_MEMORY, "out of memory");
+}
+
+// Decodes two-byte UTF-8 sequences, U+0080 to U+07FF, which include all letters below.
+static uint32_t decode(const unsigned char *s) {
+    bool two = (s[0] & 0xE0) == 0xC0 && (s[1] & 0xC0) == 0x80;
+    return two ? (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu) : 0;
+}
+
+static uint32_t to_lower(uint32_t c) {
+    if ((c >= 0xC0 && c <= 0xDE && c != 0xD7) || (c >= 0x391 && c <= 0x3A9 && c != 0x3A2) ||
+        (c >= 0x410 && c <= 0x42F))
+        return c + 0x20;
+    return c >= 0x400 && c <= 0x40F ? c + 0x50 : c;
+}
+
+static uint32_t to_upper(uint32_t c) {
+    if ((c >= 0xE0 && c <= 0xFE && c != 0xF7) || (c >= 0x3B1 && c <= 0x3C9 && c != 0x3C2) ||
+        (c >= 0x430 && c <= 0x44F))
+        return c - 0x20;
+    return c >= 0x450 && c <= 0x45F ? c - 0x50 : c;
+}
+
+// Changes the case in place: upper and lower case of these letters have the same number of bytes.
+static void change_case(char *text, enum case_change change) {
+    for (unsigned char *s = (unsigned char *)text; *s; s++) {
+        if (change == LOWER && *s >= 'A' && *s <= 'Z') *s = (unsigned char)(*s + 32);
+        if (change == UPPER && *s >= 'a' && *s <= 'z') *s = (unsigned char)(*s - 32);
+        uint32_t c = decode(s);
+        if (!c) continue;
+        c = change == LOWER ? to_lower(c) : change == UPPER ? to_upper(c) : c;
+        *s++ = (unsigned char)(0xC0 | c >> 6);
+        *s = (unsigned char)(0x80 | (c & 0x3F));
+    }
+}
+
+static enum ree_status with_case(struct ree_lower *lower, const char *s, enum case_change change,
+                                 char **out) {
+    *out = ree_arena_strdup(lower->arena, s);
+    if (!*out) return no_memory(lower);
+    change_case(*out, change);
+    return REE_OK;
+}
+
+static enum ree_status read_change(struct ree_lower *lower, enum case_change *out) {
+    const char *action = ree_node_string(lower->node, "case_change_action", "NONE");
+    static const char *const names[] = {"NONE", "LOWER", "UPPER"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(action, names[i]) == 0) {
+            *out = (enum case_change)i;
+            return REE_OK;
+        }
+    return ree_lower_fail(
+        lower, REE_INVALID,
+        "attribute 'case_change_action' is '%.40s', expected NONE, LOWER or UPPER", action);
+}
+
+// Returns whether s is a stop word, compared exactly or regardless of case.
+static enum ree_status is_stop_word(struct ree_lower *lower, const char *s, bool *out) {
+    const struct ree_attr *words = ree_node_attr(lower->node, "stopwords");
+    enum case_change fold = ree_node_int(lower->node, "is_case_sensitive", 0) ? AS_IT_IS : LOWER;
+    char *mine, *word;
+    *out = false;
+    if (!words || words->kind != REE_ATTR_STRINGS) return REE_OK;
+    REE_TRY(with_case(lower, s, fold, &mine));
+    for (size_t i = 0; i < words->n && !*out; i++) {
+        REE_TRY(with_case(lower, words->strings[i], fold, &word));
+        *out = strcmp(mine, word) == 0;
+    }
+    return REE_OK;
+}
+
+enum ree_status ree_lower_op_stringnormalizer(struct ree_lower *lower, struct ree_view *const *in,
+                                              struct ree_view **out) {
+    const char *const *strings;
+    size_t n, kept = 0;
+    enum case_change change;
+    char text[128];
+    REE_TRY(read_change(lower, &change));
+    REE_TRY(ree_lower_host_strings(lower, in[0], "input 0", &strings, &n));
+    if (in[0]->rank < 1 || in[0]->rank > 2 || (in[0]->rank == 2 && in[0]->dims[0] != 1))
+        return ree_lower_fail(lower, REE_INVALID, "input 0 is %s, expected [n] or [1,n]",
+                              ree_view_text(in[0], text, sizeof text));
+    const char **left = ree_arena_alloc_array(lower->arena, n + 1, sizeof *left);
+    if (!left) return no_memory(lower);
+    for (size_t i = 0; i < n; i++) {
+        bool stop;
+        char *changed;
+        REE_TRY(is_stop_word(lower, strings[i], &stop));
+        if (stop) continue;
+        REE_TRY(with_case(lower, strings[i], change, &changed));
+        left[kept++] = changed;
+    }
+    // If no string is left, the result is one empty string.
+    if (!kept) left[kept++] = "";
+    int64_t dims[2] = {1, (int64_t)kept};
+    uint32_t rank = in[0]->rank;
+    return ree_lower_strings(lower, rank, dims + (2 - rank), left, &out[0]);
+}

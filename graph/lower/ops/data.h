@@ -1,0 +1,91 @@
+// Shared by the rules for shapes, movement, reductions and resampling. The rules themselves are
+// found through ops.def; each is named after its operator.
+#ifndef REE_GRAPH_LOWER_OPS_DATA_H
+#define REE_GRAPH_LOWER_OPS_DATA_H
+
+#include "graph/lower/ops/rules.h"
+
+// Reads a list of integers that newer opsets take as an input and older ones as an attribute of the
+// same name: in[input] if present, else the attribute. *out_given distinguishes an empty list from
+// an absent one. With REE_DATA_ATTR_ONLY as `input`, only the attribute is read.
+#define REE_DATA_ATTR_ONLY UINT32_MAX
+enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_view *const *in, uint32_t input,
+                              const char *name, const int64_t **out, size_t *out_n,
+                              bool *out_given);
+// Reads one integer (int32 or int64) from a tensor of one element.
+enum ree_status ree_data_int(struct ree_lower *lower, struct ree_view *t, const char *what,
+                             int64_t *out);
+
+// Converts axes in [-rank, rank) to a bit mask; fails for repeated axes.
+enum ree_status ree_data_axes_mask(struct ree_lower *lower, size_t n, const int64_t *axes,
+                                   uint32_t rank, uint32_t *out_mask);
+// Writes text such as "[4,-1]" into the caller's buffer and returns the buffer.
+const char *ree_data_list_text(size_t n, const int64_t *values, char *out, size_t size);
+
+// Views t as another type of the same size; no dispatch.
+enum ree_status ree_data_reinterpret(struct ree_lower *lower, struct ree_view *t,
+                                     enum ree_dtype dtype, struct ree_view **out);
+// The type as which an expression moves the bits of `dtype` unchanged: u64 for float64 and strings,
+// else dtype itself.
+enum ree_dtype ree_data_carrier(enum ree_dtype dtype);
+// The type in which a RepOp computes for values of `dtype`: float32 for float16 and bfloat16, a
+// 32-bit integer for 16-bit integers, else dtype itself. It represents every value of `dtype`.
+enum ree_dtype ree_data_wide(enum ree_dtype dtype);
+// Returns whether `reduce` and `topk` support the type.
+bool ree_data_is_ordered(enum ree_dtype dtype);
+
+// Emits a gather into a new tensor of t's type. The caller has filled in its strides and components
+// (over `rank` dims). Merges dimensions if possible. `index` must be dense.
+enum ree_status ree_data_emit_gather(struct ree_lower *lower, struct ree_view *data,
+                                     struct ree_view *index, struct ree_gather_params *params,
+                                     uint32_t rank, const int64_t *dims, struct ree_view **out);
+// The strides of a dense tensor with these dims, for use as a gather's index strides.
+void ree_data_dense_strides(uint32_t rank, const int64_t *dims, int32_t *out_strides);
+
+// Selection per axis: out[i0, i1, ...] = t[axes[0].index[i0], axes[1].index[i1], ...]. A NULL index
+// keeps the axis. Regular selections (slices, steps, repetitions) become views and at most one
+// copy; each other selection becomes a gather. Indices must be in range.
+struct ree_axis_table {
+    const int32_t *index; // n entries
+    int64_t n;
+};
+enum ree_status ree_data_select(struct ree_lower *lower, struct ree_view *t,
+                                const struct ree_axis_table *axes, struct ree_view **out);
+
+// resize_table.c: the input positions that each output position of a resized axis reads
+// (NUMERICS.md, "Resize").
+enum ree_resize_mode { REE_RESIZE_NEAREST, REE_RESIZE_LINEAR, REE_RESIZE_CUBIC };
+enum ree_resize_coordinates {
+    REE_COORD_HALF_PIXEL,
+    REE_COORD_HALF_PIXEL_SYMMETRIC,
+    REE_COORD_PYTORCH_HALF_PIXEL,
+    REE_COORD_ALIGN_CORNERS,
+    REE_COORD_ASYMMETRIC,
+    REE_COORD_TF_HALF_PIXEL_FOR_NN,
+    REE_COORD_TF_CROP_AND_RESIZE,
+};
+enum ree_resize_rounding {
+    REE_ROUND_PREFER_FLOOR,
+    REE_ROUND_PREFER_CEIL,
+    REE_ROUND_FLOOR,
+    REE_ROUND_CEIL,
+};
+struct ree_resize_axis {
+    enum ree_resize_mode mode;
+    enum ree_resize_coordinates coordinates;
+    enum ree_resize_rounding rounding; // nearest
+    double cubic_a;
+    bool antialias, exclude_outside;
+    int64_t n_in, n_out; // n_in > 0
+    double scale;
+    double roi_start, roi_end; // tf_crop_and_resize
+};
+// Number of taps per output position: 1, 2, 4, or more for an antialiased filter that shrinks.
+int64_t ree_resize_taps(const struct ree_resize_axis *axis);
+// Fills index (n_out, taps) and weights (n_out, taps; NULL for nearest). An output position outside
+// the input (tf_crop_and_resize) has index -1 in its first tap. Returns whether there is such a
+// position.
+bool ree_resize_fill(const struct ree_resize_axis *axis, int64_t taps, int32_t *index,
+                     float *weights);
+
+#endif

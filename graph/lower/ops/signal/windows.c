@@ -1,0 +1,47 @@
+// BlackmanWindow, HammingWindow, HannWindow: cosines over an index pattern, in the steps of the
+// ONNX function definitions.
+#include "graph/lower/ops/data.h"
+
+#define RULE(name)                                                                                 \
+    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
+                                        struct ree_view **out)
+
+// (a0 - a1 cos t) + a2 cos 2t; if a2 = 0, that step is omitted.
+static enum ree_status window(struct ree_lower *lower, struct ree_view *size, float a0, float a1,
+                              float a2, struct ree_view **out) {
+    int64_t n;
+    REE_TRY(ree_data_int(lower, size, "size", &n));
+    if (n < 0 || n > INT32_MAX)
+        return ree_lower_fail(lower, REE_INVALID, "size is %lld, expected 0 or more", (long long)n);
+    bool periodic = ree_node_int(lower->node, "periodic", 1) != 0;
+    int64_t dtype = ree_node_int(lower->node, "output_datatype", REE_F32);
+    float length = periodic ? (float)n : (float)n - 1, step = 0x1.921fb6p+2f / length;
+    struct ree_expr_builder b;
+    struct ree_view *values;
+    ree_expr_init(&b, lower, 1, &n);
+    int i = ree_expr_op1(&b, REE_MAP_i32_to_f32, ree_expr_iota(&b, REE_I32, 0, &(int64_t){1}));
+    int t = ree_expr_op2(&b, REE_MAP_mul_f32, i, ree_expr_f32(&b, step));
+    int first = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_f32(&b, a1),
+                             ree_expr_op1(&b, REE_MAP_cos_f32, t));
+    int value = ree_expr_op2(&b, REE_MAP_sub_f32, ree_expr_f32(&b, a0), first);
+    if (a2 != 0) {
+        int twice = ree_expr_op2(&b, REE_MAP_mul_f32, t, ree_expr_f32(&b, 2));
+        int second = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_f32(&b, a2),
+                                  ree_expr_op1(&b, REE_MAP_cos_f32, twice));
+        value = ree_expr_op2(&b, REE_MAP_add_f32, value, second);
+    }
+    REE_TRY(ree_lower_map(&b, value, REE_F32, &values));
+    return ree_lower_cast(lower, values, (enum ree_dtype)dtype, out);
+}
+
+RULE(blackman_window) {
+    return window(lower, in[0], 0.42f, 0.5f, 0.08f, &out[0]);
+}
+
+RULE(hamming_window) {
+    return window(lower, in[0], 0x1.1642c8p-1f, 0x1.d37a7p-2f, 0, &out[0]); // 25/46 and 1 - 25/46
+}
+
+RULE(hann_window) {
+    return window(lower, in[0], 0.5f, 0.5f, 0, &out[0]);
+}

@@ -1,0 +1,44 @@
+// Merkle trees over digests: one root for a list of digests, and short proofs that a digest is at a
+// given position in the list. The shape is that of RFC 6962, section 2.1: the left subtree has the
+// largest power of two of leaves that is smaller than the number of leaves. The hashed bytes are
+// specific to ree:
+//
+//     node(l, r)  = SHA-256("ree-tree/1\0" | l | r)
+//     top(d)      = d for one leaf; 32 zero bytes for none; else node(top(left), top(right))
+//     root        = SHA-256("ree-root/1\0" | u64 LE number of leaves | top)
+//
+// Each leaf is a digest that was made with a tag of its own, so an inner node cannot be mistaken
+// for a leaf. NUMERICS.md, "Hashes".
+#ifndef REE_BASE_MERKLE_H
+#define REE_BASE_MERKLE_H
+
+#include "base/sha256.h"
+
+// Maximum number of digests in a proof: one for each level of a tree of 2^64 leaves.
+#define REE_MERKLE_MAX_PROOF 64
+
+typedef unsigned char ree_digest[REE_SHA256_SIZE];
+
+void ree_merkle_root(const ree_digest *leaves, uint64_t n, ree_digest out);
+void ree_merkle_root_of_top(uint64_t n, const ree_digest top, ree_digest out);
+// Computes the root of leaves that are added one at a time, without storing them. Initialise with
+// zeros.
+struct ree_merkle_builder {
+    uint64_t n; // leaves so far
+    // tops[k]: top of a complete subtree of 2^k leaves; valid if bit k of n is set
+    ree_digest tops[64];
+};
+void ree_merkle_add(struct ree_merkle_builder *builder, const ree_digest leaf);
+void ree_merkle_builder_root(const struct ree_merkle_builder *builder, ree_digest out);
+// Writes the siblings on the path from leaves[index] to the top, lowest first, and returns their
+// number. Requires index < n.
+uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
+                          ree_digest proof[REE_MERKLE_MAX_PROOF]);
+// True if `leaf` is leaf number `index` of the `n` leaves under `root`. False also if the proof's
+// length is not the depth of that leaf.
+bool ree_merkle_verify(const ree_digest root, uint64_t n, uint64_t index, const ree_digest leaf,
+                       const ree_digest *proof, uint32_t n_proof);
+// top() of leaves[0 ... count - 1]: the value that two parties compare while they bisect.
+void ree_merkle_top(const ree_digest *leaves, uint64_t count, ree_digest out);
+
+#endif

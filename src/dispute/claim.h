@@ -1,0 +1,144 @@
+// The claim that a dispute ends with: where two traces start to differ, what each party states
+// about that point, and proofs that lead from these statements to the roots that the parties are
+// committed to. Anyone who has the model can decide who is right (dispute/referee.h). Most kinds also
+// require the receipts of both parties:
+//
+//     kind    the first difference                     decided by
+//     node    a node of a step, with equal inputs      model, values that the node read
+//     input   an input of a step: a cache, token ids,  model, receipts (not for a cache); for token
+//             a mask (dispute/rules.h)                   ids the logits of the previous step
+//     token   the token chosen after a step, if no     model, receipts, logits of that step
+//             step of both traces reads it
+//     header  the headers: nodes, constants, options   model, receipts
+//     length  the number of steps                      model, receipts
+//
+// The file is canonical JSON (base/canonical_json.h). It is untrusted: decoding checks every field,
+// and every digest in it must lead to a root. ree-claim/1 is still read. It only has claims of the
+// kind "node", and one header for both parties.
+#ifndef REE_DISPUTE_CLAIM_H
+#define REE_DISPUTE_CLAIM_H
+
+#include "base/strbuf.h"
+#include "trace/trace.h"
+
+#define REE_CLAIM_SCHEMA "ree-claim/2"
+#define REE_CLAIM_SCHEMA_1 "ree-claim/1"
+
+struct ree_claim_proof {
+    uint32_t n;
+    ree_digest *digests; // siblings from the bottom up
+};
+
+enum ree_claim_kind {
+    REE_CLAIM_OF_NODE,
+    REE_CLAIM_OF_INPUT,
+    REE_CLAIM_OF_TOKEN,
+    REE_CLAIM_OF_HEADER,
+    REE_CLAIM_OF_LENGTH,
+};
+const char *ree_claim_kind_name(enum ree_claim_kind kind); // "node"
+
+// What a party states about a step, and about one node of it.
+struct ree_claim_opening {
+    struct ree_claim_proof step_proof; // from the step to steps_root
+    ree_digest inputs_root, nodes_root;
+    ree_digest *inputs, *outputs;      // of the node
+    struct ree_claim_proof node_proof; // to nodes_root
+};
+
+// What one party states.
+struct ree_claim_side {
+    ree_digest root;   // of the trace
+    ree_digest header; // digest of its header
+    uint64_t n_steps;
+    // HEADER and LENGTH: top of the tree of steps (base/merkle.h).
+    ree_digest steps_top;
+    ree_digest steps_root;
+    // NODE: the disputed step and node. INPUT: the disputed step; the fields of the node are
+    // unused.
+    struct ree_claim_opening at;
+    ree_digest input;                   // INPUT only
+    struct ree_claim_proof input_proof; // to at.inputs_root
+    struct ree_claim_opening before;    // if has_before: the previous step
+};
+
+enum ree_claim_source {
+    REE_CLAIM_OMITTED,
+    REE_CLAIM_CONSTANT, // a constant of the model; its digest is in the header
+    REE_CLAIM_INPUT,    // an input of the model, in this step
+    REE_CLAIM_NODE,     // an output of an earlier node of this step
+};
+
+// One input of the node, as both parties state it.
+struct ree_claim_input {
+    enum ree_claim_source source;
+    uint32_t index;                   // among the constants, inputs or nodes
+    ree_digest digest;                // of the value; NODE: equals outputs[output]
+    uint32_t output;                  // NODE only, like the fields up to `outputs`
+    ree_digest op;                    // op digest of that node (trace.h)
+    uint32_t n_inputs, n_outputs;     // of that node
+    ree_digest *inputs, *outputs;     // of that node; both parties state the same
+    struct ree_claim_proof proofs[2]; // INPUT and NODE: one proof for each party
+};
+
+// An output of a node of the previous step: the value that the disputed input must equal, or the
+// logits from which the disputed token is chosen.
+struct ree_claim_before {
+    uint32_t node, output;
+    ree_digest op;
+    uint32_t n_inputs, n_outputs;
+};
+
+struct ree_claim {
+    struct ree_arena arena;
+    unsigned version; // of the schema: 1 or 2
+    enum ree_claim_kind kind;
+    // Of the header that both traces have. HEADER: of the header that both must have.
+    ree_digest header;
+    char graph_sha256[65], weights_sha256[65];
+    const char *numerics, *operation_set;
+    uint32_t prefill_chunk;
+    uint32_t n_step_inputs, n_nodes; // number of model inputs; number of nodes
+    // The disputed point.
+    uint64_t step;  // NODE and INPUT; TOKEN: the step that would read the token
+    uint32_t input; // INPUT
+    // True for TOKEN; for INPUT if the value follows from the previous step.
+    bool has_before;
+    struct ree_claim_before before;
+    // The following fields are for NODE.
+    uint32_t node;
+    struct ree_trace_node op; // only the fields from name to attributes are set
+    uint32_t n_inputs, n_outputs;
+    struct ree_claim_input *inputs;
+    struct ree_claim_side sides[2];
+};
+
+struct ree_claim *ree_claim_create(void); // empty; NULL: out of memory
+void ree_claim_destroy(struct ree_claim *claim);
+
+// Appends canonical JSON and a newline.
+enum ree_status ree_claim_encode(const struct ree_claim *claim, struct ree_strbuf *out,
+                                 struct ree_error *err);
+// Decodes a claim. Fails if the text is not exactly what encoding the result gives: this rejects
+// unknown fields and other layouts. Does not check proofs.
+enum ree_status ree_claim_decode(const void *text, size_t nbytes, struct ree_claim **out,
+                                 struct ree_error *err);
+enum ree_status ree_claim_load(const char *path, struct ree_claim **out, struct ree_error *err);
+
+// Checks that every digest leads to the root of its side, and that the two sides differ where the
+// kind requires it. Fails with REE_INVALID and a message that says what is wrong. Does not check
+// that the node is the one of the model's graph; the referee does.
+enum ree_status ree_claim_check(const struct ree_claim *claim, struct ree_error *err);
+// Returns the first input of the node whose digest in the side's record is not the one that both
+// parties agreed on, or -1 if there is none. If it is not -1, the side contradicts itself.
+int64_t ree_claim_misread(const struct ree_claim *claim, unsigned side);
+
+// The digests that claims are checked with (trace/trace.h).
+void ree_claim_node_digest(const ree_digest op, uint32_t n_inputs, const ree_digest *inputs,
+                           uint32_t n_outputs, const ree_digest *outputs, ree_digest out);
+void ree_claim_step_digest(uint64_t step, const ree_digest inputs_root, const ree_digest nodes_root,
+                           ree_digest out);
+void ree_claim_trace_digest(const ree_digest header, const ree_digest steps_root, ree_digest out);
+void ree_claim_op_digest(const struct ree_trace_node *op, ree_digest out);
+
+#endif

@@ -1,0 +1,86 @@
+// A dispute about a run. Two parties are committed to different roots. Each is asked for digests
+// until the first node that differs is found. The search first bisects the tree of steps to find
+// the first step that differs, and then the inputs and nodes of that step in the same way. Each
+// answer must hash to what the party stated before, so a party that invents an answer is named at
+// once. A party that does not answer is also named. A dispute takes O(log steps + log nodes)
+// messages of a few digests, and one more question to each party for each input of the node that is
+// not a constant.
+//
+// The inputs of a step follow from the previous step, from the model and from the receipts
+// (dispute/rules.h). With these rules every dispute ends with a claim (dispute/claim.h) that a referee
+// can decide, or with the name of a party.
+//
+// The idea is from "Verde: Verification via Refereed Delegation for Machine Learning Programs"
+// (2025).
+#ifndef REE_DISPUTE_DISPUTE_H
+#define REE_DISPUTE_DISPUTE_H
+
+#include "dispute/claim.h"
+#include "dispute/party.h"
+#include "dispute/rules.h"
+
+enum ree_dispute_kind {
+    REE_DISPUTE_SAME, // equal roots
+    // The headers differ and it is not known which one is the model's, or both parties have the
+    // same header and it is not the model's.
+    REE_DISPUTE_OTHER_RUN,
+    REE_DISPUTE_INPUT, // the first difference is an input of the model
+    REE_DISPUTE_NODE,  // the first difference is a node
+    // One trace ends where the other continues, or a trace is not as long as its receipt says.
+    REE_DISPUTE_LENGTH,
+    REE_DISPUTE_LIED,   // a party contradicted what it is committed to
+    REE_DISPUTE_SILENT, // a party did not answer
+    REE_DISPUTE_HEADER, // a header is not the model's
+    REE_DISPUTE_TOKEN,  // the receipts differ in a token that no step of both traces reads
+};
+
+// LIED and SILENT rest only on the word of whoever asked the questions: answers are not signed, so
+// the transcript proves nothing to others. All other kinds that name a party rest on a claim, which
+// anyone can check against the roots.
+struct ree_dispute {
+    enum ree_dispute_kind kind;
+    uint64_t n_steps[2]; // as the parties state
+    // INPUT, NODE and TOKEN: the disputed step. LENGTH: number of steps that agree; 0 if a receipt
+    // contradicts its trace's number of steps.
+    uint64_t step;
+    uint32_t input, node;
+    // Set for NODE, HEADER and TOKEN; for INPUT if the terms have rules; for LENGTH if they have
+    // rules or a receipt contradicts its trace's number of steps. Otherwise NULL. Owned.
+    struct ree_claim *claim;
+    unsigned liar; // LIED and SILENT: 0 is A, 1 is B
+    char lie[160]; // LIED and SILENT: what was wrong
+    // Of all questions and answers; bytes of their JSON.
+    uint64_t n_messages, n_bytes;
+};
+
+// What the parties are held to. All pointers are borrowed.
+struct ree_dispute_terms {
+    const struct ree_trace_header *header; // the header that both traces should have
+    bool is_model;                         // `header` was made from the model
+    const struct ree_rules *rules;         // NULL: not known
+    // Of both receipts, which must be of the same run; NULL: not known.
+    const struct ree_told *runs[2];
+};
+
+// Holds a dispute. `transcript` (may be NULL) receives every message as a line of JSON. Fails only
+// if memory is exhausted. Release *out with ree_dispute_finish.
+enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
+                            struct ree_party *const parties[2], struct ree_strbuf *transcript,
+                            struct ree_dispute *out, struct ree_error *err);
+// For a claim that requires tokens that party k withholds (dispute/referee.h: is_withheld). Turns the
+// dispute into one of the kind SILENT that names party k, and destroys the claim.
+enum ree_status ree_dispute_withheld(struct ree_dispute *dispute, unsigned k,
+                                     struct ree_strbuf *transcript, struct ree_error *err);
+void ree_dispute_finish(struct ree_dispute *dispute);
+
+// Encodes a message as a line of JSON: the question to a party ("A", "B") or, if `reply` is not
+// NULL, the party's answer.
+enum ree_status ree_message_encode(const char *party, const struct ree_query *query,
+                                   const struct ree_reply *reply, struct ree_strbuf *out,
+                                   struct ree_error *err);
+// The last line of the transcript of a dispute of the kind LIED or SILENT. It names the party and
+// states that the transcript does not prove it.
+enum ree_status ree_message_encode_name(const char *party, const struct ree_dispute *dispute,
+                                        struct ree_strbuf *out, struct ree_error *err);
+
+#endif

@@ -1,0 +1,165 @@
+#include "base/container.h"
+#include "dispute/party.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispute/tree.h"
+
+void ree_reply_finish(struct ree_reply *reply) {
+    free(reply->digests);
+    memset(reply, 0, sizeof *reply);
+}
+
+bool ree_reply_add(struct ree_reply *reply, const ree_digest *digests, size_t n) {
+    if (reply->n + n > reply->capacity) {
+        size_t capacity = (reply->n + n) * 2;
+        ree_digest *grown = realloc(reply->digests, capacity * sizeof *grown);
+        if (!grown) return false;
+        reply->digests = grown;
+        reply->capacity = capacity;
+    }
+    if (n) memcpy(reply->digests + reply->n, digests, n * sizeof *digests);
+    reply->n += n;
+    return true;
+}
+
+// A party that answers from a trace
+
+struct trace_party {
+    struct ree_party base;
+    const struct ree_trace *trace;
+    ree_digest *steps; // leaves of the tree of steps
+    uint64_t step;     // the step of `nodes`; UINT64_MAX: none yet
+    ree_digest *nodes; // leaves of the tree of nodes
+};
+
+static enum ree_status no_memory(struct ree_error *err) {
+    return ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static enum ree_status out_of_range(struct ree_error *err) {
+    return ree_fail(err, REE_INVALID, "the trace has no such entry");
+}
+
+static const ree_digest *nodes_of(struct trace_party *p, uint64_t step) {
+    if (p->step != step) {
+        const struct ree_trace *t = p->trace;
+        ree_digest unused;
+        ree_trace_step_digest(&t->header, step, ree_trace_step(t, step), p->nodes, unused);
+        p->step = step;
+    }
+    return (const ree_digest *)p->nodes;
+}
+
+static enum ree_status add(struct ree_reply *out, const ree_digest *digests, size_t n,
+                           struct ree_error *err) {
+    return ree_reply_add(out, digests, n) ? REE_OK : no_memory(err);
+}
+
+static enum ree_status add_top(struct ree_reply *out, const ree_digest *leaves, uint64_t n,
+                               struct ree_error *err) {
+    ree_digest top;
+    ree_merkle_top(leaves, n, top);
+    return add(out, (const ree_digest *)&top, 1, err);
+}
+
+static enum ree_status add_halves(const struct ree_query *query, const ree_digest *leaves,
+                                  uint64_t n, struct ree_reply *out, struct ree_error *err) {
+    if (query->count < 2 || query->first > n || query->count > n - query->first)
+        return out_of_range(err);
+    uint64_t left = ree_tree_left(query->count);
+    REE_TRY(add_top(out, leaves + query->first, left, err));
+    return add_top(out, leaves + query->first + left, query->count - left, err);
+}
+
+static enum ree_status add_proof(struct ree_reply *out, const ree_digest *leaves, uint64_t n,
+                                 uint64_t index, struct ree_error *err) {
+    ree_digest proof[REE_MERKLE_MAX_PROOF];
+    uint32_t length = ree_merkle_proof(leaves, n, index, proof);
+    return add(out, (const ree_digest *)proof, length, err);
+}
+
+static enum ree_status add_node(struct trace_party *p, const struct ree_query *query,
+                                struct ree_reply *out, struct ree_error *err) {
+    const struct ree_trace_header *h = &p->trace->header;
+    const ree_digest *step = ree_trace_step(p->trace, query->step);
+    if (query->index >= h->n_nodes) return out_of_range(err);
+    const struct ree_trace_node *node = &h->nodes[query->index];
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        ree_digest digest;
+        ree_trace_value_digest(h, step, node->inputs[i], digest);
+        REE_TRY(add(out, (const ree_digest *)&digest, 1, err));
+    }
+    if (node->n_outputs)
+        REE_TRY(add(out, step + ree_trace_place(h, node->first_output), node->n_outputs, err));
+    return add_proof(out, nodes_of(p, query->step), h->n_nodes, query->index, err);
+}
+
+static enum ree_status answer_commit(struct trace_party *p, struct ree_reply *out,
+                                     struct ree_error *err) {
+    const struct ree_trace *t = p->trace;
+    out->n_steps = t->n_steps;
+    REE_TRY(add(out, &t->header.digest, 1, err));
+    REE_TRY(add_top(out, (const ree_digest *)p->steps, t->n_steps, err));
+    return add(out, &t->root, 1, err);
+}
+
+static enum ree_status answer_step(struct trace_party *p, const struct ree_query *query,
+                                   struct ree_reply *out, struct ree_error *err) {
+    const struct ree_trace *t = p->trace;
+    const struct ree_trace_header *h = &t->header;
+    const ree_digest *step = ree_trace_step(t, query->step);
+    switch (query->ask) {
+    case REE_ASK_STEP:
+        REE_TRY(add_top(out, step, h->n_inputs, err));
+        REE_TRY(add_top(out, nodes_of(p, query->step), h->n_nodes, err));
+        return add_proof(out, (const ree_digest *)p->steps, t->n_steps, query->step, err);
+    case REE_ASK_INPUTS: return add_halves(query, step, h->n_inputs, out, err);
+    case REE_ASK_NODES: return add_halves(query, nodes_of(p, query->step), h->n_nodes, out, err);
+    case REE_ASK_INPUT:
+        if (query->index >= h->n_inputs) return out_of_range(err);
+        REE_TRY(add(out, step + query->index, 1, err));
+        return add_proof(out, step, h->n_inputs, query->index, err);
+    case REE_ASK_NODE: return add_node(p, query, out, err);
+    default: return out_of_range(err);
+    }
+}
+
+static enum ree_status answer(struct ree_party *party, const struct ree_query *query,
+                              struct ree_reply *out, struct ree_error *err) {
+    struct trace_party *p = REE_CONTAINER_OF(party, struct trace_party, base);
+    if (query->ask == REE_ASK_COMMIT) return answer_commit(p, out, err);
+    if (query->ask == REE_ASK_STEPS)
+        return add_halves(query, (const ree_digest *)p->steps, p->trace->n_steps, out, err);
+    return query->step < p->trace->n_steps ? answer_step(p, query, out, err) : out_of_range(err);
+}
+
+enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_party **out,
+                                   struct ree_error *err) {
+    *out = NULL;
+    struct trace_party *p = calloc(1, sizeof *p);
+    if (!p) return no_memory(err);
+    p->base.answer = answer;
+    p->base.is_local = true;
+    p->trace = trace;
+    p->step = UINT64_MAX;
+    p->steps = calloc((size_t)trace->n_steps + 1, sizeof *p->steps);
+    p->nodes = calloc((size_t)trace->header.n_nodes + 1, sizeof *p->nodes);
+    if (!p->steps || !p->nodes) {
+        ree_party_of_trace_destroy(&p->base);
+        return no_memory(err);
+    }
+    for (uint64_t i = 0; i < trace->n_steps; i++)
+        ree_trace_step_digest(&trace->header, i, ree_trace_step(trace, i), p->nodes, p->steps[i]);
+    *out = &p->base;
+    return REE_OK;
+}
+
+void ree_party_of_trace_destroy(struct ree_party *party) {
+    if (!party) return;
+    struct trace_party *p = REE_CONTAINER_OF(party, struct trace_party, base);
+    free(p->steps);
+    free(p->nodes);
+    free(p);
+}

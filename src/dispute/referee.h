@@ -1,0 +1,88 @@
+// The referee decides a claim (dispute/claim.h). It computes a disputed node on the CPU from the
+// model and the values that the node read. It derives an input, a token, a header and a number of
+// steps from the model, from the receipts of both parties and from what each party is itself
+// committed to.
+//
+// Each party is judged by its own root and receipt. A party that did what the model requires breaks
+// no rule, whatever the other party or the author of the claim invents, so the referee never names
+// it.
+//
+// A root belongs to somebody only if a receipt states it. Without receipts a verdict is about two
+// roots that anyone could have made up.
+#ifndef REE_DISPUTE_REFEREE_H
+#define REE_DISPUTE_REFEREE_H
+
+#include "dispute/claim.h"
+#include "trace/open_model.h"
+#include "dispute/rules.h"
+#include "receipt/receipt.h"
+#include "receipt/request.h"
+
+enum ree_verdict { REE_VERDICT_A, REE_VERDICT_B, REE_VERDICT_NEITHER };
+const char *ree_verdict_text(enum ree_verdict verdict); // "A is right"
+
+struct ree_ruling {
+    enum ree_verdict verdict;
+    bool is_wrong[2];
+    char why[2][200]; // the reason for is_wrong; "" if it is false
+    bool is_bound[2]; // the side's root is the trace root of a receipt
+    // The party's tokens would decide the claim but were not provided.
+    bool is_withheld[2];
+    // The available tokenizer is not the receipt's, so the party's stop texts cannot be found.
+    bool is_end_unknown[2];
+    // Of a node: first input that the side's record states differently from what was agreed; -1:
+    // none.
+    int64_t misread[2];
+    // Of a node: first output that differs from the referee's own; -1: none.
+    int64_t wrong[2];
+    uint32_t n_outputs;
+    // Of a node: output digests that the referee computed; released by ree_ruling_finish.
+    ree_digest *outputs;
+    // Of a node: inputs that were read from files; inputs that are constants of the model.
+    uint32_t n_loaded, n_constant;
+};
+
+struct ree_referee_options {
+    const char *model;  // file or folder
+    const char *folder; // folder of the recorded values (trace/recorded.h); NULL: none
+    const struct ree_receipt *receipts[2]; // of A and B; NULL: not available
+    struct ree_told_tokens tokens[2];      // for private receipts
+    // Public keys, in hexadecimal, that the receipts must be signed with; NULL: any.
+    const char *keys[2];
+    const struct ree_request *request; // request that both receipts must answer; NULL: none
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+};
+
+// Decides a claim. Fails if the claim cannot be decided:
+//
+// - REE_INVALID: the claim is inconsistent, is about another model or other receipts, or shows no
+//   broken rule; or the recorded values do not have the digests that the parties are committed to;
+// - REE_NOT_FOUND: a file or a receipt is missing;
+// - REE_UNSUPPORTED: the claim is about another operation set than "reproducible", about other
+//   numerics, or about a sequence.
+//
+// Release with ree_ruling_finish, also on failure.
+enum ree_status ree_referee(const struct ree_claim *claim,
+                            const struct ree_referee_options *options, struct ree_ruling *out,
+                            struct ree_error *err);
+// Like ree_referee, with a model that is already open. The model must have been opened with the
+// operation set "reproducible" and the claim's prefill chunk; options->model is ignored. A claim
+// about a node consumes the model's graph.
+enum ree_status ree_referee_opened(const struct ree_claim *claim, struct ree_opened *model,
+                                   const struct ree_referee_options *options,
+                                   struct ree_ruling *out, struct ree_error *err);
+// Judges two receipts with the same root, without a claim: checks whether one of them contradicts
+// itself or the model in something that a trace does not contain, for example why its answer ended.
+// Sets is_wrong and why; possibly neither party is wrong. Fails like ree_referee.
+enum ree_status ree_referee_same(struct ree_opened *model,
+                                 const struct ree_referee_options *options, struct ree_ruling *out,
+                                 struct ree_error *err);
+// Lists in words the fields, other than the roots, in which two receipts of one run differ. Hashes
+// that private receipts blind with different salts are not compared. Fails only with REE_NO_MEMORY.
+#define REE_REFEREE_MAX_DIFFERENCES 17
+enum ree_status ree_referee_differences(const struct ree_receipt *a, const struct ree_receipt *b,
+                                        const char *out[REE_REFEREE_MAX_DIFFERENCES], size_t *out_n,
+                                        struct ree_error *err);
+void ree_ruling_finish(struct ree_ruling *ruling);
+
+#endif

@@ -1,0 +1,46 @@
+// Internal interface of the referee*.c files.
+#ifndef REE_DISPUTE_REFEREE_INTERNAL_H
+#define REE_DISPUTE_REFEREE_INTERNAL_H
+
+#include "dispute/referee.h"
+#include "dispute/rules.h"
+
+// What the referee judges the parties by.
+struct ree_court {
+    const struct ree_claim *claim;
+    struct ree_opened *model;
+    struct ree_rules rules;
+    struct ree_told told[2]; // zeroed if the receipt is not available
+    bool has_receipts;       // both receipts are available
+    bool is_requested;       // both receipts must answer a request
+    const char *folder;      // folder of the recorded values; NULL: none
+};
+
+// Names a party as wrong. Only the first reason of each party is kept.
+__attribute__((format(printf, 3, 4))) void ree_ruling_wrong(struct ree_ruling *ruling, unsigned k,
+                                                            const char *format, ...);
+
+// Each of these functions judges both sides. ree_referee_node consumes the model's graph.
+enum ree_status ree_referee_node(const struct ree_claim *claim, struct ree_opened *model,
+                                 const char *folder, struct ree_ruling *out, struct ree_error *err);
+enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruling *out,
+                                  struct ree_error *err);
+enum ree_status ree_referee_token(const struct ree_court *court, struct ree_ruling *out,
+                                  struct ree_error *err);
+enum ree_status ree_referee_header(const struct ree_court *court, struct ree_ruling *out,
+                                   struct ree_error *err);
+enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
+                                   struct ree_error *err);
+// Judges what both text receipts state in addition to their traces: the tokenizer, the context
+// length, which token ends the answer and why, and the texts of the tokens. Each receipt is judged
+// by itself, against the tokenizer and the parameters in the model's folder. Does nothing without
+// both receipts. A party whose tokens are not known is judged by the other statements. Sets
+// is_end_unknown.
+enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err);
+// Fails with REE_UNSUPPORTED: the claim requires tokens that a party did not provide. Sets
+// is_withheld.
+enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err);
+
+#endif

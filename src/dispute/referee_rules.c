@@ -1,0 +1,274 @@
+// Decides claims about inputs, tokens, headers and lengths: compares the statements of each party
+// with its own root, its own receipt and the model (dispute/rules.h).
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/recorded.h"
+#include "dispute/referee_internal.h"
+#include "base/status.h"
+#include "repops/scalar/convert.h"
+
+static bool same(const ree_digest a, const ree_digest b) {
+    return memcmp(a, b, sizeof(ree_digest)) == 0;
+}
+
+static enum ree_status need_receipts(const struct ree_court *court, struct ree_error *err) {
+    if (court->has_receipts) return REE_OK;
+    return ree_fail(err, REE_NOT_FOUND,
+                    "a claim of the kind '%s' requires both receipts: --a-receipt and --b-receipt",
+                    ree_claim_kind_name(court->claim->kind));
+}
+
+// Checks that the claim's node of the previous step is the model's node that makes this value.
+static enum ree_status check_before(const struct ree_court *court, uint32_t value,
+                                    struct ree_error *err) {
+    const struct ree_trace_header *h = &court->model->header;
+    const struct ree_claim_before *b = &court->claim->before;
+    if (!court->claim->has_before)
+        return ree_fail(err, REE_INVALID,
+                        "the claim does not open the previous step: make it with --model");
+    if (b->node >= h->n_nodes || b->output >= h->nodes[b->node].n_outputs ||
+        h->nodes[b->node].first_output + b->output != value || !same(b->op, h->ops[b->node]) ||
+        b->n_inputs != h->nodes[b->node].n_inputs || b->n_outputs != h->nodes[b->node].n_outputs)
+        return ree_fail(err, REE_INVALID,
+                        "the node of the previous step is not the one that the model requires");
+    return REE_OK;
+}
+
+static const unsigned char *output_before(const struct ree_claim *c, unsigned k) {
+    return c->sides[k].before.outputs[c->before.output];
+}
+
+// Tokens
+
+static float widen(enum ree_dtype dtype, const void *data, size_t i) {
+    float x;
+    if (dtype == REE_F32) {
+        memcpy(&x, (const char *)data + i * sizeof x, sizeof x);
+        return x;
+    }
+    uint16_t bits;
+    memcpy(&bits, (const char *)data + i * sizeof bits, sizeof bits);
+    uint32_t wide = dtype == REE_BF16 ? (uint32_t)bits << 16 : ree_soft_f16_to_f32(bits);
+    memcpy(&x, &wide, sizeof x);
+    return x;
+}
+
+// Copies the logits of the one sequence after the last token of the previous step, as binary32.
+static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t *out_n,
+                                struct ree_error *err) {
+    bool is_known = t->dtype == REE_F32 || t->dtype == REE_F16 || t->dtype == REE_BF16;
+    if (t->kind != REE_TENSOR || !is_known || t->rank != 3 || t->dims[0] != 1 || t->dims[1] < 1 ||
+        t->dims[2] < 1)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the logits do not have the shape [1, rows, vocabulary]");
+    size_t n = (size_t)t->dims[2], first = ((size_t)t->dims[1] - 1) * n;
+    float *row = malloc(n * sizeof *row);
+    if (!row) return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        row[i] = widen(t->dtype, t->data, first + i);
+    *out = row;
+    *out_n = n;
+    return REE_OK;
+}
+
+static enum ree_status load_logits(const struct ree_court *court, const ree_digest digest,
+                                   float **out, size_t *out_n, struct ree_error *err) {
+    struct ree_tensor logits;
+    if (!court->folder)
+        return ree_fail(err, REE_NOT_FOUND,
+                        "the logits from which a token was chosen are required: --inputs DIR");
+    enum ree_status status = ree_recorded_load(court->folder, court->model, court->claim->step - 1,
+                                               court->rules.logits, digest, &logits, err);
+    if (status == REE_OK) status = last_row(&logits, out, out_n, err);
+    ree_tensor_finish(&logits);
+    if (status != REE_OK) ree_fail_prefix(err, "logits of the previous step");
+    return status;
+}
+
+// Judges the token at `place` of a side's receipt, which must have one there, by the side's own
+// logits.
+static enum ree_status judge_choice(const struct ree_court *court, unsigned k, size_t place,
+                                    struct ree_ruling *out, struct ree_error *err) {
+    const struct ree_told *t = &court->told[k];
+    float *logits = NULL;
+    size_t n;
+    int32_t id = -1;
+    REE_TRY(load_logits(court, output_before(court->claim, k), &logits, &n, err));
+    out->n_loaded++;
+    enum ree_status status =
+        ree_sampling_choose(&t->receipt->sampling, logits, n, t->ids, place, place, &id, err);
+    free(logits);
+    if (status == REE_NO_MEMORY) return status;
+    if (status != REE_OK)
+        ree_ruling_wrong(out, k, "token %zu is %d, but no token can be chosen there: %s", place,
+                         t->ids[place], err->message);
+    else if (id != t->ids[place])
+        ree_ruling_wrong(out, k, "token %zu is %d, but its logits choose %d", place, t->ids[place],
+                         id);
+    return REE_OK;
+}
+
+enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err) {
+    for (unsigned k = 0; k < 2; k++)
+        out->is_withheld[k] = !court->told[k].ids;
+    if (out->is_withheld[0] && out->is_withheld[1])
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "both parties withhold the tokens of their private receipts, which decide "
+                        "this: --a-tokens and --b-tokens");
+    unsigned k = out->is_withheld[1];
+    return ree_fail(
+        err, REE_UNSUPPORTED,
+        "%c withholds the tokens of its private receipt, which decide this: --%c-tokens", "AB"[k],
+        "ab"[k]);
+}
+
+static enum ree_status judge_choices(const struct ree_court *court, struct ree_ruling *out,
+                                     struct ree_error *err) {
+    uint64_t step = court->claim->step;
+    if (court->rules.logits == UINT32_MAX)
+        return ree_fail(err, REE_UNSUPPORTED, "no node of the model computes the logits");
+    bool is_withheld = !court->told[0].ids || !court->told[1].ids;
+    bool is_chosen = court->claim->has_before && step >= court->told[0].n_prompt_steps;
+    // With logits, a single party's token can still be judged.
+    if (is_withheld && (!court->folder || !is_chosen)) return ree_referee_withheld(court, out, err);
+    REE_TRY(check_before(court, court->rules.logits, err));
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ree_told *t = &court->told[k];
+        if (step < t->n_prompt_steps || step - t->n_prompt_steps >= t->n_output)
+            return ree_fail(err, REE_INVALID, "%c's receipt has no token after step %llu", "AB"[k],
+                            (unsigned long long)step - 1);
+    }
+    for (unsigned k = 0; k < 2; k++) {
+        size_t place = court->told[k].n_prompt + (size_t)(step - court->told[k].n_prompt_steps);
+        if (court->told[k].ids) REE_TRY(judge_choice(court, k, place, out, err));
+    }
+    bool is_decided = out->is_wrong[0] || out->is_wrong[1];
+    return is_withheld && !is_decided ? ree_referee_withheld(court, out, err) : REE_OK;
+}
+
+enum ree_status ree_referee_token(const struct ree_court *court, struct ree_ruling *out,
+                                  struct ree_error *err) {
+    REE_TRY(need_receipts(court, err));
+    return judge_choices(court, out, err);
+}
+
+// Inputs
+
+static enum ree_status judge_cache(const struct ree_court *court, const struct ree_rule *rule,
+                                   struct ree_ruling *out, struct ree_error *err) {
+    const struct ree_claim *c = court->claim;
+    if (c->step > 0) REE_TRY(check_before(court, rule->value, err));
+    for (unsigned k = 0; k < 2; k++) {
+        const unsigned char *expected = c->step > 0 ? output_before(c, k) : rule->empty;
+        if (same(c->sides[k].input, expected)) continue;
+        if (c->step > 0)
+            ree_ruling_wrong(out, k, "its cache '%s' is not the one that its own step %llu wrote",
+                             court->model->header.inputs[c->input].name,
+                             (unsigned long long)c->step - 1);
+        else
+            ree_ruling_wrong(out, k, "its cache '%s' is not empty in the first step",
+                             court->model->header.inputs[c->input].name);
+    }
+    return REE_OK;
+}
+
+// A receipt's hash of a float tensor is over unchanged NaNs, a trace's digest over canonical ones.
+// The digest can only be derived from the tensor itself.
+static enum ree_status expected_input(const struct ree_court *court, unsigned k,
+                                      enum ree_rule_kind kind, ree_digest out,
+                                      struct ree_error *err) {
+    const struct ree_claim *c = court->claim;
+    const struct ree_receipt *r = court->told[k].receipt;
+    const char *name = court->model->header.inputs[c->input].name;
+    enum ree_status status =
+        ree_told_input(&court->told[k], court->model, &court->rules, c->step, c->input, out, err);
+    if (kind != REE_RULE_GIVEN || status != REE_UNSUPPORTED || !court->folder) return status;
+    for (size_t i = 0; i < r->n_inputs; i++)
+        if (strcmp(r->inputs[i].name, name) == 0)
+            return ree_recorded_given(court->folder, court->model, c->input, r->inputs[i].sha256,
+                                      out, err);
+    return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", name);
+}
+
+enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruling *out,
+                                  struct ree_error *err) {
+    const struct ree_claim *c = court->claim;
+    if (c->input >= court->rules.n)
+        return ree_fail(err, REE_INVALID, "the model has no input %u", c->input);
+    const struct ree_rule *rule = &court->rules.rules[c->input];
+    const char *name = court->model->header.inputs[c->input].name;
+    if (rule->kind == REE_RULE_NONE)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the source of the input '%s' does not follow from the model", name);
+    if (rule->kind == REE_RULE_CACHE) return judge_cache(court, rule, out, err);
+    REE_TRY(need_receipts(court, err));
+    for (unsigned k = 0; k < 2; k++) {
+        ree_digest expected;
+        if (rule->kind == REE_RULE_TOKENS && !court->told[k].ids)
+            continue; // the other party may still be wrong
+        REE_TRY(expected_input(court, k, rule->kind, expected, err));
+        if (!same(c->sides[k].input, expected))
+            ree_ruling_wrong(out, k, "its input '%s' does not follow from its receipt", name);
+    }
+    bool is_decided = out->is_wrong[0] || out->is_wrong[1];
+    if (rule->kind != REE_RULE_TOKENS || is_decided) return REE_OK;
+    // Each party reads the tokens of its own receipt, so one receipt has a token that nothing
+    // chose.
+    return judge_choices(court, out, err);
+}
+
+// Headers
+
+enum ree_status ree_referee_header(const struct ree_court *court, struct ree_ruling *out,
+                                   struct ree_error *err) {
+    REE_TRY(need_receipts(court, err));
+    for (unsigned k = 0; k < 2; k++)
+        if (!same(court->claim->sides[k].header, court->model->header.digest))
+            ree_ruling_wrong(
+                out, k, "its header is not the one that this version of ree makes from the model");
+    return REE_OK;
+}
+
+// Lengths
+
+// Explains why neither party is wrong: both runs have the same tokens, and one continues. Each ends
+// by its own receipt. A party that breaks no rule is right, whatever the other one was run with.
+static enum ree_status say_why(const struct ree_court *court, const struct ree_ruling *out,
+                               struct ree_error *err) {
+    const char *differences[REE_REFEREE_MAX_DIFFERENCES];
+    const struct ree_receipt *receipts[2] = {court->told[0].receipt, court->told[1].receipt};
+    unsigned s = court->told[0].n_output > court->told[1].n_output;
+    if (out->is_end_unknown[0] || out->is_end_unknown[1])
+        return ree_fail(err, REE_INVALID,
+                        "the tokenizer in the model's folder is not the receipts'");
+    if (strcmp(receipts[s]->finish_reason, "interrupted") == 0)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "%c's answer was interrupted; up to there, both are right", "AB"[s]);
+    size_t n;
+    REE_TRY(ree_referee_differences(receipts[0], receipts[1], differences, &n, err));
+    return ree_fail(
+        err, REE_INVALID,
+        "each answer ends according to its own receipt, and the receipts are of different runs: %s "
+        "differs ('ree-run verify --request' shows which of them answers a request)",
+        receipts[0]->version != receipts[1]->version ? "schema"
+        : n                                          ? differences[0]
+                                                     : "no known field");
+}
+
+enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
+                                   struct ree_error *err) {
+    REE_TRY(need_receipts(court, err));
+    const struct ree_told *a = &court->told[0], *b = &court->told[1];
+    if (a->n_output == b->n_output)
+        return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
+    if (ree_told_differ(a, b) != SIZE_MAX)
+        return ree_fail(
+            err, REE_INVALID,
+            "the receipts differ in a token: a claim about this token must be decided first");
+    REE_TRY(ree_referee_receipts(court, out, err));
+    if (out->is_wrong[0] || out->is_wrong[1]) return REE_OK;
+    if (!a->ids || !b->ids) return ree_referee_withheld(court, out, err);
+    return say_why(court, out, err);
+}

@@ -1,0 +1,107 @@
+// Rules that tie the inputs of a step to the model, to the receipt and to the previous step. A
+// trace has the digest of each input. These rules say which digest it must be, so that a party that
+// invents an input is named:
+//
+//     rule    input                          must be
+//     cache   keys and values                the output of the previous step that is kept; in the
+//                                            first step an empty cache
+//     tokens  token ids                      tokens of the receipt; each token of the answer is the
+//                                            one that sampling chooses from the logits of the
+//                                            previous step
+//     made    positions, masks, lengths      what follows from the number of tokens
+//     given   tensors of a model that runs   the receipt's
+//             once
+//
+// Each rule is about a single party: a party that breaks one contradicts its own root or receipt.
+#ifndef REE_DISPUTE_RULES_H
+#define REE_DISPUTE_RULES_H
+
+#include "trace/open_model.h"
+#include "receipt/receipt.h"
+
+enum ree_rule_kind {
+    REE_RULE_NONE, // the model does not define where the input comes from
+    REE_RULE_GIVEN,
+    REE_RULE_MADE,
+    REE_RULE_TOKENS,
+    REE_RULE_CACHE,
+};
+const char *ree_rule_name(enum ree_rule_kind kind); // "cache"
+
+struct ree_rule {
+    enum ree_rule_kind kind;
+    uint32_t value;   // CACHE: the value in the previous step (trace/trace.h)
+    ree_digest empty; // CACHE: digest of the input in the first step
+};
+
+// An output of a model that runs once.
+struct ree_rule_output {
+    const char *name; // of the model
+    uint32_t value;   // trace/trace.h; UINT32_MAX: no node makes it
+};
+
+struct ree_rules {
+    uint32_t n;             // number of model inputs
+    struct ree_rule *rules; // one per input
+    uint32_t n_outputs;     // number of model outputs; 0 if the model generates text
+    struct ree_rule_output *outputs;
+    uint32_t tokens; // the input with the rule TOKENS; UINT32_MAX: none
+    uint32_t logits; // the value that tokens are chosen from; UINT32_MAX: none
+    bool has_cache;  // if true, a step after the prompt reads only one token
+};
+
+// Derives the rules of a model, allocated in the arena.
+enum ree_status ree_rules_make(const struct ree_opened *model, struct ree_arena *arena,
+                               struct ree_rules *out, struct ree_error *err);
+
+// The run that a receipt describes, cut into steps: first chunks of the prompt, then one token
+// each.
+struct ree_told {
+    const struct ree_receipt *receipt; // borrowed
+    size_t n_prompt, n_output;
+    // Prompt tokens, then output tokens (n_prompt + n_output). NULL: not known, in a private
+    // receipt.
+    int32_t *ids;
+    size_t piece; // prompt tokens per step
+    uint64_t n_prompt_steps;
+    bool has_n_steps;
+    uint64_t n_steps; // steps of the whole run; no step reads the last token
+    bool has_cache;
+};
+
+// Tokens of prompt and output of a private receipt; ids NULL: not known.
+struct ree_told_tokens {
+    size_t n;
+    const int32_t *ids;
+};
+
+// Derives the run of a receipt, allocated in the arena. Fails with REE_INVALID if the receipt has
+// no trace or cannot come from a run, or if `tokens` (may be NULL) do not have the receipt's
+// hashes.
+enum ree_status ree_told_make(const struct ree_receipt *receipt, const struct ree_rules *rules,
+                              const struct ree_told_tokens *tokens, struct ree_arena *arena,
+                              struct ree_told *out, struct ree_error *err);
+// Checks that two receipts are of the same run, apart from its result: model, numerics, prompt,
+// sampling, and how the prompt is cut into steps. Parameters that end an answer are not compared:
+// up to the first end both runs are the same, and each is judged by its own end (referee_parts.h).
+// Inputs of a model that runs once are compared by ree_told_compare_inputs: traces state them, too,
+// so each party can be compared with its own trace first.
+// Fails with REE_INVALID and a message that names the difference.
+enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told *b,
+                                 struct ree_error *err);
+enum ree_status ree_told_compare_inputs(const struct ree_told *a, const struct ree_told *b,
+                                        struct ree_error *err);
+// Returns the index, in prompt and answer, of the first token in which two runs differ. SIZE_MAX if
+// the tokens that both have are equal, or if the tokens of one are not known.
+size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b);
+// Returns the step that reads the token at index `place`; n_steps for the last token.
+uint64_t ree_told_step_of(const struct ree_told *told, size_t place);
+
+// Computes the digest that an input with the rule GIVEN, MADE or TOKENS must have in a step. Fails
+// with REE_UNSUPPORTED if the receipt does not determine it: token ids of a private receipt, or
+// floats of a model that runs once.
+enum ree_status ree_told_input(const struct ree_told *told, const struct ree_opened *model,
+                               const struct ree_rules *rules, uint64_t step, uint32_t input,
+                               ree_digest out, struct ree_error *err);
+
+#endif

@@ -1,0 +1,111 @@
+// Compares the tokens of a prompt with the encoding of its text.
+#include <stdlib.h>
+#include <string.h>
+
+#include "receipt/make_receipt.h"
+#include "receipt/verify_internal.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+
+static bool same(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
+    return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof *a) == 0);
+}
+
+// Decodes the tokens with `decode_flags` and encodes the text with `encode_flags`.
+static enum ree_status again(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                             uint32_t decode_flags, uint32_t encode_flags, int32_t **out_ids,
+                             size_t *out_n, struct ree_error *err) {
+    char *text;
+    size_t nbytes;
+    *out_ids = NULL;
+    REE_TRY(ree_tokenizer_decode(tokenizer, ids, n, decode_flags, &text, &nbytes, err));
+    enum ree_status status =
+        ree_tokenizer_encode(tokenizer, text, nbytes, encode_flags, out_ids, out_n, err);
+    free(text);
+    return status;
+}
+
+// Appends the tokens from `at` on, each in quotes as in the vocabulary, including special tokens.
+static void spell(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n, size_t at,
+                  struct ree_strbuf *out) {
+    const size_t most = 6;
+    if (at >= n) ree_strbuf_printf(out, "none");
+    for (size_t i = at; i < n && i < at + most; i++) {
+        const char *piece = ree_tokenizer_token(tokenizer, ids[i]);
+        ree_strbuf_printf(out, "%s%d '%.24s'", i > at ? ", " : "", ids[i], piece ? piece : "?");
+    }
+    if (n > at + most) ree_strbuf_printf(out, ", ...");
+}
+
+static size_t count_special(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n) {
+    size_t n_special = 0;
+    for (size_t i = 0; i < n; i++)
+        n_special += ree_tokenizer_is_special(tokenizer, ids[i]);
+    return n_special;
+}
+
+// The whole of the prompt: the receipt's own text of it leaves special tokens out.
+static enum ree_status note_special(struct ree_verification *v,
+                                    const struct ree_tokenizer *tokenizer, const int32_t *ids,
+                                    size_t n, struct ree_error *err) {
+    char *text;
+    size_t nbytes, n_special = count_special(tokenizer, ids, n);
+    REE_TRY(ree_tokenizer_decode(tokenizer, ids, n, 0, &text, &nbytes, err));
+    struct ree_arena arena;
+    ree_arena_init(&arena);
+    const char *spelled =
+        ree_receipt_encode_text(&arena, &(struct ree_strbuf){.data = text, .size = nbytes});
+    if (spelled)
+        ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES,
+                       "including its special token%s (%zu): \"%s\"", n_special == 1 ? "" : "s",
+                       n_special, spelled);
+    ree_arena_finish(&arena);
+    free(text);
+    return spelled ? REE_OK : ree_fail(err, REE_NO_MEMORY, "out of memory");
+}
+
+static enum ree_status note_difference(struct ree_verification *v,
+                                       const struct ree_tokenizer *tokenizer, const int32_t *ids,
+                                       size_t n, const int32_t *encoded, size_t n_encoded,
+                                       struct ree_error *err) {
+    struct ree_strbuf ours, theirs;
+    size_t at = 0;
+    while (at < n && at < n_encoded && ids[at] == encoded[at])
+        at++;
+    ree_strbuf_init(&ours);
+    ree_strbuf_init(&theirs);
+    spell(tokenizer, encoded, n_encoded, at, &ours);
+    spell(tokenizer, ids, n, at, &theirs);
+    bool failed = ours.failed || theirs.failed;
+    if (!failed)
+        ree_verify_add(
+            v, "prompt encoding", REE_VERIFY_NOT_CHECKED,
+            "the prompt's text is encoded differently from token %zu on: %s; the receipt has %s",
+            at, ours.data, theirs.data);
+    ree_strbuf_finish(&ours);
+    ree_strbuf_finish(&theirs);
+    return failed ? ree_fail(err, REE_NO_MEMORY, "out of memory") : REE_OK;
+}
+
+enum ree_status ree_verify_encoding(struct ree_verification *v,
+                                    const struct ree_tokenizer *tokenizer, const int32_t *ids,
+                                    size_t n, struct ree_error *err) {
+    int32_t *plain = NULL, *special = NULL;
+    size_t n_plain = 0, n_special = 0;
+    enum ree_status status =
+        again(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain, &n_plain, err);
+    if (status == REE_OK && count_special(tokenizer, ids, n))
+        status = again(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, err);
+    if (status != REE_OK)
+        ; // reported by the caller
+    else if (same(ids, n, plain, n_plain))
+        ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES, "%s", "");
+    else if (special && same(ids, n, special, n_special))
+        status = note_special(v, tokenizer, ids, n, err);
+    else
+        status = note_difference(v, tokenizer, ids, n, special ? special : plain,
+                                 special ? n_special : n_plain, err);
+    free(plain);
+    free(special);
+    return status;
+}

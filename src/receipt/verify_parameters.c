@@ -1,0 +1,104 @@
+// Compares the end tokens and the context length of a receipt with those of the model.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "receipt/verify_internal.h"
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "generate/eos.h"
+#include "generate/id_set.h"
+
+// True if one of the answer's tokens ends a text by one list but not by the other.
+static bool matters(const struct ree_id_set *a, const struct ree_id_set *b, const int32_t *answer,
+                    size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (ree_id_set_has(a, answer[i]) != ree_id_set_has(b, answer[i])) return true;
+    return false;
+}
+
+// Writes "2 32000" or "none"; ends with "..." if the list does not fit.
+static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
+    size_t at = (size_t)snprintf(out, size, "%s", n ? "" : "none");
+    for (size_t i = 0; i < n && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%d", i ? " " : "", ids[i]);
+    if (at >= size) snprintf(out + size - 4, 4, "...");
+}
+
+// The tokens that end a text: those of the model and those of the receipt.
+struct ends {
+    int32_t *ids; // the model's ids, in its order
+    size_t n;
+    struct ree_id_set model, receipt;
+};
+
+static void finish_ends(struct ends *ends) {
+    free(ends->ids);
+    ree_id_set_finish(&ends->model);
+    ree_id_set_finish(&ends->receipt);
+}
+
+static enum ree_status find_ends(const struct ree_verify_text *what, struct ends *out,
+                                 struct ree_error *err) {
+    const struct ree_receipt *r = what->receipt;
+    if (!ree_eos_ids(ree_generator_info(what->generator), what->tokenizer, &out->ids, &out->n))
+        return ree_fail(err, REE_NO_MEMORY, "out of memory");
+    REE_TRY(ree_id_set_make(out->ids, out->n, &out->model, err));
+    return ree_id_set_make(r->eos, r->n_eos, &out->receipt, err);
+}
+
+static void compare_ends(struct ree_verification *v, const struct ree_verify_text *what,
+                         const struct ends *ends, const int32_t *answer, size_t n_answer) {
+    const struct ree_receipt *r = what->receipt;
+    char here[160], stated[160];
+    list_ids(ends->ids, ends->n, here, sizeof here);
+    list_ids(r->eos, r->n_eos, stated, sizeof stated);
+    const char *hint = r->n_eos ? "" : " (--ignore-eos accepts that)";
+    if (ree_id_set_is_same(&ends->model, &ends->receipt) || (what->ignores_eos && r->n_eos == 0))
+        ree_verify_add(v, "ends", REE_VERIFY_AGREES, "%s", "");
+    else if (ends->n == 0)
+        ree_verify_add(
+            v, "ends", REE_VERIFY_NOT_CHECKED,
+            "this copy of the model does not state which tokens end a text; the receipt has %s",
+            stated);
+    else if (!matters(&ends->model, &ends->receipt, answer, n_answer))
+        ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
+                       "tokens that end a text: the model has %s, the receipt has %s; this makes "
+                       "no difference for this answer%s",
+                       here, stated, hint);
+    else
+        ree_verify_add(v, "ends", REE_VERIFY_DIFFERS,
+                       "tokens that end a text: the model has %s, but the receipt has %s%s", here,
+                       stated, hint);
+}
+
+enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_verify_text *what,
+                                const int32_t *answer, size_t n_answer, struct ree_error *err) {
+    struct ends ends = {0};
+    enum ree_status status = find_ends(what, &ends, err);
+    if (status == REE_OK) compare_ends(v, what, &ends, answer, n_answer);
+    finish_ends(&ends);
+    return status;
+}
+
+void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what, size_t n) {
+    int64_t here = ree_generator_info(what->generator)->context_length;
+    int64_t stated = what->receipt->context_length;
+    if (here == stated)
+        ree_verify_add(v, "context length", REE_VERIFY_AGREES, "%s", "");
+    else if (stated == 0)
+        ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
+                       "the receipt does not state it; the model's is %lld", (long long)here);
+    else if (here)
+        ree_verify_add(v, "context length", REE_VERIFY_DIFFERS,
+                       "the model's is %lld, but the receipt has %lld", (long long)here,
+                       (long long)stated);
+    else if ((int64_t)n < stated)
+        ree_verify_add(
+            v, "context length", REE_VERIFY_NOT_CHECKED,
+            "this copy of the model does not state it; the receipt has %lld, which is not reached",
+            (long long)stated);
+    else
+        ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
+                       "this copy of the model does not state it; the receipt has %lld",
+                       (long long)stated);
+}

@@ -1,0 +1,50 @@
+#include "trace/open_model.h"
+
+#include <string.h>
+
+#include "trace/model_header.h"
+#include "base/status.h"
+
+// Does the same as ree_generator_create, without a device.
+static enum ree_status open_text(const char *path, const struct ree_model_options *options,
+                                 struct ree_opened *out, struct ree_error *err) {
+    bool one_row;
+    REE_TRY(ree_model_source_find(path, &out->source, err));
+    REE_TRY(ree_model_load(out->source.model_path, options, &out->model, err));
+    REE_TRY(ree_model_source_complete(&out->source, out->model, err));
+    REE_TRY(ree_roles_find(out->model, &out->source.names, &out->roles, err));
+    REE_TRY(ree_roles_check_bound(&out->roles, err));
+    REE_TRY(ree_model_select_rows(out->model, out->roles.logits, REE_ROWS_INPUT, &one_row, err));
+    if (!one_row) return REE_OK;
+    ree_roles_finish(&out->roles);
+    return ree_roles_find(out->model, &out->source.names, &out->roles, err);
+}
+
+enum ree_status ree_open_model(const char *path, const struct ree_open_options *options,
+                               struct ree_opened *out, struct ree_error *err) {
+    struct ree_model_options model_options = {.on_progress = options->on_progress};
+    memset(out, 0, sizeof *out);
+    ree_arena_init(&out->arena);
+    out->is_text = options->prefill_chunk > 0;
+    if (out->is_text)
+        REE_TRY(open_text(path, &model_options, out, err));
+    else
+        REE_TRY(ree_model_load(path, &model_options, &out->model, err));
+    REE_TRY(ree_model_hashes_make(out->model, options->on_progress, NULL, &out->hashes, err));
+    struct ree_audit_options audit = {.graph_sha256 = out->hashes.graph,
+                                      .weights_sha256 = out->hashes.weights,
+                                      .operation_set = options->operation_set,
+                                      .prefill_chunk = options->prefill_chunk,
+                                      .n_kv_caches = out->roles.n_kv_caches,
+                                      .kv_caches = out->roles.kv_caches,
+                                      .on_progress = options->on_progress};
+    return ree_audit_header(out->model, &audit, &out->arena, &out->header, err);
+}
+
+void ree_opened_finish(struct ree_opened *o) {
+    ree_model_destroy(o->model);
+    ree_roles_finish(&o->roles);
+    ree_model_source_finish(&o->source);
+    ree_arena_finish(&o->arena);
+    memset(o, 0, sizeof *o);
+}

@@ -1,0 +1,34 @@
+// Opens the model of a trace in the form in which it was run: as a language model with the roles of
+// its inputs, or as any other model.
+#ifndef REE_TRACE_OPEN_MODEL_H
+#define REE_TRACE_OPEN_MODEL_H
+
+#include "generate/roles.h"
+#include "trace/trace.h"
+#include "session/identity.h"
+#include "session/model.h"
+
+struct ree_opened {
+    struct ree_model *model;
+    bool is_text;
+    struct ree_model_source source; // is_text only
+    struct ree_roles roles;
+    struct ree_model_hashes hashes;
+    struct ree_arena arena;
+    struct ree_trace_header header; // in the arena
+};
+
+struct ree_open_options {
+    enum ree_operation_set operation_set;
+    // Prompt tokens per step, for a language model; 0: any other model, which runs in one step.
+    uint32_t prefill_chunk;
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+};
+
+// Loads and hashes the model, and makes the header that its traces have. Release with
+// ree_opened_finish, also on failure.
+enum ree_status ree_open_model(const char *path, const struct ree_open_options *options,
+                               struct ree_opened *out, struct ree_error *err);
+void ree_opened_finish(struct ree_opened *opened);
+
+#endif

@@ -1,0 +1,149 @@
+// A trace: digests of what every node of a model computed in every step, under one root. Two runs
+// with the same root computed the same. If two roots differ, the first node that differs is found
+// by comparing the traces (src/dispute/diff.h) or by exchanging a few hashes (src/dispute/dispute.h).
+//
+// A step is one run of the model. The steps depend on how a prompt is cut into chunks, so the root
+// also binds the chunk size. Nodes are those of the graph after the passes of this version of ree,
+// in the order in which they run. Of If, Loop and Scan only the outputs count, not the nodes
+// inside.
+//
+//     value   = digest of the tensor, sequence or absent value (sha256.h); NaNs canonical
+//     cache   = chain over the positions along one axis, so that a step hashes only its new rows:
+//               c[0]     = SHA-256("ree-rows/1\0" | u32 dtype | u32 rank | u32 axis |
+//                                  i64 dims[rank], with 0 for the dimension of the axis)
+//               c[i + 1] = SHA-256("ree-row/1\0" | c[i] | row i, its elements row-major)
+//     op      = SHA-256("ree-op/1\0" | name | domain | operator | i64 opset | attributes)
+//     node    = SHA-256("ree-node/1\0" | op | u32 n inputs | digests | u32 n outputs | digests)
+//               with 32 zero bytes for an input or output that the node omits. The inputs that the
+//               node lists are followed by the values of the model's graph that its subgraphs read,
+//               each once, in the order in which they are first read
+//     step    = SHA-256("ree-step/1\0" | u64 step | root of the inputs | root of the nodes)
+//     trace   = SHA-256("ree-trace/1\0" | SHA-256 of the header | root of the steps)
+//
+// Strings are u32 length | bytes, integers are little-endian, and roots are those of merkle.h.
+// Constants are also hashed with canonical NaNs.
+//
+//     attributes = SHA-256("ree-attributes/1\0" | u32 number | each attribute, sorted by the bytes
+//                  of its name: name | u8 kind | contents)
+//       kind 1, an integer: i64; 2, a float: its 32 bits; 3, a string
+//       kind 4, a tensor: its digest, with the bits that the model has
+//       kind 5, a graph: its digest, below
+//       kind 6, integers: u64 number | i64 each; 7, floats; 8, strings, likewise
+//       kind 9, a type: u32 dtype | u8 kind of value (0 tensor, 1 sequence) | u8 optional |
+//               u8 has shape | u32 rank | i64 dims, -1 if unknown
+//     graph      = SHA-256("ree-body/1\0" |
+//                  u32 number of inputs | each: name | u32 dtype |
+//                  u32 number of nodes | each: op | u32 n inputs | references |
+//                                              u32 n outputs | u8 each: 1, or 0 if omitted |
+//                  u32 number of outputs | references)
+//       reference: u8 0: omitted
+//                  u8 1 | u32 levels outwards | u32 k: input k of the graph at that level
+//                  u8 2 | u32 levels outwards | u32 node | u32 output: an output of a node
+//                  u8 3 | tensor digest: a constant
+//                  u8 4 | u32 k: a value of the model's graph, input k of the node as listed above
+//
+// The file: "ree-trace/1\n" | u64 size of the header in bytes | header | steps | "end\n" | u64
+// number of steps | trace. The header is canonical JSON (canonical.h). A step is one digest for
+// each input of the model and for each output of each node, in order, including omitted outputs.
+#ifndef REE_TRACE_TRACE_H
+#define REE_TRACE_TRACE_H
+
+#include "base/arena.h"
+#include "base/merkle.h"
+#include "base/cache_digest.h"
+
+#define REE_TRACE_OMITTED (-1)
+
+struct ree_trace_input {
+    const char *name;
+    // Of a cache: the axis of its positions; -1: this input is not a cache.
+    int32_t cache_axis;
+};
+
+struct ree_trace_constant {
+    const char *name;
+    ree_digest digest; // of the tensor
+};
+
+// Values are numbered: first the inputs, then the constants, then the outputs of each node.
+struct ree_trace_node {
+    const char *name, *domain, *op_type; // "" if the node has none
+    int64_t opset;
+    ree_digest attributes;
+    uint32_t n_inputs;
+    // Value numbers; REE_TRACE_OMITTED for an omitted input.
+    int32_t *inputs;
+    uint32_t n_outputs;
+    uint32_t first_output; // value number of output 0
+    bool *omitted;         // one flag per output
+};
+
+struct ree_trace_header {
+    char graph_sha256[65], weights_sha256[65]; // of the model (ree.h)
+    const char *numerics;                      // "RepOps/1"
+    const char *operation_set;
+    uint32_t prefill_chunk; // prompt tokens per step; 0: the model has no steps
+    uint32_t n_inputs;
+    struct ree_trace_input *inputs;
+    uint32_t n_constants;
+    struct ree_trace_constant *constants;
+    uint32_t n_nodes;
+    struct ree_trace_node *nodes;
+    // Derived by ree_trace_header_complete.
+    uint32_t n_values;       // inputs, constants and outputs
+    uint32_t n_step_digests; // digests per step: n_inputs and all outputs
+    ree_digest digest;       // of the header's canonical JSON
+    ree_digest *ops;         // op digests, one per node
+};
+
+// Numbers the outputs and computes the derived fields, allocated in the arena. Fails with
+// REE_INVALID if a node reads a value that is no input, constant or output of an earlier node, and
+// with REE_UNSUPPORTED if there are 2^31 values or more or the encoded header is too large.
+enum ree_status ree_trace_header_complete(struct ree_trace_header *header, struct ree_arena *arena,
+                                          struct ree_error *err);
+// Index of a value among the digests of a step; -1 if it is a constant.
+int64_t ree_trace_place(const struct ree_trace_header *header, uint32_t value);
+
+// Digests that follow from the n_step_digests digests of a step.
+void ree_trace_value_digest(const struct ree_trace_header *header, const ree_digest *step,
+                            int32_t value, ree_digest out); // zeros for REE_TRACE_OMITTED
+void ree_trace_node_digest(const struct ree_trace_header *header, const ree_digest *step,
+                           uint32_t node, ree_digest out);
+// Computes the leaf of the step. `nodes` (n_nodes entries, or NULL) receives the digest of each
+// node.
+void ree_trace_step_digest(const struct ree_trace_header *header, uint64_t number,
+                           const ree_digest *step, ree_digest *nodes, ree_digest out);
+void ree_trace_root(const struct ree_trace_header *header, const ree_digest *steps, uint64_t n,
+                    ree_digest out);
+
+// Writing. The file appears under its name, complete, only when it is finished. `mode` is the file
+// mode before the umask: 0666, or 0600 for the trace of a private run, whose digests allow anyone
+// to confirm a guess at the tokens.
+struct ree_trace_writer;
+enum ree_status ree_trace_writer_create(const char *path, unsigned mode,
+                                        const struct ree_trace_header *header,
+                                        struct ree_trace_writer **out, struct ree_error *err);
+enum ree_status ree_trace_writer_step(struct ree_trace_writer *writer, const ree_digest *step,
+                                      struct ree_error *err);
+// Finishes the file and releases the writer, also on failure. `root` may be NULL.
+enum ree_status ree_trace_writer_finish(struct ree_trace_writer *writer, ree_digest root,
+                                        struct ree_error *err);
+void ree_trace_writer_abandon(struct ree_trace_writer *writer); // accepts NULL
+
+// Reading. The file is untrusted: everything is checked, including the root.
+struct ree_trace {
+    struct ree_arena arena;
+    const char *path;
+    struct ree_trace_header header;
+    uint64_t n_steps;
+    ree_digest *digests; // (n_steps, header.n_step_digests), within `bytes`
+    ree_digest root;
+    void *bytes; // contents of the file; owned
+};
+enum ree_status ree_trace_load(const char *path, struct ree_trace **out, struct ree_error *err);
+enum ree_status ree_trace_decode(const void *bytes, size_t nbytes, const char *path,
+                                 struct ree_trace **out, struct ree_error *err);
+void ree_trace_destroy(struct ree_trace *trace);
+const ree_digest *ree_trace_step(const struct ree_trace *trace, uint64_t step);
+
+#endif
