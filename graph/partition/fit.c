@@ -120,7 +120,7 @@ struct fit {
     struct ree_partition_options options; // owned by the planner
     struct ree_planner planner;
     struct ree_window window;
-    size_t n_places;
+    size_t n_cut_points;
     uint64_t weights, caches; // bytes, summed over all stages
     uint64_t *limits;         // weight limit of each stage, REE_MAX_STAGES entries
 };
@@ -133,7 +133,7 @@ static size_t count_stages(struct fit *f, uint64_t most) {
     struct ree_window *w = &f->window;
     size_t n = 1, begin = 0, from = 0;
     for (size_t t = 1; t <= p->n_order && n; t++) {
-        if (t < p->n_order && !p->is_place[t]) continue;
+        if (t < p->n_order && !p->is_cut_point[t]) continue;
         ree_window_add(w, from, t);
         if (ree_window_cost(w).weight_bytes > most) {
             ree_window_remove(w, begin, from);
@@ -192,10 +192,10 @@ static enum ree_status plan_with(struct fit *f, size_t n_stages, uint64_t limit,
 // equal share, then the largest number in the previous plan, finally all caches.
 static enum ree_status search(struct fit *f, size_t least, struct ree_partition *out,
                               struct ree_error *err) {
-    size_t asked = f->options.n_stages, most = ree_search_most_stages(f->n_places);
-    if (most > f->n_places + 1) most = f->n_places + 1;
+    size_t asked = f->options.n_stages, most = ree_search_most_stages(f->n_cut_points);
+    if (most > f->n_cut_points + 1) most = f->n_cut_points + 1;
     if (asked) least = most = asked;
-    if (least > f->n_places + 1 || least > REE_MAX_STAGES) { // for the planner's error message
+    if (least > f->n_cut_points + 1 || least > REE_MAX_STAGES) { // for the planner's error message
         f->options.n_stages = least;
         return ree_planner_plan(&f->planner, out, err);
     }
@@ -219,7 +219,7 @@ static enum ree_status search(struct fit *f, size_t least, struct ree_partition 
 static enum ree_status begin(struct fit *f, struct ree_error *err) {
     const struct ree_planner *p = &f->planner;
     for (size_t t = 1; t < p->n_order; t++)
-        f->n_places += p->is_place[t];
+        f->n_cut_points += p->is_cut_point[t];
     ree_window_add(&f->window, 0, p->n_order);
     struct ree_stage_cost all = ree_window_cost(&f->window);
     ree_window_remove(&f->window, 0, p->n_order);

@@ -133,11 +133,11 @@ static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_t
             memcpy(t->ids + t->n_prompt, r->output.tokens, t->n_output * sizeof *t->ids);
     }
     // The prompt is cut as in generate/group.c.
-    t->piece = t->n_prompt;
-    if (t->has_cache && r->trace_chunk < t->piece) t->piece = r->trace_chunk;
-    if (t->piece == 0)
+    t->chunk = t->n_prompt;
+    if (t->has_cache && r->trace_chunk < t->chunk) t->chunk = r->trace_chunk;
+    if (t->chunk == 0)
         return ree_fail(err, REE_INVALID, "the prompt is divided into chunks of 0 tokens");
-    t->n_prompt_steps = (t->n_prompt + t->piece - 1) / t->piece;
+    t->n_prompt_steps = (t->n_prompt + t->chunk - 1) / t->chunk;
     t->has_n_steps = t->n_output > 0;
     t->n_steps = t->n_prompt_steps + (t->n_output ? t->n_output - 1 : 0);
     return REE_OK;
@@ -237,7 +237,7 @@ size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b) {
 }
 
 uint64_t ree_told_step_of(const struct ree_told *t, size_t place) {
-    return place < t->n_prompt ? place / t->piece : t->n_prompt_steps + (place - t->n_prompt);
+    return place < t->n_prompt ? place / t->chunk : t->n_prompt_steps + (place - t->n_prompt);
 }
 
 // Inputs
@@ -259,8 +259,8 @@ static enum ree_status plan_step(const struct ree_told *t, uint64_t number, stru
         return ree_fail(err, REE_INVALID, "the receipt's run has no step %llu",
                         (unsigned long long)number);
     if (number < t->n_prompt_steps) {
-        first = (size_t)number * t->piece;
-        length = t->n_prompt - first < t->piece ? t->n_prompt - first : t->piece;
+        first = (size_t)number * t->chunk;
+        length = t->n_prompt - first < t->chunk ? t->n_prompt - first : t->chunk;
         last = t->n_prompt - 1;
         p->one_row = last < first + length ? (int64_t)(last - first) : 0;
     } else {

@@ -62,7 +62,7 @@ struct ree_told {
     // Prompt tokens, then output tokens (n_prompt + n_output). NULL: not known, in a private
     // receipt.
     int32_t *ids;
-    size_t piece; // prompt tokens per step
+    size_t chunk; // prompt tokens per step
     uint64_t n_prompt_steps;
     bool has_n_steps;
     uint64_t n_steps; // steps of the whole run; no step reads the last token

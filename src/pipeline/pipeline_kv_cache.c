@@ -178,9 +178,9 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
 static enum ree_status tell(void *user, const struct ree_observed *value, struct ree_error *err) {
     const struct ree_pipeline_stage *stage = user;
     const struct ree_observer *to = &stage->pipeline->observer;
-    if (stage->piece.is_copy[value->node]) return REE_OK;
+    if (stage->graph.is_copy[value->node]) return REE_OK;
     struct ree_observed whole = *value;
-    whole.node = stage->piece.node_of[value->node];
+    whole.node = stage->graph.node_of[value->node];
     if (value->kv_cache >= 0) whole.kv_cache = (ptrdiff_t)stage->kv_cache_of[value->kv_cache];
     return to->on_value(to->user, &whole, err);
 }
@@ -218,7 +218,7 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
     for (size_t i = 0; i < p->n_stages; i++) {
         const struct ree_pipeline_stage *stage = &p->stages[i];
         for (size_t k = 0; stage->session && k < stage->model->graph->n_nodes; k++) {
-            if (stage->piece.node_of[k] != fault->node) continue;
+            if (stage->graph.node_of[k] != fault->node) continue;
             struct ree_fault own = *fault;
             own.node = k;
             REE_TRY(ree_session_inject(stage->session, &own, err));

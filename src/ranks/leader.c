@@ -39,7 +39,7 @@ static enum ree_status leader_submit(void *user, size_t slot, const struct ree_s
     return ree_ranks_pass_on(ranks, step, &boundary, number, (uint32_t)slot, err);
 }
 
-// Receives the set's logits. Logits of sets submitted earlier may arrive first; they are stored.
+// Receives the slot's logits. Logits of slots submitted earlier may arrive first; they are stored.
 static enum ree_status receive_logits(struct ree_ranks *ranks, size_t slot, struct ree_message *out,
                                       struct ree_error *err) {
     struct ree_rank_cache_slot *own = &ranks->cache_slots[slot];

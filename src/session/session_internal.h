@@ -10,7 +10,7 @@
 
 struct ree_profile_entry; // profile.h
 
-// A kv cache (state) and its buffer. Dense, with `capacity` instead of dims[axis].
+// A kv cache and its buffer. Dense, with `capacity` instead of dims[axis].
 struct ree_kv_cache {
     struct ree_kv_cache_spec spec;
     int64_t dims[REE_MAX_RANK]; // dims[axis]: positions filled
