@@ -23,7 +23,7 @@ static enum ree_status no_memory(struct ree_error *err) {
 }
 
 // Bytes available for weights and caches.
-static uint64_t room_of(uint64_t limit) {
+static uint64_t usable_memory(uint64_t limit) {
     return limit - limit / MARGIN;
 }
 
@@ -32,9 +32,9 @@ static uint64_t limit_for(uint64_t capacity) {
     ree_sum limit = (ree_sum)capacity * MARGIN / (MARGIN - 1);
     if (limit >= UINT64_MAX) return UINT64_MAX;
     uint64_t n = (uint64_t)limit;
-    while (room_of(n) < capacity)
+    while (usable_memory(n) < capacity)
         n++;
-    while (n > 0 && room_of(n - 1) >= capacity)
+    while (n > 0 && usable_memory(n - 1) >= capacity)
         n--;
     return n;
 }
@@ -102,7 +102,7 @@ enum ree_status ree_partition_check_fit(const struct ree_partition *partition,
     size_t stage = 0;
     uint64_t caches = 0, bytes = 0;
     REE_TRY(find_tightest(partition, devices, &stage, &caches, &bytes, err));
-    if (bytes <= room_of(devices->max_memory)) return REE_OK;
+    if (bytes <= usable_memory(devices->max_memory)) return REE_OK;
     return ree_fail(err, REE_INVALID,
                     "a device limit of %llu bytes is too small for stage %zu of %zu: its weights "
                     "take %llu bytes, caches of %llu tokens take %llu on this device, and a "
@@ -199,7 +199,7 @@ static enum ree_status search(struct fit *f, size_t least, struct ree_partition 
         f->options.n_stages = least;
         return ree_planner_plan(&f->planner, out, err);
     }
-    uint64_t capacity = room_of(f->devices->max_memory);
+    uint64_t capacity = usable_memory(f->devices->max_memory);
     uint64_t n_devices =
         multiply(one_at_least(f->devices->n_devices), one_at_least(f->devices->n_ranks));
     uint64_t caches = f->caches / n_devices + (f->caches % n_devices != 0);

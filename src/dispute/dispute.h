@@ -7,8 +7,8 @@
 // not a constant.
 //
 // The inputs of a step follow from the previous step, from the model and from the receipts
-// (dispute/rules.h). With these rules every dispute ends with a claim (dispute/claim.h) that a referee
-// can decide, or with the name of a party.
+// (dispute/rules.h). With these rules every dispute ends with a claim (dispute/claim.h) that a
+// referee can decide, or with the name of a party.
 //
 // The idea is from "Verde: Verification via Refereed Delegation for Machine Learning Programs"
 // (2025).
@@ -59,7 +59,7 @@ struct ree_dispute_terms {
     bool is_model;                         // `header` was made from the model
     const struct ree_rules *rules;         // NULL: not known
     // Of both receipts, which must be of the same run; NULL: not known.
-    const struct ree_told *runs[2];
+    const struct ree_stated_run *runs[2];
 };
 
 // Holds a dispute. `transcript` (may be NULL) receives every message as a line of JSON. Fails only
@@ -67,8 +67,8 @@ struct ree_dispute_terms {
 enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
                             struct ree_party *const parties[2], struct ree_strbuf *transcript,
                             struct ree_dispute *out, struct ree_error *err);
-// For a claim that requires tokens that party k withholds (dispute/referee.h: is_withheld). Turns the
-// dispute into one of the kind SILENT that names party k, and destroys the claim.
+// For a claim that requires tokens that party k withholds (dispute/referee.h: is_withheld). Turns
+// the dispute into one of the kind SILENT that names party k, and destroys the claim.
 enum ree_status ree_dispute_withheld(struct ree_dispute *dispute, unsigned k,
                                      struct ree_strbuf *transcript, struct ree_error *err);
 void ree_dispute_finish(struct ree_dispute *dispute);

@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-static enum ree_status make_room(struct ree_group *group, size_t n, struct ree_error *err) {
+static enum ree_status reserve_ids(struct ree_group *group, size_t n, struct ree_error *err) {
     if (n <= group->capacity) return REE_OK;
     size_t capacity = n + n / 2;
     int32_t *ids = realloc(group->ids, capacity * sizeof *ids);
@@ -43,7 +43,7 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
     free(group->starts);
     group->starts = malloc((group->batch + 1) * sizeof *group->starts);
     if (!group->starts) return ree_fail(err, REE_NO_MEMORY, "out of memory");
-    REE_TRY(make_room(group, group->batch * group->chunk, err));
+    REE_TRY(reserve_ids(group, group->batch * group->chunk, err));
     return ree_generator_begin(g, group->slot, group->batch, (int64_t)most, err);
 }
 
@@ -103,7 +103,7 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
     for (size_t b = 0; !has_cache && b < batch; b++)
         if (group->sequences[b]->out->n > length) length = group->sequences[b]->out->n;
     // without a kv cache, a step has whole sequences
-    REE_TRY(make_room(group, batch * length, err));
+    REE_TRY(reserve_ids(group, batch * length, err));
     for (size_t b = 0; b < batch; b++) {
         const struct ree_generation *out = group->sequences[b]->out;
         size_t last = out->n - 1;

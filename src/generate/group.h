@@ -78,7 +78,7 @@ struct ree_batching {
 // so that all slots are used; with one slot, groups are as large as possible.
 enum ree_status ree_batching(const struct ree_generator *g, const struct ree_sequence *sequences,
                              size_t n, struct ree_batching *out, struct ree_error *err);
-void ree_batching_finish(struct ree_batching *deal);
+void ree_batching_finish(struct ree_batching *batching);
 
 // Chooses the sequence's next token from the logits of the last token that ran, and reports it. If
 // the sequence resumes from a snapshot and its last token has not been checked, compares that token

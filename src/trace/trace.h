@@ -1,6 +1,7 @@
 // A trace: digests of what every node of a model computed in every step, under one root. Two runs
 // with the same root computed the same. If two roots differ, the first node that differs is found
-// by comparing the traces (src/dispute/diff.h) or by exchanging a few hashes (src/dispute/dispute.h).
+// by comparing the traces (src/dispute/diff.h) or by exchanging a few hashes
+// (src/dispute/dispute.h).
 //
 // A step is one run of the model. The steps depend on how a prompt is cut into chunks, so the root
 // also binds the chunk size. Nodes are those of the graph after the passes of this version of ree,
@@ -102,7 +103,7 @@ struct ree_trace_header {
 enum ree_status ree_trace_header_complete(struct ree_trace_header *header, struct ree_arena *arena,
                                           struct ree_error *err);
 // Index of a value among the digests of a step; -1 if it is a constant.
-int64_t ree_trace_place(const struct ree_trace_header *header, uint32_t value);
+int64_t ree_trace_digest_index(const struct ree_trace_header *header, uint32_t value);
 
 // Digests that follow from the n_step_digests digests of a step.
 void ree_trace_value_digest(const struct ree_trace_header *header, const ree_digest *step,

@@ -147,7 +147,7 @@ static void test_bits(uint32_t n, const float *expected, size_t n_expected) {
 // Starts rank 1 of 2. This test is rank 0 and accepts any handshake.
 static pid_t start_server(struct ree_transport **out) {
     struct ree_link *links[2];
-    struct ree_message hello;
+    struct ree_message handshake;
     struct ree_error err = {.message = ""};
     make_links(2, links);
     pid_t pid = fork();
@@ -159,8 +159,9 @@ static pid_t start_server(struct ree_transport **out) {
     }
     *out = connect(links, 2, 0, 60);
     const struct ree_expected expected = {1u << REE_MESSAGE_HANDSHAKE, 1 << 20, 0};
-    CHECK_MSG(ree_transport_receive(*out, 1, &expected, &hello, &err) == REE_OK, "%s", err.message);
-    ree_message_finish(&hello);
+    CHECK_MSG(ree_transport_receive(*out, 1, &expected, &handshake, &err) == REE_OK, "%s",
+              err.message);
+    ree_message_finish(&handshake);
     CHECK(ree_transport_send(*out, 1, REE_MESSAGE_WELCOME, 0, 0, NULL, 0, &err) == REE_OK);
     return pid;
 }

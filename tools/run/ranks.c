@@ -15,7 +15,7 @@ bool cli_ranks_option(struct cli *cli, struct cli_ranks *r) {
            cli_option(cli, "--claim-numerics", &r->claim_numerics);
 }
 
-static void tell_others(void *user) {
+static void notify_others(void *user) {
     ree_transport_working(user);
 }
 
@@ -41,7 +41,7 @@ int cli_ranks_start(struct cli_ranks *r) {
     r->n = ree_transport_n_ranks(r->transport);
     if (r->n > 1) {
         cli_set_rank(r->rank);
-        cli_progress_tell(tell_others, r->transport);
+        cli_progress_set_callback(notify_others, r->transport);
         return 0;
     }
     // Started by something other than Open MPI, and alone.
@@ -190,7 +190,7 @@ int cli_ranks_finish(struct cli_ranks *r, int code) {
     ree_ranks_destroy(r->ranks);
     r->ranks = NULL;
     if (!r->transport) return code;
-    cli_progress_tell(NULL, NULL);
+    cli_progress_set_callback(NULL, NULL);
     if (failed)
         ree_transport_fail(r->transport, cli_last_error(), code);
     else
