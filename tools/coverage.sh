@@ -99,8 +99,8 @@ import collections
 import json
 import os
 import sys
-FOLDERS = ("graph", "src/receipt", "src/audit", "src/text", "src/generate", "src/session", "src/transport", "src/ranks",
-           "src/base", "tools/run")
+FOLDERS = ("graph", "src/trace", "src/receipt", "src/dispute", "src/text", "src/generate", "src/session",
+           "src/pipeline", "src/transport", "src/ranks", "src/base", "tools/run")
 total = collections.defaultdict(lambda: collections.defaultdict(lambda: [0, 0]))
 files = []
 for entry in json.load(open(sys.argv[1]))["data"][0]["files"]:

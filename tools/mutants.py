@@ -37,9 +37,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FILES = ["src/receipt/*.c", "src/dispute/bind.c", "src/audit/claim*.c", "src/audit/dispute*.c", "src/dispute/message.c",
-         "src/dispute/party.c", "src/audit/record*.c", "src/audit/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c",
-         "src/audit/verify*.c"]
+FILES = ["src/receipt/*.c", "src/trace/*.c", "src/dispute/bind.c", "src/dispute/claim*.c",
+         "src/dispute/dispute*.c", "src/dispute/message.c", "src/dispute/party.c",
+         "src/dispute/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c"]
 # Test programs and scripts, by their CTest names.
 TESTS = r"^(receipt/|audit/(verify|forgery|causality|traces|faults|liars|dispute|dispute_random|identity|requests?|text)$)"
 MAX = 1 << 16  # maximum number of changes

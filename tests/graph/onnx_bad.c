@@ -1,6 +1,7 @@
 // Malformed and unsupported models: each is refused with the right status and a message that names
 // the error. Every case is one change to a small valid model.
 #include "graph/ir/ir.h"
+#include "graph/load.h"
 #include "graph/onnx/onnx.h"
 #include "graph/model_writer.h"
 #include "test.h"
@@ -495,15 +496,15 @@ static void test_attributes(void) {
 static void test_paths(void) {
     struct ree_graph *graph;
     struct ree_error err;
-    CHECK(ree_onnx_load("/nonexistent/model.onnx", NULL, NULL, &graph, &err) == REE_NOT_FOUND);
+    CHECK(ree_graph_load("/nonexistent/model.onnx", NULL, &graph, &err) == REE_NOT_FOUND);
     CHECK_MSG(strstr(err.message, "/nonexistent/model.onnx: No such file"), "%s", err.message);
-    CHECK(ree_onnx_load("/tmp", NULL, NULL, &graph, &err) == REE_NOT_FOUND);
+    CHECK(ree_graph_load("/tmp", NULL, &graph, &err) == REE_NOT_FOUND);
     CHECK_MSG(strcmp(err.message,
                      "/tmp: it is a folder without config.json, and so not a checkpoint") == 0,
               "%s", err.message);
-    CHECK(ree_onnx_load("/dev/null", NULL, NULL, &graph, &err) == REE_INVALID);
+    CHECK(ree_graph_load("/dev/null", NULL, &graph, &err) == REE_INVALID);
     CHECK_MSG(strcmp(err.message, "/dev/null: it is not a regular file") == 0, "%s", err.message);
-    CHECK(ree_onnx_load("/dev/null", NULL, NULL, &graph, NULL) == REE_INVALID);
+    CHECK(ree_graph_load("/dev/null", NULL, &graph, NULL) == REE_INVALID);
     CHECK(!graph);
 }
 
