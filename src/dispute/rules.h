@@ -84,10 +84,10 @@ enum ree_status ree_stated_run_make(const struct ree_receipt *receipt,
                                     struct ree_stated_run *out, struct ree_error *err);
 // Checks that two receipts are of the same run, apart from its result: model, numerics, prompt,
 // sampling, and how the prompt is cut into steps. Parameters that end an answer are not compared:
-// up to the first end both runs are the same, and each is judged by its own end (referee_parts.h).
-// Inputs of a model that runs once are compared by ree_stated_run_compare_inputs: traces state
-// them, too, so each party can be compared with its own trace first. Fails with REE_INVALID and a
-// message that names the difference.
+// up to the first end both runs are the same, and each is judged by its own end
+// (referee_internal.h). Inputs of a model that runs once are compared by
+// ree_stated_run_compare_inputs: traces state them, too, so each party can be compared with its own
+// trace first. Fails with REE_INVALID and a message that names the difference.
 enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
                                        const struct ree_stated_run *b, struct ree_error *err);
 enum ree_status ree_stated_run_compare_inputs(const struct ree_stated_run *a,
