@@ -59,7 +59,7 @@ enum ree_status ree_ranks_check_all(struct ree_ranks *ranks,
                                     const struct ree_ranks_options *options, struct ree_error *err);
 enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,
                                     const struct ree_ranks_options *options, struct ree_error *err);
-// lead.c: makes rank 0's generator run with the other ranks.
+// leader.c: makes rank 0's generator run with the other ranks.
 enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err);
 
 // report.c

@@ -44,8 +44,9 @@
 //                  u8 4 | u32 k: a value of the model's graph, input k of the node as listed above
 //
 // The file: "ree-trace/1\n" | u64 size of the header in bytes | header | steps | "end\n" | u64
-// number of steps | trace. The header is canonical JSON (canonical.h). A step is one digest for
-// each input of the model and for each output of each node, in order, including omitted outputs.
+// number of steps | trace. The header is canonical JSON (base/canonical_json.h). A step is one
+// digest for each input of the model and for each output of each node, in order, including omitted
+// outputs.
 #ifndef REE_TRACE_TRACE_H
 #define REE_TRACE_TRACE_H
 
