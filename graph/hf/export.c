@@ -115,8 +115,8 @@ static const char *file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static enum ree_status check_place(const char *hf_dir, const char *path, bool colocate,
-                                   struct ree_error *err) {
+static enum ree_status check_output_path(const char *hf_dir, const char *path, bool colocate,
+                                         struct ree_error *err) {
     size_t n = strlen(file_name(path)), n_extension = sizeof extension - 1;
     // Ensures that a model does not replace weights or a config.json.
     if (n <= n_extension || strcmp(path + strlen(path) - n_extension, extension) != 0)
@@ -172,7 +172,7 @@ static enum ree_status write_files(struct ree_checkpoint *checkpoint, const char
 
 static enum ree_status export_to(const char *hf_dir, const char *path, const char *data_path,
                                  const struct ree_export_options *o, struct ree_error *err) {
-    REE_TRY(check_place(hf_dir, path, o->colocate_tensors, err));
+    REE_TRY(check_output_path(hf_dir, path, o->colocate_tensors, err));
     struct ree_causal_options options = {
         .steps = o->opset == 17,
         .bits = o->quantize_bits,

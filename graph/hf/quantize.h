@@ -27,8 +27,8 @@ struct ree_matrix {
 // Size of one quantised row in bytes.
 uint64_t ree_quantized_row_size(int64_t columns, uint32_t bits, uint32_t block);
 // Quantises row `i` to ree_quantized_row_size bytes (the first number of a byte is in its low bits)
-// and one scale per block. `room` is scratch space for `columns` floats. Fails if a number is not
-// finite.
+// and one scale per block. `scratch` is scratch space for `columns` floats. Fails if a number is
+// not finite.
 enum ree_status ree_quantize_row(const struct ree_matrix *matrix, int64_t i, uint32_t bits,
                                  uint32_t block, float *capacity, unsigned char *out,
                                  float *out_scales, struct ree_error *err);

@@ -9,7 +9,7 @@ static enum ree_status annotate(struct ree_annotator *a, struct ree_error *err) 
     struct ree_annotations *out = a->out;
     out->nodes = ree_arena_alloc_array(&out->arena, graph->n_nodes + 1, sizeof *out->nodes);
     out->values = ree_arena_alloc_array(&out->arena, graph->n_values + 1, sizeof *out->values);
-    if (!out->nodes || !out->values || !ree_annotate_places(a)) return ree_no_memory(err);
+    if (!out->nodes || !out->values || !ree_annotate_positions(a)) return ree_no_memory(err);
     uint32_t phases = REE_PHASE_PREFILL | (a->options->n_kv_caches ? REE_PHASE_DECODE : 0);
     for (size_t i = 0; i < graph->n_nodes; i++)
         out->nodes[i] = (struct ree_annotation){REE_NODE_ROLE_CONTROL, REE_NO_LAYER, phases};

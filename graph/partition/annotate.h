@@ -23,7 +23,7 @@ enum ree_value_role {
     REE_VALUE_ACTIVATION, // depends on the model's inputs
     REE_VALUE_WEIGHT,     // a constant, or computed from constants
     REE_VALUE_CONSTANT,   // an int32, int64, bool or string constant, or one of a single element
-    REE_VALUE_KV_CACHE,   // a state, its successor, or either after data movement
+    REE_VALUE_KV_CACHE,   // a kv cache, its successor, or either after data movement
 };
 
 #define REE_PHASE_PREFILL 1u
@@ -44,7 +44,7 @@ struct ree_annotations {
     int32_t n_layers;
 };
 
-// `partition` may be any plan of the graph that was made with the states in `options`.
+// `partition` may be any plan of the graph that was made with the kv caches in `options`.
 enum ree_status ree_annotate(const struct ree_graph *graph,
                              const struct ree_partition_options *options,
                              const struct ree_partition *partition, struct ree_annotations *out,

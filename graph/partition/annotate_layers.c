@@ -1,27 +1,27 @@
-// Finds layers. The canonical order is divided into pieces at the points where the results of a
-// single node are all that is live; a residual stream has two such points per layer. A piece that
-// reads caches or mixes rows is an attention piece; a layer begins there. The pieces up to the next
-// attention piece are the layer's feed-forward part. After the last layer come the last norm and
+// Finds layers. The canonical order is divided into blocks at the points where the results of a
+// single node are all that is live; a residual stream has two such points per layer. A block that
+// reads caches or mixes rows is an attention block; a layer begins there. The blocks up to the next
+// attention block are the layer's feed-forward part. After the last layer come the last norm and
 // the head, whose results are not added to their input.
 #include <string.h>
 
 #include "graph/partition/annotate_internal.h"
 
-struct piece {
-    uint32_t begin, end; // begin and one past the end, as places
+struct block {
+    uint32_t begin, end; // begin and one past the end, as positions
     bool attention, product, norm, lookup;
-    bool residual; // several nodes read the value that enters the piece
+    bool residual; // several nodes read the value that enters the block
     int32_t layer;
-    enum ree_node_role role; // role of the piece's nodes, except norms
+    enum ree_node_role role; // role of the block's nodes, except norms
 };
 
 struct layers {
     struct ree_annotator *a;
     size_t n;
-    struct piece *pieces;
-    bool *is_size;      // by place
-    size_t first, last; // first and last attention piece; n: there are none
-    size_t tail;        // the first piece after the last layer
+    struct block *blocks;
+    bool *is_size;      // by position
+    size_t first, last; // first and last attention block; n: there are none
+    size_t tail;        // the first block after the last layer
 };
 
 // Marks sizes of activations. They do not count as live, wherever they are used.
@@ -33,9 +33,10 @@ static void find_sizes(struct layers *l) {
         for (size_t k = 0; k < node->n_inputs; k++) {
             const struct ree_value *v = node->inputs[k];
             if (!v || ree_annotator_constant(a, v)) continue;
-            uint32_t place =
-                v->graph == a->graph && v->producer ? a->place_of[v->producer->id] : REE_NO_PLACE;
-            bool is_size = place != REE_NO_PLACE && l->is_size[place];
+            uint32_t position = v->graph == a->graph && v->producer
+                                    ? a->position_of[v->producer->id]
+                                    : REE_NO_POSITION;
+            bool is_size = position != REE_NO_POSITION && l->is_size[position];
             reads_sizes = reads_sizes || is_size;
             reads_else = reads_else || !is_size;
         }
@@ -46,14 +47,14 @@ static void find_sizes(struct layers *l) {
 
 struct readers {
     size_t n;
-    uint32_t last; // last place that reads it; the node's own place: no reader
+    uint32_t last; // last position that reads it; the node's own position: no reader
 };
 
-static struct readers find_readers(const struct layers *l, uint32_t place) {
+static struct readers find_readers(const struct layers *l, uint32_t position) {
     const struct ree_annotator *a = l->a;
-    const struct ree_node *node = ree_annotator_node(a, place);
-    struct readers found = {0, place};
-    if (l->is_size[place]) return found;
+    const struct ree_node *node = ree_annotator_node(a, position);
+    struct readers found = {0, position};
+    if (l->is_size[position]) return found;
     for (size_t i = 0; i < node->n_outputs; i++) {
         const struct ree_value *v = node->outputs[i];
         if (!v || v->graph != a->graph) continue;
@@ -101,28 +102,28 @@ static bool looks_up(const struct ree_annotator *a, const struct ree_node *node)
     return false;
 }
 
-static void look_into(const struct ree_annotator *a, struct piece *piece) {
+static void look_into(const struct ree_annotator *a, struct block *block) {
     bool softmax = false;
-    for (uint32_t i = piece->begin; i < piece->end; i++) {
+    for (uint32_t i = block->begin; i < block->end; i++) {
         const struct ree_node *node = ree_annotator_node(a, i);
         softmax = softmax || strcmp(node->op_type, "Softmax") == 0;
         bool attends =
             is_attention_op(node) || reads_cache(a, node) || (softmax && mixes_rows(a, node));
-        piece->attention = piece->attention || attends;
-        piece->product = piece->product || ree_annotator_product(a, node);
-        piece->norm = piece->norm || a->is_norm[i];
-        piece->lookup = piece->lookup || looks_up(a, node);
+        block->attention = block->attention || attends;
+        block->product = block->product || ree_annotator_product(a, node);
+        block->norm = block->norm || a->is_norm[i];
+        block->lookup = block->lookup || looks_up(a, node);
     }
 }
 
-static bool find_pieces(struct layers *l) {
+static bool find_blocks(struct layers *l) {
     const struct ree_annotator *a = l->a;
     uint32_t n = (uint32_t)a->partition->n_order, begin = 0;
-    l->pieces = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->pieces);
-    // By place: number of earlier nodes whose results are read here for the last time.
+    l->blocks = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->blocks);
+    // By position: number of earlier nodes whose results are read here for the last time.
     uint32_t *ending = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *ending);
     l->is_size = ree_arena_alloc_array(&l->a->scratch, n + 1, sizeof *l->is_size);
-    if (!l->pieces || !ending || !l->is_size) return false;
+    if (!l->blocks || !ending || !l->is_size) return false;
     find_sizes(l);
     size_t live = 0, entering = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -135,10 +136,10 @@ static bool find_pieces(struct layers *l) {
         // If one result is live, it must be this node's; if it were another's, this node would be a
         // dead end.
         if (i + 1 < n && !(live == 1 && readers.last > i)) continue;
-        struct piece *piece = &l->pieces[l->n++];
-        *piece = (struct piece){.begin = begin, .end = i + 1, .layer = REE_NO_LAYER};
-        piece->residual = entering > 1;
-        look_into(a, piece);
+        struct block *block = &l->blocks[l->n++];
+        *block = (struct block){.begin = begin, .end = i + 1, .layer = REE_NO_LAYER};
+        block->residual = entering > 1;
+        look_into(a, block);
         entering = readers.n;
         begin = i + 1;
     }
@@ -147,27 +148,27 @@ static bool find_pieces(struct layers *l) {
 
 // Layers
 
-// Two consecutive attention pieces belong to one layer (self-attention, then attention to an
+// Two consecutive attention blocks belong to one layer (self-attention, then attention to an
 // encoder) if layers have separate feed-forward parts at all.
 static void number_layers(struct layers *l) {
-    bool has_parts = false, seen = false;
+    bool has_feed_forward = false, seen = false;
     int32_t layer = REE_NO_LAYER;
     l->first = l->last = l->n;
     for (size_t i = 0; i < l->n; i++) {
-        if (!l->pieces[i].attention) continue;
+        if (!l->blocks[i].attention) continue;
         if (l->first == l->n) l->first = i;
         l->last = i;
     }
     for (size_t i = l->first; i < l->last; i++)
-        has_parts = has_parts || (!l->pieces[i].attention && l->pieces[i].product);
+        has_feed_forward = has_feed_forward || (!l->blocks[i].attention && l->blocks[i].product);
     for (size_t i = l->first; i < l->n; i++) {
-        struct piece *piece = &l->pieces[i];
-        if (piece->attention && (layer < 0 || seen || !has_parts)) {
+        struct block *block = &l->blocks[i];
+        if (block->attention && (layer < 0 || seen || !has_feed_forward)) {
             layer++;
             seen = false;
         }
-        seen = seen || (!piece->attention && piece->product);
-        piece->layer = layer;
+        seen = seen || (!block->attention && block->product);
+        block->layer = layer;
     }
     l->a->out->n_layers = layer + 1;
 }
@@ -178,41 +179,41 @@ static void find_tail(struct layers *l) {
     bool has_product = false, ends_in_norm = false;
     size_t tail = l->n;
     while (tail > l->last + 1) {
-        const struct piece *piece = &l->pieces[tail - 1];
-        if (piece->product && piece->residual) break;
-        has_product = has_product || piece->product;
+        const struct block *block = &l->blocks[tail - 1];
+        if (block->product && block->residual) break;
+        has_product = has_product || block->product;
         tail--;
     }
     // If norms come after the addition in each layer, the first norm here belongs to the last
     // layer.
     for (size_t i = l->first + 1; i < l->last; i++)
-        if (l->pieces[i].norm && !l->pieces[i].product && !l->pieces[i].attention)
-            ends_in_norm = l->pieces[i + 1].attention || ends_in_norm;
-    if (ends_in_norm && tail < l->n && l->pieces[tail].norm && !l->pieces[tail].product) tail++;
+        if (l->blocks[i].norm && !l->blocks[i].product && !l->blocks[i].attention)
+            ends_in_norm = l->blocks[i + 1].attention || ends_in_norm;
+    if (ends_in_norm && tail < l->n && l->blocks[tail].norm && !l->blocks[tail].product) tail++;
     l->tail = has_product || !ends_in_norm ? tail : l->n;
 }
 
 static void give_roles(struct layers *l) {
     bool looked_up = false;
     for (size_t i = 0; i < l->first && l->first < l->n; i++)
-        looked_up = looked_up || l->pieces[i].lookup;
+        looked_up = looked_up || l->blocks[i].lookup;
     enum ree_node_role before = REE_NODE_ROLE_OTHER;
     for (size_t i = 0; i < l->n; i++) {
-        struct piece *piece = &l->pieces[i];
+        struct block *block = &l->blocks[i];
         if (l->first == l->n)
-            piece->role = piece->lookup ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
+            block->role = block->lookup ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
         else if (i < l->first)
-            piece->role = looked_up ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
+            block->role = looked_up ? REE_NODE_ROLE_EMBEDDING : REE_NODE_ROLE_OTHER;
         else if (i >= l->tail)
-            piece->role = REE_NODE_ROLE_HEAD;
-        else if (piece->attention)
-            piece->role = REE_NODE_ROLE_ATTENTION;
-        else if (piece->product)
-            piece->role = REE_NODE_ROLE_FEED_FORWARD;
+            block->role = REE_NODE_ROLE_HEAD;
+        else if (block->attention)
+            block->role = REE_NODE_ROLE_ATTENTION;
+        else if (block->product)
+            block->role = REE_NODE_ROLE_FEED_FORWARD;
         else
-            piece->role = before;
-        if (i < l->first || i >= l->tail) piece->layer = REE_NO_LAYER;
-        before = piece->role;
+            block->role = before;
+        if (i < l->first || i >= l->tail) block->layer = REE_NO_LAYER;
+        before = block->role;
     }
 }
 
@@ -229,7 +230,7 @@ enum { LEADS = 1, FOLLOWS = 2, BEHIND_PRODUCT = 4 };
 
 struct flow {
     const struct ree_annotator *a;
-    const struct piece *piece;
+    const struct block *block;
     unsigned char *flags;
     unsigned char gathered;
 };
@@ -237,23 +238,24 @@ struct flow {
 static void gather_flags(void *user, struct ree_value **use) {
     struct flow *flow = user;
     const struct ree_node *from = (*use)->graph == flow->a->graph ? (*use)->producer : NULL;
-    uint32_t place = from ? flow->a->place_of[from->id] : REE_NO_PLACE;
-    if (place >= flow->piece->begin && place < flow->piece->end)
-        flow->gathered |= flow->flags[place];
+    uint32_t position = from ? flow->a->position_of[from->id] : REE_NO_POSITION;
+    if (position >= flow->block->begin && position < flow->block->end)
+        flow->gathered |= flow->flags[position];
 }
 
 static void pass_back(void *user, struct ree_value **use) {
     struct flow *flow = user;
     const struct ree_node *from = (*use)->graph == flow->a->graph ? (*use)->producer : NULL;
-    uint32_t place = from ? flow->a->place_of[from->id] : REE_NO_PLACE;
-    if (place >= flow->piece->begin && place < flow->piece->end) flow->flags[place] |= LEADS;
+    uint32_t position = from ? flow->a->position_of[from->id] : REE_NO_POSITION;
+    if (position >= flow->block->begin && position < flow->block->end)
+        flow->flags[position] |= LEADS;
 }
 
-static void split_piece(const struct ree_annotator *a, const struct piece *piece,
+static void split_block(const struct ree_annotator *a, const struct block *block,
                         unsigned char *flags) {
-    struct flow flow = {.a = a, .piece = piece, .flags = flags};
+    struct flow flow = {.a = a, .block = block, .flags = flags};
     bool beside = false;
-    for (uint32_t i = piece->begin; i < piece->end; i++) {
+    for (uint32_t i = block->begin; i < block->end; i++) {
         struct ree_node *node = a->graph->nodes[a->partition->order[i]];
         flow.gathered = 0;
         ree_node_visit_uses(node, gather_flags, &flow);
@@ -263,44 +265,44 @@ static void split_piece(const struct ree_annotator *a, const struct piece *piece
         beside = beside || (product && flags[i] == BEHIND_PRODUCT);
         if (product) flags[i] |= BEHIND_PRODUCT;
     }
-    for (uint32_t i = piece->end; beside && i-- > piece->begin;) {
+    for (uint32_t i = block->end; beside && i-- > block->begin;) {
         struct ree_node *node = a->graph->nodes[a->partition->order[i]];
         if (is_core(a, node) || flags[i] & LEADS) ree_node_visit_uses(node, pass_back, &flow);
     }
-    for (uint32_t i = piece->begin; beside && i < piece->end; i++)
+    for (uint32_t i = block->begin; beside && i < block->end; i++)
         if (!(flags[i] & (LEADS | FOLLOWS)) && !a->is_norm[i])
             a->out->nodes[a->partition->order[i]].role = REE_NODE_ROLE_FEED_FORWARD;
 }
 
-// Annotates the node at `place`, in piece i.
-static void annotate_node(const struct layers *l, size_t i, uint32_t place) {
+// Annotates the node at `position`, in block i.
+static void annotate_node(const struct layers *l, size_t i, uint32_t position) {
     const struct ree_annotator *a = l->a;
-    const struct piece *piece = &l->pieces[i];
-    struct ree_annotation *note = &a->out->nodes[a->partition->order[place]];
+    const struct block *block = &l->blocks[i];
+    struct ree_annotation *note = &a->out->nodes[a->partition->order[position]];
     bool has_layers = l->first < l->n;
-    bool is_norm = has_layers && a->is_norm[place];
-    *note = (struct ree_annotation){is_norm ? REE_NODE_ROLE_NORM : piece->role, piece->layer,
+    bool is_norm = has_layers && a->is_norm[position];
+    *note = (struct ree_annotation){is_norm ? REE_NODE_ROLE_NORM : block->role, block->layer,
                                     note->phases};
-    if (looks_up(a, ree_annotator_node(a, place)) && i < l->first)
+    if (looks_up(a, ree_annotator_node(a, position)) && i < l->first)
         note->role = REE_NODE_ROLE_EMBEDDING;
     // A last norm that also adds the last layer's result.
-    if (is_norm && piece->product && i + 1 == l->tail && l->tail < l->n &&
-        place + 1 == piece->end && !l->pieces[l->tail].norm)
+    if (is_norm && block->product && i + 1 == l->tail && l->tail < l->n &&
+        position + 1 == block->end && !l->blocks[l->tail].norm)
         note->layer = REE_NO_LAYER;
 }
 
 bool ree_annotate_layers(struct ree_annotator *a) {
     struct layers l = {.a = a};
     unsigned char *flags = ree_arena_alloc(&a->scratch, a->partition->n_order + 1);
-    if (!flags || !find_pieces(&l)) return false;
+    if (!flags || !find_blocks(&l)) return false;
     number_layers(&l);
     find_tail(&l);
     give_roles(&l);
     for (size_t i = 0; i < l.n; i++) {
-        const struct piece *piece = &l.pieces[i];
-        for (uint32_t j = piece->begin; j < piece->end; j++)
+        const struct block *block = &l.blocks[i];
+        for (uint32_t j = block->begin; j < block->end; j++)
             annotate_node(&l, i, j);
-        if (piece->role == REE_NODE_ROLE_ATTENTION) split_piece(a, piece, flags);
+        if (block->role == REE_NODE_ROLE_ATTENTION) split_block(a, block, flags);
     }
     return true;
 }

@@ -30,12 +30,12 @@ static void mark_back(struct ree_annotator *a, const struct ree_node *node) {
         const struct ree_value *input = node->n_inputs ? node->inputs[0] : NULL;
         if (!input || input->graph != a->graph || !input->producer) return;
         node = input->producer;
-        uint32_t place = a->place_of[node->id];
-        if (place == REE_NO_PLACE || node->domain[0] || !ree_op_among(node, ops)) return;
+        uint32_t position = a->position_of[node->id];
+        if (position == REE_NO_POSITION || node->domain[0] || !ree_op_among(node, ops)) return;
         bool square = node->n_inputs == 2 && node->inputs[0] == node->inputs[1];
         if (strcmp(node->op_type, "Mul") == 0 && !square) return;
         if (!serves_norms_alone(a, input)) return;
-        a->is_norm[place] = true;
+        a->is_norm[position] = true;
     }
 }
 
@@ -62,11 +62,12 @@ static enum step next_step(const struct ree_annotator *a, const struct ree_node 
 }
 
 // Follows the results of a statistic. The visited nodes are part of a norm if the path ends in a
-// quotient. Each place is visited at most once per step, so this terminates quickly.
-static bool mark_on(struct ree_annotator *a, uint32_t place, unsigned char *seen, uint32_t *met) {
+// quotient. Each position is visited at most once per step, so this terminates quickly.
+static bool mark_on(struct ree_annotator *a, uint32_t position, unsigned char *seen,
+                    uint32_t *met) {
     size_t n = 0;
     bool is_norm = false;
-    met[n++] = place << 1 | STATISTIC;
+    met[n++] = position << 1 | STATISTIC;
     for (size_t at = 0; at < n; at++) {
         enum step so_far = (enum step)(met[at] & 1);
         is_norm = is_norm || so_far == DONE;
@@ -88,7 +89,7 @@ static bool mark_on(struct ree_annotator *a, uint32_t place, unsigned char *seen
 
 void ree_annotate_norms(struct ree_annotator *a) {
     uint32_t n = (uint32_t)a->partition->n_order;
-    // At most two entries per place.
+    // At most two entries per position.
     uint32_t *met = ree_arena_alloc_array(&a->scratch, 2 * (size_t)n + 2, sizeof *met);
     unsigned char *seen = ree_arena_alloc(&a->scratch, n + 1);
     for (uint32_t i = 0; i < n; i++) {

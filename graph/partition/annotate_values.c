@@ -3,8 +3,8 @@
 
 #include "graph/partition/annotate_internal.h"
 
-const struct ree_node *ree_annotator_node(const struct ree_annotator *a, uint32_t place) {
-    return a->graph->nodes[a->partition->order[place]];
+const struct ree_node *ree_annotator_node(const struct ree_annotator *a, uint32_t position) {
+    return a->graph->nodes[a->partition->order[position]];
 }
 
 bool ree_op_among(const struct ree_node *node, const char *const *ops) {
@@ -15,7 +15,7 @@ bool ree_op_among(const struct ree_node *node, const char *const *ops) {
 
 struct counting {
     struct ree_annotator *a;
-    uint32_t place;
+    uint32_t position;
     size_t *next; // by value id; while counting, [id + 1] holds the number of readers
     bool fills;
 };
@@ -27,23 +27,23 @@ static void count_reader(void *user, struct ree_value **use) {
     if (!c->fills)
         c->next[value->id + 1]++;
     else
-        c->a->readers[c->next[value->id]++] = c->place;
+        c->a->readers[c->next[value->id]++] = c->position;
 }
 
-bool ree_annotate_places(struct ree_annotator *a) {
+bool ree_annotate_positions(struct ree_annotator *a) {
     const struct ree_graph *graph = a->graph;
     struct ree_arena *scratch = &a->scratch;
     size_t n = a->partition->n_order;
-    a->place_of = ree_arena_alloc_array(scratch, graph->n_nodes + 1, sizeof *a->place_of);
+    a->position_of = ree_arena_alloc_array(scratch, graph->n_nodes + 1, sizeof *a->position_of);
     a->reader_starts = ree_arena_alloc_array(scratch, graph->n_values + 2, sizeof(size_t));
     a->is_norm = ree_arena_alloc_array(scratch, n + 1, sizeof *a->is_norm);
     size_t *next = ree_arena_alloc_array(scratch, graph->n_values + 2, sizeof *next);
-    if (!a->place_of || !a->reader_starts || !a->is_norm || !next) return false;
+    if (!a->position_of || !a->reader_starts || !a->is_norm || !next) return false;
     for (size_t i = 0; i < graph->n_nodes; i++)
-        a->place_of[i] = REE_NO_PLACE;
+        a->position_of[i] = REE_NO_POSITION;
     struct counting c = {.a = a, .next = a->reader_starts};
     for (size_t i = 0; i < n; i++) {
-        a->place_of[a->partition->order[i]] = (uint32_t)i;
+        a->position_of[a->partition->order[i]] = (uint32_t)i;
         ree_node_visit_uses(graph->nodes[a->partition->order[i]], count_reader, &c);
     }
     for (size_t i = 0; i < graph->n_values; i++)
@@ -54,7 +54,7 @@ bool ree_annotate_places(struct ree_annotator *a) {
     memcpy(next, a->reader_starts, (graph->n_values + 1) * sizeof *next);
     c = (struct counting){.a = a, .next = next, .fills = true};
     for (size_t i = 0; i < n; i++) {
-        c.place = (uint32_t)i;
+        c.position = (uint32_t)i;
         ree_node_visit_uses(graph->nodes[a->partition->order[i]], count_reader, &c);
     }
     return true;
@@ -122,7 +122,7 @@ void ree_annotate_values(struct ree_annotator *a) {
         const struct ree_node *node = graph->nodes[i];
         enum ree_value_role kind = result_kind(a, node);
         // For example, the shape of a cache is not a cache.
-        if (a->place_of[i] == REE_NO_PLACE && kind == REE_VALUE_KV_CACHE)
+        if (a->position_of[i] == REE_NO_POSITION && kind == REE_VALUE_KV_CACHE)
             kind = REE_VALUE_ACTIVATION;
         for (size_t j = 0; j < node->n_outputs; j++) {
             const struct ree_value *output = node->outputs[j];

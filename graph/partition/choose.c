@@ -69,7 +69,8 @@ enum ree_status ree_partition_choose(const struct ree_graph *graph,
         (uint64_t)request->context_length < c.options.context) {
         uint64_t context = (uint64_t)request->context_length;
         c.options.context =
-            context + (REE_PARTITION_ROWS - context % REE_PARTITION_ROWS) % REE_PARTITION_ROWS;
+            context +
+            (REE_PARTITION_POSITIONS - context % REE_PARTITION_POSITIONS) % REE_PARTITION_POSITIONS;
     }
     c.least = d->n_devices > d->n_ranks ? d->n_devices : d->n_ranks;
     if (c.least == 0) c.least = 1;

@@ -29,9 +29,9 @@ enum ree_plan_origin {
 // - a plan with as many stages as devices or processes, whichever are more, or with as many more as
 //   the limit requires.
 //
-// Every plan must keep within the memory limit. From the options, only states and context are used;
-// with a limit, the context is at most context_length (rounded up). The graph must have its shapes
-// inferred.
+// Every plan must keep within the memory limit. From the options, only kv caches and context are
+// used; with a limit, the context is at most context_length (rounded up). The graph must have its
+// shapes inferred.
 enum ree_status ree_partition_choose(const struct ree_graph *graph,
                                      const struct ree_partition_options *options,
                                      const struct ree_partition_request *request,

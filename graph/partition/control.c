@@ -54,7 +54,7 @@ static bool may_feed_control(const struct ree_planner *p, const struct ree_node 
     if (value->data) return value->nbytes <= REE_CONTROL_BYTES;
     if (value->producer) return p->is_control[value->producer->id];
     if (!value->is_input) return false;
-    // Of a state, only the shape may be read.
+    // Of a kv cache, only the shape may be read.
     return !p->is_kv_cache[value->id] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0]);
 }
 

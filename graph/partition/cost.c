@@ -65,8 +65,8 @@ static uint64_t own_bytes(const struct ree_node *node) {
     return n;
 }
 
-// Bytes per position of the cache. A state that does not grow (no dimension is unknown except the
-// first, the number of sequences) is spread over the positions of the context.
+// Bytes per position of the cache. A kv cache that does not grow (no dimension is unknown except
+// the first, the number of sequences) is spread over the positions of the context.
 static uint64_t position_bytes(const struct ree_planner *p, const struct ree_value *value) {
     uint64_t n = ree_value_row_bytes(value);
     for (uint32_t i = 1; value->has_shape && i < value->rank; i++)
@@ -78,7 +78,7 @@ static uint64_t position_bytes(const struct ree_planner *p, const struct ree_val
 enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *err) {
     const struct ree_graph *graph = p->graph;
     p->node_costs = ree_arena_alloc_array(&p->arena, p->n_order + 1, sizeof *p->node_costs);
-    // The position that first reads each input; a state's cost counts there.
+    // The position that first reads each input; a kv cache's cost counts there.
     uint32_t *readers = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *readers);
     if (!p->node_costs || !readers) return ree_no_memory(err);
     for (size_t i = 0; i < p->n_order; i++) {

@@ -58,7 +58,7 @@ static enum ree_status add_input(struct ree_extract *x, const struct ree_stage_i
 
 struct reader {
     const struct ree_extract *x;
-    const struct ree_value *found; // a state that another stage keeps; NULL: none
+    const struct ree_value *found; // a kv cache that another stage keeps; NULL: none
 };
 
 static void look_for_kv_cache(void *user, struct ree_value **use) {
@@ -67,7 +67,7 @@ static void look_for_kv_cache(void *user, struct ree_value **use) {
     if (value->graph == r->x->graph && r->x->is_elsewhere[value->id]) r->found = value;
 }
 
-// If another stage keeps a state, only the state's shape is known here.
+// If another stage keeps a kv cache, only the kv cache's shape is known here.
 static enum ree_status check_readers(struct ree_extract *x) {
     char label[256];
     for (size_t i = 0; i < x->graph->n_nodes; i++) {
@@ -132,12 +132,12 @@ static enum ree_status add_outputs(struct ree_extract *x, const struct ree_extra
     size_t most = graph->n_outputs + (cut ? cut->n_values : 0) + 1;
     out->outputs = ree_arena_alloc_array(arena, most, sizeof *out->outputs);
     out->graph->outputs = ree_arena_alloc_array(arena, most, sizeof *out->graph->outputs);
-    out->whole_outputs =
-        ree_arena_alloc_array(arena, graph->n_outputs + 1, sizeof *out->whole_outputs);
-    if (!out->outputs || !out->graph->outputs || !out->whole_outputs) return ree_no_memory(x->err);
+    out->model_outputs =
+        ree_arena_alloc_array(arena, graph->n_outputs + 1, sizeof *out->model_outputs);
+    if (!out->outputs || !out->graph->outputs || !out->model_outputs) return ree_no_memory(x->err);
     for (size_t i = 0; i < graph->n_outputs; i++) {
         if (x->output_stage[i] != x->stage) continue;
-        out->whole_outputs[out->n_whole++] = i;
+        out->model_outputs[out->n_model_outputs++] = i;
         REE_TRY(add_output(x, frame, graph->outputs[i]));
     }
     for (size_t i = 0; cut && i < cut->n_values; i++) {

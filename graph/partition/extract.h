@@ -18,9 +18,9 @@ struct ree_extract {
     struct ree_arena scratch;
     struct ree_extract_reads reads; // values that this stage reads
     bool *has;                      // by node id: this stage contains it
-    bool *is_elsewhere;             // by value id: a state that another stage keeps
-    size_t *kv_cache_stage;         // by state: the stage that keeps it
-    size_t *kv_cache_at;            // by input: 1 + index of its state; 0: none
+    bool *is_elsewhere;             // by value id: a kv cache that another stage keeps
+    size_t *kv_cache_stage;         // by kv cache: the stage that keeps it
+    size_t *kv_cache_at;            // by input: 1 + index of its kv cache; 0: none
     size_t *output_stage;           // by output: the stage that returns it
     // by node id: the first stage that contains it; UINT32_MAX: none
     uint32_t *first;

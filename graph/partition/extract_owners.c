@@ -1,4 +1,4 @@
-// Finds which stage keeps a state, which returns an output, and which first contains a control
+// Finds which stage keeps a kv cache, which returns an output, and which first contains a control
 // node. Each is found for all of them in one pass, because files may have very many.
 #include <string.h>
 
@@ -58,8 +58,8 @@ enum ree_status ree_partition_stages_of_kv_caches(const struct ree_graph *graph,
     return status;
 }
 
-// Finds the stage that returns each output of the whole graph. For states, including states that
-// are returned unchanged, this is the stage that keeps the state.
+// Finds the stage that returns each output of the whole graph. For kv caches, including kv caches
+// that are returned unchanged, this is the stage that keeps the kv cache.
 static enum ree_status find_outputs(struct ree_extract *x) {
     const struct ree_graph *graph = x->graph;
     const struct ree_partition_options *o = x->options;
@@ -67,7 +67,7 @@ static enum ree_status find_outputs(struct ree_extract *x) {
     x->output_stage =
         ree_arena_alloc_array(&x->scratch, graph->n_outputs + 1, sizeof *x->output_stage);
     if (!kept || !x->output_stage) return ree_no_memory(x->err);
-    for (size_t i = o->n_kv_caches; i-- > 0;) // the first state has priority
+    for (size_t i = o->n_kv_caches; i-- > 0;) // the first kv cache has priority
         kept[graph->inputs[o->kv_caches[i].input]->id] = (uint32_t)x->kv_cache_stage[i];
     for (size_t i = 0; i < graph->n_outputs; i++) {
         const struct ree_value *value = graph->outputs[i];

@@ -19,7 +19,7 @@ static uint64_t multiply(uint64_t a, uint64_t b) {
 }
 
 // Bytes available for weights and caches.
-static uint64_t room_of(uint64_t limit) {
+static uint64_t usable_memory(uint64_t limit) {
     return limit - limit / MARGIN;
 }
 
@@ -28,9 +28,9 @@ static uint64_t limit_for(uint64_t capacity) {
     ree_sum limit = (ree_sum)capacity * MARGIN / (MARGIN - 1);
     if (limit >= UINT64_MAX) return UINT64_MAX;
     uint64_t n = (uint64_t)limit;
-    while (room_of(n) < capacity)
+    while (usable_memory(n) < capacity)
         n++;
-    while (n > 0 && room_of(n - 1) >= capacity)
+    while (n > 0 && usable_memory(n - 1) >= capacity)
         n--;
     return n;
 }
@@ -98,7 +98,7 @@ enum ree_status ree_partition_check_fit(const struct ree_partition *partition,
     size_t stage = 0;
     uint64_t caches = 0, bytes = 0;
     REE_TRY(find_tightest(partition, devices, &stage, &caches, &bytes, err));
-    if (bytes <= room_of(devices->max_memory)) return REE_OK;
+    if (bytes <= usable_memory(devices->max_memory)) return REE_OK;
     return ree_fail(err, REE_INVALID,
                     "a device limit of %llu bytes is too small for stage %zu of %zu: its weights "
                     "take %llu bytes, caches of %llu tokens take %llu on this device, and a "
@@ -116,7 +116,7 @@ struct fit {
     struct ree_partition_options options; // owned by the planner
     struct ree_planner planner;
     struct ree_window window;
-    size_t n_places;
+    size_t n_cut_points;
     uint64_t weights, caches; // bytes, summed over all stages
     uint64_t *limits;         // weight limit of each stage, REE_MAX_STAGES entries
 };
@@ -129,7 +129,7 @@ static size_t count_stages(struct fit *f, uint64_t most) {
     struct ree_window *w = &f->window;
     size_t n = 1, begin = 0, from = 0;
     for (size_t t = 1; t <= p->n_order && n; t++) {
-        if (t < p->n_order && !p->is_place[t]) continue;
+        if (t < p->n_order && !p->is_cut_point[t]) continue;
         ree_window_add(w, from, t);
         if (ree_window_cost(w).weight_bytes > most) {
             ree_window_remove(w, begin, from);
@@ -188,14 +188,14 @@ static enum ree_status plan_with(struct fit *f, size_t n_stages, uint64_t limit,
 // equal share, then the largest number in the previous plan, finally all caches.
 static enum ree_status search(struct fit *f, size_t least, struct ree_partition *out,
                               struct ree_error *err) {
-    size_t asked = f->options.n_stages, most = ree_search_most_stages(f->n_places);
-    if (most > f->n_places + 1) most = f->n_places + 1;
+    size_t asked = f->options.n_stages, most = ree_search_most_stages(f->n_cut_points);
+    if (most > f->n_cut_points + 1) most = f->n_cut_points + 1;
     if (asked) least = most = asked;
-    if (least > f->n_places + 1 || least > REE_MAX_STAGES) { // for the planner's error message
+    if (least > f->n_cut_points + 1 || least > REE_MAX_STAGES) { // for the planner's error message
         f->options.n_stages = least;
         return ree_planner_plan(&f->planner, out, err);
     }
-    uint64_t capacity = room_of(f->devices->max_memory);
+    uint64_t capacity = usable_memory(f->devices->max_memory);
     uint64_t n_devices =
         multiply(one_at_least(f->devices->n_devices), one_at_least(f->devices->n_ranks));
     uint64_t caches = f->caches / n_devices + (f->caches % n_devices != 0);
@@ -215,7 +215,7 @@ static enum ree_status search(struct fit *f, size_t least, struct ree_partition 
 static enum ree_status begin(struct fit *f, struct ree_error *err) {
     const struct ree_planner *p = &f->planner;
     for (size_t t = 1; t < p->n_order; t++)
-        f->n_places += p->is_place[t];
+        f->n_cut_points += p->is_cut_point[t];
     ree_window_add(&f->window, 0, p->n_order);
     struct ree_stage_cost all = ree_window_cost(&f->window);
     ree_window_remove(&f->window, 0, p->n_order);

@@ -11,7 +11,7 @@
 struct ree_partition_devices {
     size_t n_devices;     // 0: 1
     uint32_t n_ranks;     // processes; 0: 1
-    size_t n_cache_slots; // sets of caches, each for one sequence; 0: 1
+    size_t n_cache_slots; // each for one sequence; 0: 1
     uint64_t max_memory;  // capacity of each device in bytes
 };
 

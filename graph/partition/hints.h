@@ -11,7 +11,7 @@
 // stages, released with ree_plan_ends_free. *out_found is false if no node, except control nodes,
 // requests a stage. A node without a request has the stage of its predecessor in canonical order.
 // Stages without nodes are left out. Fails, naming two nodes, if the stages decrease along the
-// canonical order. From the options, only the states are used.
+// canonical order. From the options, only the kv caches are used.
 enum ree_status ree_partition_hints(const struct ree_graph *graph,
                                     const struct ree_partition_options *options, bool *out_found,
                                     char ***out_ends, size_t *out_n, struct ree_error *err);

@@ -17,8 +17,8 @@ struct noting {
     const struct ree_file_nodes *file;
     struct ree_arena *arena;
     struct ree_arena scratch;
-    struct ree_name_index values;          // places are value ids of the graph
-    struct ree_name_index readers, makers; // places are nodes of the file
+    struct ree_name_index values;          // indices are value ids of the graph
+    struct ree_name_index readers, makers; // indices are nodes of the file
     uint32_t *node_of;                     // by node of the file: its node in the graph; NONE
 };
 

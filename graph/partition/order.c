@@ -1,5 +1,5 @@
 // The canonical order: the post-order of a depth-first walk over inputs, from the first output that
-// is not a state's successor. Nodes that only other outputs need come directly after the last of
+// is not a kv cache's successor. Nodes that only other outputs need come directly after the last of
 // their producers, so that such a branch does not stay live over half of the graph. Sizes are
 // computed early.
 #include "graph/partition/planner.h"

@@ -8,7 +8,7 @@
 // A control node computes masks, positions or sizes: it depends only on the model's inputs and on
 // small constants, and costs almost nothing. Control nodes belong to no stage: each stage has
 // copies of those it needs, so that the data that crosses a cut does not grow with the context. A
-// state (a kv cache) stays in one stage: no cut may be between the first node that reads it and the
+// kv cache stays in one stage: no cut may be between the first node that reads it and the
 // last node that makes its successor.
 #ifndef REE_GRAPH_PARTITION_PARTITION_H
 #define REE_GRAPH_PARTITION_PARTITION_H
@@ -36,7 +36,7 @@ struct ree_partition_options {
 // Positions of a cache that the costs assume by default.
 #define REE_PARTITION_CONTEXT 1024
 // The capacity of a cache, in positions, is a multiple of this.
-#define REE_PARTITION_ROWS 256
+#define REE_PARTITION_POSITIONS 256
 
 struct ree_stage_cost {
     size_t n_nodes; // without control nodes
@@ -71,7 +71,7 @@ struct ree_partition {
 };
 
 // Finds the best plan. The graph must have gone through its passes and have its shapes inferred as
-// far as possible. Fails with REE_INVALID if the graph has fewer than n_stages - 1 places to cut
+// far as possible. Fails with REE_INVALID if the graph has fewer than n_stages - 1 cut points
 // (the message has their number), or if no plan keeps within the limits (the message names the
 // largest part that cannot be cut).
 enum ree_status ree_partition_plan(const struct ree_graph *graph,
@@ -90,7 +90,7 @@ void ree_partition_finish(struct ree_partition *partition);
 struct ree_stage_input {
     // a value of an earlier stage; false: an input of the whole graph
     bool is_cut;
-    bool shape_only;               // a state that another stage keeps: only its shape is read
+    bool shape_only;               // a kv cache that another stage keeps: only its shape is read
     size_t input;                  // index in the whole graph, unless is_cut
     const struct ree_value *value; // the value in the whole graph
 };
@@ -101,15 +101,16 @@ struct ree_stage_graph {
     struct ree_stage_input *inputs;
     size_t n_outputs;                 // same order as graph->outputs
     const struct ree_value **outputs; // the values in the whole graph
-    size_t n_whole;                   // the first n_whole outputs are outputs of the whole graph
+    size_t n_model_outputs; // the first n_model_outputs outputs are outputs of the whole graph
     // indices of these outputs in it; the other outputs are values of the cut after the stage
-    size_t *whole_outputs;
+    size_t *model_outputs;
     uint32_t *node_of; // by node of the stage's graph: its id in the whole graph
     bool *is_copy; // by node of the stage's graph: a control node that an earlier stage also has
 };
 
-// Finds the stages that keep n states, into out[n]. A state is kept by the stage that makes its
-// successor; else by the first stage, in the graph's order, that reads it; else by the last stage.
+// Finds the stages that keep n kv caches, into out[n]. A kv cache is kept by the stage that makes
+// its successor; else by the first stage, in the graph's order, that reads it; else by the last
+// stage.
 enum ree_status ree_partition_stages_of_kv_caches(const struct ree_graph *graph,
                                                   const struct ree_partition *partition,
                                                   const struct ree_partition_kv_cache *kv_caches,
@@ -126,8 +127,8 @@ enum ree_status ree_partition_stages_of_kv_caches(const struct ree_graph *graph,
 // stage are not outputs.
 //
 // Outputs and control nodes that no stage needs belong to the last stage. A control node may read
-// the shape of a state that another stage keeps. The stage then has that state as an input with
-// shape_only set: only its shape is read.
+// the shape of a kv cache that another stage keeps. The stage then has that kv cache as an input
+// with shape_only set: only its shape is read.
 enum ree_status ree_partition_extract(const struct ree_graph *graph,
                                       const struct ree_partition_options *options,
                                       const struct ree_partition *partition, size_t stage,

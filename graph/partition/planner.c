@@ -28,7 +28,7 @@ enum ree_status ree_planner_init(struct ree_planner *p, const struct ree_graph *
     REE_TRY(ree_planner_find_uses(p, err));
     REE_TRY(ree_planner_find_control(p, err));
     REE_TRY(ree_planner_find_order(p, err));
-    REE_TRY(ree_planner_find_places(p, err));
+    REE_TRY(ree_planner_find_cut_points(p, err));
     return ree_planner_find_costs(p, err);
 }
 

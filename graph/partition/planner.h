@@ -33,7 +33,7 @@ struct ree_planner {
 
     size_t *use_starts; // by node id: its uses are uses[use_starts[id]...use_starts[id + 1])
     struct ree_use *uses;
-    bool *is_kv_cache; // by value id: it is the input of a state
+    bool *is_kv_cache; // by value id: it is the input of a kv cache
     bool *is_control;  // by node id
 
     size_t n_order;
@@ -46,7 +46,7 @@ struct ree_planner {
     uint32_t *n_live;     // by place: live values that are not sizes
     uint32_t *n_sizes;    // by place: live values that are sizes
     uint64_t *live_bytes; // by place: bytes of all live values
-    bool *is_place;       // by place: a cut is allowed there
+    bool *is_cut_point;   // by place: a cut is allowed there
 
     struct ree_node_cost *node_costs; // by position
 };
@@ -77,8 +77,8 @@ enum ree_status ree_planner_find_uses(struct ree_planner *p, struct ree_error *e
 enum ree_status ree_planner_find_control(struct ree_planner *p, struct ree_error *err);
 // order.c
 enum ree_status ree_planner_find_order(struct ree_planner *p, struct ree_error *err);
-// places.c
-enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error *err);
+// cut_points.c
+enum ree_status ree_planner_find_cut_points(struct ree_planner *p, struct ree_error *err);
 // Returns whether the value is made before the place and read at or after it.
 bool ree_planner_is_live(const struct ree_planner *p, const struct ree_value *value, size_t place);
 // Bytes per row of one sequence. Unknown dimensions count as 1.
@@ -103,21 +103,21 @@ void ree_window_add(struct ree_window *window, size_t begin, size_t end); // pos
 void ree_window_remove(struct ree_window *window, size_t begin, size_t end);
 struct ree_stage_cost ree_window_cost(const struct ree_window *window);
 
-// search.c: the best choice of n_stages - 1 of the given places.
+// search.c: the best choice of n_stages - 1 of the given cut points.
 struct ree_search {
     const struct ree_planner *planner;
-    size_t n_places;
-    uint32_t *places; // ascending
-    bool found;       // false: no choice keeps within the limits
-    uint64_t largest; // largest work of a stage
-    size_t *ends;     // by stage: position after its last node
+    size_t n_cut_points;
+    uint32_t *cut_points; // ascending
+    bool found;           // false: no choice keeps within the limits
+    uint64_t largest;     // largest work of a stage
+    size_t *ends;         // by stage: position after its last node
 };
 // Places with more than `most_live` live values are not used. Memory comes from the planner's
 // arena.
 enum ree_status ree_search_run(struct ree_search *search, struct ree_planner *p, uint32_t most_live,
                                struct ree_error *err);
 // Maximum number of stages for which a search is allowed.
-size_t ree_search_most_stages(size_t n_places);
+size_t ree_search_most_stages(size_t n_cut_points);
 
 // plan.c: ree_partition_plan with a planner that is already initialised. options->n_stages and
 // options->weight_limits may have changed since.

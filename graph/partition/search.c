@@ -1,19 +1,19 @@
-// Finds the best cuts. A piece is the range of nodes between two neighbouring places. Adding a
-// piece to a stage never makes the stage cheaper, so the later a stage begins, the later it may or
+// Finds the best cuts. A range is the nodes between two neighbouring cut points. Adding a
+// range to a stage never makes the stage cheaper, so the later a stage begins, the later it may or
 // must end. This allows an exact search:
 //
 // - bisection finds the smallest possible value of the largest stage's work;
 // - with that limit, dynamic programming over a sliding minimum finds the fewest live values;
 // - with both, bisection again finds the largest possible value of the smallest stage's work.
 //
-// The time is proportional to the number of stages times the number of places.
+// The time is proportional to the number of stages times the number of cut points.
 #include "graph/partition/planner.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Maximum of stages times places: bounds time (to some seconds) and memory.
-#define MAX_KV_CACHES (UINT64_C(1) << 22)
+// Maximum of stages times cut points: bounds time (to some seconds) and memory.
+#define MAX_TABLE_ENTRIES (UINT64_C(1) << 22)
 
 // Live values and bytes at the cuts of the rest of a plan.
 struct toll {
@@ -23,11 +23,11 @@ struct toll {
 struct tables {
     const struct ree_planner *p;
     const struct ree_partition_options *options;
-    size_t n_stages, n_pieces;
-    uint32_t *bounds; // n_pieces + 1: piece i is positions [bounds[i], bounds[i + 1])
+    size_t n_stages, n_ranges;
+    uint32_t *bounds; // n_ranges + 1: range i is positions [bounds[i], bounds[i + 1])
     struct ree_window window;
-    uint32_t *floor;      // by piece: the first bound at which a stage that begins with it may end
-    uint32_t *reach_work; // by piece: the last bound at which a stage that begins with it may end
+    uint32_t *floor;      // by range: the first bound at which a stage that begins with it may end
+    uint32_t *reach_work; // by range: the last bound at which a stage that begins with it may end
     uint32_t **reach_weights; // by stage: likewise, or NULL; equal limits share one array
     unsigned char *is_start;  // by bound
     int32_t *starts;          // by bound: differences
@@ -41,77 +41,78 @@ static bool is_over(const struct tables *t, uint64_t most_work, uint64_t most_we
     return cost.work > most_work || cost.weight_bytes > most_weights;
 }
 
-// Sets out[i] to the last bound at which a stage from bound i may end; i if its first piece is too
+// Sets out[i] to the last bound at which a stage from bound i may end; i if its first range is too
 // expensive.
 static void find_reach(struct tables *t, uint64_t most_work, uint64_t most_weights, uint32_t *out) {
     size_t begin = 0;
-    for (size_t end = 0; end < t->n_pieces; end++) {
+    for (size_t end = 0; end < t->n_ranges; end++) {
         ree_window_add(&t->window, t->bounds[end], t->bounds[end + 1]);
         while (begin <= end && is_over(t, most_work, most_weights)) {
             ree_window_remove(&t->window, t->bounds[begin], t->bounds[begin + 1]);
             out[begin++] = (uint32_t)end;
         }
     }
-    while (begin < t->n_pieces) {
+    while (begin < t->n_ranges) {
         ree_window_remove(&t->window, t->bounds[begin], t->bounds[begin + 1]);
-        out[begin++] = (uint32_t)t->n_pieces;
+        out[begin++] = (uint32_t)t->n_ranges;
     }
 }
 
 // The converse: floor[i] is the first bound at which a stage from bound i has at least least_work;
-// n_pieces + 1 if there is none.
+// n_ranges + 1 if there is none.
 static void find_floor(struct tables *t, uint64_t least_work) {
     size_t begin = 0;
-    for (size_t end = 0; end < t->n_pieces; end++) {
+    for (size_t end = 0; end < t->n_ranges; end++) {
         ree_window_add(&t->window, t->bounds[end], t->bounds[end + 1]);
         while (begin <= end && ree_window_cost(&t->window).work >= least_work) {
             ree_window_remove(&t->window, t->bounds[begin], t->bounds[begin + 1]);
             t->floor[begin++] = (uint32_t)end + 1;
         }
     }
-    while (begin < t->n_pieces) {
+    while (begin < t->n_ranges) {
         ree_window_remove(&t->window, t->bounds[begin], t->bounds[begin + 1]);
-        t->floor[begin++] = (uint32_t)t->n_pieces + 1;
+        t->floor[begin++] = (uint32_t)t->n_ranges + 1;
     }
 }
 
-static uint32_t reach(const struct tables *t, size_t stage, size_t piece) {
-    uint32_t end = t->reach_work[piece];
-    if (t->options->weight_limits && t->reach_weights[stage][piece] < end)
-        end = t->reach_weights[stage][piece];
+static uint32_t reach(const struct tables *t, size_t stage, size_t range) {
+    uint32_t end = t->reach_work[range];
+    if (t->options->weight_limits && t->reach_weights[stage][range] < end)
+        end = t->reach_weights[stage][range];
     return end;
 }
 
 // Without weight limits: extends each stage as far as possible. Fewer than n_stages stages also
-// pass, because there are enough places to cut them further, which makes no stage more expensive.
+// pass, because there are enough cut points to cut them further, which makes no stage more
+// expensive.
 static bool is_greedily_feasible(const struct tables *t) {
     size_t at = 0;
-    for (size_t k = 0; k < t->n_stages && at < t->n_pieces; k++)
+    for (size_t k = 0; k < t->n_stages && at < t->n_ranges; k++)
         at = t->reach_work[at];
-    return at == t->n_pieces;
+    return at == t->n_ranges;
 }
 
 // Returns whether n_stages stages with at most this much work each reach the end.
 static bool is_feasible(struct tables *t, uint64_t most_work) {
     find_reach(t, most_work, UINT64_MAX, t->reach_work);
     if (!t->options->weight_limits) return is_greedily_feasible(t);
-    memset(t->is_start, 0, t->n_pieces + 1);
+    memset(t->is_start, 0, t->n_ranges + 1);
     t->is_start[0] = 1;
     for (size_t k = 0; k < t->n_stages; k++) {
-        memset(t->starts, 0, (t->n_pieces + 2) * sizeof *t->starts);
-        for (size_t i = 0; i < t->n_pieces; i++) {
+        memset(t->starts, 0, (t->n_ranges + 2) * sizeof *t->starts);
+        for (size_t i = 0; i < t->n_ranges; i++) {
             uint32_t end = t->is_start[i] ? reach(t, k, i) : 0;
             if (end <= i) continue;
             t->starts[i + 1]++;
             t->starts[end + 1]--;
         }
         int32_t open = 0;
-        for (size_t i = 0; i <= t->n_pieces; i++) {
+        for (size_t i = 0; i <= t->n_ranges; i++) {
             open += t->starts[i];
             t->is_start[i] = open > 0;
         }
     }
-    return t->is_start[t->n_pieces];
+    return t->is_start[t->n_ranges];
 }
 
 #define NO_WAY UINT64_MAX
@@ -129,9 +130,9 @@ static int compare(const struct toll *a, const struct toll *b) {
 static void find_tolls(struct tables *t, size_t k, const struct toll *after, struct toll *tolls,
                        uint32_t *next) {
     uint32_t *queue = t->queue;
-    size_t head = 0, tail = 0, added = t->n_pieces + 1;
-    tolls[t->n_pieces] = (struct toll){NO_WAY, 0};
-    for (size_t i = t->n_pieces; i-- > 0;) {
+    size_t head = 0, tail = 0, added = t->n_ranges + 1;
+    tolls[t->n_ranges] = (struct toll){NO_WAY, 0};
+    for (size_t i = t->n_ranges; i-- > 0;) {
         while (added > t->floor[i]) {
             if (after[--added].n_live == NO_WAY) continue;
             // On ties keep the smaller bound, which is the new one.
@@ -146,7 +147,7 @@ static void find_tolls(struct tables *t, size_t k, const struct toll *after, str
         if (next) next[i] = head < tail ? queue[head] : 0;
     }
     // Add the toll of the cut at i itself.
-    for (size_t i = 1; i < t->n_pieces; i++) {
+    for (size_t i = 1; i < t->n_ranges; i++) {
         if (tolls[i].n_live == NO_WAY) continue;
         tolls[i].n_live += t->p->n_live[t->bounds[i]];
         tolls[i].live_bytes += t->p->live_bytes[t->bounds[i]];
@@ -159,11 +160,11 @@ static void find_tolls(struct tables *t, size_t k, const struct toll *after, str
 static struct toll find_least_toll(struct tables *t, uint64_t least_work, uint32_t *next) {
     struct toll *after = t->tolls[0], *tolls = t->tolls[1];
     find_floor(t, least_work);
-    for (size_t i = 0; i < t->n_pieces; i++)
+    for (size_t i = 0; i < t->n_ranges; i++)
         after[i].n_live = NO_WAY;
-    after[t->n_pieces] = (struct toll){0, 0};
+    after[t->n_ranges] = (struct toll){0, 0};
     for (size_t k = t->n_stages; k-- > 0;) {
-        find_tolls(t, k, after, tolls, next ? next + k * (t->n_pieces + 1) : NULL);
+        find_tolls(t, k, after, tolls, next ? next + k * (t->n_ranges + 1) : NULL);
         struct toll *swap = after;
         after = tolls;
         tolls = swap;
@@ -173,7 +174,7 @@ static struct toll find_least_toll(struct tables *t, uint64_t least_work, uint32
 
 static enum ree_status find_ends(struct tables *t, uint64_t largest, size_t *ends,
                                  struct ree_error *err) {
-    size_t n = t->n_pieces + 1;
+    size_t n = t->n_ranges + 1;
     uint32_t *next = ree_arena_alloc_array(&t->arena, t->n_stages * n, sizeof *next);
     if (!next) return ree_no_memory(err);
     uint64_t n_live = find_least_toll(t, 0, NULL).n_live, least = 0, most = largest;
@@ -209,7 +210,7 @@ static enum ree_status find_weights_reach(struct tables *t, struct ree_error *er
         for (size_t j = 0; j < k && !t->reach_weights[k]; j++)
             if (limits[j] == limits[k]) t->reach_weights[k] = t->reach_weights[j];
         if (t->reach_weights[k]) continue;
-        t->reach_weights[k] = ree_arena_alloc_array(&t->arena, t->n_pieces, sizeof(uint32_t));
+        t->reach_weights[k] = ree_arena_alloc_array(&t->arena, t->n_ranges, sizeof(uint32_t));
         if (!t->reach_weights[k]) return ree_no_memory(err);
         find_reach(t, UINT64_MAX, limits[k], t->reach_weights[k]);
     }
@@ -217,7 +218,7 @@ static enum ree_status find_weights_reach(struct tables *t, struct ree_error *er
 }
 
 static enum ree_status search(struct ree_search *search, struct tables *t, struct ree_error *err) {
-    size_t n = t->n_pieces;
+    size_t n = t->n_ranges;
     t->floor = ree_arena_alloc_array(&t->arena, n, sizeof *t->floor);
     t->queue = ree_arena_alloc_array(&t->arena, n + 1, sizeof *t->queue);
     t->tolls[0] = ree_arena_alloc_array(&t->arena, n + 1, sizeof(struct toll));
@@ -256,8 +257,8 @@ static enum ree_status search(struct ree_search *search, struct tables *t, struc
     return find_ends(t, least, search->ends, err);
 }
 
-size_t ree_search_most_stages(size_t n_places) {
-    size_t most = MAX_KV_CACHES / (n_places + 2);
+size_t ree_search_most_stages(size_t n_cut_points) {
+    size_t most = MAX_TABLE_ENTRIES / (n_cut_points + 2);
     return most < REE_MAX_STAGES ? most : REE_MAX_STAGES;
 }
 
@@ -266,15 +267,15 @@ enum ree_status ree_search_run(struct ree_search *out, struct ree_planner *p, ui
     size_t n_stages = p->options->n_stages, n = 0;
     *out = (struct ree_search){.planner = p};
     struct tables t = {.p = p, .options = p->options, .n_stages = n_stages};
-    out->places = ree_arena_alloc_array(&p->arena, p->n_order + 2, sizeof *out->places);
-    if (!out->places) return ree_no_memory(err);
-    // places[-1] and places[n] are the two ends of the order.
-    t.bounds = out->places++;
+    out->cut_points = ree_arena_alloc_array(&p->arena, p->n_order + 2, sizeof *out->cut_points);
+    if (!out->cut_points) return ree_no_memory(err);
+    // cut_points[-1] and cut_points[n] are the two ends of the order.
+    t.bounds = out->cut_points++;
     for (size_t i = 1; i < p->n_order; i++)
-        if (p->is_place[i] && p->n_live[i] <= most_live) out->places[n++] = (uint32_t)i;
-    out->n_places = n;
-    out->places[n] = (uint32_t)p->n_order;
-    t.n_pieces = n + 1;
+        if (p->is_cut_point[i] && p->n_live[i] <= most_live) out->cut_points[n++] = (uint32_t)i;
+    out->n_cut_points = n;
+    out->cut_points[n] = (uint32_t)p->n_order;
+    t.n_ranges = n + 1;
     if (n_stages - 1 > n) return REE_OK;
     if (n_stages > ree_search_most_stages(n))
         return ree_fail(err, REE_UNSUPPORTED, "%zu stages are too many for %zu possible cuts",

@@ -23,7 +23,7 @@ struct ree_compare {
     struct ree_drift *drift;
     bool *node_differs; // one flag per node, for the current step
     struct ree_compare_first first;
-    uint64_t n_steps, room; // steps done; capacity of `rel` and `ulp` in steps
+    uint64_t n_steps, steps_capacity; // steps done; capacity of `rel` and `ulp` in steps
     float *rel, *ulp;
     uint64_t n_differ, n_new;
 };
@@ -197,7 +197,7 @@ static enum ree_status compare(struct ree_compare *c, const struct ree_observed 
         return ree_fail(err, REE_INTERNAL, "the second session reports more values");
     struct ree_tensor *kept = &c->kept[c->at++];
     struct ree_drift *drift = &c->drift[value->node];
-    size_t place = c->n_steps * c->graph->n_nodes + value->node;
+    size_t index = c->n_steps * c->graph->n_nodes + value->node;
     struct ree_ulp ulp = {0};
     bool other_shape = !same_type(kept, value->tensor);
     if (!other_shape) measure(kept, value->tensor, &ulp);
@@ -205,8 +205,8 @@ static enum ree_status compare(struct ree_compare *c, const struct ree_observed 
     add_ulp(&drift->ulp, &ulp);
     if (other_shape || ulp.n_differ) {
         bool endless = other_shape || ulp.n_nan;
-        c->rel[place] = fmaxf(c->rel[place], endless ? INFINITY : (float)ulp.max_rel);
-        c->ulp[place] = fmaxf(c->ulp[place], endless ? INFINITY : (float)ulp.max_ulp);
+        c->rel[index] = fmaxf(c->rel[index], endless ? INFINITY : (float)ulp.max_rel);
+        c->ulp[index] = fmaxf(c->ulp[index], endless ? INFINITY : (float)ulp.max_ulp);
         note_difference(c, value, &ulp, other_shape);
     }
     ree_tensor_finish(kept);
@@ -235,14 +235,14 @@ static enum ree_status second_inputs(void *user, const struct ree_tensor *inputs
     memset(c->differs, 0, c->graph->n_values * sizeof *c->differs);
     memset(c->node_differs, 0, n_nodes * sizeof *c->node_differs);
     memset(c->was_new, 0, c->n_kv_caches * sizeof *c->was_new);
-    if (c->n_steps == c->room) {
-        uint64_t room = c->room ? c->room * 2 : 16;
-        float *rel = realloc(c->rel, (size_t)room * (n_nodes + 1) * sizeof *rel);
+    if (c->n_steps == c->steps_capacity) {
+        uint64_t steps_capacity = c->steps_capacity ? c->steps_capacity * 2 : 16;
+        float *rel = realloc(c->rel, (size_t)steps_capacity * (n_nodes + 1) * sizeof *rel);
         if (rel) c->rel = rel;
-        float *ulp = realloc(c->ulp, (size_t)room * (n_nodes + 1) * sizeof *ulp);
+        float *ulp = realloc(c->ulp, (size_t)steps_capacity * (n_nodes + 1) * sizeof *ulp);
         if (ulp) c->ulp = ulp;
         if (!rel || !ulp) return ree_no_memory(err);
-        c->room = room;
+        c->steps_capacity = steps_capacity;
     }
     memset(c->rel + c->n_steps * n_nodes, 0, n_nodes * sizeof *c->rel);
     memset(c->ulp + c->n_steps * n_nodes, 0, n_nodes * sizeof *c->ulp);

@@ -41,10 +41,10 @@ static bool is_end(const struct ree_compare_text *text, int32_t id) {
 static enum ree_status run(struct course *c) {
     const struct ree_compare_text *text = c->text;
     const struct ree_generator *g = text->generators[0];
-    size_t piece = g->info.has_cache ? g->options.prefill_chunk : c->n, from = 0;
+    size_t chunk = g->info.has_cache ? g->options.prefill_chunk : c->n, from = 0;
     int32_t id = 0;
-    for (; from < text->n_prompt; from += piece) {
-        size_t left = text->n_prompt - from, length = left < piece ? left : piece;
+    for (; from < text->n_prompt; from += chunk) {
+        size_t left = text->n_prompt - from, length = left < chunk ? left : chunk;
         REE_TRY(step(c, from, length, length == left && text->max_new_tokens ? &id : NULL));
     }
     while (c->n < c->limit) {

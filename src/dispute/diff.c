@@ -52,9 +52,9 @@ static uint32_t compare_headers(const struct ree_trace_header *a,
 
 // Steps
 
-static bool places_agree(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
-                         int64_t place, size_t n) {
-    return memcmp(ree_trace_step(a, step)[place], ree_trace_step(b, step)[place],
+static bool digests_agree(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
+                          int64_t index, size_t n) {
+    return memcmp(ree_trace_step(a, step)[index], ree_trace_step(b, step)[index],
                   n * sizeof(ree_digest)) == 0;
 }
 
@@ -62,15 +62,16 @@ bool ree_trace_node_differs(const struct ree_trace *a, const struct ree_trace *b
                             uint32_t node) {
     const struct ree_trace_node *n = &a->header.nodes[node];
     return n->n_outputs &&
-           !places_agree(a, b, step, ree_trace_place(&a->header, n->first_output), n->n_outputs);
+           !digests_agree(a, b, step, ree_trace_digest_index(&a->header, n->first_output),
+                          n->n_outputs);
 }
 
 bool ree_trace_value_agrees(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
                             int32_t value) {
     if (value == REE_TRACE_OMITTED) return true;
-    int64_t place = ree_trace_place(&a->header, (uint32_t)value);
+    int64_t index = ree_trace_digest_index(&a->header, (uint32_t)value);
     // Constants are equal because the headers are.
-    return place < 0 || places_agree(a, b, step, place, 1);
+    return index < 0 || digests_agree(a, b, step, index, 1);
 }
 
 bool ree_trace_inputs_agree(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
@@ -84,10 +85,10 @@ bool ree_trace_inputs_agree(const struct ree_trace *a, const struct ree_trace *b
 // Finds the first difference in a step. Returns false if there is none.
 static bool find_first(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
                        struct ree_diff *out) {
-    if (places_agree(a, b, step, 0, a->header.n_step_digests)) return false;
+    if (digests_agree(a, b, step, 0, a->header.n_step_digests)) return false;
     out->step = step;
     for (uint32_t i = 0; i < a->header.n_inputs; i++)
-        if (!places_agree(a, b, step, i, 1)) {
+        if (!digests_agree(a, b, step, i, 1)) {
             out->kind = REE_DIFF_INPUT;
             out->input = i;
             return true;
@@ -104,7 +105,7 @@ static bool find_first(const struct ree_trace *a, const struct ree_trace *b, uin
 static void count_after(const struct ree_trace *a, const struct ree_trace *b,
                         struct ree_diff *out) {
     for (uint64_t step = out->step; step < out->n_steps; step++) {
-        if (places_agree(a, b, step, 0, a->header.n_step_digests)) continue;
+        if (digests_agree(a, b, step, 0, a->header.n_step_digests)) continue;
         uint32_t first = 0;
         if (step == out->step && out->kind == REE_DIFF_NODE) first = out->node + 1;
         for (uint32_t i = first; i < a->header.n_nodes; i++) {

@@ -213,7 +213,7 @@ static enum ree_status find_token(struct ree_bench *b, uint64_t step) {
 }
 
 // True if both the receipt's field and its tokens give n steps.
-static bool has_steps(const struct ree_told *t, uint64_t n) {
+static bool has_steps(const struct ree_stated_run *t, uint64_t n) {
     return t->receipt->trace_steps == n && (!t->has_n_steps || t->n_steps == n);
 }
 
@@ -316,7 +316,8 @@ static enum ree_status check_tensors(struct ree_bench *b) {
     }
     ree_claim_destroy(b->out->claim);
     b->out->claim = NULL;
-    return status == REE_OK ? ree_told_compare_inputs(t->runs[0], t->runs[1], b->err) : status;
+    return status == REE_OK ? ree_stated_run_compare_inputs(t->runs[0], t->runs[1], b->err)
+                            : status;
 }
 
 static enum ree_status hold(struct ree_bench *b) {
@@ -333,15 +334,15 @@ static enum ree_status hold(struct ree_bench *b) {
     }
     bool has_tensors = t->runs[0] && t->runs[0]->receipt->kind == REE_RECEIPT_TENSORS;
     // If the inputs agree and the roots differ, the dispute ends with a claim, which proves more.
-    bool is_apart =
-        has_tensors && (is_same || ree_told_compare_inputs(t->runs[0], t->runs[1], NULL) != REE_OK);
+    bool is_apart = has_tensors && (is_same || ree_stated_run_compare_inputs(t->runs[0], t->runs[1],
+                                                                             NULL) != REE_OK);
     if (is_apart && t->rules) REE_TRY(check_tensors(b));
     out->kind = REE_DISPUTE_SAME;
     uint64_t token_step = UINT64_MAX;
     if (t->runs[0] && t->rules && t->rules->logits != UINT32_MAX) {
-        size_t place = ree_told_differ(t->runs[0], t->runs[1]);
-        if (place != SIZE_MAX && place >= t->runs[0]->n_prompt)
-            token_step = ree_told_step_of(t->runs[0], place);
+        size_t index = ree_stated_run_differ(t->runs[0], t->runs[1]);
+        if (index != SIZE_MAX && index >= t->runs[0]->n_prompt)
+            token_step = ree_stated_run_step_of(t->runs[0], index);
     }
     out->step = out->n_steps[0];
     if (!is_same)

@@ -59,7 +59,7 @@ struct ree_dispute_terms {
     bool is_model;                         // `header` was made from the model
     const struct ree_rules *rules;         // NULL: not known
     // Of both receipts, which must be of the same run; NULL: not known.
-    const struct ree_told *runs[2];
+    const struct ree_stated_run *runs[2];
 };
 
 // Holds a dispute. `transcript` (may be NULL) receives every message as a line of JSON. Fails only

@@ -88,7 +88,8 @@ static enum ree_status add_node(struct trace_party *p, const struct ree_query *q
         REE_TRY(add(out, (const ree_digest *)&digest, 1, err));
     }
     if (node->n_outputs)
-        REE_TRY(add(out, step + ree_trace_place(h, node->first_output), node->n_outputs, err));
+        REE_TRY(
+            add(out, step + ree_trace_digest_index(h, node->first_output), node->n_outputs, err));
     return add_proof(out, nodes_of(p, query->step), h->n_nodes, query->index, err);
 }
 

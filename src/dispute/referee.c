@@ -64,26 +64,27 @@ static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_
     return REE_OK;
 }
 
-static enum ree_status tell(const struct ree_referee_options *options, struct ree_court *court,
-                            struct ree_arena *arena, struct ree_error *err) {
+static enum ree_status derive_stated_runs(const struct ree_referee_options *options,
+                                          struct ree_court *court, struct ree_arena *arena,
+                                          struct ree_error *err) {
     REE_TRY(ree_rules_make(court->model, arena, &court->rules, err));
-    struct ree_told told[2] = {{0}, {0}};
+    struct ree_stated_run stated_runs[2] = {{0}, {0}};
     for (unsigned k = 0; k < 2; k++)
         if (options->receipts[k] &&
-            ree_told_make(options->receipts[k], &court->rules, &options->tokens[k], arena, &told[k],
-                          err) != REE_OK)
+            ree_stated_run_make(options->receipts[k], &court->rules, &options->tokens[k], arena,
+                                &stated_runs[k], err) != REE_OK)
             return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
-    memcpy(court->told, told, sizeof told);
+    memcpy(court->stated_runs, stated_runs, sizeof stated_runs);
     court->has_receipts = options->receipts[0] && options->receipts[1];
     if (!court->has_receipts) return REE_OK;
-    REE_TRY(ree_told_compare(&told[0], &told[1], err));
-    return ree_told_compare_inputs(&told[0], &told[1], err);
+    REE_TRY(ree_stated_run_compare(&stated_runs[0], &stated_runs[1], err));
+    return ree_stated_run_compare_inputs(&stated_runs[0], &stated_runs[1], err);
 }
 
 // Every claim states the number of steps of both roots.
 static void count_steps(const struct ree_court *court, struct ree_ruling *out) {
     for (unsigned k = 0; k < 2; k++) {
-        const struct ree_told *t = &court->told[k];
+        const struct ree_stated_run *t = &court->stated_runs[k];
         unsigned long long n = court->claim->sides[k].n_steps;
         if (!t->receipt) continue;
         if (t->receipt->trace_steps != n)
@@ -161,7 +162,7 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     REE_TRY(check_model(c, model, err));
     struct ree_arena arena;
     ree_arena_init(&arena);
-    enum ree_status status = tell(options, &court, &arena, err);
+    enum ree_status status = derive_stated_runs(options, &court, &arena, err);
     // If one receipt is already known to lie, the receipts need not be of the same run. Each is
     // judged by itself.
     if (status != REE_NO_MEMORY && is_named(out)) status = REE_OK;
@@ -201,10 +202,11 @@ enum ree_status ree_referee_same(struct ree_opened *model,
     struct ree_arena arena;
     memset(out, 0, sizeof *out);
     ree_arena_init(&arena);
-    enum ree_status status = tell(options, &court, &arena, err);
+    enum ree_status status = derive_stated_runs(options, &court, &arena, err);
     if (status == REE_OK) status = ree_referee_receipts(&court, out, err);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
-        out->is_withheld[k] = court.told[k].receipt->kind == REE_RECEIPT_TEXT && !court.told[k].ids;
+        out->is_withheld[k] =
+            court.stated_runs[k].receipt->kind == REE_RECEIPT_TEXT && !court.stated_runs[k].ids;
     ree_arena_finish(&arena);
     return status;
 }

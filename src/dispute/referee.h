@@ -46,7 +46,7 @@ struct ree_referee_options {
     const char *model;  // file or folder
     const char *folder; // folder of the recorded values (trace/recorded.h); NULL: none
     const struct ree_receipt *receipts[2]; // of A and B; NULL: not available
-    struct ree_told_tokens tokens[2];      // for private receipts
+    struct ree_stated_tokens tokens[2];    // for private receipts
     // Public keys, in hexadecimal, that the receipts must be signed with; NULL: any.
     const char *keys[2];
     const struct ree_request *request; // request that both receipts must answer; NULL: none

@@ -10,10 +10,10 @@ struct ree_court {
     const struct ree_claim *claim;
     struct ree_opened *model;
     struct ree_rules rules;
-    struct ree_told told[2]; // zeroed if the receipt is not available
-    bool has_receipts;       // both receipts are available
-    bool is_requested;       // both receipts must answer a request
-    const char *folder;      // folder of the recorded values; NULL: none
+    struct ree_stated_run stated_runs[2]; // zeroed if the receipt is not available
+    bool has_receipts;                    // both receipts are available
+    bool is_requested;                    // both receipts must answer a request
+    const char *folder;                   // folder of the recorded values; NULL: none
 };
 
 // Names a party as wrong. Only the first reason of each party is kept.

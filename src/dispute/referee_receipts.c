@@ -92,7 +92,7 @@ struct judged {
     const struct ree_court *court;
     const struct beside *beside;
     unsigned k;
-    const struct ree_told *told;
+    const struct ree_stated_run *stated_run;
     const struct ree_receipt *receipt, *other;
     struct ree_id_set eos;
     bool is_eos_agreed; // both receipts state the same set
@@ -128,7 +128,7 @@ static void judge_parameters(struct judged *j) {
 // As in verify_parameters.c, a different list that has no effect on this answer is not a lie. Both
 // parties may have run with --ignore-eos, but no request allows that.
 static void judge_eos(struct judged *j) {
-    const struct ree_told *t = j->told;
+    const struct ree_stated_run *t = j->stated_run;
     bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->court->is_requested), matters = false;
     for (size_t i = 0; i < t->n_output && !matters; i++) {
         int32_t id = t->ids[t->n_prompt + i];
@@ -167,18 +167,18 @@ static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
     int64_t context = r->context_length ? r->context_length : j->beside->context_length;
     struct ree_answer_question question = {.receipt = r,
                                            .tokenizer = j->decodes ? j->beside->tokenizer : NULL,
-                                           .ids = j->told->ids,
-                                           .n_prompt = j->told->n_prompt,
-                                           .n_answer = j->told->n_output,
+                                           .ids = j->stated_run->ids,
+                                           .n_prompt = j->stated_run->n_prompt,
+                                           .n_answer = j->stated_run->n_output,
                                            .context_length = (uint64_t)context};
     struct ree_answer_read read;
     enum ree_status status = ree_answer_read(&question, &read, err);
-    bool is_told = r->version == 1 || !r->is_private || r->has_salt;
+    bool is_stated = r->version == 1 || !r->is_private || r->has_salt;
     j->n_ends = read.n_until_end;
     j->reason = read.reason;
-    if (j->decodes && is_told && status == REE_OK)
+    if (j->decodes && is_stated && status == REE_OK)
         status = compare_text(j, &read.answer.prompt, &r->prompt, &j->is_other_text[0], err);
-    if (j->decodes && is_told && status == REE_OK)
+    if (j->decodes && is_stated && status == REE_OK)
         status = compare_text(j, &read.answer.text, &r->output, &j->is_other_text[1], err);
     ree_answer_read_finish(&read);
     if (status != REE_INVALID) return status;
@@ -192,11 +192,11 @@ static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
 static void judge_end(struct judged *j) {
     static const char interrupted[] = "interrupted";
     const char *stated = j->receipt->finish_reason;
-    size_t n = j->told->n_output;
+    size_t n = j->stated_run->n_output;
     bool is_unknown = !j->decodes && j->receipt->n_stops;
     if (j->n_ends < n)
         ree_ruling_wrong(j->out, j->k, "its answer continues after token %zu, which ends it",
-                         j->told->n_prompt + j->n_ends - 1);
+                         j->stated_run->n_prompt + j->n_ends - 1);
     else if (is_unknown)
         j->out->is_end_unknown[j->k] = true;
     else if (!j->reason && strcmp(stated, interrupted) != 0)
@@ -209,13 +209,13 @@ static void judge_end(struct judged *j) {
 
 static enum ree_status judge_receipt(const struct ree_court *court, const struct beside *beside,
                                      unsigned k, struct ree_ruling *out, struct ree_error *err) {
-    const struct ree_told *t = &court->told[k];
+    const struct ree_stated_run *t = &court->stated_runs[k];
     struct judged j = {.court = court,
                        .beside = beside,
                        .k = k,
-                       .told = t,
+                       .stated_run = t,
                        .receipt = t->receipt,
-                       .other = court->told[!k].receipt,
+                       .other = court->stated_runs[!k].receipt,
                        .out = out};
     judge_parameters(&j);
     if (!t->ids) return REE_OK;
@@ -238,7 +238,8 @@ enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_r
                                      struct ree_error *err) {
     struct beside beside = {0};
     for (unsigned k = 0; k < 2; k++)
-        if (!court->told[k].receipt || court->told[k].receipt->kind != REE_RECEIPT_TEXT)
+        if (!court->stated_runs[k].receipt ||
+            court->stated_runs[k].receipt->kind != REE_RECEIPT_TEXT)
             return REE_OK;
     enum ree_status status = load_beside(court->model, &beside, err);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
@@ -272,7 +273,7 @@ enum ree_status ree_referee_differences(const struct ree_receipt *x, const struc
     REE_TRY(compare_eos(x, y, &eos, err));
     REE_TRY(compare_stops(x, y, &stops, err));
     bool is_text = x->kind == REE_RECEIPT_TEXT && y->kind == REE_RECEIPT_TEXT;
-    bool is_told = share_salt(x, y);
+    bool is_stated = share_salt(x, y);
     const struct {
         const char *what;
         bool same;
@@ -286,12 +287,12 @@ enum ree_status ree_referee_differences(const struct ree_receipt *x, const struc
         {"context_length", x->context_length == y->context_length},
         {"finish_reason", !is_text || strcmp(x->finish_reason, y->finish_reason) == 0},
         {"text of the prompt",
-         !is_told || strcmp(x->prompt.text_sha256, y->prompt.text_sha256) == 0},
+         !is_stated || strcmp(x->prompt.text_sha256, y->prompt.text_sha256) == 0},
         {"tokens of the answer",
-         !is_told || strcmp(x->output.tokens_sha256, y->output.tokens_sha256) == 0},
+         !is_stated || strcmp(x->output.tokens_sha256, y->output.tokens_sha256) == 0},
         {"text of the answer",
-         !is_told || strcmp(x->output.text_sha256, y->output.text_sha256) == 0},
-        {"logits", !is_told || strcmp(x->logits_sha256, y->logits_sha256) == 0},
+         !is_stated || strcmp(x->output.text_sha256, y->output.text_sha256) == 0},
+        {"logits", !is_stated || strcmp(x->logits_sha256, y->logits_sha256) == 0},
         {"request", strcmp(x->request_sha256, y->request_sha256) == 0},
         {"version of the schema", x->version == y->version},
         {"number of steps", x->trace_steps == y->trace_steps},
@@ -300,7 +301,7 @@ enum ree_status ree_referee_differences(const struct ree_receipt *x, const struc
     for (size_t i = 0; i < REE_REFEREE_MAX_DIFFERENCES; i++)
         if (parts[i].what && !parts[i].same) out[(*out_n)++] = parts[i].what;
     // Whatever this list does not have. With salts of their own they differ anyway.
-    if (*out_n == 0 && is_told && strcmp(x->receipt_hash, y->receipt_hash) != 0)
+    if (*out_n == 0 && is_stated && strcmp(x->receipt_hash, y->receipt_hash) != 0)
         out[(*out_n)++] = "hash of the receipt";
     return REE_OK;
 }

@@ -86,25 +86,25 @@ static enum ree_status load_logits(const struct ree_court *court, const ree_dige
     return status;
 }
 
-// Judges the token at `place` of a side's receipt, which must have one there, by the side's own
+// Judges the token at `index` of a side's receipt, which must have one there, by the side's own
 // logits.
-static enum ree_status judge_choice(const struct ree_court *court, unsigned k, size_t place,
+static enum ree_status judge_choice(const struct ree_court *court, unsigned k, size_t index,
                                     struct ree_ruling *out, struct ree_error *err) {
-    const struct ree_told *t = &court->told[k];
+    const struct ree_stated_run *t = &court->stated_runs[k];
     float *logits = NULL;
     size_t n;
     int32_t id = -1;
     REE_TRY(load_logits(court, output_before(court->claim, k), &logits, &n, err));
     out->n_loaded++;
     enum ree_status status =
-        ree_sampling_choose(&t->receipt->sampling, logits, n, t->ids, place, place, &id, err);
+        ree_sampling_choose(&t->receipt->sampling, logits, n, t->ids, index, index, &id, err);
     free(logits);
     if (status == REE_NO_MEMORY) return status;
     if (status != REE_OK)
-        ree_ruling_wrong(out, k, "token %zu is %d, but no token can be chosen there: %s", place,
-                         t->ids[place], err->message);
-    else if (id != t->ids[place])
-        ree_ruling_wrong(out, k, "token %zu is %d, but its logits choose %d", place, t->ids[place],
+        ree_ruling_wrong(out, k, "token %zu is %d, but no token can be chosen there: %s", index,
+                         t->ids[index], err->message);
+    else if (id != t->ids[index])
+        ree_ruling_wrong(out, k, "token %zu is %d, but its logits choose %d", index, t->ids[index],
                          id);
     return REE_OK;
 }
@@ -112,7 +112,7 @@ static enum ree_status judge_choice(const struct ree_court *court, unsigned k, s
 enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_ruling *out,
                                      struct ree_error *err) {
     for (unsigned k = 0; k < 2; k++)
-        out->is_withheld[k] = !court->told[k].ids;
+        out->is_withheld[k] = !court->stated_runs[k].ids;
     if (out->is_withheld[0] && out->is_withheld[1])
         return ree_fail(err, REE_UNSUPPORTED,
                         "both parties withhold the tokens of their private receipts, which decide "
@@ -129,20 +129,21 @@ static enum ree_status judge_choices(const struct ree_court *court, struct ree_r
     uint64_t step = court->claim->step;
     if (court->rules.logits == UINT32_MAX)
         return ree_fail(err, REE_UNSUPPORTED, "no node of the model computes the logits");
-    bool is_withheld = !court->told[0].ids || !court->told[1].ids;
-    bool is_chosen = court->claim->has_before && step >= court->told[0].n_prompt_steps;
+    bool is_withheld = !court->stated_runs[0].ids || !court->stated_runs[1].ids;
+    bool is_chosen = court->claim->has_before && step >= court->stated_runs[0].n_prompt_steps;
     // With logits, a single party's token can still be judged.
     if (is_withheld && (!court->folder || !is_chosen)) return ree_referee_withheld(court, out, err);
     REE_TRY(check_before(court, court->rules.logits, err));
     for (unsigned k = 0; k < 2; k++) {
-        const struct ree_told *t = &court->told[k];
+        const struct ree_stated_run *t = &court->stated_runs[k];
         if (step < t->n_prompt_steps || step - t->n_prompt_steps >= t->n_output)
             return ree_fail(err, REE_INVALID, "%c's receipt has no token after step %llu", "AB"[k],
                             (unsigned long long)step - 1);
     }
     for (unsigned k = 0; k < 2; k++) {
-        size_t place = court->told[k].n_prompt + (size_t)(step - court->told[k].n_prompt_steps);
-        if (court->told[k].ids) REE_TRY(judge_choice(court, k, place, out, err));
+        size_t index =
+            court->stated_runs[k].n_prompt + (size_t)(step - court->stated_runs[k].n_prompt_steps);
+        if (court->stated_runs[k].ids) REE_TRY(judge_choice(court, k, index, out, err));
     }
     bool is_decided = out->is_wrong[0] || out->is_wrong[1];
     return is_withheld && !is_decided ? ree_referee_withheld(court, out, err) : REE_OK;
@@ -180,10 +181,10 @@ static enum ree_status expected_input(const struct ree_court *court, unsigned k,
                                       enum ree_rule_kind kind, ree_digest out,
                                       struct ree_error *err) {
     const struct ree_claim *c = court->claim;
-    const struct ree_receipt *r = court->told[k].receipt;
+    const struct ree_receipt *r = court->stated_runs[k].receipt;
     const char *name = court->model->header.inputs[c->input].name;
-    enum ree_status status =
-        ree_told_input(&court->told[k], court->model, &court->rules, c->step, c->input, out, err);
+    enum ree_status status = ree_stated_run_input(&court->stated_runs[k], court->model,
+                                                  &court->rules, c->step, c->input, out, err);
     if (kind != REE_RULE_GIVEN || status != REE_UNSUPPORTED || !court->folder) return status;
     for (size_t i = 0; i < r->n_inputs; i++)
         if (strcmp(r->inputs[i].name, name) == 0)
@@ -206,7 +207,7 @@ enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruli
     REE_TRY(need_receipts(court, err));
     for (unsigned k = 0; k < 2; k++) {
         ree_digest expected;
-        if (rule->kind == REE_RULE_TOKENS && !court->told[k].ids)
+        if (rule->kind == REE_RULE_TOKENS && !court->stated_runs[k].ids)
             continue; // the other party may still be wrong
         REE_TRY(expected_input(court, k, rule->kind, expected, err));
         if (!same(c->sides[k].input, expected))
@@ -238,8 +239,9 @@ enum ree_status ree_referee_header(const struct ree_court *court, struct ree_rul
 static enum ree_status say_why(const struct ree_court *court, const struct ree_ruling *out,
                                struct ree_error *err) {
     const char *differences[REE_REFEREE_MAX_DIFFERENCES];
-    const struct ree_receipt *receipts[2] = {court->told[0].receipt, court->told[1].receipt};
-    unsigned s = court->told[0].n_output > court->told[1].n_output;
+    const struct ree_receipt *receipts[2] = {court->stated_runs[0].receipt,
+                                             court->stated_runs[1].receipt};
+    unsigned s = court->stated_runs[0].n_output > court->stated_runs[1].n_output;
     if (out->is_end_unknown[0] || out->is_end_unknown[1])
         return ree_fail(err, REE_INVALID,
                         "the tokenizer in the model's folder is not the receipts'");
@@ -260,10 +262,10 @@ static enum ree_status say_why(const struct ree_court *court, const struct ree_r
 enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
                                    struct ree_error *err) {
     REE_TRY(need_receipts(court, err));
-    const struct ree_told *a = &court->told[0], *b = &court->told[1];
+    const struct ree_stated_run *a = &court->stated_runs[0], *b = &court->stated_runs[1];
     if (a->n_output == b->n_output)
         return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
-    if (ree_told_differ(a, b) != SIZE_MAX)
+    if (ree_stated_run_differ(a, b) != SIZE_MAX)
         return ree_fail(
             err, REE_INVALID,
             "the receipts differ in a token: a claim about this token must be decided first");

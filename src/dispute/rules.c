@@ -90,7 +90,7 @@ static bool has_hash(const struct ree_receipt *r, const int32_t *ids, size_t n,
 }
 
 static enum ree_status check_tokens(const struct ree_receipt *r,
-                                    const struct ree_told_tokens *tokens, struct ree_error *err) {
+                                    const struct ree_stated_tokens *tokens, struct ree_error *err) {
     size_t n_prompt = r->prompt.n_tokens, n_output = r->output.n_tokens;
     if (tokens->n < n_prompt || tokens->n - n_prompt != n_output)
         return ree_fail(err, REE_INVALID, "%zu tokens were passed, but the receipt has %zu and %zu",
@@ -104,9 +104,10 @@ static enum ree_status check_tokens(const struct ree_receipt *r,
     return REE_OK;
 }
 
-static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_told_tokens *tokens,
-                                 struct ree_arena *arena, struct ree_told *t,
-                                 struct ree_error *err) {
+static enum ree_status state_text_run(const struct ree_receipt *r,
+                                      const struct ree_stated_tokens *tokens,
+                                      struct ree_arena *arena, struct ree_stated_run *t,
+                                      struct ree_error *err) {
     t->n_prompt = r->prompt.n_tokens;
     t->n_output = r->output.n_tokens;
     bool is_given = tokens && tokens->ids;
@@ -129,26 +130,26 @@ static enum ree_status tell_text(const struct ree_receipt *r, const struct ree_t
             memcpy(t->ids + t->n_prompt, r->output.tokens, t->n_output * sizeof *t->ids);
     }
     // The prompt is cut as in generate/group.c.
-    t->piece = t->n_prompt;
-    if (t->has_cache && r->trace_chunk < t->piece) t->piece = r->trace_chunk;
-    if (t->piece == 0)
+    t->chunk = t->n_prompt;
+    if (t->has_cache && r->trace_chunk < t->chunk) t->chunk = r->trace_chunk;
+    if (t->chunk == 0)
         return ree_fail(err, REE_INVALID, "the prompt is divided into chunks of 0 tokens");
-    t->n_prompt_steps = (t->n_prompt + t->piece - 1) / t->piece;
+    t->n_prompt_steps = (t->n_prompt + t->chunk - 1) / t->chunk;
     t->has_n_steps = t->n_output > 0;
     t->n_steps = t->n_prompt_steps + (t->n_output ? t->n_output - 1 : 0);
     return REE_OK;
 }
 
-enum ree_status ree_told_make(const struct ree_receipt *r, const struct ree_rules *rules,
-                              const struct ree_told_tokens *tokens, struct ree_arena *arena,
-                              struct ree_told *out, struct ree_error *err) {
+enum ree_status ree_stated_run_make(const struct ree_receipt *r, const struct ree_rules *rules,
+                                    const struct ree_stated_tokens *tokens, struct ree_arena *arena,
+                                    struct ree_stated_run *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
     out->receipt = r;
     out->has_cache = rules->has_cache;
     if (!r->has_trace)
         return ree_fail(err, REE_INVALID, "the receipt has no trace, so it commits to no root");
     if (r->kind == REE_RECEIPT_TEXT) {
-        if (r->trace_chunk) return tell_text(r, tokens, arena, out, err);
+        if (r->trace_chunk) return state_text_run(r, tokens, arena, out, err);
         return ree_fail(err, REE_INVALID, "a receipt of a text, but its trace has no prompt");
     }
     if (r->trace_chunk)
@@ -179,7 +180,7 @@ static bool same_inputs(const struct ree_receipt *a, const struct ree_receipt *b
 
 // The hashes of a private receipt are blinded, so without its tokens only the number of prompt
 // tokens is compared.
-static bool same_prompt(const struct ree_told *a, const struct ree_told *b) {
+static bool same_prompt(const struct ree_stated_run *a, const struct ree_stated_run *b) {
     if (a->n_prompt != b->n_prompt) return false;
     return !a->ids || !b->ids || memcmp(a->ids, b->ids, a->n_prompt * sizeof *a->ids) == 0;
 }
@@ -191,13 +192,14 @@ static enum ree_status other_runs(const char *what, struct ree_error *err) {
                     what);
 }
 
-enum ree_status ree_told_compare_inputs(const struct ree_told *a, const struct ree_told *b,
-                                        struct ree_error *err) {
+enum ree_status ree_stated_run_compare_inputs(const struct ree_stated_run *a,
+                                              const struct ree_stated_run *b,
+                                              struct ree_error *err) {
     return same_inputs(a->receipt, b->receipt) ? REE_OK : other_runs("inputs", err);
 }
 
-enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told *b,
-                                 struct ree_error *err) {
+enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
+                                       const struct ree_stated_run *b, struct ree_error *err) {
     const struct ree_receipt *x = a->receipt, *y = b->receipt;
     const struct {
         const char *what;
@@ -224,7 +226,7 @@ enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told
                     is_cut ? "--logits-hash" : "--prefill-chunk");
 }
 
-size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b) {
+size_t ree_stated_run_differ(const struct ree_stated_run *a, const struct ree_stated_run *b) {
     size_t x = a->n_prompt + a->n_output, y = b->n_prompt + b->n_output, n = x < y ? x : y;
     if (!a->ids || !b->ids) return SIZE_MAX;
     for (size_t i = 0; i < n; i++)
@@ -232,8 +234,8 @@ size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b) {
     return SIZE_MAX;
 }
 
-uint64_t ree_told_step_of(const struct ree_told *t, size_t place) {
-    return place < t->n_prompt ? place / t->piece : t->n_prompt_steps + (place - t->n_prompt);
+uint64_t ree_stated_run_step_of(const struct ree_stated_run *t, size_t index) {
+    return index < t->n_prompt ? index / t->chunk : t->n_prompt_steps + (index - t->n_prompt);
 }
 
 // Inputs
@@ -246,7 +248,7 @@ struct plan {
     int32_t *ids; // allocated for this plan; NULL: the receipt's are used
 };
 
-static enum ree_status plan_step(const struct ree_told *t, uint64_t number, struct plan *p,
+static enum ree_status plan_step(const struct ree_stated_run *t, uint64_t number, struct plan *p,
                                  struct ree_error *err) {
     bool all = t->receipt->logits_sha256[0];
     size_t first, length, last;
@@ -255,8 +257,8 @@ static enum ree_status plan_step(const struct ree_told *t, uint64_t number, stru
         return ree_fail(err, REE_INVALID, "the receipt's run has no step %llu",
                         (unsigned long long)number);
     if (number < t->n_prompt_steps) {
-        first = (size_t)number * t->piece;
-        length = t->n_prompt - first < t->piece ? t->n_prompt - first : t->piece;
+        first = (size_t)number * t->chunk;
+        length = t->n_prompt - first < t->chunk ? t->n_prompt - first : t->chunk;
         last = t->n_prompt - 1;
         p->one_row = last < first + length ? (int64_t)(last - first) : 0;
     } else {
@@ -278,7 +280,7 @@ static enum ree_status plan_step(const struct ree_told *t, uint64_t number, stru
     return REE_OK;
 }
 
-static enum ree_status made_input(const struct ree_told *t, const struct ree_opened *m,
+static enum ree_status made_input(const struct ree_stated_run *t, const struct ree_opened *m,
                                   uint64_t step, uint32_t input, ree_digest out,
                                   struct ree_error *err) {
     struct plan p;
@@ -296,7 +298,7 @@ static enum ree_status made_input(const struct ree_told *t, const struct ree_ope
 
 // A receipt hashes tensors with unchanged NaNs, a trace with canonical ones. If a tensor can have
 // NaNs, the receipt's hash does not determine the trace's digest.
-static enum ree_status given_input(const struct ree_told *t, const struct ree_opened *m,
+static enum ree_status given_input(const struct ree_stated_run *t, const struct ree_opened *m,
                                    uint32_t input, ree_digest out, struct ree_error *err) {
     const struct ree_port *port = ree_model_input(m->model, input);
     if (ree_dtype_is_float(port->dtype))
@@ -312,9 +314,9 @@ static enum ree_status given_input(const struct ree_told *t, const struct ree_op
     return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", port->name);
 }
 
-enum ree_status ree_told_input(const struct ree_told *t, const struct ree_opened *m,
-                               const struct ree_rules *rules, uint64_t step, uint32_t input,
-                               ree_digest out, struct ree_error *err) {
+enum ree_status ree_stated_run_input(const struct ree_stated_run *t, const struct ree_opened *m,
+                                     const struct ree_rules *rules, uint64_t step, uint32_t input,
+                                     ree_digest out, struct ree_error *err) {
     enum ree_rule_kind kind = input < rules->n ? rules->rules[input].kind : REE_RULE_NONE;
     memset(out, 0, sizeof(ree_digest));
     if (kind == REE_RULE_GIVEN) return given_input(t, m, input, out, err);

@@ -56,13 +56,13 @@ enum ree_status ree_rules_make(const struct ree_opened *model, struct ree_arena 
 
 // The run that a receipt describes, cut into steps: first chunks of the prompt, then one token
 // each.
-struct ree_told {
+struct ree_stated_run {
     const struct ree_receipt *receipt; // borrowed
     size_t n_prompt, n_output;
     // Prompt tokens, then output tokens (n_prompt + n_output). NULL: not known, in a private
     // receipt.
     int32_t *ids;
-    size_t piece; // prompt tokens per step
+    size_t chunk; // prompt tokens per step
     uint64_t n_prompt_steps;
     bool has_n_steps;
     uint64_t n_steps; // steps of the whole run; no step reads the last token
@@ -70,7 +70,7 @@ struct ree_told {
 };
 
 // Tokens of prompt and output of a private receipt; ids NULL: not known.
-struct ree_told_tokens {
+struct ree_stated_tokens {
     size_t n;
     const int32_t *ids;
 };
@@ -78,30 +78,33 @@ struct ree_told_tokens {
 // Derives the run of a receipt, allocated in the arena. Fails with REE_INVALID if the receipt has
 // no trace or cannot come from a run, or if `tokens` (may be NULL) do not have the receipt's
 // hashes.
-enum ree_status ree_told_make(const struct ree_receipt *receipt, const struct ree_rules *rules,
-                              const struct ree_told_tokens *tokens, struct ree_arena *arena,
-                              struct ree_told *out, struct ree_error *err);
+enum ree_status ree_stated_run_make(const struct ree_receipt *receipt,
+                                    const struct ree_rules *rules,
+                                    const struct ree_stated_tokens *tokens, struct ree_arena *arena,
+                                    struct ree_stated_run *out, struct ree_error *err);
 // Checks that two receipts are of the same run, apart from its result: model, numerics, prompt,
 // sampling, and how the prompt is cut into steps. Parameters that end an answer are not compared:
-// up to the first end both runs are the same, and each is judged by its own end (referee_parts.h).
-// Inputs of a model that runs once are compared by ree_told_compare_inputs: traces state them, too,
-// so each party can be compared with its own trace first.
-// Fails with REE_INVALID and a message that names the difference.
-enum ree_status ree_told_compare(const struct ree_told *a, const struct ree_told *b,
-                                 struct ree_error *err);
-enum ree_status ree_told_compare_inputs(const struct ree_told *a, const struct ree_told *b,
-                                        struct ree_error *err);
+// up to the first end both runs are the same, and each is judged by its own end
+// (referee_internal.h). Inputs of a model that runs once are compared by
+// ree_stated_run_compare_inputs: traces state them, too, so each party can be compared with its own
+// trace first. Fails with REE_INVALID and a message that names the difference.
+enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
+                                       const struct ree_stated_run *b, struct ree_error *err);
+enum ree_status ree_stated_run_compare_inputs(const struct ree_stated_run *a,
+                                              const struct ree_stated_run *b,
+                                              struct ree_error *err);
 // Returns the index, in prompt and answer, of the first token in which two runs differ. SIZE_MAX if
 // the tokens that both have are equal, or if the tokens of one are not known.
-size_t ree_told_differ(const struct ree_told *a, const struct ree_told *b);
-// Returns the step that reads the token at index `place`; n_steps for the last token.
-uint64_t ree_told_step_of(const struct ree_told *told, size_t place);
+size_t ree_stated_run_differ(const struct ree_stated_run *a, const struct ree_stated_run *b);
+// Returns the step that reads the token at `index`; n_steps for the last token.
+uint64_t ree_stated_run_step_of(const struct ree_stated_run *stated_run, size_t index);
 
 // Computes the digest that an input with the rule GIVEN, MADE or TOKENS must have in a step. Fails
 // with REE_UNSUPPORTED if the receipt does not determine it: token ids of a private receipt, or
 // floats of a model that runs once.
-enum ree_status ree_told_input(const struct ree_told *told, const struct ree_opened *model,
-                               const struct ree_rules *rules, uint64_t step, uint32_t input,
-                               ree_digest out, struct ree_error *err);
+enum ree_status ree_stated_run_input(const struct ree_stated_run *stated_run,
+                                     const struct ree_opened *model, const struct ree_rules *rules,
+                                     uint64_t step, uint32_t input, ree_digest out,
+                                     struct ree_error *err);
 
 #endif

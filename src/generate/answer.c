@@ -11,15 +11,15 @@ enum ree_status ree_answer_begin(struct ree_answer *a, const struct ree_tokenize
     ree_strbuf_init(&a->prompt);
     ree_strbuf_init(&a->text);
     REE_TRY(ree_decoder_create(tokenizer, REE_SKIP_SPECIAL, &a->decoder, err));
-    const char *piece;
+    const char *decoded;
     size_t size;
     for (size_t i = 0; i < n; i++) {
-        REE_TRY(ree_decoder_push(a->decoder, prompt[i], &piece, &size, err));
-        ree_strbuf_append(&a->prompt, piece, size);
+        REE_TRY(ree_decoder_push(a->decoder, prompt[i], &decoded, &size, err));
+        ree_strbuf_append(&a->prompt, decoded, size);
     }
     if (boundary == REE_BOUNDARY_SETTLED) {
-        REE_TRY(ree_decoder_settle(a->decoder, &piece, &size, err));
-        ree_strbuf_append(&a->prompt, piece, size);
+        REE_TRY(ree_decoder_settle(a->decoder, &decoded, &size, err));
+        ree_strbuf_append(&a->prompt, decoded, size);
     }
     return a->prompt.failed ? ree_no_memory(err) : REE_OK;
 }
@@ -41,30 +41,30 @@ static void cut_at_stop(struct ree_answer *a, size_t from) {
     a->text.data[best] = 0;
 }
 
-static enum ree_status take(struct ree_answer *a, const char *piece, size_t n,
+static enum ree_status take(struct ree_answer *a, const char *decoded, size_t n,
                             struct ree_error *err) {
     size_t from = a->text.size;
-    ree_strbuf_append(&a->text, piece, n);
+    ree_strbuf_append(&a->text, decoded, n);
     if (a->text.failed) return ree_no_memory(err);
     if (a->text.size) cut_at_stop(a, from);
     return REE_OK;
 }
 
 enum ree_status ree_answer_push(struct ree_answer *a, int32_t id, struct ree_error *err) {
-    const char *piece;
+    const char *decoded;
     size_t n;
     if (a->stopped) return REE_OK;
-    REE_TRY(ree_decoder_push(a->decoder, id, &piece, &n, err));
-    return take(a, piece, n, err);
+    REE_TRY(ree_decoder_push(a->decoder, id, &decoded, &n, err));
+    return take(a, decoded, n, err);
 }
 
 enum ree_status ree_answer_end(struct ree_answer *a, struct ree_error *err) {
-    const char *piece;
+    const char *decoded;
     size_t n;
     if (a->stopped || a->ended) return REE_OK;
     a->ended = true;
-    REE_TRY(ree_decoder_flush(a->decoder, &piece, &n, err));
-    return take(a, piece, n, err);
+    REE_TRY(ree_decoder_flush(a->decoder, &decoded, &n, err));
+    return take(a, decoded, n, err);
 }
 
 size_t ree_answer_held_back(const struct ree_answer *a) {

@@ -58,8 +58,8 @@ enum ree_status ree_batching(const struct ree_generator *g, const struct ree_seq
     return REE_OK;
 }
 
-void ree_batching_finish(struct ree_batching *deal) {
-    free(deal->first);
-    free(deal->order);
-    memset(deal, 0, sizeof *deal);
+void ree_batching_finish(struct ree_batching *batching) {
+    free(batching->first);
+    free(batching->order);
+    memset(batching, 0, sizeof *batching);
 }

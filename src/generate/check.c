@@ -110,7 +110,7 @@ static bool is_done(const struct checker *c) {
 
 // With a kv cache: runs the text in chunks. A chunk whose logits are needed has at most as many
 // tokens as rows of logits can be held.
-static enum ree_status run_pieces(struct checker *c, size_t n, struct ree_error *err) {
+static enum ree_status run_chunks(struct checker *c, size_t n, struct ree_error *err) {
     size_t chunk = c->g->options.prefill_chunk;
     for (size_t from = 0; from < n && !is_done(c);) {
         size_t rows = most_rows(c), length = chunk < n - from ? chunk : n - from;
@@ -141,17 +141,17 @@ static enum ree_status run_whole(struct checker *c, size_t n, struct ree_error *
 // One pass over all tokens.
 static enum ree_status run_once(struct checker *c, size_t n, struct ree_error *err) {
     REE_TRY(ree_generator_begin(c->g, 0, 1, (int64_t)n, err));
-    return c->g->info.has_cache ? run_pieces(c, n, err) : run_whole(c, n, err);
+    return c->g->info.has_cache ? run_chunks(c, n, err) : run_whole(c, n, err);
 }
 
 // Runs as ree_generate does: the prompt in chunks, then the answer token by token.
 static enum ree_status run_steps(struct checker *c, size_t n, struct ree_error *err) {
     bool has_cache = c->g->info.has_cache;
     size_t n_prompt = c->check->n_prompt,
-           piece = has_cache ? c->g->options.prefill_chunk : n_prompt;
+           chunk = has_cache ? c->g->options.prefill_chunk : n_prompt;
     REE_TRY(ree_generator_begin(c->g, 0, 1, (int64_t)n, err));
     for (size_t from = 0; from < n && !is_done(c);) {
-        size_t left = from < n_prompt ? n_prompt - from : 1, length = left < piece ? left : piece;
+        size_t left = from < n_prompt ? n_prompt - from : 1, length = left < chunk ? left : chunk;
         size_t row = from > c->first_row ? from : c->first_row, end = from + length;
         size_t n_rows = end > row ? end - row : 0;
         if (has_cache)

@@ -27,7 +27,7 @@ struct driver {
     struct ree_generate_call call;
     size_t n;
     struct ree_sequence *sequences;
-    struct ree_batching deal;
+    struct ree_batching batching;
     size_t next;              // next group of the batching to start
     struct ree_group *groups; // one per cache slot
     uint64_t *cache_bytes;    // per cache slot
@@ -221,11 +221,11 @@ static bool is_interrupted(struct driver *d) {
 
 static enum ree_status begin_next(struct driver *d, struct ree_group *group,
                                   struct ree_error *err) {
-    const struct ree_batching *deal = &d->deal;
-    size_t first = deal->first[d->next], end = deal->first[++d->next];
+    const struct ree_batching *batching = &d->batching;
+    size_t first = batching->first[d->next], end = batching->first[++d->next];
     group->batch = end - first;
     for (size_t b = 0; b < group->batch; b++)
-        group->sequences[b] = &d->sequences[deal->order[first + b]];
+        group->sequences[b] = &d->sequences[batching->order[first + b]];
     return ree_group_begin(group, err);
 }
 
@@ -254,7 +254,7 @@ static enum ree_status turn(struct driver *d, struct ree_group *group, struct re
     if (d->pauses) return REE_OK;
     if (group->batch && ree_group_is_done(group)) ree_group_end(group);
     if (is_interrupted(d)) return REE_OK;
-    if (!group->batch && d->next < d->deal.n_groups) REE_TRY(begin_next(d, group, err));
+    if (!group->batch && d->next < d->batching.n_groups) REE_TRY(begin_next(d, group, err));
     return group->batch ? ree_group_submit(group, err) : REE_OK;
 }
 
@@ -294,7 +294,7 @@ static enum ree_status make_groups(struct driver *d, struct ree_error *err) {
         group->sequences = calloc(g->options.max_batch, sizeof(struct ree_sequence *));
         if (!group->sequences) return ree_no_memory(err);
     }
-    return ree_batching(g, d->sequences, d->n, &d->deal, err);
+    return ree_batching(g, d->sequences, d->n, &d->batching, err);
 }
 
 static void finish(struct driver *d) {
@@ -312,7 +312,7 @@ static void finish(struct driver *d) {
     }
     for (size_t i = 0; d->sequences && i < d->n; i++)
         free(d->sequences[i].digests);
-    ree_batching_finish(&d->deal);
+    ree_batching_finish(&d->batching);
     free(d->groups);
     free(d->cache_bytes);
     free(d->sequences);

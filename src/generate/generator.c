@@ -140,7 +140,7 @@ void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats
 }
 
 int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot) {
-    if (g->remote) return g->remote->rows(g->remote->user, slot);
+    if (g->remote) return g->remote->filled_positions(g->remote->user, slot);
     return ree_pipeline_filled_positions(g->pipeline, slot);
 }
 

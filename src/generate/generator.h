@@ -56,16 +56,16 @@ struct ree_flight {
 };
 void ree_flight_finish(struct ree_flight *flight);
 
-// A set is a cache slot with its group of sequences, from 0 to options.n_cache_slots - 1. Steps of
-// different sets may be in flight at the same time; each set has at most one.
+// Cache slots are numbered from 0 to options.n_cache_slots - 1. Each has a group of sequences.
+// Steps of different slots may be in flight at the same time; each slot has at most one.
 
-// Empties the kv caches of a set for `batch` sequences of at most `most` tokens.
+// Empties the kv caches of a slot for `batch` sequences of at most `most` tokens.
 enum ree_status ree_generator_begin(struct ree_generator *g, size_t slot, size_t batch,
                                     int64_t most, struct ree_error *err);
 // Starts a step. The step's arrays must stay valid until it is collected.
 enum ree_status ree_generator_submit(struct ree_generator *g, size_t slot,
                                      const struct ree_step *step, struct ree_error *err);
-// Waits for the set's step. Initialises *out_logits: float32 (batch, n_rows, vocab_size).
+// Waits for the slot's step. Initialises *out_logits: float32 (batch, n_rows, vocab_size).
 enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
                                       struct ree_tensor *out_logits, struct ree_error *err);
 // Runs the local stages of a step synchronously, for callers that move boundary tensors between
@@ -76,11 +76,11 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
                                          const struct ree_step *step, struct ree_boundary *in,
                                          struct ree_boundary *out, struct ree_tensor *out_logits,
                                          struct ree_error *err);
-// Submits and collects a step of set 0.
+// Submits and collects a step of slot 0.
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
                                    struct ree_tensor *out_logits, struct ree_error *err);
 
-// Kv caches of a set. The set must not have a step in flight.
+// Kv caches of a slot. The slot must not have a step in flight.
 
 // Returns the number of filled positions.
 int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot);

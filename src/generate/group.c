@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-static enum ree_status make_room(struct ree_group *group, size_t n, struct ree_error *err) {
+static enum ree_status reserve_ids(struct ree_group *group, size_t n, struct ree_error *err) {
     if (n <= group->capacity) return REE_OK;
     size_t capacity = n + n / 2;
     int32_t *ids = realloc(group->ids, capacity * sizeof *ids);
@@ -37,12 +37,12 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
     char why[256];
     group->runs_answers_singly =
         goes_on && g->info.has_cache && !ree_generator_is_causal(g, why, sizeof why);
-    group->piece = g->info.has_cache ? g->options.prefill_chunk : group->longest;
-    if (group->piece > group->longest) group->piece = group->longest;
+    group->chunk = g->info.has_cache ? g->options.prefill_chunk : group->longest;
+    if (group->chunk > group->longest) group->chunk = group->longest;
     free(group->starts);
     group->starts = malloc((group->batch + 1) * sizeof *group->starts);
     if (!group->starts) return ree_no_memory(err);
-    REE_TRY(make_room(group, group->batch * group->piece, err));
+    REE_TRY(reserve_ids(group, group->batch * group->chunk, err));
     return ree_generator_begin(g, group->slot, group->batch, (int64_t)most, err);
 }
 
@@ -59,9 +59,9 @@ bool ree_group_is_done(const struct ree_group *group) {
 
 // Returns the length of the next chunk. If the model is not proved to be causal, the tokens of a
 // resumed answer run one by one, as they were generated.
-static size_t piece_length(const struct ree_group *group) {
+static size_t chunk_length(const struct ree_group *group) {
     size_t from = group->from, left = group->longest - from;
-    size_t length = left < group->piece ? left : group->piece;
+    size_t length = left < group->chunk ? left : group->chunk;
     for (size_t b = 0; group->runs_answers_singly && b < group->batch; b++) {
         const struct ree_sequence *s = group->sequences[b];
         size_t n_prompt = s->out->n_prompt;
@@ -74,8 +74,8 @@ static size_t piece_length(const struct ree_group *group) {
 
 // Prepares `length` prompt tokens of each sequence, beginning with token `from`. After the end of a
 // shorter prompt its last token is repeated: the results are masked and overwritten later.
-static void prepare_piece(struct ree_group *group) {
-    size_t batch = group->batch, from = group->from, length = piece_length(group);
+static void prepare_chunk(struct ree_group *group) {
+    size_t batch = group->batch, from = group->from, length = chunk_length(group);
     bool all = group->call->g->options.all_logits;
     size_t n_rows = all ? length : 1;
     for (size_t b = 0; b < batch; b++) {
@@ -102,7 +102,7 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
     for (size_t b = 0; !has_cache && b < batch; b++)
         if (group->sequences[b]->out->n > length) length = group->sequences[b]->out->n;
     // without a kv cache, a step has whole sequences
-    REE_TRY(make_room(group, batch * length, err));
+    REE_TRY(reserve_ids(group, batch * length, err));
     for (size_t b = 0; b < batch; b++) {
         const struct ree_generation *out = group->sequences[b]->out;
         size_t last = out->n - 1;
@@ -121,7 +121,7 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
 
 enum ree_status ree_group_submit(struct ree_group *group, struct ree_error *err) {
     if (in_prompts(group))
-        prepare_piece(group);
+        prepare_chunk(group);
     else
         REE_TRY(prepare_single(group, err));
     REE_TRY(ree_generator_submit(group->call->g, group->slot, &group->step, err));
@@ -134,7 +134,7 @@ static void hash_rows(struct ree_sequence *s, const float *logits, size_t n, siz
     if (s->logits) ree_hasher_update(s->logits, logits, n * vocab * sizeof *logits);
 }
 
-static enum ree_status take_piece(struct ree_group *group, const struct ree_tensor *logits,
+static enum ree_status take_chunk(struct ree_group *group, const struct ree_tensor *logits,
                                   struct ree_error *err) {
     size_t from = group->from, length = group->step.length, n_rows = group->step.n_rows;
     size_t vocab = (size_t)logits->dims[2];
@@ -173,7 +173,7 @@ enum ree_status ree_group_collect(struct ree_group *group, struct ree_error *err
     group->call->stats->n_runs++;
     enum ree_status status;
     if (in_prompts(group)) {
-        status = take_piece(group, &logits, err);
+        status = take_chunk(group, &logits, err);
     } else {
         size_t before = group->call->stats->new_tokens;
         status = take_single(group, &logits, err);

@@ -35,10 +35,10 @@ struct ree_group {
     size_t slot;  // cache slot of the generator
     size_t batch; // 0: no sequences
     struct ree_sequence **sequences;
-    size_t longest, piece; // prompt tokens of the longest sequence; prompt tokens per step
+    size_t longest, chunk; // prompt tokens of the longest sequence; prompt tokens per step
     size_t from;           // prompt tokens already run
     bool in_flight;
-    bool runs_answers_singly; // see piece_length in group.c
+    bool runs_answers_singly; // see chunk_length in group.c
     bool wants_check;         // the prompts are done, and kv caches must be compared
     struct ree_step step;
     int32_t *ids;
@@ -51,7 +51,7 @@ size_t ree_sequence_limit(const struct ree_generate_call *call, const struct ree
 // Whether the token ends an answer.
 bool ree_sequence_is_eos(const struct ree_generate_call *call, int32_t id);
 
-// Starts the group. The caller sets `set`, `call`, `batch` and `sequences` first.
+// Starts the group. The caller sets `slot`, `call`, `batch` and `sequences` first.
 enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err);
 bool ree_group_is_done(const struct ree_group *group);
 // Submits the next step. The group must not be done.
@@ -78,7 +78,7 @@ struct ree_batching {
 // so that all slots are used; with one slot, groups are as large as possible.
 enum ree_status ree_batching(const struct ree_generator *g, const struct ree_sequence *sequences,
                              size_t n, struct ree_batching *out, struct ree_error *err);
-void ree_batching_finish(struct ree_batching *deal);
+void ree_batching_finish(struct ree_batching *batching);
 
 // Chooses the sequence's next token from the logits of the last token that ran, and reports it. If
 // the sequence resumes from a snapshot and its last token has not been checked, compares that token

@@ -21,8 +21,8 @@ struct ree_remote {
     // Like ree_generator_read_kv_caches; no step is in flight.
     enum ree_status (*read)(void *user, size_t slot, int64_t sequence, int64_t first, int64_t n,
                             struct ree_tensor *out, struct ree_error *err);
-    // Number of positions that the set's kv caches hold, in any process.
-    int64_t (*rows)(void *user, size_t slot);
+    // Number of positions that the slot's kv caches hold, in any process.
+    int64_t (*filled_positions)(void *user, size_t slot);
 };
 
 #endif

@@ -9,7 +9,7 @@
 
 // A bind serves until the longest sequence passes a multiple of this, which is one more chunk of
 // the reduction scheme.
-#define ROWS_STEP REE_PARTITION_ROWS
+#define POSITIONS_STEP REE_PARTITION_POSITIONS
 
 static int64_t round_up(int64_t n, int64_t to) {
     return (n + to - 1) / to * to;
@@ -20,7 +20,8 @@ enum ree_status ree_generator_begin(struct ree_generator *g, size_t slot, size_t
     REE_TRY(ree_pipeline_reset_kv_caches(g->pipeline, slot, (int64_t)batch, err));
     // Reserve memory for the maximum length now if it is known and moderate.
     if (most > 0 && most <= 4096)
-        REE_TRY(ree_pipeline_reserve_kv_caches(g->pipeline, slot, round_up(most, ROWS_STEP), err));
+        REE_TRY(
+            ree_pipeline_reserve_kv_caches(g->pipeline, slot, round_up(most, POSITIONS_STEP), err));
     if (g->remote) return g->remote->begin(g->remote->user, slot, batch, most, err);
     return REE_OK;
 }
@@ -34,16 +35,17 @@ static int64_t longest(const struct ree_step *step) {
 
 // Ensures capacity for `total` positions. Requests half as much more, so that a long text rarely
 // moves its cache; if that exceeds the memory, requests only what is needed now.
-static enum ree_status make_room(struct ree_generator *g, size_t slot, int64_t total,
-                                 struct ree_error *err) {
-    int64_t rows = round_up(total, ROWS_STEP), most = round_up(g->info.context_length, ROWS_STEP);
-    if (rows <= ree_pipeline_kv_cache_capacity(g->pipeline, slot)) return REE_OK;
-    int64_t grown = round_up(total + total / 2, ROWS_STEP);
+static enum ree_status reserve_positions(struct ree_generator *g, size_t slot, int64_t total,
+                                         struct ree_error *err) {
+    int64_t positions = round_up(total, POSITIONS_STEP),
+            most = round_up(g->info.context_length, POSITIONS_STEP);
+    if (positions <= ree_pipeline_kv_cache_capacity(g->pipeline, slot)) return REE_OK;
+    int64_t grown = round_up(total + total / 2, POSITIONS_STEP);
     if (most && grown > most) grown = most;
-    enum ree_status status =
-        ree_pipeline_reserve_kv_caches(g->pipeline, slot, grown > rows ? grown : rows, err);
-    if (status != REE_NO_MEMORY || grown <= rows) return status;
-    return ree_pipeline_reserve_kv_caches(g->pipeline, slot, rows, err);
+    enum ree_status status = ree_pipeline_reserve_kv_caches(
+        g->pipeline, slot, grown > positions ? grown : positions, err);
+    if (status != REE_NO_MEMORY || grown <= positions) return status;
+    return ree_pipeline_reserve_kv_caches(g->pipeline, slot, positions, err);
 }
 
 static void set_number(struct ree_tensor *t, size_t i, int64_t value) {
@@ -165,9 +167,9 @@ static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
 static enum ree_status prepare(struct ree_generator *g, size_t slot, const struct ree_step *step,
                                struct ree_error *err) {
     int64_t total = longest(step) + (int64_t)step->length;
-    if (g->roles.n_kv_caches) REE_TRY(make_room(g, slot, total, err));
+    if (g->roles.n_kv_caches) REE_TRY(reserve_positions(g, slot, total, err));
     if (g->info.mixes_lengths) {
-        total = round_up(total, ROWS_STEP);
+        total = round_up(total, POSITIONS_STEP);
         ree_pipeline_set_filled_positions(g->pipeline, slot, total - (int64_t)step->length);
     }
     ree_pipeline_set_positions_elsewhere(g->pipeline, slot, total - (int64_t)step->length);

@@ -17,8 +17,8 @@ void ree_boundary_finish(struct ree_boundary *boundary) {
 
 // Stages
 
-// Returns the index of the value in the cut, or REE_NO_PLACE. Values of a cut are sorted by id.
-static size_t place_in(const struct ree_cut *cut, const struct ree_value *value) {
+// Returns the index of the value in the cut, or REE_NO_INDEX. Values of a cut are sorted by id.
+static size_t index_in(const struct ree_cut *cut, const struct ree_value *value) {
     size_t low = 0, high = cut ? cut->n_values : 0;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -27,62 +27,63 @@ static size_t place_in(const struct ree_cut *cut, const struct ree_value *value)
         else
             high = middle;
     }
-    return cut && low < cut->n_values && cut->values[low] == value ? low : REE_NO_PLACE;
+    return cut && low < cut->n_values && cut->values[low] == value ? low : REE_NO_INDEX;
 }
 
 // Determines where the stage's inputs come from and where its outputs go.
 static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
                                struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
-    const struct ree_stage_graph *piece = &stage->piece;
+    const struct ree_stage_graph *graph = &stage->graph;
     const struct ree_cut *before = number ? &p->partition.cuts[number - 1] : NULL;
     const struct ree_cut *behind = number + 1 < p->n_stages ? &p->partition.cuts[number] : NULL;
     size_t n_behind = behind ? behind->n_values : 0;
-    stage->source = calloc(piece->n_inputs + 1, sizeof *stage->source);
-    stage->whole_of = calloc(piece->n_outputs + 1, sizeof *stage->whole_of);
+    stage->source = calloc(graph->n_inputs + 1, sizeof *stage->source);
+    stage->target = calloc(graph->n_outputs + 1, sizeof *stage->target);
     stage->passes = calloc(n_behind + 1, sizeof *stage->passes);
-    if (!stage->source || !stage->whole_of || !stage->passes) return ree_no_memory(err);
-    for (size_t i = 0; i < piece->n_inputs; i++) {
-        const struct ree_stage_input *input = &piece->inputs[i];
+    if (!stage->source || !stage->target || !stage->passes) return ree_no_memory(err);
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const struct ree_stage_input *input = &graph->inputs[i];
         stage->source[i] =
-            input->is_cut ? place_in(before, input->value) : p->model_inputs[input->input];
-        if (stage->source[i] == (input->is_cut ? REE_NO_PLACE : REE_NO_PORT))
+            input->is_cut ? index_in(before, input->value) : p->model_inputs[input->input];
+        if (stage->source[i] == (input->is_cut ? REE_NO_INDEX : REE_NO_PORT))
             return ree_fail(err, REE_INTERNAL, "stage %zu does not have '%s'", number,
                             input->value->name);
     }
     for (size_t i = 0; i < n_behind; i++) {
         const struct ree_node *maker = behind->values[i]->producer;
         bool own = maker && p->partition.stage_of[maker->id] == number;
-        stage->passes[i] = own ? REE_NO_PLACE : place_in(before, behind->values[i]);
-        if (!own && stage->passes[i] == REE_NO_PLACE)
+        stage->passes[i] = own ? REE_NO_INDEX : index_in(before, behind->values[i]);
+        if (!own && stage->passes[i] == REE_NO_INDEX)
             return ree_fail(err, REE_INTERNAL, "'%s' cannot pass through stage %zu",
                             behind->values[i]->name, number);
     }
-    for (size_t i = 0; i < piece->n_outputs; i++)
-        stage->whole_of[i] =
-            i < piece->n_whole ? piece->whole_outputs[i] : place_in(behind, piece->outputs[i]);
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        stage->target[i] = i < graph->n_model_outputs ? graph->model_outputs[i]
+                                                      : index_in(behind, graph->outputs[i]);
     return REE_OK;
 }
 
 // Returns the index of the stage's output that is the given model output; REE_NO_OUTPUT: none. The
 // model outputs of a stage are sorted.
-static size_t own_output(const struct ree_stage_graph *piece, size_t output) {
-    size_t low = 0, high = piece->n_whole;
+static size_t own_output(const struct ree_stage_graph *graph, size_t output) {
+    size_t low = 0, high = graph->n_model_outputs;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (piece->whole_outputs[middle] < output)
+        if (graph->model_outputs[middle] < output)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < piece->n_whole && piece->whole_outputs[low] == output ? low : REE_NO_OUTPUT;
+    return low < graph->n_model_outputs && graph->model_outputs[low] == output ? low
+                                                                               : REE_NO_OUTPUT;
 }
 
 // Declares the stage's kv caches by its own ports.
 static enum ree_status declare_kv_caches(struct ree_pipeline_stage *stage, size_t number,
                                          struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
-    const struct ree_stage_graph *piece = &stage->piece;
+    const struct ree_stage_graph *graph = &stage->graph;
     struct ree_kv_cache_spec *specs = calloc(p->n_kv_caches + 1, sizeof *specs);
     size_t *ports = malloc((p->model->n_inputs + 1) * sizeof *ports); // per input of the model
     stage->kv_cache_of = calloc(p->n_kv_caches + 1, sizeof *stage->kv_cache_of);
@@ -93,8 +94,8 @@ static enum ree_status declare_kv_caches(struct ree_pipeline_stage *stage, size_
     }
     for (size_t i = 0; i < p->model->n_inputs; i++)
         ports[i] = REE_NO_INPUT;
-    for (size_t i = 0; i < piece->n_inputs; i++)
-        if (!piece->inputs[i].is_cut) ports[stage->source[i]] = i;
+    for (size_t i = 0; i < graph->n_inputs; i++)
+        if (!graph->inputs[i].is_cut) ports[stage->source[i]] = i;
     size_t n = 0, positions_input = REE_NO_INPUT;
     if (p->positions_input != REE_NO_INPUT) positions_input = ports[p->positions_input];
     for (size_t k = 0; k < p->n_kv_caches; k++) {
@@ -102,7 +103,7 @@ static enum ree_status declare_kv_caches(struct ree_pipeline_stage *stage, size_
         specs[n] = p->specs[k];
         specs[n].input = ports[p->specs[k].input];
         specs[n].output =
-            p->owner[k] == number ? own_output(piece, p->specs[k].output) : REE_NO_OUTPUT;
+            p->owner[k] == number ? own_output(graph, p->specs[k].output) : REE_NO_OUTPUT;
         stage->kv_cache_of[n++] = k;
     }
     enum ree_status status =
@@ -123,8 +124,8 @@ static enum ree_status make_stage(struct ree_pipeline *p, size_t number, uint64_
         if (p->owner[i] == number) n_always = 1;
     if (n_always) always[0] = p->graph_inputs[p->positions_input];
     REE_TRY(ree_partition_extract(p->model->graph, &options, &p->partition, number, always,
-                                  n_always, &stage->piece, err));
-    REE_TRY(ree_model_of_stage(&stage->piece, p->model, &stage->model, err));
+                                  n_always, &stage->graph, err));
+    REE_TRY(ree_model_of_stage(&stage->graph, p->model, &stage->model, err));
     REE_TRY(connect(stage, number, err));
     REE_TRY(ree_session_create(stage->model, p->workers[stage->device].device, &p->session,
                                &stage->session, err));
@@ -252,7 +253,7 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
         if (stage->model) ree_model_destroy(stage->model); // also destroys the stage's graph
         free(stage->ranges);
         free(stage->source);
-        free(stage->whole_of);
+        free(stage->target);
         free(stage->passes);
         free(stage->kv_cache_of);
     }

@@ -2,9 +2,9 @@
 // after another. A pipeline of one stage is only a session.
 //
 // The boundary tensors between two stages (struct ree_boundary) are the cut's values, in their
-// order, in host memory. There may be several cache slots, one per group of
-// sequences. Runs of different cache slots may be in flight together, each in a different stage; a
-// cache slot has at most one run in flight. With several devices, each has its own thread.
+// order, in host memory. There may be several cache slots (each with all kv caches), one per group
+// of sequences. Runs of different cache slots may be in flight together, each in a different stage;
+// a cache slot has at most one run in flight. With several devices, each has its own thread.
 #ifndef REE_PIPELINE_PIPELINE_H
 #define REE_PIPELINE_PIPELINE_H
 
@@ -42,8 +42,8 @@ struct ree_pipeline;
 
 // Stages are numbered from 0; stage i runs on device i modulo n_devices. The model and the devices
 // must outlive the pipeline. Planning infers the model's types and shapes (ree_model_infer).
-// `states` and `positions_input` are as for ree_session_declare_kv_caches, with ports of the model;
-// n_kv_caches may be 0. `options` may be NULL.
+// `kv_caches` and `positions_input` are as for ree_session_declare_kv_caches, with ports of the
+// model; n_kv_caches may be 0. `options` may be NULL.
 enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *const *devices,
                                     size_t n_devices, const struct ree_pipeline_options *options,
                                     const struct ree_kv_cache_spec *kv_caches, size_t n_kv_caches,

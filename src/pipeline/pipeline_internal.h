@@ -8,7 +8,7 @@
 #include "base/float_env.h"
 #include "session/session_internal.h"
 
-#define REE_NO_PLACE SIZE_MAX
+#define REE_NO_INDEX SIZE_MAX
 #define REE_NO_PORT SIZE_MAX
 
 // Pages of a mapped file that hold weights of a stage.
@@ -21,8 +21,8 @@ struct ree_page_range {
 struct ree_pipeline_stage {
     struct ree_pipeline *pipeline;
     size_t device;                // index in pipeline->workers
-    struct ree_stage_graph piece; // set if the model is divided and the stage is local
-    struct ree_model *model;      // model of `piece`; owned
+    struct ree_stage_graph graph; // set if the model is divided and the stage is local
+    struct ree_model *model;      // model of `graph`; owned
     struct ree_session *session;  // NULL: not local
     size_t n_ranges;
     struct ree_page_range *ranges; // only if the pipeline streams
@@ -31,9 +31,9 @@ struct ree_pipeline_stage {
     size_t *source;
     // Per output of the stage: index of the model's output, or index in the outgoing boundary
     // tensors.
-    size_t *whole_of;
+    size_t *target;
     // Per value of the next cut: its index in the previous cut if the stage only forwards it;
-    // otherwise REE_NO_PLACE.
+    // otherwise REE_NO_INDEX.
     size_t *passes;
     size_t *kv_cache_of; // per kv cache of the session: index of the pipeline's kv cache
 };
@@ -86,7 +86,7 @@ struct ree_pipeline {
     pthread_cond_t changed;
     uint64_t max_memory; // memory budget per device in bytes; 0: no limit
     bool streams;        // pipeline_stream.c: weights are on the device only while a stage runs
-    size_t ahead;        // stage whose pages to read ahead next; REE_NO_PLACE: none
+    size_t ahead;        // stage whose pages to read ahead next; REE_NO_INDEX: none
     pthread_t reader;
     bool has_observer;
     struct ree_observer observer;

@@ -39,8 +39,8 @@ static uint64_t estimate(const struct ree_pipeline *p, size_t device, size_t slo
 
 // Checks before any cache grows, because the caches of one stage are useless without those of the
 // others.
-static enum ree_status check_room(struct ree_pipeline *p, size_t device, size_t slot,
-                                  int64_t positions, struct ree_error *err) {
+static enum ree_status check_memory(struct ree_pipeline *p, size_t device, size_t slot,
+                                    int64_t positions, struct ree_error *err) {
     const struct ree_pipeline_worker *worker = &p->workers[device];
     uint64_t most = worker->device->memory_size;
     if (worker->memory.limit < most) most = worker->memory.limit;
@@ -62,7 +62,7 @@ enum ree_status ree_pipeline_reserve_kv_caches(struct ree_pipeline *p, size_t sl
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < p->n_workers && status == REE_OK; i++) {
         pthread_mutex_lock(&p->workers[i].lock);
-        status = check_room(p, i, slot, positions, err);
+        status = check_memory(p, i, slot, positions, err);
         pthread_mutex_unlock(&p->workers[i].lock);
     }
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
@@ -175,12 +175,13 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
 // Observing
 
 // Translates a stage's value to the whole model and passes it on.
-static enum ree_status tell(void *user, const struct ree_observed *value, struct ree_error *err) {
+static enum ree_status pass_on(void *user, const struct ree_observed *value,
+                               struct ree_error *err) {
     const struct ree_pipeline_stage *stage = user;
     const struct ree_observer *to = &stage->pipeline->observer;
-    if (stage->piece.is_copy[value->node]) return REE_OK;
+    if (stage->graph.is_copy[value->node]) return REE_OK;
     struct ree_observed whole = *value;
-    whole.node = stage->piece.node_of[value->node];
+    whole.node = stage->graph.node_of[value->node];
     if (value->kv_cache >= 0) whole.kv_cache = (ptrdiff_t)stage->kv_cache_of[value->kv_cache];
     return to->on_value(to->user, &whole, err);
 }
@@ -200,7 +201,7 @@ enum ree_status ree_pipeline_observe(struct ree_pipeline *p, const struct ree_ob
         return ree_fail(err, REE_UNSUPPORTED,
                         "a pipeline over several processes cannot be observed");
     for (size_t i = 0; i < p->n_stages; i++) {
-        struct ree_observer own = {.on_value = observer->on_value ? tell : NULL,
+        struct ree_observer own = {.on_value = observer->on_value ? pass_on : NULL,
                                    .user = &p->stages[i],
                                    .concurrent = observer->concurrent};
         REE_TRY(ree_session_observe(p->stages[i].session, &own, err));
@@ -218,7 +219,7 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
     for (size_t i = 0; i < p->n_stages; i++) {
         const struct ree_pipeline_stage *stage = &p->stages[i];
         for (size_t k = 0; stage->session && k < stage->model->graph->n_nodes; k++) {
-            if (stage->piece.node_of[k] != fault->node) continue;
+            if (stage->graph.node_of[k] != fault->node) continue;
             struct ree_fault own = *fault;
             own.node = k;
             REE_TRY(ree_session_inject(stage->session, &own, err));

@@ -25,16 +25,16 @@ static enum ree_status gather(const struct ree_pipeline_stage *stage,
                               const struct ree_session *session, const struct ree_tensor *ordered,
                               const struct ree_boundary *in, struct ree_tensor *run_inputs,
                               struct ree_error *err) {
-    const struct ree_stage_graph *piece = &stage->piece;
-    for (size_t i = 0; i < piece->n_inputs; i++) {
-        const char *name = piece->inputs[i].value->name;
+    const struct ree_stage_graph *graph = &stage->graph;
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const char *name = graph->inputs[i].value->name;
         run_inputs[i] =
-            piece->inputs[i].is_cut ? in->tensors[stage->source[i]] : ordered[stage->source[i]];
+            graph->inputs[i].is_cut ? in->tensors[stage->source[i]] : ordered[stage->source[i]];
         run_inputs[i].name = (char *)(uintptr_t)name; // only read
         ptrdiff_t cache = ree_session_kv_cache_of_input(session, i);
         if (cache >= 0) // only its shape: the contents are on the device
             memcpy(run_inputs[i].dims, session->kv_caches[cache].dims, sizeof run_inputs[i].dims);
-        else if (piece->inputs[i].is_cut)
+        else if (graph->inputs[i].is_cut)
             REE_TRY(ree_input_check_any(name, &run_inputs[i], err));
     }
     return REE_OK;
@@ -43,30 +43,30 @@ static enum ree_status gather(const struct ree_pipeline_stage *stage,
 // Moves computed outputs and forwarded values to their destinations.
 static void scatter(const struct ree_pipeline_stage *stage, struct ree_tensor *made,
                     struct ree_boundary *in, struct ree_boundary *out, struct ree_tensor *outputs) {
-    const struct ree_stage_graph *piece = &stage->piece;
-    for (size_t i = 0; i < piece->n_outputs; i++)
-        *(i < piece->n_whole ? &outputs[stage->whole_of[i]] : &out->tensors[stage->whole_of[i]]) =
-            made[i];
+    const struct ree_stage_graph *graph = &stage->graph;
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        *(i < graph->n_model_outputs ? &outputs[stage->target[i]]
+                                     : &out->tensors[stage->target[i]]) = made[i];
     for (size_t i = 0; out && i < out->n; i++) {
-        if (stage->passes[i] == REE_NO_PLACE) continue;
+        if (stage->passes[i] == REE_NO_INDEX) continue;
         out->tensors[i] = in->tensors[stage->passes[i]];
         in->tensors[stage->passes[i]] = (struct ree_tensor){0};
     }
 }
 
-static enum ree_status run_piece(struct ree_pipeline *p, size_t number, size_t slot,
+static enum ree_status run_stage(struct ree_pipeline *p, size_t number, size_t slot,
                                  const struct ree_tensor *ordered, struct ree_boundary *in,
                                  struct ree_boundary *out, struct ree_tensor *outputs,
                                  struct ree_error *err) {
     const struct ree_pipeline_stage *stage = &p->stages[number];
-    const struct ree_stage_graph *piece = &stage->piece;
+    const struct ree_stage_graph *graph = &stage->graph;
     const size_t n_before = number ? p->partition.cuts[number - 1].n_values : 0;
     const bool last = number + 1 == p->n_stages;
     if (number && (!in || in->n != n_before))
         return ree_fail(err, REE_INVALID, "received %zu boundary tensors, but %zu cross the cut",
                         in ? in->n : 0, n_before);
-    struct ree_tensor *run_inputs = calloc(piece->n_inputs + 1, sizeof *run_inputs);
-    struct ree_tensor *made = calloc(piece->n_outputs + 1, sizeof *made);
+    struct ree_tensor *run_inputs = calloc(graph->n_inputs + 1, sizeof *run_inputs);
+    struct ree_tensor *made = calloc(graph->n_outputs + 1, sizeof *made);
     enum ree_status status = run_inputs && made ? REE_OK : ree_no_memory(err);
     if (status == REE_OK && !last) {
         out->n = p->partition.cuts[number].n_values;
@@ -103,7 +103,7 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
         status = ree_session_run_ordered(session, ordered, outputs, err);
         ree_pipeline_release(p, 0);
     } else {
-        status = run_piece(p, number, slot, ordered, in, out, outputs, err);
+        status = run_stage(p, number, slot, ordered, in, out, outputs, err);
         if (status != REE_OK) ree_fail_prefix(err, "stage %zu of %zu", number, p->n_stages);
     }
     if (in) ree_boundary_finish(in);

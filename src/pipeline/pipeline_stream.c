@@ -74,12 +74,12 @@ static void *read_ahead(void *user) {
     REE_FLOAT_ENV_WORKER();
     pthread_mutex_lock(&p->lock);
     while (!p->stopping) {
-        if (p->ahead == REE_NO_PLACE) {
+        if (p->ahead == REE_NO_INDEX) {
             pthread_cond_wait(&p->changed, &p->lock);
             continue;
         }
         const struct ree_pipeline_stage *stage = &p->stages[p->ahead];
-        p->ahead = REE_NO_PLACE;
+        p->ahead = REE_NO_INDEX;
         pthread_mutex_unlock(&p->lock);
         advise(stage, MADV_WILLNEED);
         pthread_mutex_lock(&p->lock);
@@ -101,7 +101,7 @@ enum ree_status ree_pipeline_stream(struct ree_pipeline *p, struct ree_error *er
     // that takes longer than reading the weights in place.
     for (size_t i = 0; i < p->n_workers; i++)
         p->workers[i].memory.no_copies = true;
-    p->ahead = REE_NO_PLACE;
+    p->ahead = REE_NO_INDEX;
     if (pthread_create(&p->reader, NULL, read_ahead, p) != 0)
         return ree_fail(err, REE_NO_MEMORY, "cannot start the thread that reads ahead");
     p->streams = true;

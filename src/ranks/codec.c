@@ -71,8 +71,8 @@ enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_bo
     return status;
 }
 
-enum ree_status ree_encode_rows(const struct ree_tensor *tensors, size_t n, struct ree_encoded *out,
-                                struct ree_error *err) {
+enum ree_status ree_encode_positions(const struct ree_tensor *tensors, size_t n,
+                                     struct ree_encoded *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
     uint32_t *numbers = out->head = calloc(n + 1, sizeof *numbers);
     struct tensor_head *heads = out->heads = calloc(n + 1, sizeof *heads);
@@ -236,8 +236,9 @@ enum ree_status ree_decode_boundary(const struct ree_message *m, const struct re
     return status;
 }
 
-enum ree_status ree_decode_rows(const struct ree_message *m, const struct ree_value *const *values,
-                                size_t n, struct ree_tensor *tensors, struct ree_error *err) {
+enum ree_status ree_decode_positions(const struct ree_message *m,
+                                     const struct ree_value *const *values, size_t n,
+                                     struct ree_tensor *tensors, struct ree_error *err) {
     size_t k = m->n_parts >= 2 ? m->n_parts - 2 : 0;
     if (m->n_parts < 2 || m->parts[0].nbytes != k * sizeof(uint32_t) ||
         m->parts[1].nbytes != k * sizeof(struct tensor_head))

@@ -1,12 +1,12 @@
 // Encodes steps, boundary tensors and logits as the parts of messages (transport/frame.h). Integers
 // are little-endian, as everywhere in ree.
 //
-//     step    part 0: u64 batch, u64 length, u64 rows; then i64 starts[batch], i64
-//             rows[batch * rows], i32 ids[batch * length]
-//     parcel  part 1: for each boundary tensor u32 type, u32 rank, i64 dims[8];
-//             from part 2 on: their bytes
-//     rows    part 0: for each kv cache its u32 index; from part 1 on: tensors as in a parcel
-//     logits  part 0: u64 batch, u64 rows, u64 vocabulary; part 1: float32
+//     step      part 0: u64 batch, u64 length, u64 rows; then i64 starts[batch], i64
+//               rows[batch * rows], i32 ids[batch * length]
+//     boundary  part 1: for each boundary tensor u32 type, u32 rank, i64 dims[8];
+//               from part 2 on: their bytes
+//     rows      part 0: for each kv cache its u32 index; from part 1 on: tensors as in a boundary
+//     logits    part 0: u64 batch, u64 rows, u64 vocabulary; part 1: float32
 //
 // The decoder trusts nothing: sizes must match its expectations and each other.
 #ifndef REE_RANKS_CODEC_H
@@ -58,12 +58,12 @@ enum ree_status ree_decode_logits(const struct ree_message *message, const struc
                                   struct ree_error *err);
 
 // Encodes positions of kv caches. Of the `n` tensors, those without a name are skipped.
-enum ree_status ree_encode_rows(const struct ree_tensor *tensors, size_t n, struct ree_encoded *out,
-                                struct ree_error *err);
+enum ree_status ree_encode_positions(const struct ree_tensor *tensors, size_t n,
+                                     struct ree_encoded *out, struct ree_error *err);
 // Decodes into `tensors` and initialises the entries that the message contains. values[i] is the
 // model's value for entry i. Fails if an entry is already filled.
-enum ree_status ree_decode_rows(const struct ree_message *message,
-                                const struct ree_value *const *values, size_t n,
-                                struct ree_tensor *tensors, struct ree_error *err);
+enum ree_status ree_decode_positions(const struct ree_message *message,
+                                     const struct ree_value *const *values, size_t n,
+                                     struct ree_tensor *tensors, struct ree_error *err);
 
 #endif

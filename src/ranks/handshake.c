@@ -9,7 +9,7 @@
 #include "ranks/stage_weights.h"
 #include "session/model.h"
 
-#define HELLO_LIMIT ((size_t)64 << 20)
+#define HANDSHAKE_LIMIT ((size_t)64 << 20)
 #define CLOCK_ROUNDS 8
 
 // Writes lines "name\tvalue\n". The names are phrased for "rank 1 has NAME VALUE".
@@ -71,7 +71,8 @@ static enum ree_status send_handshake(struct ree_ranks *ranks,
     }
     if (status == REE_OK) {
         struct ree_part parts[2] = {{text.data, text.size}, {list.data, list.size}};
-        status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_HELLO, 0, 0, parts, 2, err);
+        status =
+            ree_transport_send(ranks->transport, 0, REE_MESSAGE_HANDSHAKE, 0, 0, parts, 2, err);
     }
     ree_strbuf_finish(&text);
     ree_strbuf_finish(&list);
@@ -166,7 +167,8 @@ static enum ree_status check_rank(struct ree_ranks *ranks, uint32_t rank,
     struct ree_message m;
     struct ree_stage_weights weights;
     size_t first, n;
-    REE_TRY(ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_HELLO, HELLO_LIMIT, 0, &m, err));
+    REE_TRY(
+        ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_HANDSHAKE, HANDSHAKE_LIMIT, 0, &m, err));
     enum ree_status status =
         m.n_parts == 2 ? compare_text(rank, text, &m.parts[0], err)
                        : ree_fail(err, REE_INVALID, "rank %u does not send its description", rank);

@@ -9,20 +9,20 @@
 
 // In bytes: limit of a message with positions of kv caches (256 positions of one sequence) from one
 // rank.
-#define REE_ROWS_LIMIT ((size_t)1 << 30)
+#define REE_POSITIONS_LIMIT ((size_t)1 << 30)
 
-static enum ree_status lead_begin(void *user, size_t slot, size_t batch, int64_t most,
-                                  struct ree_error *err) {
+static enum ree_status leader_begin(void *user, size_t slot, size_t batch, int64_t most,
+                                    struct ree_error *err) {
     struct ree_ranks *ranks = user;
     const int64_t numbers[2] = {(int64_t)batch, most};
     struct ree_part part = {numbers, sizeof numbers};
-    ranks->cache_slots[slot].rows = 0;
+    ranks->cache_slots[slot].positions = 0;
     return ree_transport_send(ranks->transport, 1, REE_MESSAGE_BEGIN, ranks->n_submitted,
                               (uint32_t)slot, &part, 1, err);
 }
 
-static enum ree_status lead_submit(void *user, size_t slot, const struct ree_step *step,
-                                   struct ree_error *err) {
+static enum ree_status leader_submit(void *user, size_t slot, const struct ree_step *step,
+                                     struct ree_error *err) {
     struct ree_ranks *ranks = user;
     struct ree_boundary boundary = {0};
     uint64_t number = ranks->n_submitted++;
@@ -34,14 +34,14 @@ static enum ree_status lead_submit(void *user, size_t slot, const struct ree_ste
     REE_TRY(ree_generator_run_stages(ranks->generator, slot, step, NULL, &boundary, NULL, err));
     ree_ranks_ran(ranks, step, start, number, (uint32_t)slot);
     for (size_t b = 0; b < step->batch; b++)
-        if (step->starts[b] + (int64_t)step->length > ranks->cache_slots[slot].rows)
-            ranks->cache_slots[slot].rows = step->starts[b] + (int64_t)step->length;
+        if (step->starts[b] + (int64_t)step->length > ranks->cache_slots[slot].positions)
+            ranks->cache_slots[slot].positions = step->starts[b] + (int64_t)step->length;
     return ree_ranks_pass_on(ranks, step, &boundary, number, (uint32_t)slot, err);
 }
 
-// Receives the set's logits. Logits of sets submitted earlier may arrive first; they are stored.
-static enum ree_status take_logits(struct ree_ranks *ranks, size_t slot, struct ree_message *out,
-                                   struct ree_error *err) {
+// Receives the slot's logits. Logits of slots submitted earlier may arrive first; they are stored.
+static enum ree_status receive_logits(struct ree_ranks *ranks, size_t slot, struct ree_message *out,
+                                      struct ree_error *err) {
     struct ree_rank_cache_slot *own = &ranks->cache_slots[slot];
     uint32_t last = ranks->n_ranks - 1;
     for (;;) {
@@ -64,12 +64,12 @@ static enum ree_status take_logits(struct ree_ranks *ranks, size_t slot, struct 
     }
 }
 
-static enum ree_status lead_collect(void *user, size_t slot, const struct ree_step *step,
-                                    struct ree_tensor *out_logits, struct ree_error *err) {
+static enum ree_status leader_collect(void *user, size_t slot, const struct ree_step *step,
+                                      struct ree_tensor *out_logits, struct ree_error *err) {
     struct ree_ranks *ranks = user;
     struct ree_message m;
     memset(out_logits, 0, sizeof *out_logits);
-    REE_TRY(take_logits(ranks, slot, &m, err));
+    REE_TRY(receive_logits(ranks, slot, &m, err));
     enum ree_status status =
         ree_decode_logits(&m, step, ranks->generator->info.vocab_size, out_logits, err);
     if (status != REE_OK) ree_fail_prefix(err, "logits from rank %u are", ranks->n_ranks - 1);
@@ -79,15 +79,15 @@ static enum ree_status lead_collect(void *user, size_t slot, const struct ree_st
 }
 
 // Receives positions of the kv caches that a rank keeps.
-static enum ree_status take_rows(struct ree_ranks *ranks, size_t slot, uint32_t rank,
-                                 const struct ree_value *const *values, size_t n,
-                                 struct ree_tensor *out, struct ree_error *err) {
+static enum ree_status receive_positions(struct ree_ranks *ranks, size_t slot, uint32_t rank,
+                                         const struct ree_value *const *values, size_t n,
+                                         struct ree_tensor *out, struct ree_error *err) {
     struct ree_message m;
-    REE_TRY(ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_ROWS, REE_ROWS_LIMIT,
+    REE_TRY(ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_POSITIONS, REE_POSITIONS_LIMIT,
                               ranks->n_submitted, &m, err));
     enum ree_status status =
         m.slot == slot && m.step == ranks->n_submitted
-            ? ree_decode_rows(&m, values, n, out, err)
+            ? ree_decode_positions(&m, values, n, out, err)
             : ree_fail(err, REE_INVALID, "of another cache slot or step than requested");
     if (status != REE_OK) ree_fail_prefix(err, "cache positions from rank %u are", rank);
     ree_message_finish(&m);
@@ -110,8 +110,8 @@ static enum ree_status check_rows(const struct ree_ranks *ranks, int64_t n,
     return REE_OK;
 }
 
-static enum ree_status lead_read(void *user, size_t slot, int64_t sequence, int64_t first,
-                                 int64_t n, struct ree_tensor *out, struct ree_error *err) {
+static enum ree_status leader_read(void *user, size_t slot, int64_t sequence, int64_t first,
+                                   int64_t n, struct ree_tensor *out, struct ree_error *err) {
     struct ree_ranks *ranks = user;
     const struct ree_generator *g = ranks->generator;
     const int64_t numbers[3] = {sequence, first, n};
@@ -126,7 +126,7 @@ static enum ree_status lead_read(void *user, size_t slot, int64_t sequence, int6
     if (status == REE_OK)
         status = ree_pipeline_read_kv_caches(g->pipeline, slot, sequence, first, n, out, err);
     for (uint32_t r = 1; status == REE_OK && r < ranks->n_ranks; r++)
-        status = take_rows(ranks, slot, r, values, g->roles.n_kv_caches, out, err);
+        status = receive_positions(ranks, slot, r, values, g->roles.n_kv_caches, out, err);
     if (status == REE_OK) status = check_rows(ranks, n, out, err);
     for (size_t i = 0; status != REE_OK && i < g->roles.n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
@@ -134,16 +134,16 @@ static enum ree_status lead_read(void *user, size_t slot, int64_t sequence, int6
     return status;
 }
 
-static int64_t lead_rows(void *user, size_t slot) {
+static int64_t leader_filled_positions(void *user, size_t slot) {
     const struct ree_ranks *ranks = user;
-    return ranks->cache_slots[slot].rows;
+    return ranks->cache_slots[slot].positions;
 }
 
 enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err) {
     ranks->remote = malloc(sizeof *ranks->remote);
     if (!ranks->remote) return ree_no_memory(err);
-    *ranks->remote =
-        (struct ree_remote){ranks, lead_begin, lead_submit, lead_collect, lead_read, lead_rows};
+    *ranks->remote = (struct ree_remote){ranks,          leader_begin, leader_submit,
+                                         leader_collect, leader_read,  leader_filled_positions};
     ranks->generator->remote = ranks->remote;
     return REE_OK;
 }

@@ -49,7 +49,7 @@ struct ree_rank_report {
     uint64_t step_nbytes, n_step_messages; // all messages with boundary tensors
     uint64_t decode_nbytes;                // part of step_nbytes that belongs to decode steps
     uint64_t logits_nbytes, n_logits_messages;
-    uint64_t sign_nbytes, n_heartbeats;      // heartbeats
+    uint64_t heartbeat_nbytes, n_heartbeats; // heartbeats
     uint64_t other_nbytes, n_other_messages; // handshake, reports
     uint64_t resident_nbytes;                // resident memory of the process at the end
     uint64_t weight_nbytes;                  // weights of its stages

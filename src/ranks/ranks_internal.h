@@ -26,7 +26,7 @@ struct ree_spans {
 struct ree_rank_cache_slot {
     bool begun;
     struct ree_bounds bounds;
-    int64_t rows;               // rank 0: positions filled in the kv caches
+    int64_t positions;          // rank 0: positions filled in the kv caches
     uint64_t number;            // rank 0: number of the step in flight
     struct ree_message arrived; // rank 0: logits received and not yet collected
 };
@@ -59,7 +59,7 @@ enum ree_status ree_ranks_check_all(struct ree_ranks *ranks,
                                     const struct ree_ranks_options *options, struct ree_error *err);
 enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,
                                     const struct ree_ranks_options *options, struct ree_error *err);
-// lead.c: makes rank 0's generator run with the other ranks.
+// leader.c: makes rank 0's generator run with the other ranks.
 enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err);
 
 // report.c

@@ -77,7 +77,7 @@ void ree_ranks_fill_report(struct ree_ranks *ranks) {
             ree_transport_sent(ranks->transport, (enum ree_message_kind)kind);
         uint64_t *nbytes = kind == REE_MESSAGE_STEP     ? &own->step_nbytes
                            : kind == REE_MESSAGE_LOGITS ? &own->logits_nbytes
-                           : kind == REE_MESSAGE_ALIVE  ? &own->sign_nbytes
+                           : kind == REE_MESSAGE_ALIVE  ? &own->heartbeat_nbytes
                                                         : &own->other_nbytes;
         uint64_t *n = kind == REE_MESSAGE_STEP     ? &own->n_step_messages
                       : kind == REE_MESSAGE_LOGITS ? &own->n_logits_messages

@@ -105,21 +105,21 @@ static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_mess
     if (ranks->rank + 1 < ranks->n_ranks)
         REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_READ, m->step,
                                    m->slot, m->parts, 1, err));
-    struct ree_tensor *rows = calloc(g->roles.n_kv_caches + 1, sizeof *rows);
-    if (!rows) return ree_no_memory(err);
+    struct ree_tensor *positions = calloc(g->roles.n_kv_caches + 1, sizeof *positions);
+    if (!positions) return ree_no_memory(err);
     enum ree_status status = ree_pipeline_read_kv_caches(g->pipeline, m->slot, numbers[0],
-                                                         numbers[1], numbers[2], rows, err);
+                                                         numbers[1], numbers[2], positions, err);
     if (status == REE_OK) {
-        status = ree_encode_rows(rows, g->roles.n_kv_caches, &encoded, err);
+        status = ree_encode_positions(positions, g->roles.n_kv_caches, &encoded, err);
         if (status == REE_OK) {
-            status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_ROWS, m->step, m->slot,
-                                        encoded.parts, encoded.n_parts, err);
+            status = ree_transport_send(ranks->transport, 0, REE_MESSAGE_POSITIONS, m->step,
+                                        m->slot, encoded.parts, encoded.n_parts, err);
             ree_encoded_finish(&encoded);
         }
         for (size_t i = 0; i < g->roles.n_kv_caches; i++)
-            ree_tensor_finish(&rows[i]);
+            ree_tensor_finish(&positions[i]);
     }
-    free(rows);
+    free(positions);
     return status;
 }
 

@@ -26,7 +26,7 @@ static enum ree_status show(const cJSON *value, char out[SHOWN + 4], struct ree_
     return status;
 }
 
-static void tell(struct comparison *c, const char *line) {
+static void report(struct comparison *c, const char *line) {
     c->n++;
     c->on_difference(c->user, line);
 }
@@ -38,7 +38,7 @@ static enum ree_status compare_values(struct comparison *c, const char *name, co
     REE_TRY(show(is, a, c->err));
     REE_TRY(show(expected, b, c->err));
     snprintf(line, sizeof line, "%.120s is %s, expected %s", name, a, b);
-    tell(c, line);
+    report(c, line);
     return REE_OK;
 }
 
@@ -49,7 +49,7 @@ static void compare_sequences(struct comparison *c, const struct ree_text_checkp
     if (is->n != expected->n) {
         snprintf(line, sizeof line, "body.sequences has %zu prompts, expected %zu", is->n,
                  expected->n);
-        tell(c, line);
+        report(c, line);
         return;
     }
     for (size_t i = 0; i < is->n; i++) {
@@ -64,7 +64,7 @@ static void compare_sequences(struct comparison *c, const struct ree_text_checkp
         else
             snprintf(line, sizeof line, "body.sequences[%zu].prompt has %zu tokens, expected %zu",
                      i, a->n_prompt, b->n_prompt);
-        tell(c, line);
+        report(c, line);
     }
 }
 

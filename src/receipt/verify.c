@@ -24,7 +24,7 @@ void ree_verification_finish(struct ree_verification *v) {
 enum ree_verify_verdict ree_verification_verdict(const struct ree_verification *v) {
     if (v->differs) return REE_VERIFIED_FALSE;
     if (v->failed || v->cannot[0]) return REE_VERIFIED_NOT;
-    if (v->is_partial) return REE_VERIFIED_PART;
+    if (v->is_partial) return REE_VERIFIED_PARTLY;
     return v->is_prefix ? REE_VERIFIED_PREFIX : REE_VERIFIED;
 }
 

@@ -51,7 +51,7 @@ struct ree_verification {
 enum ree_verify_verdict {
     REE_VERIFIED,
     REE_VERIFIED_PREFIX, // everything was checked; the answer was interrupted
-    REE_VERIFIED_PART,   // nothing differs, but something was not checked
+    REE_VERIFIED_PARTLY, // nothing differs, but something was not checked
     REE_VERIFIED_FALSE,
     REE_VERIFIED_NOT, // nothing differs, but it could not be checked; `cannot` has the reason
 };

@@ -26,8 +26,8 @@ static enum ree_status again(const struct ree_tokenizer *tokenizer, const int32_
 }
 
 // Appends the tokens from `at` on, each in quotes as in the vocabulary, including special tokens.
-static void spell(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n, size_t at,
-                  struct ree_strbuf *out) {
+static void append_tokens(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                          size_t at, struct ree_strbuf *out) {
     const size_t most = 6;
     if (at >= n) ree_strbuf_printf(out, "none");
     for (size_t i = at; i < n && i < at + most; i++) {
@@ -53,15 +53,15 @@ static enum ree_status note_special(struct ree_verification *v,
     REE_TRY(ree_tokenizer_decode(tokenizer, ids, n, 0, &text, &nbytes, err));
     struct ree_arena arena;
     ree_arena_init(&arena);
-    const char *spelled =
+    const char *escaped =
         ree_receipt_encode_text(&arena, &(struct ree_strbuf){.data = text, .size = nbytes});
-    if (spelled)
+    if (escaped)
         ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES,
                        "including its special token%s (%zu): \"%s\"", n_special == 1 ? "" : "s",
-                       n_special, spelled);
+                       n_special, escaped);
     ree_arena_finish(&arena);
     free(text);
-    return spelled ? REE_OK : ree_no_memory(err);
+    return escaped ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status note_difference(struct ree_verification *v,
@@ -74,8 +74,8 @@ static enum ree_status note_difference(struct ree_verification *v,
         at++;
     ree_strbuf_init(&ours);
     ree_strbuf_init(&theirs);
-    spell(tokenizer, encoded, n_encoded, at, &ours);
-    spell(tokenizer, ids, n, at, &theirs);
+    append_tokens(tokenizer, encoded, n_encoded, at, &ours);
+    append_tokens(tokenizer, ids, n, at, &theirs);
     bool failed = ours.failed || theirs.failed;
     if (!failed)
         ree_verify_add(

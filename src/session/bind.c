@@ -50,20 +50,20 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
 }
 
 // Extends the per-storage arrays to storages added since.
-static enum ree_status grow_places(struct ree_bind *b, struct ree_error *err) {
+static enum ree_status grow_offsets(struct ree_bind *b, struct ree_error *err) {
     size_t n = b->lower.n_storages;
-    if (n <= b->place_capacity) return REE_OK;
+    if (n <= b->offsets_capacity) return REE_OK;
     size_t capacity = n * 2;
-    uint64_t *place = ree_arena_alloc_array(&b->arena, capacity, sizeof *place);
-    uint32_t *home = ree_arena_alloc_array(&b->arena, capacity, sizeof *home);
-    if (!place || !home) return ree_no_memory(err);
-    if (b->place_capacity) {
-        memcpy(place, b->place, b->place_capacity * sizeof *place);
-        memcpy(home, b->home, b->place_capacity * sizeof *home);
+    uint64_t *offsets = ree_arena_alloc_array(&b->arena, capacity, sizeof *offsets);
+    uint32_t *segment_of = ree_arena_alloc_array(&b->arena, capacity, sizeof *segment_of);
+    if (!offsets || !segment_of) return ree_no_memory(err);
+    if (b->offsets_capacity) {
+        memcpy(offsets, b->offsets, b->offsets_capacity * sizeof *offsets);
+        memcpy(segment_of, b->segment_of, b->offsets_capacity * sizeof *segment_of);
     }
-    b->place = place;
-    b->home = home;
-    b->place_capacity = capacity;
+    b->offsets = offsets;
+    b->segment_of = segment_of;
+    b->offsets_capacity = capacity;
     return REE_OK;
 }
 
@@ -78,7 +78,7 @@ static size_t place_watched(struct ree_bind *b, struct ree_memory_plan_tensor *t
             tensors[rest++] = tensors[i];
             continue;
         }
-        b->place[id] = b->watched_size;
+        b->offsets[id] = b->watched_size;
         b->watched_size += round_up(tensors[i].nbytes, REE_MEMORY_PLAN_ALIGN);
     }
     return rest;
@@ -100,7 +100,7 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
         for (uint32_t k = 0; k < d->n_operands; k++) {
             uint32_t id = d->operands[k].slot;
             const struct ree_storage *s = lower->storages[id];
-            if (s->kind != REE_STORAGE_TEMP || b->home[id]) continue;
+            if (s->kind != REE_STORAGE_TEMP || b->segment_of[id]) continue;
             if (!index[id]) {
                 index[id] = (uint32_t)++n;
                 tensors[n - 1] =
@@ -117,7 +117,7 @@ static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, 
     if (last_segment && b->watched) n = place_watched(b, tensors, n, keep);
     REE_TRY(ree_memory_plan(tensors, n, &b->scratch, out_size, err));
     for (size_t i = 0; i < n; i++)
-        b->place[tensors[i].id] = b->watched_size + tensors[i].offset;
+        b->offsets[tensors[i].id] = b->watched_size + tensors[i].offset;
     b->planned = tensors;
     b->n_planned = n;
     *out_size += b->watched_size;
@@ -171,7 +171,7 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
             uint32_t id = d->operands[k].slot;
             if (lower->storages[id]->kind != REE_STORAGE_LITERAL || used[id]) continue;
             used[id] = true;
-            b->place[id] = size;
+            b->offsets[id] = size;
             size += round_up(lower->storages[id]->nbytes + 4, LITERAL_ALIGN);
         }
     }
@@ -182,7 +182,8 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
     for (size_t id = 0; id < lower->n_storages; id++) {
         const struct ree_storage *s = lower->storages[id];
         if (used[id] && s->nbytes)
-            REE_TRY(v->buffer_write(device, seg->literals, b->place[id], s->host, s->nbytes, err));
+            REE_TRY(
+                v->buffer_write(device, seg->literals, b->offsets[id], s->host, s->nbytes, err));
     }
     return REE_OK;
 }
@@ -201,8 +202,9 @@ static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *t
                 uint32_t slot = 0;
                 switch (s->kind) {
                 case REE_STORAGE_TEMP:
-                    slot = b->home[id] ? add_slot(table, REE_SLOT_SEGMENT, b->home[id] - 1)
-                                       : add_slot(table, REE_SLOT_ARENA, 0);
+                    slot = b->segment_of[id]
+                               ? add_slot(table, REE_SLOT_SEGMENT, b->segment_of[id] - 1)
+                               : add_slot(table, REE_SLOT_ARENA, 0);
                     break;
                 case REE_STORAGE_CONST:
                     REE_TRY(load_constant(b->session, s->value, err));
@@ -217,7 +219,7 @@ static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *t
                 table->of_storage[id] = slot + 1;
             }
             o->slot = table->of_storage[id] - 1;
-            o->offset += b->place[id];
+            o->offset += b->offsets[id];
         }
     }
     return REE_OK;
@@ -313,17 +315,17 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     if (status == REE_OK && !session->options.no_fuse) status = ree_fuse_program(lower, keep);
     lower->arena = &b->arena;
     REE_TRY(status);
-    REE_TRY(grow_places(b, err));
+    REE_TRY(grow_offsets(b, err));
     uint64_t size;
     REE_TRY(place_temporaries(b, last, keep, &size, err));
     // Storages that this segment computes. They use the segment's own arena while it is built;
-    // `home` records where later segments find them.
+    // `segment_of` records where later segments find them.
     bool *own = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *own);
     if (!own) return ree_no_memory(err);
     for (size_t i = 0; i < lower->n_dispatches; i++)
         for (uint32_t k = 0; k < lower->dispatches[i].n_operands; k++) {
             uint32_t id = lower->dispatches[i].operands[k].slot;
-            own[id] = lower->storages[id]->kind == REE_STORAGE_TEMP && !b->home[id];
+            own[id] = lower->storages[id]->kind == REE_STORAGE_TEMP && !b->segment_of[id];
         }
     if (last)
         b->arena_size = size;
@@ -343,7 +345,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     if (!table.slots || !table.of_storage || !table.buckets) return ree_no_memory(err);
     REE_TRY(resolve_operands(b, &table, err));
     for (size_t i = 0; !last && i < lower->n_storages; i++)
-        if (own[i]) b->home[i] = (uint32_t)b->n_segments;
+        if (own[i]) b->segment_of[i] = (uint32_t)b->n_segments;
     seg->slots = ree_arena_alloc_array(&b->arena, table.n + 1, sizeof *seg->slots);
     if (!seg->slots) return ree_no_memory(err);
     memcpy(seg->slots, table.slots, table.n * sizeof *seg->slots);
@@ -440,13 +442,13 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
         return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape depends on the contents of a cache");
     if (storage->kind != REE_STORAGE_TEMP)
         return ree_lower_fail(lower, REE_INTERNAL, "a constant without contents");
-    if (storage->id >= b->place_capacity || !b->home[storage->id])
+    if (storage->id >= b->offsets_capacity || !b->segment_of[storage->id])
         REE_TRY(ree_bind_flush(b, lower->err));
-    if (!b->home[storage->id])
+    if (!b->segment_of[storage->id])
         return ree_lower_fail(lower, REE_INTERNAL, "a value is read before it is computed");
-    struct ree_segment *seg = &b->segments[b->home[storage->id] - 1];
+    struct ree_segment *seg = &b->segments[b->segment_of[storage->id] - 1];
     REE_TRY(b->session->device->vtable->buffer_read(b->session->device, seg->results,
-                                                    b->place[storage->id], copy, storage->nbytes,
+                                                    b->offsets[storage->id], copy, storage->nbytes,
                                                     lower->err));
     storage->host = copy;
     return REE_OK;

@@ -64,7 +64,7 @@ static void append_plan(const struct ree_bind *b, uint64_t size, struct ree_strb
         char last[16] = "end"; // a result, or data that a later segment may need
         if (t->last < b->lower.n_dispatches) snprintf(last, sizeof last, "%" PRIu32, t->last);
         ree_strbuf_printf(out, "%12" PRIu64 " %12" PRIu64 " %6" PRIu32 " %6s  %s\n",
-                          b->place[t->id], t->nbytes, t->first, last, label_of(b, t->first));
+                          b->offsets[t->id], t->nbytes, t->first, last, label_of(b, t->first));
         sum +=
             (t->nbytes + REE_MEMORY_PLAN_ALIGN - 1) / REE_MEMORY_PLAN_ALIGN * REE_MEMORY_PLAN_ALIGN;
     }

@@ -32,9 +32,9 @@ static enum ree_status flip(struct ree_bind *b, const struct ree_storage *storag
                             struct ree_error *err) {
     const struct ree_device_vtable *v = b->session->device->vtable;
     struct ree_device *device = b->session->device;
-    struct ree_device_buffer *buffer = b->segments[b->home[storage->id] - 1].results;
+    struct ree_device_buffer *buffer = b->segments[b->segment_of[storage->id] - 1].results;
     bit %= storage->nbytes * 8;
-    uint64_t at = b->place[storage->id] + bit / 8 / 4 * 4;
+    uint64_t at = b->offsets[storage->id] + bit / 8 / 4 * 4;
     unsigned char word[4];
     REE_TRY(v->buffer_read(device, buffer, at, word, sizeof word, err));
     word[bit / 8 % 4] ^= (unsigned char)(1u << bit % 8);
@@ -62,7 +62,7 @@ enum ree_status ree_bind_inject_fault(struct ree_bind *b, struct ree_error *err)
     REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &own));
     REE_TRY(ree_lower_copy_into(&b->lower, t, own));
     REE_TRY(ree_bind_flush(b, err));
-    if (!b->home[own->storage->id])
+    if (!b->segment_of[own->storage->id])
         return ree_fail(err, REE_INTERNAL, "a fault is injected into '%s' before it is computed",
                         value->name);
     REE_TRY(flip(b, own->storage, fault->bit, err));

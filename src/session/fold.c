@@ -41,8 +41,8 @@ static bool blows_up(const struct ree_node *node, uint64_t nbytes) {
 }
 
 // Replaces the string numbers of the lowering by strings in the graph's arena.
-static enum ree_status spell_out(struct ree_graph *graph, const struct ree_lower *lower,
-                                 void *strings, size_t n, struct ree_error *err) {
+static enum ree_status resolve_strings(struct ree_graph *graph, const struct ree_lower *lower,
+                                       void *strings, size_t n, struct ree_error *err) {
     for (size_t i = 0; i < n; i++) {
         int64_t number;
         memcpy(&number, (char *)strings + 8 * i, 8);
@@ -79,7 +79,8 @@ static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
         copies[i] = ree_arena_alloc(graph->arena, nbytes + 64); // padded for whole-word kernels
         if (!copies[i]) return ree_no_memory(err);
         memcpy(copies[i], data[i], nbytes);
-        if (t->dtype == REE_STRING) REE_TRY(spell_out(graph, lower, copies[i], nbytes / 8, err));
+        if (t->dtype == REE_STRING)
+            REE_TRY(resolve_strings(graph, lower, copies[i], nbytes / 8, err));
     }
     for (size_t i = 0; i < node->n_outputs; i++) {
         struct ree_value *value = node->outputs[i];

@@ -50,7 +50,7 @@ struct weight {
     size_t nbytes, n_chunks, first;
 };
 
-static enum ree_status spell_strings(struct weight *w, struct ree_error *err) {
+static enum ree_status resolve_strings(struct weight *w, struct ree_error *err) {
     const char *const *strings = w->constant->data;
     struct ree_strbuf bytes;
     ree_strbuf_init(&bytes);
@@ -74,7 +74,7 @@ static enum ree_status cut(const struct ree_constant *constants, size_t n, struc
         REE_TRY(check_type(w->constant, err));
         w->bytes = w->constant->data;
         w->nbytes = w->constant->nbytes;
-        if (w->constant->dtype == REE_STRING) REE_TRY(spell_strings(w, err));
+        if (w->constant->dtype == REE_STRING) REE_TRY(resolve_strings(w, err));
         w->n_chunks = (w->nbytes + REE_WEIGHT_CHUNK - 1) / REE_WEIGHT_CHUNK;
         w->first = *out_n_chunks;
         *out_n_chunks += w->n_chunks;

@@ -41,7 +41,7 @@ enum ree_status ree_bind_kv_cache_input(struct ree_bind *b, size_t index, struct
     return ree_lower_kv_cache(&b->lower, port->dtype, &run_inputs, out);
 }
 
-static void set_place(struct ree_view *t, const struct ree_lower_kv_cache *cache) {
+static void set_layout(struct ree_view *t, const struct ree_lower_kv_cache *cache) {
     int64_t stride = 1;
     for (uint32_t i = t->rank; i-- > 0;) {
         t->strides[i] = stride;
@@ -56,16 +56,16 @@ static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
     struct ree_view *view = ree_lower_view(&b->lower, t);
     if (!view) return ree_no_memory(b->lower.err);
     view->storage = storage;
-    set_place(view, storage->kv_cache);
+    set_layout(view, storage->kv_cache);
     *out = view;
     return REE_OK;
 }
 
-// Whether t starts at the beginning of the cache and has its strides, as `place` does.
-static bool lies_in(const struct ree_view *t, const struct ree_view *place) {
-    bool same = t->storage == place->storage && t->offset == 0;
+// Whether t starts at the beginning of the cache and has its strides, as `layout` does.
+static bool lies_in(const struct ree_view *t, const struct ree_view *layout) {
+    bool same = t->storage == layout->storage && t->offset == 0;
     for (uint32_t i = 0; same && i < t->rank; i++)
-        same = t->dims[i] == 1 || t->strides[i] == place->strides[i];
+        same = t->dims[i] == 1 || t->strides[i] == layout->strides[i];
     return same;
 }
 
@@ -77,9 +77,9 @@ bool ree_bind_kv_cache_grew(const struct ree_bind *b, size_t index, const struct
     if (t->kind != REE_TENSOR || t->storage != in->storage || t->rank != kept->rank ||
         kept->is_scattered || t->dims[kept->axis] < kept->dims[kept->axis])
         return false;
-    struct ree_view place = *t;
-    set_place(&place, kept);
-    return lies_in(t, &place);
+    struct ree_view layout = *t;
+    set_layout(&layout, kept);
+    return lies_in(t, &layout);
 }
 
 enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struct ree_view *t,
@@ -99,10 +99,10 @@ enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struc
             "the cache '%s' became %s, which does not match its type, shape or capacity", name,
             ree_view_text(t, text, sizeof text));
     b->filled_positions[index] = t->dims[kept->axis];
-    struct ree_view *place;
-    REE_TRY(target(b, in->storage, t, &place));
+    struct ree_view *layout;
+    REE_TRY(target(b, in->storage, t, &layout));
     if (t->storage == in->storage) {
-        if (lies_in(t, place)) return REE_OK;
+        if (lies_in(t, layout)) return REE_OK;
         // A different part of the cache itself: copy through temporary memory, because the two may
         // overlap.
         struct ree_view *aside;
@@ -115,5 +115,5 @@ enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struc
                         "the new cache '%s' is not its input with new positions appended, which "
                         "sequences of different lengths require",
                         name);
-    return ree_lower_copy_into(&b->lower, t, place);
+    return ree_lower_copy_into(&b->lower, t, layout);
 }

@@ -136,8 +136,8 @@ static enum ree_status read_all(struct reader *r, struct ree_error *err) {
 static const char *bytes_of(const struct reader *r, const struct ree_storage *storage) {
     if (storage->kind == REE_STORAGE_INPUT) return r->run_inputs->tensors[storage->input].data;
     if (storage->host) return storage->host;
-    uint32_t home = r->b->home[storage->id];
-    return (home ? r->segments[home - 1] : r->arena) + r->b->place[storage->id];
+    uint32_t home = r->b->segment_of[storage->id];
+    return (home ? r->segments[home - 1] : r->arena) + r->b->offsets[storage->id];
 }
 
 static void copy_strided(char *to, const char *from, int64_t n, int64_t stride, size_t size) {
@@ -181,8 +181,8 @@ static void gather(const char *from, const struct ree_view *t, char *to) {
 }
 
 // Replaces string numbers by the strings.
-static enum ree_status spell(const struct ree_lower *lower, struct ree_tensor *t,
-                             struct ree_error *err) {
+static enum ree_status resolve_strings(const struct ree_lower *lower, struct ree_tensor *t,
+                                       struct ree_error *err) {
     _Static_assert(sizeof(int64_t) == sizeof(const char *), "a string's number has its place");
     for (size_t i = 0; i < t->nbytes / sizeof(char *); i++) {
         int64_t number;
@@ -204,7 +204,7 @@ static void describe(const struct ree_view *t, struct ree_tensor *out) {
     out->nbytes = (size_t)ree_view_count(t) * ree_dtype_size(t->dtype);
 }
 
-// out->name must be set. `room` has space for out->nbytes bytes, for a copy if one is needed.
+// out->name must be set. `scratch` has space for out->nbytes bytes, for a copy if one is needed.
 static enum ree_status show(const struct reader *r, const struct ree_view *t, char *capacity,
                             struct ree_tensor *out, struct ree_error *err) {
     describe(t, out);
@@ -219,26 +219,26 @@ static enum ree_status show(const struct reader *r, const struct ree_view *t, ch
         gather(from, t, capacity);
         out->data = capacity;
     }
-    if (t->dtype == REE_STRING) return spell(&r->b->lower, out, err);
+    if (t->dtype == REE_STRING) return resolve_strings(&r->b->lower, out, err);
     if (is_float)
         ree_canonicalise_nans(t->dtype, out->nbytes / ree_dtype_size(t->dtype), out->data);
     return REE_OK;
 }
 
-static uint64_t room_for(const struct ree_view *t) {
+static uint64_t space_for(const struct ree_view *t) {
     uint64_t nbytes = (uint64_t)ree_view_count(t) * ree_dtype_size(t->dtype);
     return (nbytes + 63) / 64 * 64;
 }
 
-static enum ree_status tell(const struct reader *r, const struct ree_watched *w, void **block,
-                            size_t *block_size, struct ree_error *err) {
+static enum ree_status pass_value(const struct reader *r, const struct ree_watched *w, void **block,
+                                  size_t *block_size, struct ree_error *err) {
     struct ree_session *s = r->b->session;
     const struct ree_view *t = w->t;
     const struct ree_value *value = s->model->graph->nodes[w->node]->outputs[w->output];
     struct ree_tensor tensor = {.name = (char *)(uintptr_t)value->name}; // only read
-    uint64_t capacity = t->kind == REE_TENSOR ? room_for(t) : 0;
+    uint64_t capacity = t->kind == REE_TENSOR ? space_for(t) : 0;
     for (size_t i = 0; i < t->n_items; i++)
-        capacity += room_for(t->items[i]);
+        capacity += space_for(t->items[i]);
     char *at = reserve(block, block_size, capacity);
     if (!at) return ree_no_memory(err);
     enum ree_status status = REE_OK;
@@ -251,7 +251,7 @@ static enum ree_status tell(const struct reader *r, const struct ree_watched *w,
         if (!tensor.items) return ree_no_memory(err);
         for (size_t i = 0; i < t->n_items && status == REE_OK; i++) {
             status = show(r, t->items[i], at, &tensor.items[i], err);
-            at += room_for(t->items[i]);
+            at += space_for(t->items[i]);
         }
     }
     struct ree_observed observed = {w->node, w->output, &tensor, w->kv_cache, w->first_position};
@@ -264,7 +264,7 @@ static enum ree_status tell(const struct reader *r, const struct ree_watched *w,
 #define WORTH_THREADS ((uint64_t)1 << 18)
 
 // Returns the failure of the first failing value, in the order of values.
-static enum ree_status tell_all(const struct reader *r, struct ree_error *err) {
+static enum ree_status pass_all(const struct reader *r, struct ree_error *err) {
     const struct ree_bind *b = r->b;
     const bool concurrent =
         b->session->observer->concurrent && b->session->observed_size > WORTH_THREADS;
@@ -282,7 +282,7 @@ static enum ree_status tell_all(const struct reader *r, struct ree_error *err) {
 #pragma omp atomic read
             first = failed;
             if (i > first) continue;
-            enum ree_status mine = tell(r, &b->watched[i], &block, &size, &own);
+            enum ree_status mine = pass_value(r, &b->watched[i], &block, &size, &own);
             if (mine == REE_OK) continue;
 #pragma omp critical(ree_observe)
             if (i < failed) {
@@ -304,7 +304,7 @@ enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_run_inputs
         struct reader r = {.b = b, .run_inputs = run_inputs};
         r.segments = calloc(b->n_segments + 1, sizeof(char *));
         enum ree_status status = r.segments ? read_all(&r, err) : ree_no_memory(err);
-        if (status == REE_OK) status = tell_all(&r, err);
+        if (status == REE_OK) status = pass_all(&r, err);
         free(r.segments);
         REE_TRY(status);
     }

@@ -108,9 +108,9 @@ struct ree_bind {
     const void **consulted;
     int64_t *capacities;       // per kv cache
     int64_t *filled_positions; // per kv cache: positions filled after the run
-    uint64_t *place;           // per storage: offset in its slot's buffer, in bytes
-    uint32_t *home;            // per storage: 1 + segment that computed it; 0: the arena or none
-    size_t place_capacity;
+    uint64_t *offsets;         // per storage: offset in its slot's buffer, in bytes
+    uint32_t *segment_of;      // per storage: 1 + segment that computed it; 0: the arena or none
+    size_t offsets_capacity;
     const char **labels; // per node of the graph; made on first use
     size_t n_segments, segments_capacity;
     struct ree_segment *segments;

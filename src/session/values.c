@@ -137,9 +137,9 @@ static enum ree_status read_bytes(struct ree_bind *b, const struct ree_view *t,
         memcpy(out, (const char *)storage->host + skip, nbytes);
         return REE_OK;
     }
-    uint32_t home = b->home[storage->id];
+    uint32_t home = b->segment_of[storage->id];
     struct ree_device_buffer *buffer = home ? b->segments[home - 1].results : s->arena;
-    return s->device->vtable->buffer_read(s->device, buffer, b->place[storage->id] + skip, out,
+    return s->device->vtable->buffer_read(s->device, buffer, b->offsets[storage->id] + skip, out,
                                           nbytes, err);
 }
 

@@ -152,8 +152,8 @@ static bool first_bytes(const struct ree_lm *lm, const char *word, size_t n, str
     return true;
 }
 
-static enum ree_status encode_spelled(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
-                                      const char *word, size_t n, struct ree_error *err) {
+static enum ree_status encode_mapped(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
+                                     const char *word, size_t n, struct ree_error *err) {
     int32_t whole = lm->ignore_merges ? ree_vocab_find(&lm->vocab, word, n) : -1;
     if (whole >= 0) return ree_ids_add(&scratch->symbols, whole, err);
     REE_TRY(first_symbols(lm, &scratch->text, word, n, &scratch->symbols, err));
@@ -164,21 +164,21 @@ static enum ree_status encode_spelled(const struct ree_lm *lm, struct ree_lm_scr
 static enum ree_status encode_word(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                                    const char *word, size_t n, struct ree_error *err) {
     scratch->symbols.n = 0;
-    if (!lm->raw_bytes) return encode_spelled(lm, scratch, word, n, err);
+    if (!lm->raw_bytes) return encode_mapped(lm, scratch, word, n, err);
     enum ree_status status;
     if (!lm->ignore_merges && first_bytes(lm, word, n, &scratch->symbols, &status, err)) {
         REE_TRY(status);
         return ree_bpe_merge(lm, scratch, &scratch->symbols, err);
     }
-    struct ree_strbuf spelled;
-    ree_strbuf_init(&spelled);
-    ree_bytes_append(&spelled, word, n);
+    struct ree_strbuf mapped;
+    ree_strbuf_init(&mapped);
+    ree_bytes_append(&mapped, word, n);
     scratch->symbols.n = 0;
-    if (spelled.failed)
+    if (mapped.failed)
         status = ree_fail(err, REE_NO_MEMORY, "no memory for a word");
     else
-        status = encode_spelled(lm, scratch, spelled.data, spelled.size, err);
-    ree_strbuf_finish(&spelled);
+        status = encode_mapped(lm, scratch, mapped.data, mapped.size, err);
+    ree_strbuf_finish(&mapped);
     return status;
 }
 

@@ -216,7 +216,7 @@ static void strip_nonspacing(const struct ree_strbuf *in, struct ree_strbuf *out
     remove_if(ree_char_is_nonspacing, in, out);
 }
 
-static void spell_bytes(const struct ree_strbuf *in, struct ree_strbuf *out) {
+static void map_bytes(const struct ree_strbuf *in, struct ree_strbuf *out) {
     ree_bytes_append(out, in->data, in->size);
 }
 
@@ -226,7 +226,7 @@ static rewrite *rewrite_of(int op) {
     case LOWERCASE: return lowercase;
     case STRIP_ACCENTS: return strip_marks;
     case NMT: return nmt;
-    case BYTE_LEVEL: return spell_bytes;
+    case BYTE_LEVEL: return map_bytes;
     default: return NULL;
     }
 }

@@ -364,7 +364,7 @@ static enum ree_status metaspace(const struct ree_stage *stage, struct ree_piece
 }
 
 // Converts the pieces added since `from` to GPT-2's alphabet.
-static enum ree_status spell_bytes(struct ree_pieces *pieces, size_t from, struct ree_error *err) {
+static enum ree_status map_bytes(struct ree_pieces *pieces, size_t from, struct ree_error *err) {
     for (size_t i = from; i < pieces->n; i++) {
         struct ree_strbuf text;
         ree_strbuf_init(&text);
@@ -397,7 +397,7 @@ static enum ree_status byte_level(const struct ree_stage *stage, struct ree_matc
     } else {
         REE_TRY(add_piece(pieces, made.data, made.size, made.origin, err));
     }
-    return stage->numbers[2] ? REE_OK : spell_bytes(pieces, from, err);
+    return stage->numbers[2] ? REE_OK : map_bytes(pieces, from, err);
 }
 
 static enum ree_status split(const struct ree_stage *stage, struct ree_matcher *matcher,

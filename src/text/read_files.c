@@ -223,9 +223,9 @@ static enum ree_status read_ranks(struct ree_tokenizer *tokenizer, const char *t
                                   struct ree_error *err) {
     const char *end = text + nbytes;
     struct ree_str line, piece;
-    struct ree_strbuf bytes, spelled;
+    struct ree_strbuf bytes, mapped;
     ree_strbuf_init(&bytes);
-    ree_strbuf_init(&spelled);
+    ree_strbuf_init(&mapped);
     enum ree_status status = REE_OK;
     for (size_t number = 1; status == REE_OK && next_line(&text, end, &line); number++) {
         if (line.size == 0) continue;
@@ -234,18 +234,17 @@ static enum ree_status read_ranks(struct ree_tokenizer *tokenizer, const char *t
         size_t n = space ? (size_t)(line.data + line.size - space) - 1 : 0;
         if (n > 0 && n < sizeof digits) memcpy(digits, space + 1, n);
         long rank = digits[0] >= '0' && digits[0] <= '9' ? strtol(digits, &rest, 10) : -1;
-        bytes.size = spelled.size = 0;
+        bytes.size = mapped.size = 0;
         if (rank < 0 || *rest || space == line.data ||
             !ree_base64_decode(&bytes, line.data, (size_t)(space - line.data)) || !bytes.size) {
             status = ree_fail(err, REE_INVALID, "line %zu is not a token in base64 and its rank",
                               number);
             break;
         }
-        ree_bytes_append(&spelled, bytes.data, bytes.size);
-        piece.size = spelled.size;
-        piece.data = spelled.failed
-                         ? NULL
-                         : ree_arena_strndup(&tokenizer->arena, spelled.data, spelled.size);
+        ree_bytes_append(&mapped, bytes.data, bytes.size);
+        piece.size = mapped.size;
+        piece.data =
+            mapped.failed ? NULL : ree_arena_strndup(&tokenizer->arena, mapped.data, mapped.size);
         if (!piece.data)
             status = ree_fail(err, REE_NO_MEMORY, "no memory for the vocabulary");
         else
@@ -253,7 +252,7 @@ static enum ree_status read_ranks(struct ree_tokenizer *tokenizer, const char *t
         if (status != REE_OK) ree_fail_prefix(err, "line %zu", number);
     }
     ree_strbuf_finish(&bytes);
-    ree_strbuf_finish(&spelled);
+    ree_strbuf_finish(&mapped);
     return status;
 }
 

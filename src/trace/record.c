@@ -110,10 +110,11 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
                                 struct ree_error *err) {
     struct ree_recorder *r = user;
     const struct ree_trace_node *node = &r->header.nodes[value->node];
-    int64_t place = ree_trace_place(&r->header, node->first_output + (uint32_t)value->output);
-    r->known[place] = true;
+    int64_t index =
+        ree_trace_digest_index(&r->header, node->first_output + (uint32_t)value->output);
+    r->known[index] = true;
     if (value->kv_cache < 0) {
-        ree_tensor_digest(value->tensor, r->step[place]);
+        ree_tensor_digest(value->tensor, r->step[index]);
         return REE_OK;
     }
     struct ree_cache_digest *positions = &r->positions[value->kv_cache];
@@ -125,7 +126,7 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
                         value->tensor->name, (long long)value->first_position,
                         (long long)positions->n_positions);
     ree_cache_digest_add(positions, value->tensor);
-    memcpy(r->step[place], positions->digest, sizeof positions->digest);
+    memcpy(r->step[index], positions->digest, sizeof positions->digest);
     return REE_OK;
 }
 
@@ -148,7 +149,7 @@ static enum ree_status on_end(void *user, struct ree_error *err) {
     for (uint32_t i = 0; i < r->header.n_nodes; i++)
         for (uint32_t k = 0; k < r->header.nodes[i].n_outputs; k++)
             if (!r->header.nodes[i].omitted[k] &&
-                !r->known[ree_trace_place(&r->header, r->header.nodes[i].first_output + k)])
+                !r->known[ree_trace_digest_index(&r->header, r->header.nodes[i].first_output + k)])
                 return ree_fail(err, REE_INTERNAL, "output %u of node %u was not observed", k, i);
     REE_TRY(r->writer ? ree_trace_writer_step(r->writer, step, err) : keep_leaf(r, err));
     if (r->on_step) REE_TRY(r->on_step(r->user, r->n_steps, step, err));

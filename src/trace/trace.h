@@ -44,8 +44,9 @@
 //                  u8 4 | u32 k: a value of the model's graph, input k of the node as listed above
 //
 // The file: "ree-trace/1\n" | u64 size of the header in bytes | header | steps | "end\n" | u64
-// number of steps | trace. The header is canonical JSON (canonical.h). A step is one digest for
-// each input of the model and for each output of each node, in order, including omitted outputs.
+// number of steps | trace. The header is canonical JSON (base/canonical_json.h). A step is one
+// digest for each input of the model and for each output of each node, in order, including omitted
+// outputs.
 #ifndef REE_TRACE_TRACE_H
 #define REE_TRACE_TRACE_H
 
@@ -103,7 +104,7 @@ struct ree_trace_header {
 enum ree_status ree_trace_header_complete(struct ree_trace_header *header, struct ree_arena *arena,
                                           struct ree_error *err);
 // Index of a value among the digests of a step; -1 if it is a constant.
-int64_t ree_trace_place(const struct ree_trace_header *header, uint32_t value);
+int64_t ree_trace_digest_index(const struct ree_trace_header *header, uint32_t value);
 
 // Digests that follow from the n_step_digests digests of a step.
 void ree_trace_value_digest(const struct ree_trace_header *header, const ree_digest *step,

@@ -3,7 +3,7 @@
 
 #include "trace/trace.h"
 
-int64_t ree_trace_place(const struct ree_trace_header *h, uint32_t value) {
+int64_t ree_trace_digest_index(const struct ree_trace_header *h, uint32_t value) {
     if (value < h->n_inputs) return value;
     return value < h->n_inputs + h->n_constants ? -1 : (int64_t)value - h->n_constants;
 }
@@ -12,7 +12,7 @@ static const unsigned char *digest_of(const struct ree_trace_header *h, const re
                                       int32_t value) {
     static const ree_digest zeros;
     if (value == REE_TRACE_OMITTED) return zeros;
-    int64_t place = ree_trace_place(h, (uint32_t)value);
+    int64_t place = ree_trace_digest_index(h, (uint32_t)value);
     return place < 0 ? h->constants[(uint32_t)value - h->n_inputs].digest : step[place];
 }
 
@@ -32,7 +32,7 @@ static void hash_node(struct ree_hasher *hasher, const struct ree_trace_header *
     for (uint32_t i = 0; i < node->n_inputs; i++)
         ree_hasher_update(hasher, digest_of(h, step, node->inputs[i]), sizeof(ree_digest));
     ree_hasher_update(hasher, &node->n_outputs, sizeof node->n_outputs);
-    ree_hasher_update(hasher, step + ree_trace_place(h, node->first_output),
+    ree_hasher_update(hasher, step + ree_trace_digest_index(h, node->first_output),
                       node->n_outputs * sizeof(ree_digest));
     ree_hasher_next(hasher, node_tag, out);
 }

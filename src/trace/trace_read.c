@@ -48,7 +48,7 @@ static enum ree_status check_steps(const struct ree_trace *t, struct ree_error *
         const ree_digest *step = ree_trace_step(t, s);
         for (uint32_t i = 0; i < h->n_nodes; i++)
             for (uint32_t k = 0; k < h->nodes[i].n_outputs; k++) {
-                int64_t place = ree_trace_place(h, h->nodes[i].first_output + k);
+                int64_t place = ree_trace_digest_index(h, h->nodes[i].first_output + k);
                 if (h->nodes[i].omitted[k] && memcmp(step[place], zeros, sizeof zeros) != 0)
                     return ree_fail(err, REE_INVALID,
                                     "step %llu has a value for output %u of node %u ('%s'), but "

@@ -10,7 +10,7 @@
 
 // Maximum control frames queued for one rank; further heartbeats are skipped. A rank that receives
 // none of them is silent anyway.
-#define MAX_SIGNS 16
+#define MAX_HEARTBEATS 16
 // Seconds after a failure that the thread has detected in which the rank itself may notice it. The
 // rank may be busy with a long operation.
 #define PATIENCE 5
@@ -20,8 +20,8 @@ static double every(const struct ree_transport *t) {
 }
 
 static enum ree_status send_heartbeat(struct ree_transport *t, double now, struct ree_error *err) {
-    if (now - t->last_sign < 0.9 * every(t)) return REE_OK;
-    t->last_sign = now;
+    if (now - t->last_heartbeat < 0.9 * every(t)) return REE_OK;
+    t->last_heartbeat = now;
     double still = t->waits ? 0 : now - t->moved;
     // A heartbeat contains only whether the rank works, and for how many milliseconds it has made
     // no progress.
@@ -29,7 +29,7 @@ static enum ree_status send_heartbeat(struct ree_transport *t, double now, struc
                                       .slot = !t->waits,
                                       .step = still > 0 ? (uint64_t)(1000 * still) : 0};
     for (uint32_t r = 0; r < t->link->n_ranks; r++)
-        if (r != t->link->rank && t->peers[r].n_heartbeats < MAX_SIGNS)
+        if (r != t->link->rank && t->peers[r].n_heartbeats < MAX_HEARTBEATS)
             REE_TRY(ree_transport_post(t, r, REE_CHANNEL_CONTROL, fields, NULL, err));
     return REE_OK;
 }
@@ -47,7 +47,7 @@ static void take_failure(struct ree_transport *t, const struct ree_message *m) {
         if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
 }
 
-static void take_sign(struct ree_transport *t, const struct ree_message *m) {
+static void receive_heartbeat(struct ree_transport *t, const struct ree_message *m) {
     double now = ree_transport_clock();
     struct ree_peer *peer = &t->peers[m->from];
     peer->heard = now;
@@ -69,7 +69,7 @@ enum ree_status ree_heartbeat_take(struct ree_transport *t, struct ree_error *er
             if (!frame) break;
             enum ree_status status =
                 ree_transport_open(t, r, REE_CHANNEL_CONTROL, frame, nbytes, &m, err);
-            if (status == REE_OK) take_sign(t, &m);
+            if (status == REE_OK) receive_heartbeat(t, &m);
             ree_message_finish(&m);
             if (status != REE_OK) {
                 ree_fail_prefix(err, "a message from rank %u is", r);

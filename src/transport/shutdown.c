@@ -1,5 +1,5 @@
-// Ends a run: successfully, or with a reason that all ranks print. The thread of signs.c has ended
-// before anything below runs, so no locks are needed.
+// Ends a run: successfully, or with a reason that all ranks print. The thread of heartbeat.c has
+// ended before anything below runs, so no locks are needed.
 #include <string.h>
 #include <time.h>
 

@@ -52,7 +52,7 @@ static void begin(struct ree_transport *t, const struct ree_transport_options *o
     if (t->options.work_deadline <= 0)
         t->options.work_deadline = REE_TRANSPORT_WORK_DEADLINES * t->options.deadline;
     double now = ree_transport_clock();
-    t->last_sign = t->looked = t->progress = now;
+    t->last_heartbeat = t->looked = t->progress = now;
     atomic_store(&t->moved, now);
     for (uint32_t r = 0; r < t->link->n_ranks; r++)
         t->peers[r].heard = now;

@@ -15,17 +15,17 @@
 
 // The kinds of messages. Only the transport itself sends the last two.
 enum ree_message_kind {
-    REE_MESSAGE_HELLO = 1, // any rank to rank 0: the rank's description
-    REE_MESSAGE_WELCOME,   // rank 0 to each rank: all ranks agree
-    REE_MESSAGE_CLOCK,     // rank 0 to a rank and back: the rank's clock
-    REE_MESSAGE_BEGIN,     // rank to next rank: empty the kv caches of a set
-    REE_MESSAGE_STEP,      // rank to next rank: a step and its boundary tensors
-    REE_MESSAGE_LOGITS,    // last rank to rank 0
-    REE_MESSAGE_READ,      // rank to next rank: request for positions of the kv caches
-    REE_MESSAGE_ROWS,      // any rank to rank 0: positions of its kv caches
-    REE_MESSAGE_END,       // rank to next rank: there are no more steps
-    REE_MESSAGE_REPORT,    // any rank to rank 0: its statistics
-    REE_MESSAGE_BYE,       // rank 0 to each rank: close
+    REE_MESSAGE_HANDSHAKE = 1, // any rank to rank 0: the rank's description
+    REE_MESSAGE_WELCOME,       // rank 0 to each rank: all ranks agree
+    REE_MESSAGE_CLOCK,         // rank 0 to a rank and back: the rank's clock
+    REE_MESSAGE_BEGIN,         // rank to next rank: empty the kv caches of a slot
+    REE_MESSAGE_STEP,          // rank to next rank: a step and its boundary tensors
+    REE_MESSAGE_LOGITS,        // last rank to rank 0
+    REE_MESSAGE_READ,          // rank to next rank: request for positions of the kv caches
+    REE_MESSAGE_POSITIONS,     // any rank to rank 0: positions of its kv caches
+    REE_MESSAGE_END,           // rank to next rank: there are no more steps
+    REE_MESSAGE_REPORT,        // any rank to rank 0: its statistics
+    REE_MESSAGE_BYE,           // rank 0 to each rank: close
     REE_MESSAGE_ALIVE,
     REE_MESSAGE_ERROR,
     REE_N_MESSAGE_KINDS,

@@ -1,8 +1,8 @@
 // Declarations shared by the files of this module.
 //
 // Two threads use a transport: one sends and receives; the other exchanges heartbeats while the
-// first works (signs.c). `lock` must be held for every access to the link or to the fields below;
-// so only one thread at a time uses the link.
+// first works (heartbeat.c). `lock` must be held for every access to the link or to the fields
+// below; so only one thread at a time uses the link.
 #ifndef REE_TRANSPORT_INTERNAL_H
 #define REE_TRANSPORT_INTERNAL_H
 
@@ -50,7 +50,7 @@ struct ree_transport {
     bool has_thread, ends;
     bool waits;           // inside a receive
     _Atomic double moved; // time of this rank's last progress
-    double last_sign, looked;
+    double last_heartbeat, looked;
     double progress; // last time at which any rank was known to work
     // Failures.
     bool has_failed; // a rank reported a failure
@@ -76,7 +76,7 @@ void ree_transport_note_broken(struct ree_transport *t, const struct ree_error *
 
 void ree_transport_finish(struct ree_transport *t); // frees everything except the link
 
-// signs.c
+// heartbeat.c
 enum ree_status ree_heartbeat_begin(struct ree_transport *t, struct ree_error *err);
 void ree_heartbeat_end(struct ree_transport *t); // the lock must not be held
 // Receives and sends pending heartbeats, and fails if a rank is silent too long.

@@ -188,8 +188,8 @@ static enum trial_result compare_rows(struct trial *t, const float *a, const flo
 // Runs the tokens in steps of `step` tokens. Without a cache, each run starts from the first token.
 // Models with a cache that are not proved only run the first step: their caches are of unknown
 // form.
-static enum trial_result run_parts(struct trial *t, const int32_t *ids, size_t n, size_t step,
-                                   float *logits, const struct record *first, const char *label) {
+static enum trial_result run_chunks(struct trial *t, const int32_t *ids, size_t n, size_t step,
+                                    float *logits, const struct record *first, const char *label) {
     bool has_cache = t->roles.n_kv_caches > 0;
     enum trial_result result = TRIAL_AGREES;
     for (size_t from = 0; from < n && result == TRIAL_AGREES;) {
@@ -210,7 +210,7 @@ static enum trial_result run_all(struct trial *t, int32_t *ids, size_t n, size_t
     enum trial_result result = run(t, ids, 0, n, a, NULL, label);
     forget(t);
     *first = claims_take(&t->claims);
-    if (result == TRIAL_AGREES) result = run_parts(t, ids, n, step, b, first, label);
+    if (result == TRIAL_AGREES) result = run_chunks(t, ids, n, step, b, first, label);
     if (result == TRIAL_AGREES)
         result = compare_rows(t, a, b, n, "if the tokens are cut into runs of", step);
     for (size_t i = keep; i < n; i++)

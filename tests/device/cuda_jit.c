@@ -3,7 +3,7 @@
 // Without a GPU they run on the emulator.
 //
 // Usage: cuda_jit N DIR writes the modules of N random maps to DIR/0.ptx, ..., for
-// tests/cuda/written_test.py instead of testing.
+// tests/cuda/jit_ptx_test.py instead of testing.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
@@ -11,8 +11,8 @@
 #include "kernels.h"
 
 static int write_modules(uint32_t n, const char *folder) {
-    uint32_t n_written = 0;
-    for (uint64_t seed = 1; n_written < n; seed++) {
+    uint32_t n_kernels = 0;
+    for (uint64_t seed = 1; n_kernels < n; seed++) {
         struct rng rng = {.state = seed * 104729};
         struct test_case c = {0};
         struct ree_cuda_expr prepared;
@@ -26,7 +26,7 @@ static int write_modules(uint32_t n, const char *folder) {
             ree_cuda_ptx_key(&c.dispatch, &prepared, &key);
             ree_strbuf_init(&text);
             ree_cuda_ptx_module(&key, ree_cuda_functions_ptx ? ree_cuda_functions_ptx : "", &text);
-            snprintf(path, sizeof path, "%s/%u.ptx", folder, n_written++);
+            snprintf(path, sizeof path, "%s/%u.ptx", folder, n_kernels++);
             FILE *file = fopen(path, "w");
             REQUIRE(file && !text.failed);
             REQUIRE(fwrite(text.data, 1, text.size, file) == text.size && fclose(file) == 0);
@@ -42,7 +42,7 @@ static uint32_t n_kernels(const struct ree_cuda *cuda) {
         const struct list *next;
     };
     uint32_t n = 0;
-    for (const struct list *w = (const void *)cuda->written; w; w = w->next)
+    for (const struct list *w = (const void *)cuda->jit; w; w = w->next)
         n++;
     return n;
 }

@@ -223,18 +223,18 @@ static void test_rules(void) {
             ree_digest expected;
             n_kinds_seen[r->kind]++;
             if (r->kind == REE_RULE_CACHE) {
-                int64_t place = ree_trace_place(&s.trace.header, r->value);
+                int64_t place = ree_trace_digest_index(&s.trace.header, r->value);
                 memcpy(expected, step ? step_of(&s, step - 1)[place] : r->empty, sizeof expected);
             } else {
-                enum ree_status status =
-                    ree_told_input(&s.told, &truth.opened, &truth.rules, step, i, expected, &err);
+                enum ree_status status = ree_stated_run_input(
+                    &s.stated_run, &truth.opened, &truth.rules, step, i, expected, &err);
                 CHECK_MSG(status == REE_OK, "%s", err.message);
             }
             CHECK_MSG(memcmp(expected, step_of(&s, step)[i], sizeof expected) == 0,
                       "step %llu, input %u: not what the rule '%s' says", (unsigned long long)step,
                       i, ree_rule_name(r->kind));
         }
-    CHECK(s.told.n_steps == s.trace.n_steps);
+    CHECK(s.stated_run.n_steps == s.trace.n_steps);
     printf("%llu steps: inputs made %u, tokens %u, caches %u\n",
            (unsigned long long)s.trace.n_steps, n_kinds_seen[REE_RULE_MADE],
            n_kinds_seen[REE_RULE_TOKENS], n_kinds_seen[REE_RULE_CACHE]);

@@ -31,7 +31,7 @@ struct said {
     struct ree_arena arena;
     struct ree_trace trace; // owns its header and digests
     struct ree_receipt receipt;
-    struct ree_told told;
+    struct ree_stated_run stated_run;
     int32_t *output; // the output tokens; receipt.output.tokens points to them
     bool keeps_text; // seal() keeps the receipt's output text even if it contradicts the tokens
     // If true, the party's record of node misread_node in step misread_step contains `misread` as

@@ -160,7 +160,7 @@ void test_claims_about_nodes(void) {
         const struct ree_trace_node *damaged = &honest.trace.header.nodes[node];
         if (k % 2)
             draw_digest(step_of(
-                &lying, step)[ree_trace_place(&honest.trace.header, damaged->first_output)]);
+                &lying, step)[ree_trace_digest_index(&honest.trace.header, damaged->first_output)]);
         seal(&lying);
         const struct said *const sides[2] = {liar ? &honest : &lying, liar ? &lying : &honest};
         struct ree_claim *c = claim_node(sides, step, node);

@@ -9,7 +9,7 @@ static struct ree_dispute_terms terms_of(const struct said *const sides[2]) {
     return (struct ree_dispute_terms){.header = &truth.opened.header,
                                       .is_model = true,
                                       .rules = &truth.rules,
-                                      .runs = {&sides[0]->told, &sides[1]->told}};
+                                      .runs = {&sides[0]->stated_run, &sides[1]->stated_run}};
 }
 
 void hold_dispute(const struct said *const sides[2], struct teller tellers[2],

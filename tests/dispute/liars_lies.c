@@ -66,7 +66,7 @@ static void lie_first_cache(struct said *s) {
 static void lie_cache_and_source(struct said *s) {
     uint64_t step = 1 + draw(s->trace.n_steps - 1);
     uint32_t input = some_input(REE_RULE_CACHE);
-    int64_t place = ree_trace_place(&s->trace.header, truth.rules.rules[input].value);
+    int64_t place = ree_trace_digest_index(&s->trace.header, truth.rules.rules[input].value);
     draw_digest(step_of(s, step)[input]);
     memcpy(step_of(s, step - 1)[place], step_of(s, step)[input], sizeof(ree_digest));
 }
@@ -81,16 +81,18 @@ static void lie_old_caches(struct said *s) {
 
 static void put_token(struct said *s, size_t place, bool in_trace, bool in_receipt) {
     struct ree_error err;
-    struct ree_told told;
+    struct ree_stated_run stated_run;
     int32_t was = s->output[place], token = (was + 1 + (int32_t)draw(200)) % 300;
     if (token == was) token++;
     s->output[place] = token;
     REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
-    REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &told, &err) == REE_OK);
-    uint64_t step = ree_told_step_of(&told, told.n_prompt + place);
+    REQUIRE(ree_stated_run_make(&s->receipt, &truth.rules, NULL, &s->arena, &stated_run, &err) ==
+            REE_OK);
+    uint64_t step = ree_stated_run_step_of(&stated_run, stated_run.n_prompt + place);
     if (in_trace && step < s->trace.n_steps)
-        REQUIRE(ree_told_input(&told, &truth.opened, &truth.rules, step, truth.rules.tokens,
-                               step_of(s, step)[truth.rules.tokens], &err) == REE_OK);
+        REQUIRE(ree_stated_run_input(&stated_run, &truth.opened, &truth.rules, step,
+                                     truth.rules.tokens, step_of(s, step)[truth.rules.tokens],
+                                     &err) == REE_OK);
     if (!in_receipt) s->output[place] = was;
     if (in_trace && step < s->trace.n_steps && draw(2)) follow(s, step, 0, true);
 }
@@ -123,7 +125,7 @@ static void lie_token_and_logits(struct said *s) {
     size_t place = draw(s->receipt.output.n_tokens - 1);
     put_token(s, place, true, true);
     uint64_t step = s->trace.n_steps - (s->receipt.output.n_tokens - 1) + place;
-    draw_digest(step_of(s, step - 1)[ree_trace_place(&s->trace.header, truth.rules.logits)]);
+    draw_digest(step_of(s, step - 1)[ree_trace_digest_index(&s->trace.header, truth.rules.logits)]);
 }
 
 static void lie_prompt_in_trace(struct said *s) {

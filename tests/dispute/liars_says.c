@@ -75,7 +75,7 @@ void record_of(const struct said *s, uint64_t step, uint32_t node, ree_digest *i
     if (s->misreads && s->misread_step == step && s->misread_node == node)
         memcpy(inputs[0], s->misread, sizeof(ree_digest));
     for (uint32_t i = 0; i < n->n_outputs; i++)
-        memcpy(outputs[i], at[ree_trace_place(h, n->first_output) + i], sizeof(ree_digest));
+        memcpy(outputs[i], at[ree_trace_digest_index(h, n->first_output) + i], sizeof(ree_digest));
 }
 
 void leaves_of(const struct said *s, uint64_t step, ree_digest *nodes, ree_digest out) {
@@ -126,7 +126,8 @@ void seal(struct said *s) {
     ree_hex(s->trace.root, s->receipt.trace_root);
     spell(s);
     REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
-    REQUIRE(ree_told_make(&s->receipt, &truth.rules, NULL, &s->arena, &s->told, &err) == REE_OK);
+    REQUIRE(ree_stated_run_make(&s->receipt, &truth.rules, NULL, &s->arena, &s->stated_run, &err) ==
+            REE_OK);
 }
 
 static bool add_top(struct ree_reply *out, const ree_digest *leaves, uint64_t n) {

@@ -115,7 +115,7 @@ static void read_results(const struct ree_message *m) {
         ree_tensor_finish(&logits);
     }
     struct ree_tensor kv_caches[3] = {{.name = NULL}};
-    require(ree_decode_rows(m, values, 3, kv_caches, &err), &err);
+    require(ree_decode_positions(m, values, 3, kv_caches, &err), &err);
     for (size_t i = 0; i < 3; i++) {
         if (kv_caches[i].name) touch(&kv_caches[i]);
         ree_tensor_finish(&kv_caches[i]);

@@ -77,7 +77,7 @@ static void check_refused(const struct fixture *f, size_t least, const struct re
     const char *at = strstr(err->message, "; ");
     CHECK_MSG(err->status == REE_INVALID, "graph %d: %s", f->number, err->message);
     if (strstr(err->message, "possible cut") || strstr(err->message, "cannot be cut, so") || !at)
-        return; // too few places to cut
+        return; // too few cut points
     n_refused++;
     other.devices.max_memory = strtoull(at + 2, NULL, 10);
     CHECK(other.devices.max_memory > f->devices.max_memory);

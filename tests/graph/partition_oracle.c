@@ -173,7 +173,7 @@ static bool grows(const struct oracle *o, const struct ree_value *value) {
     return false;
 }
 
-static bool is_place(const struct oracle *o, size_t place) {
+static bool is_cut_point(const struct oracle *o, size_t place) {
     for (size_t i = 0; i < o->graph->n_values; i++)
         if (oracle_is_live(o, o->graph->values[i], place) && grows(o, o->graph->values[i]))
             return false;
@@ -312,9 +312,9 @@ static bool is_better(const struct oracle_score *a, const struct oracle_score *b
     return false;
 }
 
-// Tries every choice from places[from...] for the cuts from k on.
-static void try_all(const struct oracle *o, const size_t *places, size_t n, size_t from, size_t k,
-                    size_t *ends, bool *found, struct oracle_score *best) {
+// Tries every choice from cut_points[from...] for the cuts from k on.
+static void try_all(const struct oracle *o, const size_t *cut_points, size_t n, size_t from,
+                    size_t k, size_t *ends, bool *found, struct oracle_score *best) {
     if (k + 1 == o->options->n_stages) {
         struct oracle_score this;
         ends[k] = o->n_order;
@@ -324,8 +324,8 @@ static void try_all(const struct oracle *o, const size_t *places, size_t n, size
         return;
     }
     for (size_t i = from; i < n; i++) {
-        ends[k] = places[i];
-        try_all(o, places, n, i + 1, k + 1, ends, found, best);
+        ends[k] = cut_points[i];
+        try_all(o, cut_points, n, i + 1, k + 1, ends, found, best);
     }
 }
 
@@ -336,14 +336,14 @@ void oracle_run(struct oracle *o, const struct ree_graph *graph,
     find_order(o);
     size_t all[ORACLE_MOST], one[ORACLE_MOST], ends[ORACLE_MOST];
     for (size_t t = 1; t < o->n_order; t++) {
-        if (!is_place(o, t)) continue;
-        all[o->n_places++] = t;
-        if (count_live(o, t) <= 1) one[o->n_one_places++] = t;
+        if (!is_cut_point(o, t)) continue;
+        all[o->n_cut_points++] = t;
+        if (count_live(o, t) <= 1) one[o->n_one_value_cut_points++] = t;
     }
     struct oracle_score best, best_one;
     bool found_one = false;
-    try_all(o, all, o->n_places, 0, 0, ends, &o->found, &best);
-    try_all(o, one, o->n_one_places, 0, 0, ends, &found_one, &best_one);
+    try_all(o, all, o->n_cut_points, 0, 0, ends, &o->found, &best);
+    try_all(o, one, o->n_one_value_cut_points, 0, 0, ends, &found_one, &best_one);
     if (!o->found) return;
     bool take_one = found_one && (wide)4 * best_one.largest <= (wide)5 * best.largest;
     o->best = take_one ? best_one : best;

@@ -20,7 +20,8 @@ struct oracle {
     uint64_t context;
     size_t n_order;
     const struct ree_node *order[ORACLE_MOST]; // control nodes excluded
-    size_t n_places, n_one_places;             // places to cut; those with at most one live value
+    size_t n_cut_points;
+    size_t n_one_value_cut_points; // with at most one live value
     bool found;
     struct oracle_score best;
 };

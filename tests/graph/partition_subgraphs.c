@@ -349,12 +349,12 @@ static void run_stage(const struct maker *m, const struct ree_partition_options 
         const struct ree_value *value = stage.outputs[i];
         uint64_t hash = look_up(own, stage.graph->outputs[i]);
         CHECK_MSG(hash == look_up(whole, value), "stage %zu makes another '%s'", k, value->name);
-        if (i >= stage.n_whole) {
+        if (i >= stage.n_model_outputs) {
             give(next, value, hash);
             continue;
         }
-        CHECK(!handed_out[stage.whole_outputs[i]]);
-        handed_out[stage.whole_outputs[i]] = true;
+        CHECK(!handed_out[stage.model_outputs[i]]);
+        handed_out[stage.model_outputs[i]] = true;
     }
     for (size_t i = 0; k + 1 < plan->n_stages && i < plan->cuts[k].n_values; i++) {
         const struct ree_value *value = plan->cuts[k].values[i];

@@ -131,8 +131,8 @@ struct run {
     struct ree_session *session;
     struct ree_tensor image;
     const struct ree_tokenizer *tokenizer;
-    bool in_parts; // several stages: the threads of the generator, and their callbacks, have its
-                   // maker's modes
+    bool in_stages; // several stages: the threads of the generator, and their callbacks, have its
+                    // maker's modes
     size_t n_tokens, n_progress, n_passes, n_programs, n_questions, n_checkpoints;
     int n_wrong;
 };
@@ -228,11 +228,11 @@ static bool on_token(void *user, const struct ree_token *token) {
     check(r, "on_token");
     CALL(r, lib.ree_tokenizer_decode(r->tokenizer, &token->id, 1, 0, &text, &nbytes, &err));
     free(text);
-    if (r->n_tokens == 3 && !r->in_parts) {
+    if (r->n_tokens == 3 && !r->in_stages) {
         run_digits(r, hex);
         printf("digits-inside %s\n", hex);
     }
-    if (r->modes && !r->in_parts) fesetround(r->n_tokens % 2 ? FE_DOWNWARD : FE_UPWARD);
+    if (r->modes && !r->in_stages) fesetround(r->n_tokens % 2 ? FE_DOWNWARD : FE_UPWARD);
     r->env = read_env();
     r->n_tokens++;
     return true;
@@ -331,13 +331,13 @@ static void *run(void *user) {
     generate(r, generator, "long", text, 8);
     DO(r, lib.ree_generator_destroy(generator));
 
-    struct ree_generator_options in_parts = generator_options;
-    in_parts.more_devices = &third;
-    in_parts.n_more_devices = 1;
-    in_parts.n_cache_slots = 2;
-    r->in_parts = true;
+    struct ree_generator_options in_stages = generator_options;
+    in_stages.more_devices = &third;
+    in_stages.n_more_devices = 1;
+    in_stages.n_cache_slots = 2;
+    r->in_stages = true;
     CALL(r, lib.ree_device_open(r->device, &device_options, &third, &err));
-    CALL(r, lib.ree_generator_create(path, second, &in_parts, &generator, &err));
+    CALL(r, lib.ree_generator_create(path, second, &in_stages, &generator, &err));
     generate(r, generator, "parts", "Once upon a time", 256);
     require(r, r->n_progress > 0 && r->n_passes > 0 && r->n_programs > 0, path, "no callbacks");
 

@@ -151,14 +151,15 @@ static void test_rows(void) {
     const struct ree_value *three[] = {&flags, &hidden, &flags};
     struct ree_encoded encoded;
     struct ree_error err;
-    REQUIRE(ree_encode_rows(sent, 3, &encoded, &err) == REE_OK);
+    REQUIRE(ree_encode_positions(sent, 3, &encoded, &err) == REE_OK);
     struct ree_message m = send(&encoded);
-    REQUIRE(ree_decode_rows(&m, three, 3, got, &err) == REE_OK);
+    REQUIRE(ree_decode_positions(&m, three, 3, got, &err) == REE_OK);
     CHECK(!got[0].name && !got[2].name && got[1].nbytes == sent[1].nbytes);
     CHECK(memcmp(got[1].data, sent[1].data, got[1].nbytes) == 0);
-    CHECK(ree_decode_rows(&m, three, 3, got, &err) == REE_INVALID); // a cache that appears twice
+    CHECK(ree_decode_positions(&m, three, 3, got, &err) ==
+          REE_INVALID); // a cache that appears twice
     finish_rows(got, 3);
-    CHECK(ree_decode_rows(&m, three, 1, got, &err) == REE_INVALID);
+    CHECK(ree_decode_positions(&m, three, 1, got, &err) == REE_INVALID);
     finish_rows(got, 3);
     ree_message_finish(&m);
     ree_encoded_finish(&encoded);
@@ -212,7 +213,7 @@ static void test_mutated(void) {
         n_good += ok;
         n_bad += !ok;
         if (ree_decode_logits(&m, &step, 0, &t[0], &err) == REE_OK) ree_tensor_finish(&t[0]);
-        (void)ree_decode_rows(&m, three, 3, t, &err);
+        (void)ree_decode_positions(&m, three, 3, t, &err);
         finish_rows(t, 3);
         m.n_parts = n_parts;
         for (uint32_t i = 0; i < n_parts; i++)

@@ -147,7 +147,7 @@ static void test_bits(uint32_t n, const float *expected, size_t n_expected) {
 // Starts rank 1 of 2. This test is rank 0 and accepts any handshake.
 static pid_t start_server(struct ree_transport **out) {
     struct ree_link *links[2];
-    struct ree_message hello;
+    struct ree_message handshake;
     struct ree_error err = {.message = ""};
     make_links(2, links);
     pid_t pid = fork();
@@ -158,9 +158,10 @@ static pid_t start_server(struct ree_transport **out) {
         _exit(status != REE_OK);
     }
     *out = connect(links, 2, 0, 60);
-    const struct ree_expected expected = {1u << REE_MESSAGE_HELLO, 1 << 20, 0};
-    CHECK_MSG(ree_transport_receive(*out, 1, &expected, &hello, &err) == REE_OK, "%s", err.message);
-    ree_message_finish(&hello);
+    const struct ree_expected expected = {1u << REE_MESSAGE_HANDSHAKE, 1 << 20, 0};
+    CHECK_MSG(ree_transport_receive(*out, 1, &expected, &handshake, &err) == REE_OK, "%s",
+              err.message);
+    ree_message_finish(&handshake);
     CHECK(ree_transport_send(*out, 1, REE_MESSAGE_WELCOME, 0, 0, NULL, 0, &err) == REE_OK);
     return pid;
 }
@@ -175,7 +176,7 @@ static void send_numbers(struct ree_transport *t, enum ree_message_kind kind, ui
 // Checks that rank 1 answers with a refusal instead of logits, and exits with an error.
 static void expect_refusal(struct ree_transport *t, pid_t pid, const char *what,
                            const char *words) {
-    const struct ree_expected expected = {1u << REE_MESSAGE_LOGITS | 1u << REE_MESSAGE_ROWS,
+    const struct ree_expected expected = {1u << REE_MESSAGE_LOGITS | 1u << REE_MESSAGE_POSITIONS,
                                           1 << 26, 0};
     struct ree_message m;
     struct ree_error err = {.message = ""};

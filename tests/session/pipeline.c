@@ -11,7 +11,7 @@
 #include "pipeline/pipeline.h"
 #include "test.h"
 
-#define MOST_PARTS 8
+#define MAX_STAGES 8
 
 static struct ree_device *devices[2];
 static size_t n_divided, n_refused;
@@ -24,9 +24,9 @@ static int compare_values(const void *a, const void *b) {
 
 // Runs the model in n stages. `all` may be NULL. Returns false if the model cannot be divided into
 // n.
-static bool run_parts(struct ree_model *model, size_t n, size_t n_devices,
-                      const struct ree_tensor *inputs, size_t n_inputs, struct all_values *all,
-                      char hash[65]) {
+static bool run_stages(struct ree_model *model, size_t n, size_t n_devices,
+                       const struct ree_tensor *inputs, size_t n_inputs, struct all_values *all,
+                       char hash[65]) {
     struct ree_error err = {0};
     struct ree_pipeline *pipeline;
     struct ree_pipeline_options options = {.n_stages = n};
@@ -66,27 +66,27 @@ static void test_random(uint64_t seed) {
     REQUIRE(ree_model_from_graph(random_graph(seed), NULL, &model, &err) == REE_OK);
     size_t n_inputs = ree_model_n_inputs(model);
     random_inputs(model, seed, inputs);
-    struct all_values in_one, in_parts;
+    struct all_values in_one, in_stages;
     all_values_init(&in_one, model);
-    all_values_init(&in_parts, model);
-    REQUIRE(run_parts(model, 1, 1, inputs, n_inputs, &in_one, whole));
-    for (size_t n = 2; n <= MOST_PARTS; n++) {
-        if (!run_parts(model, n, 1 + n % 2, inputs, n_inputs, NULL, hash)) {
+    all_values_init(&in_stages, model);
+    REQUIRE(run_stages(model, 1, 1, inputs, n_inputs, &in_one, whole));
+    for (size_t n = 2; n <= MAX_STAGES; n++) {
+        if (!run_stages(model, n, 1 + n % 2, inputs, n_inputs, NULL, hash)) {
             n_refused++;
             break;
         }
         n_divided++;
         CHECK_MSG(!strcmp(whole, hash), "graph %d in %zu parts differs", (int)seed, n);
-        CHECK(run_parts(model, n, 1, inputs, n_inputs, &in_parts, hash));
-        CHECK(!strcmp(whole, hash) && in_parts.n_ends == in_parts.n_runs);
-        CHECK_MSG(in_one.n == in_parts.n, "graph %d in %zu parts: %zu values instead of %zu",
-                  (int)seed, n, in_parts.n, in_one.n);
-        CHECK_MSG(in_one.n == in_parts.n &&
-                      !memcmp(in_one.values, in_parts.values, in_one.n * sizeof *in_one.values),
+        CHECK(run_stages(model, n, 1, inputs, n_inputs, &in_stages, hash));
+        CHECK(!strcmp(whole, hash) && in_stages.n_ends == in_stages.n_runs);
+        CHECK_MSG(in_one.n == in_stages.n, "graph %d in %zu parts: %zu values instead of %zu",
+                  (int)seed, n, in_stages.n, in_one.n);
+        CHECK_MSG(in_one.n == in_stages.n &&
+                      !memcmp(in_one.values, in_stages.values, in_one.n * sizeof *in_one.values),
                   "graph %d in %zu parts: other values", (int)seed, n);
     }
     all_values_finish(&in_one);
-    all_values_finish(&in_parts);
+    all_values_finish(&in_stages);
     for (size_t i = 0; i < n_inputs; i++)
         ree_tensor_finish(&inputs[i]);
     ree_model_destroy(model);
@@ -218,7 +218,7 @@ static void test_caches(void) {
     char whole[SLOTS][65], hashes[SLOTS][65];
     size_t n = 1;
     CHECK(run_caches(model, 1, 1, false, whole));
-    for (; n <= MOST_PARTS; n++) {
+    for (; n <= MAX_STAGES; n++) {
         bool ran = false;
         for (size_t n_devices = 1; n_devices <= 2; n_devices++)
             for (int interleave = 0; interleave < 2; interleave++) {

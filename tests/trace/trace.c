@@ -123,8 +123,8 @@ static void test_round(void) {
             sample_step(step, i);
             CHECK(!memcmp(ree_trace_step(t, i), step, sizeof step));
         }
-        CHECK(ree_trace_place(h, 1) == 1 && ree_trace_place(h, 2) == -1);
-        CHECK(ree_trace_place(h, 3) == 2 && ree_trace_place(h, 6) == 5);
+        CHECK(ree_trace_digest_index(h, 1) == 1 && ree_trace_digest_index(h, 2) == -1);
+        CHECK(ree_trace_digest_index(h, 3) == 2 && ree_trace_digest_index(h, 6) == 5);
         ree_trace_destroy(t);
         unlink(path);
     }

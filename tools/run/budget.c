@@ -39,7 +39,7 @@ void budget_begin(void) {
 }
 
 // Writes a line without stdio, because another thread may hold its locks.
-static void tell(const char *line) {
+static void print_line(const char *line) {
     ssize_t n = 0;
     if (isatty(STDERR_FILENO)) n = write(STDERR_FILENO, "\r\033[K", 4); // erases a progress line
     n += write(STDERR_FILENO, line, strlen(line));
@@ -69,7 +69,7 @@ static void on_fatal(int signal_number) {
     snprintf(line, sizeof line,
              "ree-run: ended by signal %d, perhaps because memory was exhausted%s\n", signal_number,
              memory_text);
-    tell(line);
+    print_line(line);
     _exit(failure_code());
 }
 
@@ -103,12 +103,14 @@ static int limit_memory(void) {
 }
 
 const char *budget_hint(const char *message) {
-    static const char *const signs[] = {"out of memory", "no memory", "Cannot allocate memory",
-                                        "larger than memory", "cannot start a thread",
-                                        // Drivers do not always report this error correctly.
-                                        "Vulkan: ", "CUDA: "};
-    for (size_t i = 0; limits.max_memory && i < sizeof signs / sizeof *signs; i++)
-        if (strstr(message, signs[i])) return memory_text;
+    static const char *const memory_messages[] = {
+        "out of memory", "no memory", "Cannot allocate memory", "larger than memory",
+        "cannot start a thread",
+        // Drivers do not always report this error correctly.
+        "Vulkan: ", "CUDA: "};
+    for (size_t i = 0; limits.max_memory && i < sizeof memory_messages / sizeof *memory_messages;
+         i++)
+        if (strstr(message, memory_messages[i])) return memory_text;
     return "";
 }
 
@@ -136,7 +138,7 @@ static void end_process(void) {
     sandbox_remove_unused();
     snprintf(line, sizeof line, "ree-run: %s--timeout: not finished after %llu s\n",
              cli_rank_prefix(), (unsigned long long)limits.timeout);
-    tell(line);
+    print_line(line);
     _exit(limits.cannot ? limits.cannot : BUDGET_TIMED_OUT);
 }
 
@@ -192,7 +194,7 @@ static void on_exit_of_library(void) {
     if (atomic_load(&stage) == ENDED) return;
     char line[160];
     snprintf(line, sizeof line, "ree-run: a library ended the process%s\n", memory_text);
-    tell(line);
+    print_line(line);
     _exit(failure_code());
 }
 

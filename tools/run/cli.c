@@ -167,7 +167,7 @@ int cli_fail(const struct ree_error *err) {
     return CLI_FAILED;
 }
 
-int cli_check_place(const char *path, const char *what) {
+int cli_check_output_path(const char *path, const char *what) {
     struct stat st;
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) : 0;
@@ -372,7 +372,7 @@ static double progress_started, progress_drawn;
 static void (*progress_also)(void *user);
 static void *progress_also_user;
 
-void cli_progress_tell(void (*also)(void *user), void *user) {
+void cli_progress_set_callback(void (*also)(void *user), void *user) {
     progress_also = also;
     progress_also_user = user;
 }

@@ -52,8 +52,8 @@ struct cli {
 
 // argv is borrowed.
 void cli_init(struct cli *cli, int argc, char **argv);
-// Takes the options that every subcommand has: true if the current argument is one. start.c sets it;
-// NULL: there are none.
+// Takes the options that every subcommand has: true if the current argument is one. start.c sets
+// it; NULL: there are none.
 extern bool (*cli_common_option)(struct cli *cli);
 // Advances to the next argument that is not a common option. false: no more arguments, or a
 // failure.
@@ -80,8 +80,8 @@ bool cli_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ou
 // Parses a size in bytes, at least 1: "600M", "2G", in powers of 1024.
 bool cli_parse_size(const char *text, uint64_t *out);
 
-// Returns text that helps to understand an error message, "" if there is none. start.c sets it; NULL:
-// no hints.
+// Returns text that helps to understand an error message, "" if there is none. start.c sets it;
+// NULL: no hints.
 extern const char *(*cli_error_hint)(const char *message);
 // Prints "ree-run: message", and the hint.
 __attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
@@ -94,7 +94,7 @@ int cli_fail(const struct ree_error *err);
 
 // Checks before the work whether a file at `path` can probably be written. Prints the reason if
 // not, and returns an exit code. `what` names the file in messages: "a receipt".
-int cli_check_place(const char *path, const char *what);
+int cli_check_output_path(const char *path, const char *what);
 
 // Appends a name that comes from a file. Bytes that are neither printable ASCII nor plausible UTF-8
 // become \xNN, so that a model cannot send escape sequences to a terminal.
@@ -139,7 +139,7 @@ void cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
 void cli_progress_end(void);
 // From now on cli_progress also calls `also`, whether or not standard error is a terminal. NULL:
 // stop.
-void cli_progress_tell(void (*also)(void *user), void *user);
+void cli_progress_set_callback(void (*also)(void *user), void *user);
 
 // Options that select and configure the device, shared by several subcommands.
 struct cli_device {

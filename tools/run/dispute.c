@@ -265,16 +265,17 @@ static int exit_code(const struct ree_dispute *d, const struct naming *n) {
 struct terms {
     struct ree_opened model;
     struct ree_rules rules;
-    struct ree_told told[2];
+    struct ree_stated_run stated_runs[2];
     struct ree_dispute_terms terms;
     bool lies; // a receipt makes an impossible statement
 };
 
 // A party that gives tokens other than those of its receipt counts as not answering.
 static bool lies_about_tokens(const struct options *o, struct terms *t, unsigned k) {
-    struct ree_told told;
-    return o->parties.tokens[k].ids && ree_told_make(party_receipt(&o->parties, k), &t->rules, NULL,
-                                                     &t->model.arena, &told, NULL) == REE_OK;
+    struct ree_stated_run stated_run;
+    return o->parties.tokens[k].ids &&
+           ree_stated_run_make(party_receipt(&o->parties, k), &t->rules, NULL, &t->model.arena,
+                               &stated_run, NULL) == REE_OK;
 }
 
 static enum ree_status hold_to_receipts(const struct options *o, struct terms *t,
@@ -286,14 +287,14 @@ static enum ree_status hold_to_receipts(const struct options *o, struct terms *t
                                  lie, err));
         t->lies = t->lies || lie[0];
         if (lie[0]) return ree_fail(err, REE_INVALID, "%c's receipt is false: %s", "AB"[k], lie);
-        enum ree_status status =
-            ree_told_make(r, &t->rules, &o->parties.tokens[k], &t->model.arena, &t->told[k], err);
+        enum ree_status status = ree_stated_run_make(r, &t->rules, &o->parties.tokens[k],
+                                                     &t->model.arena, &t->stated_runs[k], err);
         if (status == REE_INVALID) t->lies = lies_about_tokens(o, t, k);
         if (status != REE_OK) return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
-        t->terms.runs[k] = &t->told[k];
+        t->terms.runs[k] = &t->stated_runs[k];
     }
-    REE_TRY(ree_told_compare(&t->told[0], &t->told[1], err));
-    const struct ree_receipt *r = t->told[0].receipt;
+    REE_TRY(ree_stated_run_compare(&t->stated_runs[0], &t->stated_runs[1], err));
+    const struct ree_receipt *r = t->stated_runs[0].receipt;
     if (strcmp(r->graph_sha256, t->model.header.graph_sha256) != 0 ||
         strcmp(r->weights_sha256, t->model.header.weights_sha256) != 0)
         return ree_fail(err, REE_INVALID, "the receipts are of another model");

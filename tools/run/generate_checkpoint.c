@@ -78,12 +78,12 @@ static int describe(struct job *job, const struct ree_generate_options *options)
 }
 
 // Protects an existing checkpoint, perhaps of a run of days, from being overwritten by mistake.
-static int check_place(const struct checkpoint_options *o) {
+static int check_output_path(const struct checkpoint_options *o) {
     struct ree_error err;
     struct ree_text_checkpoint there;
     struct stat st;
     bool same = o->from && strcmp(o->from, o->path) == 0;
-    int code = cli_check_place(o->path, "a checkpoint");
+    int code = cli_check_output_path(o->path, "a checkpoint");
     if (code || same || stat(o->path, &st) != 0) return code;
     bool ok = ree_text_checkpoint_load(o->path, &there, &err) == REE_OK &&
               ree_text_checkpoint_is_done(&there);
@@ -108,7 +108,7 @@ int generate_open_checkpoint(struct job *job) {
     const struct checkpoint_options *o = &job->o->checkpoint;
     struct ree_error err;
     if (!o->path) return 0;
-    int code = check_place(o);
+    int code = check_output_path(o);
     if (code || !o->from) return code;
     return ree_text_checkpoint_load(o->from, &job->resumed, &err) == REE_OK ? 0 : cli_fail(&err);
 }

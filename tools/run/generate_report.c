@@ -105,9 +105,9 @@ static void add_logprobs(const struct generate_report *r, size_t i, cJSON *objec
 static void add_text(cJSON *object, const char *name, const struct ree_strbuf *text) {
     struct ree_arena arena;
     ree_arena_init(&arena);
-    const char *spelled = ree_receipt_encode_text(&arena, text);
-    if (spelled)
-        cJSON_AddStringToObject(object, name, spelled);
+    const char *escaped = ree_receipt_encode_text(&arena, text);
+    if (escaped)
+        cJSON_AddStringToObject(object, name, escaped);
     else
         cli_json_fail();
     ree_arena_finish(&arena);

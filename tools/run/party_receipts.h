@@ -14,7 +14,7 @@ struct party_receipts {
     struct ree_receipt receipts[2];
     char public_keys[2][65];
     int32_t *ids[2];
-    struct ree_told_tokens tokens[2];
+    struct ree_stated_tokens tokens[2];
 };
 
 #define PARTY_RECEIPTS_HELP                                                                        \

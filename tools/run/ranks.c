@@ -15,7 +15,7 @@ bool cli_ranks_option(struct cli *cli, struct cli_ranks *r) {
            cli_option(cli, "--claim-numerics", &r->claim_numerics);
 }
 
-static void tell_others(void *user) {
+static void notify_others(void *user) {
     ree_transport_working(user);
 }
 
@@ -41,7 +41,7 @@ int cli_ranks_start(struct cli_ranks *r) {
     r->n = ree_transport_n_ranks(r->transport);
     if (r->n > 1) {
         cli_set_rank(r->rank);
-        cli_progress_tell(tell_others, r->transport);
+        cli_progress_set_callback(notify_others, r->transport);
         return 0;
     }
     // Started by something other than Open MPI, and alone.
@@ -120,7 +120,7 @@ void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out) {
             p->busy, p->waited,
             (unsigned long long)(p->step_nbytes + p->logits_nbytes + p->other_nbytes),
             (unsigned long long)(p->n_step_messages + p->n_logits_messages + p->n_other_messages));
-        ree_strbuf_printf(out, " and %llu in heartbeats", (unsigned long long)p->sign_nbytes);
+        ree_strbuf_printf(out, " and %llu in heartbeats", (unsigned long long)p->heartbeat_nbytes);
         if (!last)
             ree_strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
                               per(p->decode_nbytes, p->n_decode_tokens), i + 1);
@@ -160,7 +160,7 @@ struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {
             {"decode_bytes", (double)p->decode_nbytes},
             {"logits_bytes", (double)p->logits_nbytes},
             {"logits_messages", (double)p->n_logits_messages},
-            {"sign_bytes", (double)p->sign_nbytes},
+            {"sign_bytes", (double)p->heartbeat_nbytes},
             {"sign_messages", (double)p->n_heartbeats},
             {"other_bytes", (double)p->other_nbytes},
             {"other_messages", (double)p->n_other_messages},
@@ -190,7 +190,7 @@ int cli_ranks_finish(struct cli_ranks *r, int code) {
     ree_ranks_destroy(r->ranks);
     r->ranks = NULL;
     if (!r->transport) return code;
-    cli_progress_tell(NULL, NULL);
+    cli_progress_set_callback(NULL, NULL);
     if (failed)
         ree_transport_fail(r->transport, cli_last_error(), code);
     else

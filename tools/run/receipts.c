@@ -45,8 +45,8 @@ int cli_receipt_prepare(struct cli_receipt *receipt) {
         cli_error("the system returned no random bytes for a salt");
         return CLI_FAILED;
     }
-    int code = cli_check_place(receipt->path, "a receipt");
-    if (!code && receipt->dsse) code = cli_check_place(receipt->dsse, "an attestation");
+    int code = cli_check_output_path(receipt->path, "a receipt");
+    if (!code && receipt->dsse) code = cli_check_output_path(receipt->dsse, "an attestation");
     if (!code && receipt->key && ree_key_check(receipt->key, &err) != REE_OK) code = cli_fail(&err);
     return code;
 }

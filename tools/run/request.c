@@ -180,7 +180,7 @@ static int write_request(const struct options *o, const struct ree_prompt *promp
 static int run(const struct options *o) {
     struct ree_tokenizer *tokenizer = NULL;
     struct prompts prompts = {0};
-    int code = cli_check_place(o->output, "a request");
+    int code = cli_check_output_path(o->output, "a request");
     if (!code) code = load_tokenizer(o, &tokenizer);
     if (!code)
         code = prompts_load(&prompts, o->prompts, o->n_prompts, tokenizer, o->chat_family, o->raw);

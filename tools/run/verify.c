@@ -12,7 +12,7 @@
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
-#define CLI_PART 3
+#define CLI_PARTLY 3
 
 struct job {
     struct verify_options *o;
@@ -268,7 +268,7 @@ static int report(struct job *job) {
     else
         report_text(job, &text);
     if (cli_print(&text)) return CLI_CANNOT;
-    static const int codes[] = {0, CLI_PART, CLI_PART, CLI_DIFFERS, CLI_CANNOT};
+    static const int codes[] = {0, CLI_PARTLY, CLI_PARTLY, CLI_DIFFERS, CLI_CANNOT};
     return codes[ree_verification_verdict(&job->v)];
 }
 

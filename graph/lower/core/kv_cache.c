@@ -21,7 +21,8 @@ enum ree_status ree_lower_kv_cache(struct ree_lower *lower, enum ree_dtype dtype
     return REE_OK;
 }
 
-// Returns whether t is the whole state as the graph received it, not a slice or permutation of it.
+// Returns whether t is the whole kv cache as the graph received it, not a slice or permutation of
+// it.
 static bool is_whole(const struct ree_view *t, uint32_t axis) {
     if (t->kind != REE_TENSOR || !t->storage || t->storage->kind != REE_STORAGE_KV_CACHE)
         return false;
@@ -41,7 +42,7 @@ bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_
     return !s->is_extended && n <= s->capacity - s->dims[axis];
 }
 
-// Returns the state with n more rows, as a view.
+// Returns the kv cache with n more rows, as a view.
 static enum ree_status grow(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
                             int64_t n, struct ree_view **out) {
     struct ree_view *t = ree_lower_view(lower, past);

@@ -38,10 +38,11 @@ struct ree_storage {
     struct ree_lower_kv_cache *kv_cache; // KV_CACHE: its description
 };
 
-// A tensor that stays on the device between runs and grows along one axis, such as a kv cache. Its
-// storage has capacity for `capacity` positions along that axis; the first dims[axis] are filled.
+// A tensor that stays on the device between runs and grows along one axis, above all a kv cache.
+// Its storage has capacity for `capacity` positions along that axis; the first dims[axis] are
+// filled.
 struct ree_lower_kv_cache {
-    uint32_t index; // index among the session's states
+    uint32_t index; // index among the session's kv caches
     uint32_t rank, axis;
     int64_t dims[REE_MAX_RANK];
     int64_t capacity;
@@ -103,9 +104,9 @@ struct ree_lower {
 
     struct ree_strings *strings; // strings of this bind; NULL until the first one is interned
 
-    // For states whose batches are filled to different lengths: the position at which each new row
-    // of a batch is written, i64 or i32 [batch, new rows]. The filled length then counts up to the
-    // longest batch. NULL: all batches are filled alike.
+    // For kv caches whose batches are filled to different lengths: the position at which each new
+    // row of a batch is written, i64 or i32 [batch, new rows]. The filled length then counts up to
+    // the longest batch. NULL: all batches are filled alike.
     struct ree_view *cache_positions;
 
     size_t n_storages, storages_capacity;
@@ -177,20 +178,20 @@ int64_t ree_view_count(const struct ree_view *t); // elements
 // Writes text such as "float32[1,8,28]" into the caller's buffer and returns the buffer.
 const char *ree_view_text(const struct ree_view *t, char *out, size_t size);
 
-// States (kv_cache.c): kv caches.
+// Kv caches (kv_cache.c).
 //
-// Makes the tensor of a state, with its filled part as the shape.
+// Makes the tensor of a kv cache, with its filled part as the shape.
 enum ree_status ree_lower_kv_cache(struct ree_lower *lower, enum ree_dtype dtype,
                                    const struct ree_lower_kv_cache *cache, struct ree_view **out);
 // Appends t to `past` along the axis. The caller has checked that the other dimensions are equal.
-// If `past` is a state with enough free capacity, t is written in place and the result is a view of
-// the state; else the result is a new tensor.
+// If `past` is a kv cache with enough free capacity, t is written in place and the result is a view
+// of the kv cache; else the result is a new tensor.
 enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
                                  struct ree_view *t, struct ree_view **out);
 // Extends `past` by n rows along the axis. The caller must write the contents of the new rows.
 enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
                                  int64_t n, struct ree_view **out);
-// Returns whether `past` is a state that can grow by n in this bind without being moved.
+// Returns whether `past` is a kv cache that can grow by n in this bind without being moved.
 bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_t n);
 // Writes the rows of t into `target`, in place, at positions given per batch (dimension 0): `rows`
 // is i64 or i32 [batch, t->dims[axis]] and holds the position of each row of t along the axis.

@@ -63,7 +63,7 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
                                struct ree_error *err);
 
 // One product of a batch, computed with tiles. Everything below counts K in packed words
-// (factor.h). A word is one float, or several terms of an integer product; in that case the
+// (operand.h). A word is one float, or several terms of an integer product; in that case the
 // "floats" in c and out are int32.
 struct ree_gemm {
     const struct ree_tiles *tiles;

@@ -1,4 +1,4 @@
-// See factor.h.
+// See operand.h.
 #include "device/cpu/operand.h"
 
 #define PART_TERMS 64 // terms widened at a time

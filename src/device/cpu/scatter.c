@@ -77,21 +77,21 @@ static void apply(const struct job *job, int64_t to, int64_t from) {
 }
 
 // The offsets of position `at` of dimensions [begin, end) in data, index and updates.
-struct place {
+struct location {
     int64_t data, index, update;
 };
 
-static struct place place_of(const struct ree_scatter_params *p, uint32_t begin, uint32_t end,
-                             uint64_t at) {
-    struct place place = {0};
+static struct location location_of(const struct ree_scatter_params *p, uint32_t begin, uint32_t end,
+                                   uint64_t at) {
+    struct location location = {0};
     for (uint32_t d = end; d-- > begin;) {
         int64_t i = (int64_t)(at % p->dims[d]);
         at /= p->dims[d];
-        place.data += i * p->data_strides[d];
-        place.index += i * p->index_strides[d];
-        place.update += i * p->update_strides[d];
+        location.data += i * p->data_strides[d];
+        location.index += i * p->index_strides[d];
+        location.update += i * p->update_strides[d];
     }
-    return place;
+    return location;
 }
 
 // Applies vectors [begin, end), step by step. Vectors of neighbouring elements are processed
@@ -101,19 +101,19 @@ static bool scatter_vectors(const struct job *job, uint64_t begin, uint64_t end)
     const struct ree_scatter_params *p = job->p;
     uint32_t n_vector_dims = p->rank - p->n_step_dims;
     uint64_t width = 1;
-    struct place stride = {0};
+    struct location stride = {0};
     if (n_vector_dims > 0) {
         uint32_t inner = n_vector_dims - 1;
         width = p->dims[inner];
-        stride = (struct place){p->data_strides[inner], p->index_strides[inner],
-                                p->update_strides[inner]};
+        stride = (struct location){p->data_strides[inner], p->index_strides[inner],
+                                   p->update_strides[inner]};
     }
     for (uint64_t vector = begin, run; vector < end; vector += run) {
         run = width - vector % width;
         if (run > end - vector) run = end - vector;
-        struct place base = place_of(p, 0, n_vector_dims, vector);
+        struct location base = location_of(p, 0, n_vector_dims, vector);
         for (uint64_t step = 0; step < p->n_steps; step++) {
-            struct place at = place_of(p, n_vector_dims, p->rank, step);
+            struct location at = location_of(p, n_vector_dims, p->rank, step);
             at.data += base.data, at.index += base.index, at.update += base.update;
             for (uint64_t i = 0; i < run; i++) {
                 int64_t offset;
@@ -132,9 +132,9 @@ static enum ree_status report_fault(const struct job *job, struct ree_error *err
     const struct ree_scatter_params *p = job->p;
     uint32_t n_vector_dims = p->rank - p->n_step_dims;
     for (uint64_t vector = 0; vector < p->n_vectors; vector++) {
-        struct place base = place_of(p, 0, n_vector_dims, vector);
+        struct location base = location_of(p, 0, n_vector_dims, vector);
         for (uint64_t step = 0; step < p->n_steps; step++) {
-            struct place at = place_of(p, n_vector_dims, p->rank, step);
+            struct location at = location_of(p, n_vector_dims, p->rank, step);
             int64_t offset;
             struct ree_cpu_index_fault fault = {.at = 0};
             if (!ree_cpu_index_offset(&job->indices, base.index + at.index, &offset, &fault))

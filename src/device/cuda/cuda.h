@@ -50,7 +50,7 @@ struct ree_cuda {
     CUfunction functions[REE_CUDA_N_KERNELS];
     uint32_t shared_set[REE_CUDA_N_KERNELS]; // bytes of dynamic shared memory already enabled
     // jit.c
-    struct ree_cuda_jit *written;
+    struct ree_cuda_jit *jit;
     bool no_jit; // the driver cannot compile PTX
     char no_jit_why[256];
     // selftest.c

@@ -80,8 +80,8 @@ enum ree_status ree_cuda_encode_form(struct ree_cuda *cuda, const struct ree_dis
     out->form = form;
     if (form != REE_CUDA_COMPILED || dispatch->op != REE_REPOP_MAP) return REE_OK;
     const struct ree_cuda_expr *expr = &out->params.map.expr;
-    REE_TRY(ree_cuda_jit_map(cuda, dispatch, expr, &out->written, err));
-    if (out->written) out->steps[0] = ree_cuda_jit_step(expr->n_elements);
+    REE_TRY(ree_cuda_jit_map(cuda, dispatch, expr, &out->jit, err));
+    if (out->jit) out->steps[0] = ree_cuda_jit_step(expr->n_elements);
     return REE_OK;
 }
 

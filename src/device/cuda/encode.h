@@ -32,8 +32,8 @@ enum ree_cuda_form {
 // The launches of one RepOp, in order.
 struct ree_cuda_encoding {
     enum ree_cuda_form form;
-    CUfunction written; // JIT-generated kernel of the only step; NULL: steps' own
-    uint32_t n_steps;   // 0: nothing to launch (an empty output), or ON_HOST
+    CUfunction jit;   // JIT-generated kernel of the only step; NULL: steps' own
+    uint32_t n_steps; // 0: nothing to launch (an empty output), or ON_HOST
     struct ree_cuda_step steps[REE_CUDA_MAX_STEPS];
     bool by_cublas;         // cuBLAS computes params.matmul.p before the steps
     uint64_t scratch_bytes; // memory kept between the steps, shared by all dispatches of a program

@@ -34,7 +34,7 @@ static void give_up_with(struct ree_cuda *cuda, CUresult result, char *log) {
     give_up(cuda, *log ? log : name ? name : "the driver cannot compile");
 }
 
-static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *written,
+static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *jit,
                                struct ree_error *err) {
     char log[256] = "";
     int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -43,15 +43,14 @@ static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *writt
     ree_strbuf_init(&text);
     // The tests' emulator contains the functions.
     const char *functions = ree_cuda_functions_ptx ? ree_cuda_functions_ptx : "";
-    ree_cuda_ptx_module(&written->key, functions, &text);
+    ree_cuda_ptx_module(&jit->key, functions, &text);
     if (text.failed || !text.data) {
         ree_strbuf_finish(&text);
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     }
-    CUresult result = cuda->driver.module_load_ex(&written->module, text.data, 2, options, values);
+    CUresult result = cuda->driver.module_load_ex(&jit->module, text.data, 2, options, values);
     if (result == CUDA_SUCCESS)
-        result =
-            cuda->driver.module_function(&written->function, written->module, REE_CUDA_PTX_KERNEL);
+        result = cuda->driver.module_function(&jit->function, jit->module, REE_CUDA_PTX_KERNEL);
     ree_strbuf_finish(&text);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return ree_cuda_fail(&cuda->driver, err, result, "cannot compile an expression");
@@ -66,7 +65,7 @@ enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatc
     *out = NULL;
     if (cuda->no_jit || dispatch->params.map.expr.n_elements == 0) return REE_OK;
     ree_cuda_ptx_key(dispatch, prepared, &key);
-    for (struct ree_cuda_jit *w = cuda->written; w; w = w->next)
+    for (struct ree_cuda_jit *w = cuda->jit; w; w = w->next)
         if (memcmp(&w->key, &key, sizeof key) == 0) {
             *out = w->function;
             return REE_OK;
@@ -80,8 +79,8 @@ enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatc
         free(fresh);
         return status;
     }
-    fresh->next = cuda->written;
-    cuda->written = fresh;
+    fresh->next = cuda->jit;
+    cuda->jit = fresh;
     *out = fresh->function;
     return REE_OK;
 }
@@ -128,10 +127,10 @@ enum ree_status ree_cuda_jit_init(struct ree_cuda *cuda, struct ree_error *err) 
 }
 
 void ree_cuda_jit_finish(struct ree_cuda *cuda) {
-    while (cuda->written) {
-        struct ree_cuda_jit *next = cuda->written->next;
-        cuda->driver.module_unload(cuda->written->module);
-        free(cuda->written);
-        cuda->written = next;
+    while (cuda->jit) {
+        struct ree_cuda_jit *next = cuda->jit->next;
+        cuda->driver.module_unload(cuda->jit->module);
+        free(cuda->jit);
+        cuda->jit = next;
     }
 }

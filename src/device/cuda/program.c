@@ -70,10 +70,8 @@ static enum ree_status add_launches(struct ree_cuda *cuda, struct ree_device_pro
         struct launch *launch = &program->launches[program->n_launches];
         struct ree_cuda_args *args = &program->args[program->n_launches];
         if (!by_cublas && (step->grid[0] == 0 || step->grid[1] == 0)) continue;
-        *launch = (struct launch){.dispatch = i,
-                                  .function = encoding->written,
-                                  .step = *step,
-                                  .args = program->n_launches};
+        *launch = (struct launch){
+            .dispatch = i, .function = encoding->jit, .step = *step, .args = program->n_launches};
         if (!by_cublas && !launch->function)
             REE_TRY(
                 ree_cuda_function(cuda, step->kernel, step->shared_bytes, &launch->function, err));

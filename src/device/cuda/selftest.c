@@ -29,7 +29,7 @@
 // The part of a launch that decides which code runs: the kernel, and the switches that the encoder
 // sets in it.
 struct way {
-    CUfunction written; // NULL: the kernel is one of kernels.def
+    CUfunction jit; // NULL: the kernel is one of kernels.def
     enum ree_cuda_kernel kernel;
     uint32_t mode;
 };
@@ -83,7 +83,7 @@ static uint32_t ways_of(enum ree_repop op, const struct ree_cuda_encoding *encod
     for (uint32_t s = 0; s < encoding->n_steps; s++) {
         const struct ree_cuda_step *step = &encoding->steps[s];
         if (step->grid[0] == 0 || step->grid[1] == 0) continue;
-        out[n].written = encoding->written;
+        out[n].jit = encoding->jit;
         out[n].kernel = step->kernel;
         out[n++].mode = mode_of(op, encoding, step);
     }
@@ -91,7 +91,7 @@ static uint32_t ways_of(enum ree_repop op, const struct ree_cuda_encoding *encod
 }
 
 static bool same_way(const struct way *a, const struct way *b) {
-    return a->written == b->written && a->kernel == b->kernel && a->mode == b->mode;
+    return a->jit == b->jit && a->kernel == b->kernel && a->mode == b->mode;
 }
 
 static struct ree_twin_size size_of(const struct ree_cuda *cuda) {
@@ -265,7 +265,7 @@ static void describe(const struct ree_cuda_tested *entry, const char *what,
     size_t n = 0;
     for (uint32_t w = 0; w < entry->n_ways && n < REE_TWIN_TEXT_SIZE / 2; w++)
         n += (size_t)snprintf(out + n, REE_TWIN_TEXT_SIZE - n, "%s%s", w ? ", " : "",
-                              entry->ways[w].written
+                              entry->ways[w].jit
                                   ? "a compiled expression"
                                   : ree_cuda_kernel_name(entry->ways[w].kernel) + strlen("ree_"));
     snprintf(out + n, REE_TWIN_TEXT_SIZE - n, ": %s", what);
@@ -295,9 +295,9 @@ static bool key_of(const struct ree_cuda *cuda, const struct ree_cuda_tested *en
     ree_hasher_update(hasher, &entry->twin.params, ree_repop_params_size(entry->twin.op));
     for (uint32_t w = 0; w < entry->n_ways; w++) {
         const struct way *way = &entry->ways[w];
-        const uint32_t numbers[] = {way->written != NULL, (uint32_t)way->kernel, way->mode};
+        const uint32_t numbers[] = {way->jit != NULL, (uint32_t)way->kernel, way->mode};
         ree_hasher_update(hasher, numbers, sizeof numbers);
-        if (way->written) hash_text_key(hasher, &entry->twin);
+        if (way->jit) hash_text_key(hasher, &entry->twin);
     }
     ree_hasher_digest(hasher, key);
     return true;

@@ -284,7 +284,7 @@ static enum ree_status open_or_meet(const char *which, const struct ree_device_o
     memcpy(name, vk->base.name, sizeof name);
     // Close the instance before the fork: the child would not have the driver's threads.
     destroy(&vk->base);
-    REE_TRY(ree_vk_meet(which, options, name, err));
+    REE_TRY(ree_vk_try_driver(which, options, name, err));
     return ree_vk_open(which, options, out, err);
 }
 

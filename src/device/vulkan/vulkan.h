@@ -162,8 +162,8 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
         if (ree_vk_result_ != VK_SUCCESS) return ree_vk_fail((err), ree_vk_result_, (what));       \
     } while (0)
 
-// meet.c: an unknown driver is first tried in a child process, so that a driver that crashes in the
-// probe does not crash the caller.
+// driver_trial.c: an unknown driver is first tried in a child process, so that a driver that
+// crashes in the probe does not crash the caller.
 
 // Returns whether this driver has passed the probe without a crash, in this process or according to
 // the record. ree_vk_note_met records that it has.
@@ -173,12 +173,12 @@ void ree_vk_note_met(struct ree_vk *vk);
 // for it. Fails if the child crashes or does not return in time. Succeeds if opening fails in the
 // child: the caller sees that error when it opens the device itself. Also succeeds if no process
 // can be created (a limit, a sandbox); the driver is then used without this test.
-enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *options,
-                            const char *name, struct ree_error *err);
+enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_options *options,
+                                  const char *name, struct ree_error *err);
 
 // device.c
 
-// Opens a device without ree_vk_meet.
+// Opens a device without ree_vk_try_driver.
 enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
                             struct ree_device **out, struct ree_error *err);
 // Submits one command buffer and waits for it without a time limit. Meanwhile calls `watch` (may be

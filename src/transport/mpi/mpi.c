@@ -195,7 +195,7 @@ static enum ree_status begin_piece(struct receiving *r, uint32_t from, enum ree_
 
 // Called after the first MPI message of a frame if it has full size: allocates memory for the rest,
 // as announced in the frame's header.
-static enum ree_status make_room(struct receiving *r, size_t limit, struct ree_error *err) {
+static enum ree_status reserve_buffer(struct receiving *r, size_t limit, struct ree_error *err) {
     uint64_t behind = 0;
     if (r->have < REE_FRAME_HEADER) return REE_OK;
     for (int i = 0; i < 8; i++)
@@ -228,7 +228,7 @@ static enum ree_status mpi_take(struct ree_link *link, uint32_t from, enum ree_c
         r->is_under_way = false;
         bool is_first = r->have == 0;
         r->have += r->arriving;
-        if (is_first && r->have == m->piece) status = make_room(r, limit, err);
+        if (is_first && r->have == m->piece) status = reserve_buffer(r, limit, err);
         if (status != REE_OK) return status;
     } while (r->have < r->nbytes);
     *out_frame = r->frame;

@@ -46,9 +46,9 @@ static void span_add(struct span *span, uint32_t position) {
 }
 
 // Returns whether an output of this node stops growing with the cache. A cut through values as long
-// as a cache would cost more as the text grows. What is computed from a state grows, up to the node
-// that attends to it or that multiplies it by a constant, whose inner dimension is fixed. Sizes do
-// not grow.
+// as a cache would cost more as the text grows. What is computed from a kv cache grows, up to the
+// node that attends to it or that multiplies it by a constant, whose inner dimension is fixed.
+// Sizes do not grow.
 static bool stops_growth(const struct ree_node *node, size_t output) {
     if (ree_node_is_size(node)) return true;
     if (output != 0) return false; // outputs of attention: caches and scores
@@ -72,8 +72,8 @@ static void span_add_readers(struct span *span, const struct ree_planner *p,
     if (first_read[value->id] != REE_NO_POSITION) span_add(span, p->last_read[value->id]);
 }
 
-// The nodes of a state must be in one stage: nodes that read it, the node that makes its successor,
-// and nodes that read the successor.
+// The nodes of a kv cache must be in one stage: nodes that read it, the node that makes its
+// successor, and nodes that read the successor.
 static void block_kv_caches(const struct ree_planner *p, const uint32_t *first_read,
                             int32_t *blocked) {
     for (size_t i = 0; i < p->options->n_kv_caches; i++) {
@@ -91,20 +91,20 @@ static void block_kv_caches(const struct ree_planner *p, const uint32_t *first_r
     }
 }
 
-enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error *err) {
+enum ree_status ree_planner_find_cut_points(struct ree_planner *p, struct ree_error *err) {
     const struct ree_graph *graph = p->graph;
     size_t n = p->n_order;
     p->last_read = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *p->last_read);
     p->n_live = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->n_live);
     p->n_sizes = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->n_sizes);
     p->live_bytes = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->live_bytes);
-    p->is_place = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->is_place);
+    p->is_cut_point = ree_arena_alloc_array(&p->arena, n + 2, sizeof *p->is_cut_point);
     uint32_t *first_read =
         ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *first_read);
     bool *grows = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *grows);
     int32_t *blocked = ree_arena_alloc_array(&p->arena, n + 2, sizeof *blocked);
     if (!first_read || !grows || !p->last_read || !p->n_live || !p->n_sizes || !p->live_bytes ||
-        !p->is_place || !blocked)
+        !p->is_cut_point || !blocked)
         return ree_no_memory(err);
     memset(first_read, 0xff, (graph->n_values + 1) * sizeof *first_read);
     for (size_t i = 0; i < n; i++)
@@ -135,7 +135,7 @@ enum ree_status ree_planner_find_places(struct ree_planner *p, struct ree_error 
         p->n_sizes[t] += p->n_sizes[t - 1];
         p->live_bytes[t] += p->live_bytes[t - 1];
         blocked[t] += blocked[t - 1];
-        p->is_place[t] = t < n && blocked[t] == 0;
+        p->is_cut_point[t] = t < n && blocked[t] == 0;
     }
     for (size_t t = 1; t <= n; t++)
         if (p->live_bytes[t] > MOST_LIVE_BYTES) p->live_bytes[t] = MOST_LIVE_BYTES;

@@ -66,7 +66,7 @@ static enum ree_status find_end(const struct ree_planner *p, const char *name,
                         name);
     if (place == p->n_order)
         return ree_fail(err, REE_INVALID, "the stage after '%.200s' is empty", name);
-    if (!p->is_place[place])
+    if (!p->is_cut_point[place])
         return ree_fail(err, REE_INVALID,
                         "a stage cannot end with '%.200s': a state would be in another stage than "
                         "the nodes that use it, or a boundary tensor would grow with the context",

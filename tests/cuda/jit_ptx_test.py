@@ -1,6 +1,6 @@
 """Checks the JIT-generated kernels for expressions (src/device/cuda/ptx.c) with NVIDIA's assembler.
 
-Usage: written_test.py PTXAS PROGRAM [N]
+Usage: jit_ptx_test.py PTXAS PROGRAM [N]
 
 PROGRAM, device_cuda_jit, writes the modules of N random maps. ptxas must accept each of them,
 each for the next architecture in turn, without a spill. ptx_test.py's rules must hold for each:

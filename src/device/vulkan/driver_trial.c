@@ -148,8 +148,8 @@ static void reap(pid_t child, bool was_killed, char *out, size_t size) {
         snprintf(out, size, " (exit status %d)", WEXITSTATUS(status));
 }
 
-enum ree_status ree_vk_meet(const char *which, const struct ree_device_options *options,
-                            const char *name, struct ree_error *err) {
+enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_options *options,
+                                  const char *name, struct ree_error *err) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return REE_OK;
     const pid_t parent = getpid();
