@@ -76,8 +76,10 @@ const char *ree_status_name(enum ree_status status) {
     return "?";
 }
 
+#define TEXT(x) #x
+#define DIGITS(x) TEXT(x) // of the macro's value
 const char *ree_version(void) {
-    return REE_VERSION;
+    return DIGITS(REE_VERSION_MAJOR) "." DIGITS(REE_VERSION_MINOR) "." DIGITS(REE_VERSION_PATCH);
 }
 const char *ree_numerics_version(void) {
     return "RepOps/1";

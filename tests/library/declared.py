@@ -1,12 +1,24 @@
-"""Finds the names of the functions and variables that ree.h declares."""
+"""Finds the names of the functions and variables that the public headers declare."""
+import glob
+import os
 import re
+
+
+def public_headers(folder):
+    """Returns the texts of ree.h and ree/*.h below a folder, as one text."""
+    paths = [os.path.join(folder, "ree.h"), *sorted(glob.glob(os.path.join(folder, "ree/*.h")))]
+    texts = []
+    for path in paths:
+        with open(path) as file:
+            texts.append(file.read())
+    return "\n".join(texts)
 
 
 def declared(header):
     """Returns the sorted (functions, variables) of a header's text."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", header, flags=re.S)
     text = re.sub(r"^\s*#[^\n]*", "", text, flags=re.M)
-    text = text.replace('extern "C" {', "")
+    text = text.replace('extern "C" {', "").replace("REE_API", "")
     while True:  # remove struct and enum bodies, innermost first: they may contain (*f)
         shorter = re.sub(r"\{[^{}]*\}", "", text)
         if shorter == text:

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 
-from declared import declared
+from declared import declared, public_headers
 
 # Functions that only return or free existing data: no floats, no drivers, no threads.
 WITHOUT = set("""
@@ -92,7 +92,7 @@ def callbacks_leave(header, files):
 paths = [os.path.relpath(path, args.source) for room in ("src", "graph")
          for path in glob.glob(os.path.join(args.source, room, "**/*.c"), recursive=True)]
 files = {path: read(path) for path in sorted(paths)}
-header = read("src/ree.h")
+header = public_headers(os.path.join(args.source, "src"))
 counts = (functions_enter(header, files), regions_enter(files), callbacks_leave(header, files))
 if wrong:
     sys.exit("\n".join(wrong))

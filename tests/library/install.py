@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from declared import declared, program
+from declared import declared, program, public_headers
 
 parser = argparse.ArgumentParser()
 for name in ("--cmake", "--build", "--source", "--cc"):
@@ -71,14 +71,15 @@ with tempfile.TemporaryDirectory() as folder:
         "static": [os.path.join(lib, "libree.a") if flag == "-lree" else flag for flag in private],
     }
 
-    # ree.h needs no other header of the project.
-    with open(os.path.join(prefix, "include/ree.h")) as file:
-        header = file.read()
+    # The public headers need no other header of the project.
+    header = public_headers(os.path.join(prefix, "include"))
     for include in re.findall(r"#include\s+(\S+)", header):
-        check(include in ("<stdbool.h>", "<stddef.h>", "<stdint.h>"), f"ree.h includes {include}")
+        name = include.strip('"').removeprefix("ree/")
+        check(include in ("<stdbool.h>", "<stddef.h>", "<stdint.h>") or
+              os.path.join(prefix, "include/ree", name) in found, f"a public header includes {include}")
     functions, variables = declared(header)
     check(len(functions) > 50 and variables == ["ree_greedy"],
-          f"{len(functions)} functions in ree.h, variables {variables}")
+          f"{len(functions)} functions in the public headers, variables {variables}")
     source = os.path.join(folder, "declared.c")
     with open(source, "w") as file:
         file.write(program(functions, variables))

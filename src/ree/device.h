@@ -1,0 +1,81 @@
+// Devices: a CPU, a Vulkan device or a CUDA device.
+#ifndef REE_DEVICE_H
+#define REE_DEVICE_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ree_device;
+
+// The promise that a run makes about its output bits (README.md, "Operation sets"). A device that
+// has nothing faster than RepOps runs RepOps in every set.
+enum ree_operation_set {
+    REE_REPRODUCIBLE, // the bits of RepOps, on every device
+    // Same bits from run to run on the same device and driver. CUDA uses cuBLAS in binary32 if it
+    // is installed.
+    REE_DETERMINISTIC,
+    // No promise. CUDA uses cuBLAS with tensor cores (TF32) if it is installed.
+    REE_DEFAULT,
+};
+REE_API const char *ree_operation_set_name(enum ree_operation_set set); // "reproducible", ...
+
+struct ree_device_options {
+    enum ree_operation_set operation_set;
+    // CPU threads; 0: one per core. If all cores are used, each OpenMP worker is bound to one core,
+    // but not the calling thread. OMP_PROC_BIND, if set, disables the binding.
+    uint32_t n_threads;
+    const char *cpu_isa; // "avx512", "avx2", "neon", "portable"; NULL: best available
+    bool validation;     // Vulkan: enable VK_LAYER_KHRONOS_validation; its messages fail the run
+    // Folder for compiled pipelines and self-test results, which later starts reuse. NULL:
+    // $XDG_CACHE_HOME/ree, or $HOME/.cache/ree; "": do not cache.
+    const char *cache_dir;
+    // Vulkan and CUDA, for tests: pretend that this primitive ("fma", "div", "add", ...; on Vulkan
+    // also integer ones, "integer fma") computes wrong results, which the probe must then detect.
+    // NULL: off.
+    const char *break_primitive;
+    // Vulkan: use this form for the primitives instead of the probe's choice: "native", "float64",
+    // "float32" or "integer"; NULL: the probe decides. Rejected if the probe found the form wrong.
+    const char *force_form;
+};
+
+// spec: "cpu", "cuda" or "vulkan" for the first device of that kind; "cuda:INDEX"; or "cuda:NAME",
+// where NAME is a part of the device's name in any case. Likewise "vulkan:INDEX" and "vulkan:NAME".
+// `options` may be NULL.
+REE_API enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
+                                        struct ree_device **out_device, struct ree_error *err);
+REE_API void ree_device_destroy(struct ree_device *device);
+REE_API const char *
+ree_device_name(const struct ree_device *device); // "cpu (avx512, 2 threads)", ...
+
+// A property or a primitive of a device: {"limit", "storage buffer range", "128 MiB"} or
+// {"primitive", "fma", "float64 (native is not fused)"}.
+struct ree_device_fact {
+    // One of
+    // - "device", "limit", "feature", "primitive"
+    // - "self-test": the value is "passed", or "failed" with the reason; after a failure another
+    //   form of that code runs
+    // - "not used": the device's own functions, tested only for information
+    const char *kind;
+    const char *name;
+    const char *value;
+};
+REE_API size_t ree_device_facts(const struct ree_device *device,
+                                const struct ree_device_fact **out_facts);
+
+// Lists the devices that can be opened. Writes up to `max` specs in the grammar of ree_device_open
+// and returns the number of devices found. Unless out_note is NULL, sets *out_note to NULL or to
+// the reasons why kinds are missing, one line per kind ("Vulkan: libvulkan.so.1 ...").
+struct ree_device_listing {
+    char spec[64];
+    char name[256];
+};
+REE_API size_t ree_device_list(struct ree_device_listing *out_list, size_t max,
+                               const char **out_note);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

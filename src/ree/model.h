@@ -1,0 +1,127 @@
+// Models: loading, their inputs and outputs, their identity; export of checkpoints to ONNX.
+#ifndef REE_MODEL_H
+#define REE_MODEL_H
+
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ree_model;
+
+struct ree_model_options {
+    bool no_fold; // keep constant subgraphs in the graph (shapes are still evaluated on the host)
+    // Quantisation of a checkpoint folder, as in struct ree_export_options; 0: none.
+    uint32_t quantize_bits, quantize_block;
+    // Called after each pass with its name and the resulting graph as text; NULL: off.
+    void (*on_pass)(void *user, const char *pass, const char *graph_text);
+    void *user;
+    // Reports the progress of loading; done and total in bytes; NULL: off.
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
+};
+
+// An input or output of a model. A dimension is its size, or -1 if it is not fixed; then it may
+// have a symbol ("batch").
+struct ree_port {
+    const char *name;
+    enum ree_dtype dtype;
+    bool has_shape; // false: the model does not declare the rank
+    uint32_t rank;
+    int64_t dims[REE_MAX_RANK];
+    const char *symbols[REE_MAX_RANK]; // borrowed; NULL: no symbol
+    bool optional;                     // the input has a default value
+    enum ree_kind kind;                // for a sequence, dtype and shape are those of its items
+    bool nullable;                     // the value may be REE_ABSENT
+};
+
+struct ree_op_count {
+    const char *domain; // "" for the ONNX standard domain
+    const char *op_type;
+    uint32_t count;
+    bool supported;
+    const char *reason; // why it is not supported; NULL if supported
+};
+
+// `path` is an ONNX file, or a folder with a Hugging Face checkpoint. A checkpoint is exported in
+// memory as ree_export would do with the same quantisation and default options. Fails with
+// REE_INVALID if quantisation is requested for an ONNX file.
+REE_API enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
+                                       struct ree_model **out_model, struct ree_error *err);
+// Like ree_model_load, for an ONNX file in memory. Copies `bytes`. Rejects external data, because
+// there is no folder to look in.
+REE_API enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
+                                              const struct ree_model_options *options,
+                                              struct ree_model **out_model, struct ree_error *err);
+// Reads and checks a model without requiring that every operator is supported. For
+// ree_model_op_counts.
+REE_API enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model,
+                                          struct ree_error *err);
+REE_API void ree_model_destroy(struct ree_model *model);
+
+REE_API size_t ree_model_n_inputs(const struct ree_model *model);
+REE_API const struct ree_port *ree_model_input(const struct ree_model *model, size_t i);
+REE_API size_t ree_model_n_outputs(const struct ree_model *model);
+REE_API const struct ree_port *ree_model_output(const struct ree_model *model, size_t i);
+REE_API size_t ree_model_n_op_counts(const struct ree_model *model);
+REE_API const struct ree_op_count *
+ree_model_op_counts(const struct ree_model *model); // sorted by name
+REE_API int64_t ree_model_ir_version(const struct ree_model *model);
+// 0: domain not imported
+REE_API int64_t ree_model_opset(const struct ree_model *model, const char *domain);
+REE_API const char *ree_model_metadata(const struct ree_model *model,
+                                       const char *key); // NULL: no such key
+REE_API uint64_t ree_model_weight_bytes(const struct ree_model *model);
+// Diagnostics that are not tied to an operator and can be found without inputs. For an inspected
+// model: all of them. For a model loaded to run: contents of its folder that the run does not use.
+struct ree_model_note {
+    // true: the model cannot be run; false: it runs, but its file states something untrue
+    bool is_problem;
+    const char *text;
+};
+REE_API size_t ree_model_notes(const struct ree_model *model,
+                               const struct ree_model_note **out_notes);
+// The identity of a model as two SHA-256 (NUMERICS.md, "Hashes"): one of its graph, one of the
+// names, types, shapes and bytes of its weights. Neither depends on the layout of the files or on
+// how ree transforms the graph. A checkpoint folder and the file that ree_export writes from it
+// have the same identity. Hashing the weights reads all of them, on all cores. Fails with
+// REE_UNSUPPORTED if a tensor has a type that ree lacks.
+REE_API enum ree_status ree_model_graph_sha256(const struct ree_model *model, char hex[65],
+                                               struct ree_error *err);
+// on_progress receives done and total in bytes, rounded; NULL: off.
+REE_API enum ree_status ree_model_weights_sha256(const struct ree_model *model,
+                                                 void (*on_progress)(void *user, const char *what,
+                                                                     uint64_t done, uint64_t total),
+                                                 void *user, char hex[65], struct ree_error *err);
+
+// Export
+
+struct ree_export_options {
+    // ONNX opset. 23 (or 0) uses operators for attention, rotary embedding and RMS norms. 17 writes
+    // the steps of these operators instead, for software that does not know them. The output bits
+    // are the same.
+    int64_t opset;
+    bool colocate_tensors; // copy all weights to OUT.data; false: refer to the safetensors files
+    // Bits per weight of the layers' matrices and of an output head that is not tied to the
+    // embedding: 4 or 8; 0: not quantised.
+    uint32_t quantize_bits;
+    uint32_t quantize_block; // weights that share one scale: a power of two from 16 to 256; 0: 32
+    // Reports the progress of copying and quantising; done and total in bytes; NULL: off.
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
+    void *user;
+    // Receives the texts that ree_model_notes has for a folder; NULL: off.
+    void (*on_note)(void *user, const char *text);
+};
+
+// Writes the decoder in the folder `hf_dir` (config.json and safetensors, as saved by the Hugging
+// Face libraries) as an ONNX model to `out_path`, which must end in .onnx; NULL: model.onnx in
+// hf_dir. Unless colocate_tensors is set, the model refers to the safetensors files, so it must be
+// in the same folder. Quantised and copied tensors go to `out_path`.data. Files appear whole or not
+// at all. graph/hf/README.md describes what is exported and how. `options` may be NULL.
+REE_API enum ree_status ree_export(const char *hf_dir, const char *out_path,
+                                   const struct ree_export_options *options, struct ree_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,63 @@
+// Sessions: a model on one device.
+#ifndef REE_SESSION_H
+#define REE_SESSION_H
+
+#include "device.h"
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ree_session;
+
+struct ree_session_options {
+    bool no_fuse; // one dispatch per step; proves that fusion does not change bits
+    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+    void *user;
+    // Called each time the model is bound to shapes; NULL: off. `what` is "lowered" with the
+    // dispatches in order, then "memory plan" with the placement of the intermediate tensors. If
+    // shapes depend on computed data, there are several segments: "lowered, part 2".
+    void (*on_program)(void *user, const char *what, const char *text);
+};
+
+// Creates a session of a loaded model on a device. The model and the device must outlive it. The
+// first run loads the weights onto the device. `options` may be NULL.
+REE_API enum ree_status ree_session_create(struct ree_model *model, struct ree_device *device,
+                                           const struct ree_session_options *options,
+                                           struct ree_session **out_session, struct ree_error *err);
+REE_API void ree_session_destroy(struct ree_session *session);
+
+// Runs the model once. `inputs` are matched by name, in any order. Fails with REE_INVALID if a name
+// is missing or unknown, a type is wrong, or the model does not allow a shape; the message lists
+// the model's inputs. `outputs` must have space for ree_model_n_outputs tensors; this call
+// initialises them in the model's order. Release each with ree_tensor_finish. NaNs in outputs are
+// those of NUMERICS.md, section 1 (float32: 0x7FC00000).
+REE_API enum ree_status ree_session_run(struct ree_session *session,
+                                        const struct ree_tensor *inputs, size_t n_inputs,
+                                        struct ree_tensor *outputs, struct ree_error *err);
+
+// Binds the model to the inputs' shapes, as the next run with these shapes would. Runs only what
+// shapes depend on.
+REE_API enum ree_status ree_session_bind(struct ree_session *session,
+                                         const struct ree_tensor *inputs, size_t n_inputs,
+                                         struct ree_error *err);
+
+struct ree_session_stats {
+    uint64_t weight_bytes; // weight bytes resident on the device
+    uint64_t arena_bytes;  // intermediate results of the last run in bytes, after reuse
+    uint64_t n_dispatches; // kernel dispatches of the last run
+    uint64_t n_segments;   // segments of the last run: 1 unless a shape depended on computed data
+    uint64_t n_binds, n_bind_hits; // lookups and hits of the shape cache
+    double bind_seconds;           // time to bind for the last run
+    double run_seconds;            // last run, upload and download included
+    // With max_device_memory: the highest number of bytes held on one device; otherwise 0.
+    uint64_t peak_bytes;
+};
+REE_API void ree_session_stats(const struct ree_session *session,
+                               struct ree_session_stats *out_stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

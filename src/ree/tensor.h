@@ -1,0 +1,114 @@
+// Tensors in host memory, their files and their hashes.
+#ifndef REE_TENSOR_H
+#define REE_TENSOR_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The values are those of ONNX's TensorProto.DataType.
+enum ree_dtype {
+    REE_DTYPE_NONE = 0,
+    REE_F32 = 1,
+    REE_U8 = 2,
+    REE_I8 = 3,
+    REE_U16 = 4,
+    REE_I16 = 5,
+    REE_I32 = 6,
+    REE_I64 = 7,
+    REE_STRING = 8,
+    REE_BOOL = 9, // one byte, 0 or 1
+    REE_F16 = 10,
+    REE_F64 = 11,
+    REE_U32 = 12,
+    REE_U64 = 13,
+    REE_BF16 = 16,
+    REE_F8E4M3FN = 17, // the float8 types, one byte each
+    REE_F8E4M3FNUZ = 18,
+    REE_F8E5M2 = 19,
+    REE_F8E5M2FNUZ = 20,
+    REE_U4 = 21, // types below 8 bits take one byte per element: see ree_dtype_bits
+    REE_I4 = 22,
+    REE_F4E2M1 = 23, // bits in the low half of the byte
+    REE_F8E8M0 = 24,
+    REE_U2 = 25,
+    REE_I2 = 26,
+};
+
+struct ree_port; // model.h
+
+#define REE_MAX_RANK 8
+
+REE_API const char *
+ree_dtype_name(enum ree_dtype dtype); // "float32", "int64", "bool", ...; "?" if unknown
+REE_API size_t ree_dtype_size(enum ree_dtype dtype); // bytes per element; 0 for unknown types
+// Bits per element in an ONNX file, which packs the types of 4 and 2 bits. In struct ree_tensor,
+// and everywhere else in ree, each element of these types takes one byte: int4 and int2 are
+// sign-extended; uint4, uint2 and float4e2m1 are zero-extended. 0 for REE_STRING and unknown types.
+REE_API uint32_t ree_dtype_bits(enum ree_dtype dtype);
+
+// The kind of a value; nearly always a tensor.
+enum ree_kind {
+    REE_TENSOR = 0,
+    REE_SEQUENCE, // a list of tensors of one element type; their shapes may differ
+    REE_ABSENT,   // an optional value that is not present
+};
+
+// A tensor in host memory: dense, row-major, little-endian. A scalar has rank 0. Elements of
+// REE_STRING are `char *`: NUL-terminated UTF-8, each allocated by its own malloc and owned by the
+// tensor; NULL is an empty string.
+//
+// The same struct holds a sequence or an absent value. A sequence owns its items, which are tensors
+// without names. For both kinds, rank is 0, data is NULL and dtype is the element type of the
+// items.
+struct ree_tensor {
+    char *name; // owned; may be NULL
+    enum ree_dtype dtype;
+    uint32_t rank;
+    int64_t dims[REE_MAX_RANK];
+    void *data;    // (dims[0] * ... * dims[rank-1]) elements; may be NULL if that is 0
+    size_t nbytes; // data size in bytes: elements * ree_dtype_size(dtype)
+    enum ree_kind kind;
+    size_t n_items;           // number of items of a sequence
+    struct ree_tensor *items; // each of kind REE_TENSOR
+};
+
+// Allocates zeroed data and copies `name`, which may be NULL. Release with ree_tensor_finish.
+REE_API enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name,
+                                        enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
+                                        struct ree_error *err);
+// Appends `item` to a sequence and takes ownership of it, even on failure. An empty sequence is a
+// zeroed struct of kind REE_SEQUENCE.
+REE_API enum ree_status ree_sequence_append(struct ree_tensor *sequence, struct ree_tensor *item,
+                                            struct ree_error *err);
+REE_API void
+ree_tensor_finish(struct ree_tensor *tensor); // frees name, data, items; zeroes the struct
+
+// Reads FILE.npy (NumPy format 1 to 3, C or Fortran order) or FILE.pb (an ONNX TensorProto).
+REE_API enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path,
+                                        struct ree_error *err);
+// Like ree_tensor_load, for a value of model input `port`. If the port is a sequence or nullable, a
+// .pb file is a SequenceProto or an OptionalProto.
+REE_API enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const char *path,
+                                            const struct ree_port *port, struct ree_error *err);
+// Writes NumPy format 1.0. Writes to a temporary file in the same folder first, so that the file
+// appears whole or not at all. Types that NumPy lacks are written as their bytes:
+// - int4 and int2 as int8
+// - uint4, uint2, float4e2m1 and the float8 types (their bits) as uint8
+// - bfloat16 as raw data of two bytes
+//
+// Loading such a file returns a tensor of the type written (bfloat16 for two raw bytes).
+REE_API enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
+                                            struct ree_error *err);
+
+// SHA-256 of one tensor, or of n tensors in order, as lower-case hex. NUMERICS.md, "Hashes",
+// defines the hashed bytes.
+REE_API void ree_tensor_sha256(const struct ree_tensor *tensor, char hex[65]);
+REE_API void ree_tensors_sha256(const struct ree_tensor *tensors, size_t n, char hex[65]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
