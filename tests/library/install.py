@@ -50,7 +50,9 @@ with tempfile.TemporaryDirectory() as folder:
     pc = [path for path in found if path.endswith("/pkgconfig/ree.pc")]
     check(len(pc) == 1, f"no ree.pc among {found}")
     lib = os.path.dirname(os.path.dirname(pc[0]))
-    for path in ("bin/ree-run", "include/ree.h"):
+    for path in ("bin/ree-run", "include/ree.h", "share/man/man1/ree-run.1", "share/man/man1/ree-run-verify.1",
+                 "share/bash-completion/completions/ree-run", "share/zsh/site-functions/_ree-run",
+                 "share/fish/vendor_completions.d/ree-run.fish"):
         check(os.path.join(prefix, path) in found, f"{path} is not among {found}")
 
     env = {"PKG_CONFIG_PATH": os.path.dirname(pc[0])}

@@ -1,6 +1,7 @@
 // ree-run bench: speed of single RepOps and of whole models.
 #include "bench.h"
 #include "paths.h"
+#include "commands.h"
 #include "start.h"
 
 #include <cjson/cJSON.h>
@@ -10,62 +11,6 @@
 #include <string.h>
 
 #include "base/json.h"
-
-static const char help[] =
-    "ree-run bench matmul|conv|map|rows|attention [options]\n"
-    "ree-run bench model MODEL [options]: measure how fast this machine computes\n"
-    "\n"
-    "Runs one operator many times. Prints the median rate and the middle half of the rates, and\n"
-    "compares them with a limit of the same machine. The runs of both alternate in the same\n"
-    "minute.\n"
-    "\n"
-    "  matmul  GFLOP/s (2*M*N*K per product), compared with OpenBLAS's sgemm with the same number\n"
-    "          of threads. A product with a single row is limited by memory: GB/s, compared with\n"
-    "          reading memory. \"packed\": the second matrix is constant and was packed in\n"
-    "          advance. Also: products of bytes, compared with packed float32; a row times\n"
-    "          float16, bfloat16 and blockwise weights, in GB/s of the weights, compared with\n"
-    "          reading memory (the weights alternate and do not fit into the caches);\n"
-    "          \"arithmetic only\": the same kernel on weights that stay in the cache (CPU only)\n"
-    "  conv    GFLOP/s, compared with a 1024 x 1024 x 1024 matmul on the same device.\n"
-    "          int8: uint8 by int8 in int32, compared with such a matmul and with float32\n"
-    "  map     GB/s (bytes read and written), compared with copying memory\n"
-    "  rows    softmax and layer normalisation: GB/s (bytes read and written), compared with\n"
-    "          copying memory\n"
-    "  attention  one token: GB/s of keys and values read, compared with reading memory; a prompt\n"
-    "          of up to 1024 tokens: GFLOP/s, compared with a 1024 x 1024 x 1024 matmul\n"
-    "\n"
-    "  model   whole runs of an ONNX model, including the transfer of inputs and outputs;\n"
-    "          the first run, which uploads the weights and compiles what it needs;\n"
-    "          the weights' bytes per second, compared with reading memory, which limits\n"
-    "          language models; and each kind of RepOp, measured one at a time: time, GFLOP/s of\n"
-    "          products, and GB/s of its operands\n"
-    "\n"
-    "On a GPU, rates of memory are compared with copying the device's own memory. With --device\n"
-    "cuda, matmul and model also run with cuBLAS, in binary32 and in TF32, if it is installed.\n"
-    "\n"
-    "  --device DEVICE  cpu, cuda, vulkan, cuda:INDEX, vulkan:NAME, ... (default cpu)\n"
-    "  --threads N      CPU threads, also of OpenBLAS (default: one per core)\n"
-    "  --cpu-isa ISA    avx512, avx2, neon, portable (default: the best available)\n"
-    "  --size SIZE      matmul: MxNxK; conv: NxCxHxW; map: number of elements (default: several);\n"
-    "                   rows: ROWSxCOLUMNS (default 4096x4096);\n"
-    "                   attention: HEADSxKVHEADSxDIMxPOSITIONS (default 32x8x128x8192)\n"
-    "  --filters M, --kernel K, --stride S, --groups G   conv (default 64, 3, 1, 1)\n"
-    "  --input NAME=FILE, --dim NAME=SIZE   model: as in 'ree-run help run'. Without --input,\n"
-    "                   inputs are random and symbolic dimensions are 1\n"
-    "  --seed N         model: seed of the random inputs (default 1)\n"
-    "  --runs N         number of runs of each measurement (default 21)\n"
-    "  --json           print one JSON object instead of text\n"
-    "\n"
-    "Other programs and the clock of the processor make results vary: look at the middle half,\n"
-    "and compare only results of alternating runs. OpenBLAS is loaded as libopenblas.so.0\n"
-    "(Debian: libopenblas0-pthread). Without it, no ratio is printed.\n" CLI_START_HELP_PLAIN "\n"
-    "examples\n"
-    "  ree-run bench matmul --threads 1\n"
-    "  ree-run bench matmul --size 1x4096x4096\n"
-    "  ree-run bench conv --size 1x128x28x28 --filters 128 --device vulkan\n"
-    "  ree-run bench model gpt2.onnx --dim batch=1 --dim sequence=128 --device cuda\n"
-    "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
 void bench_report(struct bench *bench, const struct bench_result *result) {
     if (bench->n_results < sizeof bench->results / sizeof *bench->results)
@@ -171,35 +116,103 @@ static bench_repop *find_repop(const char *what) {
 
 struct arguments {
     const char *what, *model; // model: for the benchmark "model"
+    const char *size;
+    uint64_t n_runs, filters, kernel, stride, groups;
+    struct cli_device device;
     struct run_inputs inputs;
-    bool json, wants_help;
+    bool json;
 };
 
-static void parse(struct cli *cli, struct bench *bench, struct arguments *a) {
-    while (cli_next(cli)) {
-        const char *value = NULL;
-        if (cli_flag(cli, "--json")) {
-            a->json = true;
-        } else if (cli_flag(cli, "--help")) {
-            a->wants_help = true;
-        } else if (cli_option(cli, "--input", &value)) {
-            if (value) run_inputs_add(&a->inputs, value);
-        } else if (cli_option(cli, "--dim", &value)) {
-            if (value) run_inputs_add_dim(&a->inputs, cli, value);
-        } else if (!cli_device_option(cli, &bench->options) &&
-                   !cli_option(cli, "--size", &bench->size) &&
-                   !cli_option_number(cli, "--runs", 1, BENCH_MAX_RUNS, &bench->n_runs) &&
-                   !cli_option_number(cli, "--seed", 0, UINT64_MAX, &a->inputs.seed) &&
-                   !cli_option_number(cli, "--filters", 1, 1 << 16, &bench->filters) &&
-                   !cli_option_number(cli, "--kernel", 1, 1 << 10, &bench->kernel) &&
-                   !cli_option_number(cli, "--stride", 1, 1 << 10, &bench->stride) &&
-                   !cli_option_number(cli, "--groups", 1, 1 << 16, &bench->groups) &&
-                   !cli_positional(cli, &a->what) &&
-                   !cli_positional_path(cli, CLI_READS_BESIDE, &a->model)) {
-            cli_unknown(cli);
-        }
-    }
-    if (cli->failed || a->wants_help) return;
+#define AT(field) offsetof(struct arguments, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run bench matmul|conv|map|rows|attention [options]\n"
+  "ree-run bench model MODEL [options]: measure how fast this machine computes\n"
+  "\n"
+  "Runs one operator many times. Prints the median rate and the middle half of the rates, and\n"
+  "compares them with a limit of the same machine. The runs of both alternate in the same\n"
+  "minute.\n"
+  "\n"
+  "  matmul  GFLOP/s (2*M*N*K per product), compared with OpenBLAS's sgemm with the same number\n"
+  "          of threads. A product with a single row is limited by memory: GB/s, compared with\n"
+  "          reading memory. \"packed\": the second matrix is constant and was packed in\n"
+  "          advance. Also: products of bytes, compared with packed float32; a row times\n"
+  "          float16, bfloat16 and blockwise weights, in GB/s of the weights, compared with\n"
+  "          reading memory (the weights alternate and do not fit into the caches);\n"
+  "          \"arithmetic only\": the same kernel on weights that stay in the cache (CPU only)\n"
+  "  conv    GFLOP/s, compared with a 1024 x 1024 x 1024 matmul on the same device.\n"
+  "          int8: uint8 by int8 in int32, compared with such a matmul and with float32\n"
+  "  map     GB/s (bytes read and written), compared with copying memory\n"
+  "  rows    softmax and layer normalisation: GB/s (bytes read and written), compared with\n"
+  "          copying memory\n"
+  "  attention  one token: GB/s of keys and values read, compared with reading memory; a prompt\n"
+  "          of up to 1024 tokens: GFLOP/s, compared with a 1024 x 1024 x 1024 matmul\n"
+  "\n"
+  "  model   whole runs of an ONNX model, including the transfer of inputs and outputs;\n"
+  "          the first run, which uploads the weights and compiles what it needs;\n"
+  "          the weights' bytes per second, compared with reading memory, which limits\n"
+  "          language models; and each kind of RepOp, measured one at a time: time, GFLOP/s of\n"
+  "          products, and GB/s of its operands\n"
+  "\n"
+  "On a GPU, rates of memory are compared with copying the device's own memory. With --device\n"
+  "cuda, matmul and model also run with cuBLAS, in binary32 and in TF32, if it is installed.\n"
+  "\n"},
+    {.name = "BENCHMARK", .kind = ROW_POSITIONAL, .at = AT(what),
+     .choices = CLI_CHOICES("matmul", "conv", "map", "rows", "attention", "model")},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
+    {.name = "--size", .value = "SIZE", .kind = ROW_STRING, .at = AT(size),
+     .help = "matmul: MxNxK; conv: NxCxHxW; map: number of elements (default: several); rows: "
+             "ROWSxCOLUMNS (default 4096x4096); attention: HEADSxKVHEADSxDIMxPOSITIONS (default "
+             "32x8x128x8192)"},
+    {.name = "--filters", .value = "M", .kind = ROW_NUMBER, .at = AT(filters), .min = 1, .max = 1 << 16,
+     .help = "conv: number of filters (default 64)"},
+    {.name = "--kernel", .value = "K", .kind = ROW_NUMBER, .at = AT(kernel), .min = 1, .max = 1 << 10,
+     .help = "conv: height and width of the kernel (default 3)"},
+    {.name = "--stride", .value = "S", .kind = ROW_NUMBER, .at = AT(stride), .min = 1, .max = 1 << 10,
+     .help = "conv: stride (default 1)"},
+    {.name = "--groups", .value = "G", .kind = ROW_NUMBER, .at = AT(groups), .min = 1, .max = 1 << 16,
+     .help = "conv: number of groups (default 1)"},
+    {.kind = ROW_GROUP, .group = &cli_inputs_group, .at = AT(inputs), .help =
+  "  --input NAME=FILE, --dim NAME=SIZE\n"
+  "                       model: as in 'ree-run help run'. Without --input, inputs are random and\n"
+  "                       symbolic dimensions are 1\n"},
+    {.name = "--seed", .value = "N", .kind = ROW_NUMBER, .at = AT(inputs.seed), .max = UINT64_MAX,
+     .help = "model: seed of the random inputs (default 1)"},
+    {.name = "--runs", .value = "N", .kind = ROW_NUMBER, .at = AT(n_runs), .min = 1, .max = BENCH_MAX_RUNS,
+     .help = "number of runs of each measurement (default 21)"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    {.kind = ROW_TEXT, .help = "\ndevices\n"},
+    {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device), .help =
+  "  --device DEVICE      cpu, cuda, vulkan, cuda:INDEX, vulkan:NAME, ... (default cpu)\n"
+  "  --threads N          CPU threads, also of OpenBLAS (default: one per core)\n"
+  "  --cpu-isa ISA        avx512, avx2, neon, portable (default: the best available)\n"
+  "  --form, --validation, --operation-set\n"
+  "                       see 'ree-run help run'\n"},
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "Other programs and the clock of the processor make results vary: look at the middle half,\n"
+  "and compare only results of alternating runs. OpenBLAS is loaded as libopenblas.so.0\n"
+  "(Debian: libopenblas0-pthread). Without it, no ratio is printed.\n"},
+    CLI_START_ROW_PLAIN,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "examples\n"
+  "  ree-run bench matmul --threads 1\n"
+  "  ree-run bench matmul --size 1x4096x4096\n"
+  "  ree-run bench conv --size 1x128x28x28 --filters 128 --device vulkan\n"
+  "  ree-run bench model gpt2.onnx --dim batch=1 --dim sequence=128 --device cuda\n"
+  "\n"
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_bench_options = CLI_OPTION_TABLE(rows);
+
+static void parse(struct cli *cli, struct arguments *a) {
+    cli_options_parse(cli, &ree_run_bench_options, a);
+    if (cli->failed) return;
     const char *const names = "matmul, conv, map, rows, attention and model";
     if (!a->what)
         cli_usage(cli, "which benchmark: matmul, conv, map, rows, attention or model?");
@@ -245,27 +258,27 @@ static int run(struct bench *bench, const struct arguments *a, struct ree_model 
 }
 
 int ree_run_bench(int argc, char **argv) {
-    static struct bench bench = {
-        .n_runs = 21, .filters = 64, .kernel = 3, .stride = 1, .groups = 1};
-    struct arguments a = {.inputs.seed = 1};
+    static struct bench bench;
+    struct arguments a = {
+        .inputs.seed = 1, .n_runs = 21, .filters = 64, .kernel = 3, .stride = 1, .groups = 1};
     struct ree_model *model = NULL;
     struct cli cli;
-    int code = CLI_USAGE;
-    a.inputs.args = calloc((size_t)argc, sizeof *a.inputs.args);
-    a.inputs.dims = calloc((size_t)argc, sizeof *a.inputs.dims);
+    int code = CLI_FAILED;
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_bench_options);
     cli_init(&cli, argc, argv);
-    if (a.inputs.args && a.inputs.dims) {
-        parse(&cli, &bench, &a);
-        if (a.wants_help && !cli.failed) {
-            code = cli_print_text(help);
-        } else if (!cli.failed) {
-            code = cli_start(&(struct cli_start){.uses = sandbox_uses(bench.options.spec)});
-            if (code == 0 && a.model) code = bench_model_load(&bench, a.model, &a.inputs, &model);
-            if (code == 0) code = run(&bench, &a, model);
-        }
-    } else {
-        cli_error("out of memory");
-        code = CLI_FAILED;
+    if (run_inputs_init(&a.inputs, argc)) {
+        parse(&cli, &a);
+        bench.options = a.device;
+        bench.size = a.size;
+        bench.n_runs = a.n_runs;
+        bench.filters = a.filters;
+        bench.kernel = a.kernel;
+        bench.stride = a.stride;
+        bench.groups = a.groups;
+        const struct cli_start start = {.uses = sandbox_uses(bench.options.spec)};
+        code = cli.failed ? CLI_USAGE : cli_start(&start);
+        if (!code && a.model) code = bench_model_load(&bench, a.model, &a.inputs, &model);
+        if (!code) code = run(&bench, &a, model);
     }
     run_inputs_finish(&a.inputs);
     ree_model_destroy(model);

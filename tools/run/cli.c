@@ -17,19 +17,15 @@ void cli_init(struct cli *cli, int argc, char **argv) {
     *cli = (struct cli){.argc = argc, .argv = argv, .command = argv[0]};
 }
 
-bool (*cli_common_option)(struct cli *cli);
 const char *(*cli_error_hint)(const char *message);
 
 bool cli_next(struct cli *cli) {
-    do {
-        if (cli->failed || ++cli->at >= cli->argc) return false;
-        if (!cli->positional_only && strcmp(cli->argv[cli->at], "--") == 0) {
-            cli->positional_only = true;
-            cli->at++;
-        }
-        if (cli->at >= cli->argc) return false;
-    } while (cli_common_option && cli_common_option(cli));
-    return true;
+    if (cli->failed || ++cli->at >= cli->argc) return false;
+    if (!cli->positional_only && strcmp(cli->argv[cli->at], "--") == 0) {
+        cli->positional_only = true;
+        cli->at++;
+    }
+    return cli->at < cli->argc;
 }
 
 static bool is_option(const struct cli *cli) {
@@ -304,13 +300,6 @@ int cli_print(struct ree_strbuf *text) {
     return ok ? 0 : CLI_FAILED;
 }
 
-int cli_print_text(const char *text) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
-    ree_strbuf_append(&out, text, strlen(text));
-    return cli_print(&out);
-}
-
 bool cli_wants_help(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0) return true;
@@ -397,43 +386,6 @@ void cli_progress_end(void) {
 }
 
 // Devices
-
-// A device without such forms ignores the option, so its value is checked here.
-static bool form_option(struct cli *cli, const char **out) {
-    static const char *const names[] = {"native", "float64", "float32", "integer"};
-    const char *form = NULL;
-    if (!cli_option(cli, "--form", &form)) return false;
-    for (size_t i = 0; form && i < sizeof names / sizeof *names; i++)
-        if (strcmp(form, names[i]) == 0) *out = form;
-    if (form && *out != form)
-        cli_usage(cli, "--form requires native, float64, float32 or integer, not '%s'", form);
-    return true;
-}
-
-bool cli_device_option(struct cli *cli, struct cli_device *device) {
-    if (cli_flag(cli, "--validation")) {
-        device->options.validation = true;
-        return true;
-    }
-    const char *set = NULL;
-    if (cli_option(cli, "--operation-set", &set)) {
-        for (int i = REE_REPRODUCIBLE; set && i <= REE_DEFAULT; i++) {
-            if (strcmp(set, ree_operation_set_name((enum ree_operation_set)i)) != 0) continue;
-            device->options.operation_set = (enum ree_operation_set)i;
-            return true;
-        }
-        if (set)
-            cli_usage(cli,
-                      "--operation-set requires reproducible, deterministic or default, not '%s'",
-                      set);
-        return true;
-    }
-    return cli_option(cli, "--device", &device->spec) ||
-           cli_option_number(cli, "--threads", 1, 1024, &device->n_threads) ||
-           cli_option(cli, "--cpu-isa", &device->options.cpu_isa) ||
-           form_option(cli, &device->options.force_form) ||
-           cli_option(cli, "--break-primitive", &device->options.break_primitive);
-}
 
 bool cli_parse_size(const char *text, uint64_t *out) {
     static const char units[] = "KMGT";

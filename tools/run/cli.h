@@ -32,15 +32,8 @@ int ree_run_validate(int argc, char **argv);
 int ree_run_keygen(int argc, char **argv);
 int ree_run_request(int argc, char **argv);
 
-// Walks the arguments: "--name value", "--name=value", "--flag", "--" and positionals.
-//
-//     while (cli_next(&cli)) {
-//         if (cli_flag(&cli, "--json")) json = true;
-//         else if (cli_option(&cli, "--device", &device)) continue;
-//         else if (cli_positional(&cli, &model)) continue;
-//         else cli_unknown(&cli);
-//     }
-//     if (cli.failed) return CLI_USAGE;
+// Walks the arguments: "--name value", "--name=value", "--flag", "--" and positionals. Commands use
+// the tables of option_table.h, which call these functions.
 struct cli {
     int argc;
     char **argv;
@@ -52,11 +45,7 @@ struct cli {
 
 // argv is borrowed.
 void cli_init(struct cli *cli, int argc, char **argv);
-// Takes the options that every subcommand has: true if the current argument is one. start.c sets
-// it; NULL: there are none.
-extern bool (*cli_common_option)(struct cli *cli);
-// Advances to the next argument that is not a common option. false: no more arguments, or a
-// failure.
+// Advances to the next argument. false: no more arguments, or a failure.
 bool cli_next(struct cli *cli);
 // true: the current argument is this option, without a value.
 bool cli_flag(struct cli *cli, const char *name);
@@ -118,7 +107,6 @@ bool cli_must_escape(bool raw_output);
 // bytes that are not UTF-8 become \xff. `more`: text follows later, so an incomplete character at
 // the end is left for then. Returns the number of bytes consumed.
 size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bool more);
-int cli_print_text(const char *text);       // prints a manual page
 bool cli_wants_help(int argc, char **argv); // true if --help is among the arguments
 // Must be called before any JSON is created. From then on cli_append_json fails if any JSON value
 // of this process was lost because memory ran out.
@@ -155,8 +143,6 @@ struct cli_device {
     "  --break-primitive NAME\n"                                                                   \
     "                       make this primitive of a device report wrong results; the probe\n"     \
     "                       must detect it\n"
-// true: the current argument is one of the device options.
-bool cli_device_option(struct cli *cli, struct cli_device *device);
 // Length of the first device in a comma-separated list such as "cpu,vulkan:1,cuda". Device names
 // may contain commas, so a comma ends a device only if a kind of device (cpu, cuda, vulkan) follows
 // it.

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands.h"
 #include "option_groups.h"
-#include "option_table.h"
 #include "paths.h"
 #include "start.h"
 #include "trace_options.h"
@@ -16,15 +16,13 @@ static const char *const device_options[COMPARE_N_TWICE] = {
 
 static bool take_device(struct cli *cli, const char *name, void *options) {
     struct compare_options *o = options;
-    (void)name;
+    size_t k = 0;
+    while (strcmp(device_options[k], name) != 0)
+        k++;
     const char *argument = cli->argv[cli->at];
-    size_t k = 0, n;
-    for (; k < COMPARE_N_TWICE; k++) {
-        n = strlen(device_options[k]);
-        if (strncmp(argument, device_options[k], n) == 0 && (!argument[n] || argument[n] == '='))
-            break;
-    }
-    if (k == COMPARE_N_TWICE || !cli_device_option(cli, &o->devices[1])) return false;
+    size_t n = strlen(name);
+    if (strncmp(argument, name, n) != 0 || (argument[n] && argument[n] != '=')) return false;
+    if (!cli_device_option(cli, &o->devices[1])) return false;
     // The first value applies to both devices unless a second one follows.
     struct cli_device *a = &o->devices[0];
     const struct cli_device *b = &o->devices[1];
@@ -78,10 +76,11 @@ static const struct cli_option_row rows[] = {
      .help = "continue after tokens that end a text"},
 
     {.kind = ROW_TEXT, .help = "\ninput of any other model\n"},
-    {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs), .help = RUN_INPUTS_HELP},
+    {.kind = ROW_GROUP, .group = &cli_inputs_group, .at = AT(inputs), .help = RUN_INPUTS_HELP},
+    {.kind = ROW_GROUP, .group = &cli_random_group, .at = AT(inputs), .help = ""},
 
     {.kind = ROW_TEXT, .help = "\nweights\n"},
-    {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
+    {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
     {.kind = ROW_TEXT, .help =
   "\n"
@@ -90,7 +89,12 @@ static const struct cli_option_row rows[] = {
   "  --operation-set SET  reproducible (the default), deterministic or default\n"
   "  --threads N, --cpu-isa ISA, --form FORM\n"
   "                       see 'ree-run help run'\n"},
-    {.kind = ROW_GROUP, .take = take_device},
+    {.name = "--device", .value = "SPEC", .kind = ROW_TAKE, .take = take_device, .choices = CLI_DEVICE_CHOICES},
+    {.name = "--operation-set", .value = "SET", .kind = ROW_TAKE, .take = take_device, .choices = CLI_SET_CHOICES},
+    {.name = "--threads", .value = "N", .kind = ROW_TAKE, .take = take_device},
+    {.name = "--cpu-isa", .value = "ISA", .kind = ROW_TAKE, .take = take_device, .choices = CLI_ISA_CHOICES},
+    {.name = "--form", .value = "FORM", .kind = ROW_TAKE, .take = take_device, .choices = CLI_FORM_CHOICES},
+    {.name = "--break-primitive", .value = "NAME", .kind = ROW_TAKE, .take = take_device},
 
     {.kind = ROW_TEXT, .help = "\nresults\n"},
     {.name = "--all", .kind = ROW_FLAG, .at = AT(all),
@@ -103,7 +107,7 @@ static const struct cli_option_row rows[] = {
      .at = AT(fault),
      .help = "flip one bit on B, to check that compare finds it; see 'ree-run help run'"},
 
-    {.kind = ROW_TEXT, .help = CLI_START_HELP_VERDICT},
+    CLI_START_ROW_VERDICT,
     {.kind = ROW_TEXT, .help =
   "\nfor tests of ree itself (for one device or both, as above)\n" CLI_DEVICE_TEST_HELP
   "\n"
@@ -116,12 +120,12 @@ static const struct cli_option_row rows[] = {
   "exit status: 0 same bytes, 1 different bytes, 2 cannot be compared (or wrong usage)\n"},
     // clang-format on
 };
-#define N_ROWS (sizeof rows / sizeof *rows)
+const struct cli_option_table ree_run_compare_options = CLI_OPTION_TABLE(rows);
 
 static void parse(struct cli *cli, struct compare_options *o) {
     o->max_new_tokens = 16;
     o->chunk = TRACE_CHUNK;
-    cli_options_parse(cli, rows, N_ROWS, o);
+    cli_options_parse(cli, &ree_run_compare_options, o);
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model given");
     cli_quantize_check(cli, &o->quantize);
@@ -134,7 +138,7 @@ int ree_run_compare(int argc, char **argv) {
     struct cli cli;
     struct compare_options o = {0};
     int code = COMPARE_CANNOT;
-    if (cli_wants_help(argc, argv)) return cli_options_help(rows, N_ROWS);
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_compare_options);
     cli_init(&cli, argc, argv);
     o.prompts = calloc((size_t)argc, sizeof *o.prompts);
     if (!o.prompts) {

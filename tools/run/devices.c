@@ -1,4 +1,5 @@
 // ree-run devices: the devices of this machine, their limits, and the probe's verdicts.
+#include "commands.h"
 #include "start.h"
 
 #include <cjson/cJSON.h>
@@ -9,27 +10,48 @@
 
 #define MAX_DEVICES 64
 
-static const char help[] =
-    "ree-run devices [DEVICE] [--json]: list the devices of this machine\n"
-    "\n"
-    "Lists every device, or only DEVICE, under the name that --device accepts: its properties,\n"
-    "its limits, and how it computes each primitive. Graphics drivers promise little about\n"
-    "floating point. When ree opens a device, a short run over hard cases decides for every\n"
-    "primitive (add, fma, divide, ...) whether ree uses the device's own instruction or an exact\n"
-    "emulation. Every Vulkan device can run models; its speed depends on these verdicts. A CUDA\n"
-    "device must compute every primitive correctly; otherwise ree refuses it.\n"
-    "The lines \"not used\" tell how often the device's own functions differ from the correctly\n"
-    "rounded result, in a shader without \"precise\". No result depends on them.\n"
-    "\n"
-    "  --json                  print one JSON object instead of text\n"
-    "  --threads N, --cpu-isa ISA, --form FORM, --validation    as in 'ree-run help run'\n"
-    "  --break-primitive NAME  for tests: make this primitive report wrong results; the probe\n"
-    "                          must detect it\n" CLI_START_HELP_PLAIN "\n"
-    "examples\n"
-    "  ree-run devices\n"
-    "  ree-run devices vulkan:nvidia\n"
-    "\n"
-    "exit status: 0 success, 1 cannot open DEVICE, 2 wrong usage, 124 --timeout\n";
+struct options {
+    const char *spec;
+    struct cli_device device;
+    bool json;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run devices [DEVICE] [--json]: list the devices of this machine\n"
+  "\n"
+  "Lists every device, or only DEVICE, under the name that --device accepts: its properties,\n"
+  "its limits, and how it computes each primitive. Graphics drivers promise little about\n"
+  "floating point. When ree opens a device, a short run over hard cases decides for every\n"
+  "primitive (add, fma, divide, ...) whether ree uses the device's own instruction or an exact\n"
+  "emulation. Every Vulkan device can run models; its speed depends on these verdicts. A CUDA\n"
+  "device must compute every primitive correctly; otherwise ree refuses it.\n"
+  "The lines \"not used\" tell how often the device's own functions differ from the correctly\n"
+  "rounded result, in a shader without \"precise\". No result depends on them.\n"
+  "\n"},
+    {.name = "DEVICE", .kind = ROW_POSITIONAL, .at = AT(spec), .choices = CLI_DEVICE_CHOICES},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device), .help =
+  "  --threads N, --cpu-isa ISA, --form FORM, --validation\n"
+  "                       as in 'ree-run help run'\n"
+  "  --break-primitive NAME\n"
+  "                       for tests: make this primitive report wrong results; the probe must\n"
+  "                       detect it\n"},
+    CLI_START_ROW_PLAIN,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "examples\n"
+  "  ree-run devices\n"
+  "  ree-run devices vulkan:nvidia\n"
+  "\n"
+  "exit status: 0 success, 1 cannot open DEVICE, 2 wrong usage, 124 --timeout\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_devices_options = CLI_OPTION_TABLE(rows);
 
 static void report_text(const struct ree_device_listing *listing, const struct ree_device *device,
                         const struct ree_error *err, struct ree_strbuf *out) {
@@ -95,23 +117,14 @@ static void restrict_options(struct cli_device *device) {
 
 int ree_run_devices(int argc, char **argv) {
     struct cli cli;
-    struct cli_device options = {0};
-    const char *spec = NULL;
-    bool json = false, wants_help = false;
-    cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--json"))
-            json = true;
-        else if (cli_flag(&cli, "--help"))
-            wants_help = true;
-        else if (!cli_device_option(&cli, &options) && !cli_positional(&cli, &spec))
-            cli_unknown(&cli);
-    }
-    if (cli.failed) return CLI_USAGE;
+    struct options o = {0};
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    if (wants_help) return cli_print_text(help);
-    if (!spec) spec = options.spec;
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_devices_options);
+    cli_init(&cli, argc, argv);
+    cli_options_parse(&cli, &ree_run_devices_options, &o);
+    if (cli.failed) return CLI_USAGE;
+    const char *spec = o.spec ? o.spec : o.device.spec;
 
     unsigned all = SANDBOX_DEVICE | SANDBOX_VULKAN | SANDBOX_CUDA;
     int code = cli_start(&(struct cli_start){.uses = spec ? sandbox_uses(spec) : all});
@@ -126,12 +139,12 @@ int ree_run_devices(int argc, char **argv) {
         n = ree_device_list(listings, MAX_DEVICES, &note);
         if (n > MAX_DEVICES) n = MAX_DEVICES;
     }
-    cJSON *root = json ? cJSON_CreateObject() : NULL;
-    cJSON *devices = json ? cJSON_AddArrayToObject(root, "devices") : NULL;
+    cJSON *root = o.json ? cJSON_CreateObject() : NULL;
+    cJSON *devices = o.json ? cJSON_AddArrayToObject(root, "devices") : NULL;
     for (size_t i = 0; i < n; i++) {
         struct ree_error err;
         struct ree_device *device;
-        struct cli_device each = options;
+        struct cli_device each = o.device;
         each.spec = spec ? spec : listings[i].spec;
         restrict_options(&each);
         if (cli_device_open(&each, &device, &err) != REE_OK && spec) {
@@ -139,19 +152,19 @@ int ree_run_devices(int argc, char **argv) {
             ree_strbuf_finish(&text);
             return cli_fail(&err);
         }
-        if (json)
+        if (o.json)
             report_json(&listings[i], device, &err, devices);
         else
             report_text(&listings[i], device, &err, &text);
         ree_device_destroy(device);
     }
-    if (json) {
+    if (o.json) {
         if (note) cJSON_AddStringToObject(root, "note", note);
         cJSON_AddStringToObject(root, "numerics", ree_numerics_version());
         if (!devices) text.failed = true;
         cli_append_json(&text, root, true);
     }
-    for (size_t length; !json && note && *note; note += length + (note[length] != 0)) {
+    for (size_t length; !o.json && note && *note; note += length + (note[length] != 0)) {
         char line[REE_ERROR_MAX];
         length = strcspn(note, "\n");
         snprintf(line, sizeof line, "%.*s", (int)length, note);

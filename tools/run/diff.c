@@ -9,6 +9,7 @@
 #include "dispute/html.h"
 #include "base/file.h"
 #include "cli.h"
+#include "commands.h"
 #include "receipts.h"
 #include "start.h"
 #include "diff_report.h"
@@ -16,24 +17,6 @@
 
 #define CLI_DIFFERS 1
 #define CLI_CANNOT 2
-
-static const char help[] =
-    "ree-run diff A B [--json] [--all] [--html FILE]: find where two runs first differ\n"
-    "\n"
-    "A and B are two traces, or two receipts. Of two receipts, diff lists every difference. If\n"
-    "each receipt's trace is in the same folder as the receipt, diff also compares the traces.\n"
-    "\n"
-    "Traces are written by --trace of 'run' or 'generate'. Both must be of the same model, with\n"
-    "the prompt divided in the same way; the devices do not matter. diff prints the first\n"
-    "difference in the order in which nodes run, with its step and inputs. If all inputs agree,\n"
-    "the runs first differ in this node.\n"
-    "\n"
-    "  --all       list every node that differs, in every step, not only the first; 'new': all\n"
-    "              its inputs agree\n"
-    "  --json      print one JSON object instead of text\n"
-    "  --html FILE write an HTML page with a picture: which nodes of which steps "
-    "differ\n" CLI_START_HELP_VERDICT "\n"
-    "exit status: 0 the same, 1 different, 2 cannot be compared (or wrong usage)\n";
 
 static bool save_page(const struct diff_pair *p, const char *const paths[2], const char *path,
                       struct ree_error *err) {
@@ -52,11 +35,44 @@ static bool save_page(const struct diff_pair *p, const char *const paths[2], con
 
 // The options of a comparison and its result.
 struct job {
+    const char *paths[2];
     const char *html;
     bool json, all;
     struct ree_strbuf text;
     cJSON *object; // with --json
 };
+
+#define AT(field) offsetof(struct job, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run diff A B [--json] [--all] [--html FILE]: find where two runs first differ\n"
+  "\n"
+  "A and B are two traces, or two receipts. Of two receipts, diff lists every difference. If\n"
+  "each receipt's trace is in the same folder as the receipt, diff also compares the traces.\n"
+  "\n"
+  "Traces are written by --trace of 'run' or 'generate'. Both must be of the same model, with\n"
+  "the prompt divided in the same way; the devices do not matter. diff prints the first\n"
+  "difference in the order in which nodes run, with its step and inputs. If all inputs agree,\n"
+  "the runs first differ in this node.\n"
+  "\n"},
+    {.name = "A", .kind = ROW_POSITIONAL, .at = AT(paths[0]), .path = CLI_READS_BESIDE},
+    {.name = "B", .kind = ROW_POSITIONAL, .at = AT(paths[1]), .path = CLI_READS_BESIDE},
+    {.name = "--all", .kind = ROW_FLAG, .at = AT(all),
+     .help = "list every node that differs, in every step, not only the first; 'new': all its "
+             "inputs agree"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    {.name = "--html", .value = "FILE", .kind = ROW_STRING, .at = AT(html), .path = CLI_WRITES,
+     .help = "write an HTML page with a picture: which nodes of which steps differ"},
+    CLI_START_ROW_VERDICT,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "exit status: 0 the same, 1 different, 2 cannot be compared (or wrong usage)\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_diff_options = CLI_OPTION_TABLE(rows);
 
 static int load_traces(const char *const paths[2], const struct ree_receipt *receipts,
                        struct ree_trace *traces[2]) {
@@ -217,22 +233,12 @@ static int compare(const char *const paths[2], struct job *job) {
 
 int ree_run_diff(int argc, char **argv) {
     struct cli cli;
-    const char *paths[2] = {NULL, NULL};
     struct job job = {0};
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_diff_options);
     cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) return cli_print_text(help);
-        if (cli_flag(&cli, "--json"))
-            job.json = true;
-        else if (cli_flag(&cli, "--all"))
-            job.all = true;
-        else if (!cli_option_path(&cli, "--html", CLI_WRITES, &job.html) &&
-                 !cli_positional_path(&cli, CLI_READS_BESIDE, &paths[0]) &&
-                 !cli_positional_path(&cli, CLI_READS_BESIDE, &paths[1]))
-            cli_unknown(&cli);
-    }
-    if (!cli.failed && !paths[1]) cli_usage(&cli, "expected two traces or two receipts");
+    cli_options_parse(&cli, &ree_run_diff_options, &job);
+    if (!cli.failed && !job.paths[1]) cli_usage(&cli, "expected two traces or two receipts");
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.cannot = CLI_CANNOT});
-    return code ? code : compare(paths, &job);
+    return code ? code : compare(job.paths, &job);
 }

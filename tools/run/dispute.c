@@ -9,6 +9,7 @@
 #include "dispute/referee.h"
 #include "base/file.h"
 #include "cli.h"
+#include "commands.h"
 #include "party_receipts.h"
 #include "paths.h"
 #include "start.h"
@@ -17,49 +18,67 @@
 #define CLI_CANNOT 2
 #define CLI_LIED 3
 
-static const char help[] =
-    "ree-run dispute --a A.trace --b B.trace --claim FILE.json [options]: find where two runs\n"
-    "differ, by exchanging few hashes\n"
-    "\n"
-    "Plays two parties and a referee. Each party has only its own trace (ree-run help run:\n"
-    "--trace); the referee has neither. Each party is committed to its trace's root. The referee\n"
-    "asks which half of the steps differs, then which half of that half, down to the first step\n"
-    "that differs; then the same for the nodes of that step. Every answer must hash to what the\n"
-    "party sent before. The number of messages grows with the logarithm of the length of the run.\n"
-    "\n"
-    "The result is one node: the inputs and outputs that both parties state for it, with proofs\n"
-    "up to both roots. This is the claim. 'ree-run referee' decides it.\n"
-    "\n"
-    "With --model and both receipts, a dispute ends with a claim for every difference: also for\n"
-    "an input of a step, a token, the header or the number of steps. dispute then also prints\n"
-    "which party is wrong, if this follows from the model, the roots and the receipts. With\n"
-    "--model only, this holds for caches.\n"
-    "\n"
-    "Answers are not signed. dispute names a party that contradicts its root or does not answer,\n"
-    "but the transcript does not prove it to others. A claim does.\n"
-    "\n"
-    "  --a TRACE, --b TRACE   the traces of the parties A and B\n"
-    "  --claim FILE           write the claim to FILE\n"
-    "  --model MODEL          the model of the runs, a file or a folder\n" PARTY_RECEIPTS_HELP
-    "  --transcript FILE      write every message, one line of JSON each\n"
-    "  --json                 print one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
-    "example\n"
-    "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json \\\n"
-    "    --model tools/sample/stories --a-receipt mine.json --b-receipt theirs.json\n"
-    "\n"
-    "exit status\n"
-    "  0  the roots are equal, and the receipts agree\n"
-    "  1  the runs differ, and the claim is written\n"
-    "  2  cannot be decided: different models, inputs or numbers of steps; or the roots are\n"
-    "     equal, but the receipts differ in fields that a trace does not contain; or wrong usage\n"
-    "  3  a party is named without a claim: it contradicted its root, did not answer, or its\n"
-    "     receipt contradicts itself, the model or the request\n";
-
 struct options {
     const char *traces[2], *claim, *transcript, *model;
     struct party_receipts parties;
     bool json;
 };
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run dispute --a A.trace --b B.trace --claim FILE.json [options]: find where two runs\n"
+  "differ, by exchanging few hashes\n"
+  "\n"
+  "Plays two parties and a referee. Each party has only its own trace (ree-run help run:\n"
+  "--trace); the referee has neither. Each party is committed to its trace's root. The referee\n"
+  "asks which half of the steps differs, then which half of that half, down to the first step\n"
+  "that differs; then the same for the nodes of that step. Every answer must hash to what the\n"
+  "party sent before. The number of messages grows with the logarithm of the length of the run.\n"
+  "\n"
+  "The result is one node: the inputs and outputs that both parties state for it, with proofs\n"
+  "up to both roots. This is the claim. 'ree-run referee' decides it.\n"
+  "\n"
+  "With --model and both receipts, a dispute ends with a claim for every difference: also for\n"
+  "an input of a step, a token, the header or the number of steps. dispute then also prints\n"
+  "which party is wrong, if this follows from the model, the roots and the receipts. With\n"
+  "--model only, this holds for caches.\n"
+  "\n"
+  "Answers are not signed. dispute names a party that contradicts its root or does not answer,\n"
+  "but the transcript does not prove it to others. A claim does.\n"
+  "\n"},
+    {.name = "--a", .value = "TRACE", .kind = ROW_STRING, .at = AT(traces[0]), .path = CLI_READS,
+     .help = "the trace of the party A"},
+    {.name = "--b", .value = "TRACE", .kind = ROW_STRING, .at = AT(traces[1]), .path = CLI_READS,
+     .help = "the trace of the party B"},
+    {.name = "--claim", .value = "FILE", .kind = ROW_STRING, .at = AT(claim), .path = CLI_WRITES,
+     .help = "write the claim to FILE"},
+    {.name = "--model", .value = "MODEL", .kind = ROW_STRING, .at = AT(model), .path = CLI_READS_BESIDE,
+     .help = "the model of the runs, a file or a folder"},
+    {.kind = ROW_GROUP, .group = &cli_parties_group, .at = AT(parties)},
+    {.name = "--transcript", .value = "FILE", .kind = ROW_STRING, .at = AT(transcript), .path = CLI_WRITES,
+     .help = "write every message, one line of JSON each"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    CLI_START_ROW_VERDICT,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "example\n"
+  "  ree-run dispute --a mine.trace --b theirs.trace --claim claim.json \\\n"
+  "    --model tools/sample/stories --a-receipt mine.json --b-receipt theirs.json\n"
+  "\n"
+  "exit status\n"
+  "  0  the roots are equal, and the receipts agree\n"
+  "  1  the runs differ, and the claim is written\n"
+  "  2  cannot be decided: different models, inputs or numbers of steps; or the roots are\n"
+  "     equal, but the receipts differ in fields that a trace does not contain; or wrong usage\n"
+  "  3  a party is named without a claim: it contradicted its root, did not answer, or its\n"
+  "     receipt contradicts itself, the model or the request\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_dispute_options = CLI_OPTION_TABLE(rows);
 
 // What is known, without any values, about who is wrong.
 struct naming {
@@ -421,19 +440,9 @@ static void check(struct cli *cli, const struct options *o) {
 int ree_run_dispute(int argc, char **argv) {
     struct cli cli;
     struct options o = {0};
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_dispute_options);
     cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) return cli_print_text(help);
-        if (cli_flag(&cli, "--json"))
-            o.json = true;
-        else if (!cli_option_path(&cli, "--a", CLI_READS, &o.traces[0]) &&
-                 !cli_option_path(&cli, "--b", CLI_READS, &o.traces[1]) &&
-                 !cli_option_path(&cli, "--claim", CLI_WRITES, &o.claim) &&
-                 !cli_option_path(&cli, "--model", CLI_READS_BESIDE, &o.model) &&
-                 !cli_option_path(&cli, "--transcript", CLI_WRITES, &o.transcript) &&
-                 !party_receipts_option(&cli, &o.parties))
-            cli_unknown(&cli);
-    }
+    cli_options_parse(&cli, &ree_run_dispute_options, &o);
     check(&cli, &o);
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE, .cannot = CLI_CANNOT});

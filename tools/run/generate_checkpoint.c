@@ -6,19 +6,48 @@
 #include "generate_job.h"
 #include "paths.h"
 
-bool checkpoint_option(struct cli *cli, struct generate_options *o) {
+static bool take_resume(struct cli *cli, const char *name, void *options) {
+    struct generate_options *o = options;
     struct checkpoint_options *c = &o->checkpoint;
     // The next argument is the file only if it can be nothing else.
-    if (cli_flag(cli, "--resume")) {
+    if (cli_flag(cli, name)) {
         const char *next = cli->at + 1 < cli->argc ? cli->argv[cli->at + 1] : NULL;
         c->resumes = true;
         if (next && next[0] && next[0] != '-' && o->model) c->from = cli->argv[++cli->at];
         return true;
     }
-    if (cli_option(cli, "--resume", &c->from)) return c->resumes = true;
-    return cli_option(cli, "--checkpoint", &c->path) ||
-           cli_option_number(cli, "--checkpoint-every", 1, 1 << 20, &c->every);
+    return cli_option(cli, name, &c->from) && (c->resumes = true);
 }
+
+#define AT(field) offsetof(struct generate_options, field)
+
+static const struct cli_option_row rows[] = {
+    // checkpoint_check adds the paths.
+    {.name = "--checkpoint",
+     .value = "FILE",
+     .kind = ROW_STRING,
+     .at = AT(checkpoint.path),
+     .help = "save the progress of the run in FILE; each save replaces the whole file"},
+    {.name = "--checkpoint-every",
+     .value = "K",
+     .kind = ROW_NUMBER,
+     .at = AT(checkpoint.every),
+     .min = 1,
+     .max = 1 << 20,
+     .help = "save whenever a sequence has K more tokens (default 32)"},
+    {.name = "--resume",
+     .value = "FILE",
+     .is_optional = true,
+     .kind = ROW_TAKE,
+     .path = CLI_READS,
+     .take = take_resume,
+     .help =
+         "continue from a checkpoint, with the same model, prompts and options. The result is "
+         "that of a run without interruption. Default for FILE: the file of --checkpoint. With "
+         "FILE, --resume must come after MODEL; without --checkpoint, FILE is also written. The "
+         "tokens in the checkpoint are computed again and compared"},
+};
+const struct cli_option_table checkpoint_group = CLI_OPTION_TABLE(rows);
 
 void checkpoint_check(struct cli *cli, struct generate_options *o) {
     struct checkpoint_options *c = &o->checkpoint;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands.h"
 #include "option_groups.h"
-#include "option_table.h"
 #include "paths.h"
 #include "start.h"
 
@@ -23,16 +23,6 @@ static bool take_stop(struct cli *cli, const char *name, void *options) {
     struct generate_options *o = options;
     (void)name;
     return stop_option(cli, o->stops, &o->n_stops);
-}
-
-static bool take_checkpoint(struct cli *cli, const char *name, void *options) {
-    (void)name;
-    return checkpoint_option(cli, options);
-}
-
-static bool take_ranks(struct cli *cli, const char *name, void *target) {
-    (void)name;
-    return cli_ranks_option(cli, target);
 }
 
 static const struct cli_option_row rows[] = {
@@ -57,10 +47,10 @@ static const struct cli_option_row rows[] = {
      .help = "the prompt as text"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
      .help = "the prompt as token ids, separated by commas; requires no tokenizer"},
-    {.name = "--prompt-file", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
+    {.name = "--prompt-file", .value = "FILE", .kind = ROW_TAKE, .path = CLI_READS, .take = take_prompt,
      .help = "one prompt per line. A line that begins with { or \" must be a JSON value: "
              "\"text\", {\"prompt\": \"text\"}, {\"ids\": [1, 2]} or {\"messages\": [...]}"},
-    {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
+    {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .path = CLI_READS, .take = take_prompt,
      .help = "a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], formatted with "
              "the model's chat template. Special tokens in a content are encoded as special "
              "tokens, so an untrusted text can pretend to be another role"},
@@ -127,22 +117,27 @@ static const struct cli_option_row rows[] = {
      .help = "also print the use of memory, and how often ree lowered the model for new shapes"},
 
     {.kind = ROW_TEXT, .help = "\nreceipts (for one prompt)\n"},
-    {.kind = ROW_GROUP, .take = cli_take_receipt, .at = AT(receipt), .help = CLI_RECEIPT_HELP
-  "  --private            write salted hashes instead of tokens and texts. The salt is written to\n"
-  "                       FILE.salt, for those who may verify the receipt\n"
-  "\n"},
-    {.kind = ROW_GROUP, .take = take_checkpoint, .help = CHECKPOINT_HELP "\n"},
-    {.kind = ROW_GROUP, .take = cli_take_trace, .at = AT(tracing), .help = TRACE_OPTIONS_HELP "  (for one prompt; it then runs in chunks of 64 tokens, unless --prefill-chunk is given)\n" },
+    {.kind = ROW_GROUP, .group = &cli_receipt_group, .at = AT(receipt)},
+    {.name = "--private", .kind = ROW_FLAG, .at = AT(receipt.is_private),
+     .help = "write salted hashes instead of tokens and texts. The salt is written to FILE.salt, for "
+             "those who may verify the receipt"},
+
+    {.kind = ROW_TEXT, .help = "\ncheckpoints\n"},
+    {.kind = ROW_GROUP, .group = &checkpoint_group},
+    {.kind = ROW_TEXT, .help = "\n"},
+    {.kind = ROW_GROUP, .group = &cli_trace_group, .at = AT(tracing)},
+    {.kind = ROW_TEXT, .help =
+  "  (for one prompt; it then runs in chunks of 64 tokens, unless --prefill-chunk is given)\n"},
 
     {.kind = ROW_TEXT, .help = "\nweights\n"},
-    {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
+    {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
     {.kind = ROW_TEXT, .help =
   "\ndevices and execution (the bits do not depend on these options)\n"},
-    {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help = CLI_DEVICE_HELP},
+    {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device), .help = CLI_DEVICE_HELP},
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
-    {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP},
+    {.kind = ROW_GROUP, .group = &cli_stages_group, .at = AT(stages)},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
      .at = AT(chunk), .min = 1, .max = REE_MAX_PREFILL_CHUNK,
      .help = "maximum number of prompt tokens in one run (default 512)"},
@@ -159,9 +154,9 @@ static const struct cli_option_row rows[] = {
   "  --operation-set SET  reproducible (the default), deterministic or default: see\n"
   "                       'ree-run help run'\n"
   "\n"},
-    {.kind = ROW_GROUP, .take = take_ranks, .at = AT(ranks), .help = CLI_RANKS_HELP},
+    {.kind = ROW_GROUP, .group = &cli_ranks_group, .at = AT(ranks)},
 
-    {.kind = ROW_TEXT, .help = CLI_START_HELP_PLAIN},
+    CLI_START_ROW_PLAIN,
     {.kind = ROW_TEXT, .help =
   "\nfor tests of ree itself\n" CLI_DEVICE_TEST_HELP CLI_RANKS_TEST_HELP
   "\n"
@@ -175,10 +170,10 @@ static const struct cli_option_row rows[] = {
   "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout, 130 interrupted\n"},
     // clang-format on
 };
-#define N_ROWS (sizeof rows / sizeof *rows)
+const struct cli_option_table ree_run_generate_options = CLI_OPTION_TABLE(rows);
 
 int generate_options_help(void) {
-    return cli_options_help(rows, N_ROWS);
+    return cli_options_help(&ree_run_generate_options);
 }
 
 // Options must not override what a request decides.
@@ -236,7 +231,7 @@ bool generate_options_parse(struct generate_options *o, int argc, char **argv) {
         return false;
     }
     cli_init(&cli, argc, argv);
-    cli_options_parse(&cli, rows, N_ROWS, o);
+    cli_options_parse(&cli, &ree_run_generate_options, o);
     if (!cli.failed) check(&cli, o);
     return !cli.failed;
 }

@@ -3,6 +3,7 @@
 #define REE_TOOLS_RUN_GENERATE_OPTIONS_H
 
 #include "cli.h"
+#include "option_table.h"
 #include "stage_options.h"
 #include "prompts.h"
 #include "quantize.h"
@@ -41,19 +42,7 @@ void generate_options_finish(struct generate_options *options);
 int generate_options_help(void);
 
 // generate_checkpoint.c
-#define CHECKPOINT_HELP                                                                            \
-    "checkpoints\n"                                                                                \
-    "  --checkpoint FILE    save the progress of the run in FILE; each save replaces the whole\n"  \
-    "                       file\n"                                                                \
-    "  --checkpoint-every K save whenever a sequence has K more tokens (default 32)\n"             \
-    "  --resume [FILE]      continue from a checkpoint, with the same model, prompts and\n"        \
-    "                       options. The result is that of a run without interruption. Default\n"  \
-    "                       for FILE: the file of --checkpoint. With FILE, --resume must come\n"   \
-    "                       after MODEL; without --checkpoint, FILE is also written. The "         \
-    "tokens\n"                                                                                     \
-    "                       in the checkpoint are computed again and compared\n"
-
-bool checkpoint_option(struct cli *cli, struct generate_options *o);
+extern const struct cli_option_table checkpoint_group; // struct generate_options
 void checkpoint_check(struct cli *cli, struct generate_options *o);
 
 #endif

@@ -1,7 +1,7 @@
 #include "inputs.h"
 
 #include "base/npy.h"
-#include "cli.h"
+#include "option_groups.h"
 #include "paths.h"
 #include "session/model.h"
 
@@ -182,7 +182,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     return ree_npy_retype(t, port->dtype, &err) == REE_OK ? 0 : cli_fail(&err);
 }
 
-void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *text) {
+static void add_dim(struct run_inputs *inputs, struct cli *cli, const char *text) {
     const char *equals = strrchr(text, '=');
     uint64_t size;
     size_t digits = equals ? strspn(equals + 1, "0123456789") : 0;
@@ -202,7 +202,7 @@ bool run_inputs_init(struct run_inputs *inputs, int argc) {
     return false;
 }
 
-void run_inputs_add(struct run_inputs *inputs, const char *text) {
+static void add_input(struct run_inputs *inputs, const char *text) {
     inputs->args[inputs->n_args++] = text;
     // Which '=' ends the name is known only after the model is loaded, so every possible path is
     // added.
@@ -211,19 +211,53 @@ void run_inputs_add(struct run_inputs *inputs, const char *text) {
         cli_path_add(CLI_READS, ++at);
 }
 
-bool run_inputs_option(struct cli *cli, struct run_inputs *inputs) {
+static bool take_input(struct cli *cli, const char *name, void *inputs) {
     const char *value = NULL;
-    if (cli_option(cli, "--input", &value)) {
-        if (value) run_inputs_add(inputs, value);
-    } else if (cli_option(cli, "--dim", &value)) {
-        if (value) run_inputs_add_dim(inputs, cli, value);
-    } else if (cli_option_number(cli, "--random-inputs", 0, UINT64_MAX, &inputs->seed)) {
-        inputs->random = true;
-    } else {
-        return false;
-    }
+    if (!cli_option(cli, name, &value)) return false;
+    if (value) add_input(inputs, value);
     return true;
 }
+
+static bool take_dim(struct cli *cli, const char *name, void *inputs) {
+    const char *value = NULL;
+    if (!cli_option(cli, name, &value)) return false;
+    if (value) add_dim(inputs, cli, value);
+    return true;
+}
+
+static bool take_random(struct cli *cli, const char *name, void *target) {
+    struct run_inputs *inputs = target;
+    if (!cli_option_number(cli, name, 0, UINT64_MAX, &inputs->seed)) return false;
+    inputs->random = true;
+    return true;
+}
+
+static const struct cli_option_row rows[] = {
+    {.name = "--input",
+     .value = "NAME=FILE",
+     .kind = ROW_TAKE,
+     .path = CLI_READS,
+     .take = take_input,
+     .help = "read input NAME from a .npy (NumPy) or .pb (ONNX TensorProto) file; once for each "
+             "input. If the model has one input, FILE is enough. A sequence is one .pb "
+             "(SequenceProto), or one .npy for each item, in order"},
+    {.name = "--dim",
+     .value = "NAME=SIZE",
+     .kind = ROW_TAKE,
+     .take = take_dim,
+     .help = "size of the symbolic dimension NAME of inputs that are made, not read (default 1)"},
+};
+const struct cli_option_table cli_inputs_group = CLI_OPTION_TABLE(rows);
+
+static const struct cli_option_row random_rows[] = {
+    {.name = "--random-inputs",
+     .value = "N",
+     .kind = ROW_TAKE,
+     .take = take_random,
+     .help = "make inputs that have no --input from the seed N, the same on every machine: floats "
+             "in [-1, 1), integers from 0 to 9"},
+};
+const struct cli_option_table cli_random_group = CLI_OPTION_TABLE(random_rows);
 
 // Returns the size given by --dim for a symbolic dimension; 1 if not given.
 static int64_t size_of_symbol(const struct run_inputs *inputs, const char *symbol) {

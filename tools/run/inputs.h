@@ -19,14 +19,7 @@ struct run_inputs {
 
 // Allocates the lists for a command line of argc arguments. false: out of memory (printed).
 bool run_inputs_init(struct run_inputs *inputs, int argc);
-// Parses --input, --dim and --random-inputs.
-struct cli;
-bool run_inputs_option(struct cli *cli, struct run_inputs *inputs);
-// Adds the value of an --input. Capacity: one per argument of the command line.
-void run_inputs_add(struct run_inputs *inputs, const char *text);
-// Adds the value of a --dim. Anything but NAME=SIZE is wrong usage.
-void run_inputs_add_dim(struct run_inputs *inputs, struct cli *cli, const char *text);
-
+// The options are cli_inputs_group and cli_random_group.
 #define RUN_INPUTS_HELP                                                                            \
     "  --input NAME=FILE, --random-inputs SEED, --dim NAME=SIZE\n"                                 \
     "                       see 'ree-run help run'\n"

@@ -1,6 +1,7 @@
 // ree-run inspect: a model's inputs, outputs and contents, and whether ree can run it.
 #include "inspect.h"
 
+#include "commands.h"
 #include "start.h"
 #include "inputs.h"
 #include "paths.h"
@@ -11,34 +12,54 @@
 
 #include "base/json.h"
 
-static const char help[] =
-    "ree-run inspect MODEL [options]: show a model's inputs, outputs and operators\n"
-    "\n"
-    "MODEL is an ONNX file, or a folder with a Hugging Face checkpoint (ree-run help export).\n"
-    "\n"
-    "Lists the inputs and outputs with their types and shapes (a name in a shape is a symbolic\n"
-    "dimension, chosen by each run), the operator sets, the size of the weights in bytes, and\n"
-    "every operator with the number of its nodes. Operators that ree cannot run are marked, with\n"
-    "the reason; so are nodes that cannot run with their types or shapes. A warning is printed if\n"
-    "the file declares a shape that is wrong.\n"
-    "\n"
-    "  --json      print one JSON object instead of text\n"
-    "  --hash      also print the SHA-256 of the graph and of the weights, which receipts contain\n"
-    "              (NUMERICS.md, \"Hashes\"); reads all weights\n"
-    "  --passes    print the graph after each pass of the compiler, one line per node; then the\n"
-    "              dispatches that run on a device, in order, and where their intermediate\n"
-    "              tensors are in memory\n"
-    "  --dim NAME=SIZE, --input NAME=FILE   with --passes: the sizes of symbolic dimensions\n"
-    "              (default 1), and the inputs if shapes depend on their values; see 'ree-run "
-    "help\n"
-    "              run'\n" CLI_START_HELP_PLAIN "\n"
-    "examples\n"
-    "  ree-run inspect tools/sample/digits.onnx\n"
-    "  ree-run inspect model.onnx --json | python3 -m json.tool\n"
-    "  ree-run inspect model.onnx --passes --dim batch=4\n"
-    "\n"
-    "exit status: 0 the model was read (runnable or not), 1 failure, 2 wrong usage, 124 "
-    "--timeout\n";
+struct options {
+    const char *path;
+    struct run_inputs inputs;
+    bool json, hash, passes;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run inspect MODEL [options]: show a model's inputs, outputs and operators\n"
+  "\n"
+  "MODEL is an ONNX file, or a folder with a Hugging Face checkpoint (ree-run help export).\n"
+  "\n"
+  "Lists the inputs and outputs with their types and shapes (a name in a shape is a symbolic\n"
+  "dimension, chosen by each run), the operator sets, the size of the weights in bytes, and\n"
+  "every operator with the number of its nodes. Operators that ree cannot run are marked, with\n"
+  "the reason; so are nodes that cannot run with their types or shapes. A warning is printed if\n"
+  "the file declares a shape that is wrong.\n"
+  "\n"},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(path), .path = CLI_READS_BESIDE},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    {.name = "--hash", .kind = ROW_FLAG, .at = AT(hash),
+     .help = "also print the SHA-256 of the graph and of the weights, which receipts contain "
+             "(NUMERICS.md, \"Hashes\"); reads all weights"},
+    {.name = "--passes", .kind = ROW_FLAG, .at = AT(passes),
+     .help = "print the graph after each pass of the compiler, one line per node; then the "
+             "dispatches that run on a device, in order, and where their intermediate tensors are "
+             "in memory"},
+    {.kind = ROW_GROUP, .group = &cli_inputs_group, .at = AT(inputs), .help =
+  "  --dim NAME=SIZE, --input NAME=FILE\n"
+  "                       with --passes: the sizes of symbolic dimensions (default 1), and the\n"
+  "                       inputs if shapes depend on their values; see 'ree-run help run'\n"},
+    CLI_START_ROW_PLAIN,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "examples\n"
+  "  ree-run inspect tools/sample/digits.onnx\n"
+  "  ree-run inspect model.onnx --json | python3 -m json.tool\n"
+  "  ree-run inspect model.onnx --passes --dim batch=4\n"
+  "\n"
+  "exit status: 0 the model was read (runnable or not), 1 failure, 2 wrong usage, 124 "
+  "--timeout\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_inspect_options = CLI_OPTION_TABLE(rows);
 
 static size_t count_unsupported(const struct ree_model *model) {
     const struct ree_op_count *counts = ree_model_op_counts(model);
@@ -242,50 +263,27 @@ static int inspect(const char *path, bool json, struct hashes *hashes) {
     return cli_print(&text);
 }
 
-static int parse_and_run(struct cli *cli, struct run_inputs *inputs) {
-    const char *path = NULL, *value = NULL;
-    bool json = false, passes = false, wants_help = false;
-    struct hashes hashes = {0};
-    while (cli_next(cli)) {
-        if (cli_flag(cli, "--json"))
-            json = true;
-        else if (cli_flag(cli, "--hash"))
-            hashes.wanted = true;
-        else if (cli_flag(cli, "--passes"))
-            passes = true;
-        else if (cli_flag(cli, "--help"))
-            wants_help = true;
-        else if (cli_option(cli, "--dim", &value)) {
-            if (value) run_inputs_add_dim(inputs, cli, value);
-        } else if (cli_option(cli, "--input", &value)) {
-            if (value) run_inputs_add(inputs, value);
-        } else if (!cli_positional_path(cli, CLI_READS_BESIDE, &path))
-            cli_unknown(cli);
-        value = NULL;
-    }
-    if (wants_help && !cli->failed) return cli_print_text(help);
-    if (!path) cli_usage(cli, "no model given");
-    if (json && passes) cli_usage(cli, "--json and --passes exclude each other");
-    if (hashes.wanted && passes) cli_usage(cli, "--hash and --passes exclude each other");
-    if (!passes && inputs->n_dims + inputs->n_args)
+static int parse_and_run(struct cli *cli, struct options *o) {
+    cli_options_parse(cli, &ree_run_inspect_options, o);
+    if (!o->path) cli_usage(cli, "no model given");
+    if (o->json && o->passes) cli_usage(cli, "--json and --passes exclude each other");
+    if (o->hash && o->passes) cli_usage(cli, "--hash and --passes exclude each other");
+    if (!o->passes && o->inputs.n_dims + o->inputs.n_args)
         cli_usage(cli, "--dim and --input require --passes");
     if (cli->failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE});
     if (code) return code;
-    return passes ? inspect_passes(path, inputs) : inspect(path, json, &hashes);
+    struct hashes hashes = {.wanted = o->hash};
+    return o->passes ? inspect_passes(o->path, &o->inputs) : inspect(o->path, o->json, &hashes);
 }
 
 int ree_run_inspect(int argc, char **argv) {
     struct cli cli;
-    struct run_inputs inputs = {.random = true};
-    inputs.args = calloc((size_t)argc + 1, sizeof *inputs.args);
-    inputs.dims = calloc((size_t)argc + 1, sizeof *inputs.dims);
-    cli_init(&cli, argc, argv);
+    struct options o = {.inputs.random = true};
     int code = CLI_FAILED;
-    if (inputs.args && inputs.dims)
-        code = parse_and_run(&cli, &inputs);
-    else
-        cli_error("out of memory");
-    run_inputs_finish(&inputs);
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_inspect_options);
+    cli_init(&cli, argc, argv);
+    if (run_inputs_init(&o.inputs, argc)) code = parse_and_run(&cli, &o);
+    run_inputs_finish(&o.inputs);
     return code;
 }

@@ -1,4 +1,5 @@
 // ree-run keygen: creates a key pair for signing receipts.
+#include "commands.h"
 #include "start.h"
 
 #include "receipt/receipt.h"
@@ -6,18 +7,27 @@
 
 #include <string.h>
 
-static const char help[] =
-    "ree-run keygen FILE: make a key pair to sign receipts with\n"
-    "\n"
-    "Makes an Ed25519 key pair. The private key is written to FILE, which only you can read; it\n"
-    "has no password. The public key is written to FILE.pub, for those who check your receipts,\n"
-    "and is printed as 64 hexadecimal digits. Existing files are not overwritten. Both files are\n"
-    "PEM, as 'openssl genpkey -algorithm ed25519' writes them.\n" CLI_START_HELP_PLAIN "\n"
-    "examples\n"
-    "  ree-run keygen operator\n"
-    "  ree-run validate receipt.json --public-key operator.pub\n"
-    "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run keygen FILE: make a key pair to sign receipts with\n"
+  "\n"
+  "Makes an Ed25519 key pair. The private key is written to FILE, which only you can read; it\n"
+  "has no password. The public key is written to FILE.pub, for those who check your receipts,\n"
+  "and is printed as 64 hexadecimal digits. Existing files are not overwritten. Both files are\n"
+  "PEM, as 'openssl genpkey -algorithm ed25519' writes them.\n"},
+    {.name = "FILE", .kind = ROW_POSITIONAL, .at = 0, .path = CLI_WRITES},
+    CLI_START_ROW_PLAIN,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "examples\n"
+  "  ree-run keygen operator\n"
+  "  ree-run validate receipt.json --public-key operator.pub\n"
+  "\n"
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_keygen_options = CLI_OPTION_TABLE(rows);
 
 static int keygen(const char *path) {
     struct ree_error err;
@@ -31,20 +41,13 @@ static int keygen(const char *path) {
 
 int ree_run_keygen(int argc, char **argv) {
     struct cli cli;
-    const char *path = NULL;
-    bool wants_help = false;
+    const char *path = NULL; // the only option
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_keygen_options);
     cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help"))
-            wants_help = true;
-        else if (!cli_positional(&cli, &path))
-            cli_unknown(&cli);
-    }
+    cli_options_parse(&cli, &ree_run_keygen_options, &path);
+    if (!path) cli_usage(&cli, "no file for the key given");
     if (cli.failed) return CLI_USAGE;
-    if (wants_help) return cli_print_text(help);
-    if (!path || !*path) cli_usage(&cli, "no file for the key given");
-    if (cli.failed) return CLI_USAGE;
-    cli_path_add(CLI_WRITES, path);
+    // The path is added by the table; keygen also writes the public key.
     int code = cli_start(&(struct cli_start){0});
     return code ? code : keygen(path);
 }

@@ -1,6 +1,7 @@
 // ree-run: the command line. Selects the subcommand; each has its own file.
 #include "budget.h"
 #include "cli.h"
+#include "commands.h"
 #include "start.h"
 
 #include "base/float_env.h"
@@ -8,28 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char overview[] =
-    "ree-run: runs ONNX models so that every device gives the same bits\n"
-    "\n"
-    "usage: ree-run MODEL [options]      run a model once, print its outputs' SHA-256\n"
-    "       ree-run MODEL --prompt-text TEXT [options]   continue a text\n"
-    "       ree-run inspect MODEL        show a model's inputs, outputs and operators\n"
-    "       ree-run export HF_DIR        write a Hugging Face checkpoint as an ONNX model\n"
-    "       ree-run plan MODEL           show how a model is divided into stages\n"
-    "       ree-run verify RECEIPT MODEL check whether a receipt of a run is true\n"
-    "       ree-run devices              list the devices of this machine\n"
-    "       ree-run bench ...            measure speed\n"
-    "       ree-run tokenize PATH        convert text to token ids and back\n"
-    "       ree-run validate RECEIPT     check whether a receipt is complete and unaltered\n"
-    "       ree-run compare MODEL --device A --device B   find where two devices differ\n"
-    "       ree-run diff TRACE TRACE     find the first operator where two runs differ\n"
-    "       ree-run dispute ...          find the same by exchanging few hashes\n"
-    "       ree-run referee CLAIM MODEL  decide who is right about that operator\n"
-    "       ree-run trace TRACE          show what a trace contains\n"
-    "       ree-run keygen FILE          make keys to sign receipts with\n"
-    "       ree-run request MODEL        ask somebody else for a run, for 'verify --request'\n"
-    "       ree-run help SUBCOMMAND      print the manual of run, generate, inspect, ...\n"
-    "       ree-run --version\n"
+static const char title[] = "ree-run: runs ONNX models so that every device gives the same bits\n"
+                            "\n";
+
+static const char introduction[] =
     "\n"
     "A first run, on the CPU and then on a GPU; both print the same SHA-256:\n"
     "\n"
@@ -41,33 +24,52 @@ static const char overview[] =
     "\n"
     "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-    // clang-format off
-    {"run", ree_run_run},
-    {"generate", ree_run_generate},
-    {"inspect", ree_run_inspect},
-    {"export", ree_run_export},
-    {"plan", ree_run_plan},
-    {"devices", ree_run_devices},
-    {"bench", ree_run_bench},
-    {"tokenize", ree_run_tokenize},
-    {"validate", ree_run_validate},
-    {"verify", ree_run_verify},
-    {"keygen", ree_run_keygen},
-    {"request", ree_run_request},
-    {"compare", ree_run_compare},
-    {"diff", ree_run_diff},
-    {"dispute", ree_run_dispute},
-    {"referee", ree_run_referee},
-    {"trace", ree_run_trace},
-    // clang-format on
-};
+const char *cli_introduction(void) {
+    return introduction;
+}
+
+#define SUMMARY_COLUMN 36
+
+static void append_usage(struct ree_strbuf *out, bool is_first, const char *usage,
+                         const char *summary) {
+    size_t begin = out->size;
+    ree_strbuf_printf(out, "%sree-run %s", is_first ? "usage: " : "       ", usage);
+    if (*summary) {
+        size_t column = out->size - begin;
+        ree_strbuf_printf(out, "%*s%s",
+                          column < SUMMARY_COLUMN ? (int)(SUMMARY_COLUMN - column) : 3, "",
+                          summary);
+    }
+    ree_strbuf_append(out, "\n", 1);
+}
+
+static void append_overview(struct ree_strbuf *out) {
+    ree_strbuf_printf(out, "%s", title);
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        const struct cli_command *c = &cli_commands[i];
+        char usage[128];
+        snprintf(usage, sizeof usage, "%s%s%s", c->is_default ? "" : c->name,
+                 c->is_default || !*c->usage ? "" : " ", c->usage);
+        append_usage(out, i == 0, usage, c->summary);
+    }
+    append_usage(out, false, "help SUBCOMMAND", "print the manual of run, generate, inspect, ...");
+    append_usage(out, false, "--version", "");
+    ree_strbuf_printf(out, "%s", introduction);
+}
+
+static int print_overview(void) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    append_overview(&out);
+    return cli_print(&out);
+}
 
 static int usage(void) {
-    fputs(overview, stderr);
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    append_overview(&out);
+    fputs(out.failed ? title : out.data, stderr);
+    ree_strbuf_finish(&out);
     return CLI_USAGE;
 }
 
@@ -77,12 +79,11 @@ static int unexpected(const char *argument) {
 }
 
 static int help(int argc, char **argv) {
-    if (argc < 2) return cli_print_text(overview);
+    if (argc < 2) return print_overview();
     if (argc > 2) return unexpected(argv[2]);
     static char option[] = "--help";
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(2, (char *[]){argv[1], option, NULL});
+    const struct cli_command *command = cli_find_command(argv[1]);
+    if (command) return command->run(2, (char *[]){argv[1], option, NULL});
     cli_error("unknown subcommand '%s'\nTry 'ree-run help'.", argv[1]);
     return CLI_USAGE;
 }
@@ -97,12 +98,13 @@ static int version(int argc, char **argv) {
 
 static int choose(int argc, char **argv) {
     if (argc < 2) return usage();
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return cli_print_text(overview);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return print_overview();
     if (strcmp(argv[1], "--version") == 0) return version(argc - 1, argv + 1);
     if (strcmp(argv[1], "help") == 0) return help(argc - 1, argv + 1);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
+    // For the build, not for users: no help names it.
+    if (strcmp(argv[1], "--document") == 0 && argc == 4) return cli_document(argv[2], argv[3]);
+    const struct cli_command *command = cli_find_command(argv[1]);
+    if (command) return command->run(argc - 1, argv + 1);
     // No subcommand: "run", or "generate" if there is a prompt. Its name replaces the program's
     // name in argv[0].
     static char run_name[] = "run", generate_name[] = "generate";

@@ -1,15 +1,27 @@
-// Option groups that several subcommands share, as `take` functions for rows of option_table.h.
-// `target` points to the struct that the group fills.
+// Options that several subcommands share, as tables for rows of the kind ROW_GROUP.
 #ifndef REE_TOOLS_RUN_OPTION_GROUPS_H
 #define REE_TOOLS_RUN_OPTION_GROUPS_H
 
-#include "cli.h"
+#include "option_table.h"
 
-bool cli_take_device(struct cli *cli, const char *name, void *target);   // struct cli_device
-bool cli_take_stages(struct cli *cli, const char *name, void *target);   // struct cli_stages
-bool cli_take_quantize(struct cli *cli, const char *name, void *target); // struct cli_quantize
-bool cli_take_inputs(struct cli *cli, const char *name, void *target);   // struct run_inputs
-bool cli_take_receipt(struct cli *cli, const char *name, void *target);  // struct cli_receipt
-bool cli_take_trace(struct cli *cli, const char *name, void *target);    // struct trace_options
+extern const struct cli_option_table cli_device_group;   // struct cli_device
+extern const struct cli_option_table cli_stages_group;   // struct cli_stages
+extern const struct cli_option_table cli_quantize_group; // struct cli_quantize
+extern const struct cli_option_table cli_inputs_group;   // struct run_inputs, without the next one
+extern const struct cli_option_table cli_random_group;   // struct run_inputs: --random-inputs
+extern const struct cli_option_table cli_receipt_group;  // struct cli_receipt
+extern const struct cli_option_table cli_trace_group;    // struct trace_options
+extern const struct cli_option_table cli_parties_group;  // struct party_receipts
+extern const struct cli_option_table cli_ranks_group;    // struct cli_ranks
+extern const struct cli_option_table cli_start_group;    // no struct: start.c keeps the values
+
+// For values of --device, --cpu-isa and --form in other tables.
+#define CLI_DEVICE_CHOICES CLI_CHOICES("cpu", "cuda", "vulkan")
+#define CLI_ISA_CHOICES CLI_CHOICES("avx512", "avx2", "neon", "portable")
+#define CLI_FORM_CHOICES CLI_CHOICES("native", "float64", "float32", "integer")
+#define CLI_SET_CHOICES CLI_CHOICES("reproducible", "deterministic", "default")
+
+// true: the current argument is one of the device options.
+bool cli_device_option(struct cli *cli, struct cli_device *device);
 
 #endif

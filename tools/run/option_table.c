@@ -31,6 +31,46 @@ static bool take_real(struct cli *cli, const struct cli_option_row *row, float *
     return true;
 }
 
+// Appends "a, b or c".
+static void append_choices(struct ree_strbuf *out, const char *const *choices) {
+    for (size_t i = 0; choices[i]; i++)
+        ree_strbuf_printf(out, "%s%s", i == 0 ? "" : choices[i + 1] ? ", " : " or ", choices[i]);
+}
+
+// Stores the choice that the option names in *out; leaves it unchanged after a message.
+static bool take_choice(struct cli *cli, const struct cli_option_row *row, const char **out) {
+    const char *text = NULL;
+    if (!cli_option(cli, row->name, &text)) return false;
+    for (size_t i = 0; text && row->choices[i]; i++) {
+        if (strcmp(row->choices[i], text) != 0) continue;
+        *out = text;
+        return true;
+    }
+    if (!text) return true;
+    struct ree_strbuf names;
+    ree_strbuf_init(&names);
+    append_choices(&names, row->choices);
+    cli_usage(cli, "%s requires %s, not '%s'", row->name, names.failed ? "" : names.data, text);
+    ree_strbuf_finish(&names);
+    return true;
+}
+
+static bool take_choice_of_numbers(struct cli *cli, const struct cli_option_row *row,
+                                   uint64_t *out) {
+    const char *text = NULL;
+    if (!take_choice(cli, row, &text)) return false;
+    if (text) cli_parse_number(text, 0, UINT64_MAX, out);
+    return true;
+}
+
+static bool take_size(struct cli *cli, const struct cli_option_row *row, uint64_t *out) {
+    const char *text = NULL;
+    if (!cli_option(cli, row->name, &text)) return false;
+    if (text && !cli_parse_size(text, out))
+        cli_usage(cli, "%s requires a size such as 600M or 2G, not '%s'", row->name, text);
+    return true;
+}
+
 static bool take(struct cli *cli, const struct cli_option_row *row, void *options) {
     void *target = (char *)options + row->at;
     switch (row->kind) {
@@ -40,23 +80,29 @@ static bool take(struct cli *cli, const struct cli_option_row *row, void *option
         if (!cli_flag(cli, row->name)) return false;
         *(bool *)target = true;
         return true;
-    case ROW_STRING: return cli_option_path(cli, row->name, row->path, target);
+    case ROW_STRING:
+        if (row->may_be_empty) return cli_option_text(cli, row->name, target);
+        return cli_option_path(cli, row->name, row->path, target);
     case ROW_NUMBER: return cli_option_number(cli, row->name, row->min, row->max, target);
     case ROW_REAL: return take_real(cli, row, target);
-    case ROW_TAKE:
-    case ROW_GROUP: break;
+    case ROW_SIZE: return take_size(cli, row, target);
+    case ROW_CHOICE: return take_choice(cli, row, target);
+    case ROW_CHOICE_OF_NUMBERS: return take_choice_of_numbers(cli, row, target);
+    case ROW_GROUP: return cli_options_take(cli, row->group, target);
+    case ROW_TAKE: break;
     }
     return row->take(cli, row->name, target);
 }
 
-void cli_options_parse(struct cli *cli, const struct cli_option_row *rows, size_t n,
-                       void *options) {
-    while (cli_next(cli)) {
-        size_t i = 0;
-        while (i < n && !take(cli, &rows[i], options))
-            i++;
-        if (i == n) cli_unknown(cli);
-    }
+bool cli_options_take(struct cli *cli, const struct cli_option_table *table, void *options) {
+    for (size_t i = 0; i < table->n; i++)
+        if (take(cli, &table->rows[i], options)) return true;
+    return false;
+}
+
+void cli_options_parse(struct cli *cli, const struct cli_option_table *table, void *options) {
+    while (cli_next(cli))
+        if (!cli_options_take(cli, table, options)) cli_unknown(cli);
 }
 
 // Appends the words of `text` in lines that begin at HELP_COLUMN. The first line begins at
@@ -85,25 +131,30 @@ static void append_words(struct ree_strbuf *out, const char *text, size_t column
     ree_strbuf_printf(out, "\n");
 }
 
-int cli_options_help(const struct cli_option_row *rows, size_t n) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
-    for (size_t i = 0; i < n; i++) {
-        const struct cli_option_row *row = &rows[i];
+static void append_rows(struct ree_strbuf *out, const struct cli_option_table *table) {
+    for (size_t i = 0; i < table->n; i++) {
+        const struct cli_option_row *row = &table->rows[i];
+        if (row->kind == ROW_GROUP && !row->help) append_rows(out, row->group);
         if (!row->help) continue;
         if (!row->name) {
-            ree_strbuf_printf(&out, "%s", row->help);
+            ree_strbuf_printf(out, "%s", row->help);
             continue;
         }
-        size_t begin = out.size;
-        ree_strbuf_printf(&out, "  %s%s%s", row->name, row->value ? " " : "",
-                          row->value ? row->value : "");
-        size_t column = out.size - begin;
+        size_t begin = out->size;
+        ree_strbuf_printf(out, "  %s", row->name);
+        if (row->value) ree_strbuf_printf(out, row->is_optional ? " [%s]" : " %s", row->value);
+        size_t column = out->size - begin;
         if (column >= HELP_COLUMN) {
-            ree_strbuf_printf(&out, "\n");
+            ree_strbuf_printf(out, "\n");
             column = 0;
         }
-        append_words(&out, row->help, column);
+        append_words(out, row->help, column);
     }
+}
+
+int cli_options_help(const struct cli_option_table *table) {
+    struct ree_strbuf out;
+    ree_strbuf_init(&out);
+    append_rows(&out, table);
     return cli_print(&out);
 }

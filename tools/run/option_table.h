@@ -1,4 +1,5 @@
-// An option table of a subcommand. The arguments are parsed by it and --help is printed from it.
+// An option table of a subcommand. The arguments are parsed by it; --help, the manual pages and the
+// shell completions are printed from it.
 //
 //     #define AT(field) offsetof(struct options, field)
 //     static const struct cli_option_row rows[] = {
@@ -7,7 +8,9 @@
 //         {.name = "--top", .value = "N", .kind = ROW_NUMBER, .at = AT(top), .min = 1, .max = 9,
 //          .help = "so many (otherwise 3)"},
 //         {.name = "--json", .kind = ROW_FLAG, .at = AT(json), .help = "one JSON object"},
+//         {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device)},
 //     };
+//     const struct cli_option_table ree_run_count_options = CLI_OPTION_TABLE(rows);
 #ifndef REE_TOOLS_RUN_OPTION_TABLE_H
 #define REE_TOOLS_RUN_OPTION_TABLE_H
 
@@ -17,34 +20,57 @@
 #include "paths.h"
 
 enum cli_option_kind {
-    ROW_TEXT,       // not an option: help text, printed unchanged
-    ROW_POSITIONAL, // const char *, filled in the order of the rows
-    ROW_FLAG,       // bool
-    ROW_STRING,     // const char *
-    ROW_NUMBER,     // uint64_t from min to max
-    ROW_REAL,       // float in [low, high]; with `above`, in (low, high]
-    ROW_TAKE,       // one option, parsed by `take`
-    ROW_GROUP,      // options of another module, parsed by `take`; help is printed unchanged
+    ROW_TEXT,              // not an option: help text, printed unchanged
+    ROW_POSITIONAL,        // const char *, filled in the order of the rows
+    ROW_FLAG,              // bool
+    ROW_STRING,            // const char *
+    ROW_NUMBER,            // uint64_t from min to max
+    ROW_REAL,              // float in [low, high]; with `above`, in (low, high]
+    ROW_SIZE,              // uint64_t, bytes: "600M", "2G"
+    ROW_CHOICE,            // const char *, one of `choices`
+    ROW_CHOICE_OF_NUMBERS, // uint64_t, one of `choices`
+    ROW_TAKE,              // one option, parsed by `take`
+    ROW_GROUP,             // the options of `group`
 };
+
+struct cli_option_table {
+    const struct cli_option_row *rows;
+    size_t n;
+};
+#define CLI_OPTION_TABLE(rows)                                                                     \
+    { (rows), sizeof(rows) / sizeof *(rows) }
 
 struct cli_option_row {
     const char *name;  // "--top"; NULL for text and groups
     const char *value; // placeholder of the value in the help; NULL: the option has no value
-    const char *help;  // one or more sentences; cli_options_help breaks them into lines
+    // One or more sentences; cli_options_help breaks them into lines. NULL: the option is
+    // documented with another one. A group's help is printed unchanged instead of the help of its
+    // rows.
+    const char *help;
     enum cli_option_kind kind;
-    enum cli_path_kind path; // kind of path, for a positional or a string that is a path
-    size_t at;               // offset of the target in the struct of options
+    enum cli_path_kind path; // kind of path, for a positional or an option that is a path
+    bool may_be_empty;       // of ROW_STRING: the value may be ""
+    bool is_optional;        // the value may be missing
+    bool is_unlisted;        // shell completions do not offer this option
+    size_t at;               // offset of the target in the struct of options; a group's rows add it
     uint64_t min, max;
     double low, high;
     bool above; // the value must be greater than `low`, not equal
-    // Parses the current argument. Returns true if it is this option or belongs to the group, like
-    // cli_option. `target` is the address at offset `at`.
+    // All values of ROW_CHOICE and ROW_CHOICE_OF_NUMBERS, the usual values of other options; ends
+    // with NULL. Shell completions offer them.
+    const char *const *choices;
+    const struct cli_option_table *group;
+    // Parses the current argument. Returns true if it is this option, like cli_option. `target` is
+    // the address at offset `at`.
     bool (*take)(struct cli *cli, const char *name, void *target);
 };
+#define CLI_CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
+// Parses the current argument. true: the table has this option.
+bool cli_options_take(struct cli *cli, const struct cli_option_table *table, void *options);
 // Parses all arguments; sets cli->failed on wrong usage.
-void cli_options_parse(struct cli *cli, const struct cli_option_row *rows, size_t n, void *options);
-// Prints the manual page; returns the exit code.
-int cli_options_help(const struct cli_option_row *rows, size_t n);
+void cli_options_parse(struct cli *cli, const struct cli_option_table *table, void *options);
+// Prints the help; returns the exit code.
+int cli_options_help(const struct cli_option_table *table);
 
 #endif

@@ -1,4 +1,5 @@
 #include "party_receipts.h"
+#include "option_groups.h"
 #include "paths.h"
 
 #include <stdlib.h>
@@ -10,17 +11,35 @@
 
 #define MAX_TOKENS_FILE ((size_t)64 << 20)
 
-bool party_receipts_option(struct cli *cli, struct party_receipts *s) {
-    return cli_option_path(cli, "--a-receipt", CLI_READS, &s->paths[0]) ||
-           cli_option_path(cli, "--b-receipt", CLI_READS, &s->paths[1]) ||
-           cli_option_path(cli, "--a-salt", CLI_READS, &s->salts[0]) ||
-           cli_option_path(cli, "--b-salt", CLI_READS, &s->salts[1]) ||
-           cli_option_path(cli, "--a-tokens", CLI_READS, &s->token_paths[0]) ||
-           cli_option_path(cli, "--b-tokens", CLI_READS, &s->token_paths[1]) ||
-           cli_option_path(cli, "--a-public-key", CLI_READS, &s->keys[0]) ||
-           cli_option_path(cli, "--b-public-key", CLI_READS, &s->keys[1]) ||
-           cli_option_path(cli, "--request", CLI_READS, &s->request_path);
-}
+#define AT(field) offsetof(struct party_receipts, field)
+
+// The help of an option for A also documents the one for B.
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "  --a-receipt FILE, --b-receipt FILE\n"
+  "                       the parties' receipts\n"
+  "  --a-salt FILE, --b-salt FILE\n"
+  "                       the salt of a private receipt (default: RECEIPT.salt, if it exists)\n"
+  "  --a-tokens FILE, --b-tokens FILE\n"
+  "                       the tokens of a private receipt, prompt and output: numbers separated\n"
+  "                       by commas or white space\n"
+  "  --a-public-key FILE|HEX, --b-public-key FILE|HEX\n"
+  "                       require that the receipt is signed with this key\n"},
+    {.name = "--a-receipt", .value = "FILE", .kind = ROW_STRING, .at = AT(paths[0]), .path = CLI_READS},
+    {.name = "--b-receipt", .value = "FILE", .kind = ROW_STRING, .at = AT(paths[1]), .path = CLI_READS},
+    {.name = "--a-salt", .value = "FILE", .kind = ROW_STRING, .at = AT(salts[0]), .path = CLI_READS},
+    {.name = "--b-salt", .value = "FILE", .kind = ROW_STRING, .at = AT(salts[1]), .path = CLI_READS},
+    {.name = "--a-tokens", .value = "FILE", .kind = ROW_STRING, .at = AT(token_paths[0]), .path = CLI_READS},
+    {.name = "--b-tokens", .value = "FILE", .kind = ROW_STRING, .at = AT(token_paths[1]), .path = CLI_READS},
+    {.name = "--a-public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(keys[0]), .path = CLI_READS},
+    {.name = "--b-public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(keys[1]), .path = CLI_READS},
+    {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request_path), .path = CLI_READS,
+     .help = "require that both receipts answer this request ('ree-run help request'): a receipt "
+             "with another prompt or other parameters is wrong"},
+    // clang-format on
+};
+const struct cli_option_table cli_parties_group = CLI_OPTION_TABLE(rows);
 
 void party_receipts_check(struct cli *cli, const struct party_receipts *s) {
     if (!cli->failed && s->request_path && !s->paths[0] && !s->paths[1])

@@ -17,23 +17,7 @@ struct party_receipts {
     struct ree_stated_tokens tokens[2];
 };
 
-#define PARTY_RECEIPTS_HELP                                                                        \
-    "  --a-receipt FILE, --b-receipt FILE\n"                                                       \
-    "                         the parties' receipts\n"                                             \
-    "  --a-salt FILE, --b-salt FILE\n"                                                             \
-    "                         the salt of a private receipt (default: RECEIPT.salt, if it\n"       \
-    "                         exists)\n"                                                           \
-    "  --a-tokens FILE, --b-tokens FILE\n"                                                         \
-    "                         the tokens of a private receipt, prompt and output: numbers\n"       \
-    "                         separated by commas or white space\n"                                \
-    "  --a-public-key FILE|HEX, --b-public-key FILE|HEX\n"                                         \
-    "                         require that the receipt is signed with this key\n"                  \
-    "  --request FILE         require that both receipts answer this request ('ree-run help\n"     \
-    "                         request'): a receipt with another prompt or other parameters is\n"   \
-    "                         wrong\n"
-
-// returns true if the argument is one of these options
-bool party_receipts_option(struct cli *cli, struct party_receipts *parties);
+// The options are cli_parties_group.
 void party_receipts_check(struct cli *cli, const struct party_receipts *parties);
 // Reads the given files. Returns 0, or prints an error and returns an exit code.
 int party_receipts_load(struct party_receipts *parties);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "commands.h"
 #include "start.h"
 #include "graph/ir/mapping.h"
 #include "graph/partition/notes.h"
@@ -11,70 +12,87 @@
 #include "model_plan.h"
 #include "paths.h"
 
-static const char help[] =
-    "ree-run plan MODEL --n-partitions N [options]: show how and why a model is divided into "
-    "stages\n"
-    "\n"
-    "A model may run as N stages, one after the other, each on its own device or in its own\n"
-    "process. The bits do not change: a plan decides where nodes run, never what they compute.\n"
-    "MODEL is any ONNX file, or a folder with a language model. plan runs nothing and opens no\n"
-    "device. A run with the same options uses the same plan.\n"
-    "\n"
-    "A stage is a contiguous range of one order of the nodes, which follows only from the graph.\n"
-    "Costs also follow from the graph: bytes of weights that one row (a token) reads, bytes of\n"
-    "caches, floating point operations. So everybody gets the same plan. Columns for each stage:\n"
-    "  nodes     without control nodes (masks, positions, sizes), of which each stage has a copy\n"
-    "  weights   bytes; a tensor that two stages read counts in both\n"
-    "  state     bytes of caches for each token of a sequence\n"
-    "  flops     for each token\n"
-    "  share     of the work of all stages; a plan makes the largest share as small as possible,\n"
-    "            and prefers cuts that a single tensor crosses\n"
-    "  contents  layers and what surrounds them, found from the graph's structure\n"
-    "For each cut: the tensors that cross it, and their bytes per token.\n"
-    "\n"
-    "number of stages\n"
-    "  --n-partitions N          the number of stages\n"
-    "  --device A,B,...          the devices, assigned to the stages in turn; without\n"
-    "                            --n-partitions, at least one stage per device\n"
-    "  --processes N             plan for N processes, each with these devices; without\n"
-    "                            --n-partitions, at least one stage per process and device\n"
-    "  --max-device-memory SIZE  maximum bytes on a device (600M, 2G; powers of 1024): the\n"
-    "                            weights of the stage that runs, the caches of all its stages,\n"
-    "                            and a sixteenth for intermediate results; without\n"
-    "                            --n-partitions, as few stages as possible\n"
-    "  --micro-batches N         with --max-device-memory: count the caches of N groups of\n"
-    "                            prompts\n"
-    "  --plan FILE               use a plan that -o wrote; its ends may have been edited\n"
-    "  none of these             use the stages that the nodes of an ONNX file name\n"
-    "                            (pipeline_stage in device_configurations or in their metadata),\n"
-    "                            if they do\n"
-    "  --context TOKENS          length of the text for which caches are counted (default 1024,\n"
-    "                            as in runs)\n"
-    "\n"
-    "results\n"
-    "  -o PLAN.json      write the plan to a file. Readers use only \"ends_with\" of each stage\n"
-    "                    (the name of the value that its last node computes) and the hash of the\n"
-    "                    graph, which must be the model's\n"
-    "  --write OUT.onnx  write the model again, unchanged except for notes on its nodes:\n"
-    "                    ree.role, ree.layer, ree.phase, ree.values (the kind of each input) and\n"
-    "                    pipeline_stage as metadata, and pipeline_stage as a device\n"
-    "                    configuration. For ree it is the same model, with the same hashes. If\n"
-    "                    the weights are in other files, OUT must be in MODEL's folder\n"
-    "  --json            print the content of the file of -o instead of the "
-    "table\n" CLI_START_HELP_PLAIN "\n"
-    "examples\n"
-    "  ree-run plan tools/sample/stories --n-partitions 3\n"
-    "  ree-run plan model.onnx --device cuda:0,cuda:1 -o plan.json\n"
-    "  ree-run plan ./Qwen2.5-0.5B --max-device-memory 600M --context 4096\n"
-    "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
-
 struct options {
-    const char *model, *devices, *memory, *out, *write;
+    const char *model, *devices, *out, *write;
     uint64_t context;
     struct model_plan_options plan;
     bool json;
 };
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run plan MODEL --n-partitions N [options]: show how and why a model is divided into "
+  "stages\n"
+  "\n"
+  "A model may run as N stages, one after the other, each on its own device or in its own\n"
+  "process. The bits do not change: a plan decides where nodes run, never what they compute.\n"
+  "MODEL is any ONNX file, or a folder with a language model. plan runs nothing and opens no\n"
+  "device. A run with the same options uses the same plan.\n"
+  "\n"
+  "A stage is a contiguous range of one order of the nodes, which follows only from the graph.\n"
+  "Costs also follow from the graph: bytes of weights that one row (a token) reads, bytes of\n"
+  "caches, floating point operations. So everybody gets the same plan. Columns for each stage:\n"
+  "  nodes     without control nodes (masks, positions, sizes), of which each stage has a copy\n"
+  "  weights   bytes; a tensor that two stages read counts in both\n"
+  "  state     bytes of caches for each token of a sequence\n"
+  "  flops     for each token\n"
+  "  share     of the work of all stages; a plan makes the largest share as small as possible,\n"
+  "            and prefers cuts that a single tensor crosses\n"
+  "  contents  layers and what surrounds them, found from the graph's structure\n"
+  "For each cut: the tensors that cross it, and their bytes per token.\n"
+  "\n"
+  "number of stages\n"},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
+    {.name = "--n-partitions", .value = "N", .kind = ROW_NUMBER, .at = AT(plan.n_stages), .min = 1, .max = REE_MAX_STAGES,
+     .help = "the number of stages"},
+    {.name = "--device", .value = "A,B,...", .kind = ROW_STRING, .at = AT(devices), .choices = CLI_DEVICE_CHOICES,
+     .help = "the devices, assigned to the stages in turn; without --n-partitions, at least one "
+             "stage per device"},
+    {.name = "--processes", .value = "N", .kind = ROW_NUMBER, .at = AT(plan.n_ranks), .min = 1, .max = REE_MAX_STAGES,
+     .help = "plan for N processes, each with these devices; without --n-partitions, at least one "
+             "stage per process and device"},
+    {.name = "--max-device-memory", .value = "SIZE", .kind = ROW_SIZE, .at = AT(plan.memory),
+     .help = "maximum bytes on a device (600M, 2G; powers of 1024): the weights of the stage that "
+             "runs, the caches of all its stages, and a sixteenth for intermediate results; "
+             "without --n-partitions, as few stages as possible"},
+    {.name = "--micro-batches", .value = "N", .kind = ROW_NUMBER, .at = AT(plan.n_cache_slots), .min = 1, .max = 256,
+     .help = "with --max-device-memory: count the caches of N groups of prompts"},
+    {.name = "--plan", .value = "FILE", .kind = ROW_STRING, .at = AT(plan.plan_path), .path = CLI_READS,
+     .help = "use a plan that -o wrote; its ends may have been edited"},
+    {.kind = ROW_TEXT, .help =
+  "  none of these        use the stages that the nodes of an ONNX file name (pipeline_stage in\n"
+  "                       device_configurations or in their metadata), if they do\n"},
+    {.name = "--context", .value = "TOKENS", .kind = ROW_NUMBER, .at = AT(plan.context), .min = 1, .max = 1 << 30,
+     .help = "length of the text for which caches are counted (default 1024, as in runs)"},
+
+    {.kind = ROW_TEXT, .help = "\nresults\n"},
+    {.name = "-o", .value = "PLAN.json", .kind = ROW_STRING, .at = AT(out), .path = CLI_WRITES,
+     .help = "write the plan to a file. Readers use only \"ends_with\" of each stage (the name of "
+             "the value that its last node computes) and the hash of the graph, which must be the "
+             "model's"},
+    {.name = "--write", .value = "OUT.onnx", .kind = ROW_STRING, .at = AT(write), .path = CLI_WRITES,
+     .help = "write the model again, unchanged except for notes on its nodes: ree.role, "
+             "ree.layer, ree.phase, ree.values (the kind of each input) and pipeline_stage as "
+             "metadata, and pipeline_stage as a device configuration. For ree it is the same "
+             "model, with the same hashes. If the weights are in other files, OUT must be in "
+             "MODEL's folder"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print the content of the file of -o instead of the table"},
+    CLI_START_ROW_PLAIN,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "examples\n"
+  "  ree-run plan tools/sample/stories --n-partitions 3\n"
+  "  ree-run plan model.onnx --device cuda:0,cuda:1 -o plan.json\n"
+  "  ree-run plan ./Qwen2.5-0.5B --max-device-memory 600M --context 4096\n"
+  "\n"
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_plan_options = CLI_OPTION_TABLE(rows);
 
 static const char *next_device(const char *list) {
     list += cli_first_device(list);
@@ -82,27 +100,9 @@ static const char *next_device(const char *list) {
 }
 
 static void parse(struct cli *cli, struct options *o) {
-    while (cli_next(cli)) {
-        if (cli_flag(cli, "--json"))
-            o->json = true;
-        else if (cli_option_number(cli, "--n-partitions", 1, REE_MAX_STAGES, &o->plan.n_stages) ||
-                 cli_option_number(cli, "--processes", 1, REE_MAX_STAGES, &o->plan.n_ranks) ||
-                 cli_option_number(cli, "--micro-batches", 1, 256, &o->plan.n_cache_slots) ||
-                 cli_option_number(cli, "--context", 1, 1 << 30, &o->plan.context) ||
-                 cli_option(cli, "--device", &o->devices) ||
-                 cli_option(cli, "--max-device-memory", &o->memory) ||
-                 cli_option_path(cli, "--plan", CLI_READS, &o->plan.plan_path) ||
-                 cli_option_path(cli, "-o", CLI_WRITES, &o->out) ||
-                 cli_option_path(cli, "--write", CLI_WRITES, &o->write))
-            continue;
-        else if (!cli_positional_path(cli, CLI_READS_BESIDE, &o->model))
-            cli_unknown(cli);
-    }
+    cli_options_parse(cli, &ree_run_plan_options, o);
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model given");
-    if (o->memory && !cli_parse_size(o->memory, &o->plan.memory))
-        cli_usage(cli, "--max-device-memory requires a size such as 600M or 2G, not '%s'",
-                  o->memory);
     if (o->plan.plan_path && o->plan.n_stages)
         cli_usage(cli, "--plan and --n-partitions exclude each other");
     if (o->devices) o->plan.n_devices = cli_count_devices(o->devices);
@@ -309,13 +309,7 @@ static int run(const struct options *o) {
 int ree_run_plan(int argc, char **argv) {
     struct cli cli;
     struct options o = {0};
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--help") == 0) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
-            return cli_print(&text);
-        }
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_plan_options);
     cli_init(&cli, argc, argv);
     parse(&cli, &o);
     int code = cli.failed ? CLI_USAGE : cli_start(&(struct cli_start){0});

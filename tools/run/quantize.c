@@ -1,25 +1,26 @@
 #include "quantize.h"
 
-#include "cli.h"
+#include "option_groups.h"
 
-static bool is_block(uint64_t n) {
-    return n >= 16 && n <= 256 && (n & (n - 1)) == 0;
-}
-
-bool cli_quantize_option(struct cli *cli, struct cli_quantize *q) {
-    const char *text = NULL;
-    if (cli_option(cli, "--quantize", &text)) {
-        bool ok = text && cli_parse_number(text, 4, 8, &q->bits) && (q->bits == 4 || q->bits == 8);
-        if (text && !ok) cli_usage(cli, "--quantize requires 4 or 8, not '%s'", text);
-        return true;
-    }
-    if (cli_option(cli, "--block", &text)) {
-        bool ok = text && cli_parse_number(text, 16, 256, &q->block) && is_block(q->block);
-        if (text && !ok) cli_usage(cli, "--block requires 16, 32, 64, 128 or 256, not '%s'", text);
-        return true;
-    }
-    return false;
-}
+static const struct cli_option_row rows[] = {
+    {.name = "--quantize",
+     .value = "BITS",
+     .kind = ROW_CHOICE_OF_NUMBERS,
+     .at = offsetof(struct cli_quantize, bits),
+     .choices = CLI_CHOICES("4", "8"),
+     .help =
+         "4 or 8: quantise the matrices of the layers, and of the head if it is not the "
+         "embedding table, in blocks of numbers that share a scale. The result is in "
+         "FILE.onnx.data, and has the same bytes on every machine. Embeddings, norms and biases "
+         "are not quantised"},
+    {.name = "--block",
+     .value = "N",
+     .kind = ROW_CHOICE_OF_NUMBERS,
+     .at = offsetof(struct cli_quantize, block),
+     .choices = CLI_CHOICES("16", "32", "64", "128", "256"),
+     .help = "numbers per scale: 16, 32 (default), 64, 128 or 256"},
+};
+const struct cli_option_table cli_quantize_group = CLI_OPTION_TABLE(rows);
 
 void cli_quantize_check(struct cli *cli, const struct cli_quantize *q) {
     if (q->block && !q->bits) cli_usage(cli, "--block requires --quantize");

@@ -9,14 +9,13 @@ struct cli_quantize {
     uint64_t bits, block; // 0: not given
 };
 
+// The options are cli_quantize_group; this is their help in commands other than export.
 #define CLI_QUANTIZE_HELP                                                                          \
     "  --quantize BITS, --block N\n"                                                               \
     "                       quantise the weights of a checkpoint's folder in memory, as\n"         \
     "                       'ree-run export' with these options; bits and hashes are those of\n"   \
     "                       the exported file\n"
 
-// true: the current argument is one of these options.
-bool cli_quantize_option(struct cli *cli, struct cli_quantize *quantize);
 void cli_quantize_check(struct cli *cli, const struct cli_quantize *quantize);
 void cli_quantize_model(const struct cli_quantize *quantize, struct ree_model_options *out);
 

@@ -1,19 +1,63 @@
 #include "ranks.h"
-#include "paths.h"
+#include "option_groups.h"
 
 #include <cjson/cJSON.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool cli_ranks_option(struct cli *cli, struct cli_ranks *r) {
-    return cli_option_number(cli, "--step-deadline", 1, 86400, &r->deadline) ||
-           cli_option_number(cli, "--work-deadline", 1, 864000, &r->work_deadline) ||
-           cli_option_number(cli, "--message-piece", 128, (uint64_t)1 << 30, &r->piece) ||
-           cli_option_path(cli, "--timeline", CLI_WRITES, &r->timeline) ||
-           cli_option_number(cli, "--corrupt-message", 1, UINT32_MAX, &r->corrupt) ||
-           cli_option(cli, "--claim-numerics", &r->claim_numerics);
-}
+#define AT(field) offsetof(struct cli_ranks, field)
+
+static const struct cli_option_row rows[] = {
+    {.kind = ROW_TEXT,
+     .help = "several machines (one process on each, started by Open MPI):\n"
+             "    mpirun -n 2 ree-run MODEL --prompt-text TEXT\n"
+             "  Every process runs a share of the stages (--n-partitions; default: one stage per\n"
+             "  process) and needs a copy of the model. Before the run, the processes compare "
+             "versions,\n"
+             "  model, weights and plan. Processes on one machine share its cores, unless "
+             "--threads is\n"
+             "  given.\n"},
+    {.name = "--step-deadline",
+     .value = "S",
+     .kind = ROW_NUMBER,
+     .at = AT(deadline),
+     .min = 1,
+     .max = 86400,
+     .help =
+         "seconds that a process may be silent before all processes end (default 60). A process "
+         "that works sends heartbeats, however long it works; a silent process is dead, stopped "
+         "or disconnected"},
+    {.name = "--work-deadline",
+     .value = "S",
+     .kind = ROW_NUMBER,
+     .at = AT(work_deadline),
+     .min = 1,
+     .max = 864000,
+     .help = "seconds that a process that sends heartbeats may spend on one task (an operator, a "
+             "weight) before it counts as hanging (default: ten times --step-deadline)"},
+    {.name = "--timeline",
+     .value = "FILE",
+     .kind = ROW_STRING,
+     .at = AT(timeline),
+     .path = CLI_WRITES,
+     .help = "write what each process did when, for chrome://tracing or ui.perfetto.dev"},
+    // CLI_RANKS_TEST_HELP documents these.
+    {.name = "--message-piece",
+     .value = "BYTES",
+     .kind = ROW_NUMBER,
+     .at = AT(piece),
+     .min = 128,
+     .max = (uint64_t)1 << 30},
+    {.name = "--corrupt-message",
+     .value = "K",
+     .kind = ROW_NUMBER,
+     .at = AT(corrupt),
+     .min = 1,
+     .max = UINT32_MAX},
+    {.name = "--claim-numerics", .value = "VERSION", .kind = ROW_STRING, .at = AT(claim_numerics)},
+};
+const struct cli_option_table cli_ranks_group = CLI_OPTION_TABLE(rows);
 
 static void notify_others(void *user) {
     ree_transport_working(user);

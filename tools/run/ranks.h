@@ -18,21 +18,7 @@ struct cli_ranks {
     struct ree_ranks *ranks;
 };
 
-#define CLI_RANKS_HELP                                                                             \
-    "several machines (one process on each, started by Open MPI):\n"                               \
-    "    mpirun -n 2 ree-run MODEL --prompt-text TEXT\n"                                           \
-    "  Every process runs a share of the stages (--n-partitions; default: one stage per\n"         \
-    "  process) and needs a copy of the model. Before the run, the processes compare versions,\n"  \
-    "  model, weights and plan. Processes on one machine share its cores, unless --threads is\n"   \
-    "  given.\n"                                                                                   \
-    "  --step-deadline S    seconds that a process may be silent before all processes end\n"       \
-    "                       (default 60). A process that works sends heartbeats, however long\n"   \
-    "                       it works; a silent process is dead, stopped or disconnected\n"         \
-    "  --work-deadline S    seconds that a process that sends heartbeats may spend on one task\n"  \
-    "                       (an operator, a weight) before it counts as hanging (default: ten\n"   \
-    "                       times --step-deadline)\n"                                              \
-    "  --timeline FILE      write what each process did when, for chrome://tracing or\n"           \
-    "                       ui.perfetto.dev\n"
+// The options are cli_ranks_group.
 #define CLI_RANKS_TEST_HELP                                                                        \
     "  --corrupt-message K  with several processes: corrupt the K-th message\n"                    \
     "  --claim-numerics VERSION\n"                                                                 \
@@ -42,7 +28,6 @@ struct cli_ranks {
     "at\n"                                                                                         \
     "                       once\n"
 
-bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
 // If mpirun started this process: connects it with the others, and makes errors name its rank.
 int cli_ranks_start(struct cli_ranks *r);
 // Default number of threads per rank if several ranks share this machine; 0: the usual default.

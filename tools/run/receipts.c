@@ -10,15 +10,34 @@
 #include "base/status.h"
 #include "receipt/dsse.h"
 
-#include "cli.h"
-#include "paths.h"
+#include "option_groups.h"
 
-bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt) {
-    if (cli_flag(cli, "--private")) return receipt->is_private = true;
-    return cli_option_path(cli, "--receipt-path", CLI_WRITES, &receipt->path) ||
-           cli_option_path(cli, "--sign", CLI_READS, &receipt->key) ||
-           cli_option_path(cli, "--dsse", CLI_WRITES, &receipt->dsse);
-}
+#define AT(field) offsetof(struct cli_receipt, field)
+
+static const struct cli_option_row rows[] = {
+    {.name = "--receipt-path",
+     .value = "FILE",
+     .kind = ROW_STRING,
+     .at = AT(path),
+     .path = CLI_WRITES,
+     .help =
+         "write a receipt of the run to FILE: the hashes of model, input and output, for others "
+         "to verify ('ree-run help verify'). Reads all weights once more"},
+    {.name = "--sign",
+     .value = "KEY",
+     .kind = ROW_STRING,
+     .at = AT(key),
+     .path = CLI_READS,
+     .help = "sign the receipt with this private key"},
+    {.name = "--dsse",
+     .value = "FILE",
+     .kind = ROW_STRING,
+     .at = AT(dsse),
+     .path = CLI_WRITES,
+     .help = "with --sign: also write an in-toto statement about the receipt, in a DSSE envelope, "
+             "for tools that use these formats"},
+};
+const struct cli_option_table cli_receipt_group = CLI_OPTION_TABLE(rows);
 
 void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt) {
     if (receipt->dsse && !receipt->key) cli_usage(cli, "--dsse requires --sign KEY");

@@ -13,15 +13,7 @@ struct cli_receipt {
     unsigned char salt[REE_SALT_SIZE]; // used if is_private
 };
 
-#define CLI_RECEIPT_HELP                                                                           \
-    "  --receipt-path FILE  write a receipt of the run to FILE: the hashes of model, input and\n"  \
-    "                       output, for others to verify ('ree-run help verify'). Reads all\n"     \
-    "                       weights once more\n"                                                   \
-    "  --sign KEY           sign the receipt with this private key\n"                              \
-    "  --dsse FILE          with --sign: also write an in-toto statement about the receipt, in\n"  \
-    "                       a DSSE envelope, for tools that use these formats\n"
-
-bool cli_receipt_option(struct cli *cli, struct cli_receipt *receipt);
+// The options are cli_receipt_group, and --private, which only some commands document.
 // --sign and --private without --receipt-path are wrong usage.
 void cli_receipt_check(struct cli *cli, const struct cli_receipt *receipt);
 // A trace's root depends on the nodes that the passes leave. A receipt with a trace therefore

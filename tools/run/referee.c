@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "dispute/referee.h"
 #include "cli.h"
+#include "commands.h"
 #include "party_receipts.h"
 #include "paths.h"
 #include "start.h"
@@ -13,47 +14,61 @@
 #define CLI_UNDECIDED 2
 #define CLI_UNBOUND 3
 
-static const char help[] =
-    "ree-run referee CLAIM MODEL [options]: decide which party is right where two runs differ\n"
-    "\n"
-    "CLAIM is a file of 'ree-run dispute'. The kinds of claims:\n"
-    "\n"
-    "  node    the first node in which the runs differ. The referee computes only this node, on\n"
-    "          this machine's CPU, from the values that the node read\n"
-    "  input   an input of a step: a cache must be the cache that the same party's previous step\n"
-    "          wrote; token ids must be those of the party's receipt, each chosen from the logits\n"
-    "          of the previous step; positions and masks must follow from the number of tokens\n"
-    "  token   the last token of an answer, compared with the logits that it was chosen from\n"
-    "  header  the trace's header, compared with the model's\n"
-    "  length  the number of steps, compared with the tokens of the receipt and the end of the\n"
-    "          answer\n"
-    "\n"
-    "The referee checks that every digest of the claim leads to the roots, that MODEL is the\n"
-    "model of both traces, and that each root is in the party's receipt. It judges a party by the\n"
-    "party's own commitments: the claim and, with both receipts, the tokens and the end of the\n"
-    "answer. Anyone can make up a root that is in no receipt: without both receipts, the verdict\n"
-    "binds nobody, and the last line and the exit status say so. A receipt binds the party that\n"
-    "signed it, if the key is required here; an unsigned receipt binds the party that published\n"
-    "it. Only claims about nodes and caches can be decided without both receipts.\n"
-    "\n"
-    "  --inputs DIR           values that the node read, or logits, written by either party's run\n"
-    "                         (--dump-tensors REGEX --dump-folder DIR with the same prompt or\n"
-    "                         inputs; for caches, all steps up to the disputed one). They must\n"
-    "                         have the digests of the claim\n" PARTY_RECEIPTS_HELP
-    "  --json                 print one JSON object instead of text\n"
-    "\n"
-    "Claims in the format ree-claim/1 are also accepted. They are only about "
-    "nodes.\n" CLI_START_HELP_VERDICT "\n"
-    "exit status: 0 A is right or B is right, 1 neither is right, 2 cannot be decided, or a\n"
-    "receipt is not the claim's (or wrong usage), 3 decided, but a root is in no receipt: binds\n"
-    "nobody\n";
-
 struct options {
     const char *claim;
     struct ree_referee_options referee;
     struct party_receipts parties;
     bool json;
 };
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run referee CLAIM MODEL [options]: decide which party is right where two runs differ\n"
+  "\n"
+  "CLAIM is a file of 'ree-run dispute'. The kinds of claims:\n"
+  "\n"
+  "  node    the first node in which the runs differ. The referee computes only this node, on\n"
+  "          this machine's CPU, from the values that the node read\n"
+  "  input   an input of a step: a cache must be the cache that the same party's previous step\n"
+  "          wrote; token ids must be those of the party's receipt, each chosen from the logits\n"
+  "          of the previous step; positions and masks must follow from the number of tokens\n"
+  "  token   the last token of an answer, compared with the logits that it was chosen from\n"
+  "  header  the trace's header, compared with the model's\n"
+  "  length  the number of steps, compared with the tokens of the receipt and the end of the\n"
+  "          answer\n"
+  "\n"
+  "The referee checks that every digest of the claim leads to the roots, that MODEL is the\n"
+  "model of both traces, and that each root is in the party's receipt. It judges a party by the\n"
+  "party's own commitments: the claim and, with both receipts, the tokens and the end of the\n"
+  "answer. Anyone can make up a root that is in no receipt: without both receipts, the verdict\n"
+  "binds nobody, and the last line and the exit status say so. A receipt binds the party that\n"
+  "signed it, if the key is required here; an unsigned receipt binds the party that published\n"
+  "it. Only claims about nodes and caches can be decided without both receipts.\n"
+  "\n"},
+    {.name = "CLAIM", .kind = ROW_POSITIONAL, .at = AT(claim), .path = CLI_READS},
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(referee.model), .path = CLI_READS_BESIDE},
+    {.name = "--inputs", .value = "DIR", .kind = ROW_STRING, .at = AT(referee.folder), .path = CLI_READS,
+     .help = "values that the node read, or logits, written by either party's run (--dump-tensors "
+             "REGEX --dump-folder DIR with the same prompt or inputs; for caches, all steps up to "
+             "the disputed one). They must have the digests of the claim"},
+    {.kind = ROW_GROUP, .group = &cli_parties_group, .at = AT(parties)},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "Claims in the format ree-claim/1 are also accepted. They are only about nodes.\n"},
+    CLI_START_ROW_VERDICT,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "exit status: 0 A is right or B is right, 1 neither is right, 2 cannot be decided, or a\n"
+  "receipt is not the claim's (or wrong usage), 3 decided, but a root is in no receipt: binds\n"
+  "nobody\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_referee_options = CLI_OPTION_TABLE(rows);
 
 // True if both roots are bound.
 static bool is_bound(const struct ree_ruling *r) {
@@ -211,17 +226,9 @@ static int run(struct options *o) {
 int ree_run_referee(int argc, char **argv) {
     struct cli cli;
     struct options o = {.referee = {.on_progress = cli_progress}};
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_referee_options);
     cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) return cli_print_text(help);
-        if (cli_flag(&cli, "--json"))
-            o.json = true;
-        else if (!cli_option_path(&cli, "--inputs", CLI_READS, &o.referee.folder) &&
-                 !party_receipts_option(&cli, &o.parties) &&
-                 !cli_positional_path(&cli, CLI_READS, &o.claim) &&
-                 !cli_positional_path(&cli, CLI_READS_BESIDE, &o.referee.model))
-            cli_unknown(&cli);
-    }
+    cli_options_parse(&cli, &ree_run_referee_options, &o);
     if (!cli.failed && !o.referee.model) cli_usage(&cli, "a claim and a model are required");
     party_receipts_check(&cli, &o.parties);
     if (cli.failed) return CLI_USAGE;

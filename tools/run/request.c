@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "cli.h"
 #include "prompts.h"
-#include "option_table.h"
+#include "commands.h"
 #include "paths.h"
 #include "start.h"
 
@@ -59,7 +59,7 @@ static const struct cli_option_row rows[] = {
      .help = "the prompt as text"},
     {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt,
      .help = "the prompt as token ids, separated by commas; requires no tokenizer"},
-    {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt,
+    {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .path = CLI_READS, .take = take_prompt,
      .help = "a conversation; see 'ree-run help generate'"},
     {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family),
      .help = "the family of the chat template, if the tokenizer does not state it"},
@@ -92,7 +92,7 @@ static const struct cli_option_row rows[] = {
     {.name = "--any-model", .kind = ROW_FLAG, .at = AT(any_model),
      .help = "do not name the model in the request. By default, the request contains the model's "
              "hashes, for which all weights are read"},
-    {.kind = ROW_TEXT, .help = CLI_START_HELP_PLAIN},
+    CLI_START_ROW_PLAIN,
     {.kind = ROW_TEXT, .help =
   "\nexamples\n"
   "  ree-run request tools/sample/stories --prompt-text \"Once upon a time\" --temperature 0.8 \\\n"
@@ -103,7 +103,7 @@ static const struct cli_option_row rows[] = {
   "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
     // clang-format on
 };
-#define N_ROWS (sizeof rows / sizeof *rows)
+const struct cli_option_table ree_run_request_options = CLI_OPTION_TABLE(rows);
 
 static void check(struct cli *cli, struct options *o) {
     struct ree_error err;
@@ -193,7 +193,7 @@ static int run(const struct options *o) {
 int ree_run_request(int argc, char **argv) {
     struct cli cli;
     struct options o = {.sampling = ree_greedy, .max_new_tokens = 256};
-    if (cli_wants_help(argc, argv)) return cli_options_help(rows, N_ROWS);
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_request_options);
     o.prompts = calloc((size_t)argc, sizeof *o.prompts);
     o.stops = calloc((size_t)argc, sizeof *o.stops);
     int code = CLI_FAILED;
@@ -201,7 +201,7 @@ int ree_run_request(int argc, char **argv) {
         cli_error("out of memory");
     } else {
         cli_init(&cli, argc, argv);
-        cli_options_parse(&cli, rows, N_ROWS, &o);
+        cli_options_parse(&cli, &ree_run_request_options, &o);
         if (!cli.failed) check(&cli, &o);
         code = cli.failed ? CLI_USAGE : cli_start(&(struct cli_start){0});
         if (!code) code = run(&o);

@@ -1,12 +1,12 @@
 // ree-run MODEL: runs one model once.
 #include "cli.h"
+#include "commands.h"
 #include "option_groups.h"
 #include "inputs.h"
 #include "outputs.h"
 #include "stage_options.h"
 #include "quantize.h"
 #include "receipts.h"
-#include "option_table.h"
 #include "paths.h"
 #include "start.h"
 #include "trace_options.h"
@@ -42,14 +42,8 @@ static const struct cli_option_row rows[] = {
   "\n"
   "inputs\n"},
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
-    {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs), .help =
-  "  --input NAME=FILE    read input NAME from a .npy (NumPy) or .pb (ONNX TensorProto) file;\n"
-  "                       once for each input. If the model has one input, FILE is enough. A\n"
-  "                       sequence is one .pb (SequenceProto), or one .npy for each item, in\n"
-  "                       order\n"
-  "  --random-inputs N    make inputs that have no --input from the seed N, the same on every\n"
-  "                       machine: floats in [-1, 1), integers from 0 to 9\n"
-  "  --dim NAME=SIZE      size of the symbolic dimension NAME of such inputs (default 1)\n"},
+    {.kind = ROW_GROUP, .group = &cli_inputs_group, .at = AT(inputs)},
+    {.kind = ROW_GROUP, .group = &cli_random_group, .at = AT(inputs)},
     {.name = "--show-input", .kind = ROW_FLAG, .at = AT(show_input),
      .help = "draw an input that is a small grey image as text"},
 
@@ -63,23 +57,18 @@ static const struct cli_option_row rows[] = {
      .help = "print one JSON object instead of text"},
     {.name = "--stats", .kind = ROW_FLAG, .at = AT(stats),
      .help = "also print dispatches, memory and time"},
-    {.kind = ROW_GROUP, .take = cli_take_receipt, .at = AT(receipt), .help = CLI_RECEIPT_HELP "\n"},
-    {.kind = ROW_GROUP, .take = cli_take_trace, .at = AT(tracing), .help = TRACE_OPTIONS_HELP},
+    {.kind = ROW_GROUP, .group = &cli_receipt_group, .at = AT(receipt)},
+    // A usage error: tensors have no texts to hide.
+    {.name = "--private", .kind = ROW_FLAG, .at = AT(receipt.is_private), .is_unlisted = true},
+    {.kind = ROW_TEXT, .help = "\n"},
+    {.kind = ROW_GROUP, .group = &cli_trace_group, .at = AT(tracing)},
 
     {.kind = ROW_TEXT, .help = "\nweights\n"},
-    {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
+    {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
     {.kind = ROW_TEXT, .help = "\ndevices (the bits do not depend on these options)\n"},
-    {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help =
-  "  --device DEVICE      cpu (the default), cuda or vulkan; cuda:INDEX or cuda:NAME (also for\n"
-  "                       vulkan) selects one of several; NAME is a part of the device's name.\n"
-  "                       'ree-run devices' lists them. With several devices, separated by\n"
-  "                       commas, the model runs in stages\n"},
-    {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP "  --threads N          number of CPU threads (default: one per core)\n"
-  "  --cpu-isa ISA        avx512, avx2, neon or portable (default: the best available)\n"
-  "  --form FORM          Vulkan arithmetic: native, float64, float32 or integer; refused if the\n"
-  "                       probe of the device found this form wrong\n"
-  "  --validation         enable the Vulkan validation layer; a message from it fails the run\n" },
+    {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device)},
+    {.kind = ROW_GROUP, .group = &cli_stages_group, .at = AT(stages)},
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse),
      .help = "do not fuse operations: one dispatch each, to check that fusion changes no bits"},
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold),
@@ -92,8 +81,9 @@ static const struct cli_option_row rows[] = {
   "  --operation-set SET  reproducible (the default): the same bits on every device;\n"
   "                       deterministic: the same bits again on the same device and driver;\n"
   "                       default: no promise. The last two use the vendor's libraries, if the\n"
-  "                       device has them, to show what reproducibility costs\n"
-  CLI_START_HELP_PLAIN
+  "                       device has them, to show what reproducibility costs\n"},
+    CLI_START_ROW_PLAIN,
+    {.kind = ROW_TEXT, .help =
   "\n"
   "for tests of ree itself\n" CLI_DEVICE_TEST_HELP
   "\n"
@@ -105,10 +95,10 @@ static const struct cli_option_row rows[] = {
   "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
     // clang-format on
 };
-#define N_ROWS (sizeof rows / sizeof *rows)
+const struct cli_option_table ree_run_run_options = CLI_OPTION_TABLE(rows);
 
 static void parse(struct cli *cli, struct options *o) {
-    cli_options_parse(cli, rows, N_ROWS, o);
+    cli_options_parse(cli, &ree_run_run_options, o);
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model given");
     cli_quantize_check(cli, &o->quantize);
@@ -242,7 +232,7 @@ int ree_run_run(int argc, char **argv) {
     struct cli cli;
     struct options o = {0};
     int code = CLI_FAILED;
-    if (cli_wants_help(argc, argv)) return cli_options_help(rows, N_ROWS);
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_run_options);
     cli_init(&cli, argc, argv);
     if (run_inputs_init(&o.inputs, argc)) {
         parse(&cli, &o);

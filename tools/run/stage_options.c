@@ -7,19 +7,36 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "option_groups.h"
 #include "paths.h"
 
-bool cli_stages_option(struct cli *cli, struct cli_stages *stages) {
-    const char *size = NULL;
-    if (cli_option(cli, "--max-device-memory", &size)) {
-        if (size && !cli_parse_size(size, &stages->memory))
-            cli_usage(cli, "--max-device-memory requires a size such as 600M or 2G, not '%s'",
-                      size);
-        return true;
-    }
-    return cli_option_number(cli, "--n-partitions", 1, REE_MAX_STAGES, &stages->n) ||
-           cli_option_path(cli, "--plan", CLI_READS, &stages->plan);
-}
+#define AT(field) offsetof(struct cli_stages, field)
+
+static const struct cli_option_row rows[] = {
+    {.name = "--n-partitions",
+     .value = "N",
+     .kind = ROW_NUMBER,
+     .at = AT(n),
+     .min = 1,
+     .max = REE_MAX_STAGES,
+     .help = "divide the model into N stages that run one after the other: stage i, counted from "
+             "0, on device i modulo the number of devices. Default with several devices: the "
+             "stages that the model's nodes name, or one for each device"},
+    {.name = "--plan",
+     .value = "FILE",
+     .kind = ROW_STRING,
+     .at = AT(plan),
+     .path = CLI_READS,
+     .help = "divide the model as in FILE, which 'ree-run plan' wrote"},
+    {.name = "--max-device-memory",
+     .value = "SIZE",
+     .kind = ROW_SIZE,
+     .at = AT(memory),
+     .help = "maximum bytes (600M, 2G) of a device's memory for weights, caches and intermediate "
+             "results. The model runs in as many stages as this requires; the weights of a stage "
+             "are on the device only while the stage runs"},
+};
+const struct cli_option_table cli_stages_group = CLI_OPTION_TABLE(rows);
 
 void cli_stages_check(struct cli *cli, const struct cli_stages *stages,
                       const struct cli_device *device) {

@@ -14,19 +14,7 @@ struct cli_stages {
     struct ree_strbuf names; // names of the devices, for reports
 };
 
-#define CLI_STAGES_HELP                                                                            \
-    "  --n-partitions N     divide the model into N stages that run one after the other: stage\n"  \
-    "                       i, counted from 0, on device i modulo the number of devices.\n"        \
-    "                       Default with several devices: the stages that the model's nodes\n"     \
-    "                       name, or one for each device\n"                                        \
-    "  --plan FILE          divide the model as in FILE, which 'ree-run plan' wrote\n"             \
-    "  --max-device-memory SIZE\n"                                                                 \
-    "                       maximum bytes (600M, 2G) of a device's memory for weights, caches\n"   \
-    "                       and intermediate results. The model runs in as many stages as this\n"  \
-    "                       requires; the weights of a stage are on the device only while the\n"   \
-    "                       stage runs\n"
-
-bool cli_stages_option(struct cli *cli, struct cli_stages *stages);
+// The options are cli_stages_group.
 // Must be called after the options are parsed. --device may be a comma-separated list.
 void cli_stages_check(struct cli *cli, const struct cli_stages *stages,
                       const struct cli_device *device);

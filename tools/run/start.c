@@ -1,6 +1,6 @@
 #include "start.h"
 
-#include <string.h>
+#include "option_groups.h"
 
 // One command line per process, hence the statics.
 static struct budget budget;
@@ -13,18 +13,35 @@ static const char *hint(const char *message) {
     return text[0] ? text : sandbox_hint(message);
 }
 
-static bool take_option(struct cli *cli) {
+static bool take_memory(struct cli *cli, const char *name, void *unused) {
     const char *size = NULL;
-    if (cli_flag(cli, "--no-sandbox")) return no_sandbox = true;
-    if (cli_option_number(cli, "--timeout", 1, MAX_SECONDS, &budget.timeout)) return true;
-    if (!cli_option_text(cli, "--max-memory", &size)) return false;
+    (void)unused;
+    if (!cli_option_text(cli, name, &size)) return false;
     if (size && !cli_parse_size(size, &budget.max_memory))
-        cli_usage(cli, "--max-memory requires a size such as 512M or 4G, not '%s'", size);
+        cli_usage(cli, "%s requires a size such as 512M or 4G, not '%s'", name, size);
     return true;
 }
 
+static bool take_timeout(struct cli *cli, const char *name, void *unused) {
+    (void)unused;
+    return cli_option_number(cli, name, 1, MAX_SECONDS, &budget.timeout);
+}
+
+static bool take_no_sandbox(struct cli *cli, const char *name, void *unused) {
+    (void)unused;
+    if (!cli_flag(cli, name)) return false;
+    no_sandbox = true;
+    return true;
+}
+
+static const struct cli_option_row rows[] = {
+    {.name = "--max-memory", .value = "SIZE", .kind = ROW_TAKE, .take = take_memory},
+    {.name = "--timeout", .value = "SECONDS", .kind = ROW_TAKE, .take = take_timeout},
+    {.name = "--no-sandbox", .kind = ROW_TAKE, .take = take_no_sandbox},
+};
+const struct cli_option_table cli_start_group = CLI_OPTION_TABLE(rows);
+
 void cli_start_init(void) {
-    cli_common_option = take_option;
     cli_error_hint = hint;
 }
 

@@ -4,6 +4,7 @@
 
 #include "budget.h"
 #include "cli.h"
+#include "option_groups.h"
 #include "sandbox.h"
 
 #define CLI_START_HELP_WITH(status)                                                                \
@@ -21,8 +22,14 @@
 #define CLI_START_HELP_PLAIN CLI_START_HELP_WITH("124")
 #define CLI_START_HELP_VERDICT CLI_START_HELP_WITH("2")
 
-// Makes cli_next take these options, and cli_error explain what the sandbox or a budget caused. Must
-// be called before any argument is parsed.
+// The options are the rows of cli_start_group, which every subcommand's table includes.
+#define CLI_START_ROW_PLAIN                                                                        \
+    { .kind = ROW_GROUP, .group = &cli_start_group, .help = CLI_START_HELP_PLAIN }
+#define CLI_START_ROW_VERDICT                                                                      \
+    { .kind = ROW_GROUP, .group = &cli_start_group, .help = CLI_START_HELP_VERDICT }
+
+// Makes cli_error explain what the sandbox or a budget caused. Must be called before any argument
+// is parsed.
 void cli_start_init(void);
 
 struct cli_start {

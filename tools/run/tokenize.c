@@ -1,4 +1,5 @@
 // ree-run tokenize: converts text to token ids and back with a model's tokenizer.
+#include "commands.h"
 #include "start.h"
 
 #include "base/json.h"
@@ -11,40 +12,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "ree-run tokenize PATH [--text TEXT | --file FILE | --chat FILE | --decode IDS]\n"
-    "\n"
-    "Converts text into the token ids of a model, or ids into text. PATH is a model's folder, a\n"
-    "tokenizer.json, a GPT-2 vocab.json with merges.txt in the same folder, or a *.tiktoken file.\n"
-    "By default, tokenize reads text from standard input. The last line is the tokenizer's\n"
-    "SHA-256, over everything that decides its tokens: tokenizers with equal hashes give equal\n"
-    "tokens, if the Unicode tables are also the same (see below).\n"
-    "\n"
-    "  --text TEXT       encode TEXT\n"
-    "  --file FILE       encode the text in FILE (-: standard input); bytes that are not UTF-8\n"
-    "                    become U+FFFD\n"
-    "  --chat FILE       encode a conversation, [{\"role\": \"user\", \"content\": \"...\"},\n"
-    "                    ...], formatted with the model's chat template\n"
-    "  --family NAME     the family of the chat template, if the model does not state it\n"
-    "  --decode IDS      print the text of these ids, separated by spaces or commas (-: standard\n"
-    "                    input)\n"
-    "  --no-special      encoding: do not add special tokens around the text (BOS and so on), and\n"
-    "                    treat special tokens that are written in the text as ordinary text;\n"
-    "                    decoding: omit the text of special tokens\n"
-    "  --raw-output      print control characters unchanged on a terminal. By default, they are\n"
-    "                    printed there as \\x1b and so on\n"
-    "  --json            print one JSON object instead of text\n" CLI_START_HELP_PLAIN "\n"
-    "examples\n"
-    "  ree-run tokenize model/ --text 'Hello, world'\n"
-    "  ree-run tokenize model/ --decode '9906 11 1917'\n"
-    "  ree-run tokenize model/ --chat conversation.json --json\n"
-    "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
-
 struct request {
     const char *path, *text, *file, *chat, *family, *decode;
     bool json, no_special, raw_output;
 };
+
+#define AT(field) offsetof(struct request, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run tokenize PATH [--text TEXT | --file FILE | --chat FILE | --decode IDS]\n"
+  "\n"
+  "Converts text into the token ids of a model, or ids into text. PATH is a model's folder, a\n"
+  "tokenizer.json, a GPT-2 vocab.json with merges.txt in the same folder, or a *.tiktoken file.\n"
+  "By default, tokenize reads text from standard input. The last line is the tokenizer's\n"
+  "SHA-256, over everything that decides its tokens: tokenizers with equal hashes give equal\n"
+  "tokens, if the Unicode tables are also the same (see below).\n"
+  "\n"},
+    {.name = "PATH", .kind = ROW_POSITIONAL, .at = AT(path), .path = CLI_READS_BESIDE},
+    {.name = "--text", .value = "TEXT", .kind = ROW_STRING, .at = AT(text), .may_be_empty = true,
+     .help = "encode TEXT"},
+    {.name = "--file", .value = "FILE", .kind = ROW_STRING, .at = AT(file), .path = CLI_READS,
+     .help = "encode the text in FILE (-: standard input); bytes that are not UTF-8 become U+FFFD"},
+    {.name = "--chat", .value = "FILE", .kind = ROW_STRING, .at = AT(chat), .path = CLI_READS,
+     .help = "encode a conversation, [{\"role\": \"user\", \"content\": \"...\"}, ...], formatted "
+             "with the model's chat template"},
+    {.name = "--family", .value = "NAME", .kind = ROW_STRING, .at = AT(family),
+     .help = "the family of the chat template, if the model does not state it"},
+    {.name = "--decode", .value = "IDS", .kind = ROW_STRING, .at = AT(decode), .may_be_empty = true,
+     .help = "print the text of these ids, separated by spaces or commas (-: standard input)"},
+    {.name = "--no-special", .kind = ROW_FLAG, .at = AT(no_special),
+     .help = "encoding: do not add special tokens around the text (BOS and so on), and treat "
+             "special tokens that are written in the text as ordinary text; decoding: omit the "
+             "text of special tokens"},
+    {.name = "--raw-output", .kind = ROW_FLAG, .at = AT(raw_output),
+     .help = "print control characters unchanged on a terminal. By default, they are printed "
+             "there as \\x1b and so on"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    CLI_START_ROW_PLAIN,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "examples\n"
+  "  ree-run tokenize model/ --text 'Hello, world'\n"
+  "  ree-run tokenize model/ --decode '9906 11 1917'\n"
+  "  ree-run tokenize model/ --chat conversation.json --json\n"
+  "\n"
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_tokenize_options = CLI_OPTION_TABLE(rows);
 
 // Reads standard input to its end; release the result with free. NULL: it cannot be read.
 static char *read_stdin(size_t *out_n) {
@@ -210,35 +228,18 @@ static int decode(const struct request *request, const struct ree_tokenizer *tok
 int ree_run_tokenize(int argc, char **argv) {
     struct cli cli;
     struct request request = {0};
-    bool wants_help = false;
-    cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--json"))
-            request.json = true;
-        else if (cli_flag(&cli, "--no-special"))
-            request.no_special = true;
-        else if (cli_flag(&cli, "--raw-output"))
-            request.raw_output = true;
-        else if (cli_flag(&cli, "--help"))
-            wants_help = true;
-        else if (!cli_option_text(&cli, "--text", &request.text) &&
-                 !cli_option_path(&cli, "--file", CLI_READS, &request.file) &&
-                 !cli_option_path(&cli, "--chat", CLI_READS, &request.chat) &&
-                 !cli_option(&cli, "--family", &request.family) &&
-                 !cli_option_text(&cli, "--decode", &request.decode) &&
-                 !cli_positional_path(&cli, CLI_READS_BESIDE, &request.path))
-            cli_unknown(&cli);
-    }
-    if (cli.failed) return CLI_USAGE;
-    if (wants_help) {
-        struct ree_strbuf text;
-        ree_strbuf_init(&text);
-        ree_strbuf_append(&text, help, strlen(help));
+    if (cli_wants_help(argc, argv)) {
         char tables[200];
+        struct ree_strbuf text;
         ree_text_tables(tables, sizeof tables);
+        ree_strbuf_init(&text);
         ree_strbuf_printf(&text, "\nUnicode tables: %s\n", tables);
-        return cli_print(&text);
+        int code = cli_options_help(&ree_run_tokenize_options), after = cli_print(&text);
+        return code ? code : after;
     }
+    cli_init(&cli, argc, argv);
+    cli_options_parse(&cli, &ree_run_tokenize_options, &request);
+    if (cli.failed) return CLI_USAGE;
     int n = !!request.text + !!request.file + !!request.chat + !!request.decode;
     if (n > 1) cli_usage(&cli, "--text, --file, --chat and --decode exclude each other");
     if (!request.path) cli_usage(&cli, "no tokenizer given");

@@ -2,19 +2,37 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
+#include "commands.h"
 #include "start.h"
 #include "base/json.h"
 #include "trace/trace.h"
 #include "paths.h"
 
-static const char help[] =
-    "ree-run trace FILE [--json]: show what a trace contains\n"
-    "\n"
-    "FILE was written by --trace of 'run' or 'generate'. trace checks the whole file: the printed\n"
-    "values belong to the content that the root commits to.\n"
-    "\n"
-    "  --json      print one JSON object instead of text\n" CLI_START_HELP_PLAIN "\n"
-    "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n";
+struct options {
+    const char *path;
+    bool json;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run trace FILE [--json]: show what a trace contains\n"
+  "\n"
+  "FILE was written by --trace of 'run' or 'generate'. trace checks the whole file: the printed\n"
+  "values belong to the content that the root commits to.\n"
+  "\n"},
+    {.name = "FILE", .kind = ROW_POSITIONAL, .at = AT(path), .path = CLI_READS},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    CLI_START_ROW_PLAIN,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_trace_options = CLI_OPTION_TABLE(rows);
 
 static uint64_t n_caches(const struct ree_trace_header *h) {
     uint64_t n = 0;
@@ -75,24 +93,18 @@ int ree_run_trace(int argc, char **argv) {
     struct cli cli;
     struct ree_error err;
     struct ree_strbuf text;
-    const char *path = NULL;
-    bool json = false;
+    struct options o = {0};
     ree_strbuf_init(&text);
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_trace_options);
     cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--help")) return cli_print_text(help);
-        if (cli_flag(&cli, "--json"))
-            json = true;
-        else if (!cli_positional_path(&cli, CLI_READS, &path))
-            cli_unknown(&cli);
-    }
-    if (!cli.failed && !path) cli_usage(&cli, "no trace given");
+    cli_options_parse(&cli, &ree_run_trace_options, &o);
+    if (!cli.failed && !o.path) cli_usage(&cli, "no trace given");
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){0});
     if (code) return code;
     struct ree_trace *trace;
-    if (ree_trace_load(path, &trace, &err) != REE_OK) return cli_fail(&err);
-    if (json)
+    if (ree_trace_load(o.path, &trace, &err) != REE_OK) return cli_fail(&err);
+    if (o.json)
         report_json(trace, &text);
     else
         report_text(trace, &text);

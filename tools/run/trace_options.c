@@ -6,16 +6,51 @@
 #include "base/status.h"
 #include "cli.h"
 #include "dump.h"
-#include "paths.h"
+#include "option_groups.h"
 #include "session/model.h"
 
-bool trace_option(struct cli *cli, struct trace_options *o) {
-    return cli_option_path(cli, "--trace", CLI_WRITES, &o->trace) ||
-           cli_option_text(cli, "--dump-tensors", &o->dump) ||
-           cli_option_path(cli, "--dump-folder", CLI_FILLS, &o->dump_folder) ||
-           cli_option(cli, "--format", &o->format) ||
-           cli_option_text(cli, "--inject-fault", &o->fault);
-}
+#define AT(field) offsetof(struct trace_options, field)
+
+static const struct cli_option_row rows[] = {
+    {.kind = ROW_TEXT, .help = "observing values (slower: ree fuses nothing across nodes)\n"},
+    {.name = "--trace",
+     .value = "FILE",
+     .kind = ROW_STRING,
+     .at = AT(trace),
+     .path = CLI_WRITES,
+     .help =
+         "write the SHA-256 of every value that every node computed, and one SHA-256 over all of "
+         "them. 'ree-run diff' compares two traces. Reads all weights twice at the beginning"},
+    {.name = "--dump-tensors",
+     .value = "REGEX",
+     .kind = ROW_STRING,
+     .at = AT(dump),
+     .may_be_empty = true,
+     .help = "with --dump-folder: write the outputs of nodes whose name, or whose output's name, "
+             "matches (POSIX extended) to DIR/step-STEP/NODE-NAME-OUTPUT.npy; NODE and OUTPUT are "
+             "numbers. Of caches, only the new positions. Inputs of the model whose name matches: "
+             "DIR/step-STEP/input-NUMBER-NAME.npy. At most 10000 files"},
+    {.name = "--dump-folder",
+     .value = "DIR",
+     .kind = ROW_STRING,
+     .at = AT(dump_folder),
+     .path = CLI_FILLS,
+     .help = "the folder of --dump-tensors"},
+    {.name = "--format",
+     .value = "npy",
+     .kind = ROW_STRING,
+     .at = AT(format),
+     .choices = CLI_CHOICES("npy"),
+     .help = "format of these files (npy is the only one)"},
+    {.name = "--inject-fault",
+     .value = "NODE:STEP:BIT[:OUTPUT]",
+     .kind = ROW_STRING,
+     .at = AT(fault),
+     .may_be_empty = true,
+     .help = "flip one bit of a value that a node (its number or name) computed in a step (counted "
+             "from 0), to check that it is found"},
+};
+const struct cli_option_table cli_trace_group = CLI_OPTION_TABLE(rows);
 
 bool trace_options_any(const struct trace_options *o) {
     return o->trace || o->dump || o->fault;

@@ -17,25 +17,7 @@ struct trace_options {
     bool is_secret;                          // the written files are accessible to their owner only
 };
 
-#define TRACE_OPTIONS_HELP                                                                         \
-    "observing values (slower: ree fuses nothing across nodes)\n"                                  \
-    "  --trace FILE         write the SHA-256 of every value that every node computed, and one\n"  \
-    "                       SHA-256 over all of them. 'ree-run diff' compares two traces. "        \
-    "Reads\n"                                                                                      \
-    "                       all weights twice at the beginning\n"                                  \
-    "  --dump-tensors REGEX --dump-folder DIR\n"                                                   \
-    "                       write the outputs of nodes whose name, or whose output's name,\n"      \
-    "                       matches (POSIX extended) to DIR/step-STEP/NODE-NAME-OUTPUT.npy;\n"     \
-    "                       NODE and OUTPUT are numbers. Of caches, only the new positions.\n"     \
-    "                       Inputs of the model whose name matches:\n"                             \
-    "                       DIR/step-STEP/input-NUMBER-NAME.npy. At most 10000 files\n"            \
-    "  --format npy         format of these files (npy is the only one)\n"                         \
-    "  --inject-fault NODE:STEP:BIT[:OUTPUT]\n"                                                    \
-    "                       flip one bit of a value that a node (its number or name) computed\n"   \
-    "                       in a step (counted from 0), to check that it is found\n"
-
-// true: the current argument is one of these options.
-bool trace_option(struct cli *cli, struct trace_options *options);
+// The options are cli_trace_group.
 // Reports options that exclude each other as wrong usage.
 void trace_options_check(struct cli *cli, const struct trace_options *options);
 // true: at least one of --trace, --dump-tensors and --inject-fault was given.

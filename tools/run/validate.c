@@ -1,4 +1,5 @@
 // ree-run validate: checks a receipt's own statements without running the model.
+#include "commands.h"
 #include "start.h"
 #include "receipts.h"
 
@@ -10,27 +11,45 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char help[] =
-    "ree-run validate RECEIPT [--public-key FILE|HEX] [--dsse FILE] [--json]\n"
-    "\n"
-    "Checks that a receipt is complete and unaltered: that its format is right, that its hashes\n"
-    "are those of its contents, and that its signature, if it has one, is valid. validate runs\n"
-    "nothing and needs no model, so it does not show that the run gave this result. It prints one\n"
-    "line for each check, then \"valid\" or \"not valid\".\n"
-    "\n"
-    "  --public-key FILE|HEX  require that the receipt is signed with this key: a file of\n"
-    "                         'ree-run keygen', or 64 hexadecimal digits. Without this option, a\n"
-    "                         signature shows only that somebody made it\n"
-    "  --dsse FILE            also check an attestation (a DSSE envelope, written by --dsse of a\n"
-    "                         run): it must be signed, with the key of --public-key if that is\n"
-    "                         given, and be about this receipt\n"
-    "  --json                 print one JSON object instead of text\n" CLI_START_HELP_VERDICT "\n"
-    "examples\n"
-    "  ree-run validate receipt.json\n"
-    "  ree-run validate receipt.json --public-key operator.pub\n"
-    "\n"
-    "exit status: 0 valid; 1 a hash or the signature does not match; 2 cannot be checked: the\n"
-    "file cannot be read or is not a receipt, or wrong usage\n";
+struct options {
+    const char *path, *key, *dsse;
+    bool json;
+};
+
+#define AT(field) offsetof(struct options, field)
+
+static const struct cli_option_row rows[] = {
+    // clang-format off
+    {.kind = ROW_TEXT, .help =
+  "ree-run validate RECEIPT [--public-key FILE|HEX] [--dsse FILE] [--json]\n"
+  "\n"
+  "Checks that a receipt is complete and unaltered: that its format is right, that its hashes\n"
+  "are those of its contents, and that its signature, if it has one, is valid. validate runs\n"
+  "nothing and needs no model, so it does not show that the run gave this result. It prints one\n"
+  "line for each check, then \"valid\" or \"not valid\".\n"
+  "\n"},
+    {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(path), .path = CLI_READS},
+    {.name = "--public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(key), .path = CLI_READS,
+     .help = "require that the receipt is signed with this key: a file of 'ree-run keygen', or 64 "
+             "hexadecimal digits. Without this option, a signature shows only that somebody made "
+             "it"},
+    {.name = "--dsse", .value = "FILE", .kind = ROW_STRING, .at = AT(dsse), .path = CLI_READS,
+     .help = "also check an attestation (a DSSE envelope, written by --dsse of a run): it must be "
+             "signed, with the key of --public-key if that is given, and be about this receipt"},
+    {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
+     .help = "print one JSON object instead of text"},
+    CLI_START_ROW_VERDICT,
+    {.kind = ROW_TEXT, .help =
+  "\n"
+  "examples\n"
+  "  ree-run validate receipt.json\n"
+  "  ree-run validate receipt.json --public-key operator.pub\n"
+  "\n"
+  "exit status: 0 valid; 1 a hash or the signature does not match; 2 cannot be checked: the\n"
+  "file cannot be read or is not a receipt, or wrong usage\n"},
+    // clang-format on
+};
+const struct cli_option_table ree_run_validate_options = CLI_OPTION_TABLE(rows);
 
 #define CANNOT_CHECK 2
 
@@ -142,23 +161,12 @@ static int validate(const char *path, const char *key_text, const char *dsse, bo
 
 int ree_run_validate(int argc, char **argv) {
     struct cli cli;
-    const char *path = NULL, *key = NULL, *dsse = NULL;
-    bool json = false, wants_help = false;
+    struct options o = {0};
+    if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_validate_options);
     cli_init(&cli, argc, argv);
-    while (cli_next(&cli)) {
-        if (cli_flag(&cli, "--json"))
-            json = true;
-        else if (cli_flag(&cli, "--help"))
-            wants_help = true;
-        else if (!cli_option_path(&cli, "--public-key", CLI_READS, &key) &&
-                 !cli_option_path(&cli, "--dsse", CLI_READS, &dsse) &&
-                 !cli_positional_path(&cli, CLI_READS, &path))
-            cli_unknown(&cli);
-    }
-    if (cli.failed) return CLI_USAGE;
-    if (wants_help) return cli_print_text(help);
-    if (!path) cli_usage(&cli, "no receipt given");
+    cli_options_parse(&cli, &ree_run_validate_options, &o);
+    if (!o.path) cli_usage(&cli, "no receipt given");
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.cannot = CANNOT_CHECK});
-    return code ? code : validate(path, key, dsse, json);
+    return code ? code : validate(o.path, o.key, o.dsse, o.json);
 }

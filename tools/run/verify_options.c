@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
+#include "commands.h"
 #include "option_groups.h"
 #include "receipts.h"
-#include "option_table.h"
 #include "paths.h"
 #include "start.h"
 
@@ -83,26 +83,27 @@ static const struct cli_option_row rows[] = {
   "  --salt FILE          the salt of a private receipt (default: RECEIPT.salt, if it exists)\n"
   "  --input NAME=FILE, --random-inputs N, --dim NAME=SIZE\n"
   "                       the inputs of a run of tensors, as in 'ree-run help run'\n"},
-    {.name = "--prompt-text", .kind = ROW_TAKE, .take = take_prompt},
-    {.name = "--prompt-ids", .kind = ROW_TAKE, .take = take_prompt},
-    {.name = "--messages", .kind = ROW_TAKE, .take = take_prompt},
-    {.name = "--chat-family", .kind = ROW_STRING, .at = AT(chat_family)},
+    {.name = "--prompt-text", .value = "TEXT", .kind = ROW_TAKE, .take = take_prompt},
+    {.name = "--prompt-ids", .value = "IDS", .kind = ROW_TAKE, .take = take_prompt},
+    {.name = "--messages", .value = "FILE", .kind = ROW_TAKE, .take = take_prompt, .path = CLI_READS},
+    {.name = "--chat-family", .value = "NAME", .kind = ROW_STRING, .at = AT(chat_family)},
     {.name = "--raw-prompt", .kind = ROW_FLAG, .at = AT(raw)},
-    {.name = "--salt", .kind = ROW_STRING, .at = AT(salt), .path = CLI_READS},
-    {.kind = ROW_GROUP, .take = cli_take_inputs, .at = AT(inputs)},
-    {.kind = ROW_GROUP, .take = cli_take_quantize, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
+    {.name = "--salt", .value = "FILE", .kind = ROW_STRING, .at = AT(salt), .path = CLI_READS},
+    {.kind = ROW_GROUP, .group = &cli_inputs_group, .at = AT(inputs), .help = ""},
+    {.kind = ROW_GROUP, .group = &cli_random_group, .at = AT(inputs), .help = ""},
+    {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
     {.kind = ROW_TEXT, .help =
   "\ndevices and execution (the bits do not depend on these options)\n"},
-    {.kind = ROW_GROUP, .take = cli_take_device, .at = AT(device), .help = CLI_DEVICE_HELP},
+    {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device), .help = CLI_DEVICE_HELP},
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
-    {.kind = ROW_GROUP, .take = cli_take_stages, .at = AT(stages), .help = CLI_STAGES_HELP},
+    {.kind = ROW_GROUP, .group = &cli_stages_group, .at = AT(stages)},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
      .at = AT(chunk), .min = 1, .max = REE_MAX_PREFILL_CHUNK,
      .help = "maximum number of tokens in one run (default 512)"},
 
-    {.kind = ROW_TEXT, .help = CLI_START_HELP_VERDICT},
+    CLI_START_ROW_VERDICT,
     {.kind = ROW_TEXT, .help =
   "\nfor tests of ree itself\n" CLI_DEVICE_TEST_HELP
   "\n"
@@ -115,10 +116,10 @@ static const struct cli_option_row rows[] = {
   "3 verified in part, or a verified prefix of an answer\n"},
     // clang-format on
 };
-#define N_ROWS (sizeof rows / sizeof *rows)
+const struct cli_option_table ree_run_verify_options = CLI_OPTION_TABLE(rows);
 
 int verify_options_help(void) {
-    return cli_options_help(rows, N_ROWS);
+    return cli_options_help(&ree_run_verify_options);
 }
 
 static void check(struct cli *cli, const struct verify_options *o) {
@@ -144,7 +145,7 @@ bool verify_options_parse(struct verify_options *o, int argc, char **argv) {
         return false;
     }
     cli_init(&cli, argc, argv);
-    cli_options_parse(&cli, rows, N_ROWS, o);
+    cli_options_parse(&cli, &ree_run_verify_options, o);
     if (!cli.failed) check(&cli, o);
     return !cli.failed;
 }
