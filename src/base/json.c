@@ -6,24 +6,29 @@
 
 #define MAX_WHOLE 9007199254740992.0 // 2^53: doubles represent every integer up to this
 
-enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err) {
+enum ree_status ree_json_read(const void *text, size_t size, const struct ree_json_limits *limits,
+                              cJSON **out, struct ree_error *err) {
     *out = NULL;
-    if (size && memchr(text, 0, size))
-        return ree_fail(err, REE_INVALID, "it is not JSON: it has a zero byte");
-    // Copy with a terminator: cJSON reads one byte past the end of some malformed texts.
+    REE_TRY(ree_json_scan(text, size, limits, err));
+    // With a terminator, which cJSON requires at the end.
     char *copy = malloc(size + 1);
     if (!copy) return ree_no_memory(err);
     if (size) memcpy(copy, text, size);
     copy[size] = 0;
-    const char *end = copy;
-    cJSON *root = cJSON_ParseWithLengthOpts(copy, size + 1, &end, true);
-    size_t at = end && end >= copy && end <= copy + size ? (size_t)(end - copy) : 0;
-    bool is_memory = !root && ree_json_is_well_formed(copy, size);
+    *out = cJSON_ParseWithLengthOpts(copy, size + 1, NULL, true);
     free(copy);
-    if (is_memory) return ree_fail(err, REE_NO_MEMORY, "out of memory for its %zu bytes", size);
-    if (!root) return ree_fail(err, REE_INVALID, "it is not JSON, near byte %zu", at);
-    *out = root;
+    // cJSON reads every text that ree_json_scan accepts (tests/base/json_grammar_test.c).
+    if (!*out) return ree_fail(err, REE_NO_MEMORY, "out of memory for its %zu bytes", size);
     return REE_OK;
+}
+
+enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err) {
+    return ree_json_read(text, size, &ree_json_lenient, out, err);
+}
+
+enum ree_status ree_json_parse_strict(const void *text, size_t size, cJSON **out,
+                                      struct ree_error *err) {
+    return ree_json_read(text, size, &ree_json_strict, out, err);
 }
 
 enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out,

@@ -8,20 +8,33 @@
 
 #include "base/status.h"
 
-// The text must consist of exactly one value. Release *out with cJSON_Delete. Fails with
-// REE_INVALID if the text is not JSON, and with REE_NO_MEMORY if cJSON could not allocate.
+// One reader for every JSON text: ree_json_scan checks it, then cJSON makes values of it. Readers
+// differ only in what a text may have at most. No limit depends on memory that is free.
+struct ree_json_limits {
+    uint32_t depth; // levels of arrays and objects; at most 1000
+    size_t values;
+    size_t long_numbers; // numbers that are not integers of at most 15 characters
+    bool allows_bom;     // a byte order mark in front of the text is skipped
+};
+extern const struct ree_json_limits
+    ree_json_lenient;                                // files of other programs: configurations, ...
+extern const struct ree_json_limits ree_json_strict; // texts that are hashed: receipts, ...
+
+// Fails with REE_INVALID if the text does not consist of exactly one value according to RFC 8259,
+// has a \u0000 in a string, or exceeds the limits. Does not allocate. base/canonical_json.h checks
+// UTF-8 and duplicate keys.
+enum ree_status ree_json_scan(const char *text, size_t size, const struct ree_json_limits *limits,
+                              struct ree_error *err);
+// Release *out with cJSON_Delete. Fails like ree_json_scan, and with REE_NO_MEMORY if cJSON could
+// not allocate.
+enum ree_status ree_json_read(const void *text, size_t size, const struct ree_json_limits *limits,
+                              cJSON **out, struct ree_error *err);
+// ree_json_read with ree_json_lenient and with ree_json_strict.
 enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struct ree_error *err);
-// Like ree_json_parse, for texts that are hashed: also rejects what cJSON accepts although RFC 8259
-// forbids it (01, a control character in a string), \u0000 in a string, and more than 64 levels.
-// base/canonical_json.h checks UTF-8 and duplicate keys.
 enum ree_status ree_json_parse_strict(const void *text, size_t size, cJSON **out,
                                       struct ree_error *err);
 enum ree_status ree_json_parse_object(const void *text, size_t size, cJSON **out,
-                                      struct ree_error *err); // the value must be an object
-
-// Whether the text is JSON according to both RFC 8259 and cJSON; false for some texts that only one
-// of them accepts. Does not allocate.
-bool ree_json_is_well_formed(const char *text, size_t size);
+                                      struct ree_error *err); // lenient; it must be an object
 
 // Adds an item to an array or an object, which takes ownership. Returns false, and deletes the
 // item, if memory is exhausted. Each argument may be NULL, which counts as an earlier allocation

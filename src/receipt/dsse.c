@@ -76,7 +76,7 @@ static cJSON *predicate_of(const struct ree_receipt *receipt) {
     plain.is_signed = false;
     cJSON *json = NULL;
     if (ree_receipt_encode(&plain, &text, &n, NULL) == REE_OK)
-        json = cJSON_ParseWithLength(text, n);
+        (void)ree_json_parse_strict(text, n, &json, NULL); // NULL after a failure
     free(text);
     return json;
 }

@@ -1,5 +1,5 @@
-// cJSON accepts every text that the grammar accepts. Otherwise an invalid text would be reported as
-// a lack of memory.
+// The reader accepts what RFC 8259 accepts, up to its limits. cJSON must accept the same, because a
+// failure after the scan is reported as a lack of memory.
 #include <stdint.h>
 #include <string.h>
 
@@ -11,6 +11,10 @@ static uint32_t state = 1;
 static uint32_t draw(uint32_t n) {
     state = state * 1664525u + 1013904223u;
     return (state >> 8) % n;
+}
+
+static bool is_json(const char *text, size_t n) {
+    return ree_json_scan(text, n, &ree_json_lenient, NULL) == REE_OK;
 }
 
 static bool parses(const char *text, size_t n) {
@@ -32,16 +36,46 @@ static void test_texts(void) {
         "null",
         "[true,false,null,[{}]]",
         "{\"a\":[1,2.5,-3e2],\"b\":{\"c\":\"\\u00e9\\\\ \\uD83D\\uDE00\"}}"};
-    static const char *const wrong[] = {
-        "",        "[",   "]",   "[1,]", "{\"a\"}",     "{\"a\":1,}",
-        "{1:2}",   "01",  "1.",  "nul",  "\"\\ud83d\"", "\"\\udc00\"",
-        "\"\\x\"", "\"a", "1 2", "[1}",  "{\"a\":1]"};
+    static const char *const wrong[] = {"",
+                                        "[",
+                                        "]",
+                                        "[1,]",
+                                        "{\"a\"}",
+                                        "{\"a\":1,}",
+                                        "{1:2}",
+                                        "01",
+                                        "1.",
+                                        "nul",
+                                        "\"\\ud83d\"",
+                                        "\"\\udc00\"",
+                                        "\"\\x\"",
+                                        "\"a",
+                                        "1 2",
+                                        "[1}",
+                                        "{\"a\":1]",
+                                        "-",
+                                        "+1",
+                                        ".5",
+                                        "1e",
+                                        "1.e1",
+                                        "00",
+                                        "-01",
+                                        "\"\t\"",
+                                        "[1\f]",
+                                        "\"\\u0000\"",
+                                        "\"\\u12g4\"",
+                                        "tru",
+                                        "truee",
+                                        "\"\\ud83d\\u0041\"",
+                                        "[,1]",
+                                        "{,}"};
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
-        CHECK(ree_json_is_well_formed(right[i], strlen(right[i])));
+        CHECK(is_json(right[i], strlen(right[i])));
         CHECK(parses(right[i], strlen(right[i])));
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK_MSG(!ree_json_is_well_formed(wrong[i], strlen(wrong[i])), "%s", wrong[i]);
+        CHECK_MSG(!is_json(wrong[i], strlen(wrong[i])) && !parses(wrong[i], strlen(wrong[i])), "%s",
+                  wrong[i]);
 }
 
 static void test_depth(void) {
@@ -49,8 +83,47 @@ static void test_depth(void) {
     for (size_t depth = 1; depth <= 2000; depth++) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
-        if (ree_json_is_well_formed(text, 2 * depth)) CHECK(parses(text, 2 * depth));
+        if (is_json(text, 2 * depth)) CHECK(parses(text, 2 * depth));
     }
+}
+
+static void check_failure(const char *text, size_t n, const struct ree_json_limits *limits,
+                          const char *message) {
+    cJSON *json;
+    struct ree_error err;
+    CHECK(ree_json_read(text, n, limits, &json, &err) == REE_INVALID && !json);
+    CHECK_MSG(strstr(err.message, message), "%s, expected %s", err.message, message);
+}
+
+// Each limit: the largest text that is accepted, and the next one.
+static void test_limits(void) {
+    static const struct ree_json_limits few = {.depth = 3, .values = 6, .long_numbers = 2};
+    static const struct {
+        const char *most, *more, *message;
+    } cases[] = {
+        {"[[[]]]", "[[[[]]]]", "nested more than 3 levels deep, near byte 4"},
+        {"[[[1]]]", "[[[{}]]]", "nested more than 3 levels deep"},
+        {"[1,2,3,4,5,6]", "[1,2,3,4,5,6,7]", "more than 6 values"},
+        {"{\"a\":[1,2],\"b\":[3,4]}", "{\"a\":[1,2],\"b\":[3,4],\"c\":5}", "more than 6 values"},
+        {"[1.5,1e3,123456789012345]", "[1.5,1e3,1234567890123456]", "more than 2 numbers that"},
+        {"[0.5,-1E-3]", "[0.5,-1E-3,0.5]", "more than 2 numbers that are not short integers"},
+        {"[]", "\xEF\xBB\xBF[]", "it is not JSON, near byte 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cJSON *json = NULL;
+        CHECK(ree_json_read(cases[i].most, strlen(cases[i].most), &few, &json, NULL) == REE_OK);
+        cJSON_Delete(json);
+        check_failure(cases[i].more, strlen(cases[i].more), &few, cases[i].message);
+    }
+    CHECK(parses("\xEF\xBB\xBF{}", 5) && !parses("{}\xEF\xBB\xBF", 5));
+    check_failure("[1, 2\0]", 7, &ree_json_lenient, "zero byte");
+    check_failure("\"\x01\"", 3, &ree_json_lenient, "control character in a string, near byte 1");
+    check_failure("[\"\\u0000\"]", 10, &ree_json_strict, "\\u0000 in a string");
+    // The longest number.
+    char text[64];
+    memset(text, '7', sizeof text);
+    CHECK(parses(text, 62));
+    check_failure(text, 63, &ree_json_lenient, "a number of more than 62 characters");
 }
 
 static void test_random(void) {
@@ -64,7 +137,7 @@ static void test_random(void) {
         memcpy(text, seed, n);
         for (uint32_t k = 1 + draw(3); k > 0; k--)
             text[draw((uint32_t)n)] = pieces[draw(sizeof pieces - 1)];
-        if (!ree_json_is_well_formed(text, n)) continue;
+        if (!is_json(text, n)) continue;
         n_right++;
         CHECK_MSG(parses(text, n), "%.*s", (int)n, text);
     }
@@ -74,6 +147,7 @@ static void test_random(void) {
 int main(void) {
     test_texts();
     test_depth();
+    test_limits();
     test_random();
     return test_finish();
 }

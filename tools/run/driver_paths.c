@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "device/cache_folder.h"
 
 #define MAX_MANIFEST ((size_t)1 << 20)
@@ -159,7 +160,8 @@ static void manifest(void *user, const char *path) {
     size_t n;
     p->may_read(p->user, path);
     if (ree_file_read_small(path, MAX_MANIFEST, &bytes, &n, &err) != REE_OK) return;
-    cJSON *root = cJSON_ParseWithLength(bytes, n);
+    cJSON *root; // NULL if it is not JSON
+    (void)ree_json_parse(bytes, n, &root, &err);
     library_of(p, path, cJSON_GetObjectItemCaseSensitive(root, "ICD"));
     library_of(p, path, cJSON_GetObjectItemCaseSensitive(root, "layer"));
     const cJSON *layer, *layers = cJSON_GetObjectItemCaseSensitive(root, "layers");
