@@ -144,7 +144,7 @@ try() {
         n_warnings=$(grep -c 'warning:' "$build/build.log")
         built="ok, $n_warnings warnings"
         ctest --test-dir "$build" -j "$jobs" --timeout 1800 --no-tests=error --output-on-failure \
-            -R "^(device_cpu_($(echo "$kernel_tests" | tr ' ' '|')|attention_strict)|repops/($(echo "$scalar_tests" | tr ' ' '|'))_test)$" \
+            -R "^(device/cpu_($(echo "$kernel_tests" | tr ' ' '|')|attention_strict)|repops/($(echo "$scalar_tests" | tr ' ' '|'))_test)$" \
             >"$build/tests.log" 2>&1
         tests=$(sed -n 's/^.*% tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 of \2/p' "$build/tests.log")
         case $tests in "0 of "*) tests="ok (${tests#0 of })" ;; *) tests="$tests wrong" n_wrong=$((n_wrong + 1)) ;; esac

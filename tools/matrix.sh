@@ -27,7 +27,7 @@
 #     3. The cells run in it as for a new user, each with a log:
 #
 #        quickstart          tools/quickstart.sh
-#        COMPILER            tools/test.sh --quick, built with it: the CPU, and lavapipe with its default width
+#        COMPILER            tools/test.sh --quick --slow, built with it: the CPU, and lavapipe with its default width
 #        COMPILER/lavapipe:WIDTH   a few tests of Vulkan with vectors of another width, in bits
 #        COMPILER/swiftshader      the tests of Vulkan on SwiftShader
 #        COMPILER/swiftshader:few  a few of them
@@ -130,7 +130,7 @@ write_table() {
 A row is one run of tests on a release, in a bare root of it: a compiler, and the Vulkan driver beside
 the CPU. `tools/matrix.sh` makes this table; `tools/matrix.sh --help` says what is run.
 
-- passed, failed, skipped: tests of `tools/test.sh --quick`, or `tools/quickstart.sh` as one
+- passed, failed, skipped: tests of `tools/test.sh --quick --slow`, or `tools/quickstart.sh` as one
 - hashes: whether the sample models have the recorded hashes (`tools/check-sample.sh`) on every device
 - "not run": the driver of this row cannot be had on this release, or ree refuses it because of a defect
 
@@ -385,7 +385,7 @@ if [ "$compiler" = quickstart ]; then
     ./tools/quickstart.sh || status=1
 else
     case $compiler in clang*) tree=build-clang ;; esac
-    set -- --quick --compiler "$compiler"
+    set -- --quick --slow --compiler "$compiler"
     [ -z "$driver" ] || set -- "$@" --driver "$driver"
     ./tools/test.sh "$@"
     case $? in

@@ -3,10 +3,12 @@
 # suite on the CPU and on Vulkan drivers that need no GPU: lavapipe, Mesa 25's lavapipe, SwiftShader.
 #
 #     tools/test.sh            everything (about 50 minutes on 2 cores)
-#     tools/test.sh --quick    gcc, CPU and lavapipe, a tenth of ONNX's operator tests
+#     tools/test.sh --quick    gcc, CPU and lavapipe, without slow tests and oracles, a tenth of ONNX's
+#                              operator tests (about 5 minutes on 2 cores, and the build)
 #
 # Options of tools/test.sh --quick, which tools/matrix.sh uses:
 #
+#     --slow           also the slow tests and the oracles
 #     --compiler NAME  build with gcc, clang (see below), or a version such as clang-14 or gcc-11
 #     --driver NAME    run only the tests of Vulkan, on this driver: lavapipe, lavapipe:WIDTH (a few
 #                      tests, with vectors of 128, 256 or 512 bits), swiftshader, or swiftshader:few
@@ -14,9 +16,10 @@
 #
 # clang means this system's own, or clang 19 if that is newer and the system has it.
 #
-# The script selects drivers by VK_ICD_FILENAMES: tests with "vulkan" in their name run once for each
-# driver. The sanitizer build runs few of them, on lavapipe, because they would check the driver's code; on
-# the release build all of them run with the validation layer.
+# The script selects tests by their labels (tests/functions.cmake), and drivers by VK_ICD_FILENAMES:
+# tests with the label "vulkan" run once for each driver. The sanitizer build runs few of them, on
+# lavapipe, because they would check the driver's code; on the release build all of them run with the
+# validation layer.
 #
 # The last line is "N passed, N failed", followed by ", N skipped" if something was skipped.
 #
@@ -29,10 +32,11 @@ cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=tools/packages.sh
 . tools/packages.sh
 
-quick=no compiler=gcc driver=""
+quick=no slow=no compiler=gcc driver=""
 while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=yes ;;
+    --slow) slow=yes ;;
     --compiler | --driver)
         [ $# -gt 1 ] || die "$1 requires a value (try --help)"
         [ "$1" = --driver ] || compiler=$2
@@ -52,7 +56,7 @@ case $driver in
 "" | lavapipe | lavapipe:128 | lavapipe:256 | lavapipe:512 | swiftshader | swiftshader:few) ;;
 *) die "--driver requires lavapipe, lavapipe:128, lavapipe:256, lavapipe:512, swiftshader or swiftshader:few, not '$driver'" ;;
 esac
-[ $quick = yes ] || [ "$compiler$driver" = gcc ] || die "--compiler and --driver require --quick"
+[ $quick = yes ] || [ "$compiler$driver$slow" = gccno ] || die "--compiler, --driver and --slow require --quick"
 
 n_passed=0 n_failed=0 n_skipped=0 failures="" driver_is_absent=no
 
@@ -219,12 +223,12 @@ is_mesa_25() { # ICD
 
 # The tests that show most about how a driver compiles our shaders in little time: random cases of
 # every RepOp, the probe, chains of elementwise operations, whole models and a text.
-few_tests='^(device_vulkan_(matches_cpu|primitives|stitch)|models/real_vulkan|generate/models_vulkan)$'
+few_tests='^driver_few$'
 
 # For a second driver: every test of the device layer, ONNX's operators, whole models, a text and
 # its verification. Tests of host code (traces, partitions, checkpoints, control flow) run only on
 # the first driver.
-driver_tests='^(device_vulkan_.*|models/(real|onnx)_vulkan|generate/models_vulkan|receipt/verify_vulkan)$'
+driver_tests='^driver$'
 
 # on_lavapipe NAME ICD WIDTH TESTS...: runs these tests (options of ctest) with vectors of WIDTH
 # bits.
@@ -235,14 +239,14 @@ on_lavapipe() {
         suite "$name, vectors of $width bits" "$tree_of_suite" "$@"
 }
 
-on_swiftshader() { # SAMPLE TESTS NOT
+on_swiftshader() { # SAMPLE LABEL NOT
     fetch_swiftshader
     fetched=$?
     if [ $fetched = 0 ]; then
         # It emulates every float operation and needs seconds to compile a kernel: only a sample of
         # ONNX's operator tests, chosen by name, runs.
         REE_TEST_SAMPLE=$1 VK_ICD_FILENAMES=$swiftshader suite "SwiftShader" "$tree_of_suite" \
-            -R "$2" -E "$3"
+            -L "$2" -LE "^($3)\$"
     elif [ $fetched = 77 ]; then
         skip_driver "this system has no chromium-common of Debian, which has SwiftShader"
     elif [ -n "$driver" ]; then
@@ -331,26 +335,28 @@ lavapipe:*)
     if [ -z "$lavapipe" ]; then
         skip_driver "lavapipe is not installed"
     elif refusal=$(refusal_of "$lavapipe" "${driver#*:}"); then
-        # ree says so and runs on the CPU (device_vulkan_devices); no test of Vulkan can run.
+        # ree says so and runs on the CPU (device/vulkan_devices); no test of Vulkan can run.
         skip_driver "$refusal"
     else
-        on_lavapipe "lavapipe$built_by" "$lavapipe" "${driver#*:}" -R "$few_tests"
+        on_lavapipe "lavapipe$built_by" "$lavapipe" "${driver#*:}" -L "$few_tests"
     fi ;;
 swiftshader) on_swiftshader 1/10 "$driver_tests" validation ;;
 swiftshader:few) on_swiftshader 1/10 "$few_tests" validation ;;
 *)
     set --
     what="CPU and lavapipe"
-    [ -z "$driver" ] || { what=lavapipe; set -- -R vulkan; }
+    [ -z "$driver" ] || { what=lavapipe; set -- -L '^vulkan$'; }
+    without='^sampled$'
+    [ "$quick$slow" != yesno ] || without='^(sampled|slow|oracle)$'
     if [ -n "$lavapipe" ]; then
         # The two longest tests run with half of ONNX's operator tests and the variants of a few
-        # models. The CPU runs all of them, and so does `ctest -R 'models/(onnx|real)_vulkan'`.
-        VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@" -E '^models/(onnx|real)_vulkan$'
+        # models. The CPU runs all of them, and so does `ctest -L sampled`.
+        VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@" -LE "$without"
         REE_TEST_SAMPLE=${REE_TEST_SAMPLE:-1/2} VK_ICD_FILENAMES=$lavapipe \
-            suite "models on lavapipe$built_by" "$tree_of_suite" -R '^models/(onnx|real)_vulkan$'
+            suite "models on lavapipe$built_by" "$tree_of_suite" -L '^sampled$'
     else
         skip_driver "lavapipe is not installed"
-        [ -n "$driver" ] || VK_ICD_FILENAMES=none suite "CPU$built_by" "$tree_of_suite"
+        [ -n "$driver" ] || VK_ICD_FILENAMES=none suite "CPU$built_by" "$tree_of_suite" -LE "$without"
     fi ;;
 esac
 [ $quick = no ] || summary
@@ -367,16 +373,16 @@ if [ -n "$lavapipe" ] && [ "${mesa:-0}" -lt 25 ]; then
         skip "Mesa 25's lavapipe could not be fetched from Debian's backports"
     elif step "Mesa 25's lavapipe loads" is_mesa_25 "$lavapipe_25"; then
         newest_lavapipe=$lavapipe_25 mesa=25
-        on_lavapipe "lavapipe of Mesa 25" "$lavapipe_25" 256 -R "$driver_tests" -E validation
+        on_lavapipe "lavapipe of Mesa 25" "$lavapipe_25" 256 -L "$driver_tests" -LE '^validation$'
     fi
 fi
 if [ -n "$newest_lavapipe" ]; then
     for width in 128 512; do
-        on_lavapipe "lavapipe of Mesa ${mesa:-?}" "$newest_lavapipe" $width -R "$few_tests"
+        on_lavapipe "lavapipe of Mesa ${mesa:-?}" "$newest_lavapipe" $width -L "$few_tests"
     done
 fi
 # Fault injection into drivers was tested above; tools/matrix.sh tests it on SwiftShader.
-on_swiftshader 1/30 "$driver_tests" 'validation|selftest'
+on_swiftshader 1/30 "$driver_tests" 'validation|planted'
 
 say "building ($clang)"
 forget_dead_openmp
@@ -385,8 +391,7 @@ if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_
     # Another compiler may change bits: kernels, operators and models run again. Code that only
     # counts, compares and refuses was tested with the first compiler, and is tested with sanitizers
     # below.
-    VK_ICD_FILENAMES=none suite "CPU, built by $clang" build-clang -E \
-        'vulkan|prove|models/real_|_oracle|gpu_check|generate/models|partition/ranks_killed|^(cli|dispute|faults|receipt|sandbox|trace|transport)/|device_cuda_(products|shapes)'
+    VK_ICD_FILENAMES=none suite "CPU, built by $clang" build-clang -LE '^(vulkan|oracle|one_compiler)$'
 fi
 
 # Sanitizers double the optimizer's work, and bits do not depend on optimization: -O1 compiles in
@@ -400,13 +405,12 @@ then
     # Under a memory limit AddressSanitizer cannot allocate its own stacks: sandbox/budgets runs in
     # gcc's tree.
     ASAN_OPTIONS=allocator_may_return_null=1 VK_ICD_FILENAMES=none \
-        suite "CPU, with sanitizers" build-asan -E \
-            'vulkan|strict_aliasing|prove|models/real|_oracle|gpu_check|generate/models|partition/ranks_killed|^(dispute/(compare|dispute)|trace/faults|receipt/forgery)$|sandbox/budgets'
+        suite "CPU, with sanitizers" build-asan -LE '^(vulkan|oracle|no_sanitizer)$'
     # Opening devices, programs of every RepOp, the cache of pipelines. LeakSanitizer would report
     # the driver's own leaks.
     if [ -n "$lavapipe" ]; then
         ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 VK_ICD_FILENAMES=$lavapipe REE_TEST_SAMPLE=1/10 \
-            suite "lavapipe, with sanitizers" build-asan -R '^device_vulkan_(devices|matches_cpu|cache|validation)$'
+            suite "lavapipe, with sanitizers" build-asan -L '^sanitized$'
     fi
 fi
 
