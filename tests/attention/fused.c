@@ -3,15 +3,15 @@
 // types. (run_model runs every model fused and step by step.)
 #include "run_model.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <math.h>
 #include <stdio.h>
 
-static uint64_t seed = 11;
+static struct splitmix rng = {11};
 
 static uint32_t below(uint32_t n) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((seed >> 32) * n >> 32);
+    return splitmix_below(&rng, n);
 }
 
 // One element in `one_in` is an infinity or NaN; 0 means none.
@@ -19,7 +19,7 @@ static struct ree_tensor numbers(enum ree_dtype dtype, const int64_t *dims, uint
     static const float specials[] = {INFINITY, -INFINITY, NAN};
     static const uint16_t narrow_specials[] = {0x7C00, 0xFC00, 0x7E00};
     if (dtype == REE_F32) {
-        struct ree_tensor t = tensor_random(&seed, 4, dims);
+        struct ree_tensor t = tensor_random(&rng.state, 4, dims);
         for (size_t i = 0; one_in && i < t.nbytes / 4; i++)
             if (below(one_in) == 0) ((float *)t.data)[i] = specials[below(3)];
         return t;

@@ -2,6 +2,7 @@
 
 #include "graph/model_text.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <string.h>
 
@@ -86,8 +87,7 @@ struct ree_tensor tensor_new(enum ree_dtype dtype, uint32_t rank, const int64_t 
 struct ree_tensor tensor_random(uint64_t *seed, uint32_t rank, const int64_t *dims) {
     struct ree_tensor t = tensor_new(REE_F32, rank, dims);
     for (size_t i = 0; i < t.nbytes / sizeof(float); i++) {
-        *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-        ((float *)t.data)[i] = (float)(int32_t)(*seed >> 32) / 1073741824.0f;
+        ((float *)t.data)[i] = (float)(int32_t)(splitmix_step(seed) >> 32) / 1073741824.0f;
     }
     return t;
 }

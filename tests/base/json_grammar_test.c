@@ -5,12 +5,12 @@
 
 #include "base/json.h"
 #include "test.h"
+#include "splitmix.h"
 
-static uint32_t state = 1;
+static struct splitmix rng = {1};
 
 static uint32_t draw(uint32_t n) {
-    state = state * 1664525u + 1013904223u;
-    return (state >> 8) % n;
+    return splitmix_below(&rng, n);
 }
 
 static bool is_json(const char *text, size_t n) {

@@ -1,20 +1,20 @@
 #include "changes.h"
+#include "splitmix.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t state;
+static struct splitmix rng;
 static struct ree_arena *arena; // the arena of the graph that is changed
 
 void changes_begin(struct ree_graph *g, uint64_t seed) {
-    state = seed * 0x9e3779b97f4a7c15u + 1;
+    rng.state = seed;
     arena = g ? g->arena : NULL;
 }
 
 uint32_t draw(uint32_t below) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return below ? (uint32_t)(state >> 33) % below : 0;
+    return splitmix_below(&rng, below);
 }
 
 // Changes

@@ -1,4 +1,5 @@
 #include "cases.h"
+#include "splitmix.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,8 @@ const case_generator case_generators[REE_N_REPOPS] = {
     [REE_REPOP_RESIZE] = case_resize,   [REE_REPOP_ATTENTION] = case_attention,
 };
 
-// splitmix64 (Steele, Lea, Flood 2014)
 uint64_t rng_next(struct rng *rng) {
-    uint64_t z = rng->state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    return splitmix_step(&rng->state);
 }
 
 uint32_t rng_below(struct rng *rng, uint32_t n) {

@@ -4,6 +4,7 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "device_cases.h"
+#include "splitmix.h"
 
 #include <math.h>
 
@@ -13,9 +14,8 @@ static double tolerance(uint32_t k, bool tf32) {
     return k * (tf32 ? 0x1p-10 : 0x1p-22) + 1e-6;
 }
 
-static float random_unit(uint32_t *state) {
-    *state = *state * 1664525u + 1013904223u;
-    return (float)(int32_t)*state * 0x1p-31f;
+static float random_unit(struct splitmix *rng) {
+    return (float)(int32_t)splitmix_next(rng) * 0x1p-31f;
 }
 
 struct product {
@@ -62,12 +62,12 @@ static void compare(struct ree_device *device, const struct product *x, bool tf3
     struct ree_device_buffer *buffers[3] = {0};
     float *memory[3], *got;
     struct ree_error err;
-    uint32_t state = 1;
+    struct splitmix rng = {1};
     REQUIRE(got = malloc(counts[2] * sizeof(float)));
     for (int i = 0; i < 3; i++) {
         REQUIRE(memory[i] = malloc(counts[i] * sizeof(float)));
         for (uint64_t j = 0; j < counts[i]; j++)
-            memory[i][j] = random_unit(&state);
+            memory[i][j] = random_unit(&rng);
         dispatch.operands[i] = (struct ree_operand){(uint32_t)i, 0, counts[i] * sizeof(float)};
         REQUIRE(vt->buffer_create(device, counts[i] * sizeof(float), &buffers[i], &err) == REE_OK);
         REQUIRE(vt->buffer_write(device, buffers[i], 0, memory[i], counts[i] * sizeof(float),

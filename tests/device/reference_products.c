@@ -1,4 +1,5 @@
 #include "reference_products.h"
+#include "splitmix.h"
 
 #include <math.h>
 #include <string.h>
@@ -126,12 +127,8 @@ void reference_conv_bytes(const struct ree_conv_params *p, const uint8_t *x, con
     conv(p, x, w, p->x_dtype == REE_I8 ? (int8_t)pad : pad, (ree_any_u32 *)out);
 }
 
-// splitmix64
 uint32_t random_u32(struct random_source *random) {
-    uint64_t z = random->state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return (uint32_t)((z ^ (z >> 31)) >> 16);
+    return (uint32_t)(splitmix_step(&random->state) >> 16);
 }
 
 uint32_t random_below(struct random_source *random, uint32_t n) {

@@ -7,13 +7,13 @@
 #include "repops/scalar/ops.h"
 #include "test.h"
 #include "device_map.h"
+#include "splitmix.h"
 
 #include <string.h>
 
-static uint64_t state = 1;
+static struct splitmix rng = {1};
 static uint32_t bits(void) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((state ^ state >> 29) * 0xBF58476D1CE4E5B9u >> 32);
+    return (uint32_t)(splitmix_next(&rng) >> 32);
 }
 static uint32_t near(uint32_t biased, uint32_t spread) {
     uint32_t e = biased - spread + bits() % (2 * spread + 1);

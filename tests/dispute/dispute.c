@@ -8,14 +8,12 @@
 
 #include "dispute/diff.h"
 #include "test.h"
+#include "splitmix.h"
 
-static uint64_t state = 88172645463325252u;
+static struct splitmix rng = {88172645463325252u};
 
 static uint64_t draw(uint64_t below) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % below;
+    return splitmix_next(&rng) % below;
 }
 
 static void draw_digest(ree_digest out) {

@@ -7,16 +7,14 @@
 #include "receipt/make_receipt.h"
 #include "generate/answer.h"
 #include "test.h"
+#include "splitmix.h"
 
 struct truth truth;
 
-static uint64_t random_state = 0x9e3779b97f4a7c15u;
+static struct splitmix rng = {1};
 
 uint64_t draw(uint64_t below) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
+    return splitmix_next(&rng) % below;
 }
 
 void draw_digest(ree_digest out) {

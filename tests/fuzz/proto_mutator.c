@@ -5,6 +5,8 @@
 // The mutator chooses a field in the tree of messages and changes its contents: with libFuzzer's
 // own mutations, or by removing, duplicating or moving whole fields. Then it updates the lengths of
 // the enclosing messages. One change in eight is made to the raw bytes, lengths included.
+#include "splitmix.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,9 +25,8 @@ struct field {
     size_t end;
 };
 
-static uint32_t next_random(uint32_t *state) {
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
+static uint32_t next_random(struct splitmix *rng) {
+    return (uint32_t)(splitmix_next(rng) >> 32);
 }
 
 static bool read_varint(const uint8_t *data, size_t *at, size_t end, uint64_t *out) {
@@ -67,12 +68,12 @@ static size_t split(const uint8_t *data, size_t begin, size_t end, struct field 
 }
 
 // Changes a message's own bytes. Returns its new size, at most `room` bytes.
-static size_t change(uint8_t *data, size_t size, size_t room, uint32_t *state) {
+static size_t change(uint8_t *data, size_t size, size_t room, struct splitmix *rng) {
     static struct field fields[MAX_FIELDS];
     size_t n = split(data, 0, size, fields);
-    uint32_t kind = next_random(state) % 8;
+    uint32_t kind = next_random(rng) % 8;
     if (n == 0 || kind >= 3) return LLVMFuzzerMutate(data, size, room);
-    struct field one = fields[next_random(state) % n];
+    struct field one = fields[next_random(rng) % n];
     size_t one_size = one.end - one.start;
     if (kind == 0) { // remove the field
         memmove(data + one.start, data + one.end, size - one.end);
@@ -83,7 +84,7 @@ static size_t change(uint8_t *data, size_t size, size_t room, uint32_t *state) {
     uint8_t *copy = malloc(one_size + 1);
     if (!copy) return size;
     memcpy(copy, data + one.start, one_size);
-    size_t to = kind == 1 ? size : fields[next_random(state) % n].start;
+    size_t to = kind == 1 ? size : fields[next_random(rng) % n].start;
     memmove(data + to + one_size, data + to, size - to);
     memcpy(data + to, copy, one_size);
     free(copy);
@@ -102,23 +103,23 @@ static size_t write_varint(uint8_t *out, size_t value) {
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed) {
     static struct field fields[MAX_FIELDS], path[MAX_DEPTH];
     static uint8_t inner[MAX_SIZE], outer[MAX_SIZE];
-    uint32_t state = seed;
+    struct splitmix rng = {seed};
     if (max_size > MAX_SIZE) max_size = MAX_SIZE;
     // Each enclosing length may need more bytes than before.
     size_t spare = 5 * MAX_DEPTH;
-    if (size + spare >= max_size || next_random(&state) % 8 == 0)
+    if (size + spare >= max_size || next_random(&rng) % 8 == 0)
         return LLVMFuzzerMutate(data, size, max_size);
     size_t begin = 0, end = size, depth = 0;
     while (depth < MAX_DEPTH) {
         size_t n = split(data, begin, end, fields);
-        if (n == 0 || next_random(&state) % 6 == 0) break;
-        struct field one = fields[next_random(&state) % n];
+        if (n == 0 || next_random(&rng) % 6 == 0) break;
+        struct field one = fields[next_random(&rng) % n];
         if (!one.begin) continue;
         path[depth++] = one;
         begin = one.begin, end = one.end;
     }
     memcpy(inner, data + begin, end - begin);
-    size_t n = change(inner, end - begin, max_size - spare - (size - (end - begin)), &state);
+    size_t n = change(inner, end - begin, max_size - spare - (size - (end - begin)), &rng);
     // From the innermost message outwards: the bytes before the field in the enclosing message, the
     // new length, the new contents, the bytes after the field.
     while (depth-- > 0) {

@@ -11,16 +11,16 @@
 #include <string.h>
 
 #include "verify_mutator.h"
+#include "splitmix.h"
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
-static uint32_t state;
+static struct splitmix rng;
 
 // Each draw is a statement of its own: compilers evaluate arguments in different orders, and seeds
 // must be the same with each compiler.
 static uint32_t below(uint32_t n) {
-    state = state * 1664525u + 1013904223u;
-    return (uint32_t)((uint64_t)(state >> 8) * n >> 24);
+    return splitmix_below(&rng, n);
 }
 
 static bool one_in(uint32_t n) {
@@ -317,7 +317,7 @@ size_t verify_change_place(uint8_t *data, size_t size, size_t max_size, uint32_t
     struct verify_case c;
     char *receipt_text = NULL, *request_text = NULL;
     cJSON *parent = NULL, *request = NULL, *item = NULL;
-    state = seed;
+    rng.state = seed;
     if (!verify_case_split(data, size, &c)) return 0;
     cJSON *receipt = cJSON_ParseWithLength((const char *)c.receipt, c.n_receipt);
     if (c.n_request) request = cJSON_ParseWithLength((const char *)c.request, c.n_request);
@@ -340,7 +340,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     const struct verify_world *w = verify_world();
     struct verify_case c;
     char *receipt = NULL, *request = NULL;
-    state = seed;
+    rng.state = seed;
     if (one_in(24)) return LLVMFuzzerMutate(data, size, max_size);
     if (!verify_case_split(data, size, &c) || one_in(16)) start_anew(w, &c);
     if (one_in(8)) c.options ^= (uint8_t)(1u << below(7));

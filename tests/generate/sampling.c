@@ -6,6 +6,7 @@
 #include "ree.h"
 #include "repops/scalar/ops.h"
 #include "tests/test.h"
+#include "splitmix.h"
 
 #define VOCAB 300
 
@@ -97,11 +98,10 @@ static int32_t choose(const struct ree_sampling *s, const float *logits, const i
     return -1;
 }
 
-static uint32_t state = 12345;
+static struct splitmix rng = {12345};
 
 static uint32_t next(void) {
-    state = state * 1664525u + 1013904223u;
-    return state >> 8;
+    return (uint32_t)(splitmix_next(&rng) >> 40);
 }
 
 static void draw_logits(float *x) {

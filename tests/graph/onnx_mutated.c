@@ -6,6 +6,7 @@
 #include "graph/onnx/decode.h"
 #include "onnx.pb-c.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <string.h>
 
@@ -53,12 +54,9 @@ static void test_truncated(const struct pb *model) {
     CHECK_MSG(n_loaded - before <= 2, "%ld prefixes are models", n_loaded - before);
 }
 
-static uint32_t random_state = 12345;
+static struct splitmix rng = {12345};
 static uint32_t next_random(void) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state;
+    return (uint32_t)(splitmix_next(&rng) >> 32);
 }
 
 static void test_mutated(const struct pb *model) {

@@ -2,6 +2,7 @@
 // harm.
 #include "graph/partition/plan_file.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <string.h>
 
@@ -73,12 +74,9 @@ static void test_too_many_stages(void) {
     ree_strbuf_finish(&text);
 }
 
-static uint32_t random_state = 2463534242;
+static struct splitmix rng = {2463534242};
 static uint32_t next_random(void) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state;
+    return (uint32_t)(splitmix_next(&rng) >> 32);
 }
 
 // The bytes are in a block of exactly their size, so that a sanitizer sees a read past the end.

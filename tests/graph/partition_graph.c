@@ -1,4 +1,5 @@
 #include "graph/partition_graph.h"
+#include "splitmix.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +10,7 @@
 static const unsigned char contents[MOST_BYTES];
 
 uint32_t test_random(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return (uint32_t)(*state >> 32);
+    return (uint32_t)(splitmix_step(state) >> 32);
 }
 
 uint32_t test_below(uint64_t *state, uint32_t n) {

@@ -9,16 +9,14 @@
 #include "graph/partition/plan_file.h"
 #include "session/model.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static uint32_t random_state = 2463534242;
+static struct splitmix rng = {2463534242};
 static uint32_t next_random(void) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state;
+    return (uint32_t)(splitmix_next(&rng) >> 32);
 }
 
 // Hints. The model is a chain of products: x -> v0 -> v1 ...

@@ -2,6 +2,7 @@
 // float32.
 #include "node.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,8 +19,7 @@ struct problem {
 };
 
 static uint32_t pick(uint64_t *state, uint32_t n) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33) % n;
+    return (uint32_t)(splitmix_step(state) >> 33) % n;
 }
 
 static void make(struct problem *p, uint64_t *state) {

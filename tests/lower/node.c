@@ -2,6 +2,7 @@
 
 #include "device/device.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,8 +167,7 @@ void test_node_finish(struct test_node *n) {
 }
 
 float test_random(uint64_t *state) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (float)(int32_t)(*state >> 32) * 0x1p-30f;
+    return (float)(int32_t)(splitmix_step(state) >> 32) * 0x1p-30f;
 }
 
 void test_random_fill(uint64_t *state, size_t count, float *out) {

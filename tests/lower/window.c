@@ -1,6 +1,7 @@
 // Convolution and pooling windows over random geometries, compared with the definition.
 #include "node.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <math.h>
 #include <string.h>
@@ -15,8 +16,7 @@ struct geometry {
 };
 
 static uint32_t pick(uint64_t *state, uint32_t n) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33) % n;
+    return (uint32_t)(splitmix_step(state) >> 33) % n;
 }
 
 static bool is_same(const struct geometry *g) {

@@ -3,6 +3,7 @@
 // graph/ir/ir.h by the ones below.
 #include "wrong_draws.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -297,7 +298,7 @@ static void add_random_inputs(const struct ree_op *op) {
 }
 
 void wrong_draw(const struct ree_op *op, uint64_t seed) {
-    wrong.rng.state = seed * 0x9E3779B97F4A7C15u;
+    wrong.rng.state = splitmix_step(&seed);
     n_asked = 0;
     int64_t span = op->until - op->since;
     int64_t opset =

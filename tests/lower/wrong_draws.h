@@ -7,7 +7,7 @@
 #include "wrong_graph.h"
 
 struct wrong {
-    struct wrong_random rng;
+    struct splitmix rng;
     struct test_node node;
     int64_t list_length; // length of most lists of the node
     int64_t base_dims[REE_MAX_RANK];

@@ -6,9 +6,8 @@
 
 #define MAX_NODES 4
 
-uint32_t wrong_below(struct wrong_random *rng, uint32_t n) {
-    rng->state = rng->state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((rng->state >> 33) % n);
+uint32_t wrong_below(struct splitmix *rng, uint32_t n) {
+    return splitmix_below(rng, n);
 }
 
 static void *memory(struct ree_graph *graph, size_t size) {
@@ -17,14 +16,14 @@ static void *memory(struct ree_graph *graph, size_t size) {
     return bytes;
 }
 
-static struct ree_value *any_value(struct ree_graph *graph, struct wrong_random *rng) {
+static struct ree_value *any_value(struct ree_graph *graph, struct splitmix *rng) {
     if (graph->n_values == 0) return NULL;
     // Prefers the most recent value.
     if (wrong_below(rng, 3) == 0) return graph->values[graph->n_values - 1];
     return graph->values[wrong_below(rng, (uint32_t)graph->n_values)];
 }
 
-static struct ree_value *constant(struct ree_graph *graph, struct wrong_random *rng) {
+static struct ree_value *constant(struct ree_graph *graph, struct splitmix *rng) {
     static const int64_t numbers[2] = {1, 0};
     static const enum ree_dtype types[] = {REE_BOOL, REE_I64, REE_F32, REE_U8};
     struct ree_value *value = ree_graph_add_value(graph, "constant");
@@ -39,7 +38,7 @@ static struct ree_value *constant(struct ree_graph *graph, struct wrong_random *
     return value;
 }
 
-static void add_node(struct ree_graph *graph, struct wrong_random *rng) {
+static void add_node(struct ree_graph *graph, struct splitmix *rng) {
     static const struct {
         const char *type;
         size_t n_in;
@@ -75,7 +74,7 @@ static void add_node(struct ree_graph *graph, struct wrong_random *rng) {
     graph->nodes[graph->n_nodes++] = node;
 }
 
-struct ree_graph *wrong_graph(struct test_node *n, struct wrong_random *rng) {
+struct ree_graph *wrong_graph(struct test_node *n, struct splitmix *rng) {
     struct ree_graph *graph = ree_graph_add_subgraph(n->graph);
     REQUIRE(graph != NULL);
     bool branch = !strcmp(n->node.op_type, "If");

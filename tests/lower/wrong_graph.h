@@ -4,11 +4,9 @@
 #define REE_TESTS_LOWER_WRONG_GRAPH_H
 
 #include "node.h"
+#include "splitmix.h"
 
-struct wrong_random {
-    uint64_t state;
-};
-uint32_t wrong_below(struct wrong_random *rng, uint32_t n);
+uint32_t wrong_below(struct splitmix *rng, uint32_t n);
 
 // Valid nodes. Wrong nodes are derived from them by a change or two.
 struct wrong_template {
@@ -18,6 +16,6 @@ extern const struct wrong_template wrong_templates[];
 extern const size_t n_wrong_templates;
 
 // Returns a subgraph of n->graph for an attribute of n->node, allocated in the graph's arena.
-struct ree_graph *wrong_graph(struct test_node *n, struct wrong_random *rng);
+struct ree_graph *wrong_graph(struct test_node *n, struct splitmix *rng);
 
 #endif

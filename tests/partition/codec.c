@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "test.h"
+#include "splitmix.h"
 
 #define BATCH 3
 #define LENGTH 4
@@ -167,13 +168,10 @@ static void test_rows(void) {
 }
 
 // Messages of a faulty rank: parts of other sizes and contents, under a correct checksum.
-static uint64_t state = 20261122;
+static struct splitmix rng = {20261122};
 
 static uint64_t draw(void) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
+    return splitmix_next(&rng);
 }
 
 static void test_mutated(void) {

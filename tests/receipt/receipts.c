@@ -4,6 +4,7 @@
 
 #include "examples.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <string.h>
 
@@ -51,11 +52,10 @@ static void check_identity(const struct example *example) {
 
 // Random receipts
 
-static uint64_t state = 1;
+static struct splitmix rng = {1};
 
 static uint64_t draw(uint64_t below) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    uint64_t x = state ^ state >> 33;
+    uint64_t x = splitmix_next(&rng);
     return below ? x % below : x;
 }
 

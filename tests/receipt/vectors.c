@@ -9,6 +9,7 @@
 
 #include "examples.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <math.h>
 #include <string.h>
@@ -109,15 +110,8 @@ static double of_bits(uint64_t bits) {
     return value;
 }
 
-static uint64_t draw(uint64_t *state) { // SplitMix64
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 static double some_number(size_t i) {
-    uint64_t state = i, random = draw(&state);
+    uint64_t state = i, random = splitmix_step(&state);
     uint64_t power = bits_of(ldexp(1, (int)(random % 2098) - 1074));
     float narrow;
     uint32_t low = (uint32_t)random;

@@ -3,17 +3,16 @@
 #ifndef REE_TESTS_REPOPS_NUMBERS_H
 #define REE_TESTS_REPOPS_NUMBERS_H
 
+#include "splitmix.h"
+
 #include <stdint.h>
 
 struct numbers {
-    uint64_t state; // must not be 0
+    uint64_t state;
 };
 
-static inline uint64_t numbers_word(struct numbers *n) { // xorshift64*
-    n->state ^= n->state >> 12;
-    n->state ^= n->state << 25;
-    n->state ^= n->state >> 27;
-    return n->state * UINT64_C(2685821657736338717);
+static inline uint64_t numbers_word(struct numbers *n) {
+    return splitmix_step(&n->state);
 }
 
 static inline uint32_t numbers_float(struct numbers *n) {

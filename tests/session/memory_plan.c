@@ -4,14 +4,12 @@
 
 #include "session/memory_plan.h"
 #include "test.h"
+#include "splitmix.h"
 
-static uint64_t state = 0x9E3779B97F4A7C15u;
+static struct splitmix rng = {1};
 
 static uint32_t next(uint32_t below) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)((state >> 32) % below);
+    return splitmix_below(&rng, below);
 }
 
 static bool alive_together(const struct ree_memory_plan_tensor *a,

@@ -4,14 +4,14 @@
 
 #include "lower/node.h"
 #include "test.h"
+#include "splitmix.h"
 
 #include <math.h>
 #include <string.h>
 
 // Returns a number in [low, high].
 static inline int64_t pick(uint64_t *state, int64_t low, int64_t high) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return low + (int64_t)(*state >> 33) % (high - low + 1);
+    return low + (int64_t)(splitmix_step(state) >> 33) % (high - low + 1);
 }
 
 // Compares output i as float32 with the reference: the same shape, and differences within

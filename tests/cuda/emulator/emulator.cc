@@ -7,6 +7,8 @@
 #include "fibre.h"
 #include "launch.h"
 
+#include "../../splitmix.h"
+
 #include <mutex>
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,11 +100,7 @@ void advance_time() {
 }
 
 static uint64_t next_random() {
-    uint64_t x = options.seed;
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    return options.seed = x;
+    return splitmix_step(&options.seed);
 }
 
 static uint32_t choose(uint32_t n) {

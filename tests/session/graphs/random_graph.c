@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "session/model.h"
+#include "splitmix.h"
 
-static uint64_t state;
+static struct splitmix rng;
 
 static uint32_t next(uint32_t below) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((state >> 33) % below);
+    return splitmix_below(&rng, below);
 }
 
 static float random_float(void) {
@@ -277,7 +277,7 @@ static void grow_reduce(struct builder *b) {
 }
 
 struct ree_graph *random_graph(uint64_t seed) {
-    state = seed * 0x9E3779B97F4A7C15u + 1;
+    rng.state = seed;
     struct builder b = {.graph = ree_graph_create()};
     struct ree_graph *g = b.graph;
     g->file = "";
@@ -316,7 +316,7 @@ struct ree_graph *random_graph(uint64_t seed) {
 }
 
 void random_inputs(const struct ree_model *model, uint64_t seed, struct ree_tensor *out) {
-    state = seed ^ 0xA5A5A5A5u;
+    rng.state = seed ^ 0xA5A5A5A5u;
     for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
         const struct ree_port *port = ree_model_input(model, i);
         ree_tensor_init(&out[i], port->name, REE_F32, port->rank, port->dims, NULL);
