@@ -11,20 +11,14 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE.parents[1] / "tools" / "sample"
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "harness")]
+import harness  # noqa: E402
+from harness import check  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 
 FLOAT, INT32, INT64, COMPLEX64 = 1, 6, 7, 14
-passed, failed = 0, 0
 ree_run = None
 work = None
-
-
-def check(ok, what):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
 
 
 def run(*args):
@@ -216,8 +210,7 @@ def main():
         for name, test in list(globals().items()):
             if name.startswith("test_"):
                 test()
-    print(f"{passed} checks passed, {failed} failed")
-    return 1 if failed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

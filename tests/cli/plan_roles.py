@@ -11,18 +11,10 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "harness")]
+import harness  # noqa: E402
+from harness import check  # noqa: E402
 import onnx_notes  # noqa: E402
-
-failures = checks = 0
-
-
-def check(ok, what):
-    global failures, checks
-    checks += 1
-    if not ok:
-        failures += 1
-        print("FAILED:", what, flush=True)
 
 
 def by_name(name):
@@ -153,8 +145,7 @@ def main():
                 got = [node for node in sequence(out) if node[1] != "control"]
                 check(got == expected, f"qwen: {got}")
                 check_values(out)
-    print(f"{checks - failures} passed, {failures} failed")
-    return failures != 0 or checks == 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

@@ -14,38 +14,29 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE.parents[1] / "tools" / "sample"
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "harness")]
+import harness  # noqa: E402
+from harness import check  # noqa: E402
 import onnx_notes  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 
-passed, failed = 0, 0
 ree_run = None
 work = None
 PYTHON = os.environ.get("REE_ORACLE_PYTHON", sys.executable)
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        frame = sys._getframe(1)
-        while frame.f_code.co_name in ("fails", "works"):
-            frame = frame.f_back
-        print(f"line {frame.f_lineno}: FAILED: {what}", flush=True)
 
 
 def run(*args, command="plan"):
     return subprocess.run([ree_run, command, *map(str, args)], capture_output=True, text=True)
 
 
+@harness.helper
 def works(*args, command="plan"):
     done = run(*args, command=command)
     check(done.returncode == 0 and done.stderr == "", f"{args}: {done.stderr}")
     return done.stdout
 
 
+@harness.helper
 def fails(*args, messages, code=1):
     done = run(*args)
     check(done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}")
@@ -368,8 +359,7 @@ def main():
         for test in (test_table, test_devices, test_memory, test_usage, test_files, test_damaged_files,
                      test_write, test_write_refused, test_hints, test_branches):
             test()
-    print(f"{passed} passed, {failed} failed")
-    return failed != 0 or passed == 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

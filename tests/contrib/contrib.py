@@ -30,6 +30,10 @@ import sys
 import tempfile
 import traceback
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+
 oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
 if oracle and os.path.exists(oracle):
     os.execv(oracle, [oracle, "-B", *sys.argv])
@@ -40,8 +44,7 @@ try:
     import onnxruntime
     from onnx import TensorProto, helper
 except ImportError as error:
-    print(f"skipped: {error}")
-    sys.exit(77)
+    harness.skip(error)
 
 import draws
 import draws_attention
@@ -311,8 +314,7 @@ def main():
         done = subprocess.run([args.ree_run, "devices", args.device], capture_output=True,
                               text=True)
         if done.returncode != 0:
-            print(f"skipped: {done.stderr.strip()}")
-            sys.exit(77)
+            harness.skip(f"{done.stderr.strip()}")
     makers = [m for m in draws.OPERATORS + draws_attention.OPERATORS
               if not args.only or m.__name__ == args.only]
     tested = []

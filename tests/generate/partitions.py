@@ -15,19 +15,12 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
 SAMPLES = HERE.parents[1] / "tools" / "sample"
 
-passed, failed = 0, 0
 args = None
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED: {what}", flush=True)
 
 
 def run(*arguments, code=0):
@@ -164,8 +157,7 @@ def main():
                 else:
                     print(f"left out: there is no {args.models / name}")
             check_tensors(sorted([*SAMPLES.glob("*.onnx"), *args.models.glob("*/*.onnx")]))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

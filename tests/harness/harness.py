@@ -23,8 +23,8 @@ def helper(function):
 
 
 def check(ok, what):
-    """Counts a check; if it failed, prints its line and `what`. Returns `ok`. If the environment
-    variable REE_TEST_STOP is set, the first failure ends the test."""
+    """Counts a check; if it failed, prints its line and `what`, or what the function `what` returns.
+    Returns `ok`. If the environment variable REE_TEST_STOP is set, the first failure ends the test."""
     global passed, failed
     if ok:
         passed += 1
@@ -33,7 +33,7 @@ def check(ok, what):
         caller = sys._getframe(1)
         while caller.f_code in _helpers:
             caller = caller.f_back
-        print(f"line {caller.f_lineno}: FAILED: {what}", flush=True)
+        print(f"line {caller.f_lineno}: FAILED: {what() if callable(what) else what}", flush=True)
         if "REE_TEST_STOP" in os.environ:
             sys.exit(1)
     return ok

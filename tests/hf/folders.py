@@ -12,7 +12,12 @@ import resource
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
 
 CONFIG = {"model_type": "llama", "vocab_size": 8, "hidden_size": 4, "intermediate_size": 6,
           "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
@@ -36,16 +41,12 @@ ALL_SHAPES = SHAPES | GEMMA
 RUN = ["--random-inputs", "3", "--dim", "sequence=3", "--dim", "past_sequence=0",
        "--dim", "total_sequence=3"]
 
-n_passed = n_failed = 0
 ree_run = None
 
 
+@harness.helper
 def check(what, condition, shown=""):
-    global n_passed, n_failed
-    n_passed += bool(condition)
-    n_failed += not condition
-    if not condition:
-        print(f"FAILED: {what}: {shown}")
+    harness.check(condition, f"{what}: {shown}")
 
 
 def weights(names=SHAPES):
@@ -502,8 +503,7 @@ def main():
         test_windows(work)
         test_alignment(work, expected)
         test_hub_cache(work, expected)
-    print(f"{n_passed} passed, {n_failed} failed")
-    return 1 if n_failed or not n_passed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

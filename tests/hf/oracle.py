@@ -23,6 +23,10 @@ import subprocess
 import sys
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+
 oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
 if oracle and os.path.exists(oracle):
     os.execv(oracle, [oracle, "-B", *sys.argv])
@@ -36,8 +40,7 @@ try:
 
     import checkpoints
 except ImportError as error:
-    print(f"skipped: {error}")
-    sys.exit(77)
+    harness.skip(error)
 
 STEPS = 64
 PROMPTS = {"llama": 300, "gemma3_text": 270}  # more than one chunk of a sum over keys

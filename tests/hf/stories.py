@@ -17,6 +17,10 @@ import subprocess
 import sys
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+
 VOCABULARY = 512
 
 
@@ -54,8 +58,7 @@ def compare_device(args):
     """A prompt in two pieces and a greedy token, on the device and on the CPU."""
     devices = run([args.ree_run, "devices"])
     if f"{args.device}:" not in devices:
-        print(f"skipped: there is no device of the kind {args.device}")
-        sys.exit(77)
+        harness.skip(f"there is no device of the kind {args.device}")
     with tempfile.TemporaryDirectory() as folder:
         tokens = [int(line) for line in
                   (args.model / "golden" / "greedy_cat.tokens.txt").read_text().split()][:6]
@@ -75,8 +78,7 @@ def main():
     parser.add_argument("--device", help="only compare this device with the CPU")
     args = parser.parse_args()
     if not (args.model / "golden").is_dir():
-        print(f"skipped: {args.model} is not here")
-        sys.exit(77)
+        harness.skip(f"{args.model} is not here")
     if args.device:
         compare_device(args)
         return

@@ -8,11 +8,16 @@
 Each must get the recorded SHA-256 of the sample models and keep its environment."""
 import argparse
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
 
 parser = argparse.ArgumentParser()
 for name in ("--libree", "--ree-run", "--source", "--cc", "--device"):
@@ -27,11 +32,6 @@ def run(*command, env, code=0):
     if code is not None and done.returncode != code:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done
-
-
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(77)
 
 
 def compile_host(cc, out, *flags, source="float_env_host.c"):
@@ -72,11 +72,11 @@ with tempfile.TemporaryDirectory() as folder:
     if args.device != "cpu":
         said = run(args.ree_run, "devices", env=env).stdout
         if not re.search(rf"^{args.device}:", said, flags=re.M):
-            skip(f"there is no {args.device} device")
+            harness.skip(f"there is no {args.device} device")
         shutil.rmtree(os.path.join(folder, "ree"), ignore_errors=True)
     plain = compile_host(args.cc, os.path.join(folder, "plain"))
     if not plain:
-        skip("there is no C compiler")
+        harness.skip("there is no C compiler")
     pool = compile_host(args.cc, os.path.join(folder, "pool"), "-fopenmp")
     driver = compile_host(args.cc, os.path.join(folder, "driver.so"), "-shared", "-fPIC",
                           source="float_env_library.c")

@@ -4,19 +4,23 @@ and of the sizes that libc's functions write, indirect branches only to marked p
 no path of the build machine, because two builds would differ in it."""
 import argparse
 import os
+import pathlib
 import platform
 import re
 import shutil
 import subprocess
 import sys
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+
 parser = argparse.ArgumentParser(description=__doc__)
 for option in ("--ree-run", "--libree", "--archive", "--build", "--source", "--build-type"):
     parser.add_argument(option, required=True)
 args = parser.parse_args()
 if not shutil.which("readelf"):
-    print("skipped: there is no readelf")
-    sys.exit(77)
+    harness.skip("there is no readelf")
 failures = []
 
 

@@ -4,11 +4,16 @@ nothing else. tools/sample/digits.c, built with the flags of pkg-config, gives r
 The folder can be moved."""
 import argparse
 import os
+import pathlib
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
 
 from declared import declared, program, public_headers
 
@@ -25,11 +30,6 @@ def run(*command, env=None, code=0):
     return done
 
 
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(77)
-
-
 def check(condition, message):
     if not condition:
         sys.exit(message)
@@ -37,9 +37,9 @@ def check(condition, message):
 
 pkg_config = shutil.which("pkg-config") or shutil.which("pkgconf")
 if not pkg_config:
-    skip("there is no pkg-config")
+    harness.skip("there is no pkg-config")
 if not os.access(args.cc.split()[0], os.X_OK) and not shutil.which(args.cc):
-    skip("there is no C compiler")
+    harness.skip("there is no C compiler")
 
 with tempfile.TemporaryDirectory() as folder:
     # Installed in one folder, used in another.

@@ -16,6 +16,10 @@ import subprocess
 import sys
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+
 oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
 if oracle and os.path.exists(oracle):
     os.execv(oracle, [oracle, "-B", *sys.argv])
@@ -24,8 +28,7 @@ try:
     import numpy as np
     import onnxruntime
 except ImportError as error:
-    print(f"skipped: {error}")
-    sys.exit(77)
+    harness.skip(error)
 
 TOKENS = {"batch_size": 2, "seq_len": 3, "past_seq_len": 2, "total_seq_len": 5}
 # By folder and file: sizes of symbolic dimensions (default 1), and inputs that are a single number.

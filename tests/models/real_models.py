@@ -29,6 +29,9 @@ import tempfile
 import npy
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
 SAMPLE = HERE.parent.parent / "tools" / "sample"
 
 # By folder and file: sizes of symbolic dimensions for which 1 is too small.
@@ -56,18 +59,6 @@ INPUTS = {
         "inputs": ("<i4", [16, 3450], [i * 2654435761 % 2**32 < 2**22 for i in range(16 * 3450)])
     },
 }
-
-passed, failed = 0, 0
-
-
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"FAILED: {what}", flush=True)
-    return ok
 
 
 class Runner:
@@ -342,14 +333,12 @@ def main():
     if args.record:
         folder = args.record.resolve()
         record(Runner(pathlib.Path(args.ree_run).resolve(), folder), folder, read_recorded())
-        print(f"{passed} passed, {failed} failed")
-        sys.exit(1 if failed else 0)
+        sys.exit(harness.finish())
     runner = Runner(args.ree_run)
     if args.device:
         done = runner.call("devices", args.device)
         if done.returncode != 0:
-            print(f"skipped: {done.stderr.strip()}")
-            sys.exit(77)
+            harness.skip(done.stderr.strip())
         print(done.stdout.splitlines()[0])
     small = bool(args.device and os.environ.get("REE_TEST_SAMPLE"))
     ways = variants(runner, args.device, small)
@@ -362,8 +351,7 @@ def main():
             test_fused_gpt(runner, args.models, args.device)
     else:
         print("models: skipped, there is no such folder")
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    sys.exit(harness.finish())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,10 @@ import subprocess
 import sys
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+
 oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
 if oracle and os.path.exists(oracle):
     os.execv(oracle, [oracle, "-B", *sys.argv])
@@ -24,8 +28,7 @@ try:
     import numpy as np
     import onnxruntime
 except ImportError as error:
-    print(f"skipped: {error}")
-    sys.exit(77)
+    harness.skip(error)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 import onnx_writer

@@ -7,7 +7,11 @@ import shutil
 import subprocess
 import sys
 
-passed, failed = 0, 0
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 
 ENVIRONMENT = {
     **os.environ,
@@ -21,19 +25,8 @@ ENVIRONMENT = {
 }
 
 
-def check(ok, what):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print(f"line {sys._getframe(1).f_lineno}: FAILED: {what}", flush=True)
-    return ok
-
-
 def finish():
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(0 if passed and not failed else 1)
+    sys.exit(harness.finish())
 
 
 def try_mpirun():
@@ -59,8 +52,7 @@ def need_mpi(ree_run):
         reason = try_mpirun()
         if not reason:
             return
-    print(f"skipped: {reason}")
-    sys.exit(77)
+    harness.skip(reason)
 
 
 def command(ree_run, *apps):

@@ -6,7 +6,13 @@ families describe. Each contains the marks by which ree recognises a template of
 import argparse
 import json
 import os
+import pathlib
 import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
 
 oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
 if oracle and os.path.exists(oracle):
@@ -16,12 +22,10 @@ try:
     import jinja2
     import jinja2.sandbox
 except ImportError as error:
-    print(f"skipped: {error}")
-    sys.exit(77)
+    harness.skip(error)
 
 import pipe
 
-passed, failed = 0, 0
 
 TURNS = """{%- set offset = 1 if messages[0]['role'] == 'system' else 0 -%}
 {%- for message in messages[offset:] -%}
@@ -181,13 +185,6 @@ CONVERSATIONS = [
 ]
 
 
-def check(ok, what):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"FAILED: {what}", flush=True)
-
-
 def refuse(message):
     raise jinja2.TemplateError(message)
 
@@ -250,8 +247,8 @@ def main():
                 check(False, f"{messages} is a conversation")
             except pipe.Failure as failure:
                 check("messages" in str(failure) or "conversation" in str(failure), str(failure))
-    print(f"Jinja {jinja2.__version__}: {passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    print(f"Jinja {jinja2.__version__}")
+    return harness.finish()
 
 
 if __name__ == "__main__":

@@ -11,17 +11,13 @@ import shutil
 import sys
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 import pipe
 import texts
-
-passed, failed = 0, 0
-
-
-def check(ok, what):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok:
-        print(f"FAILED: {what}", flush=True)
 
 
 def recorded(folder, name, tokenizer):
@@ -148,8 +144,7 @@ def main():
         recorded(folder / "llama2", "ggml-vocab-llama-spm.gguf", tokenizer)
     if (options.shared / "models" / "stories260K").is_dir():
         stories(options.pipe, options.shared / "models" / "stories260K")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+    return harness.finish()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,11 @@ import os
 import pathlib
 import sys
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+
 os.environ["RUST_BACKTRACE"] = "0"
 oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
 if oracle and os.path.exists(oracle):
@@ -22,25 +27,15 @@ try:
     import tokenizers
     from tokenizers import Tokenizer, models, trainers
 except ImportError as error:
-    print(f"skipped: {error}")
-    sys.exit(77)
+    harness.skip(error)
 
 import pipe
 import texts
 
-passed, failed = 0, 0
 program = None
 TRAIN = texts.mixed(1, 60000)
 SAMPLES = texts.EDGES + [texts.mixed(seed, 300) for seed in range(100, 130)]
 BYTES = [texts.random_bytes(seed, 200) for seed in range(20)]
-
-
-def check(ok, what):
-    global passed, failed
-    passed, failed = passed + bool(ok), failed + (not ok)
-    if not ok and failed < 40:
-        print(f"FAILED: {what() if callable(what) else what}", flush=True)
-    return ok
 
 
 def shorten(value):
@@ -534,11 +529,11 @@ def main():
              "shared": lambda: shared(options.shared)}
     for name, step in steps.items():
         if not options.only or options.only == name:
-            before = passed, failed
+            before = harness.passed, harness.failed
             step()
-            print(f"{name}: {passed - before[0]} passed, {failed - before[1]} failed", flush=True)
-    print(f"tokenizers {tokenizers.__version__}: {passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+            print(f"{name}: {harness.passed - before[0]} passed, {harness.failed - before[1]} failed", flush=True)
+    print(f"tokenizers {tokenizers.__version__}")
+    return harness.finish()
 
 
 if __name__ == "__main__":
