@@ -263,6 +263,8 @@ choose_clang
 compiler_packages=""
 if [ $quick = no ]; then
     compiler_packages="$clang_packages python3-venv"
+    [ -z "$(candidate_version "clang-tidy${clang#clang}")" ] ||
+        compiler_packages="$compiler_packages clang-tidy${clang#clang}"
 else
     case $compiler in
     clang) compiler_packages=$clang_packages ;;
@@ -347,13 +349,16 @@ swiftshader:few) on_swiftshader 1/10 "$few_tests" validation ;;
     what="CPU and lavapipe"
     [ -z "$driver" ] || { what=lavapipe; set -- -L '^vulkan$'; }
     without='^sampled$'
-    [ "$quick$slow" != yesno ] || without='^(sampled|slow|oracle)$'
+    case $quick$slow in
+    yesno) without='^(slow|oracle)$' ;;
+    yesyes) without='^$' ;; # no label: all tests
+    esac
     if [ -n "$lavapipe" ]; then
+        VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@" -LE "$without"
         # The two longest tests run with half of ONNX's operator tests and the variants of a few
         # models. The CPU runs all of them, and so does `ctest -L sampled`.
-        VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@" -LE "$without"
-        REE_TEST_SAMPLE=${REE_TEST_SAMPLE:-1/2} VK_ICD_FILENAMES=$lavapipe \
-            suite "models on lavapipe$built_by" "$tree_of_suite" -L '^sampled$'
+        [ $quick = yes ] || REE_TEST_SAMPLE=${REE_TEST_SAMPLE:-1/2} VK_ICD_FILENAMES=$lavapipe \
+            suite "models on lavapipe" "$tree_of_suite" -L '^sampled$'
     else
         skip_driver "lavapipe is not installed"
         [ -n "$driver" ] || VK_ICD_FILENAMES=none suite "CPU$built_by" "$tree_of_suite" -LE "$without"
@@ -388,6 +393,12 @@ say "building ($clang)"
 forget_dead_openmp
 if step "clang build" build_tree build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$clang" \
     -DCMAKE_CXX_COMPILER="clang++${clang#clang}" -DREE_CUDA=OFF; then
+    # The checks of .clang-tidy: half a minute.
+    if command -v "clang-tidy${clang#clang}" >/dev/null; then
+        step "clang-tidy" tools/tidy.sh --tidy "clang-tidy${clang#clang}" build-clang
+    else
+        skip "this system has no clang-tidy${clang#clang}"
+    fi
     # Another compiler may change bits: kernels, operators and models run again. Code that only
     # counts, compares and refuses was tested with the first compiler, and is tested with sanitizers
     # below.
