@@ -334,8 +334,8 @@ static enum ree_status make_terms(const struct options *o, const struct ree_trac
         return ree_fail(err, REE_UNSUPPORTED,
                         "the operation set is '%.32s'; right results are defined only for %s", set,
                         ree_operation_set_name(REE_REPRODUCIBLE));
-    struct ree_open_options open = {REE_REPRODUCIBLE, r ? r->trace_chunk : a->prefill_chunk,
-                                    cli_progress};
+    struct ree_open_options open = {
+        REE_REPRODUCIBLE, r ? r->trace_chunk : a->prefill_chunk, {.report = cli_progress}};
     enum ree_status status = ree_open_model(o->model, &open, &t->model, err);
     cli_progress_end();
     REE_TRY(status);

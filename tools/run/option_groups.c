@@ -44,7 +44,7 @@ static const struct cli_option_row device_rows[] = {
     {.name = "--form",
      .value = "FORM",
      .kind = ROW_CHOICE,
-     .at = AT(options.force_form),
+     .at = AT(testing.force_form),
      .choices = CLI_FORM_CHOICES,
      .help = "Vulkan arithmetic: native, float64, float32 or integer; refused if the probe of the "
              "device found this form wrong"},
@@ -61,7 +61,7 @@ static const struct cli_option_row device_rows[] = {
     {.name = "--break-primitive",
      .value = "NAME",
      .kind = ROW_STRING,
-     .at = AT(options.break_primitive)},
+     .at = AT(testing.break_primitive)},
 };
 const struct cli_option_table cli_device_group = CLI_OPTION_TABLE(device_rows);
 

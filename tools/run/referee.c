@@ -225,7 +225,7 @@ static int run(struct options *o) {
 
 int ree_run_referee(int argc, char **argv) {
     struct cli cli;
-    struct options o = {.referee = {.on_progress = cli_progress}};
+    struct options o = {.referee = {.progress = {.report = cli_progress}}};
     if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_referee_options);
     cli_init(&cli, argc, argv);
     cli_options_parse(&cli, &ree_run_referee_options, &o);
