@@ -41,8 +41,11 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
     if (!wraps) session->copied_bytes += value->nbytes;
     session->constants[value->number] = buffer;
     session->weight_bytes += value->nbytes;
-    return ree_progress_report(&session->options.progress, "weights", session->weight_bytes,
-                               session->model->weight_bytes, err);
+    // Passes may have added constants.
+    uint64_t total = session->model->weight_bytes;
+    if (total < session->weight_bytes) total = session->weight_bytes;
+    return ree_progress_report(&session->options.progress, "weights", session->weight_bytes, total,
+                               err);
 }
 
 // Extends the per-storage arrays to storages added since.

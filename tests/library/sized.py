@@ -49,8 +49,8 @@ def make_older(folder, n):
     for name in ["ree.h", *(f"ree/{x}" for x in os.listdir(os.path.join(args.source, "src/ree")))]:
         with open(os.path.join(args.source, "src", name)) as file:
             text = file.read()
-        sized = re.compile(r"(struct (?:\w+) \{\n)(    size_t size; // sizeof.*?)(\};)", re.S)
-        names += re.findall(r"struct (\w+) \{\n    size_t size; // sizeof", text)
+        sized = re.compile(r"(struct (?:\w+) \{\n)(    size_t size; +// sizeof.*?)(\};)", re.S)
+        names += re.findall(r"struct (\w+) \{\n    size_t size; +// sizeof", text)
         with open(os.path.join(folder, name), "w") as file:
             file.write(sized.sub(lambda match: cut_struct(match, n), text))
     return names
