@@ -19,6 +19,7 @@ def declared(header):
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", header, flags=re.S)
     text = re.sub(r"^\s*#[^\n]*", "", text, flags=re.M)
     text = text.replace('extern "C" {', "").replace("REE_API", "")
+    text = re.sub(r"REE_DEPRECATED\([^)]*\)", "", text)
     while True:  # remove struct and enum bodies, innermost first: they may contain (*f)
         shorter = re.sub(r"\{[^{}]*\}", "", text)
         if shorter == text:
@@ -40,7 +41,7 @@ def program(functions, variables):
     entries = [f"    (const void *)(uintptr_t){name}," for name in functions]
     entries += [f"    &{name}," for name in variables]
     return "\n".join([
-        "#include <ree.h>", "static const void *addresses(int i) {", "    const void *all[] = {",
+        "#include <ree.h>", "#include <ree/ranks.h>", "#include <ree/testing.h>", "static const void *addresses(int i) {", "    const void *all[] = {",
         *entries, "    };", "    return all[i];", "}", "int main(int argc, char **argv) {",
         "    (void)argv;", f"    for (int i = 0; i < {len(entries)}; i++)",
         "        if (!addresses(i * argc)) return 1;", "    return 0;", "}", ""])
