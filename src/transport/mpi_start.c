@@ -16,7 +16,7 @@
 
 #define MODULE "ree_mpi.so"
 // Seconds beyond the deadline that mpirun may take to end after a rank has ended.
-#define GUARDIAN_SLACK 10
+#define WATCHDOG_SLACK 10
 // In the program's folder for a build; relative to the program's folder for an installation.
 static const char *const places[] = {MODULE, REE_INSTALLED_MODULES MODULE};
 // The same, relative to the folder of libree.so.
@@ -56,7 +56,7 @@ enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
                         " in the program's folder and no %s (install libopenmpi-dev, configure and "
                         "build again)",
                         path);
-    struct ree_mpi_setup setup = {*options, ree_watchdog_start(options->seconds + GUARDIAN_SLACK)};
+    struct ree_mpi_setup setup = {*options, ree_watchdog_start(options->seconds + WATCHDOG_SLACK)};
     // UCX, which MPI may use, reads its environment when it is loaded. By default it writes its
     // messages to standard output, which is for ree-run's results.
     setenv("UCX_LOG_FILE", "stderr", 0);

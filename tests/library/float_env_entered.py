@@ -93,8 +93,8 @@ def callbacks_leave(header, files):
     return n
 
 
-paths = [os.path.relpath(path, args.source) for room in ("src", "graph")
-         for path in glob.glob(os.path.join(args.source, room, "**/*.c"), recursive=True)]
+paths = [os.path.relpath(path, args.source) for folder in ("src", "graph")
+         for path in glob.glob(os.path.join(args.source, folder, "**/*.c"), recursive=True)]
 files = {path: read(path) for path in sorted(paths)}
 header = public_headers(os.path.join(args.source, "src"))
 counts = (functions_enter(header, files), regions_enter(files), callbacks_leave(header, files))
