@@ -24,6 +24,10 @@
 // Strings and structs returned as `const` are borrowed: they belong to the object passed in and
 // live as long as it does.
 //
+// Memory that ree gives to the caller is released by the function that its description names, or
+// with ree_free. Memory that the caller gives to ree (the name and data of a struct ree_tensor)
+// comes from ree_alloc. Both are malloc and free, unless ree_set_allocator was called.
+//
 // Errors: a function that can fail returns REE_OK (0) or another ree_status. On failure it sets its
 // out parameters to NULL and, unless `err` is NULL, writes a message that names the file, node and
 // tensor concerned.

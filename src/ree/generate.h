@@ -170,7 +170,7 @@ struct ree_generate_options {
 };
 
 struct ree_generation {
-    int32_t *ids; // prompt and answer; allocated with malloc, owned
+    int32_t *ids; // prompt and answer; owned; ree_generation_finish releases them
     size_t n_prompt, n;
     enum ree_finish finish;
     char tokens_sha256[65]; // NUMERICS.md, "Hashes"

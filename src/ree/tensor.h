@@ -57,14 +57,14 @@ enum ree_kind {
 };
 
 // A tensor in host memory: dense, row-major, little-endian. A scalar has rank 0. Elements of
-// REE_STRING are `char *`: NUL-terminated UTF-8, each allocated by its own malloc and owned by the
-// tensor; NULL is an empty string.
+// REE_STRING are `char *`: NUL-terminated UTF-8, each allocated by its own ree_alloc and owned by
+// the tensor; NULL is an empty string.
 //
 // The same struct holds a sequence or an absent value. A sequence owns its items, which are tensors
 // without names. For both kinds, rank is 0, data is NULL and dtype is the element type of the
 // items.
 struct ree_tensor {
-    char *name; // owned; may be NULL
+    char *name; // owned, from ree_alloc; may be NULL
     enum ree_dtype dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];

@@ -13,12 +13,13 @@ from declared import declared, public_headers
 
 # Functions that only return or free existing data: no floats, no drivers, no threads.
 WITHOUT = set("""
-    ree_chat_families ree_decoder_destroy ree_device_name ree_dtype_bits ree_dtype_name ree_dtype_size
-    ree_finish_name ree_generation_finish ree_generator_info ree_generator_session ree_model_destroy
-    ree_model_input ree_model_ir_version ree_model_metadata ree_model_n_inputs ree_model_n_op_counts
-    ree_model_n_outputs ree_model_notes ree_model_op_counts ree_model_opset ree_model_output
-    ree_model_weight_bytes ree_numerics_version ree_operation_set_name ree_ranks_n ree_ranks_report ree_sequence_append ree_set_log
-    ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
+    ree_alloc ree_chat_families ree_decoder_destroy ree_device_name ree_dtype_bits ree_dtype_name
+    ree_dtype_size ree_finish_name ree_free ree_generation_finish ree_generator_info
+    ree_generator_session ree_model_destroy ree_model_input ree_model_ir_version ree_model_metadata
+    ree_model_n_inputs ree_model_n_op_counts ree_model_n_outputs ree_model_notes ree_model_op_counts
+    ree_model_opset ree_model_output ree_model_weight_bytes ree_numerics_version
+    ree_operation_set_name ree_ranks_n ree_ranks_report ree_sequence_append ree_set_allocator
+    ree_set_log ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
     ree_tokenizer_chat_family ree_tokenizer_destroy ree_tokenizer_eos ree_tokenizer_id
     ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_token ree_tokenizer_vocab_size
     ree_transport_n_ranks ree_transport_rank ree_transport_started ree_version""".split())
