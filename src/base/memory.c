@@ -63,17 +63,20 @@ void *ree_realloc(void *memory, size_t size) {
     return memory ? hook.realloc(hook.user, memory, at_least_1(size)) : ree_alloc(size);
 }
 
+static char *copy(const char *s, size_t length) {
+    char *own = ree_alloc(length + 1);
+    if (!own) return NULL;
+    memcpy(own, s, length);
+    own[length] = 0;
+    return own;
+}
+
 char *ree_strndup(const char *s, size_t n) {
-    size_t length = strnlen(s, n);
-    char *copy = ree_alloc(length + 1);
-    if (!copy) return NULL;
-    memcpy(copy, s, length);
-    copy[length] = 0;
-    return copy;
+    return copy(s, strnlen(s, n));
 }
 
 char *ree_strdup(const char *s) {
-    return ree_strndup(s, SIZE_MAX);
+    return copy(s, strlen(s));
 }
 
 int ree_vasprintf(char **out, const char *format, va_list args) {
