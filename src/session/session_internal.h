@@ -9,6 +9,7 @@
 #include "session/types.h"
 
 struct ree_profile_entry; // profile.h
+struct ree_page_pool;     // page_pool.h
 
 // A kv cache and its buffer. Dense, with `capacity` instead of dims[axis].
 struct ree_kv_cache {
@@ -47,6 +48,7 @@ struct ree_session {
     size_t n_cache_slots;
     struct ree_kv_cache **cache_slots; // one array of kv caches per cache slot
     size_t positions_input;            // REE_NO_INPUT: none
+    struct ree_page_pool *pages;       // run with these kv caches in pages; NULL: dense kv caches
     struct ree_bind *binds;            // most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
@@ -119,6 +121,10 @@ struct ree_bind {
     size_t n_results;
     struct ree_view **results; // the tensors among and within the outputs
     uint64_t n_dispatches;
+    // With pages: tables and targets of the run, i32 [batch, pages] and [batch, new positions].
+    struct ree_view *page_table, *page_targets;
+    bool rewrites_pages;    // writes all positions of a kv cache, not only new ones
+    uint32_t n_page_copies; // dispatches that copy pages, because something else reads them
     size_t n_planned; // memory plan of the segment being finished
     const struct ree_memory_plan_tensor *planned;
     size_t n_watched; // observed session: values to read back after a run
