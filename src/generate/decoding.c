@@ -41,7 +41,6 @@ static enum ree_status check_generator(struct ree_generator *g, struct ree_error
         return ree_fail(err, REE_UNSUPPORTED,
                         "steps are not supported in several stages or processes: create the "
                         "generator with one device and n_partitions 1");
-    if (s->observer) return ree_fail(err, REE_UNSUPPORTED, "steps cannot be recorded in a trace");
     return REE_OK;
 }
 
@@ -332,9 +331,8 @@ enum ree_status ree_decoding_stats(const struct ree_decoding *d, struct ree_deco
         .page_positions = REE_PAGE_POSITIONS,
         .page_bytes = ree_page_pool_page_bytes(d->pool),
         .n_copied_pages = d->n_copied_pages,
-        .n_page_copies = d->pool->n_page_copies,
-        .copies_forks = d->pool->rewrites_pages,
     };
+    ree_page_pool_last_run(d->pool, &stats.n_page_copies, &stats.copies_forks);
     for (size_t i = 1; i < d->n_known_pages; i++) {
         stats.n_pages += d->owners[i] > 0;
         stats.n_shared_pages += d->owners[i] > 1;

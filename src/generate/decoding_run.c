@@ -180,7 +180,7 @@ static enum ree_status run_model(struct schedule *s, struct run *r, struct ree_e
     bool rewrites = false;
     enum ree_status status = inputs && outputs ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = ree_step_inputs(g, &r->step, r->total, inputs, &n_inputs, err);
-    if (status == REE_OK)
+    if (status == REE_OK && !g->info.mixes_lengths)
         status = ree_page_pool_bind(s->d->pool, &r->pages, inputs, n_inputs, &rewrites, err);
     if (status == REE_OK && rewrites) status = unshare(s, r, err);
     if (status == REE_OK)

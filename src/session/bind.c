@@ -6,7 +6,6 @@
 #include "base/float_env.h"
 #include "session/memory_plan.h"
 #include "session/kv_cache.h"
-#include "session/page_pool.h"
 #include "session/session_internal.h"
 
 #define LITERAL_ALIGN 64

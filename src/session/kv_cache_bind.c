@@ -3,7 +3,6 @@
 
 #include "base/dtype.h"
 #include "session/kv_cache.h"
-#include "session/page_pool.h"
 #include "session/session_internal.h"
 
 ptrdiff_t ree_session_kv_cache_of_input(const struct ree_session *s, size_t input) {

@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "session/kv_cache.h"
+#include "session/session_internal.h"
 
 static const struct ree_port *port_of(const struct ree_page_pool *pool, size_t i) {
     return &pool->session->model->inputs[pool->kv_caches[i].spec.input];
@@ -26,9 +27,15 @@ static uint64_t position_bytes(const struct ree_page_pool *pool, size_t i) {
     return (uint64_t)outer * inner * ree_dtype_size(port_of(pool, i)->dtype);
 }
 
+static enum ree_status check_observer(const struct ree_session *s, struct ree_error *err) {
+    if (!s->observer) return REE_OK;
+    return ree_fail(err, REE_UNSUPPORTED, "runs with kv caches in pages cannot be recorded");
+}
+
 enum ree_status ree_page_pool_create(struct ree_session *s, uint32_t page_bits,
                                      struct ree_page_pool **out, struct ree_error *err) {
     *out = NULL;
+    REE_TRY(check_observer(s, err));
     struct ree_page_pool *pool = calloc(1, sizeof *pool);
     if (!pool) return ree_no_memory(err);
     pool->session = s;
@@ -279,11 +286,7 @@ enum ree_status ree_page_pool_bind(struct ree_page_pool *pool, const struct ree_
                                    bool *out_rewrites, struct ree_error *err) {
     struct ree_kv_cache *before = begin(pool, run);
     enum ree_status status = ree_session_bind(pool->session, inputs, n_inputs, err);
-    if (status == REE_OK) {
-        pool->rewrites_pages = pool->session->binds->rewrites_pages;
-        pool->n_page_copies = pool->session->binds->n_page_copies;
-        *out_rewrites = pool->rewrites_pages;
-    }
+    if (status == REE_OK) *out_rewrites = pool->session->binds->rewrites_pages;
     end(pool, before);
     return status;
 }
@@ -291,8 +294,19 @@ enum ree_status ree_page_pool_bind(struct ree_page_pool *pool, const struct ree_
 enum ree_status ree_page_pool_run(struct ree_page_pool *pool, const struct ree_page_run *run,
                                   const struct ree_tensor *inputs, size_t n_inputs,
                                   struct ree_tensor *outputs, struct ree_error *err) {
+    REE_TRY(check_observer(pool->session, err));
     struct ree_kv_cache *before = begin(pool, run);
     enum ree_status status = ree_session_run(pool->session, inputs, n_inputs, outputs, err);
+    if (status == REE_OK) {
+        pool->rewrites_pages = pool->session->binds->rewrites_pages;
+        pool->n_page_copies = pool->session->binds->n_page_copies;
+    }
     end(pool, before);
     return status;
+}
+
+void ree_page_pool_last_run(const struct ree_page_pool *pool, uint32_t *out_n_copies,
+                            bool *out_rewrites) {
+    *out_n_copies = pool->n_page_copies;
+    *out_rewrites = pool->rewrites_pages;
 }

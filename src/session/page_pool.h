@@ -4,23 +4,9 @@
 #ifndef REE_SESSION_PAGE_POOL_H
 #define REE_SESSION_PAGE_POOL_H
 
-#include "session/session_internal.h"
+#include "session/types.h"
 
-#define REE_PAGE_TENSORS 2 // page table and targets
-#define REE_PAGE_PROGRAMS 5
-
-struct ree_page_pool {
-    struct ree_session *session;
-    struct ree_kv_cache *kv_caches; // dims[axis]: all positions
-    uint32_t page_bits;
-    // Programs that copy 1, 2, 4, ... pages; made on first use for the present capacity.
-    struct ree_device_program *copies[REE_PAGE_PROGRAMS];
-    struct ree_device_buffer *index, *moved; // page numbers; pages on their way
-    // During a run: i32 [batch, pages], i32 [batch, new positions].
-    struct ree_tensor tensors[REE_PAGE_TENSORS];
-    bool rewrites_pages;    // of the last run that was prepared: see struct ree_bind
-    uint32_t n_page_copies; // of the last run
-};
+struct ree_page_pool; // session_internal.h
 
 // A run of several sequences. Each table row has the pages of its sequence, in order, and page 0
 // after them; n_pages pages reach to the last position of the run.
@@ -31,7 +17,8 @@ struct ree_page_run {
     int64_t filled;         // positions before the run, as ree_session_set_filled_positions
 };
 
-// The kv caches must have been declared. The pool must not outlive the session.
+// The kv caches must have been declared. Fails with REE_UNSUPPORTED, as does a run, if the session
+// is observed. The pool must not outlive the session.
 enum ree_status ree_page_pool_create(struct ree_session *session, uint32_t page_bits,
                                      struct ree_page_pool **out, struct ree_error *err);
 void ree_page_pool_destroy(struct ree_page_pool *pool);
@@ -43,13 +30,17 @@ enum ree_status ree_page_pool_reserve(struct ree_page_pool *pool, size_t n_pages
 // Copies page from[i] to page to[i] for i < n. No page is in both.
 enum ree_status ree_page_pool_copy(struct ree_page_pool *pool, const int32_t *from,
                                    const int32_t *to, size_t n, struct ree_error *err);
-// Prepares a run: *out_rewrites tells whether it will write all pages of the tables, not only those
-// of the targets. Then ree_page_pool_run runs it, like ree_session_run.
+// ree_page_pool_bind tells whether a run would write all pages of the tables, not only those of the
+// targets. A run of sequences of different lengths never does: binding such a model fails instead.
 enum ree_status ree_page_pool_bind(struct ree_page_pool *pool, const struct ree_page_run *run,
                                    const struct ree_tensor *inputs, size_t n_inputs,
                                    bool *out_rewrites, struct ree_error *err);
 enum ree_status ree_page_pool_run(struct ree_page_pool *pool, const struct ree_page_run *run,
                                   const struct ree_tensor *inputs, size_t n_inputs,
                                   struct ree_tensor *outputs, struct ree_error *err);
+// How the last run read and wrote the kv caches: the number of copies of pages that it made,
+// because something else than attention reads them, and whether it wrote all pages of its tables.
+void ree_page_pool_last_run(const struct ree_page_pool *pool, uint32_t *out_n_copies,
+                            bool *out_rewrites);
 
 #endif

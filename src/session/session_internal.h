@@ -9,7 +9,6 @@
 #include "session/types.h"
 
 struct ree_profile_entry; // profile.h
-struct ree_page_pool;     // page_pool.h
 
 // A kv cache and its buffer. Dense, with `capacity` instead of dims[axis].
 struct ree_kv_cache {
@@ -17,6 +16,24 @@ struct ree_kv_cache {
     int64_t dims[REE_MAX_RANK]; // dims[axis]: positions filled
     int64_t capacity;           // positions along the axis; 0: no buffer yet
     struct ree_device_buffer *buffer;
+};
+
+// page_pool.h
+#define REE_PAGE_TENSORS 2 // page table and targets
+#define REE_PAGE_PROGRAMS 5
+
+struct ree_page_pool {
+    struct ree_session *session;
+    struct ree_kv_cache *kv_caches; // dims[axis]: all positions
+    uint32_t page_bits;
+    // Programs that copy 1, 2, 4, ... pages; made on first use for the present capacity.
+    struct ree_device_program *copies[REE_PAGE_PROGRAMS];
+    struct ree_device_buffer *index, *moved; // page numbers; pages on their way
+    // During a run: i32 [batch, pages], i32 [batch, new positions].
+    struct ree_tensor tensors[REE_PAGE_TENSORS];
+    // Of the last run: see struct ree_bind.
+    bool rewrites_pages;
+    uint32_t n_page_copies;
 };
 
 // Bytes of a device's memory, over all sessions on the device that share this counter.
@@ -125,7 +142,7 @@ struct ree_bind {
     struct ree_view *page_table, *page_targets;
     bool rewrites_pages;    // writes all positions of a kv cache, not only new ones
     uint32_t n_page_copies; // dispatches that copy pages, because something else reads them
-    size_t n_planned; // memory plan of the segment being finished
+    size_t n_planned;       // memory plan of the segment being finished
     const struct ree_memory_plan_tensor *planned;
     size_t n_watched; // observed session: values to read back after a run
     struct ree_watched *watched;

@@ -4,7 +4,6 @@
 
 #include "base/dtype.h"
 #include "session/kv_cache.h"
-#include "session/page_pool.h"
 #include "session/session_internal.h"
 
 // Inputs

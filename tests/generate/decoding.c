@@ -104,7 +104,7 @@ static void decode(struct fixture *f) {
     for (size_t i = 0; i < f->n_sequences; i++) {
         struct sequence *s = &f->sequences[i];
         if (below(3) == 0 || s->n == f->most) continue;
-        size_t length = below(2) ? 1 : 1 + below(below(4) == 0 ? 150 : 12);
+        size_t length = below(2) ? 1 : 1 + below(below(4) == 0 ? 300 : 12);
         if (length > f->most - s->n) length = f->most - s->n;
         for (size_t t = 0; t < length; t++)
             ids[n][t] = s->ids[s->n + t] = (int32_t)below((uint32_t)f->vocab);
@@ -308,6 +308,13 @@ static void check_hook(struct fixture *f) {
     ree_decoding_destroy(f->decoding);
 }
 
+// A prompt that fills a whole number of chunks of the reduction scheme, in one run.
+static void check_whole_chunk(struct fixture *f) {
+    open_decoding(f, NULL);
+    if (f->most > 258) append(f, add(f, 256), 2);
+    ree_decoding_destroy(f->decoding);
+}
+
 static void check_errors(struct fixture *f) {
     struct ree_error err;
     int32_t ids[2] = {1, (int32_t)f->vocab};
@@ -393,7 +400,7 @@ int main(int argc, char **argv) {
     const struct ree_device_options one_thread = {.n_threads = 1};
     fail_on(ree_device_open("cpu", &one_thread, &cpu, &err), &err);
     const struct ree_generator_options options = {
-        .prefill_chunk = 100, .max_batch = 5, .session = {.no_fuse = unfused}};
+        .prefill_chunk = 256, .max_batch = 5, .session = {.no_fuse = unfused}};
     fail_on(ree_generator_create(argv[3], device, &options, &f.generator, &err), &err);
     fail_on(ree_generator_create(argv[3], cpu, NULL, &f.reference, &err), &err);
     const int64_t context = ree_generator_info(f.generator)->context_length;
@@ -402,6 +409,7 @@ int main(int argc, char **argv) {
 
     check_forks(&f);
     check_truncation(&f);
+    check_whole_chunk(&f);
     check_exhaustion(&f);
     check_hook(&f);
     check_errors(&f);
