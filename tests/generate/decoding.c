@@ -283,6 +283,34 @@ static bool is_changed(const struct fixture *f, ree_sequence_id id) {
     return info.logits_changed;
 }
 
+static void only_token_7(void *user, size_t sequence, size_t position, float *logits,
+                         size_t vocab_size) {
+    only_token_3(user, sequence, position, logits, vocab_size);
+    if (position > 3) {
+        logits[3] = -INFINITY;
+        logits[7] = 0;
+    }
+}
+
+// The same hook of ree_generate.
+static void check_generate_hook(struct fixture *f) {
+    struct ree_error err;
+    size_t position = 0;
+    int32_t ids[3] = {5, 6, 9};
+    const struct ree_prompt prompt = {ids, 3};
+    struct ree_generation out;
+    struct ree_generate_options options = {
+        .sampling = ree_greedy, .max_new_tokens = 3, .on_logits = only_token_7, .user = &position};
+    fail_on(ree_generate(f->generator, &prompt, 1, &options, &out, NULL, &err), &err);
+    CHECK(out.n == 6 && out.ids[3] == 3 && out.ids[4] == 7 && out.ids[5] == 7);
+    CHECK(position == 5 && out.logits_changed);
+    ree_generation_finish(&out);
+    const struct ree_snapshot snapshot = {.ids = ids, .n_prompt = 3, .n = 3};
+    options.resume = &snapshot;
+    CHECK(ree_generate(f->generator, &prompt, 1, &options, &out, NULL, &err) == REE_UNSUPPORTED);
+    ree_generation_finish(&out);
+}
+
 // The hook changes what is chosen, and the sequence and its forks say so.
 static void check_hook(struct fixture *f) {
     struct ree_error err;
@@ -350,6 +378,18 @@ static void check_errors(struct fixture *f) {
     ree_decoding_destroy(f->decoding);
 }
 
+// Several stages are refused with a reason.
+static void check_stages(const char *path, struct ree_device *device) {
+    const struct ree_generator_options options = {.n_partitions = 2};
+    struct ree_generator *generator;
+    struct ree_decoding *decoding;
+    struct ree_error err;
+    fail_on(ree_generator_create(path, device, &options, &generator, &err), &err);
+    CHECK(ree_decoding_create(generator, NULL, &decoding, &err) == REE_UNSUPPORTED && !decoding);
+    CHECK(strstr(err.message, "stages") != NULL);
+    ree_generator_destroy(generator);
+}
+
 // Greedy decoding by steps gives the tokens of ree_generate, for several prompts at once.
 static void check_generate(struct fixture *f) {
     enum { N = 3, NEW = 24 };
@@ -412,6 +452,8 @@ int main(int argc, char **argv) {
     check_whole_chunk(&f);
     check_exhaustion(&f);
     check_hook(&f);
+    check_generate_hook(&f);
+    check_stages(argv[3], device);
     check_errors(&f);
     check_generate(&f);
     open_decoding(&f, NULL);
