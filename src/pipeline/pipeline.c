@@ -168,17 +168,18 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
 
 // Serialises the reports of sessions in several threads. The sessions call these functions as
 // callbacks, in the caller's floating-point environment.
-static void report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct ree_pipeline *p = user;
     pthread_mutex_lock(&p->reporting);
-    p->on_progress(p->report_user, what, done, total);
+    bool goes_on = p->progress.report(p->progress.user, what, done, total);
     pthread_mutex_unlock(&p->reporting);
+    return goes_on;
 }
 
 static void report_program(void *user, const char *what, const char *text) {
     struct ree_pipeline *p = user;
     pthread_mutex_lock(&p->reporting);
-    p->on_program(p->report_user, what, text);
+    p->on_program(p->program_user, what, text);
     pthread_mutex_unlock(&p->reporting);
 }
 
@@ -219,12 +220,13 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     p->n_cache_slots = options->n_cache_slots ? options->n_cache_slots : 1;
     p->max_memory = options->max_memory;
     p->session = options->session;
+    p->session.size = sizeof p->session; // the caller may have left it zero
     pthread_mutex_init(&p->reporting, NULL);
     if (n_devices > 1) {
-        p->on_progress = options->session.on_progress;
+        p->progress = options->session.progress;
         p->on_program = options->session.on_program;
-        p->report_user = options->session.user;
-        if (p->on_progress) p->session.on_progress = report_progress;
+        p->program_user = options->session.user;
+        if (p->progress.report) p->session.progress = (struct ree_progress){report_progress, p};
         if (p->on_program) p->session.on_program = report_program;
         p->session.user = p;
     }

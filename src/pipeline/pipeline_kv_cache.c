@@ -1,4 +1,5 @@
 // Kv caches of all stages, observation and fault injection, statistics.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,13 +234,15 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
 }
 
 void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
-    *out = (struct ree_session_stats){0};
+    *out = (struct ree_session_stats){.size = sizeof *out};
     for (size_t i = 0; i < p->n_stages; i++) {
-        struct ree_session_stats own;
+        struct ree_session_stats own = {.size = sizeof own};
         if (!p->stages[i].session) continue;
         pthread_mutex_t *lock = &p->workers[p->stages[i].device].lock;
         pthread_mutex_lock(lock); // a run may be in flight
-        ree_session_stats(p->stages[i].session, &own);
+        enum ree_status status = ree_session_stats(p->stages[i].session, &own, NULL);
+        assert(status == REE_OK);
+        (void)status;
         pthread_mutex_unlock(lock);
         out->weight_bytes += own.weight_bytes;
         out->arena_bytes += own.arena_bytes;

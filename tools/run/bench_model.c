@@ -67,12 +67,13 @@ static enum ree_status run_once(struct report *r, struct contender *c,
 static enum ree_status first_run(struct report *r, struct ree_device *device, const char *name,
                                  const struct run_inputs *inputs, struct ree_error *err) {
     struct contender *c = &r->contenders[r->n_contenders++];
-    struct ree_session_stats stats;
-    const struct ree_session_options options = {.on_progress = cli_progress};
+    struct ree_session_stats stats = {.size = sizeof stats};
+    const struct ree_session_options options = {.size = sizeof options,
+                                                .progress = {.report = cli_progress}};
     c->name = name;
     REE_TRY(ree_session_create(r->model, device, &options, &c->session, err));
     REE_TRY(run_once(r, c, inputs, &c->first_seconds, err));
-    ree_session_stats(c->session, &stats);
+    REE_TRY(ree_session_stats(c->session, &stats, err));
     c->bind_seconds = stats.bind_seconds;
     return REE_OK;
 }
@@ -320,7 +321,8 @@ static enum ree_status measure(struct bench *bench, struct report *r,
                       ree_operation_set_name(bench->options.options.operation_set), inputs, err));
     for (uint32_t i = 0; i < bench->n_peers; i++)
         REE_TRY(first_run(r, bench->peers[i].device, bench->peers[i].name, inputs, err));
-    ree_session_stats(r->contenders[0].session, &r->stats);
+    r->stats.size = sizeof r->stats;
+    REE_TRY(ree_session_stats(r->contenders[0].session, &r->stats, err));
     r->has_memory = r->stats.weight_bytes >= MIN_WEIGHTS;
     if (r->has_memory)
         REE_TRY(bench_memory_create(bench, MEMORY_BYTES, N_REGIONS, false, &r->memory, err));
@@ -331,7 +333,8 @@ static enum ree_status measure(struct bench *bench, struct report *r,
 int bench_model_load(struct bench *bench, const char *path, struct run_inputs *inputs,
                      struct ree_model **out) {
     struct ree_error err;
-    const struct ree_model_options options = {.on_progress = cli_progress};
+    const struct ree_model_options options = {.size = sizeof options,
+                                              .progress = {.report = cli_progress}};
     double before = bench_now();
     if (ree_model_load(path, &options, out, &err) != REE_OK) return cli_fail(&err);
     bench->load_seconds = bench_now() - before;

@@ -377,18 +377,21 @@ void cli_progress_set_callback(void (*also)(void *user), void *user) {
     progress_also_user = user;
 }
 
-void cli_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+bool cli_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)user;
     if (progress_also) progress_also(progress_also_user);
-    if (!isatty(STDERR_FILENO)) return;
+    if (!isatty(STDERR_FILENO)) return true;
     double t = ree_clock();
     if (progress_started == 0) progress_started = t;
-    if (t - progress_started < 0.3 || t - progress_drawn < 0.1) return;
+    if (t - progress_started < 0.3 || t - progress_drawn < 0.1) return true;
     progress_drawn = t;
     progress_shown = true;
     double percent = total ? 100.0 * (double)done / (double)total : 0;
     fprintf(stderr, "\r\033[K%.60s %3.0f %%", what, percent > 100 ? 100 : percent);
+    return true;
 }
+
+const struct ree_progress cli_reports = {.report = cli_progress};
 
 void cli_progress_end(void) {
     if (progress_shown) fputs("\r\033[K", stderr);
@@ -431,8 +434,8 @@ bool cli_device_option(struct cli *cli, struct cli_device *device) {
     return cli_option(cli, "--device", &device->spec) ||
            cli_option_number(cli, "--threads", 1, 1024, &device->n_threads) ||
            cli_option(cli, "--cpu-isa", &device->options.cpu_isa) ||
-           form_option(cli, &device->options.force_form) ||
-           cli_option(cli, "--break-primitive", &device->options.break_primitive);
+           form_option(cli, &device->testing.force_form) ||
+           cli_option(cli, "--break-primitive", &device->testing.break_primitive);
 }
 
 bool cli_parse_size(const char *text, uint64_t *out) {
@@ -469,6 +472,10 @@ size_t cli_count_devices(const char *list) {
 enum ree_status cli_device_open(const struct cli_device *device, struct ree_device **out_device,
                                 struct ree_error *err) {
     struct ree_device_options options = device->options;
+    struct ree_device_testing testing = device->testing;
+    options.size = sizeof options;
+    testing.size = sizeof testing;
+    options.testing = &testing;
     options.n_threads = (uint32_t)device->n_threads;
     return ree_device_open(device->spec ? device->spec : "cpu", &options, out_device, err);
 }

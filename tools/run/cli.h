@@ -7,6 +7,7 @@
 
 #include "base/strbuf.h"
 #include "ree.h"
+#include "ree/testing.h"
 
 #define CLI_FAILED 1
 #define CLI_USAGE 2
@@ -132,9 +133,10 @@ bool cli_json_lost(void);
 struct cJSON;
 void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);
 
-// Callback for on_progress of models and sessions. Redraws one line on standard error in place, if
+// Callback for the progress of models and sessions. Redraws one line on standard error in place, if
 // standard error is a terminal and the work takes longer than 0.3 s.
-void cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
+bool cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
+extern const struct ree_progress cli_reports; // cli_progress
 // Erases the progress line.
 void cli_progress_end(void);
 // From now on cli_progress also calls `also`, whether or not standard error is a terminal. NULL:
@@ -146,6 +148,7 @@ struct cli_device {
     const char *spec;
     uint64_t n_threads;
     struct ree_device_options options;
+    struct ree_device_testing testing;
 };
 // Short form for commands whose subject is not devices; 'ree-run help run' has the full text.
 #define CLI_DEVICE_HELP                                                                            \

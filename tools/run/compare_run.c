@@ -38,11 +38,13 @@ static enum ree_status open_sides(struct compare_job *job) {
     for (int k = 0; k < 2; k++) {
         REE_TRY(cli_device_open(&o->devices[k], &job->devices[k], &job->err));
         if (o->n_prompts) {
-            struct ree_generator_options options = {.model.on_progress = cli_progress,
+            struct ree_model_options model = {.size = sizeof model, .progress = cli_reports};
+            struct ree_generator_options options = {.size = sizeof options,
+                                                    .model = &model,
                                                     .prefill_chunk = (uint32_t)o->chunk,
                                                     .max_batch = 1,
                                                     .exact_lengths = true};
-            cli_quantize_model(&o->quantize, &options.model);
+            cli_quantize_model(&o->quantize, &model);
             REE_TRY(ree_generator_create(o->model, job->devices[k], &options, &job->generators[k],
                                          &job->err));
             job->sessions[k] = ree_generator_session(job->generators[k]);
@@ -186,7 +188,8 @@ static int report(struct compare_job *job) {
 }
 
 static enum ree_status load_models(struct compare_job *job) {
-    struct ree_model_options options = {.on_progress = cli_progress};
+    struct ree_model_options options = {.size = sizeof options,
+                                        .progress = {.report = cli_progress}};
     cli_quantize_model(&job->o->quantize, &options);
     for (int k = 0; k < 2; k++)
         REE_TRY(ree_model_load(job->o->model, &options, &job->models[k], &job->err));

@@ -85,8 +85,7 @@ static void report_json(const struct ree_device_listing *listing, const struct r
 static void restrict_options(struct cli_device *device) {
     if (strncmp(device->spec, "cpu", 3) == 0) {
         device->options.validation = false;
-        device->options.force_form = NULL;
-        device->options.break_primitive = NULL;
+        device->testing = (struct ree_device_testing){0};
     } else {
         device->options.cpu_isa = NULL;
         device->n_threads = 0;

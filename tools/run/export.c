@@ -84,10 +84,11 @@ int ree_run_export(int argc, char **argv) {
     cli_init(&cli, argc, argv);
     parse(&cli, &o);
     if (cli.failed) return CLI_USAGE;
+    o.export.size = sizeof o.export;
     o.export.opset = (int64_t)o.opset;
     o.export.quantize_bits = (uint32_t)o.quantize.bits;
     o.export.quantize_block = (uint32_t)o.quantize.block;
-    o.export.on_progress = cli_progress;
+    o.export.progress = cli_reports;
     o.export.on_note = cli_note;
     struct ree_error err;
     if (!o.out) cli_path_add_suffixed(CLI_WRITES, o.folder, "/model.onnx");

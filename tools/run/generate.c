@@ -25,8 +25,8 @@ static bool is_interrupted(void *user) {
 }
 
 // Shows progress of loading and of long prompts, but not of each token.
-static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
-    if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
+static bool progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    return strcmp(what, "running") == 0 || cli_progress(user, what, done, total);
 }
 
 static bool needs_tokenizer(const struct generate_options *o) {
@@ -111,9 +111,10 @@ static int begin_writers(struct job *job) {
 }
 
 static int report(struct job *job, const struct ree_generate_stats *stats) {
-    struct ree_session_stats session;
+    struct ree_session_stats session = {.size = sizeof session};
+    struct ree_error err;
     struct ree_strbuf text;
-    ree_generator_stats(job->generator, &session);
+    if (ree_generator_stats(job->generator, &session, &err) != REE_OK) return cli_fail(&err);
     struct generate_report r = {
         .n = job->prompts.n,
         .generations = job->generations,
@@ -183,8 +184,9 @@ static int join(struct job *job) {
 
 static int generate(struct job *job) {
     struct ree_error err;
-    struct ree_generate_stats stats;
-    struct ree_generate_options options = {.sampling = job->o->sampling,
+    struct ree_generate_stats stats = {.size = sizeof stats};
+    struct ree_generate_options options = {.size = sizeof options,
+                                           .sampling = job->o->sampling,
                                            .max_new_tokens = job->o->max_new_tokens,
                                            .eos = job->eos,
                                            .n_eos = job->n_eos,
@@ -224,20 +226,29 @@ static int generate(struct job *job) {
 static int open_generator(struct job *job) {
     struct generate_options *o = job->o;
     struct ree_error err;
+    struct ree_model_options model = {
+        .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
+    struct ree_session_options session = {
+        .size = sizeof session, .no_fuse = o->no_fuse, .progress = {.report = progress}};
+    struct ree_rank rank;
     struct ree_generator_options options = {
-        .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
-        .session = {.no_fuse = o->no_fuse, .on_progress = progress},
+        .size = sizeof options,
+        .model = &model,
+        .session = &session,
         .prefill_chunk = (uint32_t)o->chunk,
         .max_batch = (uint32_t)o->batch,
         .n_cache_slots = (uint32_t)o->n_cache_slots,
         .all_logits = o->logits_hash,
         .exact_lengths = trace_options_any(&o->tracing),
     };
-    cli_quantize_model(&o->quantize, &options.model);
+    cli_quantize_model(&o->quantize, &model);
     if (!o->device.n_threads) o->device.n_threads = cli_ranks_threads(&o->ranks);
     if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) return cli_fail(&err);
     cli_stages_generator(&o->stages, &options);
-    cli_ranks_generator(&o->ranks, &options);
+    if (cli_ranks_share(&o->ranks, &rank, &model.progress)) {
+        options.rank = &rank;
+        session.progress = model.progress;
+    }
     if (ree_generator_create(o->model, o->stages.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cli_fail(&err);

@@ -230,7 +230,7 @@ static int inspect(const char *path, bool json, struct hashes *hashes) {
     if (ree_model_inspect(path, &model, &err) != REE_OK) return cli_fail(&err);
     if (hashes->wanted &&
         (ree_model_graph_sha256(model, hashes->graph, &err) != REE_OK ||
-         ree_model_weights_sha256(model, cli_progress, NULL, hashes->weights, &err) != REE_OK)) {
+         ree_model_weights_sha256(model, &cli_reports, hashes->weights, &err) != REE_OK)) {
         ree_model_destroy(model);
         return cli_fail(&err);
     }

@@ -38,7 +38,8 @@ static int bind(struct ree_model *model, struct run_inputs *inputs, struct ree_s
     struct ree_error err;
     struct ree_device *device = NULL;
     struct ree_session *session = NULL;
-    struct ree_session_options options = {.on_program = append_program, .user = text};
+    struct ree_session_options options = {
+        .size = sizeof options, .on_program = append_program, .user = text};
     int code = run_inputs_load(inputs, model);
     if (code) return code;
     if (ree_device_open("cpu", NULL, &device, &err) != REE_OK ||
@@ -55,7 +56,8 @@ int inspect_passes(const char *path, struct run_inputs *inputs) {
     struct ree_error err;
     struct ree_model *model;
     ree_strbuf_init(&text);
-    struct ree_model_options options = {.on_pass = append_pass, .user = &text};
+    struct ree_model_options options = {
+        .size = sizeof options, .on_pass = append_pass, .user = &text};
     enum ree_status status = ree_model_load(path, &options, &model, &err);
     int code = status == REE_OK ? bind(model, inputs, &text) : cli_fail(&err);
     ree_model_destroy(model);

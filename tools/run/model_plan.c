@@ -59,7 +59,8 @@ static enum ree_status find_kv_caches(struct model_plan *p, struct ree_error *er
 }
 
 static enum ree_status open_model(const char *path, struct model_plan *p, struct ree_error *err) {
-    struct ree_model_options options = {.on_progress = cli_progress};
+    struct ree_model_options options = {.size = sizeof options,
+                                        .progress = {.report = cli_progress}};
     REE_TRY(find_source(path, p, err));
     REE_TRY(ree_model_load(p->model_path, &options, &p->model, err));
     REE_TRY(ree_model_graph_sha256(p->model, p->graph_sha256, err));

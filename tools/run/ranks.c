@@ -27,16 +27,15 @@ static void say_lost(void *user, const char *reason) {
 
 int cli_ranks_start(struct cli_ranks *r) {
     struct ree_error err;
-    struct ree_link *link;
-    if (!ree_link_mpi_started()) return 0;
-    double deadline = r->deadline ? (double)r->deadline : REE_TRANSPORT_DEADLINE;
-    struct ree_link_mpi_options mpi = {.seconds = deadline, .piece = r->piece};
-    if (ree_link_mpi_create(&mpi, &link, &err) != REE_OK) return cli_fail(&err);
-    struct ree_transport_options options = {.deadline = deadline,
-                                            .work_deadline = (double)r->work_deadline,
-                                            .on_lost = say_lost,
-                                            .corrupt = r->corrupt};
-    if (ree_transport_create(link, &options, &r->transport, &err) != REE_OK) return cli_fail(&err);
+    if (!ree_transport_started()) return 0;
+    const struct ree_ranks_testing testing = {
+        .size = sizeof testing, .corrupt = r->corrupt, .message_piece = r->piece};
+    const struct ree_transport_open_options options = {.size = sizeof options,
+                                                       .deadline = (double)r->deadline,
+                                                       .work_deadline = (double)r->work_deadline,
+                                                       .on_lost = say_lost,
+                                                       .testing = &testing};
+    if (ree_transport_open_mpi(&options, &r->transport, &err) != REE_OK) return cli_fail(&err);
     r->rank = ree_transport_rank(r->transport);
     r->n = ree_transport_n_ranks(r->transport);
     if (r->n > 1) {
@@ -63,25 +62,28 @@ uint64_t cli_ranks_threads(const struct cli_ranks *r) {
 }
 
 // Also called for runs, whose progress is not shown: it keeps the heartbeat alive.
-static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
+static bool report(void *user, const char *what, uint64_t done, uint64_t total) {
     struct cli_ranks *r = user;
     ree_transport_working(r->transport);
-    if (strcmp(what, "running") != 0) cli_progress(NULL, what, done, total);
+    return strcmp(what, "running") == 0 || cli_progress(NULL, what, done, total);
 }
 
-void cli_ranks_generator(struct cli_ranks *r, struct ree_generator_options *options) {
-    if (!r->n) return;
-    options->rank = r->rank;
-    options->n_ranks = r->n;
-    options->model.on_progress = options->session.on_progress = progress;
-    options->model.user = options->session.user = r;
+bool cli_ranks_share(struct cli_ranks *r, struct ree_rank *out, struct ree_progress *progress) {
+    if (!r->n) return false;
+    *out = (struct ree_rank){r->rank, r->n};
+    *progress = (struct ree_progress){report, r};
+    return true;
 }
 
 int cli_ranks_join(struct cli_ranks *r, struct ree_generator *generator, const char *agreed) {
     struct ree_error err;
     if (!r->n) return 0;
-    struct ree_ranks_options options = {
-        .agreed = agreed, .numerics = r->claim_numerics, .timeline = r->timeline != NULL};
+    const struct ree_ranks_testing testing = {.size = sizeof testing,
+                                              .numerics = r->claim_numerics};
+    const struct ree_ranks_options options = {.size = sizeof options,
+                                              .agreed = agreed,
+                                              .timeline = r->timeline != NULL,
+                                              .testing = &testing};
     if (ree_ranks_join(r->transport, generator, &options, &r->ranks, &err) != REE_OK)
         return cli_fail(&err);
     return 0;

@@ -210,7 +210,7 @@ static int run(struct options *o) {
 
 int ree_run_referee(int argc, char **argv) {
     struct cli cli;
-    struct options o = {.referee = {.on_progress = cli_progress}};
+    struct options o = {.referee = {.progress = {.report = cli_progress}}};
     cli_init(&cli, argc, argv);
     while (cli_next(&cli)) {
         if (cli_flag(&cli, "--help")) return cli_print_text(help);

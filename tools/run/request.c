@@ -139,10 +139,11 @@ static int name_model(const struct options *o, struct ree_request *request) {
     struct ree_error err;
     struct ree_model *model;
     struct ree_model_hashes hashes;
-    struct ree_model_options options = {.on_progress = cli_progress};
+    struct ree_model_options options = {.size = sizeof options,
+                                        .progress = {.report = cli_progress}};
     if (o->any_model) return 0;
     if (ree_model_load(o->model, &options, &model, &err) != REE_OK) return cli_fail(&err);
-    enum ree_status status = ree_model_hashes_make(model, cli_progress, NULL, &hashes, &err);
+    enum ree_status status = ree_model_hashes_make(model, &cli_reports, &hashes, &err);
     ree_model_destroy(model);
     if (status != REE_OK) return cli_fail(&err);
     memcpy(request->graph_sha256, hashes.graph, sizeof hashes.graph);

@@ -139,7 +139,7 @@ static int save_receipt(const struct options *o, const struct run_report *report
     struct ree_model_hashes hashes;
     struct ree_receipt receipt;
     if (!o->receipt.path) return 0;
-    if (ree_model_hashes_make(report->model, cli_progress, NULL, &hashes, &err) != REE_OK)
+    if (ree_model_hashes_make(report->model, &cli_reports, &hashes, &err) != REE_OK)
         return cli_fail(&err);
     struct ree_tensors_run run = {.of = report->model,
                                   .model = &hashes,
@@ -171,7 +171,8 @@ static int run(struct options *o) {
     int code = cli_receipt_prepare(&o->receipt);
     if (code) return code;
 
-    struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
+    struct ree_model_options model_options = {
+        .size = sizeof model_options, .no_fold = o->no_fold, .progress = {.report = cli_progress}};
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
     cli_print_notes(model);
@@ -182,7 +183,8 @@ static int run(struct options *o) {
         code = cli_fail(&err);
         goto done;
     }
-    struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
+    struct ree_session_options options = {
+        .size = sizeof options, .no_fuse = o->no_fuse, .progress = {.report = cli_progress}};
     struct ree_pipeline_options divided = cli_stages_pipeline(&o->stages, &options);
     if (ree_pipeline_create(model, o->stages.devices, o->stages.n_devices, &divided, NULL, 0,
                             REE_NO_INPUT, &pipeline, &err) != REE_OK) {

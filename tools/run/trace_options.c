@@ -125,7 +125,7 @@ static enum ree_status start_recorder(struct tracing *w, const struct traced_run
     struct ree_model_hashes own;
     const struct ree_model_hashes *hashes = run->hashes;
     if (!hashes) {
-        REE_TRY(ree_model_hashes_make(run->model, cli_progress, NULL, &own, err));
+        REE_TRY(ree_model_hashes_make(run->model, &cli_reports, &own, err));
         hashes = &own;
     }
     struct ree_trace_header_options options = {.graph_sha256 = hashes->graph,
@@ -135,7 +135,7 @@ static enum ree_status start_recorder(struct tracing *w, const struct traced_run
                                                .is_secret = w->options->is_secret,
                                                .n_kv_caches = run->n_kv_caches,
                                                .kv_caches = run->kv_caches,
-                                               .on_progress = cli_progress};
+                                               .progress = {.report = cli_progress}};
     REE_TRY(ree_recorder_create(run->model, &options, w->options->trace, &w->recorder, err));
     w->observers[w->n_observers++] = ree_recorder_observer(w->recorder);
     return REE_OK;

@@ -34,8 +34,8 @@ static int cannot(const struct ree_error *err) {
     return CLI_CANNOT;
 }
 
-static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
-    if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
+static bool progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    return strcmp(what, "running") == 0 || cli_progress(user, what, done, total);
 }
 
 static int load_tokenizer(struct job *job) {
@@ -83,15 +83,20 @@ static int end_trace(struct job *job) {
 static int verify_text(struct job *job) {
     const struct verify_options *o = job->o;
     struct ree_error err;
+    struct ree_model_options model = {
+        .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
+    const struct ree_session_options session = {
+        .size = sizeof session, .no_fuse = o->no_fuse, .progress = {.report = progress}};
     struct ree_generator_options options = {
-        .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
-        .session = {.no_fuse = o->no_fuse, .on_progress = progress},
+        .size = sizeof options,
+        .model = &model,
+        .session = &session,
         .prefill_chunk = o->tracing.trace ? job->receipt.trace_chunk : (uint32_t)o->chunk,
         .all_logits = job->receipt.logits_sha256[0],
         .exact_lengths = o->tracing.trace != NULL,
     };
     cli_stages_generator(&o->stages, &options);
-    cli_quantize_model(&o->quantize, &options.model);
+    cli_quantize_model(&o->quantize, &model);
     if (ree_generator_create(o->model, o->stages.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cannot(&err);
@@ -111,7 +116,7 @@ static int verify_text(struct job *job) {
                                    .stepwise = o->stepwise || o->tracing.trace,
                                    .traced = o->tracing.trace != NULL};
     const struct ree_generator *g = job->generator;
-    if (ree_verify_model(&job->v, &job->receipt, g->model, cli_progress, NULL, &err) != REE_OK)
+    if (ree_verify_model(&job->v, &job->receipt, g->model, &cli_reports, &err) != REE_OK)
         return cannot(&err);
     code = begin_trace(job, g->model, g->pipeline, g->roles.n_kv_caches, g->roles.kv_caches);
     if (code) return code;
@@ -121,11 +126,13 @@ static int verify_text(struct job *job) {
 static int verify_tensors(struct job *job) {
     struct verify_options *o = job->o;
     struct ree_error err;
-    struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
-    struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
+    struct ree_model_options model_options = {
+        .size = sizeof model_options, .no_fold = o->no_fold, .progress = {.report = cli_progress}};
+    struct ree_session_options options = {
+        .size = sizeof options, .no_fuse = o->no_fuse, .progress = {.report = cli_progress}};
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &job->model, &err) != REE_OK) return cannot(&err);
-    if (ree_verify_model(&job->v, &job->receipt, job->model, cli_progress, NULL, &err) != REE_OK)
+    if (ree_verify_model(&job->v, &job->receipt, job->model, &cli_reports, &err) != REE_OK)
         return cannot(&err);
     if (job->v.differs) return 0; // its inputs may differ too
     if (run_inputs_load(&o->inputs, job->model)) return CLI_CANNOT;
