@@ -37,7 +37,7 @@ static enum ree_status check_generator(struct ree_generator *g, struct ree_error
         return ree_fail(err, REE_UNSUPPORTED,
                         "steps are not supported with max_device_memory: the generator may load "
                         "its weights for each run");
-    if (!s || g->remote || g->options.n_ranks > 1)
+    if (!s || g->remote || g->rank.n_ranks > 1)
         return ree_fail(err, REE_UNSUPPORTED,
                         "steps are not supported in several stages or processes: create the "
                         "generator with one device and n_partitions 1");

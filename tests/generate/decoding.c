@@ -299,8 +299,11 @@ static void check_generate_hook(struct fixture *f) {
     int32_t ids[3] = {5, 6, 9};
     const struct ree_prompt prompt = {ids, 3};
     struct ree_generation out;
-    struct ree_generate_options options = {
-        .sampling = ree_greedy, .max_new_tokens = 3, .on_logits = only_token_7, .user = &position};
+    struct ree_generate_options options = {.size = sizeof options,
+                                           .sampling = ree_greedy,
+                                           .max_new_tokens = 3,
+                                           .on_logits = only_token_7,
+                                           .user = &position};
     fail_on(ree_generate(f->generator, &prompt, 1, &options, &out, NULL, &err), &err);
     CHECK(out.n == 6 && out.ids[3] == 3 && out.ids[4] == 7 && out.ids[5] == 7);
     CHECK(position == 5 && out.logits_changed);
@@ -380,7 +383,7 @@ static void check_errors(struct fixture *f) {
 
 // Several stages are refused with a reason.
 static void check_stages(const char *path, struct ree_device *device) {
-    const struct ree_generator_options options = {.n_partitions = 2};
+    const struct ree_generator_options options = {.size = sizeof options, .n_partitions = 2};
     struct ree_generator *generator;
     struct ree_decoding *decoding;
     struct ree_error err;
@@ -398,7 +401,8 @@ static void check_generate(struct fixture *f) {
     struct ree_generation out[N];
     struct ree_decode items[N];
     struct ree_error err;
-    const struct ree_generate_options options = {.sampling = ree_greedy, .max_new_tokens = NEW};
+    const struct ree_generate_options options = {
+        .size = sizeof options, .sampling = ree_greedy, .max_new_tokens = NEW};
     open_decoding(f, NULL);
     for (size_t i = 0; i < N; i++) {
         prompt[i] = (struct ree_prompt){prompts[i], 7 + 11 * i};
@@ -431,16 +435,18 @@ int main(int argc, char **argv) {
     static struct fixture f;
     struct ree_device *device, *cpu;
     struct ree_error err;
-    const struct ree_device_options device_options = {.n_threads = (uint32_t)atoi(argv[2]),
+    const struct ree_device_options device_options = {.size = sizeof device_options,
+                                                      .n_threads = (uint32_t)atoi(argv[2]),
                                                       .cpu_isa = unfused ? NULL : isa};
     if (ree_device_open(argv[1], &device_options, &device, &err)) {
         printf("skipped: %s\n", err.message);
         return err.status == REE_UNAVAILABLE || isa ? TEST_SKIPPED : 1;
     }
-    const struct ree_device_options one_thread = {.n_threads = 1};
+    const struct ree_device_options one_thread = {.size = sizeof one_thread, .n_threads = 1};
     fail_on(ree_device_open("cpu", &one_thread, &cpu, &err), &err);
+    const struct ree_session_options session = {.size = sizeof session, .no_fuse = unfused};
     const struct ree_generator_options options = {
-        .prefill_chunk = 256, .max_batch = 5, .session = {.no_fuse = unfused}};
+        .size = sizeof options, .session = &session, .prefill_chunk = 256, .max_batch = 5};
     fail_on(ree_generator_create(argv[3], device, &options, &f.generator, &err), &err);
     fail_on(ree_generator_create(argv[3], cpu, NULL, &f.reference, &err), &err);
     const int64_t context = ree_generator_info(f.generator)->context_length;

@@ -49,7 +49,8 @@ static double generate(struct ree_generator *g, const struct ree_prompt *prompts
     struct ree_generation out[MAX_BATCH];
     struct ree_error err;
     struct first_tokens first = {n, 0};
-    const struct ree_generate_options options = {.sampling = ree_greedy,
+    const struct ree_generate_options options = {.size = sizeof options,
+                                                 .sampling = ree_greedy,
                                                  .max_new_tokens = steps + 1,
                                                  .on_token = count_first,
                                                  .user = &first};
@@ -136,7 +137,8 @@ int main(int argc, char **argv) {
     struct ree_device *device;
     struct ree_generator *g;
     struct ree_error err;
-    const struct ree_device_options options = {.n_threads = (uint32_t)atoi(argv[2])};
+    const struct ree_device_options options = {.size = sizeof options,
+                                               .n_threads = (uint32_t)atoi(argv[2])};
     one_thread = options.n_threads == 1;
     fail_on(ree_device_open(argv[1], &options, &device, &err), &err);
     fail_on(ree_generator_create(argv[3], device, NULL, &g, &err), &err);
