@@ -316,7 +316,7 @@ static enum ree_status make_terms(const struct options *o, const struct ree_trac
                         "the operation set is '%.32s'; right results are defined only for %s", set,
                         ree_operation_set_name(REE_REPRODUCIBLE));
     struct ree_open_options open = {REE_REPRODUCIBLE, r ? r->trace_chunk : a->prefill_chunk,
-                                    cli_progress};
+                                    cli_reports};
     enum ree_status status = ree_open_model(o->model, &open, &t->model, err);
     cli_progress_end();
     REE_TRY(status);
