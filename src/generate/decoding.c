@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "base/status.h"
 
@@ -52,7 +53,7 @@ enum ree_status ree_decoding_create(struct ree_generator *g,
     *out = NULL;
     REE_TRY(ree_options_read(&own, sizeof own, options, "ree_decoding_options", err));
     REE_TRY(check_generator(g, err));
-    struct ree_decoding *d = calloc(1, sizeof *d);
+    struct ree_decoding *d = ree_alloc_zeroed(1, sizeof *d);
     if (!d) return ree_no_memory(err);
     d->g = g;
     d->options = own;
@@ -60,7 +61,7 @@ enum ree_status ree_decoding_create(struct ree_generator *g,
     enum ree_status status =
         ree_page_pool_create(ree_pipeline_session(g->pipeline), REE_PAGE_BITS, &d->pool, err);
     if (status != REE_OK) {
-        free(d);
+        ree_free(d);
         return status;
     }
     *out = d;
@@ -72,15 +73,15 @@ void ree_decoding_destroy(struct ree_decoding *d) {
     if (!d) return;
     ree_page_pool_destroy(d->pool);
     for (size_t i = 0; i < d->n_places; i++) {
-        free(d->sequences[i].ids);
-        free(d->sequences[i].pages);
+        ree_free(d->sequences[i].ids);
+        ree_free(d->sequences[i].pages);
     }
-    free(d->sequences);
-    free(d->owners);
-    free(d->is_dirty);
-    free(d->free_pages);
-    free(d->logits);
-    free(d);
+    ree_free(d->sequences);
+    ree_free(d->owners);
+    ree_free(d->is_dirty);
+    ree_free(d->free_pages);
+    ree_free(d->logits);
+    ree_free(d);
 }
 
 // Sequences
@@ -96,7 +97,7 @@ static enum ree_status new_sequence(struct ree_decoding *d, struct ree_decoding_
         }
     if (d->n_places >= UINT32_MAX / 2) return ree_no_memory(err);
     size_t n = d->n_places ? 2 * d->n_places : 8;
-    struct ree_decoding_sequence *grown = realloc(d->sequences, n * sizeof *grown);
+    struct ree_decoding_sequence *grown = ree_realloc(d->sequences, n * sizeof *grown);
     if (!grown) return ree_no_memory(err);
     memset(grown + d->n_places, 0, (n - d->n_places) * sizeof *grown);
     d->sequences = grown;
@@ -106,8 +107,8 @@ static enum ree_status new_sequence(struct ree_decoding *d, struct ree_decoding_
 
 static void remove_sequence(struct ree_decoding *d, struct ree_decoding_sequence *s) {
     ree_pages_release(d, s, 0);
-    free(s->ids);
-    free(s->pages);
+    ree_free(s->ids);
+    ree_free(s->pages);
     *s = (struct ree_decoding_sequence){.use = s->use + 1};
     d->n_sequences--;
 }
@@ -116,7 +117,7 @@ static enum ree_status reserve_ids(struct ree_decoding_sequence *s, size_t n,
                                    struct ree_error *err) {
     if (n <= s->capacity) return REE_OK;
     size_t capacity = n + n / 2;
-    int32_t *ids = realloc(s->ids, capacity * sizeof *ids);
+    int32_t *ids = ree_realloc(s->ids, capacity * sizeof *ids);
     if (!ids) return ree_no_memory(err);
     s->ids = ids;
     s->capacity = capacity;
@@ -214,7 +215,7 @@ static enum ree_status find_sequences(const struct ree_decoding *d, const struct
                                       size_t n, struct ree_decoding_sequence **out,
                                       struct ree_error *err) {
     enum ree_status status = REE_OK;
-    bool *taken = calloc(d->n_places + 1, sizeof *taken);
+    bool *taken = ree_alloc_zeroed(d->n_places + 1, sizeof *taken);
     if (!taken) return ree_no_memory(err);
     for (size_t i = 0; i < n && status == REE_OK; i++) {
         out[i] = ree_decoding_find(d, items[i].sequence, err);
@@ -227,7 +228,7 @@ static enum ree_status find_sequences(const struct ree_decoding *d, const struct
             status = check_item(d, &items[i], out[i], err);
         if (status == REE_OK) taken[out[i] - d->sequences] = true;
     }
-    free(taken);
+    ree_free(taken);
     return status;
 }
 
@@ -265,14 +266,15 @@ enum ree_status ree_decoding_run(struct ree_decoding *d, struct ree_decode *item
     for (size_t i = 0; i < n; i++)
         items[i].logits = NULL;
     if (n == 0) return REE_OK;
-    struct ree_decoding_sequence **sequences = calloc(n, sizeof(struct ree_decoding_sequence *));
-    size_t *numbers = calloc(3 * n + 1, sizeof *numbers);
+    struct ree_decoding_sequence **sequences =
+        ree_alloc_zeroed(n, sizeof(struct ree_decoding_sequence *));
+    size_t *numbers = ree_alloc_zeroed(3 * n + 1, sizeof *numbers);
     enum ree_status status = sequences && numbers ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = run(d, items, n, sequences, numbers, err);
     for (size_t i = 0; i < n && status == REE_OK; i++)
         if (items[i].n_logits) items[i].logits = d->logits + numbers[2 * n + i] * d->vocab_size;
-    free(sequences);
-    free(numbers);
+    ree_free(sequences);
+    ree_free(numbers);
     return status;
 }
 
@@ -290,7 +292,7 @@ enum ree_status ree_decoding_choose(struct ree_decoding *d, ree_sequence_id sequ
     if (!d->options.on_logits)
         return ree_sampling_choose(sampling, logits, d->vocab_size, s->ids, s->n, s->n, out_id,
                                    err);
-    float *copy = malloc(d->vocab_size * sizeof *copy);
+    float *copy = ree_alloc(d->vocab_size * sizeof *copy);
     if (!copy) return ree_no_memory(err);
     memcpy(copy, logits, d->vocab_size * sizeof *copy);
     s->logits_changed = true;
@@ -300,7 +302,7 @@ enum ree_status ree_decoding_choose(struct ree_decoding *d, ree_sequence_id sequ
     }
     enum ree_status status =
         ree_sampling_choose(sampling, copy, d->vocab_size, s->ids, s->n, s->n, out_id, err);
-    free(copy);
+    ree_free(copy);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/decoding.h"
 
@@ -12,11 +13,11 @@
 static enum ree_status know_pages(struct ree_decoding *d, struct ree_error *err) {
     size_t n = ree_page_pool_n_pages(d->pool);
     if (n <= d->n_known_pages) return REE_OK;
-    uint32_t *owners = realloc(d->owners, n * sizeof *owners);
+    uint32_t *owners = ree_realloc(d->owners, n * sizeof *owners);
     if (owners) d->owners = owners;
-    bool *is_dirty = realloc(d->is_dirty, n * sizeof *is_dirty);
+    bool *is_dirty = ree_realloc(d->is_dirty, n * sizeof *is_dirty);
     if (is_dirty) d->is_dirty = is_dirty;
-    int32_t *pages = realloc(d->free_pages, n * sizeof *pages);
+    int32_t *pages = ree_realloc(d->free_pages, n * sizeof *pages);
     if (pages) d->free_pages = pages;
     if (!owners || !is_dirty || !pages) return ree_no_memory(err);
     size_t first = d->n_known_pages ? d->n_known_pages : 1; // page 0 stays zeros
@@ -59,7 +60,7 @@ static enum ree_status reserve_entries(struct ree_decoding_sequence *s, size_t n
                                        struct ree_error *err) {
     if (n <= s->pages_capacity) return REE_OK;
     size_t capacity = n + n / 2;
-    int32_t *pages = realloc(s->pages, capacity * sizeof *pages);
+    int32_t *pages = ree_realloc(s->pages, capacity * sizeof *pages);
     if (!pages) return ree_no_memory(err);
     s->pages = pages;
     s->pages_capacity = capacity;
@@ -143,9 +144,9 @@ enum ree_status ree_pages_reserve(struct ree_decoding *d,
     }
     if (needed == 0) return REE_OK;
     REE_TRY(need_pages(d, needed, err));
-    struct copies copies = {.from = malloc(needed * sizeof *copies.from),
-                            .to = malloc(needed * sizeof *copies.to),
-                            .entries = malloc(needed * sizeof *copies.entries)};
+    struct copies copies = {.from = ree_alloc(needed * sizeof *copies.from),
+                            .to = ree_alloc(needed * sizeof *copies.to),
+                            .entries = ree_alloc(needed * sizeof *copies.entries)};
     enum ree_status status =
         copies.from && copies.to && copies.entries ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
@@ -160,9 +161,9 @@ enum ree_status ree_pages_reserve(struct ree_decoding *d,
     for (size_t i = 0; status == REE_OK && i < n; i++)
         for (size_t k = first[i] >> REE_PAGE_BITS; k < sequences[i]->n_pages; k++)
             d->is_dirty[sequences[i]->pages[k]] = true;
-    free(copies.from);
-    free(copies.to);
-    free(copies.entries);
+    ree_free(copies.from);
+    ree_free(copies.to);
+    ree_free(copies.entries);
     return status;
 }
 

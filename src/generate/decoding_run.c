@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/decoding.h"
 
@@ -109,11 +110,11 @@ static enum ree_status make_run(const struct schedule *s, struct run *r, struct 
     if (s->d->g->info.mixes_lengths) total = round_up(total, REE_PARTITION_POSITIONS);
     r->total = (int64_t)total;
     r->pages.n_pages = ree_pages_for(total);
-    r->ids = malloc(batch * length * sizeof *r->ids);
-    r->targets = malloc(batch * length * sizeof *r->targets);
-    r->table = calloc(batch * r->pages.n_pages, sizeof *r->table);
-    r->starts = malloc(batch * sizeof *r->starts);
-    r->rows = calloc(batch * n_rows, sizeof *r->rows);
+    r->ids = ree_alloc(batch * length * sizeof *r->ids);
+    r->targets = ree_alloc(batch * length * sizeof *r->targets);
+    r->table = ree_alloc_zeroed(batch * r->pages.n_pages, sizeof *r->table);
+    r->starts = ree_alloc(batch * sizeof *r->starts);
+    r->rows = ree_alloc_zeroed(batch * n_rows, sizeof *r->rows);
     if (!r->ids || !r->targets || !r->table || !r->starts || !r->rows) return ree_no_memory(err);
     r->step = (struct ree_step){batch, length, r->ids, r->starts, n_rows, r->rows};
     r->pages.batch = batch;
@@ -127,11 +128,11 @@ static enum ree_status make_run(const struct schedule *s, struct run *r, struct 
 }
 
 static void finish_run(struct run *r) {
-    free(r->ids);
-    free(r->targets);
-    free(r->table);
-    free(r->starts);
-    free(r->rows);
+    ree_free(r->ids);
+    ree_free(r->targets);
+    ree_free(r->table);
+    ree_free(r->starts);
+    ree_free(r->rows);
 }
 
 // Copies the pages that the members share with other sequences, because the run writes all pages.
@@ -152,7 +153,7 @@ static enum ree_status take_logits(struct schedule *s, const struct run *r,
     const size_t vocab = (size_t)logits->dims[2];
     if (!d->logits) {
         d->vocab_size = vocab;
-        d->logits = malloc((s->n_rows + 1) * vocab * sizeof *d->logits);
+        d->logits = ree_alloc((s->n_rows + 1) * vocab * sizeof *d->logits);
         if (!d->logits) return ree_no_memory(err);
     }
     if (vocab != d->vocab_size)
@@ -173,8 +174,8 @@ static enum ree_status take_logits(struct schedule *s, const struct run *r,
 static enum ree_status run_model(struct schedule *s, struct run *r, struct ree_error *err) {
     const struct ree_generator *g = s->d->g;
     const size_t n_outputs = ree_model_n_outputs(g->model);
-    struct ree_tensor *inputs = calloc(g->roles.n_inputs + 1, sizeof *inputs);
-    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
+    struct ree_tensor *inputs = ree_alloc_zeroed(g->roles.n_inputs + 1, sizeof *inputs);
+    struct ree_tensor *outputs = ree_alloc_zeroed(n_outputs + 1, sizeof *outputs);
     struct ree_tensor logits = {0};
     size_t n_inputs = 0;
     bool rewrites = false;
@@ -193,8 +194,8 @@ static enum ree_status run_model(struct schedule *s, struct run *r, struct ree_e
         ree_tensor_finish(&outputs[i]);
     for (size_t i = 0; inputs && i < n_inputs; i++)
         ree_tensor_finish(&inputs[i]);
-    free(inputs);
-    free(outputs);
+    ree_free(inputs);
+    ree_free(outputs);
     s->d->n_runs++;
     return status;
 }
@@ -215,7 +216,7 @@ static enum ree_status run_all(struct schedule *s, struct ree_error *err) {
 enum ree_status ree_decoding_run_items(struct ree_decoding *d, const struct ree_decode *items,
                                        struct ree_decoding_sequence *const *sequences, size_t n,
                                        const size_t *logits_at, struct ree_error *err) {
-    free(d->logits);
+    ree_free(d->logits);
     d->logits = NULL;
     struct schedule s = {.d = d,
                          .items = items,
@@ -223,11 +224,11 @@ enum ree_status ree_decoding_run_items(struct ree_decoding *d, const struct ree_
                          .logits_at = logits_at,
                          .n = n,
                          .n_rows = logits_at[n],
-                         .done = calloc(n, sizeof *s.done),
-                         .members = calloc(n, sizeof *s.members)};
+                         .done = ree_alloc_zeroed(n, sizeof *s.done),
+                         .members = ree_alloc_zeroed(n, sizeof *s.members)};
     enum ree_status status = s.done && s.members ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = run_all(&s, err);
-    free(s.done);
-    free(s.members);
+    ree_free(s.done);
+    ree_free(s.members);
     return status;
 }

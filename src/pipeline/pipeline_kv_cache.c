@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "session/observe.h"
+#include "base/memory.h"
 #include "session/kv_cache.h"
 #include "pipeline/pipeline_internal.h"
 
@@ -155,7 +156,7 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
                                             int64_t first, int64_t n, struct ree_tensor *out,
                                             struct ree_error *err) {
     memset(out, 0, p->n_kv_caches * sizeof *out);
-    struct ree_tensor *own = calloc(p->n_kv_caches + 1, sizeof *own);
+    struct ree_tensor *own = ree_alloc_zeroed(p->n_kv_caches + 1, sizeof *own);
     enum ree_status status = own ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
         if (!p->stages[i].session || !p->stages[i].session->n_kv_caches) continue;
@@ -169,7 +170,7 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
     }
     for (size_t i = 0; status != REE_OK && i < p->n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
-    free(own);
+    ree_free(own);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
@@ -36,13 +37,13 @@ enum ree_status ree_page_pool_create(struct ree_session *s, uint32_t page_bits,
                                      struct ree_page_pool **out, struct ree_error *err) {
     *out = NULL;
     REE_TRY(check_observer(s, err));
-    struct ree_page_pool *pool = calloc(1, sizeof *pool);
+    struct ree_page_pool *pool = ree_alloc_zeroed(1, sizeof *pool);
     if (!pool) return ree_no_memory(err);
     pool->session = s;
     pool->page_bits = page_bits;
-    pool->kv_caches = calloc(s->n_kv_caches + 1, sizeof *pool->kv_caches);
+    pool->kv_caches = ree_alloc_zeroed(s->n_kv_caches + 1, sizeof *pool->kv_caches);
     if (!pool->kv_caches) {
-        free(pool);
+        ree_free(pool);
         return ree_no_memory(err);
     }
     for (size_t i = 0; i < s->n_kv_caches; i++) {
@@ -77,8 +78,8 @@ void ree_page_pool_destroy(struct ree_page_pool *pool) {
         s->device->vtable->buffer_destroy(s->device, cache->buffer);
         ree_session_release_memory(s, position_bytes(pool, i) * (uint64_t)cache->capacity + 4);
     }
-    free(pool->kv_caches);
-    free(pool);
+    ree_free(pool->kv_caches);
+    ree_free(pool);
 }
 
 size_t ree_page_pool_n_pages(const struct ree_page_pool *pool) {
@@ -193,8 +194,8 @@ static enum ree_status make_copy(struct ree_page_pool *pool, uint32_t size, stru
     const size_t n = s->n_kv_caches;
     const char *name = "copying pages of caches";
     REE_TRY(make_buffers(pool, err));
-    struct ree_dispatch *d = calloc(2 * n + 1, sizeof *d);
-    struct ree_device_buffer **none = calloc(n + 2, sizeof(struct ree_device_buffer *));
+    struct ree_dispatch *d = ree_alloc_zeroed(2 * n + 1, sizeof *d);
+    struct ree_device_buffer **none = ree_alloc_zeroed(n + 2, sizeof(struct ree_device_buffer *));
     enum ree_status status = d && none ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
         describe_copy(pool, i, 1u << size, &d[2 * i]);
@@ -206,8 +207,8 @@ static enum ree_status make_copy(struct ree_page_pool *pool, uint32_t size, stru
     if (status == REE_OK)
         status = s->device->vtable->program_create(s->device, &program, none, NULL,
                                                    &pool->copies[size], err);
-    free(d);
-    free(none);
+    ree_free(d);
+    ree_free(none);
     return status;
 }
 
@@ -230,7 +231,7 @@ static enum ree_status copy_some(struct ree_page_pool *pool, uint32_t size, cons
 enum ree_status ree_page_pool_copy(struct ree_page_pool *pool, const int32_t *from,
                                    const int32_t *to, size_t n, struct ree_error *err) {
     struct ree_device_buffer **slots =
-        calloc(pool->session->n_kv_caches + 2, sizeof(struct ree_device_buffer *));
+        ree_alloc_zeroed(pool->session->n_kv_caches + 2, sizeof(struct ree_device_buffer *));
     if (!slots) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < n && status == REE_OK;) {
@@ -240,7 +241,7 @@ enum ree_status ree_page_pool_copy(struct ree_page_pool *pool, const int32_t *fr
         status = copy_some(pool, size, from + i, to + i, slots, err);
         i += (size_t)1 << size;
     }
-    free(slots);
+    ree_free(slots);
     return status;
 }
 
