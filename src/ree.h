@@ -2,8 +2,8 @@
 //
 //     ree/core.h      version, errors, progress, hooks   ree/session.h   a model on one device
 //     ree/tensor.h    tensors in host memory, files      ree/generate.h  text generation
-//     ree/model.h     ONNX files and checkpoints         ree/text.h      tokenizers, chat templates
-//     ree/device.h    CPU, Vulkan, CUDA
+//     ree/model.h     ONNX files and checkpoints         ree/decode.h    text generation by steps
+//     ree/device.h    CPU, Vulkan, CUDA                  ree/text.h      tokenizers, chat templates
 //
 // Two headers are included only by programs that need them: ree/ranks.h (several processes) and
 // ree/testing.h (planted faults, for tests).
@@ -91,6 +91,7 @@
 #define REE_H
 
 #include "ree/core.h"
+#include "ree/decode.h"
 #include "ree/device.h"
 #include "ree/generate.h"
 #include "ree/model.h"

@@ -53,6 +53,17 @@ enum ree_status ree_step_input(const struct ree_model *model, const struct ree_r
                                const struct ree_step *step, int64_t total, size_t input,
                                struct ree_tensor *out, struct ree_error *err);
 
+// Makes all inputs of a step that are not kv caches. `out` has roles.n_inputs entries, zeroed by
+// the caller; release the first *n with ree_tensor_finish, even on failure.
+enum ree_status ree_step_inputs(const struct ree_generator *g, const struct ree_step *step,
+                                int64_t total, struct ree_tensor *out, size_t *n,
+                                struct ree_error *err);
+// Takes the requested rows from the model's logits. Initialises *out: float32 (batch, n_rows,
+// vocab_size).
+enum ree_status ree_step_logits(const struct ree_generator *g, const struct ree_step *step,
+                                struct ree_tensor *logits, struct ree_tensor *out,
+                                struct ree_error *err);
+
 // A step in flight.
 struct ree_flight {
     struct ree_step step;

@@ -166,6 +166,12 @@ struct ree_generate_options {
     // recomputed from the tokens and compared with the snapshot's digests. NULL: start from the
     // prompts.
     const struct ree_snapshot *resume;
+    // Receives a copy of the logits before the token at `position` of a sequence is chosen, and may
+    // change it: mask tokens with -INFINITY, add a bias. Log probabilities and logits_sha256 stay
+    // those of the model. The answer has no ordinary receipt, because a verifier cannot repeat the
+    // change. Not with `resume`. NULL: off.
+    void (*on_logits)(void *user, size_t sequence, size_t position, float *logits,
+                      size_t vocab_size);
     void *user;
 };
 
@@ -175,6 +181,7 @@ struct ree_generation {
     enum ree_finish finish;
     char tokens_sha256[65]; // NUMERICS.md, "Hashes"
     char logits_sha256[65]; // with all_logits; otherwise ""
+    bool logits_changed;    // on_logits was called before a choice
 };
 REE_API void ree_generation_finish(struct ree_generation *generation); // frees ids
 
