@@ -37,12 +37,15 @@
 #ifndef REE_H
 #define REE_H
 
+#include "ree/audit.h"
 #include "ree/core.h"
 #include "ree/device.h"
 #include "ree/generate.h"
 #include "ree/model.h"
+#include "ree/pipeline.h"
 #include "ree/session.h"
 #include "ree/tensor.h"
 #include "ree/text.h"
+#include "ree/trace.h"
 
 #endif

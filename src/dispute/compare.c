@@ -185,6 +185,9 @@ static void note_difference(struct ree_compare *c, const struct ree_observed *va
                                           .step = c->n_steps,
                                           .node = value->node,
                                           .output = value->output,
+                                          .name = c->graph->nodes[value->node]
+                                                      ->outputs[value->output]
+                                                      ->name,
                                           .dtype = t->dtype,
                                           .rank = t->kind == REE_TENSOR ? t->rank : 0,
                                           .ulp = *ulp};

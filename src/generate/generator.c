@@ -134,6 +134,10 @@ struct ree_session *ree_generator_session(struct ree_generator *g) {
     return ree_pipeline_session(g->pipeline);
 }
 
+struct ree_pipeline *ree_generator_pipeline(struct ree_generator *g) {
+    return g->pipeline;
+}
+
 void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats *out_stats) {
     REE_FLOAT_ENV_API();
     ree_pipeline_stats(g->pipeline, out_stats);

@@ -233,6 +233,7 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
 }
 
 void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
+    REE_FLOAT_ENV_API();
     *out = (struct ree_session_stats){0};
     for (size_t i = 0; i < p->n_stages; i++) {
         struct ree_session_stats own;
