@@ -43,6 +43,7 @@
 #include "ree/generate.h"
 #include "ree/model.h"
 #include "ree/pipeline.h"
+#include "ree/plan.h"
 #include "ree/session.h"
 #include "ree/tensor.h"
 #include "ree/text.h"

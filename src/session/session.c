@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "graph/ir/mapping.h"
-#include "session/observe.h"
 #include "session/session_internal.h"
 
 #include "base/clock.h"
@@ -32,18 +31,6 @@ enum ree_status ree_session_create(struct ree_model *model, struct ree_device *d
     }
     *out_session = s;
     return REE_OK;
-}
-
-const struct ree_model *ree_session_model(const struct ree_session *s) {
-    return s->model;
-}
-
-enum ree_operation_set ree_session_operation_set(const struct ree_session *s) {
-    return s->device->operation_set;
-}
-
-const struct ree_device *ree_session_device(const struct ree_session *s) {
-    return s->device;
 }
 
 void ree_session_destroy(struct ree_session *s) {
