@@ -42,8 +42,10 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
     if (!options) options = &defaults;
     ree_cpu_use_cache(options->cache_dir);
     enum ree_status status = open_backend(spec, options, out_device, err);
-    if (status == REE_OK) (*out_device)->operation_set = options->operation_set;
-    return status;
+    if (status != REE_OK) return status;
+    (*out_device)->operation_set = options->operation_set;
+    (*out_device)->is_cpu = strcmp(spec, "cpu") == 0;
+    return REE_OK;
 }
 
 const char *ree_operation_set_name(enum ree_operation_set set) {

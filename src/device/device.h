@@ -63,7 +63,9 @@ struct ree_device {
     char name[256];
     uint64_t max_buffer_size; // bytes; buffer_create rejects larger tensors with a message
     uint64_t memory_size;     // total bytes, including used ones
-    enum ree_operation_set operation_set; // set by ree_device_open
+    // Set by ree_device_open.
+    enum ree_operation_set operation_set;
+    bool is_cpu;
 };
 
 // Backends. options is never NULL here.
