@@ -3,7 +3,9 @@
 //     ree/core.h      version, status, errors            ree/session.h   a model on one device
 //     ree/tensor.h    tensors in host memory, files      ree/generate.h  text generation
 //     ree/model.h     ONNX files and checkpoints         ree/text.h      tokenizers, chat templates
-//     ree/device.h    CPU, Vulkan, CUDA
+//     ree/device.h    CPU, Vulkan, CUDA                  ree/pipeline.h  a model in several stages
+//     ree/trace.h     traces of runs                     ree/plan.h      where a model is divided
+//     ree/audit.h     comparisons, disputes              ree/file.h      whole files
 //
 // Typical use:
 //
@@ -40,6 +42,7 @@
 #include "ree/audit.h"
 #include "ree/core.h"
 #include "ree/device.h"
+#include "ree/file.h"
 #include "ree/generate.h"
 #include "ree/model.h"
 #include "ree/pipeline.h"

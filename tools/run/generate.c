@@ -143,19 +143,15 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
 }
 
 static int prepare_watch(struct job *job) {
-    const struct ree_generator *g = job->generator;
     if (trace_options_any(&job->o->tracing) && job->prompts.n > 1) {
         cli_error("--trace, --dump-tensors and --inject-fault require one prompt, not %zu",
                   job->prompts.n);
         return CLI_USAGE;
     }
-    struct traced_run run = {.model = g->model,
-                             .hashes = job->o->receipt.path ? &job->hashes : NULL,
-                             .pipeline = g->pipeline,
-                             .operation_set = job->o->device.options.operation_set,
-                             .prefill_chunk = (uint32_t)job->o->chunk,
-                             .n_kv_caches = g->roles.n_kv_caches,
-                             .kv_caches = g->roles.kv_caches};
+    bool has_hashes = job->o->receipt.path != NULL;
+    struct traced_run run = {.generator = job->generator,
+                             .graph_sha256 = has_hashes ? job->hashes.graph : NULL,
+                             .weights_sha256 = has_hashes ? job->hashes.weights : NULL};
     return tracing_begin(&job->tracing, &job->o->tracing, &run);
 }
 

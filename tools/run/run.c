@@ -183,14 +183,12 @@ static int run(struct options *o) {
         goto done;
     }
     struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
-    struct ree_pipeline_options divided = cli_stages_pipeline(&o->stages, &options);
-    if (ree_pipeline_create(model, o->stages.devices, o->stages.n_devices, &divided, NULL, 0,
-                            REE_NO_INPUT, &pipeline, &err) != REE_OK) {
+    struct ree_stages_options divided = cli_stages_pipeline(&o->stages, &options);
+    if (ree_pipeline_open(model, o->stages.devices, o->stages.n_devices, &divided, &pipeline, &err) != REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
-    struct traced_run traced_run = {
-        .model = model, .pipeline = pipeline, .operation_set = o->device.options.operation_set};
+    struct traced_run traced_run = {.pipeline = pipeline};
     code = tracing_begin(&tracing, &o->tracing, &traced_run);
     if (code) goto done;
     outputs = calloc(ree_model_n_outputs(model) + 1, sizeof *outputs);

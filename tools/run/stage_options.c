@@ -63,12 +63,13 @@ const char *cli_stages_device(const struct cli_stages *stages) {
     return stages->names.data ? stages->names.data : "";
 }
 
-struct ree_pipeline_options cli_stages_pipeline(const struct cli_stages *stages,
-                                                const struct ree_session_options *session) {
-    return (struct ree_pipeline_options){.n_stages = (size_t)stages->n,
-                                         .plan_path = stages->plan,
-                                         .max_memory = stages->memory,
-                                         .session = *session};
+struct ree_stages_options cli_stages_pipeline(const struct cli_stages *stages,
+                                              const struct ree_session_options *session) {
+    return (struct ree_stages_options){.size = sizeof(struct ree_stages_options),
+                                       .n_partitions = (uint32_t)stages->n,
+                                       .partition_plan = stages->plan,
+                                       .max_device_memory = stages->memory,
+                                       .session = session};
 }
 
 void cli_stages_generator(const struct cli_stages *stages, struct ree_generator_options *out) {

@@ -3,7 +3,7 @@
 #define REE_TOOLS_RUN_STAGE_OPTIONS_H
 
 #include "cli.h"
-#include "pipeline/pipeline.h"
+#include "ree.h"
 
 struct cli_stages {
     uint64_t n;       // --n-partitions: number of stages; 0: one per device
@@ -36,8 +36,8 @@ enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_devi
                                 struct ree_error *err);
 const char *cli_stages_device(const struct cli_stages *stages); // names of the devices in use
 // These copy the options; plan path and devices are borrowed from `stages`.
-struct ree_pipeline_options cli_stages_pipeline(const struct cli_stages *stages,
-                                                const struct ree_session_options *session);
+struct ree_stages_options cli_stages_pipeline(const struct cli_stages *stages,
+                                              const struct ree_session_options *session);
 void cli_stages_generator(const struct cli_stages *stages, struct ree_generator_options *out);
 void cli_stages_finish(struct cli_stages *stages); // accepts a zeroed struct
 

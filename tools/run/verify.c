@@ -49,19 +49,12 @@ static int load_tokenizer(struct job *job) {
 }
 
 // Does nothing if no trace is requested, or if the model is not run.
-static int begin_trace(struct job *job, const struct ree_model *model,
-                       struct ree_pipeline *pipeline, size_t n_kv_caches,
-                       const struct ree_kv_cache_spec *kv_caches) {
-    struct ree_model_hashes hashes; // the receipt's hashes are the model's, since they agreed
-    memcpy(hashes.graph, job->receipt.graph_sha256, sizeof hashes.graph);
-    memcpy(hashes.weights, job->receipt.weights_sha256, sizeof hashes.weights);
-    struct traced_run run = {.model = model,
-                             .hashes = &hashes,
-                             .pipeline = pipeline,
-                             .operation_set = REE_REPRODUCIBLE,
-                             .prefill_chunk = job->receipt.trace_chunk,
-                             .n_kv_caches = n_kv_caches,
-                             .kv_caches = kv_caches};
+static int begin_trace(struct job *job) {
+    // The receipt's hashes are the model's, since they agreed.
+    struct traced_run run = {.generator = job->generator,
+                             .pipeline = job->pipeline,
+                             .graph_sha256 = job->receipt.graph_sha256,
+                             .weights_sha256 = job->receipt.weights_sha256};
     job->o->tracing.is_secret = job->receipt.is_private;
     if (!job->o->tracing.trace || job->v.differs) return 0;
     return tracing_begin(&job->tracing, &job->o->tracing, &run) ? CLI_CANNOT : 0;
@@ -70,7 +63,7 @@ static int begin_trace(struct job *job, const struct ree_model *model,
 static int end_trace(struct job *job) {
     struct ree_traced traced;
     bool has_trace;
-    if (!job->tracing.n_steps) {
+    if (!tracing_n_steps(&job->tracing)) {
         if (job->o->tracing.trace)
             ree_verify_add(&job->v, "trace", REE_VERIFY_NOT_CHECKED, "the model was not run");
         return 0;
@@ -113,7 +106,7 @@ static int verify_text(struct job *job) {
     const struct ree_generator *g = job->generator;
     if (ree_verify_model(&job->v, &job->receipt, g->model, cli_progress, NULL, &err) != REE_OK)
         return cannot(&err);
-    code = begin_trace(job, g->model, g->pipeline, g->roles.n_kv_caches, g->roles.kv_caches);
+    code = begin_trace(job);
     if (code) return code;
     return ree_verify_text(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }
@@ -129,9 +122,8 @@ static int verify_tensors(struct job *job) {
         return cannot(&err);
     if (job->v.differs) return 0; // its inputs may differ too
     if (run_inputs_load(&o->inputs, job->model)) return CLI_CANNOT;
-    struct ree_pipeline_options divided = cli_stages_pipeline(&o->stages, &options);
-    if (ree_pipeline_create(job->model, o->stages.devices, o->stages.n_devices, &divided, NULL, 0,
-                            REE_NO_INPUT, &job->pipeline, &err) != REE_OK)
+    struct ree_stages_options divided = cli_stages_pipeline(&o->stages, &options);
+    if (ree_pipeline_open(job->model, o->stages.devices, o->stages.n_devices, &divided, &job->pipeline, &err) != REE_OK)
         return cannot(&err);
     struct ree_verify_tensors what = {.receipt = &job->receipt,
                                       .model = job->model,
@@ -139,7 +131,7 @@ static int verify_tensors(struct job *job) {
                                       .n_inputs = o->inputs.n_tensors,
                                       .inputs = o->inputs.tensors,
                                       .traced = o->tracing.trace != NULL};
-    int code = begin_trace(job, job->model, job->pipeline, 0, NULL);
+    int code = begin_trace(job);
     if (code) return code;
     return ree_verify_tensors(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }
