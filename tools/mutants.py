@@ -104,6 +104,10 @@ class Mutator:
             return self.source(node)
         if kind == "declaration" and (node.parent.type == "translation_unit" or "static" in self.source(node).split()):
             return self.source(node)
+        if kind == "for_statement" and self.text[:node.start_byte].decode().rstrip().rsplit("\n", 1)[-1].lstrip().startswith("#pragma omp"):
+            # OpenMP requires a loop of this form: only its body changes.
+            body = node.child_by_field_name("body")
+            return self.text[node.start_byte:body.start_byte].decode() + self.rewrite(body)
         if kind == "case_statement":
             value = node.child_by_field_name("value")
             if value is not None:  # a constant

@@ -20,8 +20,7 @@ struct ree_causal_options {
     struct ree_output *data;
     const char *data_name;
     bool copy; // copy all tensors, not only the quantised ones
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress;
     void (*on_note)(void *note_user, const char *text); // NULL: off
     void *note_user;
 };

@@ -7,6 +7,7 @@
 
 #include "graph/hf/causal.h"
 #include "base/float_env.h"
+#include "base/options.h"
 #include "graph/hf/hf.h"
 #include "graph/ir/mapping.h"
 #include "graph/onnx/onnx.h"
@@ -47,8 +48,7 @@ static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
     struct ree_output data = {0};
     struct ree_causal_options options = {.bits = o->quantize_bits,
                                          .block = o->quantize_block ? o->quantize_block : 32,
-                                         .on_progress = o->on_progress,
-                                         .user = o->user,
+                                         .progress = o->progress,
                                          .on_note = append_note,
                                          .note_user = notes};
     enum ree_status status = REE_OK;
@@ -88,8 +88,7 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
     }
     char *path = join(folder, "/", ""); // the path of a file without a name, in this folder
     if (path) {
-        status = ree_onnx_load_as(path, bytes, size, data, options->on_progress, options->user,
-                                  out_graph, err);
+        status = ree_onnx_load_as(path, bytes, size, data, &options->progress, out_graph, err);
     } else {
         ree_mapping_destroy(data);
         status = ree_no_memory(err);
@@ -178,8 +177,7 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
         .bits = o->quantize_bits,
         .block = o->quantize_block ? o->quantize_block : 32,
         .copy = o->colocate_tensors,
-        .on_progress = o->on_progress,
-        .user = o->user,
+        .progress = o->progress,
         .on_note = o->on_note,
         .note_user = o->user,
     };
@@ -194,16 +192,16 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
 enum ree_status ree_export(const char *hf_dir, const char *out_path,
                            const struct ree_export_options *options, struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    static const struct ree_export_options defaults;
+    struct ree_export_options own;
     struct ree_error unused;
     if (!err) err = &unused;
-    if (!options) options = &defaults;
-    REE_TRY(check_options(options, err));
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_export_options", err));
+    REE_TRY(check_options(&own, err));
     char *path = out_path ? join(out_path, "", "") : join(hf_dir, "/model", extension);
     char *data_path = path ? join(path, ".data", "") : NULL;
     enum ree_status status;
     if (data_path)
-        status = export_to(hf_dir, path, data_path, options, err);
+        status = export_to(hf_dir, path, data_path, &own, err);
     else
         status = ree_no_memory(err);
     free(data_path);

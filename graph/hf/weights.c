@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "graph/hf/causal.h"
-#include "base/float_env.h"
+#include "base/progress.h"
 #include "graph/hf/quantize.h"
 
 // Alignment of a tensor in a data file: it begins at a page boundary.
@@ -47,9 +47,9 @@ static const struct ree_stored_tensor *find(struct ree_causal *d, const char *na
 
 static void progress(struct ree_causal *d, const char *what, uint64_t n) {
     d->done += n;
-    if (!d->options->on_progress) return;
-    REE_FLOAT_ENV_CALLBACK();
-    d->options->on_progress(d->options->user, what, d->done, d->total);
+    if (ree_writer_ok(d->w))
+        d->w->status =
+            ree_progress_report(&d->options->progress, what, d->done, d->total, d->w->err);
 }
 
 // Appends to the data file; returns false after a failure.

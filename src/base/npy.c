@@ -283,7 +283,7 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
 }
 
 enum ree_status ree_tensor_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
-                               struct ree_error *err) {
+                                  struct ree_error *err) {
     if (dtype == tensor->dtype || carrier(dtype) != tensor->dtype) return REE_OK;
     const unsigned char *data = tensor->data;
     for (size_t i = 0; i < tensor->nbytes; i++)

@@ -25,8 +25,8 @@ static void dense(const uint32_t dims[4], int32_t strides[4]) {
 
 // Attention of the last q_len of kv_len tokens.
 static enum ree_status create(struct ree_benchmark *bench, const struct heads *h, uint32_t q_len,
-                              uint32_t kv_len, enum ree_dtype dtype, struct ree_bench_program *program,
-                              struct ree_error *err) {
+                              uint32_t kv_len, enum ree_dtype dtype,
+                              struct ree_bench_program *program, struct ree_error *err) {
     union ree_params params;
     struct ree_attention_params *p = &params.attention;
     const uint32_t q[4] = {1, h->n_heads, q_len, h->head_dim};
@@ -57,7 +57,7 @@ static enum ree_status create(struct ree_benchmark *bench, const struct heads *h
                               n_k * ree_dtype_size(dtype), n_q * sizeof(float)};
     const enum ree_dtype dtypes[] = {REE_F32, dtype, dtype, REE_F32};
     return ree_bench_program_create(program, bench->device, REE_REPOP_ATTENTION, &params, 4, sizes,
-                                dtypes, 0, err);
+                                    dtypes, 0, err);
 }
 
 static double last(const struct ree_bench_times *times) {
@@ -80,8 +80,8 @@ static enum ree_status run_decoding(struct ree_benchmark *bench, const struct he
              h->n_heads, h->n_kv_heads, h->head_dim, h->positions, ree_dtype_name(dtype));
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         struct ree_bench_program *program = &programs[i % n_caches];
-        ree_bench_progress(bench, result.name, i, bench->n_runs);
-        status = ree_bench_program_run(program, err);
+        status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
+        if (status == REE_OK) status = ree_bench_program_run(program, err);
         if (status == REE_OK) ree_bench_times_add(&result.times, last(&program->times));
         if (status == REE_OK) status = ree_bench_memory_run(bench, &memory, i, err);
     }
@@ -107,8 +107,8 @@ static enum ree_status run_prompt(struct ree_benchmark *bench, const struct head
     snprintf(result.name, sizeof result.name, "prompt, %u heads, %u kv heads, %u x %u", h->n_heads,
              h->n_kv_heads, h->head_dim, n);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        ree_bench_progress(bench, result.name, i, bench->n_runs);
-        status = ree_bench_program_run(&program, err);
+        status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
+        if (status == REE_OK) status = ree_bench_program_run(&program, err);
         if (status == REE_OK) status = ree_bench_program_run(&matmul, err);
     }
     if (status == REE_OK) {
@@ -128,15 +128,16 @@ enum ree_status ree_bench_attention(struct ree_benchmark *bench, struct ree_erro
     if (bench->size) {
         uint32_t s[4];
         REE_TRY(ree_bench_parse_size(bench->size, 4, s,
-                                 "HEADSxKVHEADSxDIMxPOSITIONS, such as 32x8x128x8192", err));
+                                     "HEADSxKVHEADSxDIMxPOSITIONS, such as 32x8x128x8192", err));
         h = (struct heads){s[0], s[1], s[2], s[3]};
         if (h.n_heads % h.n_kv_heads)
             return ree_fail(err, REE_INVALID, "--size: %u heads is not a multiple of %u kv heads",
                             h.n_heads, h.n_kv_heads);
         REE_TRY(ree_bench_check_elements((uint64_t)h.n_heads * h.head_dim,
-                                     (uint64_t)h.n_kv_heads * h.head_dim, h.positions, err));
+                                         (uint64_t)h.n_kv_heads * h.head_dim, h.positions, err));
         REE_TRY(ree_bench_check_elements((uint64_t)h.n_heads * h.head_dim * PROMPT,
-                                     (uint64_t)h.n_kv_heads * h.head_dim * h.positions, 1, err));
+                                         (uint64_t)h.n_kv_heads * h.head_dim * h.positions, 1,
+                                         err));
     }
     REE_TRY(run_decoding(bench, &h, REE_F32, err));
     REE_TRY(run_decoding(bench, &h, REE_F16, err));

@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "bench/bench_internal.h"
 
 // Decides by the device's facts: a Vulkan driver reports its type, and CUDA devices have a compute
@@ -29,7 +30,7 @@ enum ree_status ree_benchmark_create(struct ree_device *device,
     REE_FLOAT_ENV_API();
     struct ree_benchmark_options o;
     *out = NULL;
-    REE_TRY(ree_sized_read(&o, sizeof o, given, "ree_benchmark_options", err));
+    REE_TRY(ree_options_read(&o, sizeof o, given, "ree_benchmark_options", err));
     if (o.n_runs > REE_BENCH_MAX_RUNS)
         return ree_fail(err, REE_INVALID, "n_runs is %u; the maximum is %d", o.n_runs,
                         REE_BENCH_MAX_RUNS);
@@ -51,8 +52,7 @@ enum ree_status ree_benchmark_create(struct ree_device *device,
     b->n_peers = (uint32_t)o.n_peers;
     for (size_t i = 0; i < o.n_peers; i++)
         b->peers[i] = o.peers[i];
-    b->on_progress = o.on_progress;
-    b->user = o.user;
+    b->progress = o.progress;
     if (b->is_cpu && o.use_openblas) ree_bench_openblas_open(&b->blas, b->n_threads);
     *out = b;
     return REE_OK;
@@ -64,13 +64,6 @@ void ree_benchmark_destroy(struct ree_benchmark *b) {
     ree_bench_model_destroy(b->model);
     ree_bench_openblas_close(&b->blas);
     free(b);
-}
-
-void ree_bench_progress(const struct ree_benchmark *b, const char *what, uint64_t done,
-                        uint64_t total) {
-    if (!b->on_progress) return;
-    REE_FLOAT_ENV_CALLBACK();
-    b->on_progress(b->user, what, done, total);
 }
 
 void ree_bench_report(struct ree_benchmark *b, const struct ree_bench_measured *result) {
@@ -113,15 +106,14 @@ enum ree_status ree_benchmark_repop(struct ree_benchmark *b, const char *name,
     REE_TRY(run(b, err));
     for (uint32_t i = 0; i < b->n_results; i++) {
         const struct ree_bench_measured *m = &b->results[i];
-        b->reported[i] =
-            (struct ree_bench_result){.name = m->name,
-                                      .unit = m->unit,
-                                      .rate = rate(m, 0.5),
-                                      .rate_lower_quartile = rate(m, 0.75),
-                                      .rate_upper_quartile = rate(m, 0.25),
-                                      .seconds = ree_bench_quantile(&m->times, 0.5),
-                                      .baseline = m->baseline,
-                                      .baseline_rate = m->baseline_rate};
+        b->reported[i] = (struct ree_bench_result){.name = m->name,
+                                                   .unit = m->unit,
+                                                   .rate = rate(m, 0.5),
+                                                   .rate_lower_quartile = rate(m, 0.75),
+                                                   .rate_upper_quartile = rate(m, 0.25),
+                                                   .seconds = ree_bench_quantile(&m->times, 0.5),
+                                                   .baseline = m->baseline,
+                                                   .baseline_rate = m->baseline_rate};
     }
     b->report = (struct ree_bench_report){b->n_results, b->reported, b->blas.library != NULL};
     *out = &b->report;

@@ -2,6 +2,7 @@
 #ifndef REE_BENCH_BENCH_INTERNAL_H
 #define REE_BENCH_BENCH_INTERNAL_H
 
+#include "base/progress.h"
 #include "device/device.h"
 #include "ree/bench.h"
 
@@ -35,10 +36,10 @@ struct ree_bench_program {
 //   16). NULL: floats in [-1, 1).
 // - constants: bit mask of the operands to declare constant, so that the device may prepare them.
 enum ree_status ree_bench_program_create(struct ree_bench_program *bench, struct ree_device *device,
-                                     enum ree_repop op, const union ree_params *params,
-                                     uint32_t n_operands, const uint64_t *sizes,
-                                     const enum ree_dtype *dtypes, uint32_t constants,
-                                     struct ree_error *err);
+                                         enum ree_repop op, const union ree_params *params,
+                                         uint32_t n_operands, const uint64_t *sizes,
+                                         const enum ree_dtype *dtypes, uint32_t constants,
+                                         struct ree_error *err);
 void ree_bench_program_destroy(struct ree_bench_program *bench);
 // Runs once and records the time: the device's own measurement if it has one, otherwise wall time.
 enum ree_status ree_bench_program_run(struct ree_bench_program *bench, struct ree_error *err);
@@ -82,8 +83,7 @@ struct ree_benchmark {
     struct ree_bench_openblas blas; // on the CPU only
     struct ree_bench_peer peers[REE_BENCH_MAX_PEERS];
     uint32_t n_peers;
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress;
     struct ree_bench_measured results[REE_BENCH_MAX_RESULTS];
     uint32_t n_results;
     // The last report of RepOps.
@@ -91,9 +91,6 @@ struct ree_benchmark {
     struct ree_bench_result reported[REE_BENCH_MAX_RESULTS];
     struct ree_bench_model *model; // the last run of a model; NULL: none
 };
-// Calls on_progress.
-void ree_bench_progress(const struct ree_benchmark *bench, const char *what, uint64_t done,
-                        uint64_t total);
 // Appends a copy of the result to bench->results; ignores it if these are full.
 void ree_bench_report(struct ree_benchmark *bench, const struct ree_bench_measured *result);
 
@@ -111,11 +108,12 @@ struct ree_bench_memory {
 };
 // Release with bench_memory_destroy, also after a failure. Only the CPU uses bytes, n_regions and
 // copies.
-enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t bytes, uint64_t n_regions,
-                                    bool copies, struct ree_bench_memory *out, struct ree_error *err);
+enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t bytes,
+                                        uint64_t n_regions, bool copies,
+                                        struct ree_bench_memory *out, struct ree_error *err);
 // Reads or copies region i modulo n_regions and records the time.
-enum ree_status ree_bench_memory_run(struct ree_benchmark *bench, struct ree_bench_memory *memory, uint64_t i,
-                                 struct ree_error *err);
+enum ree_status ree_bench_memory_run(struct ree_benchmark *bench, struct ree_bench_memory *memory,
+                                     uint64_t i, struct ree_error *err);
 double ree_bench_memory_rate(const struct ree_bench_memory *memory); // GB/s at the median time
 // Accepts a zeroed struct.
 void ree_bench_memory_destroy(struct ree_bench_memory *memory);
@@ -123,22 +121,23 @@ void ree_bench_memory_destroy(struct ree_bench_memory *memory);
 // Parses "2x3x4" into n numbers, each at most 2^30. `form` is the expected form of --size, for
 // messages.
 enum ree_status ree_bench_parse_size(const char *text, uint32_t n, uint32_t *out, const char *form,
-                                 struct ree_error *err);
+                                     struct ree_error *err);
 // Fails if one of the three tensor sizes exceeds 2^30 elements.
 enum ree_status ree_bench_check_elements(uint64_t a, uint64_t b, uint64_t c, struct ree_error *err);
 // Creates the product of two n x n float matrices.
-enum ree_status ree_bench_matmul_create(struct ree_benchmark *bench, uint32_t n, struct ree_bench_program *program,
-                                    struct ree_error *err);
+enum ree_status ree_bench_matmul_create(struct ree_benchmark *bench, uint32_t n,
+                                        struct ree_bench_program *program, struct ree_error *err);
 
 enum ree_status ree_bench_matmul(struct ree_benchmark *bench, struct ree_error *err);
 // One row times n columns of k weights of 16 bits or fewer; then bytes times bytes.
 enum ree_status ree_bench_narrow_row(struct ree_benchmark *bench, uint32_t n, uint32_t k,
-                                 struct ree_error *err);
+                                     struct ree_error *err);
 enum ree_status ree_bench_bytes_product(struct ree_benchmark *bench, const uint32_t size[3],
-                                    struct ree_error *err);
+                                        struct ree_error *err);
 enum ree_status ree_bench_conv(struct ree_benchmark *bench, struct ree_error *err);
 enum ree_status ree_bench_map(struct ree_benchmark *bench, struct ree_error *err);
-enum ree_status ree_bench_rows(struct ree_benchmark *bench, struct ree_error *err); // softmax and norm
+enum ree_status ree_bench_rows(struct ree_benchmark *bench,
+                               struct ree_error *err); // softmax and norm
 enum ree_status ree_bench_attention(struct ree_benchmark *bench, struct ree_error *err);
 
 struct ree_bench_model;

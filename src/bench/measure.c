@@ -65,10 +65,10 @@ static void narrow(enum ree_dtype dtype, void *floats, uint64_t size) {
 }
 
 enum ree_status ree_bench_program_create(struct ree_bench_program *bench, struct ree_device *device,
-                                     enum ree_repop op, const union ree_params *params,
-                                     uint32_t n_operands, const uint64_t *sizes,
-                                     const enum ree_dtype *dtypes, uint32_t constants,
-                                     struct ree_error *err) {
+                                         enum ree_repop op, const union ree_params *params,
+                                         uint32_t n_operands, const uint64_t *sizes,
+                                         const enum ree_dtype *dtypes, uint32_t constants,
+                                         struct ree_error *err) {
     static const char *const node_names[] = {"bench"};
     struct ree_dispatch dispatch = {.op = op, .n_operands = n_operands, .n_outputs = 1};
     struct ree_device_buffer *fixed[REE_BENCH_MAX_OPERANDS] = {0};
@@ -146,7 +146,8 @@ void ree_bench_openblas_open(struct ree_bench_openblas *blas, uint32_t n_threads
     // By default its idle threads spin for 2^26 ticks, longer than bench_rest, and would take half
     // of the processors from the next measurement.
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
-    *blas = (struct ree_bench_openblas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
+    *blas =
+        (struct ree_bench_openblas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
     if (!blas->library) return;
     void (*set_threads)(int);
     // Converts object pointers to function pointers, as POSIX allows.
@@ -220,8 +221,9 @@ double ree_bench_copy(void *to, const void *from, size_t size, uint32_t n_thread
 // Larger than the last-level cache of any GPU.
 #define DEVICE_COPY ((uint64_t)256 << 20)
 
-enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t bytes, uint64_t n_regions,
-                                    bool copies, struct ree_bench_memory *out, struct ree_error *err) {
+enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t bytes,
+                                        uint64_t n_regions, bool copies,
+                                        struct ree_bench_memory *out, struct ree_error *err) {
     *out = (struct ree_bench_memory){.bytes = bytes, .n_regions = n_regions, .copies = copies};
     if (bench->is_cpu) {
         // Huge pages, like the memory of packed weights. The destination of copies follows the
@@ -249,18 +251,18 @@ enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t by
         .dst_strides = {1},
     };
     const uint64_t sizes[] = {DEVICE_COPY, DEVICE_COPY};
-    return ree_bench_program_create(&out->copy, bench->device, REE_REPOP_COPY, &params, 2, sizes, NULL,
-                                0, err);
+    return ree_bench_program_create(&out->copy, bench->device, REE_REPOP_COPY, &params, 2, sizes,
+                                    NULL, 0, err);
 }
 
-enum ree_status ree_bench_memory_run(struct ree_benchmark *bench, struct ree_bench_memory *memory, uint64_t i,
-                                 struct ree_error *err) {
+enum ree_status ree_bench_memory_run(struct ree_benchmark *bench, struct ree_bench_memory *memory,
+                                     uint64_t i, struct ree_error *err) {
     if (!memory->memory) return ree_bench_program_run(&memory->copy, err);
     const uint8_t *from = memory->memory + i % memory->n_regions * memory->bytes;
     uint8_t *to = memory->memory + memory->n_regions * memory->bytes;
-    ree_bench_times_add(&memory->times, memory->copies
-                                        ? ree_bench_copy(to, from, memory->bytes, bench->n_threads)
-                                        : ree_bench_read(from, memory->bytes, bench->n_threads));
+    ree_bench_times_add(&memory->times,
+                        memory->copies ? ree_bench_copy(to, from, memory->bytes, bench->n_threads)
+                                       : ree_bench_read(from, memory->bytes, bench->n_threads));
     return REE_OK;
 }
 

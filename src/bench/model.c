@@ -72,12 +72,13 @@ static enum ree_status first_run(struct ree_benchmark *bench, struct ree_bench_m
                                  struct ree_device *device, const char *name,
                                  const struct inputs *inputs, struct ree_error *err) {
     struct contender *c = &r->contenders[r->n_contenders++];
-    struct ree_session_stats stats;
-    const struct ree_session_options options = {.on_progress = bench->on_progress, .user = bench->user};
+    struct ree_session_stats stats = {.size = sizeof stats};
+    const struct ree_session_options options = {.size = sizeof options,
+                                                .progress = bench->progress};
     c->name = name;
     REE_TRY(ree_session_create(r->model, device, &options, &c->session, err));
     REE_TRY(run_once(r, c, inputs, &c->first_seconds, err));
-    ree_session_stats(c->session, &stats);
+    REE_TRY(ree_session_stats(c->session, &stats, err));
     c->bind_seconds = stats.bind_seconds;
     return REE_OK;
 }
@@ -85,7 +86,7 @@ static enum ree_status first_run(struct ree_benchmark *bench, struct ree_bench_m
 static enum ree_status timed_runs(struct ree_benchmark *bench, struct ree_bench_model *r,
                                   const struct inputs *inputs, struct ree_error *err) {
     for (uint64_t i = 0; i < bench->n_runs; i++) {
-        ree_bench_progress(bench, "model", i, bench->n_runs);
+        REE_TRY(ree_progress_report(&bench->progress, "model", i, bench->n_runs, err));
         for (uint32_t c = 0; c < r->n_contenders; c++) {
             double seconds;
             if (bench->is_cpu) ree_bench_rest();
@@ -225,10 +226,8 @@ static enum ree_status describe(struct ree_bench_model *r, struct ree_error *err
                                    .seconds_lower_quartile = ree_bench_quantile(&c->times, 0.25),
                                    .seconds_upper_quartile = ree_bench_quantile(&c->times, 0.75)};
     }
-    *out = (struct ree_bench_model_report){.n_sets = r->n_contenders,
-                                           .sets = r->sets,
-                                           .stats = r->stats,
-                                           .flops = r->total.flops};
+    *out = (struct ree_bench_model_report){
+        .n_sets = r->n_contenders, .sets = r->sets, .stats = r->stats, .flops = r->total.flops};
     if (r->has_memory) {
         out->memory = r->memory.name;
         out->memory_rate = ree_bench_memory_rate(&r->memory);
@@ -255,11 +254,12 @@ static enum ree_status measure(struct ree_benchmark *bench, struct ree_bench_mod
                                const struct inputs *inputs, struct ree_error *err) {
     r->outputs = calloc(ree_model_n_outputs(r->model) + 1, sizeof *r->outputs);
     if (!r->outputs) return ree_no_memory(err);
-    REE_TRY(first_run(bench, r, bench->device,
-                      ree_operation_set_name(bench->device->operation_set), inputs, err));
+    REE_TRY(first_run(bench, r, bench->device, ree_operation_set_name(bench->device->operation_set),
+                      inputs, err));
     for (uint32_t i = 0; i < bench->n_peers; i++)
         REE_TRY(first_run(bench, r, bench->peers[i].device, bench->peers[i].name, inputs, err));
-    ree_session_stats(r->contenders[0].session, &r->stats);
+    r->stats.size = sizeof r->stats;
+    REE_TRY(ree_session_stats(r->contenders[0].session, &r->stats, err));
     r->has_memory = r->stats.weight_bytes >= MIN_WEIGHTS;
     if (r->has_memory)
         REE_TRY(ree_bench_memory_create(bench, MEMORY_BYTES, N_REGIONS, false, &r->memory, err));

@@ -86,7 +86,7 @@ static enum ree_status create(struct ree_benchmark *bench, const struct row_prod
     };
     uint32_t constants = ((1u << (count - 1)) - 1) & ~1u;
     return ree_bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, count, sizes,
-                                dtypes, constants, err);
+                                    dtypes, constants, err);
 }
 
 static enum ree_status run_row(struct ree_benchmark *bench, const struct row_product *product,
@@ -113,7 +113,7 @@ static enum ree_status run_row(struct ree_benchmark *bench, const struct row_pro
     if (status == REE_OK) status = create(bench, &small, &cached, err);
     uint64_t n_runs = bench->n_runs < n_copies ? n_copies : bench->n_runs;
     for (uint64_t i = 0; i < n_runs && status == REE_OK; i++) {
-        ree_bench_progress(bench, result.name, i, n_runs);
+        status = ree_progress_report(&bench->progress, result.name, i, n_runs, err);
         // Each measurement follows a rest, so that other programs interrupt both equally often, and
         // the small product, which wakes up the threads.
         if (bench->is_cpu) ree_bench_rest();
@@ -146,7 +146,7 @@ static enum ree_status run_row(struct ree_benchmark *bench, const struct row_pro
 }
 
 enum ree_status ree_bench_narrow_row(struct ree_benchmark *bench, uint32_t n, uint32_t k,
-                                 struct ree_error *err) {
+                                     struct ree_error *err) {
     for (size_t i = 0; i < sizeof all_weights / sizeof *all_weights; i++) {
         const struct weights *w = &all_weights[i];
         if (w->block && k % w->block) continue;
@@ -158,8 +158,9 @@ enum ree_status ree_bench_narrow_row(struct ree_benchmark *bench, uint32_t n, ui
 
 // Products of bytes
 
-static enum ree_status create_product(struct ree_benchmark *bench, bool bytes, const uint32_t size[3],
-                                      struct ree_bench_program *program, struct ree_error *err) {
+static enum ree_status create_product(struct ree_benchmark *bench, bool bytes,
+                                      const uint32_t size[3], struct ree_bench_program *program,
+                                      struct ree_error *err) {
     uint64_t m = size[0], n = size[1], k = size[2], element = bytes ? 1 : sizeof(float);
     union ree_params params;
     memset(&params, 0, sizeof params);
@@ -179,12 +180,12 @@ static enum ree_status create_product(struct ree_benchmark *bench, bool bytes, c
     uint64_t sizes[] = {m * k * element, k * n * element, m * n * sizeof(float)};
     enum ree_dtype dtypes[] = {(enum ree_dtype)params.matmul.a_dtype,
                                (enum ree_dtype)params.matmul.b_dtype, REE_F32};
-    return ree_bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes, dtypes,
-                                1 << 1, err);
+    return ree_bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes,
+                                    dtypes, 1 << 1, err);
 }
 
 enum ree_status ree_bench_bytes_product(struct ree_benchmark *bench, const uint32_t size[3],
-                                    struct ree_error *err) {
+                                        struct ree_error *err) {
     static struct ree_bench_program bytes, floats;
     struct ree_bench_measured result = {.unit = "GOP/s", .baseline = "float32, packed"};
     enum ree_status status = create_product(bench, true, size, &bytes, err);
@@ -192,8 +193,8 @@ enum ree_status ree_bench_bytes_product(struct ree_benchmark *bench, const uint3
     snprintf(result.name, sizeof result.name, "%u x %u x %u, uint8 by int8, packed", size[0],
              size[1], size[2]);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        ree_bench_progress(bench, result.name, i, bench->n_runs);
-        status = ree_bench_program_run_warm(&bytes, err);
+        status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
+        if (status == REE_OK) status = ree_bench_program_run_warm(&bytes, err);
         if (status == REE_OK) status = ree_bench_program_run_warm(&floats, err);
     }
     if (status == REE_OK) {

@@ -10,7 +10,7 @@
 #define MAX_ELEMENTS ((uint64_t)1 << 30)
 
 enum ree_status ree_bench_parse_size(const char *text, uint32_t n, uint32_t *out, const char *form,
-                                 struct ree_error *err) {
+                                     struct ree_error *err) {
     const char *at = text;
     for (uint32_t i = 0; i < n; i++) {
         char *end;
@@ -23,7 +23,8 @@ enum ree_status ree_bench_parse_size(const char *text, uint32_t n, uint32_t *out
     return REE_OK;
 }
 
-enum ree_status ree_bench_check_elements(uint64_t a, uint64_t b, uint64_t c, struct ree_error *err) {
+enum ree_status ree_bench_check_elements(uint64_t a, uint64_t b, uint64_t c,
+                                         struct ree_error *err) {
     if (a <= MAX_ELEMENTS && b <= MAX_ELEMENTS && c <= MAX_ELEMENTS) return REE_OK;
     return ree_fail(err, REE_INVALID, "--size is too large: a tensor has more than 2^30 elements");
 }
@@ -63,19 +64,19 @@ static enum ree_status matmul_create(struct ree_device *device, const struct pro
     union ree_params params = matmul_params(size);
     REE_TRY(ree_bench_check_elements(m * k, k * n, m * n, err));
     return ree_bench_program_create(program, device, REE_REPOP_MATMUL, &params, 3, sizes, NULL,
-                                constants, err);
+                                    constants, err);
 }
 
-enum ree_status ree_bench_matmul_create(struct ree_benchmark *bench, uint32_t n, struct ree_bench_program *program,
-                                    struct ree_error *err) {
+enum ree_status ree_bench_matmul_create(struct ree_benchmark *bench, uint32_t n,
+                                        struct ree_bench_program *program, struct ree_error *err) {
     const struct product product = {n, n, n, false, false};
     return matmul_create(bench->device, &product, 0, program, err);
 }
 
 enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 }; // CBLAS
 
-static void run_openblas(const struct ree_benchmark *bench, const struct product *size, const float *a,
-                         const float *b, float *c) {
+static void run_openblas(const struct ree_benchmark *bench, const struct product *size,
+                         const float *a, const float *b, float *c) {
     int n = (int)size->n, k = (int)size->k;
     bench->blas.sgemm(ROW_MAJOR, NO_TRANSPOSE, size->b_by_columns ? TRANSPOSE : NO_TRANSPOSE,
                       (int)size->m, n, k, 1.0f, a, k, b, size->b_by_columns ? k : n, 0.0f, c, n);
@@ -87,7 +88,7 @@ struct contenders {
     struct ree_bench_program peers[REE_BENCH_MAX_PEERS];
     struct ree_bench_times blas;
     struct ree_bench_memory memory; // for products with few rows, which are bound by reading b
-    float *a, *b, *c;           // operands for OpenBLAS; NULL without it
+    float *a, *b, *c;               // operands for OpenBLAS; NULL without it
 };
 
 static void contenders_finish(struct contenders *x) {
@@ -145,7 +146,8 @@ static enum ree_status contenders_run(struct ree_benchmark *bench, const struct 
 static void contenders_report(struct ree_benchmark *bench, const struct product *size,
                               const struct contenders *x, const char *name) {
     double flops = 2.0 * size->m * size->n * size->k;
-    struct ree_bench_measured result = {.unit = "GFLOP/s", .amount = flops, .times = x->plain.times};
+    struct ree_bench_measured result = {
+        .unit = "GFLOP/s", .amount = flops, .times = x->plain.times};
     snprintf(result.name, sizeof result.name, "%s", name);
     if (x->blas.n) {
         result.baseline = "OpenBLAS";
@@ -182,8 +184,8 @@ static enum ree_status run_product(struct ree_benchmark *bench, const struct pro
              size->b_by_columns ? ", second matrix by columns" : "");
     enum ree_status status = contenders_init(bench, size, &x, err);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        ree_bench_progress(bench, name, i, bench->n_runs);
-        status = contenders_run(bench, size, &x, err);
+        status = ree_progress_report(&bench->progress, name, i, bench->n_runs, err);
+        if (status == REE_OK) status = contenders_run(bench, size, &x, err);
     }
     if (status == REE_OK) contenders_report(bench, size, &x, name);
     contenders_finish(&x);
@@ -229,8 +231,9 @@ enum ree_status ree_bench_matmul(struct ree_benchmark *bench, struct ree_error *
 
 // conv
 
-static enum ree_status conv_create(struct ree_benchmark *bench, const struct ree_conv_params *p, bool bytes,
-                                   struct ree_bench_program *program, struct ree_error *err) {
+static enum ree_status conv_create(struct ree_benchmark *bench, const struct ree_conv_params *p,
+                                   bool bytes, struct ree_bench_program *program,
+                                   struct ree_error *err) {
     union ree_params params;
     memset(&params, 0, sizeof params);
     params.conv = *p;
@@ -245,7 +248,7 @@ static enum ree_status conv_create(struct ree_benchmark *bench, const struct ree
     uint64_t sizes[] = {x * factor, w * factor, out * sizeof(float)};
     REE_TRY(ree_bench_check_elements(x, w, out, err));
     return ree_bench_program_create(program, bench->device, REE_REPOP_CONV, &params, 3, sizes, NULL,
-                                1 << 1, err);
+                                    1 << 1, err);
 }
 
 // Measures a convolution of floats and, if not transposed, of bytes, alternating with matrix
@@ -266,7 +269,7 @@ static enum ree_status run_conv(struct ree_benchmark *bench, const struct ree_co
              p->transposed ? "transposed " : "", p->kernel[1], p->kernel[2], p->c * p->groups,
              p->m * p->groups, p->in[1], p->in[2], p->stride[1], p->groups);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        ree_bench_progress(bench, name, i, bench->n_runs);
+        status = ree_progress_report(&bench->progress, name, i, bench->n_runs, err);
         for (int t = 0; t < n_types && status == REE_OK; t++) {
             // A convolution may be much faster than the product: run it several times per product.
             for (int j = 0; j < 5 && status == REE_OK; j++)
@@ -285,7 +288,8 @@ static enum ree_status run_conv(struct ree_benchmark *bench, const struct ree_co
         result.amount = flops;
         result.times = conv[t].times;
         result.baseline = t == 1 ? "int8 matmul" : "matmul";
-        result.baseline_rate = 2e-9 * 1024 * 1024 * 1024 / ree_bench_quantile(&matmul[t].times, 0.5);
+        result.baseline_rate =
+            2e-9 * 1024 * 1024 * 1024 / ree_bench_quantile(&matmul[t].times, 0.5);
         ree_bench_report(bench, &result);
         if (t == 0) continue;
         result.baseline = "float32";
@@ -368,7 +372,7 @@ enum ree_status ree_bench_conv(struct ree_benchmark *bench, struct ree_error *er
         return ree_fail(err, REE_INVALID, "--kernel %llu is larger than the padded image",
                         (unsigned long long)bench->kernel);
     REE_TRY(ree_bench_check_elements((uint64_t)s[0] * s[1], (uint64_t)s[2] * s[3],
-                                 (uint64_t)s[1] * bench->filters, err));
+                                     (uint64_t)s[1] * bench->filters, err));
     struct ree_conv_params p =
         conv_params(s[0], s[1], s[2], s[3], (uint32_t)bench->filters, (uint32_t)bench->kernel,
                     (uint32_t)bench->stride, (uint32_t)bench->groups);
@@ -383,8 +387,8 @@ struct expression {
     struct ree_expr_instr instrs[3];
 };
 
-static enum ree_status run_map(struct ree_benchmark *bench, const struct expression *expression, uint32_t n,
-                               struct ree_error *err) {
+static enum ree_status run_map(struct ree_benchmark *bench, const struct expression *expression,
+                               uint32_t n, struct ree_error *err) {
     static struct ree_bench_program program;
     static struct ree_bench_memory memory;
     struct ree_bench_measured result = {.unit = "GB/s"};
@@ -405,11 +409,11 @@ static enum ree_status run_map(struct ree_benchmark *bench, const struct express
     enum ree_status status = ree_bench_memory_create(bench, bytes, 1, true, &memory, err);
     if (status == REE_OK)
         status = ree_bench_program_create(&program, bench->device, REE_REPOP_MAP, &params,
-                                      expr->n_operands + 1, sizes, NULL, 0, err);
+                                          expr->n_operands + 1, sizes, NULL, 0, err);
     snprintf(result.name, sizeof result.name, "%s, %u elements", expression->name, n);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        ree_bench_progress(bench, result.name, i, bench->n_runs);
-        status = ree_bench_program_run(&program, err);
+        status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
+        if (status == REE_OK) status = ree_bench_program_run(&program, err);
         if (status == REE_OK) status = ree_bench_memory_run(bench, &memory, 0, err);
     }
     if (status == REE_OK) {

@@ -36,10 +36,10 @@ static enum ree_status run_rows(struct ree_benchmark *bench, enum ree_repop op, 
     enum ree_status status = ree_bench_memory_create(bench, bytes, 1, true, &memory, err);
     if (status == REE_OK)
         status = ree_bench_program_create(&program, bench->device, op, &params, is_softmax ? 2 : 4,
-                                      is_softmax ? softmax_sizes : norm_sizes, NULL, 0, err);
+                                          is_softmax ? softmax_sizes : norm_sizes, NULL, 0, err);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        ree_bench_progress(bench, result.name, i, bench->n_runs);
-        status = ree_bench_program_run(&program, err);
+        status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
+        if (status == REE_OK) status = ree_bench_program_run(&program, err);
         if (status == REE_OK) status = ree_bench_memory_run(bench, &memory, 0, err);
     }
     if (status == REE_OK) {

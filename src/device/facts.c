@@ -1,5 +1,6 @@
 #include "device/facts.h"
 
+#include "base/log.h"
 #include "device/cache_folder.h"
 
 #include <stdarg.h>
@@ -15,6 +16,8 @@ void ree_facts_add(struct ree_facts *facts, const char *kind, const char *name, 
     va_start(args, format);
     vsnprintf(value, sizeof value, format, args);
     va_end(args);
+    if (strcmp(kind, "self-test") == 0 && strcmp(name, "failed") == 0)
+        ree_log(REE_LOG_INFO, "self-test failed, another form runs: %s", value);
     char *copy = strdup(value);
     facts->failed = copy == NULL;
     if (copy) facts->list[facts->n++] = (struct ree_device_fact){kind, name, copy};
@@ -36,8 +39,10 @@ void ree_facts_add_bytes(struct ree_facts *facts, const char *kind, const char *
 
 void ree_facts_add_cache(struct ree_facts *facts, const char *path) {
     char why[512];
-    if (!ree_cache_is_usable(path, why, sizeof why))
+    if (!ree_cache_is_usable(path, why, sizeof why)) {
         ree_facts_add(facts, "cache", "not used", "%s", why);
+        ree_log(REE_LOG_WARNING, "cache not used: %s", why);
+    }
 }
 
 void ree_facts_finish(struct ree_facts *facts) {

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/status.h"
 
 struct ree_claim *ree_claim_create(void) {
@@ -70,7 +70,7 @@ enum ree_status ree_claim_info(const struct ree_claim *c, struct ree_claim_info 
         ree_hex(c->sides[k].root, info.roots[k]);
         info.n_steps[k] = c->sides[k].n_steps;
     }
-    return ree_sized_fill(out, &info, sizeof info, "ree_claim_info", err);
+    return ree_stats_write(out, &info, sizeof info, "ree_claim_info", err);
 }
 
 // Digests

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "dispute/compare.h"
 #include "dispute/compare_text.h"
 #include "dispute/html.h"
@@ -135,7 +135,7 @@ enum ree_status ree_compare_sessions(struct ree_session *a, struct ree_session *
     REE_FLOAT_ENV_API();
     struct ree_compare_options options;
     *out = NULL;
-    REE_TRY(ree_sized_read(&options, sizeof options, given, "ree_compare_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_compare_options", err));
     struct ree_comparison *c = calloc(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     c->model = ree_session_model(a);
@@ -155,7 +155,8 @@ static enum ree_status compare_generators(struct ree_comparison *c,
                                           const struct ree_compare_options *options,
                                           struct ree_error *err) {
     if (!c->sessions[0] || !c->sessions[1])
-        return ree_fail(err, REE_UNSUPPORTED, "a model that runs in several stages is not compared");
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "a model that runs in several stages is not compared");
     if (sides[0]->options.prefill_chunk != sides[1]->options.prefill_chunk)
         return ree_fail(err, REE_INVALID, "the two sides have different values of prefill_chunk");
     REE_TRY(check_models(sides[0]->model, sides[1]->model, err));
@@ -182,7 +183,7 @@ enum ree_status ree_compare_generators(struct ree_generator *a, struct ree_gener
     struct ree_compare_options options;
     struct ree_generator *const sides[2] = {a, b};
     *out = NULL;
-    REE_TRY(ree_sized_read(&options, sizeof options, given, "ree_compare_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_compare_options", err));
     struct ree_comparison *c = calloc(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     c->model = a->model;
@@ -214,7 +215,7 @@ enum ree_status ree_comparison_node(const struct ree_comparison *c, size_t node,
                                  .op_type = n->op_type,
                                  .n_inputs = (uint32_t)n->n_inputs,
                                  .n_outputs = (uint32_t)n->n_outputs};
-    return ree_sized_fill(out, &info, sizeof info, "ree_node_info", err);
+    return ree_stats_write(out, &info, sizeof info, "ree_node_info", err);
 }
 
 enum ree_status ree_comparison_html(const struct ree_comparison *c, const char *title,

@@ -4,7 +4,7 @@
 
 #include "base/container.h"
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "dispute/referee.h"
 
 // A decision with what it refers to.
@@ -47,12 +47,11 @@ enum ree_status ree_claim_decide(const struct ree_claim *claim, const char *mode
     REE_FLOAT_ENV_API();
     struct ree_decide_options options;
     *out = NULL;
-    REE_TRY(ree_sized_read(&options, sizeof options, given, "ree_decide_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_decide_options", err));
     struct ree_referee_options referee = {.model = model,
                                           .folder = options.values,
                                           .request = options.request,
-                                          .on_progress = options.on_progress,
-                                          .user = options.user};
+                                          .progress = options.progress};
     for (unsigned k = 0; k < 2 && parties; k++) {
         referee.receipts[k] = parties[k].receipt;
         referee.keys[k] = parties[k].public_key;

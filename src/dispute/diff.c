@@ -1,7 +1,7 @@
 #include "trace/trace.h"
 
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -150,7 +150,7 @@ enum ree_status ree_trace_diff(const struct ree_trace *a, const struct ree_trace
     REE_FLOAT_ENV_API();
     struct ree_diff found;
     diff(a, b, &found);
-    return ree_sized_fill(out, &found, sizeof found, "ree_diff", err);
+    return ree_stats_write(out, &found, sizeof found, "ree_diff", err);
 }
 
 const char *ree_diff_kind_name(enum ree_diff_kind kind) {

@@ -6,7 +6,7 @@
 
 #include "base/container.h"
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "dispute/bind.h"
 #include "dispute/dispute.h"
 #include "dispute/referee.h"
@@ -56,8 +56,8 @@ static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, stru
     char lie[REE_BIND_LIE];
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_disputant *party = &h->parties[k];
-        REE_TRY(ree_bind_request(k, party->receipt, party->public_key, h->options.request, lie,
-                                 err));
+        REE_TRY(
+            ree_bind_request(k, party->receipt, party->public_key, h->options.request, lie, err));
         if (lie[0]) {
             ree_fail(err, REE_INVALID, "%c's receipt is false: %s", "AB"[k], lie);
             note_false(h, k, err);
@@ -97,8 +97,7 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
                         ree_operation_set_name(REE_REPRODUCIBLE));
     struct ree_open_options open = {.operation_set = REE_REPRODUCIBLE,
                                     .prefill_chunk = r ? r->trace_chunk : a->prefill_chunk,
-                                    .on_progress = h->options.on_progress,
-                                    .user = h->options.user};
+                                    .progress = h->options.progress};
     t->has_model = true;
     REE_TRY(ree_open_model(h->options.model, &open, &t->model, err));
     REE_TRY(ree_rules_make(&t->model, &t->model.arena, &t->rules, err));
@@ -218,7 +217,7 @@ enum ree_status ree_dispute_hold(const struct ree_disputant parties[2],
     struct terms terms = {0};
     if (!err) err = &local; // a party's lie is part of the result
     *out = NULL;
-    REE_TRY(ree_sized_read(&options, sizeof options, given, "ree_dispute_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_dispute_options", err));
     REE_TRY(check_parties(parties, &options, err));
     struct holding *h = calloc(1, sizeof *h);
     if (!h) return ree_no_memory(err);
@@ -247,7 +246,7 @@ void ree_dispute_result_destroy(struct ree_dispute_result *result) {
 }
 
 const char *ree_dispute_kind_name(enum ree_dispute_kind kind) {
-    static const char *const names[] = {"same",   "other_run", "input",  "node",  "length",
-                                        "lied",   "silent",    "header", "token", "false_receipt"};
+    static const char *const names[] = {"same", "other_run", "input",  "node",  "length",
+                                        "lied", "silent",    "header", "token", "false_receipt"};
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "?";
 }

@@ -47,8 +47,7 @@ struct ree_referee_options {
     // Public keys, in hexadecimal, that the receipts must be signed with; NULL: any.
     const char *keys[2];
     const struct ree_request *request; // request that both receipts must answer; NULL: none
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
-    void *user;
+    struct ree_progress progress;
 };
 
 // Decides a claim. Fails if the claim cannot be decided:

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "generate/check.h"
 #include "generate/group.h"
@@ -329,14 +330,16 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
                              struct ree_generate_stats *out_stats, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    struct ree_generate_stats stats;
+    struct ree_generate_stats stats = {.size = sizeof stats};
+    struct ree_generate_options own;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    if (!out_stats) out_stats = &stats;
-    memset(out_stats, 0, sizeof *out_stats);
     memset(out, 0, n * sizeof *out);
-    REE_TRY(check_prompts(g, prompts, n, options, err));
-    struct driver d = {
-        .call = {.g = g, .options = options, .stats = out_stats, .start = ree_clock()}, .n = n};
+    if (out_stats) REE_TRY(ree_stats_check(out_stats, sizeof stats, "ree_generate_stats", err));
+    if (out_stats) ree_stats_fill(out_stats, &stats, sizeof stats);
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_generate_options", err));
+    REE_TRY(check_prompts(g, prompts, n, &own, err));
+    struct driver d = {.call = {.g = g, .options = &own, .stats = &stats, .start = ree_clock()},
+                       .n = n};
     d.sequences = calloc(n + 1, sizeof *d.sequences);
     enum ree_status status = d.sequences ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
@@ -351,5 +354,6 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
         hash_tokens(&out[i]);
     for (size_t i = 0; status != REE_OK && i < n; i++)
         ree_generation_finish(&out[i]);
+    if (out_stats) ree_stats_fill(out_stats, &stats, sizeof stats);
     return status;
 }

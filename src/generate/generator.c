@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "generate/causality.h"
 #include "generate/remote.h"
@@ -43,7 +44,7 @@ static void describe(struct ree_generator *g, bool one_row) {
 }
 
 static enum ree_status open_model(struct ree_generator *g, struct ree_error *err) {
-    REE_TRY(ree_model_load(g->source.model_path, &g->options.model, &g->model, err));
+    REE_TRY(ree_model_load(g->source.model_path, &g->model_options, &g->model, err));
     enum ree_status status = ree_model_source_complete(&g->source, g->model, err);
     if (status == REE_OK) status = ree_roles_find(g->model, &g->source.names, &g->roles, err);
     bool one_row = false;
@@ -70,9 +71,9 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                            .context_length = g->info.context_length,
                                            .max_memory = o->max_device_memory,
                                            .n_cache_slots = o->n_cache_slots,
-                                           .rank = o->rank,
-                                           .n_ranks = o->n_ranks,
-                                           .session = o->session};
+                                           .rank = g->rank.rank,
+                                           .n_ranks = g->rank.n_ranks,
+                                           .session = g->session_options};
     struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
     g->flights = calloc(o->n_cache_slots, sizeof *g->flights);
     enum ree_status status = devices && g->flights ? REE_OK : ree_no_memory(err);
@@ -89,6 +90,21 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
     return status;
 }
 
+// Copies the options, so that the generator needs nothing of the caller's.
+static enum ree_status read_options(struct ree_generator *g, const struct ree_generator_options *o,
+                                    struct ree_error *err) {
+    g->options = *o;
+    if (o->rank) g->rank = *o->rank;
+    REE_TRY(ree_options_read(&g->model_options, sizeof g->model_options, o->model,
+                             "ree_model_options", err));
+    REE_TRY(ree_options_read(&g->session_options, sizeof g->session_options, o->session,
+                             "ree_session_options", err));
+    g->options.model = &g->model_options;
+    g->options.session = &g->session_options;
+    g->options.rank = &g->rank;
+    return REE_OK;
+}
+
 enum ree_status ree_generator_create(const char *path, struct ree_device *device,
                                      const struct ree_generator_options *options,
                                      struct ree_generator **out, struct ree_error *err) {
@@ -96,13 +112,15 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
+    struct ree_generator_options own;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_generator_options", err));
     struct ree_generator *g = calloc(1, sizeof *g);
     if (!g) return ree_no_memory(err);
-    if (options) g->options = *options;
+    enum ree_status status = read_options(g, &own, err);
     if (!g->options.prefill_chunk) g->options.prefill_chunk = 512;
     if (!g->options.max_batch) g->options.max_batch = 16;
     if (!g->options.n_cache_slots) g->options.n_cache_slots = 1;
-    enum ree_status status = ree_model_source_find(path, &g->source, err);
+    if (status == REE_OK) status = ree_model_source_find(path, &g->source, err);
     if (status == REE_OK) status = open_model(g, err);
     if (status == REE_OK) status = open_pipeline(g, device, err);
     if (status != REE_OK) {
@@ -138,9 +156,14 @@ struct ree_pipeline *ree_generator_pipeline(struct ree_generator *g) {
     return g->pipeline;
 }
 
-void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats *out_stats) {
+enum ree_status ree_generator_stats(const struct ree_generator *g,
+                                    struct ree_session_stats *out_stats, struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    ree_pipeline_stats(g->pipeline, out_stats);
+    struct ree_session_stats stats;
+    REE_TRY(ree_stats_check(out_stats, sizeof stats, "ree_session_stats", err));
+    ree_pipeline_sum_stats(g->pipeline, &stats);
+    ree_stats_fill(out_stats, &stats, sizeof stats);
+    return REE_OK;
 }
 
 int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot) {

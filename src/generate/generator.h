@@ -11,6 +11,7 @@
 
 #include "generate/roles.h"
 #include "ree.h"
+#include "ree/ranks.h"
 #include "pipeline/pipeline.h"
 
 struct ree_remote;
@@ -19,7 +20,12 @@ struct ree_generator {
     struct ree_model *model;
     struct ree_pipeline *pipeline;
     struct ree_flight *flights; // one per cache slot
+    // The pointers of `options` point to the three structs behind it; more_devices and
+    // partition_plan are used only while the generator is created.
     struct ree_generator_options options;
+    struct ree_model_options model_options;
+    struct ree_session_options session_options;
+    struct ree_rank rank;
     struct ree_model_source source;
     struct ree_roles roles;
     struct ree_generator_info info;

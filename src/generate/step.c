@@ -230,7 +230,7 @@ static enum ree_status run_stages(struct ree_generator *g, size_t slot, struct r
                                   struct ree_error *err) {
     size_t first, n, n_stages = ree_pipeline_n_stages(g->pipeline);
     struct ree_boundary boundary = {0};
-    ree_partition_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
+    ree_partition_share(n_stages, g->rank.n_ranks, g->rank.rank, &first, &n);
     REE_TRY(ree_pipeline_match(g->pipeline, slot, flight->inputs, flight->n_inputs, ordered, err));
     if (in) {
         boundary = *in;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
+#include "base/options.h"
 #include "graph/partition/plan_file.h"
 #include "session/kv_cache.h"
 #include "pipeline/pipeline_internal.h"
@@ -169,17 +169,18 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
 
 // Serialises the reports of sessions in several threads. The sessions call these functions as
 // callbacks, in the caller's floating-point environment.
-static void report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct ree_pipeline *p = user;
     pthread_mutex_lock(&p->reporting);
-    p->on_progress(p->report_user, what, done, total);
+    bool goes_on = p->progress.report(p->progress.user, what, done, total);
     pthread_mutex_unlock(&p->reporting);
+    return goes_on;
 }
 
 static void report_program(void *user, const char *what, const char *text) {
     struct ree_pipeline *p = user;
     pthread_mutex_lock(&p->reporting);
-    p->on_program(p->report_user, what, text);
+    p->on_program(p->program_user, what, text);
     pthread_mutex_unlock(&p->reporting);
 }
 
@@ -220,12 +221,13 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     p->n_cache_slots = options->n_cache_slots ? options->n_cache_slots : 1;
     p->max_memory = options->max_memory;
     p->session = options->session;
+    p->session.size = sizeof p->session; // the caller may have left it zero
     pthread_mutex_init(&p->reporting, NULL);
     if (n_devices > 1) {
-        p->on_progress = options->session.on_progress;
+        p->progress = options->session.progress;
         p->on_program = options->session.on_program;
-        p->report_user = options->session.user;
-        if (p->on_progress) p->session.on_progress = report_progress;
+        p->program_user = options->session.user;
+        if (p->progress.report) p->session.progress = (struct ree_progress){report_progress, p};
         if (p->on_program) p->session.on_program = report_program;
         p->session.user = p;
     }
@@ -251,11 +253,12 @@ enum ree_status ree_pipeline_open(struct ree_model *model, struct ree_device *co
     REE_FLOAT_ENV_API();
     struct ree_stages_options options;
     *out = NULL;
-    REE_TRY(ree_sized_read(&options, sizeof options, given, "ree_stages_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_stages_options", err));
     struct ree_pipeline_options own = {.n_stages = options.n_partitions,
                                        .plan_path = options.partition_plan,
                                        .max_memory = options.max_device_memory};
-    if (options.session) own.session = *options.session;
+    REE_TRY(ree_options_read(&own.session, sizeof own.session, options.session,
+                             "ree_session_options", err));
     return ree_pipeline_create(model, devices, n_devices, &own, NULL, 0, REE_NO_INPUT, out, err);
 }
 

@@ -108,4 +108,8 @@ enum ree_status ree_pipeline_observe(struct ree_pipeline *pipeline,
                                      const struct ree_observer *observer, struct ree_error *err);
 enum ree_status ree_pipeline_inject(struct ree_pipeline *pipeline, const struct ree_fault *fault,
                                     struct ree_error *err);
+// Sums over the local stages.
+void ree_pipeline_sum_stats(const struct ree_pipeline *pipeline,
+                            struct ree_session_stats *out_stats);
+
 #endif

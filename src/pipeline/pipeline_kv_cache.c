@@ -1,7 +1,9 @@
 // Kv caches of all stages, observation and fault injection, statistics.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "session/observe.h"
 #include "session/kv_cache.h"
 #include "pipeline/pipeline_internal.h"
@@ -232,15 +234,16 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
                     p->model->graph->n_nodes);
 }
 
-void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
-    REE_FLOAT_ENV_API();
-    *out = (struct ree_session_stats){0};
+void ree_pipeline_sum_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
+    *out = (struct ree_session_stats){.size = sizeof *out};
     for (size_t i = 0; i < p->n_stages; i++) {
-        struct ree_session_stats own;
+        struct ree_session_stats own = {.size = sizeof own};
         if (!p->stages[i].session) continue;
         pthread_mutex_t *lock = &p->workers[p->stages[i].device].lock;
         pthread_mutex_lock(lock); // a run may be in flight
-        ree_session_stats(p->stages[i].session, &own);
+        enum ree_status status = ree_session_stats(p->stages[i].session, &own, NULL);
+        assert(status == REE_OK);
+        (void)status;
         pthread_mutex_unlock(lock);
         out->weight_bytes += own.weight_bytes;
         out->arena_bytes += own.arena_bytes;
@@ -257,4 +260,14 @@ void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *
             out->peak_bytes = p->workers[i].memory.peak;
         pthread_mutex_unlock(&p->workers[i].lock);
     }
+}
+
+enum ree_status ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out,
+                                   struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_session_stats stats;
+    REE_TRY(ree_stats_check(out, sizeof stats, "ree_session_stats", err));
+    ree_pipeline_sum_stats(p, &stats);
+    ree_stats_fill(out, &stats, sizeof stats);
+    return REE_OK;
 }

@@ -60,7 +60,7 @@ static enum ree_status find_kv_caches(struct ree_model_plan *p, struct ree_error
 
 static enum ree_status open_model(const char *path, const struct ree_plan_options *o,
                                   struct ree_model_plan *p, struct ree_error *err) {
-    struct ree_model_options options = {.on_progress = o->on_progress, .user = o->user};
+    struct ree_model_options options = {.size = sizeof options, .progress = o->progress};
     REE_TRY(find_source(path, p, err));
     REE_TRY(ree_model_load(p->model_path, &options, &p->model, err));
     REE_TRY(ree_model_graph_sha256(p->model, p->graph_sha256, err));

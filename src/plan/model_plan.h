@@ -19,10 +19,10 @@ struct ree_model_plan {
     struct ree_annotations annotations;
 };
 
-// Loads, plans and annotates. The caller must release `out` with ree_model_plan_finish, also after a
-// failure.
+// Loads, plans and annotates. The caller must release `out` with ree_model_plan_finish, also after
+// a failure.
 enum ree_status ree_model_plan_make(const char *path, const struct ree_plan_options *options,
-                                struct ree_model_plan *out, struct ree_error *err);
+                                    struct ree_model_plan *out, struct ree_error *err);
 void ree_model_plan_finish(struct ree_model_plan *plan);
 
 // Writes the model's file with notes on its nodes (write_model.c; ree/plan.h).

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "graph/partition/plan_file.h"
 #include "plan/model_plan.h"
 
@@ -66,7 +66,7 @@ enum ree_status ree_plan_create(const char *model, const struct ree_plan_options
     struct ree_plan_options options;
     if (!err) err = &local; // messages are extended
     *out = NULL;
-    REE_TRY(ree_sized_read(&options, sizeof options, given, "ree_plan_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_plan_options", err));
     if (options.plan_path && options.n_partitions)
         return ree_fail(err, REE_INVALID, "plan_path and n_partitions exclude each other");
     if (options.n_partitions > REE_MAX_STAGES)
@@ -101,7 +101,7 @@ enum ree_status ree_plan_info(const struct ree_plan *p, struct ree_plan_info *ou
                                        .n_kv_caches = p->plan.options.n_kv_caches,
                                        .context = p->plan.partition.context,
                                        .n_branches = p->n_branches};
-    return ree_sized_fill(out, &info, sizeof info, "ree_plan_info", err);
+    return ree_stats_write(out, &info, sizeof info, "ree_plan_info", err);
 }
 
 enum ree_status ree_plan_stage(const struct ree_plan *p, size_t stage, struct ree_plan_stage *out,
@@ -124,7 +124,7 @@ enum ree_status ree_plan_stage(const struct ree_plan *p, size_t stage, struct re
         info.n_cut_values = cut->n_values;
         info.cut_bytes = cut->nbytes;
     }
-    return ree_sized_fill(out, &info, sizeof info, "ree_plan_stage", err);
+    return ree_stats_write(out, &info, sizeof info, "ree_plan_stage", err);
 }
 
 enum ree_status ree_plan_branch(const struct ree_plan *p, size_t branch,
@@ -132,7 +132,7 @@ enum ree_status ree_plan_branch(const struct ree_plan *p, size_t branch,
     if (branch >= p->n_branches)
         return ree_fail(err, REE_NOT_FOUND, "branch %zu does not exist; the model has %zu", branch,
                         p->n_branches);
-    return ree_sized_fill(out, &p->branches[branch], sizeof *p->branches, "ree_plan_branch", err);
+    return ree_stats_write(out, &p->branches[branch], sizeof *p->branches, "ree_plan_branch", err);
 }
 
 // Results

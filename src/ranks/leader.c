@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "base/status.h"
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
@@ -149,6 +150,7 @@ enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err)
 }
 
 enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     ree_ranks_fill_report(ranks);
     ranks->reports[0] = ranks->own;
     REE_TRY(ree_transport_send(ranks->transport, 1, REE_MESSAGE_END, ranks->n_submitted, 0, NULL, 0,
@@ -160,6 +162,7 @@ enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err) {
 }
 
 enum ree_status ree_ranks_release(struct ree_ranks *ranks, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     if (!ranks || !ranks->has_ended) return REE_OK;
     for (uint32_t r = 1; r < ranks->n_ranks; r++)
         REE_TRY(ree_transport_send(ranks->transport, r, REE_MESSAGE_BYE, 0, 0, NULL, 0, err));

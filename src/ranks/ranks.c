@@ -3,15 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
+#include "ree/testing.h"
 
-void ree_ranks_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+bool ree_ranks_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)what;
     (void)done;
     (void)total;
     ree_transport_working(user);
+    return true;
 }
 
 enum ree_status ree_ranks_receive(struct ree_ranks *ranks, uint32_t from, uint32_t kinds,
@@ -51,18 +55,24 @@ static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
 enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_generator *generator,
                                const struct ree_ranks_options *options, struct ree_ranks **out,
                                struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
+    struct ree_ranks_options o;
+    struct ree_ranks_testing testing;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
+    REE_TRY(ree_options_read(&o, sizeof o, options, "ree_ranks_options", err));
+    REE_TRY(ree_options_read(&testing, sizeof testing, o.testing, "ree_ranks_testing", err));
+    o.testing = &testing;
     struct ree_ranks *ranks = calloc(1, sizeof *ranks);
     if (!ranks) return ree_no_memory(err);
     ranks->transport = transport;
     ranks->generator = generator;
-    ranks->timeline = options->timeline;
+    ranks->timeline = o.timeline;
     enum ree_status status = init(ranks, err);
     if (status == REE_OK)
-        status = ranks->rank == 0 ? ree_ranks_check_all(ranks, options, err)
-                                  : ree_ranks_introduce(ranks, options, err);
+        status = ranks->rank == 0 ? ree_ranks_check_all(ranks, &o, err)
+                                  : ree_ranks_introduce(ranks, &o, err);
     if (status == REE_OK && ranks->rank == 0) status = ree_ranks_leader(ranks, err);
     if (status != REE_OK) {
         ree_ranks_destroy(ranks);
@@ -73,6 +83,7 @@ enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_gener
 }
 
 void ree_ranks_destroy(struct ree_ranks *ranks) {
+    REE_FLOAT_ENV_API();
     if (!ranks) return;
     if (ranks->remote) ranks->generator->remote = NULL;
     free(ranks->remote);

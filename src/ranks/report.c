@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/float_env.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/strbuf.h"
@@ -93,7 +94,7 @@ void ree_ranks_fill_report(struct ree_ranks *ranks) {
     }
     own->resident_nbytes = resident_nbytes();
     struct ree_session_stats stats;
-    ree_pipeline_stats(ranks->generator->pipeline, &stats);
+    ree_pipeline_sum_stats(ranks->generator->pipeline, &stats);
     own->weight_nbytes = stats.weight_bytes;
     own->cache_nbytes = 0;
     for (size_t i = 0; i < ranks->n_cache_slots; i++)
@@ -144,6 +145,7 @@ const struct ree_rank_report *ree_ranks_report(const struct ree_ranks *ranks, si
 }
 
 double ree_ranks_overlap(const struct ree_ranks *ranks) {
+    REE_FLOAT_ENV_API();
     double busy = 0, wall = ranks->last_collect - ranks->first_submit;
     for (uint32_t r = 0; r < ranks->n_ranks; r++)
         busy += ranks->reports[r].busy;
@@ -153,6 +155,7 @@ double ree_ranks_overlap(const struct ree_ranks *ranks) {
 // One process per rank; microseconds since the first step, on rank 0's clock.
 enum ree_status ree_ranks_save_timeline(const struct ree_ranks *ranks, const char *path,
                                         struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     static const char *const names[REE_N_SPAN_KINDS] = {"run", "send", "wait"};
     struct ree_strbuf text;
     ree_strbuf_init(&text);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "base/status.h"
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
@@ -146,6 +147,7 @@ static size_t limit_now(const struct ree_ranks *ranks) {
 }
 
 enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     const uint32_t kinds = 1u << REE_MESSAGE_BEGIN | 1u << REE_MESSAGE_STEP |
                            1u << REE_MESSAGE_READ | 1u << REE_MESSAGE_END;
     uint64_t next = 0; // number of the next step

@@ -59,11 +59,10 @@ static void take(void *user, struct ree_value **use) {
     w->nbytes += v->nbytes;
 }
 
-enum ree_status
-ree_stage_weights_make(const struct ree_graph *graph, const struct ree_partition *partition,
-                       size_t first, size_t n_stages,
-                       void (*on_progress)(void *, const char *, uint64_t, uint64_t), void *user,
-                       struct ree_stage_weights *out, struct ree_error *err) {
+enum ree_status ree_stage_weights_make(const struct ree_graph *graph,
+                                       const struct ree_partition *partition, size_t first,
+                                       size_t n_stages, const struct ree_progress *progress,
+                                       struct ree_stage_weights *out, struct ree_error *err) {
     struct collector c = {.out = out};
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -75,7 +74,7 @@ ree_stage_weights_make(const struct ree_graph *graph, const struct ree_partition
     enum ree_status status =
         c.failed || !out->leaves
             ? ree_no_memory(err)
-            : ree_identity_leaves(out->constants, out->n, on_progress, user, out->leaves, err);
+            : ree_identity_leaves(out->constants, out->n, progress, out->leaves, err);
     if (ree_mappings_check(graph->mappings, err) != REE_OK) status = REE_IO;
     free(c.seen);
     if (status != REE_OK) ree_stage_weights_finish(out);

@@ -159,11 +159,10 @@ void ree_verify_key(struct ree_verification *v, const struct ree_receipt *receip
 }
 
 enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_receipt *receipt,
-                                 const struct ree_model *model,
-                                 void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                 void *user, struct ree_error *err) {
+                                 const struct ree_model *model, const struct ree_progress *progress,
+                                 struct ree_error *err) {
     struct ree_model_hashes hashes;
-    REE_TRY(ree_model_hashes_make(model, on_progress, user, &hashes, err));
+    REE_TRY(ree_model_hashes_make(model, progress, &hashes, err));
     ree_verify_hash(v, "graph", hashes.graph, receipt->graph_sha256);
     ree_verify_hash(v, "weights", hashes.weights, receipt->weights_sha256);
     return REE_OK;

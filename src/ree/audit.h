@@ -96,8 +96,8 @@ struct ree_compare_options {
     size_t n_eos;
 };
 
-// Runs two sessions of one model once, with the same inputs, and compares them. The sessions must be
-// new and must not be used by another thread; afterwards they may only be destroyed. They must
+// Runs two sessions of one model once, with the same inputs, and compares them. The sessions must
+// be new and must not be used by another thread; afterwards they may only be destroyed. They must
 // outlive the comparison. `options` may be NULL. Release *out_comparison with
 // ree_comparison_destroy.
 REE_API enum ree_status ree_compare_sessions(struct ree_session *a, struct ree_session *b,
@@ -171,9 +171,9 @@ struct ree_claim_info {
     enum ree_claim_kind kind;
     char roots[2][65]; // of A and B, in hexadecimal
     uint64_t n_steps[2];
-    uint64_t step;                       // NODE and INPUT; TOKEN: the step that would read the token
-    uint32_t input;                      // INPUT: its number
-    uint32_t node;                       // NODE, like the following fields
+    uint64_t step;  // NODE and INPUT; TOKEN: the step that would read the token
+    uint32_t input; // INPUT: its number
+    uint32_t node;  // NODE, like the following fields
     const char *name, *domain, *op_type; // "" if the node has none
     uint32_t n_inputs;
 };
@@ -202,9 +202,7 @@ struct ree_dispute_options {
     const char *model; // file or folder; NULL: not available. Required if there are receipts
     const struct ree_request *request; // that both receipts must answer; NULL: none
     bool wants_transcript;
-    // Progress of reading the model; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress; // of reading the model
 };
 
 // Made by the library.
@@ -260,9 +258,7 @@ struct ree_decide_options {
     // none.
     const char *values;
     const struct ree_request *request; // that both receipts must answer; NULL: none
-    // Progress of reading the model; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress;      // of reading the model
 };
 
 // Made by the library.

@@ -35,9 +35,7 @@ struct ree_benchmark_options {
     // selection. Of convolutions: 0: 64, 3, 1 and 1.
     const char *shape;
     uint32_t filters, kernel, stride, groups;
-    // Number of the run that follows; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress; // done: runs of one measurement
 };
 
 // The device and its peers must outlive the benchmark. `options` may be NULL.

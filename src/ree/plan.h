@@ -26,15 +26,13 @@ struct ree_plan_options {
     // Memory budget per device in bytes: the weights of the stage that runs, the caches of all its
     // stages, and a sixteenth for intermediate results. 0: no limit.
     uint64_t max_device_memory;
-    uint64_t context; // tokens for which caches are counted; 0: 1024, as in runs
-    // Progress of reading the model; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    uint64_t context;             // tokens for which caches are counted; 0: 1024, as in runs
+    struct ree_progress progress; // of reading the model
 };
 
 // Plans a model: an ONNX file, or a folder with a language model. Runs nothing and opens no device.
-// Without any option, the plan is the one that the file's nodes name; fails with REE_INVALID if they
-// name none. Also fails with REE_INVALID, and says why, if no plan satisfies the options.
+// Without any option, the plan is the one that the file's nodes name; fails with REE_INVALID if
+// they name none. Also fails with REE_INVALID, and says why, if no plan satisfies the options.
 REE_API enum ree_status ree_plan_create(const char *model, const struct ree_plan_options *options,
                                         struct ree_plan **out_plan, struct ree_error *err);
 REE_API void ree_plan_destroy(struct ree_plan *plan);

@@ -1,7 +1,7 @@
 // Traces: digests of what every node of a model computed in every step of a run, under one root.
 //
-// Two runs with the same root computed the same. If two roots differ, ree_trace_diff finds the first
-// node that differs. audit.h has comparisons while two devices run, and disputes between two
+// Two runs with the same root computed the same. If two roots differ, ree_trace_diff finds the
+// first node that differs. audit.h has comparisons while two devices run, and disputes between two
 // parties. A step is one run of the model. src/trace/trace.h defines the hashed bytes and the file.
 #ifndef REE_TRACE_H
 #define REE_TRACE_H
@@ -41,9 +41,7 @@ struct ree_record_options {
     // Hashes of the model (ree_model_graph_sha256, ...), if the caller knows them. NULL: computed,
     // which reads all weights.
     const char *graph_sha256, *weights_sha256;
-    // Progress of hashing the weights; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress; // of hashing the weights
 };
 #define REE_DUMP_MAX_FILES 10000
 
@@ -51,9 +49,9 @@ struct ree_record_options {
 REE_API enum ree_status ree_record_check(const struct ree_record_options *options,
                                          struct ree_error *err);
 // Starts to record the next runs. Call it before the first run; the session, pipeline or generator
-// must outlive the recording's last run, and may only be destroyed after the recording. A session or pipeline must be of a model that keeps no kv
-// caches; every run is one step. A generator must have been created with exact_lengths, and
-// generates one sequence. Fails with
+// must outlive the recording's last run, and may only be destroyed after the recording. A session
+// or pipeline must be of a model that keeps no kv caches; every run is one step. A generator must
+// have been created with exact_lengths, and generates one sequence. Fails with
 // - REE_INVALID if the options contradict each other, or if a regular expression or a fault is
 //   malformed
 // - REE_NOT_FOUND if dump_names matches nothing
@@ -100,11 +98,11 @@ REE_API enum ree_status ree_trace_load(const char *path, struct ree_trace **out_
 REE_API void ree_trace_destroy(struct ree_trace *trace);
 
 struct ree_trace_info {
-    size_t size;                                // sizeof this struct
-    char root[65];                              // in hexadecimal
-    const char *graph_sha256, *weights_sha256;  // of the model
-    const char *numerics;                       // "RepOps/1"
-    const char *operation_set;                  // "reproducible", ...
+    size_t size;                               // sizeof this struct
+    char root[65];                             // in hexadecimal
+    const char *graph_sha256, *weights_sha256; // of the model
+    const char *numerics;                      // "RepOps/1"
+    const char *operation_set;                 // "reproducible", ...
     uint64_t n_steps;
     uint32_t prefill_chunk;      // prompt tokens per step; 0: the model has no steps
     uint32_t n_inputs, n_caches; // inputs of the model; kv caches among them
@@ -115,14 +113,14 @@ REE_API enum ree_status ree_trace_info(const struct ree_trace *trace,
 // The name of an input; NULL if there is no such input.
 REE_API const char *ree_trace_input_name(const struct ree_trace *trace, uint32_t input);
 
-// The values of a trace are numbered: first the inputs, then the constants, then the outputs of each
-// node. This stands for an input or output that a node omits:
+// The values of a trace are numbered: first the inputs, then the constants, then the outputs of
+// each node. This stands for an input or output that a node omits:
 #define REE_VALUE_OMITTED (-1)
 
 struct ree_node_info {
-    size_t size;                        // sizeof this struct
+    size_t size;                         // sizeof this struct
     const char *name, *domain, *op_type; // "" if the node has none
-    int64_t opset;                      // 0: unknown
+    int64_t opset;                       // 0: unknown
     uint32_t n_inputs;
     const int32_t *inputs; // (n_inputs) values; NULL: not known
     uint32_t n_outputs;
@@ -133,8 +131,8 @@ struct ree_node_info {
 REE_API enum ree_status ree_trace_node(const struct ree_trace *trace, uint32_t node,
                                        struct ree_node_info *out_info, struct ree_error *err);
 // Where a value comes from: "input 'x'", "constant 'w'", "output 1 of node 12 'split' (Split)". The
-// names are those of the model and may contain control characters. Release with free; NULL if memory
-// is exhausted or there is no such value.
+// names are those of the model and may contain control characters. Release with free; NULL if
+// memory is exhausted or there is no such value.
 REE_API char *ree_trace_value_text(const struct ree_trace *trace, int32_t value);
 
 // Comparing two traces

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "base/float_env.h"
+#include "base/progress.h"
 #include "session/memory_plan.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
@@ -41,12 +41,8 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
     if (!wraps) session->copied_bytes += value->nbytes;
     session->constants[value->number] = buffer;
     session->weight_bytes += value->nbytes;
-    if (session->options.on_progress) {
-        REE_FLOAT_ENV_CALLBACK();
-        session->options.on_progress(session->options.user, "weights", session->weight_bytes,
-                                     session->model->weight_bytes);
-    }
-    return REE_OK;
+    return ree_progress_report(&session->options.progress, "weights", session->weight_bytes,
+                               session->model->weight_bytes, err);
 }
 
 // Extends the per-storage arrays to storages added since.
@@ -391,12 +387,6 @@ static enum ree_status bind_input(struct ree_session *s, uint32_t i, const struc
                      : REE_OK;
 }
 
-static void report_run(void *user, uint64_t done, uint64_t total) {
-    const struct ree_session *s = user;
-    REE_FLOAT_ENV_CALLBACK();
-    s->options.on_progress(s->options.user, "running", done, total);
-}
-
 static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
                                    const struct ree_run_inputs *run_inputs, struct ree_error *err) {
     if (!seg->program) return REE_OK;
@@ -412,9 +402,10 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
         buffers[i] = slot_buffer(b, seg, &seg->slots[i]);
     }
     const struct ree_program_run options = {.measures = s->measure,
-                                            .on_progress =
-                                                s->options.on_progress ? report_run : NULL,
-                                            .user = s};
+                                            .progress = s->options.progress};
+    // Before the run, because GPUs report only during long ones.
+    if (status == REE_OK)
+        status = ree_progress_report(&options.progress, REE_RUNNING, 0, seg->n_entries, err);
     if (status == REE_OK)
         status = s->device->vtable->program_run(s->device, seg->program, buffers, &options, err);
     if (status == REE_OK) ree_segment_measure(b, seg);

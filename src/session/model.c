@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/options.h"
+#include "base/progress.h"
 #include "device/device.h"
 #include "graph/load.h"
 #include "graph/lower/core/lower.h"
@@ -158,7 +160,7 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
     ree_pass_dead_code(graph);
     REE_TRY(end_pass(options, "dead-code", graph, err));
     if (!model->no_fold) {
-        REE_TRY(ree_model_fold(graph, err));
+        REE_TRY(ree_model_fold(graph, options ? &options->progress : NULL, err));
         REE_TRY(end_pass(options, "fold", graph, err));
     }
     ree_pass_common_subexpressions(graph);
@@ -242,14 +244,13 @@ enum ree_status ree_model_load(const char *path, const struct ree_model_options 
     REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
-    static const struct ree_model_options none;
-    if (!options) options = &none;
-    struct ree_load_options load = {.quantize_bits = options->quantize_bits,
-                                    .quantize_block = options->quantize_block,
-                                    .on_progress = options->on_progress,
-                                    .user = options->user};
+    struct ree_model_options own;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_model_options", err));
+    struct ree_load_options load = {.quantize_bits = own.quantize_bits,
+                                    .quantize_block = own.quantize_block,
+                                    .progress = own.progress};
     REE_TRY(ree_graph_load(path, &load, &graph, err));
-    return make_model(graph, options, true, out_model, err);
+    return make_model(graph, &own, true, out_model, err);
 }
 
 enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
@@ -258,8 +259,10 @@ enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
     REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
-    REE_TRY(ree_graph_load_memory(bytes, nbytes, &graph, err));
-    return make_model(graph, options, true, out_model, err);
+    struct ree_model_options own;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_model_options", err));
+    REE_TRY(ree_graph_load_memory(bytes, nbytes, &own.progress, &graph, err));
+    return make_model(graph, &own, true, out_model, err);
 }
 
 enum ree_status ree_model_from_graph(struct ree_graph *graph,

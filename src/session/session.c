@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/options.h"
 
 // Maximum number of cached binds; each holds a program and its literals.
 #define MAX_BINDS 16
@@ -15,14 +16,16 @@ enum ree_status ree_session_create(struct ree_model *model, struct ree_device *d
                                    const struct ree_session_options *options,
                                    struct ree_session **out_session, struct ree_error *err) {
     REE_FLOAT_ENV_API();
+    struct ree_session_options own;
     *out_session = NULL;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_session_options", err));
     if (!model->runnable)
         return ree_fail(err, REE_INVALID, "%s was opened for inspection only", model->graph->file);
     struct ree_session *s = calloc(1, sizeof *s);
     if (!s) return ree_no_memory(err);
     s->model = model;
     s->device = device;
-    if (options) s->options = *options;
+    s->options = own;
     s->positions_input = REE_NO_INPUT;
     s->constants = calloc(model->n_values + 1, sizeof(struct ree_device_buffer *));
     if (!s->constants) {
@@ -220,7 +223,10 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
     return status;
 }
 
-void ree_session_stats(const struct ree_session *s, struct ree_session_stats *out_stats) {
+enum ree_status ree_session_stats(const struct ree_session *s, struct ree_session_stats *out_stats,
+                                  struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    *out_stats = s->stats;
+    REE_TRY(ree_stats_check(out_stats, sizeof s->stats, "ree_session_stats", err));
+    ree_stats_fill(out_stats, &s->stats, sizeof s->stats);
+    return REE_OK;
 }

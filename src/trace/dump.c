@@ -78,8 +78,8 @@ static bool make_folders(const char *path) {
 }
 
 enum ree_status ree_dump_create(const char *regex, const char *folder, bool is_secret,
-                            const struct ree_model *model, struct ree_dump **out,
-                            struct ree_error *err) {
+                                const struct ree_model *model, struct ree_dump **out,
+                                struct ree_error *err) {
     char message[128];
     *out = NULL;
     struct ree_dump *d = calloc(1, sizeof *d);
@@ -127,8 +127,8 @@ static enum ree_status make_step_folder(struct ree_dump *d, struct ree_error *er
     return REE_OK;
 }
 
-static enum ree_status save(struct ree_dump *d, const struct ree_tensor *tensor,
-                            const char *name, struct ree_error *err) {
+static enum ree_status save(struct ree_dump *d, const struct ree_tensor *tensor, const char *name,
+                            struct ree_error *err) {
     if (d->n_files == REE_DUMP_MAX_FILES) {
         d->n_left++;
         return REE_OK;

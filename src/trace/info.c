@@ -1,7 +1,8 @@
 // What programs ask about a trace that was read.
 #include <string.h>
 
-#include "base/sized.h"
+#include "base/status.h"
+#include "base/options.h"
 #include "trace/trace.h"
 
 enum ree_status ree_trace_info(const struct ree_trace *t, struct ree_trace_info *out,
@@ -19,7 +20,7 @@ enum ree_status ree_trace_info(const struct ree_trace *t, struct ree_trace_info 
     ree_hex(t->root, info.root);
     for (uint32_t i = 0; i < h->n_inputs; i++)
         info.n_caches += h->inputs[i].cache_axis >= 0;
-    return ree_sized_fill(out, &info, sizeof info, "ree_trace_info", err);
+    return ree_stats_write(out, &info, sizeof info, "ree_trace_info", err);
 }
 
 const char *ree_trace_input_name(const struct ree_trace *t, uint32_t input) {
@@ -41,12 +42,13 @@ enum ree_status ree_trace_node(const struct ree_trace *t, uint32_t node, struct 
                                  .n_outputs = n->n_outputs,
                                  .first_output = n->first_output,
                                  .omitted = n->omitted};
-    return ree_sized_fill(out, &info, sizeof info, "ree_node_info", err);
+    return ree_stats_write(out, &info, sizeof info, "ree_node_info", err);
 }
 
 // Text
 
-void ree_trace_append_node(const struct ree_trace_header *h, uint32_t node, struct ree_strbuf *out) {
+void ree_trace_append_node(const struct ree_trace_header *h, uint32_t node,
+                           struct ree_strbuf *out) {
     const struct ree_trace_node *n = &h->nodes[node];
     ree_strbuf_printf(out, "node %u", node);
     if (n->name[0]) ree_strbuf_printf(out, " '%s'", n->name);

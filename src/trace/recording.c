@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "generate/generator.h"
 #include "session/identity.h"
 #include "trace/dump.h"
@@ -73,10 +73,9 @@ static enum ree_status start_recorder(struct ree_recording *r, const struct subj
                                                .is_secret = o->is_private,
                                                .n_kv_caches = of->n_kv_caches,
                                                .kv_caches = of->kv_caches,
-                                               .on_progress = o->on_progress,
-                                               .user = o->user};
+                                               .progress = o->progress};
     if (!o->graph_sha256 || !o->weights_sha256) {
-        REE_TRY(ree_model_hashes_make(of->model, o->on_progress, o->user, &own, err));
+        REE_TRY(ree_model_hashes_make(of->model, &o->progress, &own, err));
         options.graph_sha256 = own.graph;
         options.weights_sha256 = own.weights;
     }
@@ -112,7 +111,7 @@ static enum ree_status start(struct ree_recording *r, const struct subject *of,
 
 static enum ree_status read_options(const struct ree_record_options *given,
                                     struct ree_record_options *out, struct ree_error *err) {
-    REE_TRY(ree_sized_read(out, sizeof *out, given, "ree_record_options", err));
+    REE_TRY(ree_options_read(out, sizeof *out, given, "ree_record_options", err));
     if (!out->dump_names != !out->dump_folder)
         return ree_fail(err, REE_INVALID, "dump_names and dump_folder must be given together");
     return REE_OK;
@@ -192,7 +191,7 @@ enum ree_status ree_recording_finish(struct ree_recording *r, struct ree_recorde
         if (status == REE_OK) ree_hex(summary.root, recorded.root);
     }
     if (out && status == REE_OK)
-        status = ree_sized_fill(out, &recorded, sizeof recorded, "ree_recorded", err);
+        status = ree_stats_write(out, &recorded, sizeof recorded, "ree_recorded", err);
     ree_recording_destroy(r);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/float_env.h"
 #include "base/clock.h"
 #include "transport/transport_internal.h"
 
@@ -316,6 +317,7 @@ enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
 }
 
 void ree_transport_working(struct ree_transport *t) {
+    REE_FLOAT_ENV_API();
     struct ree_error err;
     atomic_store(&t->moved, ree_transport_clock());
     // Whoever holds the lock exchanges heartbeats itself.

@@ -33,7 +33,7 @@ static void add(const unsigned char *which) {
 static void check_fact(const char *expected) {
     struct ree_error err;
     struct ree_device *device;
-    struct ree_device_options options = {.cache_dir = folder};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = folder};
     REQUIRE(ree_device_open("cpu", &options, &device, &err) == REE_OK);
     const struct ree_device_fact *facts;
     size_t n = ree_device_facts(device, &facts);

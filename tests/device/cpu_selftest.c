@@ -55,7 +55,8 @@ static void set_fast_modes(bool on) {
 }
 
 static enum ree_status open_once(const char *cache_dir) {
-    const struct ree_device_options options = {.cache_dir = cache_dir, .n_threads = 1};
+    const struct ree_device_options options = {
+        .size = sizeof options, .cache_dir = cache_dir, .n_threads = 1};
     struct ree_device *device = NULL;
     enum ree_status status = ree_cpu_device_open(&options, &device, &err);
     if (device) device->vtable->destroy(device);
@@ -95,7 +96,7 @@ static bool execute_once(void) {
 // Opens a device that does not test the best instruction set, so that ree_cpu_execute must test it.
 static bool open_portable(const char *cache_dir) {
     const struct ree_device_options options = {
-        .cache_dir = cache_dir, .n_threads = 1, .cpu_isa = "portable"};
+        .size = sizeof options, .cache_dir = cache_dir, .n_threads = 1, .cpu_isa = "portable"};
     struct ree_device *device = NULL;
     if (ree_cpu_device_open(&options, &device, &err) != REE_OK) return false;
     device->vtable->destroy(device);

@@ -1,7 +1,8 @@
 """Checks the sources: each function of ree.h begins with REE_FLOAT_ENV_API(), or is listed here
 because it computes nothing with floats. Each OpenMP region and the body of each parallel loop begin
 with REE_FLOAT_ENV_WORKER(). Each call of a function pointer from ree.h follows
-REE_FLOAT_ENV_CALLBACK()."""
+REE_FLOAT_ENV_CALLBACK(). Progress is reported by ree_progress_report only, which does not lose the
+request to cancel."""
 import argparse
 import glob
 import os
@@ -16,7 +17,7 @@ WITHOUT = set("""
     ree_finish_name ree_generation_finish ree_generator_info ree_generator_session ree_model_destroy
     ree_model_input ree_model_ir_version ree_model_metadata ree_model_n_inputs ree_model_n_op_counts
     ree_model_n_outputs ree_model_notes ree_model_op_counts ree_model_opset ree_model_output
-    ree_model_weight_bytes ree_numerics_version ree_operation_set_name ree_sequence_append
+    ree_model_weight_bytes ree_numerics_version ree_operation_set_name ree_ranks_n ree_ranks_report ree_sequence_append ree_set_log
     ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
     ree_tokenizer_chat_family ree_tokenizer_destroy ree_tokenizer_eos ree_tokenizer_id
     ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_token ree_tokenizer_vocab_size
@@ -27,13 +28,14 @@ WITHOUT = set("""
     ree_plan_branch ree_plan_info ree_plan_stage ree_recording_n_steps ree_tensor_retype
     ree_trace_destroy ree_trace_info ree_trace_input_name ree_trace_inputs_agree ree_trace_node
     ree_trace_node_differs ree_trace_value_agrees ree_trace_value_text ree_ulp_range
-    ree_verdict_text ree_version""".split())
+    ree_verdict_text ree_transport_n_ranks
+    ree_transport_rank ree_transport_started ree_version""".split())
 # The modules of libree whose callbacks are checked. Callbacks of others are ree-run's; a device's
 # are ree's own.
 CALLBACK_ROOMS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/",
-                  "src/trace/", "src/dispute/", "src/plan/", "src/bench/")
+                  "src/transport/", "src/ranks/", "src/trace/", "src/dispute/", "src/plan/", "src/bench/")
 # report_progress and report_program are called as callbacks themselves.
-CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "on_progress"), ("src/pipeline/pipeline.c", "on_program")}
+CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "report"), ("src/pipeline/pipeline.c", "on_program")}
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--source", required=True)
@@ -78,7 +80,7 @@ def regions_enter(files):
 
 
 def callbacks_leave(header, files):
-    pointers = set(re.findall(r"\(\*((?:on|is)_\w+)\)", header))
+    pointers = set(re.findall(r"\(\*((?:on|is)_\w+|report|log)\)", header))
     n, found = 0, set()
     for path, text in files.items():
         if not path.startswith(CALLBACK_ROOMS):
@@ -90,6 +92,8 @@ def callbacks_leave(header, files):
                     continue
                 n += 1
                 found.add(name)
+                if name == "report" and path != "src/base/progress.c":
+                    wrong.append(f"{path}:{i + 1}: report is called without ree_progress_report")
                 if "REE_FLOAT_ENV_CALLBACK();" not in lines[i - 1]:
                     wrong.append(f"{path}:{i + 1}: {name} is called without REE_FLOAT_ENV_CALLBACK()")
     for name in sorted(pointers - found):
@@ -97,8 +101,8 @@ def callbacks_leave(header, files):
     return n
 
 
-paths = [os.path.relpath(path, args.source) for room in ("src", "graph")
-         for path in glob.glob(os.path.join(args.source, room, "**/*.c"), recursive=True)]
+paths = [os.path.relpath(path, args.source) for folder in ("src", "graph")
+         for path in glob.glob(os.path.join(args.source, folder, "**/*.c"), recursive=True)]
 files = {path: read(path) for path in sorted(paths)}
 header = public_headers(os.path.join(args.source, "src"))
 counts = (functions_enter(header, files), regions_enter(files), callbacks_leave(header, files))

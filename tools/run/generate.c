@@ -25,8 +25,8 @@ static bool is_interrupted(void *user) {
 }
 
 // Shows progress of loading and of long prompts, but not of each token.
-static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
-    if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
+static bool progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    return strcmp(what, "running") == 0 || cli_progress(user, what, done, total);
 }
 
 static bool needs_tokenizer(const struct generate_options *o) {
@@ -100,8 +100,8 @@ static int begin_writers(struct job *job) {
         if (!writer_begin(w, &job->prompts.list[i])) return CLI_FAILED;
         bool echo = w->prints && !job->o->no_echo && !job->prompts.is_chat[i];
         if (echo) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
+            struct strbuf text;
+            strbuf_init(&text);
             writer_append(w, writer_prompt(w), &text);
             int code = cli_print(&text);
             if (code) return code;
@@ -111,9 +111,10 @@ static int begin_writers(struct job *job) {
 }
 
 static int report(struct job *job, const struct ree_generate_stats *stats) {
-    struct ree_session_stats session;
-    struct ree_strbuf text;
-    ree_generator_stats(job->generator, &session);
+    struct ree_session_stats session = {.size = sizeof session};
+    struct ree_error err;
+    struct strbuf text;
+    if (ree_generator_stats(job->generator, &session, &err) != REE_OK) return cli_fail(&err);
     struct generate_report r = {
         .n = job->prompts.n,
         .generations = job->generations,
@@ -132,11 +133,11 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .trace = job->has_trace ? &job->traced : NULL,
         .ranks = job->o->ranks.n && job->o->stats ? &job->o->ranks : NULL,
     };
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (job->o->json) {
         generate_report_json(&r, &text);
     } else {
-        if (r.n == 1) ree_strbuf_printf(&text, "\n\n");
+        if (r.n == 1) strbuf_printf(&text, "\n\n");
         generate_report_text(&r, &text);
     }
     return cli_print(&text);
@@ -158,29 +159,30 @@ static int prepare_watch(struct job *job) {
 // Performs the handshake with the other ranks, if there are any.
 static int join(struct job *job) {
     const struct generate_options *o = job->o;
-    struct ree_strbuf agreed;
-    ree_strbuf_init(&agreed);
-    ree_strbuf_printf(&agreed, "--operation-set\t%s\n",
-                      ree_operation_set_name(o->device.options.operation_set));
-    ree_strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
-    ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
-    ree_strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
-                      ree_generator_info(job->generator)->mixes_lengths);
-    ree_strbuf_printf(&agreed, "--micro-batches\t%u\n", job->generator->options.n_cache_slots);
+    struct strbuf agreed;
+    strbuf_init(&agreed);
+    strbuf_printf(&agreed, "--operation-set\t%s\n",
+                  ree_operation_set_name(o->device.options.operation_set));
+    strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
+    strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
+    strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
+                  ree_generator_info(job->generator)->mixes_lengths);
+    strbuf_printf(&agreed, "--micro-batches\t%u\n", job->generator->options.n_cache_slots);
     int code = 0;
     if (agreed.failed) {
         cli_error("out of memory");
         code = CLI_FAILED;
     }
     if (!code) code = cli_ranks_join(&job->o->ranks, job->generator, agreed.data);
-    ree_strbuf_finish(&agreed);
+    strbuf_finish(&agreed);
     return code;
 }
 
 static int generate(struct job *job) {
     struct ree_error err;
-    struct ree_generate_stats stats;
-    struct ree_generate_options options = {.sampling = job->o->sampling,
+    struct ree_generate_stats stats = {.size = sizeof stats};
+    struct ree_generate_options options = {.size = sizeof options,
+                                           .sampling = job->o->sampling,
                                            .max_new_tokens = job->o->max_new_tokens,
                                            .eos = job->eos,
                                            .n_eos = job->n_eos,
@@ -220,20 +222,29 @@ static int generate(struct job *job) {
 static int open_generator(struct job *job) {
     struct generate_options *o = job->o;
     struct ree_error err;
+    struct ree_model_options model = {
+        .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
+    struct ree_session_options session = {
+        .size = sizeof session, .no_fuse = o->no_fuse, .progress = {.report = progress}};
+    struct ree_rank rank;
     struct ree_generator_options options = {
-        .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
-        .session = {.no_fuse = o->no_fuse, .on_progress = progress},
+        .size = sizeof options,
+        .model = &model,
+        .session = &session,
         .prefill_chunk = (uint32_t)o->chunk,
         .max_batch = (uint32_t)o->batch,
         .n_cache_slots = (uint32_t)o->n_cache_slots,
         .all_logits = o->logits_hash,
         .exact_lengths = trace_options_any(&o->tracing),
     };
-    cli_quantize_model(&o->quantize, &options.model);
+    cli_quantize_model(&o->quantize, &model);
     if (!o->device.n_threads) o->device.n_threads = cli_ranks_threads(&o->ranks);
     if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) return cli_fail(&err);
     cli_stages_generator(&o->stages, &options);
-    cli_ranks_generator(&o->ranks, &options);
+    if (cli_ranks_share(&o->ranks, &rank, &model.progress)) {
+        options.rank = &rank;
+        session.progress = model.progress;
+    }
     if (ree_generator_create(o->model, o->stages.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cli_fail(&err);

@@ -36,8 +36,7 @@ int generate_prepare_receipt(struct job *job, const struct ree_generate_options 
     struct ree_text_run run = describe_run(job, options, NULL);
     if ((wanted && (ree_roles_check_bound(&job->generator->roles, &err) != REE_OK ||
                     ree_receipt_try_text(&run, &err) != REE_OK)) ||
-        ree_model_hashes_make(job->generator->model, cli_progress, NULL, &job->hashes, &err) !=
-            REE_OK)
+        ree_model_hashes_make(job->generator->model, &cli_reports, &job->hashes, &err) != REE_OK)
         return cli_fail(&err);
     if (request->graph_sha256[0] && (strcmp(request->graph_sha256, job->hashes.graph) != 0 ||
                                      strcmp(request->weights_sha256, job->hashes.weights) != 0)) {

@@ -63,29 +63,29 @@ static void fill_random(struct ree_tensor *t, uint64_t seed) {
     }
 }
 
-static void append_wants(struct ree_strbuf *text, const struct ree_model *model) {
-    ree_strbuf_printf(text, "; the model's inputs are:");
+static void append_wants(struct strbuf *text, const struct ree_model *model) {
+    strbuf_printf(text, "; the model's inputs are:");
     for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
         const struct ree_port *port = ree_model_input(model, i);
-        ree_strbuf_printf(text, "\n  ");
+        strbuf_printf(text, "\n  ");
         cli_append_name(text, port->name);
-        ree_strbuf_printf(text, "  ");
+        strbuf_printf(text, "  ");
         cli_append_port(text, port);
-        if (port->optional) ree_strbuf_printf(text, "  (optional)");
+        if (port->optional) strbuf_printf(text, "  (optional)");
     }
 }
 
 // Prints "input 'x' is missing; the model wants: ..."
 static int fail_with_wants(const struct ree_model *model, const char *before, const char *name,
                            const char *after) {
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    ree_strbuf_printf(&text, "%s'", before);
+    struct strbuf text;
+    strbuf_init(&text);
+    strbuf_printf(&text, "%s'", before);
     cli_append_name(&text, name);
-    ree_strbuf_printf(&text, "'%s", after);
+    strbuf_printf(&text, "'%s", after);
     append_wants(&text, model);
     cli_error("%s", text.data ? text.data : "out of memory");
-    ree_strbuf_finish(&text);
+    strbuf_finish(&text);
     return CLI_FAILED;
 }
 

@@ -5,6 +5,7 @@
 
 #include "start.h"
 #include "paths.h"
+#include "status.h"
 
 static const char help[] =
     "ree-run plan MODEL --n-partitions N [options]: show how and why a model is divided into "
@@ -110,7 +111,7 @@ static void parse(struct cli *cli, struct options *o) {
 
 // The table
 
-static void append_device(const struct options *o, size_t stage, struct ree_strbuf *out) {
+static void append_device(const struct options *o, size_t stage, struct strbuf *out) {
     if (!o->devices) return;
     const char *device = o->devices;
     for (size_t i = stage % (size_t)o->n_devices; i > 0; i--)
@@ -122,72 +123,72 @@ static void append_device(const struct options *o, size_t stage, struct ree_strb
 }
 
 static void append_stage(const struct options *o, const struct ree_plan_stage *stage, size_t i,
-                         double total, int width, struct ree_strbuf *out) {
-    struct ree_strbuf device;
-    ree_strbuf_init(&device);
+                         double total, int width, struct strbuf *out) {
+    struct strbuf device;
+    strbuf_init(&device);
     append_device(o, i, &device);
     out->failed = out->failed || device.failed;
-    ree_strbuf_printf(out, "%5zu  %-*s%6zu %13llu %9llu %14llu %5.1f%%  ", i, width,
-                      device.data ? device.data : "", stage->n_nodes,
-                      (unsigned long long)stage->weight_bytes,
-                      (unsigned long long)stage->kv_cache_bytes, (unsigned long long)stage->flops,
-                      total > 0 ? 100 * (double)stage->work / total : 0.0);
+    strbuf_printf(out, "%5zu  %-*s%6zu %13llu %9llu %14llu %5.1f%%  ", i, width,
+                  device.data ? device.data : "", stage->n_nodes,
+                  (unsigned long long)stage->weight_bytes,
+                  (unsigned long long)stage->kv_cache_bytes, (unsigned long long)stage->flops,
+                  total > 0 ? 100 * (double)stage->work / total : 0.0);
     cli_append_name(out, stage->contents);
-    ree_strbuf_printf(out, "\n");
-    ree_strbuf_finish(&device);
+    strbuf_printf(out, "\n");
+    strbuf_finish(&device);
 }
 
 // Appends the branches of merged decoders, which have one for each phase.
-static enum ree_status append_branches(const struct ree_plan *p, size_t n, struct ree_strbuf *out,
+static enum ree_status append_branches(const struct ree_plan *p, size_t n, struct strbuf *out,
                                        struct ree_error *err) {
     for (size_t i = 0; i < n; i++) {
         struct ree_plan_branch branch = {.size = sizeof branch};
-        REE_TRY(ree_plan_branch(p, i, &branch, err));
-        ree_strbuf_printf(out, "phase     %s: %s of ", branch.phases, branch.branch);
+        TRY(ree_plan_branch(p, i, &branch, err));
+        strbuf_printf(out, "phase     %s: %s of ", branch.phases, branch.branch);
         cli_append_name(out, branch.node);
-        ree_strbuf_printf(out, "\n");
+        strbuf_printf(out, "\n");
     }
     return REE_OK;
 }
 
 static void append_stages(const struct options *o, const struct ree_plan_stage *stages, size_t n,
-                          int width, struct ree_strbuf *out) {
+                          int width, struct strbuf *out) {
     double total = 0;
     for (size_t i = 0; i < n; i++)
         total += (double)stages[i].work;
-    ree_strbuf_printf(out, "\nstage  %-*s%6s %13s %9s %14s %6s  contents\n", width,
-                      width ? "device" : "", "nodes", "weights", "state", "flops", "share");
+    strbuf_printf(out, "\nstage  %-*s%6s %13s %9s %14s %6s  contents\n", width,
+                  width ? "device" : "", "nodes", "weights", "state", "flops", "share");
     for (size_t i = 0; i < n; i++)
         append_stage(o, &stages[i], i, total, width, out);
-    if (n > 1) ree_strbuf_printf(out, "\n");
+    if (n > 1) strbuf_printf(out, "\n");
     for (size_t i = 0; i + 1 < n; i++) {
-        ree_strbuf_printf(out, "cut %zu|%zu  ", i, i + 1);
+        strbuf_printf(out, "cut %zu|%zu  ", i, i + 1);
         cli_append_name(out, stages[i].cut_reason);
-        ree_strbuf_printf(out, "\n");
+        strbuf_printf(out, "\n");
     }
 }
 
-static enum ree_status report(const struct options *o, const struct ree_plan *p,
-                              struct ree_strbuf *out, struct ree_error *err) {
+static enum ree_status report(const struct options *o, const struct ree_plan *p, struct strbuf *out,
+                              struct ree_error *err) {
     struct ree_plan_info info = {.size = sizeof info};
     int width = 0;
-    REE_TRY(ree_plan_info(p, &info, err));
+    TRY(ree_plan_info(p, &info, err));
     for (const char *at = o->devices; at; at = next_device(at)) {
         size_t n = cli_first_device(at);
         if (n < 60 && (int)n + 2 > width) width = (int)n + 2;
     }
     if (width && width < 8) width = 8;
-    ree_strbuf_printf(out, "graph     %s\nstages    %zu, %s\n", info.graph_sha256, info.n_stages,
-                      info.origin);
+    strbuf_printf(out, "graph     %s\nstages    %zu, %s\n", info.graph_sha256, info.n_stages,
+                  info.origin);
     if (info.n_kv_caches)
-        ree_strbuf_printf(out, "caches    %zu, counted for %llu tokens\n", info.n_kv_caches,
-                          (unsigned long long)info.context);
+        strbuf_printf(out, "caches    %zu, counted for %llu tokens\n", info.n_kv_caches,
+                      (unsigned long long)info.context);
     else
-        ree_strbuf_printf(out, "caches    none%s\n",
-                          info.is_language_model ? "" : " (not a language model)");
-    REE_TRY(append_branches(p, info.n_branches, out, err));
+        strbuf_printf(out, "caches    none%s\n",
+                      info.is_language_model ? "" : " (not a language model)");
+    TRY(append_branches(p, info.n_branches, out, err));
     struct ree_plan_stage *stages = calloc(info.n_stages, sizeof *stages);
-    enum ree_status status = stages ? REE_OK : ree_no_memory(err);
+    enum ree_status status = stages ? REE_OK : memory_error(err);
     for (size_t i = 0; i < info.n_stages && status == REE_OK; i++) {
         stages[i].size = sizeof *stages;
         status = ree_plan_stage(p, i, &stages[i], err);
@@ -200,13 +201,13 @@ static enum ree_status report(const struct options *o, const struct ree_plan *p,
 // All results
 
 static enum ree_status write_results(const struct options *o, const struct ree_plan *p,
-                                     struct ree_strbuf *text, struct ree_error *err) {
-    if (o->out) REE_TRY(ree_plan_save(p, o->out, err));
-    if (o->write) REE_TRY(ree_plan_write_model(p, o->write, err));
+                                     struct strbuf *text, struct ree_error *err) {
+    if (o->out) TRY(ree_plan_save(p, o->out, err));
+    if (o->write) TRY(ree_plan_write_model(p, o->write, err));
     if (!o->json) return report(o, p, text, err);
     char *json;
-    REE_TRY(ree_plan_json(p, &json, err));
-    ree_strbuf_append(text, json, strlen(json));
+    TRY(ree_plan_json(p, &json, err));
+    strbuf_append(text, json, strlen(json));
     free(json);
     return REE_OK;
 }
@@ -214,20 +215,20 @@ static enum ree_status write_results(const struct options *o, const struct ree_p
 static int run(struct options *o) {
     struct ree_error err;
     struct ree_plan *p;
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
+    struct strbuf text;
+    strbuf_init(&text);
     o->plan.size = sizeof o->plan;
     o->plan.n_partitions = (uint32_t)o->n_partitions;
     o->plan.n_devices = (uint32_t)o->n_devices;
     o->plan.n_processes = (uint32_t)o->n_processes;
     o->plan.n_cache_slots = (uint32_t)o->n_cache_slots;
-    o->plan.on_progress = cli_progress;
+    o->plan.progress = cli_reports;
     enum ree_status status = ree_plan_create(o->model, &o->plan, &p, &err);
     cli_progress_end();
     if (status == REE_OK) status = write_results(o, p, &text, &err);
     ree_plan_destroy(p);
     if (status == REE_OK) return cli_print(&text);
-    ree_strbuf_finish(&text);
+    strbuf_finish(&text);
     return cli_fail(&err);
 }
 
@@ -236,9 +237,9 @@ int ree_run_plan(int argc, char **argv) {
     struct options o = {0};
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            ree_strbuf_printf(&text, "%s", help);
+            struct strbuf text;
+            strbuf_init(&text);
+            strbuf_printf(&text, "%s", help);
             return cli_print(&text);
         }
     cli_init(&cli, argc, argv);

@@ -122,8 +122,8 @@ static void parse(struct cli *cli, struct options *o) {
 
 // Prints the inputs that are images, if requested, and then the report.
 static int print_results(const struct options *o, const struct run_report *report) {
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
+    struct strbuf text;
+    strbuf_init(&text);
     for (size_t i = 0; o->show_input && !o->json && i < o->inputs.n_tensors; i++)
         run_show_image(&o->inputs.tensors[i], &text);
     if (o->json)
@@ -139,7 +139,7 @@ static int save_receipt(const struct options *o, const struct run_report *report
     struct ree_model_hashes hashes;
     struct ree_receipt receipt;
     if (!o->receipt.path) return 0;
-    if (ree_model_hashes_make(report->model, cli_progress, NULL, &hashes, &err) != REE_OK)
+    if (ree_model_hashes_make(report->model, &cli_reports, &hashes, &err) != REE_OK)
         return cli_fail(&err);
     struct ree_tensors_run run = {.of = report->model,
                                   .model = &hashes,
@@ -171,7 +171,8 @@ static int run(struct options *o) {
     int code = cli_receipt_prepare(&o->receipt);
     if (code) return code;
 
-    struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
+    struct ree_model_options model_options = {
+        .size = sizeof model_options, .no_fold = o->no_fold, .progress = {.report = cli_progress}};
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
     cli_print_notes(model);
@@ -182,9 +183,11 @@ static int run(struct options *o) {
         code = cli_fail(&err);
         goto done;
     }
-    struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
+    struct ree_session_options options = {
+        .size = sizeof options, .no_fuse = o->no_fuse, .progress = {.report = cli_progress}};
     struct ree_stages_options divided = cli_stages_pipeline(&o->stages, &options);
-    if (ree_pipeline_open(model, o->stages.devices, o->stages.n_devices, &divided, &pipeline, &err) != REE_OK) {
+    if (ree_pipeline_open(model, o->stages.devices, o->stages.n_devices, &divided, &pipeline,
+                          &err) != REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
@@ -207,8 +210,8 @@ static int run(struct options *o) {
     code = tracing_end(&tracing, &traced, &has_trace);
     if (code) goto done;
 
-    struct ree_session_stats stats;
-    ree_pipeline_stats(pipeline, &stats);
+    struct ree_session_stats stats = {.size = sizeof stats};
+    ree_pipeline_stats(pipeline, &stats, NULL);
     struct run_report report = {
         .model = model,
         .device = cli_stages_device(&o->stages),

@@ -11,7 +11,7 @@ struct cli_stages {
     uint64_t memory;  // --max-device-memory in bytes; 0: no limit
     size_t n_devices;
     struct ree_device **devices;
-    struct ree_strbuf names; // names of the devices, for reports
+    struct strbuf names; // names of the devices, for reports
 };
 
 #define CLI_STAGES_HELP                                                                            \
@@ -42,7 +42,7 @@ void cli_stages_generator(const struct cli_stages *stages, struct ree_generator_
 void cli_stages_finish(struct cli_stages *stages); // accepts a zeroed struct
 
 // Appends where each stage ends, for --stats; nothing if the model ran as one stage.
-void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out);
+void cli_stages_text(const struct ree_pipeline *pipeline, struct strbuf *out);
 struct cJSON;
 // "stages": [{"ends_with": "..."}, ..., {}], as in plan files
 void cli_stages_json(const struct ree_pipeline *pipeline, struct cJSON *out);

@@ -21,9 +21,8 @@ bool trace_options_any(const struct trace_options *o) {
 void trace_options_check(struct cli *cli, const struct trace_options *o) {
     struct ree_error err;
     struct ree_record_options fault = {.size = sizeof fault, .fault = o->fault};
-    struct ree_record_options dump = {.size = sizeof dump,
-                                      .dump_names = o->dump,
-                                      .dump_folder = o->dump_folder};
+    struct ree_record_options dump = {
+        .size = sizeof dump, .dump_names = o->dump, .dump_folder = o->dump_folder};
     if (o->dump && !o->dump_folder) cli_usage(cli, "--dump-tensors requires --dump-folder");
     if (!o->dump && (o->dump_folder || o->format))
         cli_usage(cli, "%s requires --dump-tensors", o->format ? "--format" : "--dump-folder");
@@ -49,7 +48,7 @@ int tracing_begin(struct tracing *w, const struct trace_options *options,
                                               .fault = options->fault,
                                               .graph_sha256 = run->graph_sha256,
                                               .weights_sha256 = run->weights_sha256,
-                                              .on_progress = cli_progress};
+                                              .progress = cli_reports};
     enum ree_status status =
         run->generator ? ree_record_generator(run->generator, &record, &w->recording, &err)
                        : ree_record_pipeline(run->pipeline, &record, &w->recording, &err);

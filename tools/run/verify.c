@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json.h"
 #include "receipt/verify.h"
 #include "receipts.h"
 #include "option_table.h"
@@ -34,8 +34,8 @@ static int cannot(const struct ree_error *err) {
     return CLI_CANNOT;
 }
 
-static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
-    if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
+static bool progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    return strcmp(what, "running") == 0 || cli_progress(user, what, done, total);
 }
 
 static int load_tokenizer(struct job *job) {
@@ -76,15 +76,20 @@ static int end_trace(struct job *job) {
 static int verify_text(struct job *job) {
     const struct verify_options *o = job->o;
     struct ree_error err;
+    struct ree_model_options model = {
+        .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
+    const struct ree_session_options session = {
+        .size = sizeof session, .no_fuse = o->no_fuse, .progress = {.report = progress}};
     struct ree_generator_options options = {
-        .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
-        .session = {.no_fuse = o->no_fuse, .on_progress = progress},
+        .size = sizeof options,
+        .model = &model,
+        .session = &session,
         .prefill_chunk = o->tracing.trace ? job->receipt.trace_chunk : (uint32_t)o->chunk,
         .all_logits = job->receipt.logits_sha256[0],
         .exact_lengths = o->tracing.trace != NULL,
     };
     cli_stages_generator(&o->stages, &options);
-    cli_quantize_model(&o->quantize, &options.model);
+    cli_quantize_model(&o->quantize, &model);
     if (ree_generator_create(o->model, o->stages.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cannot(&err);
@@ -104,7 +109,7 @@ static int verify_text(struct job *job) {
                                    .stepwise = o->stepwise || o->tracing.trace,
                                    .traced = o->tracing.trace != NULL};
     const struct ree_generator *g = job->generator;
-    if (ree_verify_model(&job->v, &job->receipt, g->model, cli_progress, NULL, &err) != REE_OK)
+    if (ree_verify_model(&job->v, &job->receipt, g->model, &cli_reports, &err) != REE_OK)
         return cannot(&err);
     code = begin_trace(job);
     if (code) return code;
@@ -114,16 +119,19 @@ static int verify_text(struct job *job) {
 static int verify_tensors(struct job *job) {
     struct verify_options *o = job->o;
     struct ree_error err;
-    struct ree_model_options model_options = {.no_fold = o->no_fold, .on_progress = cli_progress};
-    struct ree_session_options options = {.no_fuse = o->no_fuse, .on_progress = cli_progress};
+    struct ree_model_options model_options = {
+        .size = sizeof model_options, .no_fold = o->no_fold, .progress = {.report = cli_progress}};
+    struct ree_session_options options = {
+        .size = sizeof options, .no_fuse = o->no_fuse, .progress = {.report = cli_progress}};
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &job->model, &err) != REE_OK) return cannot(&err);
-    if (ree_verify_model(&job->v, &job->receipt, job->model, cli_progress, NULL, &err) != REE_OK)
+    if (ree_verify_model(&job->v, &job->receipt, job->model, &cli_reports, &err) != REE_OK)
         return cannot(&err);
     if (job->v.differs) return 0; // its inputs may differ too
     if (run_inputs_load(&o->inputs, job->model)) return CLI_CANNOT;
     struct ree_stages_options divided = cli_stages_pipeline(&o->stages, &options);
-    if (ree_pipeline_open(job->model, o->stages.devices, o->stages.n_devices, &divided, &job->pipeline, &err) != REE_OK)
+    if (ree_pipeline_open(job->model, o->stages.devices, o->stages.n_devices, &divided,
+                          &job->pipeline, &err) != REE_OK)
         return cannot(&err);
     struct ree_verify_tensors what = {.receipt = &job->receipt,
                                       .model = job->model,
@@ -171,64 +179,64 @@ static const char *outcome_name(enum ree_verify_outcome outcome) {
 }
 
 // Reports what the prover chose, and what it states without proof.
-static void report_claims(const struct ree_receipt *r, bool is_requested, struct ree_strbuf *out) {
+static void report_claims(const struct ree_receipt *r, bool is_requested, struct strbuf *out) {
     const struct ree_sampling *s = &r->sampling;
     if (r->kind == REE_RECEIPT_TEXT) {
-        ree_strbuf_printf(out, "%s: temperature %.9g",
-                          is_requested ? "as requested" : "chosen by the prover",
-                          (double)s->temperature);
+        strbuf_printf(out, "%s: temperature %.9g",
+                      is_requested ? "as requested" : "chosen by the prover",
+                      (double)s->temperature);
         if (s->temperature > 0)
-            ree_strbuf_printf(out, ", top_k %u, top_p %.9g, min_p %.9g, seed %llu", s->top_k,
-                              (double)s->top_p, (double)s->min_p, (unsigned long long)s->seed);
-        ree_strbuf_printf(out, ", repetition_penalty %.9g, max_new_tokens %llu, stop texts: ",
-                          (double)s->repetition_penalty, (unsigned long long)r->max_new_tokens);
+            strbuf_printf(out, ", top_k %u, top_p %.9g, min_p %.9g, seed %llu", s->top_k,
+                          (double)s->top_p, (double)s->min_p, (unsigned long long)s->seed);
+        strbuf_printf(out, ", repetition_penalty %.9g, max_new_tokens %llu, stop texts: ",
+                      (double)s->repetition_penalty, (unsigned long long)r->max_new_tokens);
         for (size_t i = 0; i < r->n_stops; i++) {
-            ree_strbuf_printf(out, "%s\"", i ? ", " : "");
+            strbuf_printf(out, "%s\"", i ? ", " : "");
             cli_append_name(out, r->stops[i]);
-            ree_strbuf_printf(out, "\"");
+            strbuf_printf(out, "\"");
         }
-        ree_strbuf_printf(out, "%s\n", r->n_stops ? "" : "none");
+        strbuf_printf(out, "%s\n", r->n_stops ? "" : "none");
     }
     const char *const claims[][2] = {
         {"device", r->device}, {"created", r->created}, {"ree", r->ree_version}};
     bool some = false;
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
         if (!claims[i][1]) continue;
-        ree_strbuf_printf(out, "%s %s ", some ? "," : "claimed, not checked:", claims[i][0]);
+        strbuf_printf(out, "%s %s ", some ? "," : "claimed, not checked:", claims[i][0]);
         cli_append_name(out, claims[i][1]);
         some = true;
     }
-    if (some) ree_strbuf_append(out, "\n", 1);
+    if (some) strbuf_append(out, "\n", 1);
 }
 
-static void report_text(const struct job *job, struct ree_strbuf *out) {
+static void report_text(const struct job *job, struct strbuf *out) {
     const struct ree_verification *v = &job->v;
     for (size_t i = 0; i < v->n; i++) {
         cli_append_name(out, v->checks[i].name);
-        ree_strbuf_printf(out, ": %s", outcome_name(v->checks[i].outcome));
-        if (v->checks[i].detail[0]) ree_strbuf_append(out, ": ", 2);
+        strbuf_printf(out, ": %s", outcome_name(v->checks[i].outcome));
+        if (v->checks[i].detail[0]) strbuf_append(out, ": ", 2);
         cli_append_name(out, v->checks[i].detail);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
     report_claims(&job->receipt, job->o->request != NULL, out);
     if (v->stepwise[0]) {
-        ree_strbuf_printf(out, "\nran token by token: ");
+        strbuf_printf(out, "\nran token by token: ");
         cli_append_name(out, v->stepwise);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
-    ree_strbuf_printf(out, "\n%s", ree_verify_verdict_name(ree_verification_verdict(v)));
+    strbuf_printf(out, "\n%s", ree_verify_verdict_name(ree_verification_verdict(v)));
     if (!v->differs && v->cannot[0]) {
-        ree_strbuf_append(out, ": ", 2);
+        strbuf_append(out, ": ", 2);
         cli_append_name(out, v->cannot);
     }
     if (v->n_runs)
-        ree_strbuf_printf(out, " (%zu run%s of the model, %.3f s; %s)", v->n_runs,
-                          v->n_runs == 1 ? "" : "s", v->run_seconds,
-                          cli_stages_device(&job->o->stages));
-    ree_strbuf_append(out, "\n", 1);
+        strbuf_printf(out, " (%zu run%s of the model, %.3f s; %s)", v->n_runs,
+                      v->n_runs == 1 ? "" : "s", v->run_seconds,
+                      cli_stages_device(&job->o->stages));
+    strbuf_append(out, "\n", 1);
 }
 
-static void report_json(const struct job *job, struct ree_strbuf *out) {
+static void report_json(const struct job *job, struct strbuf *out) {
     const struct ree_verification *v = &job->v;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "result", ree_verify_verdict_name(ree_verification_verdict(v)));
@@ -239,7 +247,7 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
         cJSON_AddStringToObject(check, "name", v->checks[i].name);
         cJSON_AddStringToObject(check, "outcome", outcome_name(v->checks[i].outcome));
         if (v->checks[i].detail[0]) cJSON_AddStringToObject(check, "detail", v->checks[i].detail);
-        ree_json_put(checks, check);
+        json_put(checks, check);
     }
     if (job->o->stages.n_devices)
         cJSON_AddStringToObject(root, "device", cli_stages_device(&job->o->stages));
@@ -251,9 +259,9 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
 }
 
 static int report(struct job *job) {
-    struct ree_strbuf text;
+    struct strbuf text;
     budget_results();
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (job->v.failed) text.failed = true;
     if (job->o->json)
         report_json(job, &text);

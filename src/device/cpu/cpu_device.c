@@ -5,6 +5,7 @@
 // weights (another input shape, the next decode step) reuse it.
 #include "base/clock.h"
 #include "base/container.h"
+#include "base/progress.h"
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/execute.h"
 #include "device/cpu/selftest.h"
@@ -266,8 +267,9 @@ static enum ree_status program_run(struct ree_device *device, struct ree_device_
         double after = ree_clock();
         step->seconds = after - before;
         before = after;
-        if (options && options->on_progress)
-            options->on_progress(options->user, i + 1, program->n_steps);
+        if (options)
+            REE_TRY(
+                ree_progress_report(&options->progress, REE_RUNNING, i + 1, program->n_steps, err));
     }
     program->has_run = true;
     return REE_OK;

@@ -147,7 +147,7 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     ree_cuda_selftest_init(cuda, options->cache_dir);
     ree_facts_add_cache(&cuda->facts, cuda->tests.path);
     REE_TRY(ree_cuda_jit_init(cuda, err));
-    REE_TRY(ree_cuda_probe(cuda, options->break_primitive, err));
+    REE_TRY(ree_cuda_probe(cuda, ree_broken_primitive(options), err));
     if (cuda->facts.failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
     return REE_OK;
 }

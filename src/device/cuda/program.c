@@ -8,6 +8,7 @@
 // kernels are launched one by one.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
+#include "base/progress.h"
 #include "device/program_info.h"
 
 #include <stdlib.h>
@@ -384,9 +385,9 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     const enum ree_status status = check_fault(cuda, program, err);
     if (status != REE_OK && status != REE_INVALID) return status;
     program->was_run = true;
-    if (options && options->on_progress)
-        options->on_progress(options->user, program->info.n_dispatches, program->info.n_dispatches);
-    return status;
+    if (status != REE_OK || !options) return status;
+    return ree_progress_report(&options->progress, REE_RUNNING, program->info.n_dispatches,
+                               program->info.n_dispatches, err);
 }
 
 bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,

@@ -9,6 +9,7 @@
 // buffer first copies them to the device.
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
+#include "base/progress.h"
 #include "device/program_info.h"
 
 #include <stdlib.h>
@@ -349,15 +350,19 @@ static enum ree_status bind_slots(struct ree_device_program *program,
     return REE_OK;
 }
 
-struct progress {
+struct watch {
     struct ree_device_program *program;
-    const struct ree_program_run *options;
+    const struct ree_progress *progress;
+    enum ree_status status;
+    struct ree_error *err;
 };
 
 // Counts the timestamps written so far. There is one before the first dispatch and one after each.
+// A program that the device runs cannot be stopped; the run fails when it ends.
 static void report_progress(struct ree_vk *vk, void *user) {
-    const struct progress *progress = user;
-    struct ree_device_program *program = progress->program;
+    struct watch *watch = user;
+    struct ree_device_program *program = watch->program;
+    if (watch->status != REE_OK) return;
     uint32_t done = program->last_seen;
     while (done < program->info.n_dispatches) {
         uint64_t result[2]; // ticks, availability
@@ -369,7 +374,8 @@ static void report_progress(struct ree_vk *vk, void *user) {
         done++;
     }
     program->last_seen = done;
-    progress->options->on_progress(progress->options->user, done, program->info.n_dispatches);
+    watch->status = ree_progress_report(watch->progress, REE_RUNNING, done,
+                                        program->info.n_dispatches, watch->err);
 }
 
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
@@ -380,9 +386,13 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
     struct fault *fault = (struct fault *)program->blocks_host->mapped;
     memset(fault, 0, sizeof *fault);
     program->last_seen = 0;
-    struct progress progress = {program, options};
-    bool reports = options && options->on_progress && program->queries;
-    REE_TRY(ree_vk_submit(vk, program->commands, reports ? report_progress : NULL, &progress, err));
+    bool reports = options && options->progress.report && program->queries;
+    struct watch watch = {.program = program,
+                          .progress = reports ? &options->progress : NULL,
+                          .status = REE_OK,
+                          .err = err};
+    REE_TRY(ree_vk_submit(vk, program->commands, reports ? report_progress : NULL, &watch, err));
+    REE_TRY(watch.status);
     REE_TRY(ree_vk_check_validation(vk, err));
     return ree_program_info_fault(&program->info, "Vulkan", fault->dispatch, fault->low,
                                   fault->high, err);

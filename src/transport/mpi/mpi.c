@@ -250,7 +250,7 @@ static void mpi_close(struct ree_link *link) {
     watch_begin(&watch, "MPI shutdown", m->seconds);
     MPI_Finalize();
     watch_end(&watch);
-    if (m->watchdog.fd >= 0 && write(m->watchdog.fd, REE_GUARDIAN_WELL, 1) == 1) {
+    if (m->watchdog.fd >= 0 && write(m->watchdog.fd, REE_WATCHDOG_DONE, 1) == 1) {
         close(m->watchdog.fd);
         waitpid(m->watchdog.pid, NULL, 0);
     }
