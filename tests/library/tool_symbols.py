@@ -18,7 +18,8 @@ LEFTOVERS = set("""
     ree_receipt_encode_text ree_receipt_finish ree_receipt_init ree_receipt_load
     ree_receipt_make_tensors ree_receipt_make_text ree_receipt_set_salt ree_receipt_sign
     ree_receipt_try_text ree_receipt_write ree_request_finish ree_request_init ree_request_load
-    ree_request_seal ree_request_write ree_roles_check_bound ree_text_checkpoint_compare
+    ree_request_seal ree_request_write ree_roles_check_bound ree_strbuf_finish
+    ree_strbuf_init ree_strbuf_printf ree_text_checkpoint_compare
     ree_text_checkpoint_finish ree_text_checkpoint_is_done ree_text_checkpoint_load
     ree_text_checkpoint_write ree_text_json_parse ree_text_json_restore ree_unhex
     ree_verification_finish ree_verification_init ree_verification_verdict ree_verify_add

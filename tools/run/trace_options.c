@@ -18,9 +18,15 @@ bool trace_options_any(const struct trace_options *o) {
     return o->trace || o->dump || o->fault;
 }
 
+void fault_option_check(struct cli *cli, const char *fault) {
+    struct ree_record_options options = {.size = sizeof options, .fault = fault};
+    if (fault && ree_record_check(&options, NULL) != REE_OK)
+        cli_usage(cli, "--inject-fault requires NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, not '%s'",
+                  fault);
+}
+
 void trace_options_check(struct cli *cli, const struct trace_options *o) {
     struct ree_error err;
-    struct ree_record_options fault = {.size = sizeof fault, .fault = o->fault};
     struct ree_record_options dump = {
         .size = sizeof dump, .dump_names = o->dump, .dump_folder = o->dump_folder};
     if (o->dump && !o->dump_folder) cli_usage(cli, "--dump-tensors requires --dump-folder");
@@ -28,9 +34,7 @@ void trace_options_check(struct cli *cli, const struct trace_options *o) {
         cli_usage(cli, "%s requires --dump-tensors", o->format ? "--format" : "--dump-folder");
     if (o->format && strcmp(o->format, "npy") != 0)
         cli_usage(cli, "--format requires npy, not '%s'", o->format);
-    if (o->fault && ree_record_check(&fault, &err) != REE_OK)
-        cli_usage(cli, "--inject-fault requires NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, not '%s'",
-                  o->fault);
+    fault_option_check(cli, o->fault);
     if (o->dump && o->dump_folder && ree_record_check(&dump, &err) != REE_OK)
         cli_usage(cli, "--dump-tensors: %s", err.message);
 }

@@ -35,6 +35,8 @@ struct trace_options {
 
 // true: the current argument is one of these options.
 bool trace_option(struct cli *cli, struct trace_options *options);
+// Reports a malformed --inject-fault as wrong usage; `fault` may be NULL.
+void fault_option_check(struct cli *cli, const char *fault);
 // Reports options that exclude each other as wrong usage.
 void trace_options_check(struct cli *cli, const struct trace_options *options);
 // true: at least one of --trace, --dump-tensors and --inject-fault was given.
