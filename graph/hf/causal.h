@@ -87,7 +87,7 @@ void ree_causal_angles(struct ree_causal *d);
 // attention.c: includes the projections, the kv cache and the output projection.
 const char *ree_causal_attention(struct ree_causal *d, int64_t layer, const char *x);
 
-// causal.c: writes the whole model. The caller releases the bytes with free.
+// causal.c: writes the whole model. The caller releases the bytes with ree_free.
 enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
                                  const struct ree_causal_options *options, unsigned char **out,
                                  size_t *out_size, struct ree_error *err);

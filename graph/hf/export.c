@@ -7,6 +7,7 @@
 
 #include "graph/hf/causal.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "graph/hf/hf.h"
 #include "graph/ir/mapping.h"
@@ -17,7 +18,7 @@ static const char extension[] = ".onnx";
 
 static char *join(const char *a, const char *b, const char *c) {
     size_t size = strlen(a) + strlen(b) + strlen(c) + 1;
-    char *s = malloc(size);
+    char *s = ree_alloc(size);
     if (s) snprintf(s, size, "%s%s%s", a, b, c);
     return s;
 }
@@ -82,7 +83,7 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
         ree_checkpoint_finish(&checkpoint);
     }
     if (status != REE_OK) {
-        free(bytes);
+        ree_free(bytes);
         ree_strbuf_finish(&notes);
         return ree_onnx_fail_file(err, folder);
     }
@@ -96,8 +97,8 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
     if (status == REE_OK && notes.size)
         (*out_graph)->notes = ree_arena_strdup((*out_graph)->arena, notes.data);
     ree_strbuf_finish(&notes);
-    free(path);
-    free(bytes);
+    ree_free(path);
+    ree_free(bytes);
     return status;
 }
 
@@ -126,11 +127,11 @@ static enum ree_status check_output_path(const char *hf_dir, const char *path, b
     if (!S_ISDIR(here.st_mode))
         return ree_fail(err, REE_INVALID, "%s: it is a file, not a folder with a checkpoint",
                         hf_dir);
-    char *folder = strndup(path, strlen(path) - n);
+    char *folder = ree_strndup(path, strlen(path) - n);
     if (!folder) return ree_no_memory(err);
     int found = stat(*folder ? folder : ".", &there);
     int cause = errno;
-    free(folder);
+    ree_free(folder);
     if (found != 0)
         return ree_fail(err, REE_NOT_FOUND, "%s: its folder: %s", path, strerror(cause));
     if (colocate || (here.st_dev == there.st_dev && here.st_ino == there.st_ino)) return REE_OK;
@@ -165,7 +166,7 @@ static enum ree_status write_files(struct ree_checkpoint *checkpoint, const char
     ree_output_discard(&model);
     ree_output_discard(&data);
     options->data = NULL;
-    free(bytes);
+    ree_free(bytes);
     return status;
 }
 
@@ -204,7 +205,7 @@ enum ree_status ree_export(const char *hf_dir, const char *out_path,
         status = export_to(hf_dir, path, data_path, &own, err);
     else
         status = ree_no_memory(err);
-    free(data_path);
-    free(path);
+    ree_free(data_path);
+    ree_free(path);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/hf/causal.h"
+#include "base/memory.h"
 #include "base/progress.h"
 #include "graph/hf/quantize.h"
 
@@ -119,9 +120,9 @@ static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor
     uint32_t bits = d->options->bits, block = d->options->block;
     uint64_t row_size = ree_quantized_row_size(m->columns, bits, block);
     size_t n_blocks = (size_t)((m->columns + block - 1) / block);
-    float *capacity = malloc((size_t)m->columns * sizeof *capacity);
-    unsigned char *row = malloc(row_size);
-    float *scales = calloc((size_t)m->rows, n_blocks * sizeof *scales);
+    float *capacity = ree_alloc((size_t)m->columns * sizeof *capacity);
+    unsigned char *row = ree_alloc(row_size);
+    float *scales = ree_alloc_zeroed((size_t)m->rows, n_blocks * sizeof *scales);
     if (!capacity || !row || !scales) ree_writer_fail(d->w, REE_NO_MEMORY, "out of memory");
     *out_rows = begin_tensor(d);
     for (int64_t i = 0; i < m->rows && ree_writer_ok(d->w); i++) {
@@ -133,9 +134,9 @@ static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor
     }
     *out_scales = begin_tensor(d);
     append(d, scales, (uint64_t)m->rows * n_blocks * sizeof *scales);
-    free(capacity);
-    free(row);
-    free(scales);
+    ree_free(capacity);
+    ree_free(row);
+    ree_free(scales);
 }
 
 static const char *quantized(struct ree_causal *d, const struct ree_linear *l,

@@ -4,7 +4,7 @@
 
 #include "ree.h"
 
-// Reads a regular file. Release *out_bytes with free; it is not NULL for an empty file.
+// Reads a regular file. Release *out_bytes with ree_free; it is not NULL for an empty file.
 enum ree_status ree_file_read(const char *path, void **out_bytes, size_t *out_nbytes,
                               struct ree_error *err);
 // ree_file_read_small, ree_file_write, ree_file_is_private_key: ree/file.h

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "bench/bench_internal.h"
 
@@ -37,7 +38,7 @@ enum ree_status ree_benchmark_create(struct ree_device *device,
     if (o.n_peers > REE_BENCH_MAX_PEERS)
         return ree_fail(err, REE_INVALID, "n_peers is %zu; the maximum is %d", o.n_peers,
                         REE_BENCH_MAX_PEERS);
-    struct ree_benchmark *b = calloc(1, sizeof *b);
+    struct ree_benchmark *b = ree_alloc_zeroed(1, sizeof *b);
     if (!b) return ree_no_memory(err);
     b->device = device;
     b->is_cpu = device->is_cpu;
@@ -63,7 +64,7 @@ void ree_benchmark_destroy(struct ree_benchmark *b) {
     if (!b) return;
     ree_bench_model_destroy(b->model);
     ree_bench_openblas_close(&b->blas);
-    free(b);
+    ree_free(b);
 }
 
 void ree_bench_report(struct ree_benchmark *b, const struct ree_bench_measured *result) {

@@ -3,6 +3,7 @@
 
 #include "base/any.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <dlfcn.h>
@@ -86,7 +87,7 @@ enum ree_status ree_bench_program_create(struct ree_bench_program *bench, struct
             goto fail;
         }
         status = device->vtable->buffer_write(device, bench->slots[i], 0, floats, sizes[i], err);
-        free(floats);
+        ree_free(floats);
         if (status != REE_OK) goto fail;
         dispatch.operands[i] = (struct ree_operand){.slot = i, .size = sizes[i]};
         if (constants >> i & 1) fixed[i] = bench->slots[i];
@@ -272,7 +273,7 @@ double ree_bench_memory_rate(const struct ree_bench_memory *memory) {
 }
 
 void ree_bench_memory_destroy(struct ree_bench_memory *memory) {
-    free(memory->memory);
+    ree_free(memory->memory);
     ree_bench_program_destroy(&memory->copy);
     *memory = (struct ree_bench_memory){0};
 }

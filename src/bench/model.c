@@ -2,6 +2,7 @@
 #include "bench/bench_internal.h"
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "session/profile.h"
 
@@ -123,7 +124,7 @@ static void add_entry(void *user, const struct ree_profile_entry *entry) {
     r->total.bytes += entry->cost.bytes;
     if (r->n_entries == r->capacity) {
         uint32_t capacity = r->capacity ? 2 * r->capacity : 64;
-        struct ree_profile_entry *grown = realloc(r->entries, capacity * sizeof *grown);
+        struct ree_profile_entry *grown = ree_realloc(r->entries, capacity * sizeof *grown);
         profile->failed = profile->failed || !grown;
         if (!grown) return;
         r->entries = grown;
@@ -233,7 +234,7 @@ static enum ree_status describe(struct ree_bench_model *r, struct ree_error *err
         out->memory_rate = ree_bench_memory_rate(&r->memory);
     }
     if (!r->has_profile) return REE_OK;
-    r->dispatches = calloc((size_t)r->n_entries + 1, sizeof *r->dispatches);
+    r->dispatches = ree_alloc_zeroed((size_t)r->n_entries + 1, sizeof *r->dispatches);
     if (!r->dispatches) return ree_no_memory(err);
     report_costs(r);
     return REE_OK;
@@ -244,15 +245,15 @@ void ree_bench_model_destroy(struct ree_bench_model *r) {
     for (uint32_t i = 0; i < r->n_contenders; i++)
         ree_session_destroy(r->contenders[i].session);
     ree_bench_memory_destroy(&r->memory);
-    free(r->outputs);
-    free(r->entries);
-    free(r->dispatches);
-    free(r);
+    ree_free(r->outputs);
+    ree_free(r->entries);
+    ree_free(r->dispatches);
+    ree_free(r);
 }
 
 static enum ree_status measure(struct ree_benchmark *bench, struct ree_bench_model *r,
                                const struct inputs *inputs, struct ree_error *err) {
-    r->outputs = calloc(ree_model_n_outputs(r->model) + 1, sizeof *r->outputs);
+    r->outputs = ree_alloc_zeroed(ree_model_n_outputs(r->model) + 1, sizeof *r->outputs);
     if (!r->outputs) return ree_no_memory(err);
     REE_TRY(first_run(bench, r, bench->device, ree_operation_set_name(bench->device->operation_set),
                       inputs, err));
@@ -275,7 +276,7 @@ enum ree_status ree_benchmark_model(struct ree_benchmark *bench, struct ree_mode
     const struct inputs given = {inputs, n_inputs};
     *out = NULL;
     ree_bench_model_destroy(bench->model);
-    bench->model = calloc(1, sizeof *bench->model);
+    bench->model = ree_alloc_zeroed(1, sizeof *bench->model);
     if (!bench->model) return ree_no_memory(err);
     bench->model->model = model;
     REE_TRY(measure(bench, bench->model, &given, err));

@@ -1,6 +1,7 @@
 // The benchmarks matmul, conv and map; attention.c has attention.
 #include "bench/bench_internal.h"
 
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <stdio.h>
@@ -97,9 +98,9 @@ static void contenders_finish(struct contenders *x) {
     for (uint32_t i = 0; i < REE_BENCH_MAX_PEERS; i++)
         ree_bench_program_destroy(&x->peers[i]);
     ree_bench_memory_destroy(&x->memory);
-    free(x->a);
-    free(x->b);
-    free(x->c);
+    ree_free(x->a);
+    ree_free(x->b);
+    ree_free(x->c);
 }
 
 static bool streams(const struct product *size) {

@@ -12,8 +12,8 @@
 // one. So a folder or file is used only if it belongs to the process's effective user, is not
 // writable by others, and is not a symbolic link.
 //
-// Reads a file of at most max_nbytes bytes; the caller releases *out_bytes with free. Returns false
-// if the file is missing, too large or not usable by the rule above.
+// Reads a file of at most max_nbytes bytes; the caller releases *out_bytes with ree_free. Returns
+// false if the file is missing, too large or not usable by the rule above.
 bool ree_cache_read(const char *path, size_t max_nbytes, void **out_bytes, size_t *out_nbytes);
 // Replaces the file atomically, readable by its owner only. Creates missing parent folders with
 // mode 0700. Ignores failures.

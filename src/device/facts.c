@@ -1,6 +1,7 @@
 #include "device/facts.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "device/cache_folder.h"
 
 #include <stdarg.h>
@@ -18,7 +19,7 @@ void ree_facts_add(struct ree_facts *facts, const char *kind, const char *name, 
     va_end(args);
     if (strcmp(kind, "self-test") == 0 && strcmp(name, "failed") == 0)
         ree_log(REE_LOG_INFO, "self-test failed, another form runs: %s", value);
-    char *copy = strdup(value);
+    char *copy = ree_strdup(value);
     facts->failed = copy == NULL;
     if (copy) facts->list[facts->n++] = (struct ree_device_fact){kind, name, copy};
 }
@@ -47,6 +48,6 @@ void ree_facts_add_cache(struct ree_facts *facts, const char *path) {
 
 void ree_facts_finish(struct ree_facts *facts) {
     for (size_t i = 0; i < facts->n; i++)
-        free((char *)facts->list[i].value);
+        ree_free((char *)facts->list[i].value);
     facts->n = 0;
 }

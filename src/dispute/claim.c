@@ -5,11 +5,12 @@
 
 #include "base/file.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "base/status.h"
 
 struct ree_claim *ree_claim_create(void) {
-    struct ree_claim *claim = calloc(1, sizeof *claim);
+    struct ree_claim *claim = ree_alloc_zeroed(1, sizeof *claim);
     if (!claim) return NULL;
     ree_arena_init(&claim->arena);
     claim->version = 2;
@@ -24,7 +25,7 @@ const char *ree_claim_kind_name(enum ree_claim_kind kind) {
 void ree_claim_destroy(struct ree_claim *claim) {
     if (!claim) return;
     ree_arena_finish(&claim->arena);
-    free(claim);
+    ree_free(claim);
 }
 
 enum ree_status ree_claim_load(const char *path, struct ree_claim **out, struct ree_error *err) {
@@ -36,7 +37,7 @@ enum ree_status ree_claim_load(const char *path, struct ree_claim **out, struct 
     size_t n;
     REE_TRY(ree_file_read(path, &bytes, &n, err));
     enum ree_status status = ree_claim_decode(bytes, n, out, err);
-    free(bytes);
+    ree_free(bytes);
     if (status != REE_OK) ree_fail_prefix(err, "%s", path);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "dispute/compare.h"
 #include "dispute/compare_text.h"
@@ -83,12 +84,12 @@ static enum ree_status run_once(struct ree_comparison *c, const struct ree_tenso
                                 size_t n_inputs, struct ree_error *err) {
     for (int k = 0; k < 2; k++) {
         size_t n = c->model->n_outputs;
-        struct ree_tensor *outputs = calloc(n + 1, sizeof *outputs);
+        struct ree_tensor *outputs = ree_alloc_zeroed(n + 1, sizeof *outputs);
         if (!outputs) return ree_no_memory(err);
         enum ree_status status = ree_session_run(c->sessions[k], inputs, n_inputs, outputs, err);
         for (size_t i = 0; i < n; i++)
             ree_tensor_finish(&outputs[i]);
-        free(outputs);
+        ree_free(outputs);
         REE_TRY(status);
     }
     on_step(c);
@@ -136,7 +137,7 @@ enum ree_status ree_compare_sessions(struct ree_session *a, struct ree_session *
     struct ree_compare_options options;
     *out = NULL;
     REE_TRY(ree_options_read(&options, sizeof options, given, "ree_compare_options", err));
-    struct ree_comparison *c = calloc(1, sizeof *c);
+    struct ree_comparison *c = ree_alloc_zeroed(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     c->model = ree_session_model(a);
     c->sessions[0] = a;
@@ -184,7 +185,7 @@ enum ree_status ree_compare_generators(struct ree_generator *a, struct ree_gener
     struct ree_generator *const sides[2] = {a, b};
     *out = NULL;
     REE_TRY(ree_options_read(&options, sizeof options, given, "ree_compare_options", err));
-    struct ree_comparison *c = calloc(1, sizeof *c);
+    struct ree_comparison *c = ree_alloc_zeroed(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     c->model = a->model;
     for (int k = 0; k < 2; k++)
@@ -235,6 +236,6 @@ void ree_comparison_destroy(struct ree_comparison *c) {
     REE_FLOAT_ENV_API();
     if (!c) return;
     ree_compare_destroy(c->compare);
-    free(c->ids);
-    free(c);
+    ree_free(c->ids);
+    ree_free(c);
 }

@@ -4,6 +4,7 @@
 
 #include "base/container.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "dispute/referee.h"
 
@@ -17,8 +18,8 @@ struct decided {
 
 static enum ree_status describe(struct decided *d, struct ree_error *err) {
     const struct ree_ruling *r = &d->ruling;
-    d->hex = calloc((size_t)r->n_outputs + 1, sizeof *d->hex);
-    d->outputs = calloc((size_t)r->n_outputs + 1, sizeof *d->outputs);
+    d->hex = ree_alloc_zeroed((size_t)r->n_outputs + 1, sizeof *d->hex);
+    d->outputs = ree_alloc_zeroed((size_t)r->n_outputs + 1, sizeof *d->outputs);
     if (!d->hex || !d->outputs) return ree_no_memory(err);
     for (uint32_t i = 0; i < r->n_outputs; i++) {
         ree_hex(r->outputs[i], d->hex[i]);
@@ -57,7 +58,7 @@ enum ree_status ree_claim_decide(const struct ree_claim *claim, const char *mode
         referee.keys[k] = parties[k].public_key;
         referee.tokens[k] = (struct ree_stated_tokens){parties[k].n_tokens, parties[k].tokens};
     }
-    struct decided *d = calloc(1, sizeof *d);
+    struct decided *d = ree_alloc_zeroed(1, sizeof *d);
     if (!d) return ree_no_memory(err);
     enum ree_status status = ree_referee(claim, &referee, &d->ruling, err);
     if (status == REE_OK) status = describe(d, err);
@@ -73,7 +74,7 @@ void ree_decision_destroy(struct ree_decision *decision) {
     if (!decision) return;
     struct decided *d = REE_CONTAINER_OF(decision, struct decided, decision);
     ree_ruling_finish(&d->ruling);
-    free(d->hex);
-    free(d->outputs);
-    free(d);
+    ree_free(d->hex);
+    ree_free(d->outputs);
+    ree_free(d);
 }

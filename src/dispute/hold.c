@@ -6,6 +6,7 @@
 
 #include "base/container.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "dispute/bind.h"
 #include "dispute/dispute.h"
@@ -155,7 +156,7 @@ static enum ree_status describe(struct holding *h, struct ree_error *err) {
     out->step = d->step;
     out->input = d->input;
     if (d->kind == REE_DISPUTE_INPUT) {
-        h->input_name = strdup(a->header.inputs[d->input].name);
+        h->input_name = ree_strdup(a->header.inputs[d->input].name);
         if (!h->input_name) return ree_no_memory(err);
     }
     out->input_name = h->input_name;
@@ -219,7 +220,7 @@ enum ree_status ree_dispute_hold(const struct ree_disputant parties[2],
     *out = NULL;
     REE_TRY(ree_options_read(&options, sizeof options, given, "ree_dispute_options", err));
     REE_TRY(check_parties(parties, &options, err));
-    struct holding *h = calloc(1, sizeof *h);
+    struct holding *h = ree_alloc_zeroed(1, sizeof *h);
     if (!h) return ree_no_memory(err);
     h->parties = parties;
     h->options = options;
@@ -241,8 +242,8 @@ void ree_dispute_result_destroy(struct ree_dispute_result *result) {
     ree_claim_destroy(h->claim);
     ree_ruling_finish(&h->ruling);
     ree_strbuf_finish(&h->transcript);
-    free(h->input_name);
-    free(h);
+    ree_free(h->input_name);
+    ree_free(h);
 }
 
 const char *ree_dispute_kind_name(enum ree_dispute_kind kind) {

@@ -7,6 +7,7 @@
 
 #include "dispute/bind.h"
 #include "dispute/referee_internal.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 static bool same(const ree_digest a, const ree_digest b) {
@@ -212,6 +213,6 @@ enum ree_status ree_referee_same(struct ree_opened *model,
 }
 
 void ree_ruling_finish(struct ree_ruling *ruling) {
-    free(ruling->outputs);
+    ree_free(ruling->outputs);
     ruling->outputs = NULL;
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "generate/check.h"
@@ -19,7 +20,7 @@ const char *ree_finish_name(enum ree_finish finish) {
 }
 
 void ree_generation_finish(struct ree_generation *generation) {
-    free(generation->ids);
+    ree_free(generation->ids);
     memset(generation, 0, sizeof *generation);
 }
 
@@ -122,7 +123,7 @@ static enum ree_status start_sequence(struct driver *d, size_t i, const struct r
     if (from) REE_TRY(check_snapshot(call, s, prompt, err));
     const int32_t *ids = from ? from->ids : prompt->ids;
     size_t n = from ? from->n : prompt->n;
-    out->ids = malloc(n * sizeof *out->ids);
+    out->ids = ree_alloc(n * sizeof *out->ids);
     if (!out->ids) return ree_no_memory(err);
     memcpy(out->ids, ids, n * sizeof *out->ids);
     out->n = s->n_saved = n;
@@ -181,7 +182,7 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
     size_t n_kv_caches = d->call.g->roles.n_kv_caches;
     for (size_t slot = 0; slot < d->call.g->options.n_cache_slots; slot++)
         REE_TRY(ree_group_hash_kv_caches(&d->groups[slot], err));
-    struct ree_snapshot *snapshots = calloc(d->n + 1, sizeof *snapshots);
+    struct ree_snapshot *snapshots = ree_alloc_zeroed(d->n + 1, sizeof *snapshots);
     if (!snapshots) return ree_no_memory(err);
     for (size_t i = 0; i < d->n; i++) {
         struct ree_sequence *s = &d->sequences[i];
@@ -206,7 +207,7 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
         REE_FLOAT_ENV_CALLBACK();
         status = o->on_checkpoint(o->user, snapshots, d->n, err);
     }
-    free(snapshots);
+    ree_free(snapshots);
     return status;
 }
 
@@ -285,14 +286,14 @@ static enum ree_status drive(struct driver *d, struct ree_error *err) {
 
 static enum ree_status make_groups(struct driver *d, struct ree_error *err) {
     const struct ree_generator *g = d->call.g;
-    d->groups = calloc(g->options.n_cache_slots, sizeof *d->groups);
-    d->cache_bytes = calloc(g->options.n_cache_slots, sizeof *d->cache_bytes);
+    d->groups = ree_alloc_zeroed(g->options.n_cache_slots, sizeof *d->groups);
+    d->cache_bytes = ree_alloc_zeroed(g->options.n_cache_slots, sizeof *d->cache_bytes);
     if (!d->groups || !d->cache_bytes) return ree_no_memory(err);
     for (size_t slot = 0; slot < g->options.n_cache_slots; slot++) {
         struct ree_group *group = &d->groups[slot];
         group->call = &d->call;
         group->slot = slot;
-        group->sequences = calloc(g->options.max_batch, sizeof(struct ree_sequence *));
+        group->sequences = ree_alloc_zeroed(g->options.max_batch, sizeof(struct ree_sequence *));
         if (!group->sequences) return ree_no_memory(err);
     }
     return ree_batching(g, d->sequences, d->n, &d->batching, err);
@@ -309,14 +310,14 @@ static void finish(struct driver *d) {
             ree_generator_collect(d->call.g, slot, &logits, &(struct ree_error){0}) == REE_OK)
             ree_tensor_finish(&logits);
         ree_group_end(group);
-        free(group->sequences);
+        ree_free(group->sequences);
     }
     for (size_t i = 0; d->sequences && i < d->n; i++)
-        free(d->sequences[i].digests);
+        ree_free(d->sequences[i].digests);
     ree_batching_finish(&d->batching);
-    free(d->groups);
-    free(d->cache_bytes);
-    free(d->sequences);
+    ree_free(d->groups);
+    ree_free(d->cache_bytes);
+    ree_free(d->sequences);
 }
 
 static void hash_tokens(struct ree_generation *out) {
@@ -340,7 +341,7 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
     REE_TRY(check_prompts(g, prompts, n, &own, err));
     struct driver d = {.call = {.g = g, .options = &own, .stats = &stats, .start = ree_clock()},
                        .n = n};
-    d.sequences = calloc(n + 1, sizeof *d.sequences);
+    d.sequences = ree_alloc_zeroed(n + 1, sizeof *d.sequences);
     enum ree_status status = d.sequences ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
         status = start_sequence(&d, i, &prompts[i], &out[i], err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "generate/causality.h"
@@ -74,8 +75,9 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                            .rank = g->rank.rank,
                                            .n_ranks = g->rank.n_ranks,
                                            .session = g->session_options};
-    struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
-    g->flights = calloc(o->n_cache_slots, sizeof *g->flights);
+    struct ree_device **devices =
+        ree_alloc_zeroed(1 + o->n_more_devices, sizeof(struct ree_device *));
+    g->flights = ree_alloc_zeroed(o->n_cache_slots, sizeof *g->flights);
     enum ree_status status = devices && g->flights ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) {
         devices[0] = device;
@@ -86,7 +88,7 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                      g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT,
                                      &g->pipeline, err);
     }
-    free(devices);
+    ree_free(devices);
     return status;
 }
 
@@ -114,7 +116,7 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
     *out = NULL;
     struct ree_generator_options own;
     REE_TRY(ree_options_read(&own, sizeof own, options, "ree_generator_options", err));
-    struct ree_generator *g = calloc(1, sizeof *g);
+    struct ree_generator *g = ree_alloc_zeroed(1, sizeof *g);
     if (!g) return ree_no_memory(err);
     enum ree_status status = read_options(g, &own, err);
     if (!g->options.prefill_chunk) g->options.prefill_chunk = 512;
@@ -137,11 +139,11 @@ void ree_generator_destroy(struct ree_generator *g) {
     ree_pipeline_destroy(g->pipeline);
     for (size_t i = 0; g->flights && i < g->options.n_cache_slots; i++)
         ree_flight_finish(&g->flights[i]);
-    free(g->flights);
+    ree_free(g->flights);
     ree_model_destroy(g->model);
     ree_roles_finish(&g->roles);
     ree_model_source_finish(&g->source);
-    free(g);
+    ree_free(g);
 }
 
 const struct ree_generator_info *ree_generator_info(const struct ree_generator *g) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "device/device.h"
 #include "generate/group.h"
@@ -62,16 +63,16 @@ static enum ree_status report_token(const struct ree_generate_call *call, struct
     struct ree_token token = {s->number, out->n - 1, out->ids[out->n - 1], 0, NULL};
     struct ree_logprob *top = NULL;
     if (o->n_logprobs) {
-        float *logprobs = malloc(vocab * sizeof *logprobs);
-        top = malloc((o->n_logprobs + 1) * sizeof *top);
+        float *logprobs = ree_alloc(vocab * sizeof *logprobs);
+        top = ree_alloc((o->n_logprobs + 1) * sizeof *top);
         enum ree_status status = logprobs && top ? REE_OK : ree_no_memory(err);
         if (status == REE_OK)
             status = find_logprobs(logits, vocab, o->n_logprobs, logprobs, top, err);
         if (status == REE_OK) token.logprob = logprobs[token.id];
         token.top = top;
-        free(logprobs);
+        ree_free(logprobs);
         if (status != REE_OK) {
-            free(top);
+            ree_free(top);
             return status;
         }
     }
@@ -80,7 +81,7 @@ static enum ree_status report_token(const struct ree_generate_call *call, struct
         REE_FLOAT_ENV_CALLBACK();
         goes_on = o->on_token(o->user, &token);
     }
-    free(top);
+    ree_free(top);
     if (ree_sequence_is_eos(call, token.id)) end_sequence(s, REE_FINISH_EOS);
     if (!goes_on) end_sequence(s, REE_FINISH_STOP);
     if (out->n >= ree_sequence_limit(call, s)) end_sequence(s, REE_FINISH_LENGTH);
@@ -106,7 +107,7 @@ enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequ
                         "model chooses %d",
                         n, s->number, out->ids[n], id);
     }
-    int32_t *ids = realloc(out->ids, (out->n + 1) * sizeof *ids);
+    int32_t *ids = ree_realloc(out->ids, (out->n + 1) * sizeof *ids);
     if (!ids) return ree_no_memory(err);
     out->ids = ids;
     ids[out->n++] = id;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/generator.h"
 #include "generate/remote.h"
@@ -148,13 +149,13 @@ static enum ree_status take_rows(const struct ree_generator *g, const struct ree
 void ree_flight_finish(struct ree_flight *flight) {
     for (size_t i = 0; i < flight->n_inputs; i++)
         ree_tensor_finish(&flight->inputs[i]);
-    free(flight->inputs);
+    ree_free(flight->inputs);
     *flight = (struct ree_flight){0};
 }
 
 static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
                                 struct ree_flight *flight, struct ree_error *err) {
-    flight->inputs = calloc(g->roles.n_inputs + 1, sizeof *flight->inputs);
+    flight->inputs = ree_alloc_zeroed(g->roles.n_inputs + 1, sizeof *flight->inputs);
     if (!flight->inputs) return ree_no_memory(err);
     for (size_t i = 0; i < g->roles.n_inputs; i++)
         if (g->roles.of_input[i] != REE_ROLE_KV_CACHE)
@@ -212,14 +213,14 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
         return g->remote->collect(g->remote->user, slot, &step, out_logits, err);
     }
     size_t n_outputs = ree_model_n_outputs(g->model);
-    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
+    struct ree_tensor *outputs = ree_alloc_zeroed(n_outputs + 1, sizeof *outputs);
     if (!outputs) return ree_no_memory(err);
     enum ree_status status = ree_pipeline_collect(g->pipeline, slot, outputs, err);
     if (status == REE_OK)
         status = take_rows(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; i < n_outputs; i++)
         ree_tensor_finish(&outputs[i]);
-    free(outputs);
+    ree_free(outputs);
     ree_flight_finish(flight);
     return status;
 }
@@ -252,8 +253,9 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
                                          struct ree_error *err) {
     size_t n_outputs = ree_model_n_outputs(g->model);
     struct ree_flight *flight = &g->flights[slot];
-    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
-    struct ree_tensor *ordered = calloc(ree_model_n_inputs(g->model) + 1, sizeof *ordered);
+    struct ree_tensor *outputs = ree_alloc_zeroed(n_outputs + 1, sizeof *outputs);
+    struct ree_tensor *ordered =
+        ree_alloc_zeroed(ree_model_n_inputs(g->model) + 1, sizeof *ordered);
     enum ree_status status = outputs && ordered ? REE_OK : ree_no_memory(err);
     if (out) *out = (struct ree_boundary){0};
     if (out_logits) memset(out_logits, 0, sizeof *out_logits);
@@ -263,8 +265,8 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
         status = take_rows(g, step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; outputs && i < n_outputs; i++)
         ree_tensor_finish(&outputs[i]);
-    free(outputs);
-    free(ordered);
+    ree_free(outputs);
+    ree_free(ordered);
     // The step in flight over several processes is the same one; keep it.
     bool is_remote = flight->is_remote;
     struct ree_step kept = flight->step;

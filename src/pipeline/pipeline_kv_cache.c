@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/options.h"
 #include "session/observe.h"
 #include "session/kv_cache.h"
@@ -156,7 +157,7 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
                                             int64_t first, int64_t n, struct ree_tensor *out,
                                             struct ree_error *err) {
     memset(out, 0, p->n_kv_caches * sizeof *out);
-    struct ree_tensor *own = calloc(p->n_kv_caches + 1, sizeof *own);
+    struct ree_tensor *own = ree_alloc_zeroed(p->n_kv_caches + 1, sizeof *own);
     enum ree_status status = own ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
         if (!p->stages[i].session || !p->stages[i].session->n_kv_caches) continue;
@@ -170,7 +171,7 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
     }
     for (size_t i = 0; status != REE_OK && i < p->n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
-    free(own);
+    ree_free(own);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "graph/partition/choose.h"
 
@@ -13,7 +14,8 @@ static bool is_folder(const char *path) {
 }
 
 // If no language model is found, files next to `path` are ignored: they may be anything.
-static enum ree_status find_source(const char *path, struct ree_model_plan *p, struct ree_error *err) {
+static enum ree_status find_source(const char *path, struct ree_model_plan *p,
+                                   struct ree_error *err) {
     p->model_path = path;
     if (ree_model_source_find(path, &p->source, err) == REE_OK)
         p->model_path = p->source.model_path;
@@ -48,7 +50,7 @@ static enum ree_status find_kv_caches(struct ree_model_plan *p, struct ree_error
         if (status != REE_OK) return status;
     }
     p->is_language_model = status == REE_OK;
-    p->kv_caches = calloc(roles.n_kv_caches + 1, sizeof *p->kv_caches);
+    p->kv_caches = ree_alloc_zeroed(roles.n_kv_caches + 1, sizeof *p->kv_caches);
     if (status == REE_OK && !p->kv_caches) status = ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < roles.n_kv_caches; i++)
         if (!add_kv_cache(p, &roles.kv_caches[i]))
@@ -96,7 +98,7 @@ static enum ree_status make_plan(const struct ree_plan_options *o, struct ree_mo
 }
 
 enum ree_status ree_model_plan_make(const char *path, const struct ree_plan_options *options,
-                                struct ree_model_plan *out, struct ree_error *err) {
+                                    struct ree_model_plan *out, struct ree_error *err) {
     *out = (struct ree_model_plan){.options = {.context = options->context}};
     REE_TRY(open_model(path, options, out, err));
     enum ree_status status = make_plan(options, out, err);
@@ -113,5 +115,5 @@ void ree_model_plan_finish(struct ree_model_plan *p) {
     ree_partition_finish(&p->partition);
     ree_model_destroy(p->model);
     ree_model_source_finish(&p->source);
-    free(p->kv_caches);
+    ree_free(p->kv_caches);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "graph/partition/plan_file.h"
 #include "plan/model_plan.h"
@@ -50,7 +51,7 @@ static enum ree_status describe(struct ree_plan *p, struct ree_error *err) {
         ree_stage_contents(plan->model->graph, &plan->annotations, &plan->partition, i, &text);
         char *contents = ree_strbuf_take(&text);
         p->contents[i] = contents ? ree_arena_strdup(&p->arena, contents) : NULL;
-        free(contents);
+        ree_free(contents);
         if (!p->contents[i]) return ree_no_memory(err);
     }
     if (!plan->options.n_kv_caches) return REE_OK;
@@ -72,7 +73,7 @@ enum ree_status ree_plan_create(const char *model, const struct ree_plan_options
     if (options.n_partitions > REE_MAX_STAGES)
         return ree_fail(err, REE_INVALID, "n_partitions is %u; the maximum is %d",
                         options.n_partitions, REE_MAX_STAGES);
-    struct ree_plan *p = calloc(1, sizeof *p);
+    struct ree_plan *p = ree_alloc_zeroed(1, sizeof *p);
     if (!p) return ree_no_memory(err);
     ree_arena_init(&p->arena);
     enum ree_status status = ree_model_plan_make(model, &options, &p->plan, err);
@@ -89,7 +90,7 @@ void ree_plan_destroy(struct ree_plan *p) {
     if (!p) return;
     ree_model_plan_finish(&p->plan);
     ree_arena_finish(&p->arena);
-    free(p);
+    ree_free(p);
 }
 
 enum ree_status ree_plan_info(const struct ree_plan *p, struct ree_plan_info *out,

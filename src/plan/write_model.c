@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "graph/ir/mapping.h"
 #include "graph/partition/notes.h"
@@ -16,9 +17,10 @@ static bool has_external_data(const struct ree_graph *graph) {
 
 static bool folder_of(const char *path, struct stat *out) {
     const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    char *folder =
+        slash ? ree_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : ree_strdup(".");
     bool found = folder && stat(folder, out) == 0;
-    free(folder);
+    ree_free(folder);
     return found;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
@@ -118,7 +119,8 @@ static enum ree_status leader_read(void *user, size_t slot, int64_t sequence, in
     const int64_t numbers[3] = {sequence, first, n};
     struct ree_part part = {numbers, sizeof numbers};
     memset(out, 0, g->roles.n_kv_caches * sizeof *out);
-    const struct ree_value **values = calloc(g->roles.n_kv_caches + 1, sizeof(struct ree_value *));
+    const struct ree_value **values =
+        ree_alloc_zeroed(g->roles.n_kv_caches + 1, sizeof(struct ree_value *));
     if (!values) return ree_no_memory(err);
     for (size_t i = 0; i < g->roles.n_kv_caches; i++)
         values[i] = g->model->input_values[g->roles.kv_caches[i].input];
@@ -131,7 +133,7 @@ static enum ree_status leader_read(void *user, size_t slot, int64_t sequence, in
     if (status == REE_OK) status = check_rows(ranks, n, out, err);
     for (size_t i = 0; status != REE_OK && i < g->roles.n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
-    free(values);
+    ree_free(values);
     return status;
 }
 
@@ -141,7 +143,7 @@ static int64_t leader_filled_positions(void *user, size_t slot) {
 }
 
 enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err) {
-    ranks->remote = malloc(sizeof *ranks->remote);
+    ranks->remote = ree_alloc(sizeof *ranks->remote);
     if (!ranks->remote) return ree_no_memory(err);
     *ranks->remote = (struct ree_remote){ranks,          leader_begin, leader_submit,
                                          leader_collect, leader_read,  leader_filled_positions};

@@ -7,6 +7,7 @@
 
 #include "base/float_env.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "ranks/ranks_internal.h"
@@ -21,7 +22,7 @@ void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double fro
     if (!ranks->timeline || spans->n == REE_MAX_SPANS) return;
     if (spans->n == spans->capacity) {
         size_t capacity = 2 * spans->capacity + 256;
-        struct ree_span *list = realloc(spans->list, capacity * sizeof *list);
+        struct ree_span *list = ree_realloc(spans->list, capacity * sizeof *list);
         if (!list) return; // the timeline must not fail the run
         spans->list = list;
         spans->capacity = capacity;
@@ -124,7 +125,7 @@ enum ree_status ree_ranks_take_report(struct ree_ranks *ranks, uint32_t rank,
         memcpy(report, m.parts[0].data, sizeof *report);
         report->round_trip = ranks->round_trips[rank];
         fits = isfinite(report->busy) && isfinite(report->waited);
-        spans->list = malloc(m.parts[1].nbytes + 1);
+        spans->list = ree_alloc(m.parts[1].nbytes + 1);
         spans->n = spans->list ? m.parts[1].nbytes / sizeof *spans->list : 0;
         if (spans->n) memcpy(spans->list, m.parts[1].data, m.parts[1].nbytes);
         for (size_t i = 0; i < spans->n; i++)

@@ -162,7 +162,7 @@ void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]);
 // REE_INVALID if anyone but the key file's owner can access it.
 enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
                                  struct ree_error *err);
-// Encodes the receipt as the text of its file. Release *out with free.
+// Encodes the receipt as the text of its file. Release *out with ree_free.
 enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out,
                                    size_t *out_nbytes, struct ree_error *err);
 // Writes the receipt atomically (base/file.h). Fails with REE_INVALID and writes nothing if the

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 
 #define KEY_SIZE 32
 #define MAX_KEY_FILE ((size_t)1 << 20)
@@ -99,7 +100,7 @@ static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **
     if (!*out && !need_private) *out = parse_key(pem, n, false);
     bool is_encrypted = memmem(pem, n, "ENCRYPTED", 9) != NULL;
     OPENSSL_cleanse(pem, n);
-    free(pem);
+    ree_free(pem);
     if (*out) return REE_OK;
     if (is_encrypted)
         return ree_fail(err, REE_UNSUPPORTED, "%s: keys with a password are not supported", path);
@@ -188,7 +189,7 @@ static enum ree_status write_half(const EVP_PKEY *key, bool is_private, const ch
 enum ree_status ree_key_create(const char *path, char public_key[65], struct ree_error *err) {
     public_key[0] = 0;
     size_t size = strlen(path) + sizeof ".pub";
-    char *public_path = malloc(size);
+    char *public_path = ree_alloc(size);
     if (!public_path) return ree_no_memory(err);
     snprintf(public_path, size, "%s.pub", path);
     EVP_PKEY *key = NULL;
@@ -207,6 +208,6 @@ enum ree_status ree_key_create(const char *path, char public_key[65], struct ree
     }
     if (status != REE_OK) public_key[0] = 0;
     EVP_PKEY_free(key);
-    free(public_path);
+    ree_free(public_path);
     return status;
 }

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 // Reads a regular file of at most max_nbytes bytes; fails with REE_INVALID, before reading, if it
-// has more. Release *out_bytes with free; it is not NULL for an empty file.
+// has more. Release *out_bytes with ree_free; it is not NULL for an empty file.
 REE_API enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **out_bytes,
                                             size_t *out_nbytes, struct ree_error *err);
 // Writes the contents first and gives them the name afterwards: a reader sees the old contents or
@@ -27,7 +27,7 @@ REE_API bool ree_file_is_private_key(const char *path);
 // completed; a thread that tries to blocks until the process ends.
 REE_API void ree_file_abandon_named(void);
 
-// Returns the path "FOLDER/NAME"; release it with free. FOLDER is where devices keep compiled
+// Returns the path "FOLDER/NAME"; release it with ree_free. FOLDER is where devices keep compiled
 // pipelines and self-test results: cache_dir, as in struct ree_device_options. NULL if there is no
 // folder or memory is exhausted.
 REE_API char *ree_cache_path(const char *cache_dir, const char *name);

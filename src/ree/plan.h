@@ -81,7 +81,7 @@ REE_API enum ree_status ree_plan_branch(const struct ree_plan *plan, size_t bran
                                         struct ree_plan_branch *out_branch, struct ree_error *err);
 
 // The plan file: JSON for partition_plan and plan_path of options. Readers use only "ends_with" of
-// each stage and the hash of the graph. Release *out_json with free.
+// each stage and the hash of the graph. Release *out_json with ree_free.
 REE_API enum ree_status ree_plan_json(const struct ree_plan *plan, char **out_json,
                                       struct ree_error *err);
 REE_API enum ree_status ree_plan_save(const struct ree_plan *plan, const char *path,

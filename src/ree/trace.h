@@ -131,7 +131,7 @@ struct ree_node_info {
 REE_API enum ree_status ree_trace_node(const struct ree_trace *trace, uint32_t node,
                                        struct ree_node_info *out_info, struct ree_error *err);
 // Where a value comes from: "input 'x'", "constant 'w'", "output 1 of node 12 'split' (Split)". The
-// names are those of the model and may contain control characters. Release with free; NULL if
+// names are those of the model and may contain control characters. Release with ree_free; NULL if
 // memory is exhausted or there is no such value.
 REE_API char *ree_trace_value_text(const struct ree_trace *trace, int32_t value);
 
@@ -186,7 +186,7 @@ REE_API bool ree_trace_inputs_agree(const struct ree_trace *a, const struct ree_
 
 // Makes an HTML page with a picture: which nodes of which steps differ. `names` are the titles of
 // the traces. The page needs no network and no scripts, and everything from the files is escaped.
-// Release *out_html with free.
+// Release *out_html with ree_free.
 REE_API enum ree_status ree_trace_diff_html(const struct ree_trace *a, const struct ree_trace *b,
                                             const char *const names[2], char **out_html,
                                             struct ree_error *err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "base/progress.h"
 #include "session/memory_plan.h"
 #include "session/kv_cache.h"
@@ -229,7 +230,7 @@ static enum ree_status add_segment(struct ree_bind *b, struct ree_segment **out,
                         MAX_SEGMENTS);
     if (b->n_segments == b->segments_capacity) {
         size_t capacity = b->segments_capacity ? b->segments_capacity * 2 : 4;
-        struct ree_segment *grown = realloc(b->segments, capacity * sizeof *grown);
+        struct ree_segment *grown = ree_realloc(b->segments, capacity * sizeof *grown);
         if (!grown) return ree_no_memory(err);
         b->segments = grown;
         b->segments_capacity = capacity;
@@ -392,7 +393,7 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
     if (!seg->program) return REE_OK;
     struct ree_session *s = b->session;
     struct ree_device_buffer **buffers =
-        calloc(seg->n_slots + 1, sizeof(struct ree_device_buffer *));
+        ree_alloc_zeroed(seg->n_slots + 1, sizeof(struct ree_device_buffer *));
     if (!buffers) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < seg->n_slots && status == REE_OK; i++) {
@@ -409,7 +410,7 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
     if (status == REE_OK)
         status = s->device->vtable->program_run(s->device, seg->program, buffers, &options, err);
     if (status == REE_OK) ree_segment_measure(b, seg);
-    free(buffers);
+    ree_free(buffers);
     return status;
 }
 
@@ -516,7 +517,7 @@ enum ree_status ree_bind_create(struct ree_session *session,
                                 struct ree_error *err) {
     *out = NULL;
     struct ree_model *model = session->model;
-    struct ree_bind *b = calloc(1, sizeof *b);
+    struct ree_bind *b = ree_alloc_zeroed(1, sizeof *b);
     if (!b) return ree_no_memory(err);
     b->session = session;
     b->run_inputs = run_inputs;
@@ -560,10 +561,10 @@ void ree_bind_destroy(struct ree_bind *b) {
         ree_session_release_memory(b->session,
                                    b->segments[i].literals_size + b->segments[i].results_size);
     }
-    free(b->segments);
+    ree_free(b->segments);
     ree_arena_finish(&b->scratch);
     ree_arena_finish(&b->arena);
-    free(b);
+    ree_free(b);
 }
 
 enum ree_status ree_bind_reserve(struct ree_bind *b, struct ree_error *err) {

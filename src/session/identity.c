@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/progress.h"
 #include "base/sha256.h"
 #include "graph/ir/mapping.h"
@@ -109,14 +110,14 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
                                     const struct ree_progress *progress, ree_digest *leaves,
                                     struct ree_error *err) {
     size_t n_chunks = 0;
-    struct weight *weights = calloc(n + 1, sizeof *weights);
+    struct weight *weights = ree_alloc_zeroed(n + 1, sizeof *weights);
     ree_digest *chunks = NULL;
     uint32_t *owners = NULL; // per chunk: index of its weight
     enum ree_status status = weights ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = cut(constants, n, weights, &n_chunks, err);
     if (status == REE_OK) {
-        chunks = calloc(n_chunks + 1, sizeof *chunks);
-        owners = calloc(n_chunks + 1, sizeof *owners);
+        chunks = ree_alloc_zeroed(n_chunks + 1, sizeof *chunks);
+        owners = ree_alloc_zeroed(n_chunks + 1, sizeof *owners);
         if (!chunks || !owners) status = ree_no_memory(err);
     }
     for (size_t i = 0; status == REE_OK && i < n; i++)
@@ -136,10 +137,10 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
     for (size_t i = 0; status == REE_OK && i < n; i++)
         hash_leaf(&weights[i], (const ree_digest *)chunks, leaves[i]);
     for (size_t i = 0; weights && i < n; i++)
-        free(weights[i].own);
-    free(weights);
-    free(chunks);
-    free(owners);
+        ree_free(weights[i].own);
+    ree_free(weights);
+    ree_free(chunks);
+    ree_free(owners);
     return status;
 }
 
@@ -147,11 +148,11 @@ enum ree_status ree_identity_weights(const struct ree_identity *identity,
                                      const struct ree_progress *progress, ree_digest out,
                                      struct ree_error *err) {
     size_t n = identity->n_weights;
-    ree_digest *leaves = calloc(n + 1, sizeof *leaves);
+    ree_digest *leaves = ree_alloc_zeroed(n + 1, sizeof *leaves);
     if (!leaves) return ree_no_memory(err);
     enum ree_status status = ree_identity_leaves(identity->weights, n, progress, leaves, err);
     if (status == REE_OK) ree_merkle_root((const ree_digest *)leaves, n, out);
-    free(leaves);
+    ree_free(leaves);
     return status;
 }
 

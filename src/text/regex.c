@@ -1,5 +1,6 @@
 #include "text/regex.h"
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "text/onig.h"
 
@@ -48,7 +49,7 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
     *out_regex = NULL;
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    struct ree_regex *regex = calloc(1, sizeof *regex);
+    struct ree_regex *regex = ree_alloc_zeroed(1, sizeof *regex);
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     enum ree_status status = ree_onig_translate(pattern, &text, err);
     if (status != REE_OK) goto done;
@@ -91,13 +92,13 @@ done:
 void ree_regex_destroy(struct ree_regex *regex) {
     if (!regex) return;
     if (regex->code) pcre2_code_free(regex->code);
-    free(regex);
+    ree_free(regex);
 }
 
 enum ree_status ree_matcher_create(const struct ree_regex *regex, struct ree_matcher **out_matcher,
                                    struct ree_error *err) {
     *out_matcher = NULL;
-    struct ree_matcher *matcher = calloc(1, sizeof *matcher);
+    struct ree_matcher *matcher = ree_alloc_zeroed(1, sizeof *matcher);
     if (matcher) {
         matcher->regex = regex;
         matcher->data = pcre2_match_data_create_from_pattern(regex->code, NULL);
@@ -122,7 +123,7 @@ void ree_matcher_destroy(struct ree_matcher *matcher) {
     if (matcher->data) pcre2_match_data_free(matcher->data);
     if (matcher->context) pcre2_match_context_free(matcher->context);
     if (matcher->stack) pcre2_jit_stack_free(matcher->stack);
-    free(matcher);
+    ree_free(matcher);
 }
 
 enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, size_t n,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "session/model.h"
 
@@ -62,14 +63,14 @@ static bool chooses_any(const struct ree_dump *d) {
 // Creates the folder and its missing parents. Returns false, with the reason in errno, if it does
 // not exist.
 static bool make_folders(const char *path) {
-    char *copy = strdup(path);
+    char *copy = ree_strdup(path);
     if (!copy) return false;
     for (char *slash = copy + 1; *copy && (slash = strchr(slash, '/')); slash++) {
         *slash = 0;
         if (mkdir(copy, 0777) != 0 && errno != EEXIST) break;
         *slash = '/';
     }
-    free(copy);
+    ree_free(copy);
     struct stat info;
     if (mkdir(path, 0777) != 0 && errno != EEXIST) return false;
     if (stat(path, &info) != 0) return false;
@@ -82,19 +83,19 @@ enum ree_status ree_dump_create(const char *regex, const char *folder, bool is_s
                                 struct ree_error *err) {
     char message[128];
     *out = NULL;
-    struct ree_dump *d = calloc(1, sizeof *d);
+    struct ree_dump *d = ree_alloc_zeroed(1, sizeof *d);
     size_t size = strlen(folder) + 32;
-    if (d) d->step_folder = malloc(size);
+    if (d) d->step_folder = ree_alloc(size);
     if (!d || !d->step_folder) {
-        free(d);
+        ree_free(d);
         return ree_no_memory(err);
     }
     d->graph = model->graph;
     d->folder = folder;
     d->is_secret = is_secret;
     if (!compile(&d->regex, regex, message, sizeof message)) {
-        free(d->step_folder);
-        free(d);
+        ree_free(d->step_folder);
+        ree_free(d);
         return ree_fail(err, REE_INVALID, "'%s' is not a regular expression: %s", regex, message);
     }
     enum ree_status status = REE_OK;
@@ -135,11 +136,11 @@ static enum ree_status save(struct ree_dump *d, const struct ree_tensor *tensor,
     }
     REE_TRY(make_step_folder(d, err));
     size_t size = strlen(d->step_folder) + strlen(name) + 8;
-    char *path = malloc(size);
+    char *path = ree_alloc(size);
     if (!path) return ree_no_memory(err);
     snprintf(path, size, "%s/%s.npy", d->step_folder, name);
     enum ree_status status = ree_tensor_save_npy(tensor, path, err);
-    free(path);
+    ree_free(path);
     if (status == REE_UNSUPPORTED) {
         d->n_unfit++;
         return REE_OK;
@@ -223,6 +224,6 @@ void ree_dump_count(const struct ree_dump *d, struct ree_recorded *out) {
 void ree_dump_destroy(struct ree_dump *d) {
     if (!d) return;
     regfree(&d->regex);
-    free(d->step_folder);
-    free(d);
+    ree_free(d->step_folder);
+    ree_free(d);
 }

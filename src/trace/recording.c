@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "generate/generator.h"
 #include "session/identity.h"
@@ -95,7 +96,7 @@ static enum ree_status start(struct ree_recording *r, const struct subject *of,
     }
     if (o->trace) REE_TRY(start_recorder(r, of, o, err));
     if (o->dump_names) {
-        r->folder = strdup(o->dump_folder);
+        r->folder = ree_strdup(o->dump_folder);
         if (!r->folder) return ree_no_memory(err);
         REE_TRY(ree_dump_create(o->dump_names, r->folder, o->is_private, of->model, &r->dump, err));
         r->observers[r->n_observers++] = ree_dump_observer(r->dump);
@@ -122,7 +123,7 @@ static enum ree_status record(const struct subject *of, const struct ree_record_
     struct ree_record_options options;
     *out = NULL;
     REE_TRY(read_options(given, &options, err));
-    struct ree_recording *r = calloc(1, sizeof *r);
+    struct ree_recording *r = ree_alloc_zeroed(1, sizeof *r);
     if (!r) return ree_no_memory(err);
     enum ree_status status = start(r, of, &options, err);
     if (status == REE_OK)
@@ -205,6 +206,6 @@ void ree_recording_destroy(struct ree_recording *r) {
     if (!r) return;
     ree_recorder_destroy(r->recorder);
     ree_dump_destroy(r->dump);
-    free(r->folder);
-    free(r);
+    ree_free(r->folder);
+    ree_free(r);
 }

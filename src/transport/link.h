@@ -22,7 +22,7 @@ struct ree_link_ops {
     // Whether the frame was sent; if so, releases the request.
     enum ree_status (*test)(struct ree_link *link, void *request, bool *out_done,
                             struct ree_error *err);
-    // Returns the next frame from a rank (malloc) if it has arrived completely, otherwise NULL.
+    // Returns the next frame from a rank (ree_alloc) if it has arrived completely, otherwise NULL.
     // Fails, before allocating, if a frame is longer than `limit`.
     enum ree_status (*take)(struct ree_link *link, uint32_t from, enum ree_channel channel,
                             size_t limit, unsigned char **out_frame, size_t *out_nbytes,

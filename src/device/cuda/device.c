@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/memory.h"
 
 static void destroy(struct ree_device *device) {
     struct ree_cuda *cuda = ree_cuda_of(device);
@@ -22,7 +23,7 @@ static void destroy(struct ree_device *device) {
     }
     ree_cuda_driver_close(&cuda->driver);
     ree_facts_finish(&cuda->facts);
-    free(cuda);
+    ree_free(cuda);
 }
 
 static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
@@ -155,7 +156,7 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
                                      struct ree_device **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_cuda *cuda = calloc(1, sizeof *cuda);
+    struct ree_cuda *cuda = ree_alloc_zeroed(1, sizeof *cuda);
     if (!cuda) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     cuda->base.vtable = &vtable;
     cuda->operation_set = options->operation_set;
