@@ -4,6 +4,9 @@
 //     ree/tensor.h    tensors in host memory, files      ree/generate.h  text generation
 //     ree/model.h     ONNX files and checkpoints         ree/decode.h    text generation by steps
 //     ree/device.h    CPU, Vulkan, CUDA                  ree/text.h      tokenizers, chat templates
+//     ree/pipeline.h  a model in several stages          ree/plan.h      where a model is divided
+//     ree/trace.h     traces of runs                     ree/audit.h     comparisons, disputes
+//     ree/file.h      whole files
 //
 // Two headers are included only by programs that need them: ree/ranks.h (several processes) and
 // ree/testing.h (planted faults, for tests).
@@ -90,13 +93,18 @@
 #ifndef REE_H
 #define REE_H
 
+#include "ree/audit.h"
 #include "ree/core.h"
 #include "ree/decode.h"
 #include "ree/device.h"
+#include "ree/file.h"
 #include "ree/generate.h"
 #include "ree/model.h"
+#include "ree/pipeline.h"
+#include "ree/plan.h"
 #include "ree/session.h"
 #include "ree/tensor.h"
 #include "ree/text.h"
+#include "ree/trace.h"
 
 #endif

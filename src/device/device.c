@@ -8,17 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
-                                struct ree_device **out_device, struct ree_error *err) {
-    REE_FLOAT_ENV_API();
-    struct ree_device_options own;
-    struct ree_device_testing testing;
-    *out_device = NULL;
-    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_device_options", err));
-    REE_TRY(ree_options_read(&testing, sizeof testing, own.testing, "ree_device_testing", err));
-    own.testing = &testing;
-    options = &own;
-    ree_cpu_use_cache(options->cache_dir);
+static enum ree_status open_backend(const char *spec, const struct ree_device_options *options,
+                                    struct ree_device **out_device, struct ree_error *err) {
     size_t kind = strcspn(spec, ":");
     const char *which = spec[kind] ? spec + kind + 1 : "";
     if (kind == 3 && strncmp(spec, "cpu", 3) == 0) {
@@ -42,6 +33,24 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
                     "unknown device '%s'; write 'cpu', 'cuda' or 'vulkan'; the last two may be "
                     "followed by ':INDEX' or ':NAME' to select one of several",
                     spec);
+}
+
+enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
+                                struct ree_device **out_device, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_device_options own;
+    struct ree_device_testing testing;
+    *out_device = NULL;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_device_options", err));
+    REE_TRY(ree_options_read(&testing, sizeof testing, own.testing, "ree_device_testing", err));
+    own.testing = &testing;
+    options = &own;
+    ree_cpu_use_cache(options->cache_dir);
+    enum ree_status status = open_backend(spec, options, out_device, err);
+    if (status != REE_OK) return status;
+    (*out_device)->operation_set = options->operation_set;
+    (*out_device)->is_cpu = strcmp(spec, "cpu") == 0;
+    return REE_OK;
 }
 
 const char *ree_operation_set_name(enum ree_operation_set set) {

@@ -68,6 +68,9 @@ struct ree_device {
     // Attention of up to this many queries per head reads keys and values from pages
     // (ree_attention_params.page_bits). 0: none.
     uint32_t paged_queries;
+    // Set by ree_device_open.
+    enum ree_operation_set operation_set;
+    bool is_cpu;
 };
 
 // What tests request of a device; NULL: nothing.

@@ -154,12 +154,16 @@ struct ree_session *ree_generator_session(struct ree_generator *g) {
     return ree_pipeline_session(g->pipeline);
 }
 
+struct ree_pipeline *ree_generator_pipeline(struct ree_generator *g) {
+    return g->pipeline;
+}
+
 enum ree_status ree_generator_stats(const struct ree_generator *g,
                                     struct ree_session_stats *out_stats, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_session_stats stats;
     REE_TRY(ree_stats_check(out_stats, sizeof stats, "ree_session_stats", err));
-    ree_pipeline_stats(g->pipeline, &stats);
+    ree_pipeline_sum_stats(g->pipeline, &stats);
     ree_stats_fill(out_stats, &stats, sizeof stats);
     return REE_OK;
 }

@@ -103,6 +103,12 @@ REE_API enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const cha
 REE_API enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
                                             struct ree_error *err);
 
+// Converts, in place, a tensor read from a .npy file to `dtype` if ree_tensor_save_npy writes
+// `dtype` as the tensor's type (int4 as int8, float8e5m2 as uint8, ...). Otherwise does nothing.
+// Fails with REE_INVALID if a byte is not a valid element of `dtype`.
+REE_API enum ree_status ree_tensor_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
+                                          struct ree_error *err);
+
 // SHA-256 of one tensor, or of n tensors in order, as lower-case hex. NUMERICS.md, "Hashes",
 // defines the hashed bytes.
 REE_API void ree_tensor_sha256(const struct ree_tensor *tensor, char hex[65]);

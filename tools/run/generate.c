@@ -100,8 +100,8 @@ static int begin_writers(struct job *job) {
         if (!writer_begin(w, &job->prompts.list[i])) return CLI_FAILED;
         bool echo = w->prints && !job->o->no_echo && !job->prompts.is_chat[i];
         if (echo) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
+            struct strbuf text;
+            strbuf_init(&text);
             writer_append(w, writer_prompt(w), &text);
             int code = cli_print(&text);
             if (code) return code;
@@ -113,7 +113,7 @@ static int begin_writers(struct job *job) {
 static int report(struct job *job, const struct ree_generate_stats *stats) {
     struct ree_session_stats session = {.size = sizeof session};
     struct ree_error err;
-    struct ree_strbuf text;
+    struct strbuf text;
     if (ree_generator_stats(job->generator, &session, &err) != REE_OK) return cli_fail(&err);
     struct generate_report r = {
         .n = job->prompts.n,
@@ -133,52 +133,48 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .trace = job->has_trace ? &job->traced : NULL,
         .ranks = job->o->ranks.n && job->o->stats ? &job->o->ranks : NULL,
     };
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (job->o->json) {
         generate_report_json(&r, &text);
     } else {
-        if (r.n == 1) ree_strbuf_printf(&text, "\n\n");
+        if (r.n == 1) strbuf_printf(&text, "\n\n");
         generate_report_text(&r, &text);
     }
     return cli_print(&text);
 }
 
 static int prepare_watch(struct job *job) {
-    const struct ree_generator *g = job->generator;
     if (trace_options_any(&job->o->tracing) && job->prompts.n > 1) {
         cli_error("--trace, --dump-tensors and --inject-fault require one prompt, not %zu",
                   job->prompts.n);
         return CLI_USAGE;
     }
-    struct traced_run run = {.model = g->model,
-                             .hashes = job->o->receipt.path ? &job->hashes : NULL,
-                             .pipeline = g->pipeline,
-                             .operation_set = job->o->device.options.operation_set,
-                             .prefill_chunk = (uint32_t)job->o->chunk,
-                             .n_kv_caches = g->roles.n_kv_caches,
-                             .kv_caches = g->roles.kv_caches};
+    bool has_hashes = job->o->receipt.path != NULL;
+    struct traced_run run = {.generator = job->generator,
+                             .graph_sha256 = has_hashes ? job->hashes.graph : NULL,
+                             .weights_sha256 = has_hashes ? job->hashes.weights : NULL};
     return tracing_begin(&job->tracing, &job->o->tracing, &run);
 }
 
 // Performs the handshake with the other ranks, if there are any.
 static int join(struct job *job) {
     const struct generate_options *o = job->o;
-    struct ree_strbuf agreed;
-    ree_strbuf_init(&agreed);
-    ree_strbuf_printf(&agreed, "--operation-set\t%s\n",
-                      ree_operation_set_name(o->device.options.operation_set));
-    ree_strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
-    ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
-    ree_strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
-                      ree_generator_info(job->generator)->mixes_lengths);
-    ree_strbuf_printf(&agreed, "--micro-batches\t%u\n", job->generator->options.n_cache_slots);
+    struct strbuf agreed;
+    strbuf_init(&agreed);
+    strbuf_printf(&agreed, "--operation-set\t%s\n",
+                  ree_operation_set_name(o->device.options.operation_set));
+    strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
+    strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
+    strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
+                  ree_generator_info(job->generator)->mixes_lengths);
+    strbuf_printf(&agreed, "--micro-batches\t%u\n", job->generator->options.n_cache_slots);
     int code = 0;
     if (agreed.failed) {
         cli_error("out of memory");
         code = CLI_FAILED;
     }
     if (!code) code = cli_ranks_join(&job->o->ranks, job->generator, agreed.data);
-    ree_strbuf_finish(&agreed);
+    strbuf_finish(&agreed);
     return code;
 }
 

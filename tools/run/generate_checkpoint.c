@@ -97,11 +97,11 @@ static int check_output_path(const struct checkpoint_options *o) {
 
 static void on_difference(void *user, const char *line) {
     const struct job *job = user;
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
+    struct strbuf text;
+    strbuf_init(&text);
     cli_append_name(&text, line);
     cli_error("%s: %s", job->o->checkpoint.from, text.data ? text.data : "out of memory");
-    ree_strbuf_finish(&text);
+    strbuf_finish(&text);
 }
 
 int generate_open_checkpoint(struct job *job) {

@@ -31,9 +31,9 @@ struct generate_report {
     const struct cli_ranks *ranks;  // set if several processes run; NULL: not requested
 };
 
-void generate_report_text(const struct generate_report *report, struct ree_strbuf *out);
+void generate_report_text(const struct generate_report *report, struct strbuf *out);
 // Appends {"tokens", "text", "finish_reason", "tokens_sha256", "logits_sha256", ..., "device",
 // "stats"}. With several prompts the first five members are in the objects of an array "sequences".
-void generate_report_json(const struct generate_report *report, struct ree_strbuf *out);
+void generate_report_json(const struct generate_report *report, struct strbuf *out);
 
 #endif

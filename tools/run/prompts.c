@@ -1,10 +1,10 @@
 #include "prompts.h"
+#include "status.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "cli.h"
 #include "paths.h"
 #include "receipt/receipt.h"
@@ -181,15 +181,15 @@ static int add_string(struct loader *l, const cJSON *string) {
 }
 
 // Prints JSON as text again. text/json.h describes how parsed values represent NULs.
-static bool print_json(const cJSON *json, struct ree_strbuf *out) {
+static bool print_json(const cJSON *json, struct strbuf *out) {
     char *text = cJSON_PrintUnformatted(json);
     const char *at = text, *nul;
     while (at && (nul = strstr(at, REE_TEXT_JSON_NUL))) {
-        ree_strbuf_append(out, at, (size_t)(nul - at));
-        ree_strbuf_append(out, "\\u0000", 6);
+        strbuf_append(out, at, (size_t)(nul - at));
+        strbuf_append(out, "\\u0000", 6);
         at = nul + strlen(REE_TEXT_JSON_NUL);
     }
-    if (at) ree_strbuf_append(out, at, strlen(at));
+    if (at) strbuf_append(out, at, strlen(at));
     free(text);
     return at && !out->failed;
 }
@@ -205,18 +205,18 @@ static int add_json(struct loader *l, const cJSON *line) {
     if (!cJSON_IsArray(messages))
         return fail_at(l, "expected a string, or an object with \"prompt\", \"ids\" or "
                           "\"messages\"");
-    struct ree_strbuf printed;
-    ree_strbuf_init(&printed);
+    struct strbuf printed;
+    strbuf_init(&printed);
     bool ok = print_json(messages, &printed);
     int code = ok ? add_messages(l, printed.data, printed.size) : no_memory();
-    ree_strbuf_finish(&printed);
+    strbuf_finish(&printed);
     return code;
 }
 
 static int read_file(const char *path, char **out, size_t *out_n) {
     struct ree_error err;
     void *bytes;
-    if (ree_file_read(path, &bytes, out_n, &err) != REE_OK) return cli_fail(&err);
+    if (ree_file_read_small(path, SIZE_MAX, &bytes, out_n, &err) != REE_OK) return cli_fail(&err);
     *out = bytes;
     return 0;
 }

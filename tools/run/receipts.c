@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/status.h"
+#include "status.h"
 #include "receipt/dsse.h"
 
 #include "cli.h"
@@ -83,14 +83,14 @@ static enum ree_status load_salt(const char *path, unsigned char salt[REE_SALT_S
     void *bytes;
     size_t n;
     char hex[65] = "";
-    REE_TRY(ree_file_read_small(path, 66, &bytes, &n, err));
+    TRY(ree_file_read_small(path, 66, &bytes, &n, err));
     const char *text = bytes;
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
         n--;
     if (n == 64) memcpy(hex, text, 64);
     free(bytes);
     if (ree_unhex(hex, salt)) return REE_OK;
-    return ree_fail(err, REE_INVALID, "%s: a salt must be 64 hexadecimal digits", path);
+    return set_error(err, REE_INVALID, "%s: a salt must be 64 hexadecimal digits", path);
 }
 
 int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *salt_path) {
@@ -125,7 +125,7 @@ static enum ree_status save(const struct cli_receipt *receipt, const struct ree_
     struct ree_error ignored;
     if (!receipt->is_private) return ree_receipt_write(made, receipt->path, err);
     char *path = salt_path_of(receipt->path);
-    if (!path) return ree_no_memory(err);
+    if (!path) return memory_error(err);
     void *old = NULL;
     size_t n_old = 0;
     // An unreadable old salt is replaced too.

@@ -9,7 +9,7 @@
 
 #include "receipt/make_receipt.h"
 #include "base/sha256.h"
-#include "base/status.h"
+#include "status.h"
 #include "cli.h"
 #include "prompts.h"
 #include "option_table.h"
@@ -155,7 +155,7 @@ static int write_request(const struct options *o, const struct ree_prompt *promp
     struct ree_error err;
     struct ree_request request;
     unsigned char nonce[32];
-    struct ree_strbuf text;
+    struct strbuf text;
     ree_request_init(&request);
     if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
         cli_error("the system returned no random bytes for a nonce");
@@ -173,8 +173,8 @@ static int write_request(const struct options *o, const struct ree_prompt *promp
     if (ree_request_seal(&request, &err) != REE_OK ||
         ree_request_write(&request, o->output, &err) != REE_OK)
         return cli_fail(&err);
-    ree_strbuf_init(&text);
-    ree_strbuf_printf(&text, "%s\n", request.request_sha256);
+    strbuf_init(&text);
+    strbuf_printf(&text, "%s\n", request.request_sha256);
     return cli_print(&text);
 }
 

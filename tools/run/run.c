@@ -122,8 +122,8 @@ static void parse(struct cli *cli, struct options *o) {
 
 // Prints the inputs that are images, if requested, and then the report.
 static int print_results(const struct options *o, const struct run_report *report) {
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
+    struct strbuf text;
+    strbuf_init(&text);
     for (size_t i = 0; o->show_input && !o->json && i < o->inputs.n_tensors; i++)
         run_show_image(&o->inputs.tensors[i], &text);
     if (o->json)
@@ -185,14 +185,13 @@ static int run(struct options *o) {
     }
     struct ree_session_options options = {
         .size = sizeof options, .no_fuse = o->no_fuse, .progress = {.report = cli_progress}};
-    struct ree_pipeline_options divided = cli_stages_pipeline(&o->stages, &options);
-    if (ree_pipeline_create(model, o->stages.devices, o->stages.n_devices, &divided, NULL, 0,
-                            REE_NO_INPUT, &pipeline, &err) != REE_OK) {
+    struct ree_stages_options divided = cli_stages_pipeline(&o->stages, &options);
+    if (ree_pipeline_open(model, o->stages.devices, o->stages.n_devices, &divided, &pipeline,
+                          &err) != REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
-    struct traced_run traced_run = {
-        .model = model, .pipeline = pipeline, .operation_set = o->device.options.operation_set};
+    struct traced_run traced_run = {.pipeline = pipeline};
     code = tracing_begin(&tracing, &o->tracing, &traced_run);
     if (code) goto done;
     outputs = calloc(ree_model_n_outputs(model) + 1, sizeof *outputs);
@@ -211,8 +210,8 @@ static int run(struct options *o) {
     code = tracing_end(&tracing, &traced, &has_trace);
     if (code) goto done;
 
-    struct ree_session_stats stats;
-    ree_pipeline_stats(pipeline, &stats);
+    struct ree_session_stats stats = {.size = sizeof stats};
+    ree_pipeline_stats(pipeline, &stats, NULL);
     struct run_report report = {
         .model = model,
         .device = cli_stages_device(&o->stages),

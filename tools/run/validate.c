@@ -2,7 +2,7 @@
 #include "start.h"
 #include "receipts.h"
 
-#include "base/json.h"
+#include "json.h"
 #include "receipt/dsse.h"
 #include "receipt/receipt.h"
 #include "paths.h"
@@ -80,21 +80,21 @@ static void check_dsse(const char *path, const char *receipt_path, const char *k
 }
 
 static int print_text(const struct ree_receipt *receipt, const struct report *report) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     for (size_t i = 0; i < report->n; i++) {
         const struct ree_receipt_finding *finding = &report->findings[i];
-        ree_strbuf_printf(&out, "%-14s  %-5s  ", finding->what, finding->ok ? "ok" : "WRONG");
+        strbuf_printf(&out, "%-14s  %-5s  ", finding->what, finding->ok ? "ok" : "WRONG");
         cli_append_name(&out, finding->detail);
-        ree_strbuf_append(&out, "\n", 1);
+        strbuf_append(&out, "\n", 1);
     }
-    if (!receipt->is_signed) ree_strbuf_printf(&out, "%-14s  -      none\n", "signature");
-    ree_strbuf_printf(&out, "%s\n", report->ok ? "valid" : "not valid");
+    if (!receipt->is_signed) strbuf_printf(&out, "%-14s  -      none\n", "signature");
+    strbuf_printf(&out, "%s\n", report->ok ? "valid" : "not valid");
     return cli_print(&out);
 }
 
 static int print_json(const struct ree_receipt *receipt, const struct report *report) {
-    struct ree_strbuf out;
+    struct strbuf out;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddBoolToObject(root, "valid", report->ok);
     cJSON_AddStringToObject(root, "receipt_hash", receipt->receipt_hash);
@@ -106,9 +106,9 @@ static int print_json(const struct ree_receipt *receipt, const struct report *re
         cJSON_AddStringToObject(item, "what", report->findings[i].what);
         cJSON_AddBoolToObject(item, "ok", report->findings[i].ok);
         cJSON_AddStringToObject(item, "detail", report->findings[i].detail);
-        ree_json_put(array, item);
+        json_put(array, item);
     }
-    ree_strbuf_init(&out);
+    strbuf_init(&out);
     cli_append_json(&out, root, true);
     return cli_print(&out);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json.h"
 #include "receipt/verify.h"
 #include "receipts.h"
 #include "option_table.h"
@@ -49,19 +49,12 @@ static int load_tokenizer(struct job *job) {
 }
 
 // Does nothing if no trace is requested, or if the model is not run.
-static int begin_trace(struct job *job, const struct ree_model *model,
-                       struct ree_pipeline *pipeline, size_t n_kv_caches,
-                       const struct ree_kv_cache_spec *kv_caches) {
-    struct ree_model_hashes hashes; // the receipt's hashes are the model's, since they agreed
-    memcpy(hashes.graph, job->receipt.graph_sha256, sizeof hashes.graph);
-    memcpy(hashes.weights, job->receipt.weights_sha256, sizeof hashes.weights);
-    struct traced_run run = {.model = model,
-                             .hashes = &hashes,
-                             .pipeline = pipeline,
-                             .operation_set = REE_REPRODUCIBLE,
-                             .prefill_chunk = job->receipt.trace_chunk,
-                             .n_kv_caches = n_kv_caches,
-                             .kv_caches = kv_caches};
+static int begin_trace(struct job *job) {
+    // The receipt's hashes are the model's, since they agreed.
+    struct traced_run run = {.generator = job->generator,
+                             .pipeline = job->pipeline,
+                             .graph_sha256 = job->receipt.graph_sha256,
+                             .weights_sha256 = job->receipt.weights_sha256};
     job->o->tracing.is_secret = job->receipt.is_private;
     if (!job->o->tracing.trace || job->v.differs) return 0;
     return tracing_begin(&job->tracing, &job->o->tracing, &run) ? CLI_CANNOT : 0;
@@ -70,7 +63,7 @@ static int begin_trace(struct job *job, const struct ree_model *model,
 static int end_trace(struct job *job) {
     struct ree_traced traced;
     bool has_trace;
-    if (!job->tracing.n_steps) {
+    if (!tracing_n_steps(&job->tracing)) {
         if (job->o->tracing.trace)
             ree_verify_add(&job->v, "trace", REE_VERIFY_NOT_CHECKED, "the model was not run");
         return 0;
@@ -118,7 +111,7 @@ static int verify_text(struct job *job) {
     const struct ree_generator *g = job->generator;
     if (ree_verify_model(&job->v, &job->receipt, g->model, &cli_reports, &err) != REE_OK)
         return cannot(&err);
-    code = begin_trace(job, g->model, g->pipeline, g->roles.n_kv_caches, g->roles.kv_caches);
+    code = begin_trace(job);
     if (code) return code;
     return ree_verify_text(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }
@@ -136,9 +129,9 @@ static int verify_tensors(struct job *job) {
         return cannot(&err);
     if (job->v.differs) return 0; // its inputs may differ too
     if (run_inputs_load(&o->inputs, job->model)) return CLI_CANNOT;
-    struct ree_pipeline_options divided = cli_stages_pipeline(&o->stages, &options);
-    if (ree_pipeline_create(job->model, o->stages.devices, o->stages.n_devices, &divided, NULL, 0,
-                            REE_NO_INPUT, &job->pipeline, &err) != REE_OK)
+    struct ree_stages_options divided = cli_stages_pipeline(&o->stages, &options);
+    if (ree_pipeline_open(job->model, o->stages.devices, o->stages.n_devices, &divided,
+                          &job->pipeline, &err) != REE_OK)
         return cannot(&err);
     struct ree_verify_tensors what = {.receipt = &job->receipt,
                                       .model = job->model,
@@ -146,7 +139,7 @@ static int verify_tensors(struct job *job) {
                                       .n_inputs = o->inputs.n_tensors,
                                       .inputs = o->inputs.tensors,
                                       .traced = o->tracing.trace != NULL};
-    int code = begin_trace(job, job->model, job->pipeline, 0, NULL);
+    int code = begin_trace(job);
     if (code) return code;
     return ree_verify_tensors(&job->v, &what, &err) == REE_OK ? end_trace(job) : cannot(&err);
 }
@@ -186,64 +179,64 @@ static const char *outcome_name(enum ree_verify_outcome outcome) {
 }
 
 // Reports what the prover chose, and what it states without proof.
-static void report_claims(const struct ree_receipt *r, bool is_requested, struct ree_strbuf *out) {
+static void report_claims(const struct ree_receipt *r, bool is_requested, struct strbuf *out) {
     const struct ree_sampling *s = &r->sampling;
     if (r->kind == REE_RECEIPT_TEXT) {
-        ree_strbuf_printf(out, "%s: temperature %.9g",
-                          is_requested ? "as requested" : "chosen by the prover",
-                          (double)s->temperature);
+        strbuf_printf(out, "%s: temperature %.9g",
+                      is_requested ? "as requested" : "chosen by the prover",
+                      (double)s->temperature);
         if (s->temperature > 0)
-            ree_strbuf_printf(out, ", top_k %u, top_p %.9g, min_p %.9g, seed %llu", s->top_k,
-                              (double)s->top_p, (double)s->min_p, (unsigned long long)s->seed);
-        ree_strbuf_printf(out, ", repetition_penalty %.9g, max_new_tokens %llu, stop texts: ",
-                          (double)s->repetition_penalty, (unsigned long long)r->max_new_tokens);
+            strbuf_printf(out, ", top_k %u, top_p %.9g, min_p %.9g, seed %llu", s->top_k,
+                          (double)s->top_p, (double)s->min_p, (unsigned long long)s->seed);
+        strbuf_printf(out, ", repetition_penalty %.9g, max_new_tokens %llu, stop texts: ",
+                      (double)s->repetition_penalty, (unsigned long long)r->max_new_tokens);
         for (size_t i = 0; i < r->n_stops; i++) {
-            ree_strbuf_printf(out, "%s\"", i ? ", " : "");
+            strbuf_printf(out, "%s\"", i ? ", " : "");
             cli_append_name(out, r->stops[i]);
-            ree_strbuf_printf(out, "\"");
+            strbuf_printf(out, "\"");
         }
-        ree_strbuf_printf(out, "%s\n", r->n_stops ? "" : "none");
+        strbuf_printf(out, "%s\n", r->n_stops ? "" : "none");
     }
     const char *const claims[][2] = {
         {"device", r->device}, {"created", r->created}, {"ree", r->ree_version}};
     bool some = false;
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
         if (!claims[i][1]) continue;
-        ree_strbuf_printf(out, "%s %s ", some ? "," : "claimed, not checked:", claims[i][0]);
+        strbuf_printf(out, "%s %s ", some ? "," : "claimed, not checked:", claims[i][0]);
         cli_append_name(out, claims[i][1]);
         some = true;
     }
-    if (some) ree_strbuf_append(out, "\n", 1);
+    if (some) strbuf_append(out, "\n", 1);
 }
 
-static void report_text(const struct job *job, struct ree_strbuf *out) {
+static void report_text(const struct job *job, struct strbuf *out) {
     const struct ree_verification *v = &job->v;
     for (size_t i = 0; i < v->n; i++) {
         cli_append_name(out, v->checks[i].name);
-        ree_strbuf_printf(out, ": %s", outcome_name(v->checks[i].outcome));
-        if (v->checks[i].detail[0]) ree_strbuf_append(out, ": ", 2);
+        strbuf_printf(out, ": %s", outcome_name(v->checks[i].outcome));
+        if (v->checks[i].detail[0]) strbuf_append(out, ": ", 2);
         cli_append_name(out, v->checks[i].detail);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
     report_claims(&job->receipt, job->o->request != NULL, out);
     if (v->stepwise[0]) {
-        ree_strbuf_printf(out, "\nran token by token: ");
+        strbuf_printf(out, "\nran token by token: ");
         cli_append_name(out, v->stepwise);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
-    ree_strbuf_printf(out, "\n%s", ree_verify_verdict_name(ree_verification_verdict(v)));
+    strbuf_printf(out, "\n%s", ree_verify_verdict_name(ree_verification_verdict(v)));
     if (!v->differs && v->cannot[0]) {
-        ree_strbuf_append(out, ": ", 2);
+        strbuf_append(out, ": ", 2);
         cli_append_name(out, v->cannot);
     }
     if (v->n_runs)
-        ree_strbuf_printf(out, " (%zu run%s of the model, %.3f s; %s)", v->n_runs,
-                          v->n_runs == 1 ? "" : "s", v->run_seconds,
-                          cli_stages_device(&job->o->stages));
-    ree_strbuf_append(out, "\n", 1);
+        strbuf_printf(out, " (%zu run%s of the model, %.3f s; %s)", v->n_runs,
+                      v->n_runs == 1 ? "" : "s", v->run_seconds,
+                      cli_stages_device(&job->o->stages));
+    strbuf_append(out, "\n", 1);
 }
 
-static void report_json(const struct job *job, struct ree_strbuf *out) {
+static void report_json(const struct job *job, struct strbuf *out) {
     const struct ree_verification *v = &job->v;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "result", ree_verify_verdict_name(ree_verification_verdict(v)));
@@ -254,7 +247,7 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
         cJSON_AddStringToObject(check, "name", v->checks[i].name);
         cJSON_AddStringToObject(check, "outcome", outcome_name(v->checks[i].outcome));
         if (v->checks[i].detail[0]) cJSON_AddStringToObject(check, "detail", v->checks[i].detail);
-        ree_json_put(checks, check);
+        json_put(checks, check);
     }
     if (job->o->stages.n_devices)
         cJSON_AddStringToObject(root, "device", cli_stages_device(&job->o->stages));
@@ -266,9 +259,9 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
 }
 
 static int report(struct job *job) {
-    struct ree_strbuf text;
+    struct strbuf text;
     budget_results();
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (job->v.failed) text.failed = true;
     if (job->o->json)
         report_json(job, &text);

@@ -19,14 +19,14 @@ static void print(struct writer *w, const struct ree_strbuf *text, size_t certai
     }
     const char *from = text->data + w->printed;
     size_t n = certain - w->printed;
-    struct ree_strbuf escaped;
-    ree_strbuf_init(&escaped);
+    struct strbuf escaped;
+    strbuf_init(&escaped);
     if (w->escapes) n = cli_append_escaped(&escaped, from, n, more);
     if (escaped.failed) lack_memory(w);
     // Lost output shows in the report's exit code. The generation continues, for the sake of its
     // receipt.
     if (!escaped.failed) cli_write(w->escapes ? escaped.data : from, w->escapes ? escaped.size : n);
-    ree_strbuf_finish(&escaped);
+    strbuf_finish(&escaped);
     w->printed += n;
 }
 
@@ -74,11 +74,11 @@ void writer_finish(struct writer *w) {
     ree_strbuf_finish(&w->ids);
 }
 
-void writer_append(const struct writer *w, const struct ree_strbuf *text, struct ree_strbuf *out) {
+void writer_append(const struct writer *w, const struct ree_strbuf *text, struct strbuf *out) {
     if (w->escapes)
         cli_append_escaped(out, text->data, text->size, false);
     else
-        ree_strbuf_append(out, text->data, text->size);
+        strbuf_append(out, text->data, text->size);
 }
 
 const struct ree_strbuf *writer_prompt(const struct writer *w) {

@@ -3,6 +3,7 @@
 #define REE_TOOLS_RUN_WRITER_H
 
 #include "generate/answer.h"
+#include "strbuf.h"
 
 struct writer {
     const struct ree_tokenizer *tokenizer; // NULL: prints ids instead of text
@@ -24,7 +25,7 @@ bool writer_push(struct writer *w, int32_t id);
 void writer_end(struct writer *w);
 void writer_finish(struct writer *w);
 // Appends `text` (the prompt or the answer) in the form in which it is printed.
-void writer_append(const struct writer *w, const struct ree_strbuf *text, struct ree_strbuf *out);
+void writer_append(const struct writer *w, const struct ree_strbuf *text, struct strbuf *out);
 // The returned strings may contain NULs.
 const struct ree_strbuf *writer_prompt(const struct writer *w); // as the tokenizer decodes it
 const struct ree_strbuf *writer_text(const struct writer *w);   // the answer, without a stop string
