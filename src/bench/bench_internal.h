@@ -58,7 +58,7 @@ void ree_bench_openblas_close(struct ree_bench_openblas *blas);
 // Reads or copies memory with n_threads threads; returns the seconds that this took.
 double ree_bench_read(const void *memory, size_t size, uint32_t n_threads);
 double ree_bench_copy(void *to, const void *from, size_t size, uint32_t n_threads);
-// Random floats in [-1, 1), 64-byte aligned; release with ree_free. NULL: out of memory
+// Random floats in [-1, 1), 64-byte aligned; release with ree_free_aligned. NULL: out of memory
 float *ree_bench_floats(size_t n);
 
 // One measured quantity.

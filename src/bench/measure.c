@@ -39,9 +39,8 @@ double ree_bench_quantile(const struct ree_bench_times *times, double q) {
 }
 
 float *ree_bench_floats(size_t n) {
-    void *memory;
-    if (posix_memalign(&memory, 64, n * sizeof(float) + 64) != 0) return NULL;
-    float *floats = memory;
+    float *floats = ree_alloc_aligned(64, n * sizeof(float) + 64);
+    if (!floats) return NULL;
     uint32_t state = 12345;
     for (size_t i = 0; i < n; i++) {
         state = state * 1664525u + 1013904223u;
@@ -87,7 +86,7 @@ enum ree_status ree_bench_program_create(struct ree_bench_program *bench, struct
             goto fail;
         }
         status = device->vtable->buffer_write(device, bench->slots[i], 0, floats, sizes[i], err);
-        ree_free(floats);
+        ree_free_aligned(floats);
         if (status != REE_OK) goto fail;
         dispatch.operands[i] = (struct ree_operand){.slot = i, .size = sizes[i]};
         if (constants >> i & 1) fixed[i] = bench->slots[i];
@@ -229,10 +228,10 @@ enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t by
     if (bench->is_cpu) {
         // Huge pages, like the memory of packed weights. The destination of copies follows the
         // regions.
-        void *memory;
         uint64_t size = bytes * (n_regions + copies);
         out->name = copies ? "copying memory" : "reading memory";
-        if (posix_memalign(&memory, (size_t)2 << 20, size) != 0) return ree_no_memory(err);
+        void *memory = ree_alloc_aligned((size_t)2 << 20, size);
+        if (!memory) return ree_no_memory(err);
         madvise(memory, size, MADV_HUGEPAGE);
         memset(memory, 1, size);
         out->memory = memory;
@@ -273,7 +272,7 @@ double ree_bench_memory_rate(const struct ree_bench_memory *memory) {
 }
 
 void ree_bench_memory_destroy(struct ree_bench_memory *memory) {
-    ree_free(memory->memory);
+    ree_free_aligned(memory->memory);
     ree_bench_program_destroy(&memory->copy);
     *memory = (struct ree_bench_memory){0};
 }

@@ -98,9 +98,9 @@ static void contenders_finish(struct contenders *x) {
     for (uint32_t i = 0; i < REE_BENCH_MAX_PEERS; i++)
         ree_bench_program_destroy(&x->peers[i]);
     ree_bench_memory_destroy(&x->memory);
-    ree_free(x->a);
-    ree_free(x->b);
-    ree_free(x->c);
+    ree_free_aligned(x->a);
+    ree_free_aligned(x->b);
+    ree_free_aligned(x->c);
 }
 
 static bool streams(const struct product *size) {
