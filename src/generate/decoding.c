@@ -9,17 +9,18 @@
 #include "base/options.h"
 #include "base/status.h"
 
-// A number is a place and how often it has been used, so that numbers are not used again.
+// A number consists of the index in d->sequences and of how many sequences had this index before,
+// so that no number is used again.
 static ree_sequence_id id_of(const struct ree_decoding *d, const struct ree_decoding_sequence *s) {
     return (uint64_t)s->use << 32 | (uint64_t)(s - d->sequences + 1);
 }
 
 struct ree_decoding_sequence *ree_decoding_find(const struct ree_decoding *d, ree_sequence_id id,
                                                 struct ree_error *err) {
-    const size_t place = (size_t)(id & UINT32_MAX) - 1;
-    if (place < d->n_places && d->sequences[place].is_used &&
-        d->sequences[place].use == (uint32_t)(id >> 32))
-        return &d->sequences[place];
+    const size_t index = (size_t)(id & UINT32_MAX) - 1;
+    if (index < d->sequences_capacity && d->sequences[index].is_used &&
+        d->sequences[index].use == (uint32_t)(id >> 32))
+        return &d->sequences[index];
     ree_fail(err, REE_NOT_FOUND, "there is no sequence %llu: it was never added, or it was removed",
              (unsigned long long)id);
     return NULL;
@@ -72,7 +73,7 @@ void ree_decoding_destroy(struct ree_decoding *d) {
     REE_FLOAT_ENV_API();
     if (!d) return;
     ree_page_pool_destroy(d->pool);
-    for (size_t i = 0; i < d->n_places; i++) {
+    for (size_t i = 0; i < d->sequences_capacity; i++) {
         ree_free(d->sequences[i].ids);
         ree_free(d->sequences[i].pages);
     }
@@ -88,20 +89,20 @@ void ree_decoding_destroy(struct ree_decoding *d) {
 
 static enum ree_status new_sequence(struct ree_decoding *d, struct ree_decoding_sequence **out,
                                     struct ree_error *err) {
-    for (size_t i = 0; d->n_sequences < d->n_places; i++)
+    for (size_t i = 0; d->n_sequences < d->sequences_capacity; i++)
         if (!d->sequences[i].is_used) {
             *out = &d->sequences[i];
             (*out)->is_used = true;
             d->n_sequences++;
             return REE_OK;
         }
-    if (d->n_places >= UINT32_MAX / 2) return ree_no_memory(err);
-    size_t n = d->n_places ? 2 * d->n_places : 8;
+    if (d->sequences_capacity >= UINT32_MAX / 2) return ree_no_memory(err);
+    size_t n = d->sequences_capacity ? 2 * d->sequences_capacity : 8;
     struct ree_decoding_sequence *grown = ree_realloc(d->sequences, n * sizeof *grown);
     if (!grown) return ree_no_memory(err);
-    memset(grown + d->n_places, 0, (n - d->n_places) * sizeof *grown);
+    memset(grown + d->sequences_capacity, 0, (n - d->sequences_capacity) * sizeof *grown);
     d->sequences = grown;
-    d->n_places = n;
+    d->sequences_capacity = n;
     return new_sequence(d, out, err);
 }
 
@@ -140,10 +141,10 @@ enum ree_status ree_decoding_fork(struct ree_decoding *d, ree_sequence_id sequen
     *out = 0;
     const struct ree_decoding_sequence *from = ree_decoding_find(d, sequence, err);
     if (!from) return REE_NOT_FOUND;
-    const size_t place = (size_t)(from - d->sequences);
+    const size_t index = (size_t)(from - d->sequences);
     struct ree_decoding_sequence *fork;
     REE_TRY(new_sequence(d, &fork, err));
-    from = &d->sequences[place]; // the array may have moved
+    from = &d->sequences[index]; // the array may have moved
     enum ree_status status = reserve_ids(fork, from->n, err);
     if (status == REE_OK) status = ree_pages_share(d, from, fork, err);
     if (status != REE_OK) {
@@ -215,7 +216,7 @@ static enum ree_status find_sequences(const struct ree_decoding *d, const struct
                                       size_t n, struct ree_decoding_sequence **out,
                                       struct ree_error *err) {
     enum ree_status status = REE_OK;
-    bool *taken = ree_alloc_zeroed(d->n_places + 1, sizeof *taken);
+    bool *taken = ree_alloc_zeroed(d->sequences_capacity + 1, sizeof *taken);
     if (!taken) return ree_no_memory(err);
     for (size_t i = 0; i < n && status == REE_OK; i++) {
         out[i] = ree_decoding_find(d, items[i].sequence, err);
@@ -245,8 +246,8 @@ static enum ree_status run(struct ree_decoding *d, const struct ree_decode *item
         REE_TRY(reserve_ids(sequences[i], end[i], err));
     }
     logits_at[n] = n_rows;
-    REE_TRY(ree_pages_reserve(d, sequences, n, first, end, err));
-    enum ree_status status = ree_decoding_run_items(d, items, sequences, n, logits_at, err);
+    enum ree_status status = ree_pages_reserve(d, sequences, n, first, end, err);
+    if (status == REE_OK) status = ree_decoding_run_items(d, items, sequences, n, logits_at, err);
     for (size_t i = 0; i < n && status != REE_OK; i++)
         ree_pages_release(d, sequences[i], ree_pages_for(sequences[i]->n));
     if (status != REE_OK) return status;
@@ -317,9 +318,7 @@ enum ree_status ree_decoding_sequence(const struct ree_decoding *d, ree_sequence
         .ids = s->ids, .n = s->n, .n_pages = s->n_pages, .logits_changed = s->logits_changed};
     for (size_t i = 0; i < s->n_pages; i++)
         info.n_shared_pages += d->owners[s->pages[i]] > 1;
-    REE_TRY(ree_stats_check(out, sizeof info, "ree_sequence_info", err));
-    ree_stats_fill(out, &info, sizeof info);
-    return REE_OK;
+    return ree_stats_write(out, &info, sizeof info, "ree_sequence_info", err);
 }
 
 enum ree_status ree_decoding_stats(const struct ree_decoding *d, struct ree_decoding_stats *out,
@@ -341,7 +340,5 @@ enum ree_status ree_decoding_stats(const struct ree_decoding *d, struct ree_deco
     }
     stats.cache_bytes = stats.n_pages * stats.page_bytes;
     stats.pool_bytes = ree_page_pool_n_pages(d->pool) * stats.page_bytes;
-    REE_TRY(ree_stats_check(out, sizeof stats, "ree_decoding_stats", err));
-    ree_stats_fill(out, &stats, sizeof stats);
-    return REE_OK;
+    return ree_stats_write(out, &stats, sizeof stats, "ree_decoding_stats", err);
 }

@@ -13,10 +13,10 @@
 struct ree_decoding_sequence {
     int32_t *ids;
     size_t n, capacity;
-    int32_t *pages; // those of the first n positions, and perhaps reserved ones
+    int32_t *pages; // pages of positions 0 ... n - 1; reserved pages may follow
     size_t n_pages, pages_capacity;
     bool logits_changed;
-    uint32_t use; // counts the sequences that had this place; part of the number
+    uint32_t use; // sequences that had this index before; part of the number
     bool is_used;
 };
 
@@ -30,7 +30,7 @@ struct ree_decoding {
     int32_t *free_pages; // unused pages; the next one to use is the last
     size_t n_free_pages, n_known_pages;
     struct ree_decoding_sequence *sequences;
-    size_t n_places, n_sequences;
+    size_t sequences_capacity, n_sequences;
     size_t vocab_size; // 0: unknown
     float *logits;     // of the last call
     uint64_t n_tokens, n_runs, n_copied_pages;
@@ -44,9 +44,9 @@ struct ree_decoding_sequence *ree_decoding_find(const struct ree_decoding *d, re
 static inline size_t ree_pages_for(size_t positions) {
     return (positions + REE_PAGE_POSITIONS - 1) >> REE_PAGE_BITS;
 }
-// Appends pages to the sequences until sequence i has pages for positions[i] positions, and copies
-// those of its pages from position first[i] on that it shares. On failure, sequences may have more
-// pages than before, but the same contents.
+// Reserves pages for positions 0 ... positions[i] - 1 of sequence i. If the sequence shares pages
+// that hold positions from first[i] on, they are replaced by copies of its own. On failure the
+// sequences have the same contents as before, but may have reserved pages.
 enum ree_status ree_pages_reserve(struct ree_decoding *d,
                                   struct ree_decoding_sequence *const *sequences, size_t n,
                                   const size_t *first, const size_t *positions,
