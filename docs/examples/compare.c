@@ -14,8 +14,8 @@
 static void explain(const struct ree_comparison *comparison) {
     const struct ree_compare_result *result = ree_comparison_result(comparison);
     const struct ree_compare_first *first = &result->first;
-    struct ree_node_info node = {.size =
-                                     sizeof node}; // every struct like this begins with its size
+    // Every struct that the caller makes and the library fills begins with its size.
+    struct ree_node_info node = {.size = sizeof node};
     if (!first->found) {
         printf("the same: %zu nodes\n", result->n_nodes);
         return;
@@ -27,9 +27,11 @@ static void explain(const struct ree_comparison *comparison) {
            (unsigned long long)first->ulp.n_differ, (unsigned long long)first->ulp.n,
            (unsigned long long)first->ulp.max_ulp);
     // Primitives that this node depends on and that a device does not compute natively.
-    for (size_t i = 0; i < result->n_suspects; i++)
-        printf("suspect: %s on device %c: %s\n", result->suspects[i].name,
-               "AB"[result->suspects[i].side], result -> suspects[i].verdict);
+    for (size_t i = 0; i < result->n_suspects; i++) {
+        const struct ree_suspect *suspect = &result->suspects[i];
+        printf("suspect: %s on device %s: %s\n", suspect->name, suspect->side ? "B" : "A",
+               suspect->verdict);
+    }
     printf("in all, %llu of %zu nodes differ\n", (unsigned long long)result->n_differ,
            result->n_nodes);
 }

@@ -4,6 +4,7 @@
 //     decode MODEL_FOLDER "Once upon a time" [DEVICE]
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ree.h"
 
@@ -37,11 +38,9 @@ int main(int argc, char **argv) {
     check(ree_decoding_create(generator, NULL, &decoding, &err));
 
     int32_t *prompt, answers[2][N_NEW];
-    size_t n_prompt, n_bytes = 0;
-    while (argv[2][n_bytes])
-        n_bytes++;
-    check(ree_tokenizer_encode(tokenizer, argv[2], n_bytes, REE_ADD_SPECIAL, &prompt, &n_prompt,
-                               &err));
+    size_t n_prompt, n_bytes;
+    check(ree_tokenizer_encode(tokenizer, argv[2], strlen(argv[2]), REE_ADD_SPECIAL, &prompt,
+                               &n_prompt, &err));
     ree_sequence_id sequences[2];
     check(ree_decoding_add(decoding, &sequences[0], &err));
     struct ree_decode first = {sequences[0], prompt, n_prompt, NULL, 1, NULL};
@@ -65,11 +64,11 @@ int main(int argc, char **argv) {
         char *text;
         check(ree_tokenizer_decode(tokenizer, answers[i], N_NEW, 0, &text, &n_bytes, &err));
         printf("%s ...%s\n", argv[2], text);
-        free(text);
+        ree_free(text);
     }
     printf("%llu tokens were run, %zu of them for both\n", (unsigned long long)stats.n_tokens,
            n_prompt);
-    free(prompt);
+    ree_free(prompt);
     ree_decoding_destroy(decoding);
     ree_tokenizer_destroy(tokenizer);
     ree_generator_destroy(generator);
