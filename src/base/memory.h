@@ -1,6 +1,5 @@
 // All allocations of libree's own code: by malloc and free, or by the functions that the caller has
-// set with ree_set_allocator. The test base/allocations checks that no other
-// code calls malloc.
+// set with ree_set_allocator. The test base/allocations checks that no other code calls malloc.
 // ree_alloc and ree_free are public (ree/core.h).
 //
 // Not from here:

@@ -26,12 +26,12 @@ static uint32_t or_default(uint32_t value, uint32_t standard) {
 }
 
 enum ree_status ree_benchmark_create(struct ree_device *device,
-                                     const struct ree_benchmark_options *given,
+                                     const struct ree_benchmark_options *requested,
                                      struct ree_benchmark **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_benchmark_options o;
     *out = NULL;
-    REE_TRY(ree_options_read(&o, sizeof o, given, "ree_benchmark_options", err));
+    REE_TRY(ree_options_read(&o, sizeof o, requested, "ree_benchmark_options", err));
     if (o.n_runs > REE_BENCH_MAX_RUNS)
         return ree_fail(err, REE_INVALID, "n_runs is %u; the maximum is %d", o.n_runs,
                         REE_BENCH_MAX_RUNS);

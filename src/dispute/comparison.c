@@ -131,12 +131,12 @@ static enum ree_status compare_sessions(struct ree_comparison *c, const struct r
 
 enum ree_status ree_compare_sessions(struct ree_session *a, struct ree_session *b,
                                      const struct ree_tensor *inputs, size_t n_inputs,
-                                     const struct ree_compare_options *given,
+                                     const struct ree_compare_options *requested,
                                      struct ree_comparison **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_compare_options options;
     *out = NULL;
-    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_compare_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, requested, "ree_compare_options", err));
     struct ree_comparison *c = ree_alloc_zeroed(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     c->model = ree_session_model(a);
@@ -178,13 +178,13 @@ static enum ree_status compare_generators(struct ree_comparison *c,
 
 enum ree_status ree_compare_generators(struct ree_generator *a, struct ree_generator *b,
                                        const struct ree_prompt *prompt,
-                                       const struct ree_compare_options *given,
+                                       const struct ree_compare_options *requested,
                                        struct ree_comparison **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_compare_options options;
     struct ree_generator *const sides[2] = {a, b};
     *out = NULL;
-    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_compare_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, requested, "ree_compare_options", err));
     struct ree_comparison *c = ree_alloc_zeroed(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     c->model = a->model;

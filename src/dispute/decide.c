@@ -43,12 +43,12 @@ static enum ree_status describe(struct decided *d, struct ree_error *err) {
 
 enum ree_status ree_claim_decide(const struct ree_claim *claim, const char *model,
                                  const struct ree_disputant *parties,
-                                 const struct ree_decide_options *given, struct ree_decision **out,
-                                 struct ree_error *err) {
+                                 const struct ree_decide_options *requested,
+                                 struct ree_decision **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_decide_options options;
     *out = NULL;
-    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_decide_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, requested, "ree_decide_options", err));
     struct ree_referee_options referee = {.model = model,
                                           .folder = options.values,
                                           .request = options.request,

@@ -41,7 +41,8 @@ static struct ree_stated_tokens tokens_of(const struct ree_disputant *party) {
     return (struct ree_stated_tokens){party->n_tokens, party->tokens};
 }
 
-// A party that gives tokens other than those of its receipt counts as not answering.
+// Whether the party passed tokens that are not the tokens of its receipt: without them, the receipt
+// is consistent.
 static bool lies_about_tokens(const struct ree_disputant *party, struct terms *t) {
     struct ree_stated_run stated_run;
     return party->tokens && ree_stated_run_make(party->receipt, &t->rules, NULL, &t->model.arena,
@@ -210,7 +211,7 @@ static enum ree_status check_parties(const struct ree_disputant parties[2],
 }
 
 enum ree_status ree_dispute_hold(const struct ree_disputant parties[2],
-                                 const struct ree_dispute_options *given,
+                                 const struct ree_dispute_options *requested,
                                  struct ree_dispute_result **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
@@ -218,7 +219,7 @@ enum ree_status ree_dispute_hold(const struct ree_disputant parties[2],
     struct terms terms = {0};
     if (!err) err = &local; // a party's lie is part of the result
     *out = NULL;
-    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_dispute_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, requested, "ree_dispute_options", err));
     REE_TRY(check_parties(parties, &options, err));
     struct holding *h = ree_alloc_zeroed(1, sizeof *h);
     if (!h) return ree_no_memory(err);

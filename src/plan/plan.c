@@ -60,14 +60,14 @@ static enum ree_status describe(struct ree_plan *p, struct ree_error *err) {
     return p->branches ? find_branches(p, p->branches, err) : ree_no_memory(err);
 }
 
-enum ree_status ree_plan_create(const char *model, const struct ree_plan_options *given,
+enum ree_status ree_plan_create(const char *model, const struct ree_plan_options *requested,
                                 struct ree_plan **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
     struct ree_plan_options options;
     if (!err) err = &local; // messages are extended
     *out = NULL;
-    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_plan_options", err));
+    REE_TRY(ree_options_read(&options, sizeof options, requested, "ree_plan_options", err));
     if (options.plan_path && options.n_partitions)
         return ree_fail(err, REE_INVALID, "plan_path and n_partitions exclude each other");
     if (options.n_partitions > REE_MAX_STAGES)

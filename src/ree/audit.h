@@ -299,7 +299,8 @@ REE_API void ree_decision_destroy(struct ree_decision *decision);
 // Does not change between versions.
 struct ree_receipt_difference {
     char what[64]; // "weights", "prompt tokens", "seed", "output y", ...
-    // The two values, in words for people; names and texts are those of the receipts.
+    // What each receipt states, in words for people. Names and texts come from the receipts and may
+    // be anything.
     char detail[256];
 };
 // Compares what two receipts state about their runs. Writes the first `max` differences and returns

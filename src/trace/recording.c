@@ -110,19 +110,19 @@ static enum ree_status start(struct ree_recording *r, const struct subject *of,
                        : ree_pipeline_observe(of->pipeline, &observer, err);
 }
 
-static enum ree_status read_options(const struct ree_record_options *given,
+static enum ree_status read_options(const struct ree_record_options *requested,
                                     struct ree_record_options *out, struct ree_error *err) {
-    REE_TRY(ree_options_read(out, sizeof *out, given, "ree_record_options", err));
+    REE_TRY(ree_options_read(out, sizeof *out, requested, "ree_record_options", err));
     if (!out->dump_names != !out->dump_folder)
         return ree_fail(err, REE_INVALID, "dump_names and dump_folder must be given together");
     return REE_OK;
 }
 
-static enum ree_status record(const struct subject *of, const struct ree_record_options *given,
+static enum ree_status record(const struct subject *of, const struct ree_record_options *requested,
                               struct ree_recording **out, struct ree_error *err) {
     struct ree_record_options options;
     *out = NULL;
-    REE_TRY(read_options(given, &options, err));
+    REE_TRY(read_options(requested, &options, err));
     struct ree_recording *r = ree_alloc_zeroed(1, sizeof *r);
     if (!r) return ree_no_memory(err);
     enum ree_status status = start(r, of, &options, err);
@@ -133,10 +133,11 @@ static enum ree_status record(const struct subject *of, const struct ree_record_
     return status;
 }
 
-enum ree_status ree_record_check(const struct ree_record_options *given, struct ree_error *err) {
+enum ree_status ree_record_check(const struct ree_record_options *requested,
+                                 struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_record_options options;
-    REE_TRY(read_options(given, &options, err));
+    REE_TRY(read_options(requested, &options, err));
     if (options.fault) REE_TRY(ree_fault_check(options.fault, err));
     return options.dump_names ? ree_dump_check(options.dump_names, err) : REE_OK;
 }

@@ -54,7 +54,7 @@ static enum ree_status copy_pages(struct ree_lower *lower, const struct ree_lowe
     struct ree_lower_kv_cache *own = ree_arena_alloc(lower->arena, sizeof *own);
     if (!own) return ree_lower_no_memory(lower);
     *own = *cache;
-    // At least one page, so that the strides of an empty cache are those of a longer one.
+    // At least one page: an empty cache then has the same strides as a longer one.
     own->capacity = round_to_pages(cache, cache->dims[cache->axis] ? cache->dims[cache->axis] : 1);
     int64_t dims[REE_MAX_RANK];
     memcpy(dims, cache->dims, sizeof dims);
