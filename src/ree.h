@@ -3,7 +3,7 @@
 //     ree/core.h      version, status, errors            ree/session.h   a model on one device
 //     ree/tensor.h    tensors in host memory, files      ree/generate.h  text generation
 //     ree/model.h     ONNX files and checkpoints         ree/text.h      tokenizers, chat templates
-//     ree/device.h    CPU, Vulkan, CUDA
+//     ree/device.h    CPU, Vulkan, CUDA                  ree/receipt.h   receipts, verification
 //
 // Typical use:
 //
@@ -41,6 +41,7 @@
 #include "ree/device.h"
 #include "ree/generate.h"
 #include "ree/model.h"
+#include "ree/receipt.h"
 #include "ree/session.h"
 #include "ree/tensor.h"
 #include "ree/text.h"

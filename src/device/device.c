@@ -7,13 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
-                                struct ree_device **out_device, struct ree_error *err) {
-    REE_FLOAT_ENV_API();
-    static const struct ree_device_options defaults;
-    *out_device = NULL;
-    if (!options) options = &defaults;
-    ree_cpu_use_cache(options->cache_dir);
+static enum ree_status open_kind(const char *spec, const struct ree_device_options *options,
+                                 struct ree_device **out_device, struct ree_error *err) {
     size_t kind = strcspn(spec, ":");
     const char *which = spec[kind] ? spec + kind + 1 : "";
     if (kind == 3 && strncmp(spec, "cpu", 3) == 0) {
@@ -39,6 +34,18 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
                     spec);
 }
 
+enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
+                                struct ree_device **out_device, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    static const struct ree_device_options defaults;
+    *out_device = NULL;
+    if (!options) options = &defaults;
+    ree_cpu_use_cache(options->cache_dir);
+    REE_TRY(open_kind(spec, options, out_device, err));
+    (*out_device)->operation_set = options->operation_set;
+    return REE_OK;
+}
+
 const char *ree_operation_set_name(enum ree_operation_set set) {
     static const char *const names[] = {"reproducible", "deterministic", "default"};
     return (size_t)set < sizeof names / sizeof *names ? names[set] : "?";
@@ -51,6 +58,10 @@ void ree_device_destroy(struct ree_device *device) {
 
 const char *ree_device_name(const struct ree_device *device) {
     return device->name;
+}
+
+enum ree_operation_set ree_device_operation_set(const struct ree_device *device) {
+    return device->operation_set;
 }
 
 size_t ree_device_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {

@@ -61,6 +61,7 @@ struct ree_device_vtable {
 struct ree_device {
     const struct ree_device_vtable *vtable;
     char name[256];
+    enum ree_operation_set operation_set; // set by ree_device_open
     uint64_t max_buffer_size; // bytes; buffer_create rejects larger tensors with a message
     uint64_t memory_size;     // total bytes, including used ones
 };
