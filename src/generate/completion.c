@@ -169,12 +169,20 @@ void ree_completion_destroy(struct ree_completion *c) {
     free(c);
 }
 
+static void report_resumed(struct ree_completion *c, size_t i, size_t position, int32_t id) {
+    struct ree_token token = {.sequence = i, .position = position, .id = id};
+    if (!c->options.on_token) return;
+    REE_FLOAT_ENV_CALLBACK();
+    c->options.on_token(c->options.user, &token);
+}
+
 // Adds the tokens of the checkpoint from which the completion continues.
 static enum ree_status replay(struct ree_completion *c, struct ree_error *err) {
     for (size_t i = 0; c->resume && i < c->n; i++) {
         const struct ree_snapshot *s = &c->resume[i];
         bool stops = false;
         for (size_t k = s->n_prompt; k < s->n && !stops; k++) {
+            report_resumed(c, i, k, s->ids[k]);
             stops = !push(c, i, s->ids[k]);
             if (c->status != REE_OK) return ree_fail(err, c->status, "%s", c->error.message);
             if (stops && k + 1 == s->n && s->is_done) break;

@@ -73,9 +73,6 @@
 #include "base/canonical_json.h"
 #include "ree/receipt.h"
 
-// Maximum number of prompt tokens in one step of a trace.
-#define REE_MAX_PREFILL_CHUNK (1 << 20)
-
 struct ree_receipt {
     // Of a decoded receipt: owns the strings and arrays below.
     struct ree_arena arena;

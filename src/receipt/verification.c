@@ -14,7 +14,7 @@
 struct ree_verify_job {
     const struct ree_receipt *receipt;
     struct ree_verify_options options;
-    struct ree_generator_options run; // options.run, completed
+    struct ree_generator_options run;
     bool is_loaded;
     struct ree_device **devices;
     size_t n_devices;
@@ -45,14 +45,7 @@ static enum ree_status read_options(struct ree_verify_job *job,
                                     struct ree_error *err) {
     struct ree_verify_options *o = &job->options;
     REE_TRY(ree_sized_read(o, sizeof *o, options, "ree_verify_options", err));
-    if (o->run) job->run = *o->run;
     if (o->trace_path) o->trace = true;
-    if (o->trace && job->run.model.no_fold)
-        return ree_fail(err, REE_INVALID,
-                        "a receipt's trace requires folded constants: no_fold would change its "
-                        "root");
-    if (job->run.n_ranks > 1)
-        return ree_fail(err, REE_UNSUPPORTED, "verification runs in one process");
     return REE_OK;
 }
 
@@ -113,6 +106,16 @@ void ree_verification_destroy(struct ree_verification *v) {
 
 // Loads the model
 
+static enum ree_status check_run(const struct ree_verify_job *job, struct ree_error *err) {
+    if (job->options.trace && job->run.model.no_fold)
+        return ree_fail(err, REE_INVALID,
+                        "a receipt's trace requires folded constants: no_fold would change its "
+                        "root");
+    if (job->run.n_ranks > 1)
+        return ree_fail(err, REE_UNSUPPORTED, "verification runs in one process");
+    return REE_OK;
+}
+
 // The bits of other operation sets depend on the device.
 static enum ree_status take_devices(struct ree_verify_job *job, struct ree_device *device,
                                     struct ree_error *err) {
@@ -150,11 +153,15 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
 }
 
 enum ree_status ree_verification_load(struct ree_verification *v, const char *path,
-                                      struct ree_device *device, struct ree_error *err) {
+                                      struct ree_device *device,
+                                      const struct ree_generator_options *run,
+                                      struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_verify_job *job = v->job;
     if (ree_verification_is_decided(v)) return REE_OK;
     if (job->devices) return ree_fail(err, REE_INVALID, "the model is already loaded");
+    if (run) job->run = *run;
+    REE_TRY(check_run(job, err));
     REE_TRY(take_devices(job, device, err));
     if (job->receipt->kind == REE_RECEIPT_TEXT)
         REE_TRY(load_text(job, path, err));
@@ -293,12 +300,13 @@ enum ree_status ree_verification_run(struct ree_verification *v,
 }
 
 enum ree_status ree_verify(const struct ree_receipt *receipt, const char *path,
-                           struct ree_device *device, const struct ree_verify_options *options,
+                           struct ree_device *device, const struct ree_generator_options *run,
+                           const struct ree_verify_options *options,
                            const struct ree_verify_inputs *inputs, struct ree_verification **out,
                            struct ree_error *err) {
     REE_FLOAT_ENV_API();
     REE_TRY(ree_verification_create(receipt, options, out, err));
-    enum ree_status status = ree_verification_load(*out, path, device, err);
+    enum ree_status status = ree_verification_load(*out, path, device, run, err);
     if (status == REE_OK) status = ree_verification_run(*out, inputs, err);
     if (status == REE_OK) return REE_OK;
     ree_verification_destroy(*out);

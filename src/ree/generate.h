@@ -13,6 +13,9 @@ extern "C" {
 // A causal language model on a device, with its kv caches. Maps token ids to token ids.
 struct ree_generator;
 
+// Maximum of prefill_chunk in a receipt's trace.
+#define REE_MAX_PREFILL_CHUNK (1 << 20)
+
 struct ree_generator_options {
     struct ree_model_options model;
     struct ree_session_options session;
@@ -265,7 +268,8 @@ struct ree_completion_options {
     // contain NULs. Not called without a tokenizer. NULL: off.
     void (*on_text)(void *user, size_t sequence, const char *text, size_t nbytes);
     // Called with each new token, before its text. Returning false ends its sequence at that token.
-    // NULL: off.
+    // A completion that continues from a checkpoint calls it first with the tokens that it has, and
+    // ignores what it returns. NULL: off.
     bool (*on_token)(void *user, const struct ree_token *token);
     // Called before each run; returning true ends the completion and keeps the tokens made so far.
     // NULL: off.

@@ -271,11 +271,7 @@ REE_API enum ree_status ree_completion_create_requested(
 // Verification: compares everything that a receipt states with the caller's own copy of the model
 
 struct ree_verify_options {
-    size_t size; // sizeof(struct ree_verify_options)
-    // How to run the model: model and session options, stages, memory, prefill_chunk. The output
-    // bits do not depend on them. all_logits, exact_lengths and, with a trace, prefill_chunk follow
-    // from the receipt. NULL: defaults.
-    const struct ree_generator_options *run;
+    size_t size;           // sizeof(struct ree_verify_options)
     const char *tokenizer; // path for ree_tokenizer_load; NULL: the one in the model's folder
     // Require that the receipt answers this request; must outlive the verification. NULL: none.
     const struct ree_request *request;
@@ -315,13 +311,17 @@ REE_API const char *ree_verify_verdict_name(enum ree_verify_verdict verdict);
 
 // Verifies a receipt in one call: the three steps below. `path` is the verifier's copy of the
 // model, of any format. `device` must be opened with REE_REPRODUCIBLE and, like the receipt,
-// outlive the verification. `options` and `inputs` may be NULL. Returns REE_OK whatever the
-// verdict is. A failure says nothing about the receipt: it concerns the model, the device or the
-// inputs. Then *out_verification is NULL.
+// outlive the verification. `run` says how to run the model, of any kind: model and session
+// options, more devices, stages, memory, prefill_chunk. The output bits do not depend on it.
+// all_logits, exact_lengths and, with a trace, prefill_chunk follow from the receipt. `run`,
+// `options` and `inputs` may be NULL. Returns REE_OK whatever the verdict is. A failure says
+// nothing about the receipt: it concerns the model, the device or the inputs. Then
+// *out_verification is NULL.
 REE_API enum ree_status
 ree_verify(const struct ree_receipt *receipt, const char *path, struct ree_device *device,
-           const struct ree_verify_options *options, const struct ree_verify_inputs *inputs,
-           struct ree_verification **out_verification, struct ree_error *err);
+           const struct ree_generator_options *run, const struct ree_verify_options *options,
+           const struct ree_verify_inputs *inputs, struct ree_verification **out_verification,
+           struct ree_error *err);
 
 // The steps, for callers that choose inputs by the model.
 //
@@ -334,6 +334,7 @@ REE_API enum ree_status ree_verification_create(const struct ree_receipt *receip
 // 2. Loads the model and compares its hashes.
 REE_API enum ree_status ree_verification_load(struct ree_verification *verification,
                                               const char *path, struct ree_device *device,
+                                              const struct ree_generator_options *run,
                                               struct ree_error *err);
 // 3. Runs the model and compares the results.
 REE_API enum ree_status ree_verification_run(struct ree_verification *verification,

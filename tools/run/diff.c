@@ -142,18 +142,19 @@ static char *trace_of(const char *path, const struct ree_receipt *receipt, bool 
 
 static int compare_receipts(struct job *job, const char *const paths[2]) {
     struct ree_error err;
-    struct ree_receipt receipts[2];
+    struct ree_receipt *loaded[2] = {NULL, NULL};
     char *traces[2] = {NULL, NULL};
     int code = 0;
-    for (int i = 0; i < 2; i++) { // both receipts are initialised by this loop
-        if (ree_receipt_load(paths[i], &receipts[i], &err) != REE_OK) {
+    for (int i = 0; i < 2; i++) {
+        if (ree_receipt_load(paths[i], &loaded[i], &err) != REE_OK) {
             cli_fail(&err);
             code = CLI_CANNOT;
-        } else if (cli_receipt_salt(&receipts[i], paths[i], NULL)) {
+        } else if (cli_receipt_salt(loaded[i], paths[i], NULL)) {
             code = CLI_CANNOT;
         }
     }
     if (!code) {
+        struct ree_receipt receipts[2] = {*loaded[0], *loaded[1]}; // own nothing
         code = report_receipts(job, receipts) ? CLI_DIFFERS : 0;
         bool failed = false;
         for (int i = 0; i < 2; i++)
@@ -172,7 +173,7 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
     }
     for (int i = 0; i < 2; i++) {
         free(traces[i]);
-        ree_receipt_finish(&receipts[i]);
+        ree_receipt_destroy(loaded[i]);
     }
     return code;
 }

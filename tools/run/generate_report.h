@@ -2,9 +2,11 @@
 #ifndef REE_TOOLS_RUN_GENERATE_REPORT_H
 #define REE_TOOLS_RUN_GENERATE_REPORT_H
 
-#include "receipt/make_receipt.h"
 #include "ranks.h"
-#include "writer.h"
+#include "ree.h"
+
+struct ree_pipeline;
+struct ree_traced;
 
 struct token_logprob {
     float logprob;
@@ -13,9 +15,9 @@ struct token_logprob {
 
 struct generate_report {
     size_t n;
-    const struct ree_generation *generations;
-    const struct writer *writers;
+    const struct ree_completion *completion;
     bool has_text;
+    bool escapes; // escape control characters of texts
     // print the texts here: with several sequences they were not printed during generation
     bool prints_texts;
     uint32_t n_logprobs;

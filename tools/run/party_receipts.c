@@ -74,14 +74,12 @@ static enum ree_status load_tokens(struct party_receipts *s, unsigned k, struct 
 
 int party_receipts_load(struct party_receipts *s) {
     struct ree_error err;
-    ree_request_init(&s->request);
     if (s->request_path && ree_request_load(s->request_path, &s->request, &err) != REE_OK)
         return cli_fail(&err);
     for (unsigned k = 0; k < 2; k++) {
         if (!s->paths[k]) continue;
-        s->is_loaded[k] = true;
         if (ree_receipt_load(s->paths[k], &s->receipts[k], &err) != REE_OK) return cli_fail(&err);
-        int code = cli_receipt_salt(&s->receipts[k], s->paths[k], s->salts[k]);
+        int code = cli_receipt_salt(s->receipts[k], s->paths[k], s->salts[k]);
         if (code) return code;
         if (s->token_paths[k] && load_tokens(s, k, &err) != REE_OK) return cli_fail(&err);
         if (s->keys[k] && !cli_public_key(s->keys[k], s->public_keys[k])) return CLI_FAILED;
@@ -90,15 +88,15 @@ int party_receipts_load(struct party_receipts *s) {
 }
 
 void party_receipts_finish(struct party_receipts *s) {
-    if (s->request_path) ree_request_finish(&s->request);
+    ree_request_destroy(s->request);
     for (unsigned k = 0; k < 2; k++) {
         free(s->ids[k]);
-        if (s->is_loaded[k]) ree_receipt_finish(&s->receipts[k]);
+        ree_receipt_destroy(s->receipts[k]);
     }
 }
 
 const struct ree_receipt *party_receipt(const struct party_receipts *s, unsigned k) {
-    return s->paths[k] ? &s->receipts[k] : NULL;
+    return s->receipts[k];
 }
 
 const char *party_public_key(const struct party_receipts *s, unsigned k) {
@@ -106,5 +104,5 @@ const char *party_public_key(const struct party_receipts *s, unsigned k) {
 }
 
 const struct ree_request *party_request(const struct party_receipts *s) {
-    return s->request_path ? &s->request : NULL;
+    return s->request;
 }

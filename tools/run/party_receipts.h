@@ -4,14 +4,13 @@
 
 #include "dispute/rules.h"
 #include "cli.h"
-#include "receipt/request.h"
+#include "ree.h"
 
 struct party_receipts {
     const char *request_path; // as given; NULL: not given
-    struct ree_request request;
+    struct ree_request *request;
     const char *paths[2], *salts[2], *keys[2], *token_paths[2]; // as given; NULL: not given
-    bool is_loaded[2];
-    struct ree_receipt receipts[2];
+    struct ree_receipt *receipts[2];
     char public_keys[2][65];
     int32_t *ids[2];
     struct ree_stated_tokens tokens[2];

@@ -136,25 +136,19 @@ static int print_results(const struct options *o, const struct run_report *repor
 static int save_receipt(const struct options *o, const struct run_report *report,
                         char receipt_hash[65]) {
     struct ree_error err;
-    struct ree_model_hashes hashes;
-    struct ree_receipt receipt;
+    struct ree_receipt *receipt = NULL;
     if (!o->receipt.path) return 0;
-    if (ree_model_hashes_make(report->model, cli_progress, NULL, &hashes, &err) != REE_OK)
-        return cli_fail(&err);
-    struct ree_tensors_run run = {.of = report->model,
-                                  .model = &hashes,
-                                  .operation_set = report->operation_set,
-                                  .n_inputs = o->inputs.n_tensors,
-                                  .inputs = o->inputs.tensors,
-                                  .n_outputs = report->n_outputs,
-                                  .outputs = report->outputs,
-                                  .trace = report->trace,
-                                  .device = report->device};
-    int code = ree_receipt_make_tensors(&run, &receipt, &err) == REE_OK
-                   ? cli_receipt_save(&o->receipt, &receipt)
+    struct cli_receipt_trace trace;
+    struct ree_receipt_options options = {.size = sizeof options,
+                                          .trace = cli_receipt_trace(report->trace, &trace),
+                                          .on_progress = cli_progress};
+    int code = ree_receipt_create_tensors(report->model, o->stages.devices, o->stages.n_devices,
+                                          o->inputs.tensors, o->inputs.n_tensors, report->outputs,
+                                          &options, &receipt, &err) == REE_OK
+                   ? cli_receipt_save(&o->receipt, receipt)
                    : cli_fail(&err);
-    if (!code) memcpy(receipt_hash, receipt.receipt_hash, sizeof receipt.receipt_hash);
-    ree_receipt_finish(&receipt);
+    if (!code) memcpy(receipt_hash, ree_receipt_info(receipt)->receipt_hash, 65);
+    ree_receipt_destroy(receipt);
     return code;
 }
 
