@@ -23,8 +23,7 @@ int main(int argc, char **argv) {
     struct ree_device *device = NULL;
     struct ree_generator *generator = NULL;
     struct ree_completion *completion = NULL;
-    if (argc < 3 || argc > 4)
-        return fprintf(stderr, "usage: %s MODEL TEXT [DEVICE]\n", argv[0]), 2;
+    if (argc < 3 || argc > 4) return fprintf(stderr, "usage: %s MODEL TEXT [DEVICE]\n", argv[0]), 2;
 
     // A device, and the model on it. Functions return 0 if they succeed; `err` has the reason if
     // they do not.

@@ -37,8 +37,7 @@ static enum ree_status verify(const char *path, const char *model, struct ree_de
     enum ree_status status = ree_receipt_load(path, &receipt, err);
     // Compares every field with the verifier's own copy of the model, and runs the model. A failure
     // is about the model or the device; what is said about the receipt is in `verification`.
-    if (!status)
-        status = ree_verify(receipt, model, device, NULL, NULL, NULL, &verification, err);
+    if (!status) status = ree_verify(receipt, model, device, NULL, NULL, NULL, &verification, err);
     if (!status) {
         size_t n = ree_verification_checks(verification, &checks);
         for (size_t i = 0; i < n; i++)
@@ -59,11 +58,13 @@ int main(int argc, char **argv) {
     bool makes = argc >= 5 && argc <= 6 && strcmp(argv[1], "make") == 0;
     if (!makes && (argc < 4 || argc > 5 || strcmp(argv[1], "verify") != 0))
         return fprintf(stderr, "usage: receipt make RECEIPT MODEL TEXT [DEVICE]\n"
-                               "       receipt verify RECEIPT MODEL [DEVICE]\n"), 2;
+                               "       receipt verify RECEIPT MODEL [DEVICE]\n"),
+               2;
     const char *spec = argc > (makes ? 5 : 4) ? argv[argc - 1] : "cpu";
     enum ree_status status = ree_device_open(spec, NULL, &device, &err);
-    if (!status) status = makes ? make(argv[2], argv[3], argv[4], device, &err)
-                                : verify(argv[2], argv[3], device, &verdict, &err);
+    if (!status)
+        status = makes ? make(argv[2], argv[3], argv[4], device, &err)
+                       : verify(argv[2], argv[3], device, &verdict, &err);
     if (status) fprintf(stderr, "%s\n", err.message);
     ree_device_destroy(device);
     return status ? 2 : verdict == REE_VERIFIED ? 0 : 1;
