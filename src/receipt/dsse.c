@@ -290,6 +290,8 @@ static enum ree_status check_envelope(const cJSON *envelope, const char *receipt
 enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const char *public_key,
                                char signer[65], struct ree_error *err) {
     REE_FLOAT_ENV_API();
+    struct ree_error local;
+    if (!err) err = &local; // messages are extended
     void *bytes;
     size_t n;
     cJSON *json = NULL;

@@ -147,9 +147,11 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
     REE_TRY(ree_generator_create(path, job->devices[0], &run, &job->generator, err));
     const char *tokenizer =
         o->tokenizer ? o->tokenizer : ree_generator_info(job->generator)->folder;
-    enum ree_status status = ree_tokenizer_load(tokenizer, &job->tokenizer, err);
+    struct ree_error why;
+    enum ree_status status = ree_tokenizer_load(tokenizer, &job->tokenizer, &why);
     // A receipt of token ids requires none; ree_verify_text says if it does.
-    return status == REE_NOT_FOUND && !o->tokenizer ? REE_OK : status;
+    if (status == REE_OK || (status == REE_NOT_FOUND && !o->tokenizer)) return REE_OK;
+    return ree_fail(err, status, "%s", why.message);
 }
 
 enum ree_status ree_verification_load(struct ree_verification *v, const char *path,
