@@ -21,8 +21,7 @@ enum ree_status ree_graph_load(const char *path, const struct ree_load_options *
     if (is_folder(path)) {
         struct ree_hf_options hf = {.quantize_bits = options->quantize_bits,
                                     .quantize_block = options->quantize_block,
-                                    .on_progress = options->on_progress,
-                                    .user = options->user};
+                                    .progress = options->progress};
         return ree_hf_load(path, &hf, out_graph, err);
     }
     if (options->quantize_bits)
@@ -30,12 +29,13 @@ enum ree_status ree_graph_load(const char *path, const struct ree_load_options *
                         "%s: is not a folder with a Hugging Face checkpoint; only these can be "
                         "quantised when loaded",
                         path);
-    return ree_onnx_load(path, options->on_progress, options->user, out_graph, err);
+    return ree_onnx_load(path, &options->progress, out_graph, err);
 }
 
 enum ree_status ree_graph_load_memory(const void *bytes, size_t nbytes,
+                                      const struct ree_progress *progress,
                                       struct ree_graph **out_graph, struct ree_error *err) {
-    return ree_onnx_load_memory(bytes, nbytes, out_graph, err);
+    return ree_onnx_load_memory(bytes, nbytes, progress, out_graph, err);
 }
 
 bool ree_load_knows_architecture(const char *model_type) {

@@ -9,9 +9,7 @@ struct ree_graph;
 
 struct ree_load_options {
     uint32_t quantize_bits, quantize_block; // as in struct ree_export_options; folders only
-    // receives done and total in bytes; NULL: off
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress;           // in bytes
 };
 
 // Loads a checked graph from a file or a folder. `options` may be NULL. Fails with REE_INVALID if
@@ -19,7 +17,9 @@ struct ree_load_options {
 enum ree_status ree_graph_load(const char *path, const struct ree_load_options *options,
                                struct ree_graph **out_graph, struct ree_error *err);
 // Loads an ONNX model in memory. It has no folder, so external data is rejected.
+// `progress` may be NULL.
 enum ree_status ree_graph_load_memory(const void *bytes, size_t nbytes,
+                                      const struct ree_progress *progress,
                                       struct ree_graph **out_graph, struct ree_error *err);
 // Returns whether ree supports checkpoints of this architecture (config.json's model_type).
 bool ree_load_knows_architecture(const char *model_type);

@@ -1,9 +1,15 @@
 // ree: an open reproducible execution environment. This header includes the public API of libree.
 //
-//     ree/core.h      version, status, errors            ree/session.h   a model on one device
+//     ree/core.h      version, errors, progress, hooks   ree/session.h   a model on one device
 //     ree/tensor.h    tensors in host memory, files      ree/generate.h  text generation
-//     ree/model.h     ONNX files and checkpoints         ree/text.h      tokenizers, chat templates
-//     ree/device.h    CPU, Vulkan, CUDA                  ree/receipt.h   receipts, verification
+//     ree/model.h     ONNX files and checkpoints         ree/decode.h    text generation by steps
+//     ree/device.h    CPU, Vulkan, CUDA                  ree/text.h      tokenizers, chat templates
+//     ree/pipeline.h  a model in several stages          ree/plan.h      where a model is divided
+//     ree/trace.h     traces of runs                     ree/audit.h     comparisons, disputes
+//     ree/receipt.h   receipts, verification             ree/file.h      whole files
+//
+// Two headers are included only by programs that need them: ree/ranks.h (several processes) and
+// ree/testing.h (planted faults, for tests).
 //
 // Typical use:
 //
@@ -21,12 +27,35 @@
 // Strings and structs returned as `const` are borrowed: they belong to the object passed in and
 // live as long as it does.
 //
+// Memory that ree gives to the caller is released by the function that its description names, or
+// with ree_free. Memory that the caller gives to ree (the name and data of a struct ree_tensor)
+// comes from ree_alloc. Both are malloc and free, unless ree_set_allocator was called.
+//
 // Errors: a function that can fail returns REE_OK (0) or another ree_status. On failure it sets its
 // out parameters to NULL and, unless `err` is NULL, writes a message that names the file, node and
 // tensor concerned.
 //
-// Threads: an object may be used by one thread at a time. Different objects are independent, with
-// one exception: using a session also uses its model and its device.
+// Threads: any thread may use an object, but only one at a time, and an object may be destroyed by
+// another thread than the one that made it. Different objects are independent, except those that an
+// object was made from, which are used with it:
+//
+//     struct ree_model      on its own. Several sessions may be made from one model; use them one
+//                           at a time.
+//     struct ree_device     on its own, even two of one GPU.
+//     struct ree_session    uses its model and its device.
+//     struct ree_generator  uses its devices. With several devices it has threads of its own.
+//     struct ree_tokenizer, struct ree_tensor, struct ree_decoder
+//                           on their own.
+//
+// Functions without an object may be called by any thread at any time, except ree_device_list,
+// which one thread may call at a time. Opening a Vulkan device waits while another thread opens
+// one, because the driver is tried in a child process.
+//
+// Callbacks: ree calls them from the thread that called ree, and a callback may call ree for other
+// objects. Exceptions: a generator with several devices calls progress.report and on_program from
+// threads of its own, one at a time; such a callback must not use the generator. The function of
+// ree_set_log may be called by any of these threads. `const` pointers that a callback receives are
+// valid only during the call.
 //
 // Floating-point environment: the output bits do not depend on the caller's. The calling thread may
 // have set any rounding direction, flushing of subnormals (-ffast-math, FTZ and DAZ of x86, FZ of
@@ -34,16 +63,49 @@
 // calling thread's before it returns, status flags included. Callbacks run in the caller's
 // environment and may change it. If ree is the first to start OpenMP threads, those threads keep
 // the default environment.
+//
+// Versions: ree_version is MAJOR.MINOR.PATCH. A program that was compiled with these headers runs
+// with every later library of the same major version, without being compiled again, unless it uses
+// functions that have been removed since (only in versions 0.x).
+//
+// - A patch version changes nothing in these headers.
+// - A minor version may add functions, values of enums that are returned, fields at the end of
+//   structs that begin with `size_t size`, and fields at the end of structs that the library makes
+//   and passes as a `const` pointer to one struct (ree_generator_info, ree_port, ree_token,
+//   ree_rank_report). Nothing else changes: structs without a size that the program makes, and
+//   elements of arrays, stay as they are.
+// - A function that is to go is marked REE_DEPRECATED("use ree_x") first. It stays for two minor
+//   versions after the one that marked it, and then goes with the next major version. Until 1.0 it
+//   goes with the next minor version instead.
+// - The output bits follow ree_numerics_version, not this version.
+//
+// `size`: set it to sizeof the struct, for instance
+//
+//     struct ree_device_options options = {.size = sizeof options, .n_threads = 2};
+//
+// It tells the library how many bytes the program knows. Fields that an older program lacks are
+// zero, which always means the behaviour before the field was added. If a newer program sets a
+// field that an older library lacks, the call fails with REE_UNSUPPORTED; if the field is zero, the
+// call works. In structs that the library fills (stats), it writes no more than `size` bytes and
+// sets what it does not know to zero. A size of 0 is an error. Options, and the structs and strings
+// that they point to, are read only during the call. Callbacks and `user` are kept as long as the
+// object that was made with them.
 #ifndef REE_H
 #define REE_H
 
+#include "ree/audit.h"
 #include "ree/core.h"
+#include "ree/decode.h"
 #include "ree/device.h"
+#include "ree/file.h"
 #include "ree/generate.h"
 #include "ree/model.h"
+#include "ree/pipeline.h"
+#include "ree/plan.h"
 #include "ree/receipt.h"
 #include "ree/session.h"
 #include "ree/tensor.h"
 #include "ree/text.h"
+#include "ree/trace.h"
 
 #endif

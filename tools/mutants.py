@@ -38,8 +38,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ["src/receipt/*.c", "src/trace/*.c", "src/dispute/bind.c", "src/dispute/claim*.c",
-         "src/dispute/dispute*.c", "src/dispute/message.c", "src/dispute/party.c",
-         "src/dispute/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c"]
+         "src/dispute/decide.c", "src/dispute/dispute*.c", "src/dispute/hold.c", "src/dispute/message.c",
+         "src/dispute/party.c", "src/dispute/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c"]
 # Test programs and scripts, by their CTest names.
 TESTS = r"^(receipt/|trace/|dispute/(liars|dispute|random)$|base/(merkle|canonical_json)$)"
 MAX = 1 << 16  # maximum number of changes
@@ -104,6 +104,10 @@ class Mutator:
             return self.source(node)
         if kind == "declaration" and (node.parent.type == "translation_unit" or "static" in self.source(node).split()):
             return self.source(node)
+        if kind == "for_statement" and self.text[:node.start_byte].decode().rstrip().rsplit("\n", 1)[-1].lstrip().startswith("#pragma omp"):
+            # OpenMP requires a loop of this form: only its body changes.
+            body = node.child_by_field_name("body")
+            return self.text[node.start_byte:body.start_byte].decode() + self.rewrite(body)
         if kind == "case_statement":
             value = node.child_by_field_name("value")
             if value is not None:  # a constant

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "repops/scalar/ops.h"
 
@@ -226,7 +227,7 @@ enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
     for (size_t i = 0; i < checkpoint->n_files; i++)
         if (ree_mapping_check(checkpoint->mappings[i], err) != REE_OK) status = REE_IO;
     if (status != REE_OK) {
-        free(*out);
+        ree_free(*out);
         *out = NULL;
     }
     return status;

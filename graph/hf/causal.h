@@ -20,8 +20,7 @@ struct ree_causal_options {
     struct ree_output *data;
     const char *data_name;
     bool copy; // copy all tensors, not only the quantised ones
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress;
     void (*on_note)(void *note_user, const char *text); // NULL: off
     void *note_user;
 };
@@ -88,7 +87,7 @@ void ree_causal_angles(struct ree_causal *d);
 // attention.c: includes the projections, the kv cache and the output projection.
 const char *ree_causal_attention(struct ree_causal *d, int64_t layer, const char *x);
 
-// causal.c: writes the whole model. The caller releases the bytes with free.
+// causal.c: writes the whole model. The caller releases the bytes with ree_free.
 enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
                                  const struct ree_causal_options *options, unsigned char **out,
                                  size_t *out_size, struct ree_error *err);

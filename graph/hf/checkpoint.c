@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "graph/onnx/reader.h"
 
 #define MAX_FILES 4096
@@ -53,9 +54,10 @@ enum ree_status ree_checkpoint_add(struct ree_checkpoint *c, const char *name,
                                    struct ree_mapping *mapping, struct ree_error *err) {
     size_t file = c->n_files, n = 0;
     struct ree_stored_tensor *fresh;
-    const char **files = realloc(c->files, (file + 1) * sizeof *files);
+    const char **files = ree_realloc(c->files, (file + 1) * sizeof *files);
     if (files) c->files = files;
-    struct ree_mapping **mappings = realloc(c->mappings, (file + 1) * sizeof(struct ree_mapping *));
+    struct ree_mapping **mappings =
+        ree_realloc(c->mappings, (file + 1) * sizeof(struct ree_mapping *));
     if (mappings) c->mappings = mappings;
     const char *copy = ree_arena_strdup(&c->arena, name);
     if (!files || !mappings || !copy) {
@@ -67,7 +69,7 @@ enum ree_status ree_checkpoint_add(struct ree_checkpoint *c, const char *name,
     c->n_files++;
     REE_TRY(ree_safetensors_parse(mapping->data, mapping->size, &c->arena, &fresh, &n, err));
     struct ree_stored_tensor *grown =
-        realloc(c->tensors, (c->n_tensors + n + 1) * sizeof *c->tensors);
+        ree_realloc(c->tensors, (c->n_tensors + n + 1) * sizeof *c->tensors);
     if (!grown) return ree_no_memory(err);
     c->tensors = grown;
     for (size_t i = 0; i < n; i++) {
@@ -200,9 +202,9 @@ void ree_checkpoint_finish(struct ree_checkpoint *c) {
     cJSON_Delete(c->generation);
     for (size_t i = 0; i < c->n_files; i++)
         ree_mapping_destroy(c->mappings[i]);
-    free(c->files);
-    free(c->mappings);
-    free(c->tensors);
+    ree_free(c->files);
+    ree_free(c->mappings);
+    ree_free(c->tensors);
     ree_arena_finish(&c->arena);
     memset(c, 0, sizeof *c);
 }

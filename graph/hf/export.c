@@ -7,6 +7,8 @@
 
 #include "graph/hf/causal.h"
 #include "base/float_env.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "graph/hf/hf.h"
 #include "graph/ir/mapping.h"
 #include "graph/onnx/onnx.h"
@@ -16,7 +18,7 @@ static const char extension[] = ".onnx";
 
 static char *join(const char *a, const char *b, const char *c) {
     size_t size = strlen(a) + strlen(b) + strlen(c) + 1;
-    char *s = malloc(size);
+    char *s = ree_alloc(size);
     if (s) snprintf(s, size, "%s%s%s", a, b, c);
     return s;
 }
@@ -47,8 +49,7 @@ static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
     struct ree_output data = {0};
     struct ree_causal_options options = {.bits = o->quantize_bits,
                                          .block = o->quantize_block ? o->quantize_block : 32,
-                                         .on_progress = o->on_progress,
-                                         .user = o->user,
+                                         .progress = o->progress,
                                          .on_note = append_note,
                                          .note_user = notes};
     enum ree_status status = REE_OK;
@@ -82,14 +83,13 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
         ree_checkpoint_finish(&checkpoint);
     }
     if (status != REE_OK) {
-        free(bytes);
+        ree_free(bytes);
         ree_strbuf_finish(&notes);
         return ree_onnx_fail_file(err, folder);
     }
     char *path = join(folder, "/", ""); // the path of a file without a name, in this folder
     if (path) {
-        status = ree_onnx_load_as(path, bytes, size, data, options->on_progress, options->user,
-                                  out_graph, err);
+        status = ree_onnx_load_as(path, bytes, size, data, &options->progress, out_graph, err);
     } else {
         ree_mapping_destroy(data);
         status = ree_no_memory(err);
@@ -97,8 +97,8 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
     if (status == REE_OK && notes.size)
         (*out_graph)->notes = ree_arena_strdup((*out_graph)->arena, notes.data);
     ree_strbuf_finish(&notes);
-    free(path);
-    free(bytes);
+    ree_free(path);
+    ree_free(bytes);
     return status;
 }
 
@@ -127,11 +127,11 @@ static enum ree_status check_output_path(const char *hf_dir, const char *path, b
     if (!S_ISDIR(here.st_mode))
         return ree_fail(err, REE_INVALID, "%s: it is a file, not a folder with a checkpoint",
                         hf_dir);
-    char *folder = strndup(path, strlen(path) - n);
+    char *folder = ree_strndup(path, strlen(path) - n);
     if (!folder) return ree_no_memory(err);
     int found = stat(*folder ? folder : ".", &there);
     int cause = errno;
-    free(folder);
+    ree_free(folder);
     if (found != 0)
         return ree_fail(err, REE_NOT_FOUND, "%s: its folder: %s", path, strerror(cause));
     if (colocate || (here.st_dev == there.st_dev && here.st_ino == there.st_ino)) return REE_OK;
@@ -166,7 +166,7 @@ static enum ree_status write_files(struct ree_checkpoint *checkpoint, const char
     ree_output_discard(&model);
     ree_output_discard(&data);
     options->data = NULL;
-    free(bytes);
+    ree_free(bytes);
     return status;
 }
 
@@ -178,8 +178,7 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
         .bits = o->quantize_bits,
         .block = o->quantize_block ? o->quantize_block : 32,
         .copy = o->colocate_tensors,
-        .on_progress = o->on_progress,
-        .user = o->user,
+        .progress = o->progress,
         .on_note = o->on_note,
         .note_user = o->user,
     };
@@ -194,19 +193,19 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
 enum ree_status ree_export(const char *hf_dir, const char *out_path,
                            const struct ree_export_options *options, struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    static const struct ree_export_options defaults;
+    struct ree_export_options own;
     struct ree_error unused;
     if (!err) err = &unused;
-    if (!options) options = &defaults;
-    REE_TRY(check_options(options, err));
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_export_options", err));
+    REE_TRY(check_options(&own, err));
     char *path = out_path ? join(out_path, "", "") : join(hf_dir, "/model", extension);
     char *data_path = path ? join(path, ".data", "") : NULL;
     enum ree_status status;
     if (data_path)
-        status = export_to(hf_dir, path, data_path, options, err);
+        status = export_to(hf_dir, path, data_path, &own, err);
     else
         status = ree_no_memory(err);
-    free(data_path);
-    free(path);
+    ree_free(data_path);
+    ree_free(path);
     return status;
 }

@@ -9,8 +9,7 @@ struct ree_graph;
 
 struct ree_hf_options {
     uint32_t quantize_bits, quantize_block; // as in struct ree_export_options
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
-    void *user;
+    struct ree_progress progress;
 };
 
 // Returns whether ree supports checkpoints of this architecture (config.json's model_type).

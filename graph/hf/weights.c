@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "graph/hf/causal.h"
-#include "base/float_env.h"
+#include "base/memory.h"
+#include "base/progress.h"
 #include "graph/hf/quantize.h"
 
 // Alignment of a tensor in a data file: it begins at a page boundary.
@@ -47,9 +48,9 @@ static const struct ree_stored_tensor *find(struct ree_causal *d, const char *na
 
 static void progress(struct ree_causal *d, const char *what, uint64_t n) {
     d->done += n;
-    if (!d->options->on_progress) return;
-    REE_FLOAT_ENV_CALLBACK();
-    d->options->on_progress(d->options->user, what, d->done, d->total);
+    if (ree_writer_ok(d->w))
+        d->w->status =
+            ree_progress_report(&d->options->progress, what, d->done, d->total, d->w->err);
 }
 
 // Appends to the data file; returns false after a failure.
@@ -119,9 +120,9 @@ static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor
     uint32_t bits = d->options->bits, block = d->options->block;
     uint64_t row_size = ree_quantized_row_size(m->columns, bits, block);
     size_t n_blocks = (size_t)((m->columns + block - 1) / block);
-    float *capacity = malloc((size_t)m->columns * sizeof *capacity);
-    unsigned char *row = malloc(row_size);
-    float *scales = calloc((size_t)m->rows, n_blocks * sizeof *scales);
+    float *capacity = ree_alloc((size_t)m->columns * sizeof *capacity);
+    unsigned char *row = ree_alloc(row_size);
+    float *scales = ree_alloc_zeroed((size_t)m->rows, n_blocks * sizeof *scales);
     if (!capacity || !row || !scales) ree_writer_fail(d->w, REE_NO_MEMORY, "out of memory");
     *out_rows = begin_tensor(d);
     for (int64_t i = 0; i < m->rows && ree_writer_ok(d->w); i++) {
@@ -133,9 +134,9 @@ static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor
     }
     *out_scales = begin_tensor(d);
     append(d, scales, (uint64_t)m->rows * n_blocks * sizeof *scales);
-    free(capacity);
-    free(row);
-    free(scales);
+    ree_free(capacity);
+    ree_free(row);
+    ree_free(scales);
 }
 
 static const char *quantized(struct ree_causal *d, const struct ree_linear *l,

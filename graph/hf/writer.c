@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 void ree_writer_init(struct ree_writer *w, struct ree_error *err) {
     memset(w, 0, sizeof *w);
@@ -15,7 +16,7 @@ void ree_writer_finish(struct ree_writer *w) {
     struct ree_writer_list *lists[] = {&w->nodes,  &w->initializers, &w->inputs,    &w->outputs,
                                        &w->opsets, &w->metadata,     &w->attributes};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        free(lists[i]->items);
+        ree_free(lists[i]->items);
     ree_arena_finish(&w->arena);
     memset(w, 0, sizeof *w);
 }
@@ -32,7 +33,7 @@ static void append(struct ree_writer *w, struct ree_writer_list *list, void *ite
     if (!ree_writer_ok(w)) return;
     if (list->n == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        void **grown = realloc(list->items, capacity * sizeof *grown);
+        void **grown = ree_realloc(list->items, capacity * sizeof *grown);
         if (!grown) {
             no_memory(w);
             return;
@@ -311,7 +312,7 @@ const char *ree_writer_external(struct ree_writer *w, const char *name, enum ree
         memcpy(t->external_data, entries.items, entries.n * sizeof(void *));
         t->n_external_data = entries.n;
     }
-    free(entries.items);
+    ree_free(entries.items);
     t->has_data_location = true;
     t->data_location = ONNX__TENSOR_PROTO__LOCATION__LOCATION_EXTERNAL;
     return name;
@@ -342,7 +343,7 @@ enum ree_status ree_writer_pack(struct ree_writer *w, int64_t ir_version, unsign
     model.n_metadata_props = w->metadata.n;
     model.metadata_props = (void *)w->metadata.items;
     size_t size = onnx__model_proto__get_packed_size(&model);
-    *out = malloc(size ? size : 1);
+    *out = ree_alloc(size ? size : 1);
     if (!*out) return ree_no_memory(w->err);
     *out_size = onnx__model_proto__pack(&model, *out);
     return REE_OK;

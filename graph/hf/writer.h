@@ -25,7 +25,7 @@ struct ree_writer {
 
 void ree_writer_init(struct ree_writer *w, struct ree_error *err);
 void ree_writer_finish(struct ree_writer *w);
-// Returns the model's bytes; the caller releases them with free.
+// Returns the model's bytes; the caller releases them with ree_free.
 enum ree_status ree_writer_pack(struct ree_writer *w, int64_t ir_version, unsigned char **out,
                                 size_t *out_size);
 

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 #define NONE UINT32_MAX // an omitted input or output; an undeclared shape
 
@@ -68,7 +69,7 @@ static struct ree_constant constant_of(const struct ree_value *v) {
 static void *grow(struct encoder *e, void *array, size_t n, size_t *capacity, size_t size) {
     if (n < *capacity) return array;
     size_t wanted = *capacity ? 2 * *capacity : 64;
-    void *grown = realloc(array, wanted * size);
+    void *grown = ree_realloc(array, wanted * size);
     if (grown)
         *capacity = wanted;
     else
@@ -126,7 +127,7 @@ static int by_attribute_name(const void *a, const void *b) {
 
 // Sorted by name, because a file may list attributes in any order.
 static void put_attributes(struct encoder *e, const struct ree_node *node) {
-    const struct ree_attr **sorted = calloc(node->n_attrs + 1, sizeof(struct ree_attr *));
+    const struct ree_attr **sorted = ree_alloc_zeroed(node->n_attrs + 1, sizeof(struct ree_attr *));
     if (!sorted) {
         e->failed = true;
         return;
@@ -137,7 +138,7 @@ static void put_attributes(struct encoder *e, const struct ree_node *node) {
     put_u32(e, node->n_attrs);
     for (size_t i = 0; i < node->n_attrs; i++)
         put_attribute(e, sorted[i]);
-    free(sorted);
+    ree_free(sorted);
 }
 
 static void put_node(struct encoder *e, const struct ree_node *node) {
@@ -163,7 +164,7 @@ static int by_value_name(const void *a, const void *b) {
 // Sorted by name, because a file may list initializers in any order. Initializers that are also
 // inputs have their number already.
 static void put_initializers(struct encoder *e, struct ree_graph *graph) {
-    struct ree_value **found = calloc(graph->n_values + 1, sizeof(struct ree_value *));
+    struct ree_value **found = ree_alloc_zeroed(graph->n_values + 1, sizeof(struct ree_value *));
     size_t n = 0;
     if (!found) {
         e->failed = true;
@@ -189,7 +190,7 @@ static void put_initializers(struct encoder *e, struct ree_graph *graph) {
         e->out->weights = weights;
         e->out->weights[e->out->n_weights++] = constant_of(v);
     }
-    free(found);
+    ree_free(found);
 }
 
 // Recursion is as deep as subgraphs are nested; the reader limits the nesting.
@@ -219,7 +220,7 @@ static int by_domain(const void *a, const void *b) {
 
 static void put_opsets(struct encoder *e, const struct ree_graph *graph) {
     size_t n = graph->n_opsets;
-    struct ree_opset_import *sorted = calloc(n + 1, sizeof *sorted);
+    struct ree_opset_import *sorted = ree_alloc_zeroed(n + 1, sizeof *sorted);
     if (!sorted) {
         e->failed = true;
         return;
@@ -233,7 +234,7 @@ static void put_opsets(struct encoder *e, const struct ree_graph *graph) {
         put_string(e, sorted[i].domain);
         put_i64(e, sorted[i].version);
     }
-    free(sorted);
+    ree_free(sorted);
 }
 
 struct place {
@@ -250,7 +251,7 @@ static int by_name_and_order(const void *a, const void *b) {
 // Several subgraphs may use the same name; equal names keep the order in which the graph has them.
 static void sort_weights(struct encoder *e) {
     struct ree_identity *out = e->out;
-    struct place *places = calloc(out->n_weights + 1, sizeof *places);
+    struct place *places = ree_alloc_zeroed(out->n_weights + 1, sizeof *places);
     if (!places) {
         e->failed = true;
         return;
@@ -260,7 +261,7 @@ static void sort_weights(struct encoder *e) {
     if (out->n_weights) qsort(places, out->n_weights, sizeof *places, by_name_and_order);
     for (size_t i = 0; i < out->n_weights; i++)
         out->weights[i] = places[i].constant;
-    free(places);
+    ree_free(places);
 }
 
 enum ree_status ree_identity_init(struct ree_identity *identity, struct ree_graph *graph,
@@ -285,9 +286,9 @@ enum ree_status ree_identity_init(struct ree_identity *identity, struct ree_grap
 }
 
 void ree_identity_finish(struct ree_identity *identity) {
-    free(identity->bytes);
-    free(identity->holes);
-    free(identity->attributes);
-    free(identity->weights);
+    ree_free(identity->bytes);
+    ree_free(identity->holes);
+    ree_free(identity->attributes);
+    ree_free(identity->weights);
     *identity = (struct ree_identity){0};
 }

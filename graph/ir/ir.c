@@ -1,5 +1,6 @@
 #include "graph/ir/ir.h"
 
+#include "base/memory.h"
 #include "graph/ir/mapping.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 
 struct ree_graph *ree_graph_create(void) {
-    struct ree_graph *graph = calloc(1, sizeof *graph);
+    struct ree_graph *graph = ree_alloc_zeroed(1, sizeof *graph);
     if (!graph) return NULL;
     ree_arena_init(&graph->own_arena);
     graph->arena = &graph->own_arena;
@@ -19,7 +20,7 @@ void ree_graph_destroy(struct ree_graph *graph) {
     if (!graph) return;
     ree_mappings_destroy(&graph->mappings);
     ree_arena_finish(&graph->own_arena);
-    free(graph);
+    ree_free(graph);
 }
 
 struct ree_graph *ree_graph_add_subgraph(struct ree_graph *parent) {

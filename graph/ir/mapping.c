@@ -1,5 +1,6 @@
 #include "graph/ir/mapping.h"
 
+#include "base/memory.h"
 #include "graph/ir/mapping_guard.h"
 
 #include <errno.h>
@@ -32,9 +33,10 @@ static void keep_file(struct ree_mapping *mapping, int fd) {
     mapping->fd = -1;
     char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    mapping->path = realpath(link, NULL);
+    char *path = realpath(link, NULL);
     // Without /proc, or for a file without a name, only the guard detects changes.
-    if (!mapping->path) mapping->path = strdup("");
+    mapping->path = ree_strdup(path ? path : "");
+    free(path); // of libc
 }
 
 enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_error *err) {
@@ -45,7 +47,7 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
     if (!S_ISREG(info.st_mode)) return ree_fail(err, REE_INVALID, "it is not a regular file");
     if ((uint64_t)info.st_size > SIZE_MAX)
         return ree_fail(err, REE_UNSUPPORTED, "it is larger than the address space");
-    struct ree_mapping *mapping = calloc(1, sizeof *mapping);
+    struct ree_mapping *mapping = ree_alloc_zeroed(1, sizeof *mapping);
     if (!mapping) return ree_no_memory(err);
     mapping->is_file = true;
     mapping->size = (size_t)info.st_size;
@@ -57,7 +59,7 @@ enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_e
         void *data = mmap(NULL, mapping->size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED) {
             int cause = errno;
-            free(mapping);
+            ree_free(mapping);
             return ree_fail(err, cause == ENOMEM ? REE_NO_MEMORY : REE_IO, "cannot be mapped: %s",
                             strerror(cause));
         }
@@ -90,7 +92,7 @@ enum ree_status ree_mapping_of_path(const char *path, struct ree_mapping **out,
 struct ree_mapping *ree_mapping_of_size(size_t size) {
     if (size > SIZE_MAX - HEADER - ALIGNMENT) return NULL;
     size_t padded = (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    unsigned char *block = aligned_alloc(ALIGNMENT, HEADER + padded);
+    unsigned char *block = ree_alloc_aligned(ALIGNMENT, HEADER + padded);
     if (!block) return NULL;
     struct ree_mapping *mapping = (struct ree_mapping *)block;
     memset(mapping, 0, HEADER);
@@ -155,8 +157,12 @@ void ree_mapping_destroy(struct ree_mapping *mapping) {
     ree_guard_destroy(mapping->guard);
     if (mapping->is_file && mapping->data) munmap(mapping->data, mapping->size);
     if (mapping->is_file && mapping->fd >= 0) close(mapping->fd);
-    if (mapping->is_file) free(mapping->path);
-    free(mapping);
+    if (!mapping->is_file) {
+        ree_free_aligned(mapping);
+        return;
+    }
+    ree_free(mapping->path);
+    ree_free(mapping);
 }
 
 void ree_mappings_destroy(struct ree_mapping **list) {

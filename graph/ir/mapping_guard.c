@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "base/memory.h"
 
 // The handler walks the list without a lock, so guards are reused and never freed. A thread that
 // faults is reading a mapping in use, so that mapping's guard stays valid meanwhile.
@@ -82,7 +83,7 @@ struct ree_guard *ree_guard_create(void *data, size_t size) {
     while (g && atomic_load(&g->data))
         g = g->next;
     if (!g) {
-        g = calloc(1, sizeof *g);
+        g = ree_alloc_zeroed(1, sizeof *g);
         if (g) {
             g->next = atomic_load(&guards);
             atomic_store(&guards, g);

@@ -1,6 +1,6 @@
 #include "graph/onnx/decode.h"
 
-#include "base/float_env.h"
+#include "base/progress.h"
 #include "graph/onnx/wire.h"
 
 #include <string.h>
@@ -31,15 +31,16 @@ static size_t charge(size_t size) {
 
 static void report(struct ree_decoder *decoder) {
     // Decoding has progressed roughly as far as memory has been allocated for it.
-    if (!decoder->on_progress || decoder->used - decoder->reported < REPORT_EVERY) return;
+    if (decoder->used - decoder->reported < REPORT_EVERY) return;
     decoder->reported = decoder->used;
     size_t done = decoder->used < decoder->total ? decoder->used : decoder->total;
-    REE_FLOAT_ENV_CALLBACK();
-    decoder->on_progress(decoder->user, "reading", done, decoder->total);
+    decoder->cancelled =
+        ree_progress_report(decoder->progress, "reading", done, decoder->total, NULL) != REE_OK;
 }
 
 static void *decoder_alloc(void *data, size_t size) {
     struct ree_decoder *decoder = data;
+    if (decoder->cancelled) return NULL; // protobuf-c then stops
     if (size > decoder->limit || charge(size) > decoder->limit - decoder->used) {
         decoder->over_limit = true;
         return NULL;
@@ -94,6 +95,7 @@ enum ree_status ree_decode(struct ree_decoder *decoder, const ProtobufCMessageDe
     // The wire check has bounded nbytes below 2^31, so this does not overflow.
     if (decoder->limit == 0) decoder->limit = LIMIT_BASE + (size_t)LIMIT_FACTOR * nbytes;
     *out = protobuf_c_message_unpack(type, &decoder->allocator, nbytes, bytes);
+    if (decoder->cancelled) return ree_fail(err, REE_CANCELLED, "cancelled");
     if (*out) return REE_OK;
     if (decoder->over_limit)
         return ree_fail(err, REE_INVALID,

@@ -18,9 +18,8 @@ struct ree_decoder {
     struct ree_mapping *large;
     size_t used, limit; // bytes in use and allowed; limit 0: in proportion to the message
     bool over_limit;    // an allocation was refused because of the limit
-    // Called with the progress in bytes of the encoded message; may be NULL.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    const struct ree_progress *progress; // in bytes of the encoded message; NULL: off
+    bool cancelled;
     size_t total, reported;
 };
 

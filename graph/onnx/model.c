@@ -1,6 +1,6 @@
 // Loads a file, or bytes in memory, into a checked graph.
 #include "base/container.h"
-#include "base/float_env.h"
+#include "base/progress.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/reader.h"
 
@@ -140,14 +140,9 @@ static enum ree_status read_model(struct ree_onnx_reader *reader, const Onnx__Mo
     return REE_OK;
 }
 
-struct progress {
-    void (*on_progress)(void *, const char *, uint64_t, uint64_t);
-    void *user;
-};
-
 // `path` is "" for a model in memory. Takes ownership of `data`, which may be NULL.
 static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
-                            struct ree_mapping *data, const struct progress *progress,
+                            struct ree_mapping *data, const struct ree_progress *progress,
                             struct ree_graph **out, struct ree_error *err) {
     struct ree_graph *graph = nbytes ? ree_graph_create() : NULL;
     if (!graph) {
@@ -158,8 +153,7 @@ static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
     struct ree_onnx_reader reader;
     ree_onnx_reader_init(&reader, graph->arena, &graph->mappings, err);
     if (data) ree_mapping_link(&reader.files, data);
-    reader.decoder.on_progress = progress->on_progress;
-    reader.decoder.user = progress->user;
+    reader.decoder.progress = progress;
     graph->file = ree_arena_strdup(graph->arena, path);
     enum ree_status status = REE_OK;
     if (!graph->file || (*path && !ree_onnx_reader_set_folder(&reader, path)))
@@ -171,30 +165,25 @@ static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
     if (status == REE_OK)
         status =
             read_model(&reader, REE_CONTAINER_OF(message, const Onnx__ModelProto, base), graph);
+    if (status == REE_OK) status = ree_progress_report(progress, "reading", nbytes, nbytes, err);
     ree_onnx_reader_finish(&reader);
     if (status != REE_OK) {
         ree_graph_destroy(graph);
         return status;
     }
-    if (progress->on_progress) {
-        REE_FLOAT_ENV_CALLBACK();
-        progress->on_progress(progress->user, "reading", nbytes, nbytes);
-    }
     *out = graph;
     return REE_OK;
 }
 
-enum ree_status ree_onnx_load(const char *path,
-                              void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                              void *user, struct ree_graph **out_graph, struct ree_error *err) {
+enum ree_status ree_onnx_load(const char *path, const struct ree_progress *progress,
+                              struct ree_graph **out_graph, struct ree_error *err) {
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
-    struct progress progress = {on_progress, user};
     struct ree_mapping *file;
     enum ree_status status = ree_mapping_of_path(path, &file, err);
     if (status == REE_OK) {
-        status = load(file->data, file->size, path, NULL, &progress, out_graph, err);
+        status = load(file->data, file->size, path, NULL, progress, out_graph, err);
         // Check after a failure as well: a truncated file is then the better explanation.
         if (ree_mapping_check(file, err) != REE_OK) {
             ree_graph_destroy(*out_graph);
@@ -207,23 +196,21 @@ enum ree_status ree_onnx_load(const char *path,
 }
 
 enum ree_status ree_onnx_load_as(const char *path, const void *bytes, size_t nbytes,
-                                 struct ree_mapping *data,
-                                 void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                 void *user, struct ree_graph **out_graph, struct ree_error *err) {
+                                 struct ree_mapping *data, const struct ree_progress *progress,
+                                 struct ree_graph **out_graph, struct ree_error *err) {
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
-    struct progress progress = {on_progress, user};
-    if (load(bytes, nbytes, path, data, &progress, out_graph, err) == REE_OK) return REE_OK;
+    if (load(bytes, nbytes, path, data, progress, out_graph, err) == REE_OK) return REE_OK;
     return ree_onnx_fail_file(err, path);
 }
 
-enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes, struct ree_graph **out_graph,
-                                     struct ree_error *err) {
+enum ree_status ree_onnx_load_memory(const void *bytes, size_t nbytes,
+                                     const struct ree_progress *progress,
+                                     struct ree_graph **out_graph, struct ree_error *err) {
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
-    struct progress none = {0};
-    if (load(bytes, nbytes, "", NULL, &none, out_graph, err) == REE_OK) return REE_OK;
+    if (load(bytes, nbytes, "", NULL, progress, out_graph, err) == REE_OK) return REE_OK;
     return ree_onnx_fail_file(err, "model in memory");
 }

@@ -1,6 +1,7 @@
 // Reads a file that holds one value, as ONNX's test data does: a TensorProto, SequenceProto or
 // OptionalProto. The file does not tell which of them it is.
 #include "base/container.h"
+#include "base/memory.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/reader.h"
 
@@ -10,7 +11,7 @@ static enum ree_status copy_strings(struct ree_tensor *out, const char *const *s
                                     struct ree_error *err) {
     char **copies = out->data;
     for (size_t i = 0; i < out->nbytes / sizeof *copies; i++) {
-        copies[i] = strdup(strings[i]);
+        copies[i] = ree_strdup(strings[i]);
         if (!copies[i]) return ree_no_memory(err);
     }
     return REE_OK;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/partition/annotate.h"
+#include "base/memory.h"
 
 // The number of roles without REE_NODE_ROLE_CONTROL.
 #define N_ROLES REE_NODE_ROLE_CONTROL
@@ -101,7 +102,8 @@ void ree_stage_contents(const struct ree_graph *graph, const struct ree_annotati
                         struct ree_strbuf *out) {
     size_t n_layers = (size_t)annotations->n_layers;
     size_t begin = stage ? partition->ends[stage - 1] : 0, end = partition->ends[stage];
-    struct count *counts = calloc(n_layers + 1, sizeof *counts); // last entry: nodes in no layer
+    struct count *counts =
+        ree_alloc_zeroed(n_layers + 1, sizeof *counts); // last entry: nodes in no layer
     if (!counts) {
         out->failed = true;
         return;
@@ -130,5 +132,5 @@ void ree_stage_contents(const struct ree_graph *graph, const struct ree_annotati
         ree_strbuf_printf(out, "%s%zu other nodes", comma(&list), rest->here[REE_NODE_ROLE_OTHER]);
     if (rest->here[REE_NODE_ROLE_OTHER] && !n_layers)
         append_operators(&list, graph, partition->order + begin, end - begin);
-    free(counts);
+    ree_free(counts);
 }

@@ -3,6 +3,7 @@
 #include "graph/partition/planner.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 static uint64_t saturate(ree_sum n) {
     return n > UINT64_MAX ? UINT64_MAX : (uint64_t)n;
@@ -105,16 +106,16 @@ enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *
 enum ree_status ree_window_init(struct ree_window *window, const struct ree_planner *p,
                                 struct ree_error *err) {
     *window = (struct ree_window){.planner = p};
-    window->n_reads = calloc(p->graph->n_values + 1, sizeof *window->n_reads);
-    window->n_whole = calloc(p->graph->n_values + 1, sizeof *window->n_whole);
+    window->n_reads = ree_alloc_zeroed(p->graph->n_values + 1, sizeof *window->n_reads);
+    window->n_whole = ree_alloc_zeroed(p->graph->n_values + 1, sizeof *window->n_whole);
     if (window->n_reads && window->n_whole) return REE_OK;
     ree_window_finish(window);
     return ree_no_memory(err);
 }
 
 void ree_window_finish(struct ree_window *window) {
-    free(window->n_reads);
-    free(window->n_whole);
+    ree_free(window->n_reads);
+    ree_free(window->n_whole);
 }
 
 // The bytes of one row of a constant. They count for the first node that reads any part of it; the

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "graph/partition/planner.h"
 
 // 1 / MARGIN of the limit is reserved for intermediate results, whose size is unknown before a run.
@@ -76,7 +77,7 @@ static enum ree_status find_tightest(const struct ree_partition *partition,
                                      const struct ree_partition_devices *devices, size_t *out_stage,
                                      uint64_t *out_caches, uint64_t *out_bytes,
                                      struct ree_error *err) {
-    uint64_t *caches = calloc(partition->n_stages, sizeof *caches);
+    uint64_t *caches = ree_alloc_zeroed(partition->n_stages, sizeof *caches);
     if (!caches) return ree_no_memory(err);
     caches_of_devices(partition, devices, caches);
     *out_stage = 0;
@@ -88,7 +89,7 @@ static enum ree_status find_tightest(const struct ree_partition *partition,
         *out_bytes = bytes;
         *out_caches = caches[i];
     }
-    free(caches);
+    ree_free(caches);
     return REE_OK;
 }
 
@@ -222,7 +223,7 @@ static enum ree_status begin(struct fit *f, struct ree_error *err) {
     f->weights = all.weight_bytes;
     f->caches =
         multiply(multiply(all.kv_cache_bytes, p->context), one_at_least(f->devices->n_cache_slots));
-    f->limits = calloc(REE_MAX_STAGES, sizeof *f->limits);
+    f->limits = ree_alloc_zeroed(REE_MAX_STAGES, sizeof *f->limits);
     return f->limits ? REE_OK : ree_no_memory(err);
 }
 
@@ -240,7 +241,7 @@ enum ree_status ree_partition_fit(const struct ree_graph *graph,
     if (status == REE_OK) status = ree_window_init(&f.window, &f.planner, err);
     if (status == REE_OK) status = begin(&f, err);
     if (status == REE_OK) status = search(&f, one_at_least(least), out, err);
-    free(f.limits);
+    ree_free(f.limits);
     ree_window_finish(&f.window); // accepts a zeroed window
     ree_planner_finish(&f.planner);
     return status;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 struct end {
     const char *name;
@@ -18,7 +19,7 @@ static int compare(const void *a, const void *b) {
 // Finds the values of all names in one pass over the values.
 static enum ree_status find_values(const struct ree_planner *p, const char *const *names, size_t n,
                                    const struct ree_value **out, struct ree_error *err) {
-    struct end *ends = calloc(n + 1, sizeof *ends);
+    struct end *ends = ree_alloc_zeroed(n + 1, sizeof *ends);
     if (!ends) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++)
         ends[i] = (struct end){.name = names[i], .stage = i};
@@ -37,7 +38,7 @@ static enum ree_status find_values(const struct ree_planner *p, const char *cons
             ends[i - 1].value = ends[i].value;
     for (size_t i = 0; i < n; i++)
         out[ends[i].stage] = ends[i].value;
-    free(ends);
+    ree_free(ends);
     return REE_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "graph/partition/plan_file.h"
 
 #define NO_STAGE (-1)
@@ -59,7 +60,7 @@ static const char *name_of(const struct ree_node *node) {
 
 static enum ree_status add_end(const struct ree_node *node, char **ends, size_t *n,
                                struct ree_error *err) {
-    ends[*n] = strdup(name_of(node));
+    ends[*n] = ree_strdup(name_of(node));
     if (!ends[*n]) return ree_no_memory(err);
     ++*n;
     return REE_OK;
@@ -100,7 +101,7 @@ enum ree_status ree_partition_hints(const struct ree_graph *graph,
         .n_stages = 1, .n_kv_caches = options->n_kv_caches, .kv_caches = options->kv_caches};
     struct ree_partition whole;
     REE_TRY(ree_partition_plan(graph, &one, &whole, err));
-    char **ends = calloc(REE_MAX_STAGES, sizeof *ends);
+    char **ends = ree_alloc_zeroed(REE_MAX_STAGES, sizeof *ends);
     size_t n = 0;
     enum ree_status status =
         ends ? find_ends(graph, &whole, out_found, ends, &n, err) : ree_no_memory(err);

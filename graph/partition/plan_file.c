@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/memory.h"
 
 const char *ree_partition_end(const struct ree_graph *graph, const struct ree_partition *partition,
                               size_t stage) {
@@ -100,8 +101,8 @@ enum ree_status ree_plan_file_write(const char *path, const struct ree_plan_file
 
 void ree_plan_ends_free(char **ends, size_t n) {
     for (size_t i = 0; ends && i < n; i++)
-        free(ends[i]);
-    free(ends);
+        ree_free(ends[i]);
+    ree_free(ends);
 }
 
 static enum ree_status check_head(const cJSON *root, const char *graph_sha256,
@@ -141,7 +142,7 @@ static enum ree_status read_end(const cJSON *stage, size_t i, bool is_last, char
             err, REE_INVALID,
             "stage %zu: 'ends_with', the name of the value that its last node computes, is missing",
             i);
-    *out = strdup(name);
+    *out = ree_strdup(name);
     return *out ? REE_OK : ree_no_memory(err);
 }
 
@@ -155,7 +156,7 @@ static enum ree_status read_stages(const cJSON *root, char ***out_ends, size_t *
     if (n > REE_MAX_STAGES)
         return ree_fail(err, REE_UNSUPPORTED, "it has %zu stages; at most %d are supported", n,
                         REE_MAX_STAGES);
-    char **ends = calloc(n, sizeof *ends);
+    char **ends = ree_alloc_zeroed(n, sizeof *ends);
     if (!ends) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     size_t i = 0;
@@ -196,6 +197,6 @@ enum ree_status ree_plan_file_read(const char *path, const char *graph_sha256, c
     *out_n = 0;
     REE_TRY(ree_file_read_small(path, REE_PLAN_MAX_BYTES, &text, &size, err));
     enum ree_status status = ree_plan_parse(text, size, graph_sha256, out_ends, out_n, err);
-    free(text);
+    ree_free(text);
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", path);
 }

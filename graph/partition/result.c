@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 static const char *count_word(size_t n) {
     static const char *const words[] = {"no", "one", "two", "three", "four"};
@@ -80,7 +81,7 @@ static enum ree_status explain(const struct ree_planner *p, struct ree_partition
                       (unsigned long long)(hundredths / 100), (unsigned)(hundredths % 100), remark);
     char *s = ree_strbuf_take(&text);
     partition->cuts[i].reason = s ? ree_arena_strdup(&partition->arena, s) : NULL;
-    free(s);
+    ree_free(s);
     if (partition->cuts[i].reason) return REE_OK;
     return ree_no_memory(err);
 }

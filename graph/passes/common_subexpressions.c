@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 // Limits on the candidates compared for one node, and on the bytes of a tensor attribute compared.
 // They only bound the time for unusual models; what exceeds them is not merged.
@@ -160,14 +161,14 @@ bool ree_pass_common_subexpressions(struct ree_graph *graph) {
         n_buckets *= 2;
     struct table table = {
         .mask = n_buckets - 1,
-        .heads = calloc(n_buckets, sizeof *table.heads),
-        .nexts = calloc(graph->n_nodes + 1, sizeof *table.nexts),
+        .heads = ree_alloc_zeroed(n_buckets, sizeof *table.heads),
+        .nexts = ree_alloc_zeroed(graph->n_nodes + 1, sizeof *table.nexts),
     };
     if (!table.heads || !table.nexts) graph->lacked_memory = true;
     bool merged = table.heads && table.nexts && merge_all(&rewrite, &table);
     if (merged) ree_rewrite_apply(&rewrite);
-    free(table.heads);
-    free(table.nexts);
+    ree_free(table.heads);
+    ree_free(table.nexts);
     ree_rewrite_finish(&rewrite);
     return changed || merged;
 }

@@ -3,6 +3,7 @@
 #include "graph/passes/rewrite.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 struct liveness {
     const struct ree_graph *graph;
@@ -30,7 +31,7 @@ bool ree_pass_dead_code(struct ree_graph *graph) {
     bool changed = ree_pass_subgraphs(graph, ree_pass_dead_code);
     struct ree_rewrite rewrite;
     if (!ree_rewrite_init(&rewrite, graph)) return changed;
-    struct liveness liveness = {graph, calloc(graph->n_values + 1, sizeof(bool))};
+    struct liveness liveness = {graph, ree_alloc_zeroed(graph->n_values + 1, sizeof(bool))};
     if (!liveness.live) {
         graph->lacked_memory = true;
         ree_rewrite_finish(&rewrite);
@@ -56,7 +57,7 @@ bool ree_pass_dead_code(struct ree_graph *graph) {
     }
     changed = changed || graph->n_nodes != n_nodes || graph->n_values != n_values;
     graph->n_values = n_values;
-    free(liveness.live);
+    ree_free(liveness.live);
     ree_rewrite_finish(&rewrite);
     return changed;
 }

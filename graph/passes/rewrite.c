@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 bool ree_pass_subgraphs(struct ree_graph *graph, bool (*pass)(struct ree_graph *)) {
     bool changed = false;
@@ -18,8 +19,8 @@ bool ree_pass_subgraphs(struct ree_graph *graph, bool (*pass)(struct ree_graph *
 bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph) {
     rewrite->graph = graph;
     // One element more, because calloc of 0 bytes may return NULL.
-    rewrite->replacement = calloc(graph->n_values + 1, sizeof *rewrite->replacement);
-    rewrite->removed = calloc(graph->n_nodes + 1, sizeof *rewrite->removed);
+    rewrite->replacement = ree_alloc_zeroed(graph->n_values + 1, sizeof *rewrite->replacement);
+    rewrite->removed = ree_alloc_zeroed(graph->n_nodes + 1, sizeof *rewrite->removed);
     if (rewrite->replacement && rewrite->removed) return true;
     ree_rewrite_finish(rewrite);
     graph->lacked_memory = true;
@@ -27,8 +28,8 @@ bool ree_rewrite_init(struct ree_rewrite *rewrite, struct ree_graph *graph) {
 }
 
 void ree_rewrite_finish(struct ree_rewrite *rewrite) {
-    free(rewrite->replacement);
-    free(rewrite->removed);
+    ree_free(rewrite->replacement);
+    ree_free(rewrite->removed);
     memset(rewrite, 0, sizeof *rewrite);
 }
 

@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/memory.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ void ree_arena_finish(struct ree_arena *arena) {
     while (block) {
         struct ree_arena_block *next = block->next;
         ASAN_UNPOISON_MEMORY_REGION(block->data, block->size);
-        free(block->data);
-        free(block);
+        ree_free_aligned(block->data);
+        ree_free(block);
         block = next;
     }
     arena->blocks = NULL;
@@ -61,11 +62,11 @@ void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
     size_t want = size > BLOCK_SIZE ? size : BLOCK_SIZE;
     if (want > SIZE_MAX - 63) return NULL;
     want = (want + 63) & ~(size_t)63;
-    struct ree_arena_block *fresh = malloc(sizeof *fresh);
+    struct ree_arena_block *fresh = ree_alloc(sizeof *fresh);
     if (!fresh) return NULL;
-    fresh->data = aligned_alloc(64, want);
+    fresh->data = ree_alloc_aligned(64, want);
     if (!fresh->data) {
-        free(fresh);
+        ree_free(fresh);
         return NULL;
     }
     memset(fresh->data, 0, want);

@@ -1,4 +1,5 @@
 #include "base/canonical_json.h"
+#include "base/memory.h"
 
 #include <float.h>
 #include <math.h>
@@ -139,7 +140,7 @@ static enum ree_status put_object(struct ree_strbuf *out, const cJSON *object, i
     size_t n = 0;
     for (const cJSON *item = object->child; item; item = item->next)
         n++;
-    const cJSON **members = malloc((n ? n : 1) * sizeof *members);
+    const cJSON **members = ree_alloc((n ? n : 1) * sizeof *members);
     if (!members) return ree_no_memory(err);
     n = 0;
     for (const cJSON *item = object->child; item; item = item->next)
@@ -147,7 +148,7 @@ static enum ree_status put_object(struct ree_strbuf *out, const cJSON *object, i
     ree_strbuf_append(out, "{", 1);
     enum ree_status status = put_members(out, members, n, depth, err);
     ree_strbuf_append(out, "}", 1);
-    free(members);
+    ree_free(members);
     return status;
 }
 

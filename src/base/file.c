@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "base/memory.h"
 
 #include "base/status.h"
 
@@ -46,7 +47,7 @@ enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **
                           size, max_nbytes);
         goto done;
     }
-    bytes = malloc(size ? size : 1);
+    bytes = ree_alloc(size ? size : 1);
     if (!bytes) {
         status = ree_fail(err, REE_NO_MEMORY, "%s: out of memory for its %zu bytes", path, size);
         goto done;
@@ -65,7 +66,7 @@ enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **
     *out_nbytes = size;
     bytes = NULL;
 done:
-    free(bytes);
+    ree_free(bytes);
     close(fd);
     return status;
 }
@@ -152,7 +153,7 @@ void ree_file_abandon_named(void) {
 
 static char *with_suffix(const char *path, const char *suffix) {
     size_t size = strlen(path) + strlen(suffix) + 1;
-    char *name = malloc(size);
+    char *name = ree_alloc(size);
     if (name) snprintf(name, size, "%s%s", path, suffix);
     return name;
 }
@@ -164,7 +165,7 @@ static bool open_unnamed(const char *path, struct draft *draft) {
     char *slash = strrchr(folder, '/');
     if (slash) slash[slash == folder] = 0;
     draft->fd = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    free(folder);
+    ree_free(folder);
     if (draft->fd < 0) return false;
     snprintf(draft->link, sizeof draft->link, "/proc/self/fd/%d", draft->fd);
     if (access(draft->link, F_OK) == 0) return true;
@@ -181,7 +182,7 @@ static bool open_named(const char *path, struct draft *draft) {
     pthread_mutex_unlock(&names_lock);
     errno = error;
     if (draft->fd >= 0) return true;
-    free(draft->name);
+    ree_free(draft->name);
     draft->name = NULL;
     return false;
 }
@@ -215,7 +216,7 @@ static bool name_draft(struct draft *draft, const char *path) {
         pthread_mutex_unlock(&names_lock);
         errno = error;
         if (ok) return true;
-        free(draft->name);
+        ree_free(draft->name);
         draft->name = NULL;
         if (errno != EEXIST) return false;
     }
@@ -255,7 +256,7 @@ static void close_draft(struct draft *draft, bool unlinks) {
         replace_name(draft->name, NULL);
         pthread_mutex_unlock(&names_lock);
     }
-    free(draft->name);
+    ree_free(draft->name);
     errno = error;
 }
 
@@ -283,7 +284,7 @@ static void sync_folder_of(const char *path) {
         fsync(fd);
         close(fd);
     }
-    free(folder);
+    ree_free(folder);
     errno = error;
 }
 
@@ -370,16 +371,16 @@ enum ree_status ree_file_begin(const char *path, unsigned mode, struct ree_file_
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
         return ree_fail(err, REE_IO, "%s: cannot write it: not a regular file", path);
     REE_TRY(keep_private_key(path, err));
-    struct ree_file_draft *d = calloc(1, sizeof *d);
+    struct ree_file_draft *d = ree_alloc_zeroed(1, sizeof *d);
     if (d) d->path = with_suffix(path, "");
     if (!d || !d->path) {
-        free(d);
+        ree_free(d);
         return ree_fail(err, REE_NO_MEMORY, "%s: out of memory", path);
     }
     if (!open_unnamed(path, &d->draft) && !open_named(path, &d->draft)) {
         enum ree_status status = cannot_create(path, err);
-        free(d->path);
-        free(d);
+        ree_free(d->path);
+        ree_free(d);
         return status;
     }
     d->mode = (mode_t)mode;
@@ -432,14 +433,14 @@ enum ree_status ree_file_commit(struct ree_file_draft *d, struct ree_error *err)
     }
     enum ree_status status = ok ? REE_OK : cannot_write(d->path, err);
     close_draft(&d->draft, !ok);
-    free(d->path);
-    free(d);
+    ree_free(d->path);
+    ree_free(d);
     return status;
 }
 
 void ree_file_abandon(struct ree_file_draft *d) {
     if (!d) return;
     close_draft(&d->draft, true);
-    free(d->path);
-    free(d);
+    ree_free(d->path);
+    ree_free(d);
 }

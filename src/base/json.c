@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@ enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struc
     if (size && memchr(text, 0, size))
         return ree_fail(err, REE_INVALID, "it is not JSON: it has a zero byte");
     // Copy with a terminator: cJSON reads one byte past the end of some malformed texts.
-    char *copy = malloc(size + 1);
+    char *copy = ree_alloc(size + 1);
     if (!copy) return ree_no_memory(err);
     if (size) memcpy(copy, text, size);
     copy[size] = 0;
@@ -19,7 +20,7 @@ enum ree_status ree_json_parse(const void *text, size_t size, cJSON **out, struc
     cJSON *root = cJSON_ParseWithLengthOpts(copy, size + 1, &end, true);
     size_t at = end && end >= copy && end <= copy + size ? (size_t)(end - copy) : 0;
     bool is_memory = !root && ree_json_is_well_formed(copy, size);
-    free(copy);
+    ree_free(copy);
     if (is_memory) return ree_fail(err, REE_NO_MEMORY, "out of memory for its %zu bytes", size);
     if (!root) return ree_fail(err, REE_INVALID, "it is not JSON, near byte %zu", at);
     *out = root;

@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "base/name_index.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static int compare(const void *a, const void *b) {
 
 bool ree_name_index_reserve(struct ree_name_index *index, size_t n) {
     index->n = 0;
-    index->entries = calloc(n + 1, sizeof *index->entries);
+    index->entries = ree_alloc_zeroed(n + 1, sizeof *index->entries);
     return index->entries != NULL;
 }
 
@@ -48,7 +49,7 @@ size_t ree_name_index_find(const struct ree_name_index *index, const char *name)
 }
 
 void ree_name_index_finish(struct ree_name_index *index) {
-    free(index->entries);
+    ree_free(index->entries);
     index->entries = NULL;
     index->n = 0;
 }

@@ -3,6 +3,7 @@
 #include "base/dtype.h"
 #include "base/file.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 
@@ -282,8 +283,8 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
     return REE_OK;
 }
 
-enum ree_status ree_npy_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
-                               struct ree_error *err) {
+enum ree_status ree_tensor_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
+                                  struct ree_error *err) {
     if (dtype == tensor->dtype || carrier(dtype) != tensor->dtype) return REE_OK;
     const unsigned char *data = tensor->data;
     for (size_t i = 0; i < tensor->nbytes; i++)
@@ -301,7 +302,7 @@ enum ree_status ree_npy_load(struct ree_tensor *tensor, const char *path, struct
     size_t nbytes;
     REE_TRY(ree_file_read(path, &bytes, &nbytes, err));
     enum ree_status status = ree_npy_decode(tensor, bytes, nbytes, path, err);
-    free(bytes);
+    ree_free(bytes);
     return status;
 }
 
@@ -346,10 +347,10 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
     ree_strbuf_append(&text, "\n", 1);
 
     size_t header = text.size;
-    unsigned char *bytes = text.failed ? NULL : malloc(header + nbytes);
+    unsigned char *bytes = text.failed ? NULL : ree_alloc(header + nbytes);
     if (!bytes) {
         ree_strbuf_finish(&text);
-        free(text_elements);
+        ree_free(text_elements);
         return ree_fail(err, REE_NO_MEMORY, "out of memory for %zu bytes", nbytes);
     }
     memcpy(bytes, text.data, header);
@@ -357,7 +358,7 @@ enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes
     bytes[9] = (unsigned char)((header - 10) >> 8);
     if (nbytes) memcpy(bytes + header, elements, nbytes);
     ree_strbuf_finish(&text);
-    free(text_elements);
+    ree_free(text_elements);
     *out_bytes = bytes;
     *out_nbytes = header + nbytes;
     return REE_OK;
@@ -370,6 +371,6 @@ enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char 
     size_t nbytes;
     REE_TRY(ree_npy_encode(tensor, &bytes, &nbytes, err));
     enum ree_status status = ree_file_write(path, bytes, nbytes, err);
-    free(bytes);
+    ree_free(bytes);
     return status;
 }

@@ -16,20 +16,14 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
                                const char *where, struct ree_error *err);
 enum ree_status ree_npy_load(struct ree_tensor *tensor, const char *path, struct ree_error *err);
 
-// Converts, in place, a tensor read from a file to `dtype` if ree_npy_encode writes `dtype` as the
-// tensor's type (int4 as int8, float8e5m2 as uint8, ...). Otherwise does nothing. Fails if a byte
-// is not a valid element of `dtype`.
-enum ree_status ree_npy_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
-                               struct ree_error *err);
-
-// Encodes as version 1.0. Release *out_bytes with free. ree_tensor_save_npy describes how types
+// Encodes as version 1.0. Release *out_bytes with ree_free. ree_tensor_save_npy describes how types
 // that NumPy lacks are written.
 enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes,
                                size_t *out_nbytes, struct ree_error *err);
 
 // NumPy's '<U' strings (npy_text.c). ree_npy_read_strings converts `n` strings of `length` code
 // points each into a tensor's pointers. ree_npy_write_strings converts a tensor's strings to
-// elements of *out_length code points; release *out with free.
+// elements of *out_length code points; release *out with ree_free.
 enum ree_status ree_npy_read_strings(char **strings, size_t n, size_t length,
                                      const unsigned char *elements, bool big_endian,
                                      const char *where, struct ree_error *err);

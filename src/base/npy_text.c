@@ -1,4 +1,5 @@
 // Converts NumPy's '<U' strings (UTF-32 of equal length, padded with NULs) from and to UTF-8.
+#include "base/memory.h"
 #include "base/npy.h"
 
 #include "base/status.h"
@@ -43,7 +44,7 @@ enum ree_status ree_npy_read_strings(char **strings, size_t n, size_t length,
                                      const unsigned char *elements, bool big_endian,
                                      const char *where, struct ree_error *err) {
     for (size_t i = 0; i < n; i++, elements += 4 * length) {
-        char *s = malloc(4 * length + 1);
+        char *s = ree_alloc(4 * length + 1);
         if (!s) return ree_no_memory(err);
         strings[i] = s;
         size_t used = length;
@@ -82,7 +83,7 @@ enum ree_status ree_npy_write_strings(const struct ree_tensor *tensor, void **ou
     }
     uint64_t nbytes;
     if (!ree_mul_size(n, 4 * longest, &nbytes) || nbytes > SIZE_MAX / 2) return ree_no_memory(err);
-    uint32_t *points = calloc(1, nbytes ? nbytes : 1);
+    uint32_t *points = ree_alloc_zeroed(1, nbytes ? nbytes : 1);
     if (!points)
         return ree_fail(err, REE_NO_MEMORY, "out of memory for %llu bytes",
                         (unsigned long long)nbytes);

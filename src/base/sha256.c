@@ -5,6 +5,7 @@
 // deprecated; their implementation is the one that EVP uses.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/float_env.h"
+#include "base/memory.h"
 
 #include <openssl/sha.h>
 #include <sched.h>
@@ -134,20 +135,20 @@ static void release(struct ree_hasher *hasher) {
     if (hasher >= reserve && hasher < reserve + N_RESERVED)
         atomic_store(&is_taken[hasher - reserve], false);
     else
-        free(hasher);
+        ree_free(hasher);
 }
 
 struct ree_hasher *ree_hasher_try_create(const char *tag) {
-    struct ree_hasher *hasher = malloc(sizeof *hasher);
+    struct ree_hasher *hasher = ree_alloc(sizeof *hasher);
     if (hasher) begin(&hasher->ctx, tag ? tag : "", tag ? strlen(tag) + 1 : 0);
     return hasher;
 }
 
 struct ree_hasher *ree_hasher_create(const char *tag) {
-    struct ree_hasher *hasher = malloc(sizeof *hasher);
+    struct ree_hasher *hasher = ree_alloc(sizeof *hasher);
     while (!hasher && !(hasher = take_reserved())) {
         sched_yield();
-        hasher = malloc(sizeof *hasher);
+        hasher = ree_alloc(sizeof *hasher);
     }
     begin(&hasher->ctx, tag ? tag : "", tag ? strlen(tag) + 1 : 0);
     return hasher;

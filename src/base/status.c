@@ -72,6 +72,7 @@ const char *ree_status_name(enum ree_status status) {
     case REE_UNAVAILABLE: return "unavailable";
     case REE_DEVICE: return "device error";
     case REE_INTERNAL: return "internal error";
+    case REE_CANCELLED: return "cancelled";
     }
     return "?";
 }

@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #include <stdarg.h>
@@ -11,7 +12,7 @@ void ree_strbuf_init(struct ree_strbuf *buf) {
 }
 
 void ree_strbuf_finish(struct ree_strbuf *buf) {
-    free(buf->data);
+    ree_free(buf->data);
     memset(buf, 0, sizeof *buf);
 }
 
@@ -23,7 +24,7 @@ static bool reserve(struct ree_strbuf *buf, size_t n) {
     if (need <= buf->capacity) return true;
     size_t capacity = buf->capacity ? buf->capacity * 2 : 128;
     if (capacity < need) capacity = need;
-    char *data = realloc(buf->data, capacity);
+    char *data = ree_realloc(buf->data, capacity);
     if (!data) goto fail;
     buf->data = data;
     buf->capacity = capacity;
@@ -59,7 +60,7 @@ char *ree_strbuf_take(struct ree_strbuf *buf) {
     if (!buf->failed && !buf->data) reserve(buf, 0);
     char *data = buf->failed ? NULL : buf->data;
     if (data) data[buf->size] = 0;
-    if (buf->failed) free(buf->data);
+    if (buf->failed) ree_free(buf->data);
     memset(buf, 0, sizeof *buf);
     return data;
 }

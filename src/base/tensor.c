@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -28,11 +29,11 @@ enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enu
                         label, (long long)count);
 
     // Rounded up to a multiple of 64 bytes: device buffers over this memory may be read in words.
-    void *data = calloc(((size_t)nbytes + 63) / 64 + (nbytes == 0), 64);
-    char *copy = name ? strdup(name) : NULL;
+    void *data = ree_alloc_zeroed(((size_t)nbytes + 63) / 64 + (nbytes == 0), 64);
+    char *copy = name ? ree_strdup(name) : NULL;
     if (!data || (name && !copy)) {
-        free(data);
-        free(copy);
+        ree_free(data);
+        ree_free(copy);
         return ree_fail(err, REE_NO_MEMORY, "tensor '%s': out of memory for %llu bytes", label,
                         (unsigned long long)nbytes);
     }
@@ -49,7 +50,7 @@ enum ree_status ree_sequence_append(struct ree_tensor *sequence, struct ree_tens
                                     struct ree_error *err) {
     struct ree_tensor *grown = NULL;
     if (sequence->n_items < SIZE_MAX / sizeof *grown - 1)
-        grown = realloc(sequence->items, (sequence->n_items + 1) * sizeof *grown);
+        grown = ree_realloc(sequence->items, (sequence->n_items + 1) * sizeof *grown);
     if (!grown) {
         ree_tensor_finish(item);
         return ree_fail(err, REE_NO_MEMORY, "out of memory for another item of a sequence");
@@ -64,11 +65,11 @@ void ree_tensor_finish(struct ree_tensor *tensor) {
     if (!tensor) return;
     char **strings = tensor->dtype == REE_STRING ? tensor->data : NULL;
     for (size_t i = 0; strings && i < tensor->nbytes / sizeof *strings; i++)
-        free(strings[i]);
+        ree_free(strings[i]);
     for (size_t i = 0; i < tensor->n_items; i++)
         ree_tensor_finish(&tensor->items[i]);
-    free(tensor->items);
-    free(tensor->name);
-    free(tensor->data);
+    ree_free(tensor->items);
+    ree_free(tensor->name);
+    ree_free(tensor->data);
     memset(tensor, 0, sizeof *tensor);
 }

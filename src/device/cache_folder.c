@@ -1,6 +1,7 @@
 #include "device/cache_folder.h"
 
 #include "base/file.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +17,11 @@ char *ree_cache_path(const char *cache_dir, const char *name) {
     char *path = NULL;
     int n = -1;
     if (cache_dir)
-        n = cache_dir[0] ? asprintf(&path, "%s/%s", cache_dir, name) : -1;
+        n = cache_dir[0] ? ree_asprintf(&path, "%s/%s", cache_dir, name) : -1;
     else if (xdg && xdg[0] == '/')
-        n = asprintf(&path, "%s/ree/%s", xdg, name);
+        n = ree_asprintf(&path, "%s/ree/%s", xdg, name);
     else if (home && home[0] == '/')
-        n = asprintf(&path, "%s/.cache/ree/%s", home, name);
+        n = ree_asprintf(&path, "%s/.cache/ree/%s", home, name);
     return n < 0 ? NULL : path;
 }
 
@@ -57,7 +58,7 @@ static int check(int fd, const char *path, char *why, size_t size) {
 }
 
 static int open_folder(const char *path, char *why, size_t size) {
-    char *folder = strdup(path);
+    char *folder = ree_strdup(path);
     char *slash = folder ? strrchr(folder, '/') : NULL;
     int fd = -1;
     if (slash && slash > folder) {
@@ -65,7 +66,7 @@ static int open_folder(const char *path, char *why, size_t size) {
         fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         fd = check(fd, folder, why, size);
     }
-    free(folder);
+    ree_free(folder);
     return fd;
 }
 
@@ -82,9 +83,9 @@ static int open_file(const char *path, char *why, size_t size) {
 }
 
 int ree_cache_open_folder(const char *path, bool makes) {
-    char *own = makes ? strdup(path) : NULL;
+    char *own = makes ? ree_strdup(path) : NULL;
     bool ok = !makes || (own && make_folders(own));
-    free(own);
+    ree_free(own);
     return ok ? open_folder(path, NULL, 0) : -1;
 }
 
@@ -95,7 +96,7 @@ bool ree_cache_read(const char *path, size_t max_nbytes, void **out_bytes, size_
     size_t n = 0;
     bool ok = fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size >= 0 &&
               (uintmax_t)info.st_size <= max_nbytes;
-    if (ok) ok = (bytes = malloc((size_t)info.st_size + 1)) != NULL;
+    if (ok) ok = (bytes = ree_alloc((size_t)info.st_size + 1)) != NULL;
     while (ok && n < (size_t)info.st_size) {
         ssize_t got = read(fd, bytes + n, (size_t)info.st_size - n);
         if (got > 0)
@@ -105,7 +106,7 @@ bool ree_cache_read(const char *path, size_t max_nbytes, void **out_bytes, size_
     }
     if (fd >= 0) close(fd);
     if (!ok) {
-        free(bytes);
+        ree_free(bytes);
         return false;
     }
     *out_bytes = bytes;

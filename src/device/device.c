@@ -2,13 +2,14 @@
 #include "device/device.h"
 
 #include "base/float_env.h"
+#include "base/options.h"
 #include "base/status.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static enum ree_status open_kind(const char *spec, const struct ree_device_options *options,
-                                 struct ree_device **out_device, struct ree_error *err) {
+static enum ree_status open_backend(const char *spec, const struct ree_device_options *options,
+                                    struct ree_device **out_device, struct ree_error *err) {
     size_t kind = strcspn(spec, ":");
     const char *which = spec[kind] ? spec + kind + 1 : "";
     if (kind == 3 && strncmp(spec, "cpu", 3) == 0) {
@@ -37,12 +38,18 @@ static enum ree_status open_kind(const char *spec, const struct ree_device_optio
 enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
                                 struct ree_device **out_device, struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    static const struct ree_device_options defaults;
+    struct ree_device_options own;
+    struct ree_device_testing testing;
     *out_device = NULL;
-    if (!options) options = &defaults;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_device_options", err));
+    REE_TRY(ree_options_read(&testing, sizeof testing, own.testing, "ree_device_testing", err));
+    own.testing = &testing;
+    options = &own;
     ree_cpu_use_cache(options->cache_dir);
-    REE_TRY(open_kind(spec, options, out_device, err));
+    enum ree_status status = open_backend(spec, options, out_device, err);
+    if (status != REE_OK) return status;
     (*out_device)->operation_set = options->operation_set;
+    (*out_device)->is_cpu = strcmp(spec, "cpu") == 0;
     return REE_OK;
 }
 
@@ -74,7 +81,7 @@ size_t ree_device_list(struct ree_device_listing *out_list, size_t max, const ch
     static char notes[2 * REE_ERROR_MAX];
     const char *cuda_note = NULL, *vulkan_note = NULL;
     struct ree_device *cpu;
-    struct ree_device_options options = {0};
+    struct ree_device_options options = {.size = sizeof options};
     size_t n = 0;
     if (ree_cpu_device_open(&options, &cpu, NULL) == REE_OK) {
         if (n < max) {

@@ -4,6 +4,7 @@
 #ifndef REE_DEVICE_DEVICE_H
 #define REE_DEVICE_DEVICE_H
 
+#include "ree/testing.h"
 #include "repops/repop.h"
 
 struct ree_device_buffer; // backend-defined
@@ -11,10 +12,11 @@ struct ree_device_program;
 
 struct ree_program_run {
     bool measures; // measure each dispatch, even if the run takes longer then
-    // Receives the dispatches done and their total; NULL: off.
-    void (*on_progress)(void *user, uint64_t done, uint64_t total);
-    void *user;
+    // Receives REE_RUNNING, the dispatches done and their total. A run that is cancelled has
+    // written some of its results. It returns when the device works on nothing of it.
+    struct ree_progress progress;
 };
+#define REE_RUNNING "running"
 
 struct ree_device_vtable {
     void (*destroy)(struct ree_device *device);
@@ -61,12 +63,25 @@ struct ree_device_vtable {
 struct ree_device {
     const struct ree_device_vtable *vtable;
     char name[256];
-    enum ree_operation_set operation_set; // set by ree_device_open
     uint64_t max_buffer_size; // bytes; buffer_create rejects larger tensors with a message
     uint64_t memory_size;     // total bytes, including used ones
+    // Attention of up to this many queries per head reads keys and values from pages
+    // (ree_attention_params.page_bits). 0: none.
+    uint32_t paged_queries;
+    // Set by ree_device_open.
+    enum ree_operation_set operation_set;
+    bool is_cpu;
 };
 
-// Backends. options is never NULL here.
+// What tests request of a device; NULL: nothing.
+static inline const char *ree_broken_primitive(const struct ree_device_options *options) {
+    return options->testing ? options->testing->break_primitive : NULL;
+}
+static inline const char *ree_forced_form(const struct ree_device_options *options) {
+    return options->testing ? options->testing->force_form : NULL;
+}
+
+// Backends. options is never NULL here, and has the size that this version knows.
 enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
                                     struct ree_device **out, struct ree_error *err);
 // Runs one dispatch on the calling thread with operands[i] in host memory. Used by constant

@@ -1,5 +1,7 @@
 #include "device/facts.h"
 
+#include "base/log.h"
+#include "base/memory.h"
 #include "device/cache_folder.h"
 
 #include <stdarg.h>
@@ -15,7 +17,9 @@ void ree_facts_add(struct ree_facts *facts, const char *kind, const char *name, 
     va_start(args, format);
     vsnprintf(value, sizeof value, format, args);
     va_end(args);
-    char *copy = strdup(value);
+    if (strcmp(kind, "self-test") == 0 && strcmp(name, "failed") == 0)
+        ree_log(REE_LOG_INFO, "self-test failed, another form runs: %s", value);
+    char *copy = ree_strdup(value);
     facts->failed = copy == NULL;
     if (copy) facts->list[facts->n++] = (struct ree_device_fact){kind, name, copy};
 }
@@ -36,12 +40,14 @@ void ree_facts_add_bytes(struct ree_facts *facts, const char *kind, const char *
 
 void ree_facts_add_cache(struct ree_facts *facts, const char *path) {
     char why[512];
-    if (!ree_cache_is_usable(path, why, sizeof why))
+    if (!ree_cache_is_usable(path, why, sizeof why)) {
         ree_facts_add(facts, "cache", "not used", "%s", why);
+        ree_log(REE_LOG_WARNING, "cache not used: %s", why);
+    }
 }
 
 void ree_facts_finish(struct ree_facts *facts) {
     for (size_t i = 0; i < facts->n; i++)
-        free((char *)facts->list[i].value);
+        ree_free((char *)facts->list[i].value);
     facts->n = 0;
 }

@@ -1,5 +1,6 @@
 #include "device/probe_vectors.h"
 
+#include "base/memory.h"
 #include "repops/scalar/ops.h"
 
 #include <stdlib.h>
@@ -144,8 +145,8 @@ static void fill(struct ree_probe_vectors *v) {
 
 enum ree_status ree_probe_vectors_init(struct ree_probe_vectors *vectors, struct ree_error *err) {
     *vectors = (struct ree_probe_vectors){
-        .list = malloc(MAX_VECTORS * sizeof *vectors->list),
-        .expected = malloc(MAX_VECTORS * sizeof *vectors->expected),
+        .list = ree_alloc(MAX_VECTORS * sizeof *vectors->list),
+        .expected = ree_alloc(MAX_VECTORS * sizeof *vectors->expected),
     };
     if (vectors->list && vectors->expected) {
         fill(vectors);
@@ -156,8 +157,8 @@ enum ree_status ree_probe_vectors_init(struct ree_probe_vectors *vectors, struct
 }
 
 void ree_probe_vectors_finish(struct ree_probe_vectors *vectors) {
-    free(vectors->list);
-    free(vectors->expected);
+    ree_free(vectors->list);
+    ree_free(vectors->expected);
     *vectors = (struct ree_probe_vectors){0};
 }
 

@@ -1,5 +1,6 @@
 #include "device/program_info.h"
 
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <stdlib.h>
@@ -14,9 +15,9 @@ const char *ree_program_info_label(const struct ree_program *source, uint32_t i)
 enum ree_status ree_program_info_init(struct ree_program_info *info,
                                       const struct ree_program *source, struct ree_error *err) {
     const size_t n = source->n_dispatches;
-    info->operands = calloc(n + 1, sizeof *info->operands);
-    info->n_operands = calloc(n + 1, sizeof *info->n_operands);
-    info->labels = calloc(n + 1, sizeof *info->labels);
+    info->operands = ree_alloc_zeroed(n + 1, sizeof *info->operands);
+    info->n_operands = ree_alloc_zeroed(n + 1, sizeof *info->n_operands);
+    info->labels = ree_alloc_zeroed(n + 1, sizeof *info->labels);
     if (!info->operands || !info->n_operands || !info->labels)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     info->n_dispatches = source->n_dispatches;
@@ -25,7 +26,7 @@ enum ree_status ree_program_info_init(struct ree_program_info *info,
         const struct ree_dispatch *dispatch = &source->dispatches[i];
         memcpy(info->operands[i], dispatch->operands, sizeof *info->operands);
         info->n_operands[i] = dispatch->n_operands;
-        info->labels[i] = strdup(ree_program_info_label(source, (uint32_t)i));
+        info->labels[i] = ree_strdup(ree_program_info_label(source, (uint32_t)i));
         if (!info->labels[i]) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     }
     return REE_OK;
@@ -33,10 +34,10 @@ enum ree_status ree_program_info_init(struct ree_program_info *info,
 
 void ree_program_info_finish(struct ree_program_info *info) {
     for (uint32_t i = 0; info->labels && i < info->n_dispatches; i++)
-        free(info->labels[i]);
-    free(info->labels);
-    free(info->operands);
-    free(info->n_operands);
+        ree_free(info->labels[i]);
+    ree_free(info->labels);
+    ree_free(info->operands);
+    ree_free(info->n_operands);
     *info = (struct ree_program_info){0};
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trace/model_header.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 struct ree_compare {
@@ -58,7 +59,7 @@ enum ree_status ree_compare_create(const struct ree_model *model,
                                    const struct ree_kv_cache_spec *specs, size_t n_specs,
                                    struct ree_compare **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_compare *c = calloc(1, sizeof *c);
+    struct ree_compare *c = ree_alloc_zeroed(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     ree_arena_init(&c->arena);
     enum ree_status status = begin(c, model, specs, n_specs, err);
@@ -85,7 +86,7 @@ static enum ree_status copy_dense(const struct ree_tensor *from, struct ree_tens
         return REE_OK;
     }
     for (size_t i = 0; i < from->nbytes / sizeof(char *); i++) {
-        ((char **)out->data)[i] = strdup(((char **)from->data)[i]);
+        ((char **)out->data)[i] = ree_strdup(((char **)from->data)[i]);
         if (!((char **)out->data)[i]) return ree_no_memory(err);
     }
     return REE_OK;
@@ -111,7 +112,7 @@ static enum ree_status keep(struct ree_compare *c, const struct ree_tensor *tens
                             struct ree_error *err) {
     if (c->n_kept == c->capacity) {
         size_t capacity = c->capacity ? c->capacity * 2 : 256;
-        struct ree_tensor *grown = realloc(c->kept, capacity * sizeof *grown);
+        struct ree_tensor *grown = ree_realloc(c->kept, capacity * sizeof *grown);
         if (!grown) return ree_no_memory(err);
         c->kept = grown;
         c->capacity = capacity;
@@ -179,15 +180,17 @@ static void note_difference(struct ree_compare *c, const struct ree_observed *va
     }
     if (c->first.found) return;
     const struct ree_tensor *t = value->tensor;
-    c->first = (struct ree_compare_first){.found = true,
-                                          .inputs_agree = agree,
-                                          .other_shape = other_shape,
-                                          .step = c->n_steps,
-                                          .node = value->node,
-                                          .output = value->output,
-                                          .dtype = t->dtype,
-                                          .rank = t->kind == REE_TENSOR ? t->rank : 0,
-                                          .ulp = *ulp};
+    c->first = (struct ree_compare_first){
+        .found = true,
+        .inputs_agree = agree,
+        .other_shape = other_shape,
+        .step = c->n_steps,
+        .node = value->node,
+        .output = value->output,
+        .name = c->graph->nodes[value->node]->outputs[value->output]->name,
+        .dtype = t->dtype,
+        .rank = t->kind == REE_TENSOR ? t->rank : 0,
+        .ulp = *ulp};
     memcpy(c->first.dims, t->dims, sizeof c->first.dims);
 }
 
@@ -237,9 +240,9 @@ static enum ree_status second_inputs(void *user, const struct ree_tensor *inputs
     memset(c->was_new, 0, c->n_kv_caches * sizeof *c->was_new);
     if (c->n_steps == c->steps_capacity) {
         uint64_t steps_capacity = c->steps_capacity ? c->steps_capacity * 2 : 16;
-        float *rel = realloc(c->rel, (size_t)steps_capacity * (n_nodes + 1) * sizeof *rel);
+        float *rel = ree_realloc(c->rel, (size_t)steps_capacity * (n_nodes + 1) * sizeof *rel);
         if (rel) c->rel = rel;
-        float *ulp = realloc(c->ulp, (size_t)steps_capacity * (n_nodes + 1) * sizeof *ulp);
+        float *ulp = ree_realloc(c->ulp, (size_t)steps_capacity * (n_nodes + 1) * sizeof *ulp);
         if (ulp) c->ulp = ulp;
         if (!rel || !ulp) return ree_no_memory(err);
         c->steps_capacity = steps_capacity;
@@ -286,9 +289,9 @@ struct ree_compare_result ree_compare_result(const struct ree_compare *c) {
 void ree_compare_destroy(struct ree_compare *c) {
     if (!c) return;
     forget(c);
-    free(c->kept);
-    free(c->rel);
-    free(c->ulp);
+    ree_free(c->kept);
+    ree_free(c->rel);
+    ree_free(c->ulp);
     ree_arena_finish(&c->arena);
-    free(c);
+    ree_free(c);
 }

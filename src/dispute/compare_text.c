@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 
 struct course {
@@ -76,7 +77,7 @@ enum ree_status ree_compare_text(const struct ree_compare_text *text, int32_t **
                 err, REE_INVALID,
                 "token %zu of the prompt is %d, but the model's vocabulary has %lld tokens", i,
                 text->prompt[i], (long long)info->vocab_size);
-    c.ids = malloc((c.limit + 1) * sizeof *c.ids);
+    c.ids = ree_alloc((c.limit + 1) * sizeof *c.ids);
     if (!c.ids) return ree_no_memory(err);
     memcpy(c.ids, text->prompt, text->n_prompt * sizeof *c.ids);
     enum ree_status status = REE_OK;
@@ -84,7 +85,7 @@ enum ree_status ree_compare_text(const struct ree_compare_text *text, int32_t **
         status = ree_generator_begin(text->generators[k], 0, 1, (int64_t)c.limit, err);
     if (status == REE_OK) status = run(&c);
     if (status != REE_OK) {
-        free(c.ids);
+        ree_free(c.ids);
         return status;
     }
     *out_n = c.n - text->n_prompt;

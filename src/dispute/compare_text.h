@@ -17,7 +17,7 @@ struct ree_compare_text {
 };
 
 // Runs the prompt in chunks, and then, token by token, the tokens that the first generator finds
-// most likely. *out_ids receives those tokens; release it with free.
+// most likely. *out_ids receives those tokens; release it with ree_free.
 enum ree_status ree_compare_text(const struct ree_compare_text *text, int32_t **out_ids,
                                  size_t *out_n, struct ree_error *err);
 

@@ -1,4 +1,5 @@
 #include "base/container.h"
+#include "base/memory.h"
 #include "dispute/party.h"
 
 #include <stdlib.h>
@@ -7,14 +8,14 @@
 #include "dispute/tree.h"
 
 void ree_reply_finish(struct ree_reply *reply) {
-    free(reply->digests);
+    ree_free(reply->digests);
     memset(reply, 0, sizeof *reply);
 }
 
 bool ree_reply_add(struct ree_reply *reply, const ree_digest *digests, size_t n) {
     if (reply->n + n > reply->capacity) {
         size_t capacity = (reply->n + n) * 2;
-        ree_digest *grown = realloc(reply->digests, capacity * sizeof *grown);
+        ree_digest *grown = ree_realloc(reply->digests, capacity * sizeof *grown);
         if (!grown) return false;
         reply->digests = grown;
         reply->capacity = capacity;
@@ -135,14 +136,14 @@ static enum ree_status answer(struct ree_party *party, const struct ree_query *q
 enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_party **out,
                                    struct ree_error *err) {
     *out = NULL;
-    struct trace_party *p = calloc(1, sizeof *p);
+    struct trace_party *p = ree_alloc_zeroed(1, sizeof *p);
     if (!p) return ree_no_memory(err);
     p->base.answer = answer;
     p->base.is_local = true;
     p->trace = trace;
     p->step = UINT64_MAX;
-    p->steps = calloc((size_t)trace->n_steps + 1, sizeof *p->steps);
-    p->nodes = calloc((size_t)trace->header.n_nodes + 1, sizeof *p->nodes);
+    p->steps = ree_alloc_zeroed((size_t)trace->n_steps + 1, sizeof *p->steps);
+    p->nodes = ree_alloc_zeroed((size_t)trace->header.n_nodes + 1, sizeof *p->nodes);
     if (!p->steps || !p->nodes) {
         ree_party_of_trace_destroy(&p->base);
         return ree_no_memory(err);
@@ -156,7 +157,7 @@ enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_par
 void ree_party_of_trace_destroy(struct ree_party *party) {
     if (!party) return;
     struct trace_party *p = REE_CONTAINER_OF(party, struct trace_party, base);
-    free(p->steps);
-    free(p->nodes);
-    free(p);
+    ree_free(p->steps);
+    ree_free(p->nodes);
+    ree_free(p);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace/model_header.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 bool ree_recompute_is_given(const struct ree_value *value) {
@@ -116,9 +117,9 @@ enum ree_status ree_recompute(struct ree_model *whole, size_t index,
     REE_TRY(ree_trace_node_inputs(node, graph->arena, &reads, &n_reads, err));
     if (n_reads != n)
         return ree_fail(err, REE_INTERNAL, "a node that reads %u values received %u", n_reads, n);
-    bool *omitted = calloc(n_outputs + 1, sizeof *omitted);
-    struct ree_tensor *named = calloc((size_t)n + 1, sizeof *named);
-    struct ree_tensor *made = calloc(n_outputs + 1, sizeof *made);
+    bool *omitted = ree_alloc_zeroed(n_outputs + 1, sizeof *omitted);
+    struct ree_tensor *named = ree_alloc_zeroed((size_t)n + 1, sizeof *named);
+    struct ree_tensor *made = ree_alloc_zeroed(n_outputs + 1, sizeof *made);
     enum ree_status status = omitted && named && made ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; i < n_outputs && status == REE_OK; i++)
         omitted[i] = !node->outputs[i];
@@ -133,8 +134,8 @@ enum ree_status ree_recompute(struct ree_model *whole, size_t index,
     for (size_t i = 0; i < n_outputs && status == REE_OK; i++)
         if (!omitted[i]) outputs[i] = made[n_made++];
     ree_model_destroy(model);
-    free(omitted);
-    free(named);
-    free(made);
+    ree_free(omitted);
+    ree_free(named);
+    ree_free(made);
     return status;
 }

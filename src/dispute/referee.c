@@ -7,6 +7,7 @@
 
 #include "dispute/bind.h"
 #include "dispute/referee_internal.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 static bool same(const ree_digest a, const ree_digest b) {
@@ -15,7 +16,7 @@ static bool same(const ree_digest a, const ree_digest b) {
 
 const char *ree_verdict_text(enum ree_verdict verdict) {
     static const char *const texts[] = {"A is right", "B is right", "neither is right"};
-    return texts[verdict];
+    return (size_t)verdict < sizeof texts / sizeof *texts ? texts[verdict] : "?";
 }
 
 // Checking that the claim is of this model
@@ -186,7 +187,7 @@ enum ree_status ree_referee(const struct ree_claim *c, const struct ree_referee_
     struct ree_opened opened = {0};
     memset(out, 0, sizeof *out);
     REE_TRY(check_early(c, options, err));
-    struct ree_open_options open = {REE_REPRODUCIBLE, c->prefill_chunk, options->on_progress};
+    struct ree_open_options open = {REE_REPRODUCIBLE, c->prefill_chunk, options->progress};
     enum ree_status status = ree_open_model(options->model, &open, &opened, err);
     if (status == REE_OK) status = ree_referee_opened(c, &opened, options, out, err);
     ree_opened_finish(&opened);
@@ -212,6 +213,6 @@ enum ree_status ree_referee_same(struct ree_opened *model,
 }
 
 void ree_ruling_finish(struct ree_ruling *ruling) {
-    free(ruling->outputs);
+    ree_free(ruling->outputs);
     ruling->outputs = NULL;
 }

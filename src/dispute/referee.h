@@ -18,9 +18,6 @@
 #include "receipt/receipt.h"
 #include "receipt/request.h"
 
-enum ree_verdict { REE_VERDICT_A, REE_VERDICT_B, REE_VERDICT_NEITHER };
-const char *ree_verdict_text(enum ree_verdict verdict); // "A is right"
-
 struct ree_ruling {
     enum ree_verdict verdict;
     bool is_wrong[2];
@@ -50,7 +47,7 @@ struct ree_referee_options {
     // Public keys, in hexadecimal, that the receipts must be signed with; NULL: any.
     const char *keys[2];
     const struct ree_request *request; // request that both receipts must answer; NULL: none
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+    struct ree_progress progress;
 };
 
 // Decides a claim. Fails if the claim cannot be decided:

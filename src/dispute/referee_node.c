@@ -6,6 +6,7 @@
 #include "dispute/recompute.h"
 #include "trace/recorded.h"
 #include "dispute/referee_internal.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 static bool same(const ree_digest a, const ree_digest b) {
@@ -82,7 +83,7 @@ static enum ree_status digest_outputs(const struct ree_claim *c, const struct re
                                       const int64_t *axes, const bool *omitted,
                                       struct ree_ruling *out, struct ree_error *err) {
     out->n_outputs = c->n_outputs;
-    out->outputs = calloc((size_t)c->n_outputs + 1, sizeof *out->outputs);
+    out->outputs = ree_alloc_zeroed((size_t)c->n_outputs + 1, sizeof *out->outputs);
     if (!out->outputs) return ree_no_memory(err);
     for (uint32_t i = 0; i < c->n_outputs; i++) {
         if (omitted[i]) continue;
@@ -140,10 +141,10 @@ enum ree_status ree_referee_node(const struct ree_claim *c, struct ree_opened *m
     REE_TRY(check_node(c, &m->header, err));
     if (!folder)
         return ree_fail(err, REE_NOT_FOUND, "the inputs of the node are required: --inputs DIR");
-    struct work w = {calloc((size_t)c->n_inputs + 1, sizeof *w.inputs),
-                     calloc((size_t)c->n_outputs + 1, sizeof *w.outputs),
-                     calloc((size_t)c->n_outputs + 1, sizeof *w.axes),
-                     calloc((size_t)c->n_outputs + 1, sizeof *w.omitted)};
+    struct work w = {ree_alloc_zeroed((size_t)c->n_inputs + 1, sizeof *w.inputs),
+                     ree_alloc_zeroed((size_t)c->n_outputs + 1, sizeof *w.outputs),
+                     ree_alloc_zeroed((size_t)c->n_outputs + 1, sizeof *w.axes),
+                     ree_alloc_zeroed((size_t)c->n_outputs + 1, sizeof *w.omitted)};
     enum ree_status status = w.inputs && w.outputs && w.axes && w.omitted
                                  ? compute(c, m, folder, &w, out, err)
                                  : ree_no_memory(err);
@@ -151,10 +152,10 @@ enum ree_status ree_referee_node(const struct ree_claim *c, struct ree_opened *m
         ree_tensor_finish(&w.inputs[i]);
     for (uint32_t i = 0; w.outputs && i < c->n_outputs; i++)
         ree_tensor_finish(&w.outputs[i]);
-    free(w.inputs);
-    free(w.outputs);
-    free(w.axes);
-    free(w.omitted);
+    ree_free(w.inputs);
+    ree_free(w.outputs);
+    ree_free(w.axes);
+    ree_free(w.omitted);
     if (status == REE_OK) judge(c, out);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "receipt/make_receipt.h"
 #include "receipt/read_answer.h"
 #include "dispute/referee_internal.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/eos.h"
 #include "generate/id_set.h"
@@ -32,7 +33,7 @@ static int compare_strings(const void *a, const void *b) {
 // Makes a sorted list of distinct texts. Release *out with free.
 static enum ree_status make_strings(const char *const *texts, size_t n, const char ***out,
                                     size_t *out_n, struct ree_error *err) {
-    const char **set = *out = calloc(n + 1, sizeof *set);
+    const char **set = *out = ree_alloc_zeroed(n + 1, sizeof *set);
     *out_n = 0;
     if (!set) return ree_no_memory(err);
     if (n) memcpy(set, texts, n * sizeof *set);
@@ -51,8 +52,8 @@ static enum ree_status compare_stops(const struct ree_receipt *x, const struct r
     if (status == REE_OK) *same = n_a == n_b;
     for (size_t i = 0; status == REE_OK && *same && i < n_a; i++)
         *same = strcmp(a[i], b[i]) == 0;
-    free(a);
-    free(b);
+    ree_free(a);
+    ree_free(b);
     return status;
 }
 
@@ -82,7 +83,7 @@ static enum ree_status load_beside(const struct ree_opened *m, struct beside *ou
     size_t n;
     if (!ree_eos_ids(&info, out->tokenizer, &ids, &n)) return ree_no_memory(err);
     status = ree_id_set_make(ids, n, &out->eos, err);
-    free(ids);
+    ree_free(ids);
     return status;
 }
 

@@ -5,6 +5,7 @@
 
 #include "trace/recorded.h"
 #include "dispute/referee_internal.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "repops/scalar/convert.h"
 
@@ -63,7 +64,7 @@ static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t 
         return ree_fail(err, REE_UNSUPPORTED,
                         "the logits do not have the shape [1, rows, vocabulary]");
     size_t n = (size_t)t->dims[2], first = ((size_t)t->dims[1] - 1) * n;
-    float *row = malloc(n * sizeof *row);
+    float *row = ree_alloc(n * sizeof *row);
     if (!row) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++)
         row[i] = widen(t->dtype, t->data, first + i);
@@ -98,7 +99,7 @@ static enum ree_status judge_choice(const struct ree_court *court, unsigned k, s
     out->n_loaded++;
     enum ree_status status =
         ree_sampling_choose(&t->receipt->sampling, logits, n, t->ids, index, index, &id, err);
-    free(logits);
+    ree_free(logits);
     if (status == REE_NO_MEMORY) return status;
     if (status != REE_OK)
         ree_ruling_wrong(out, k, "token %zu is %d, but no token can be chosen there: %s", index,

@@ -6,6 +6,7 @@
 #include "trace/model_header.h"
 #include "trace/recorded.h"
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/generator.h"
 
@@ -270,8 +271,8 @@ static enum ree_status plan_step(const struct ree_stated_run *t, uint64_t number
     }
     p->start = (int64_t)first;
     size_t n_rows = all ? length : 1;
-    p->rows = malloc(n_rows * sizeof *p->rows);
-    if (!t->ids) p->ids = calloc(length, sizeof *p->ids);
+    p->rows = ree_alloc(n_rows * sizeof *p->rows);
+    if (!t->ids) p->ids = ree_alloc_zeroed(length, sizeof *p->ids);
     if (!p->rows || (!t->ids && !p->ids)) return ree_no_memory(err);
     for (size_t r = 0; r < n_rows; r++)
         p->rows[r] = all ? (int64_t)r : p->one_row;
@@ -291,8 +292,8 @@ static enum ree_status made_input(const struct ree_stated_run *t, const struct r
                                 input, &tensor, err);
     if (status == REE_OK) ree_trace_tensor_digest(&tensor, out);
     ree_tensor_finish(&tensor);
-    free(p.rows);
-    free(p.ids);
+    ree_free(p.rows);
+    ree_free(p.ids);
     return status;
 }
 

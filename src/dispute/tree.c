@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 uint64_t ree_tree_left(uint64_t n) {
     return (uint64_t)1 << (63 - __builtin_clzll(n - 1));
@@ -18,7 +19,7 @@ static enum ree_status add(struct ree_tree *tree, uint64_t first, uint64_t count
                            const ree_digest digest, struct ree_error *err) {
     if (tree->n_known == tree->capacity) {
         size_t capacity = tree->capacity ? tree->capacity * 2 : 64;
-        struct ree_tree_known *grown = realloc(tree->known, capacity * sizeof *grown);
+        struct ree_tree_known *grown = ree_realloc(tree->known, capacity * sizeof *grown);
         if (!grown) return ree_no_memory(err);
         tree->known = grown;
         tree->capacity = capacity;
@@ -39,7 +40,7 @@ enum ree_status ree_tree_init(struct ree_tree *tree, uint64_t n, const ree_diges
 }
 
 void ree_tree_finish(struct ree_tree *tree) {
-    free(tree->known);
+    ree_free(tree->known);
     tree->known = NULL;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/group.h"
 
@@ -31,11 +32,11 @@ static size_t size_of(const struct ree_generator *g, size_t n, size_t groups, si
 enum ree_status ree_batching(const struct ree_generator *g, const struct ree_sequence *sequences,
                              size_t n, struct ree_batching *out, struct ree_error *err) {
     out->n_groups = 0;
-    out->first = calloc(n + 1, sizeof *out->first);
-    out->order = calloc(n + 1, sizeof *out->order);
-    bool *taken = calloc(n + 1, sizeof *taken);
+    out->first = ree_alloc_zeroed(n + 1, sizeof *out->first);
+    out->order = ree_alloc_zeroed(n + 1, sizeof *out->order);
+    bool *taken = ree_alloc_zeroed(n + 1, sizeof *taken);
     if (!out->first || !out->order || !taken) {
-        free(taken);
+        ree_free(taken);
         return ree_no_memory(err);
     }
     size_t at = 0;
@@ -54,12 +55,12 @@ enum ree_status ree_batching(const struct ree_generator *g, const struct ree_seq
         }
     }
     out->first[out->n_groups] = at;
-    free(taken);
+    ree_free(taken);
     return REE_OK;
 }
 
 void ree_batching_finish(struct ree_batching *batching) {
-    free(batching->first);
-    free(batching->order);
+    ree_free(batching->first);
+    ree_free(batching->order);
     memset(batching, 0, sizeof *batching);
 }

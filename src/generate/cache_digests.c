@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/group.h"
 
@@ -29,9 +30,9 @@ static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct r
     struct ree_sequence *s = group->sequences[b];
     size_t n_kv_caches = g->roles.n_kv_caches;
     int64_t n = (int64_t)s->out->n - 1;
-    if (!s->caches) s->caches = calloc(n_kv_caches, sizeof *s->caches);
-    if (!s->digests) s->digests = calloc(n_kv_caches, sizeof *s->digests);
-    struct ree_tensor *positions = calloc(n_kv_caches, sizeof *positions);
+    if (!s->caches) s->caches = ree_alloc_zeroed(n_kv_caches, sizeof *s->caches);
+    if (!s->digests) s->digests = ree_alloc_zeroed(n_kv_caches, sizeof *s->digests);
+    struct ree_tensor *positions = ree_alloc_zeroed(n_kv_caches, sizeof *positions);
     enum ree_status status = s->caches && s->digests && positions ? REE_OK : ree_no_memory(err);
     while (status == REE_OK && s->n_hashed < n) {
         int64_t left = n - s->n_hashed, some = left < POSITIONS_READ ? left : POSITIONS_READ;
@@ -40,7 +41,7 @@ static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct r
     }
     for (size_t i = 0; status == REE_OK && i < n_kv_caches; i++)
         memcpy(s->digests[i], s->caches[i].digest, sizeof *s->digests);
-    free(positions);
+    ree_free(positions);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "graph/causality/prove.h"
 #include "session/model.h"
 
@@ -46,12 +47,12 @@ void ree_model_causality_question(const struct ree_model *model, const struct re
 
 bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
                          bool mixes_lengths, char *out_reason, size_t size) {
-    struct ree_causality_input *inputs = calloc(roles->n_inputs + 1, sizeof *inputs);
+    struct ree_causality_input *inputs = ree_alloc_zeroed(roles->n_inputs + 1, sizeof *inputs);
     struct ree_causality_question question;
     snprintf(out_reason, size, "out of memory");
     if (!inputs) return false;
     ree_model_causality_question(model, roles, mixes_lengths, inputs, &question);
     bool proved = ree_causality_prove(&question, out_reason, size);
-    free(inputs);
+    ree_free(inputs);
     return proved;
 }

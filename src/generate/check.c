@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 // Logits held at a time, in elements: 64 MiB, but at least 16 rows.
@@ -79,7 +80,7 @@ static enum ree_status run(struct checker *c, size_t from, size_t length, size_t
     int64_t start = (int64_t)from;
     if (is_interrupted(check)) return ree_fail(err, REE_UNAVAILABLE, "interrupted");
     if (n_rows > c->capacity) {
-        int64_t *grown = realloc(c->rows, n_rows * sizeof *grown);
+        int64_t *grown = ree_realloc(c->rows, n_rows * sizeof *grown);
         if (!grown) return ree_no_memory(err);
         c->rows = grown;
         c->capacity = n_rows;
@@ -203,6 +204,6 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
                  "in one pass, a logit is NaN, perhaps because of a later token");
         status = run_all(&c, n, false, err);
     }
-    free(c.rows);
+    ree_free(c.rows);
     return status;
 }

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "generate/eos.h"
 
@@ -39,9 +40,9 @@ static enum ree_status copy_prompts(struct ree_completion *c, const struct ree_p
 }
 
 static enum ree_status begin_answers(struct ree_completion *c, struct ree_error *err) {
-    c->generations = calloc(c->n, sizeof *c->generations);
-    c->streamed = calloc(c->n, sizeof *c->streamed);
-    c->answers = calloc(c->n, sizeof *c->answers);
+    c->generations = ree_alloc_zeroed(c->n, sizeof *c->generations);
+    c->streamed = ree_alloc_zeroed(c->n, sizeof *c->streamed);
+    c->answers = ree_alloc_zeroed(c->n, sizeof *c->answers);
     if (!c->generations || !c->streamed || !c->answers) return ree_no_memory(err);
     for (size_t i = 0; c->tokenizer && i < c->n; i++)
         REE_TRY(ree_answer_begin(&c->answers[i], c->tokenizer, c->options.stops, c->options.n_stops,
@@ -52,7 +53,7 @@ static enum ree_status begin_answers(struct ree_completion *c, struct ree_error 
 static void stream(struct ree_completion *c, size_t i, const char *text, size_t nbytes) {
     if (!c->options.on_text) return;
     // The callback promises a NUL behind the text, where the answer may have more text.
-    char *piece = malloc(nbytes + 1);
+    char *piece = ree_alloc(nbytes + 1);
     if (!piece) {
         c->status = ree_no_memory(&c->error);
         return;
@@ -63,7 +64,7 @@ static void stream(struct ree_completion *c, size_t i, const char *text, size_t 
         REE_FLOAT_ENV_CALLBACK();
         c->options.on_text(c->options.user, i, piece, nbytes);
     }
-    free(piece);
+    ree_free(piece);
 }
 
 // Passes on the answer's text up to byte `certain`.
@@ -119,9 +120,9 @@ enum ree_status ree_completion_create(struct ree_generator *generator,
     REE_FLOAT_ENV_API();
     struct ree_completion_options o;
     *out = NULL;
-    REE_TRY(ree_sized_read(&o, sizeof o, options, "ree_completion_options", err));
+    REE_TRY(ree_options_read(&o, sizeof o, options, "ree_completion_options", err));
     if (n == 0) return ree_fail(err, REE_INVALID, "a completion requires a prompt");
-    struct ree_completion *c = calloc(1, sizeof *c);
+    struct ree_completion *c = ree_alloc_zeroed(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     ree_arena_init(&c->arena);
     *c = (struct ree_completion){.generator = generator,
@@ -142,6 +143,7 @@ enum ree_status ree_completion_create(struct ree_generator *generator,
         ree_completion_destroy(c);
         return status;
     }
+    c->generate.size = sizeof c->generate;
     c->generate.sampling = c->sampling;
     c->generate.max_new_tokens = o.max_new_tokens;
     c->generate.eos = c->eos;
@@ -160,13 +162,13 @@ void ree_completion_destroy(struct ree_completion *c) {
         if (c->tokenizer && c->answers) ree_answer_finish(&c->answers[i]);
         if (c->generations) ree_generation_finish(&c->generations[i]);
     }
-    free(c->answers);
-    free(c->streamed);
-    free(c->generations);
-    free(c->eos);
+    ree_free(c->answers);
+    ree_free(c->streamed);
+    ree_free(c->generations);
+    ree_free(c->eos);
     ree_arena_finish(&c->arena);
     ree_tokenizer_destroy(c->owned_tokenizer);
-    free(c);
+    ree_free(c);
 }
 
 static void report_resumed(struct ree_completion *c, size_t i, size_t position, int32_t id) {
@@ -220,6 +222,7 @@ enum ree_status ree_completion_run(struct ree_completion *c, struct ree_error *e
         c->generate.checkpoint_every = c->keep_every;
     }
     c->generate.resume = c->resume;
+    c->stats.size = sizeof c->stats;
     REE_TRY(replay(c, err));
     enum ree_status status =
         ree_generate(c->generator, c->prompts, c->n, &c->generate, c->generations, &c->stats, err);

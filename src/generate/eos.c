@@ -1,6 +1,7 @@
 #include "generate/eos.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 static bool has(const int32_t *ids, size_t n, int32_t id) {
     for (size_t i = 0; i < n; i++)
@@ -12,7 +13,7 @@ bool ree_eos_ids(const struct ree_generator_info *model, const struct ree_tokeni
                  int32_t **out, size_t *out_n) {
     const int32_t *more = NULL;
     size_t n_more = tokenizer ? ree_tokenizer_eos(tokenizer, &more) : 0, n = 0;
-    *out = malloc((model->n_eos + n_more + 1) * sizeof **out);
+    *out = ree_alloc((model->n_eos + n_more + 1) * sizeof **out);
     *out_n = 0;
     if (!*out) return false;
     for (size_t i = 0; i < model->n_eos; i++)

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "generate/check.h"
 #include "generate/group.h"
@@ -18,7 +20,7 @@ const char *ree_finish_name(enum ree_finish finish) {
 }
 
 void ree_generation_finish(struct ree_generation *generation) {
-    free(generation->ids);
+    ree_free(generation->ids);
     memset(generation, 0, sizeof *generation);
 }
 
@@ -58,6 +60,10 @@ static enum ree_status check_prompts(const struct ree_generator *g,
     if (o->n_logprobs > MAX_LOGPROBS)
         return ree_fail(err, REE_INVALID, "%u log probabilities requested; the maximum is %d",
                         o->n_logprobs, MAX_LOGPROBS);
+    if (o->on_logits && o->resume)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "an answer whose logits are changed cannot be resumed: its tokens do not "
+                        "follow from the model");
     for (size_t i = 0; i < n; i++) {
         if (prompts[i].n == 0) return ree_fail(err, REE_INVALID, "prompt %zu has no tokens", i);
         if (context && prompts[i].n >= (uint64_t)context)
@@ -121,7 +127,7 @@ static enum ree_status start_sequence(struct driver *d, size_t i, const struct r
     if (from) REE_TRY(check_snapshot(call, s, prompt, err));
     const int32_t *ids = from ? from->ids : prompt->ids;
     size_t n = from ? from->n : prompt->n;
-    out->ids = malloc(n * sizeof *out->ids);
+    out->ids = ree_alloc(n * sizeof *out->ids);
     if (!out->ids) return ree_no_memory(err);
     memcpy(out->ids, ids, n * sizeof *out->ids);
     out->n = s->n_saved = n;
@@ -180,7 +186,7 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
     size_t n_kv_caches = d->call.g->roles.n_kv_caches;
     for (size_t slot = 0; slot < d->call.g->options.n_cache_slots; slot++)
         REE_TRY(ree_group_hash_kv_caches(&d->groups[slot], err));
-    struct ree_snapshot *snapshots = calloc(d->n + 1, sizeof *snapshots);
+    struct ree_snapshot *snapshots = ree_alloc_zeroed(d->n + 1, sizeof *snapshots);
     if (!snapshots) return ree_no_memory(err);
     for (size_t i = 0; i < d->n; i++) {
         struct ree_sequence *s = &d->sequences[i];
@@ -205,7 +211,7 @@ static enum ree_status checkpoint(struct driver *d, struct ree_error *err) {
         REE_FLOAT_ENV_CALLBACK();
         status = o->on_checkpoint(o->user, snapshots, d->n, err);
     }
-    free(snapshots);
+    ree_free(snapshots);
     return status;
 }
 
@@ -284,14 +290,14 @@ static enum ree_status drive(struct driver *d, struct ree_error *err) {
 
 static enum ree_status make_groups(struct driver *d, struct ree_error *err) {
     const struct ree_generator *g = d->call.g;
-    d->groups = calloc(g->options.n_cache_slots, sizeof *d->groups);
-    d->cache_bytes = calloc(g->options.n_cache_slots, sizeof *d->cache_bytes);
+    d->groups = ree_alloc_zeroed(g->options.n_cache_slots, sizeof *d->groups);
+    d->cache_bytes = ree_alloc_zeroed(g->options.n_cache_slots, sizeof *d->cache_bytes);
     if (!d->groups || !d->cache_bytes) return ree_no_memory(err);
     for (size_t slot = 0; slot < g->options.n_cache_slots; slot++) {
         struct ree_group *group = &d->groups[slot];
         group->call = &d->call;
         group->slot = slot;
-        group->sequences = calloc(g->options.max_batch, sizeof(struct ree_sequence *));
+        group->sequences = ree_alloc_zeroed(g->options.max_batch, sizeof(struct ree_sequence *));
         if (!group->sequences) return ree_no_memory(err);
     }
     return ree_batching(g, d->sequences, d->n, &d->batching, err);
@@ -308,14 +314,14 @@ static void finish(struct driver *d) {
             ree_generator_collect(d->call.g, slot, &logits, &(struct ree_error){0}) == REE_OK)
             ree_tensor_finish(&logits);
         ree_group_end(group);
-        free(group->sequences);
+        ree_free(group->sequences);
     }
     for (size_t i = 0; d->sequences && i < d->n; i++)
-        free(d->sequences[i].digests);
+        ree_free(d->sequences[i].digests);
     ree_batching_finish(&d->batching);
-    free(d->groups);
-    free(d->cache_bytes);
-    free(d->sequences);
+    ree_free(d->groups);
+    ree_free(d->cache_bytes);
+    ree_free(d->sequences);
 }
 
 static void hash_tokens(struct ree_generation *out) {
@@ -329,15 +335,17 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
                              struct ree_generate_stats *out_stats, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    struct ree_generate_stats stats;
+    struct ree_generate_stats stats = {.size = sizeof stats};
+    struct ree_generate_options own;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    if (!out_stats) out_stats = &stats;
-    memset(out_stats, 0, sizeof *out_stats);
     memset(out, 0, n * sizeof *out);
-    REE_TRY(check_prompts(g, prompts, n, options, err));
-    struct driver d = {
-        .call = {.g = g, .options = options, .stats = out_stats, .start = ree_clock()}, .n = n};
-    d.sequences = calloc(n + 1, sizeof *d.sequences);
+    if (out_stats) REE_TRY(ree_stats_check(out_stats, sizeof stats, "ree_generate_stats", err));
+    if (out_stats) ree_stats_fill(out_stats, &stats, sizeof stats);
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_generate_options", err));
+    REE_TRY(check_prompts(g, prompts, n, &own, err));
+    struct driver d = {.call = {.g = g, .options = &own, .stats = &stats, .start = ree_clock()},
+                       .n = n};
+    d.sequences = ree_alloc_zeroed(n + 1, sizeof *d.sequences);
     enum ree_status status = d.sequences ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
         status = start_sequence(&d, i, &prompts[i], &out[i], err);
@@ -351,5 +359,6 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
         hash_tokens(&out[i]);
     for (size_t i = 0; status != REE_OK && i < n; i++)
         ree_generation_finish(&out[i]);
+    if (out_stats) ree_stats_fill(out_stats, &stats, sizeof stats);
     return status;
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "generate/causality.h"
@@ -44,7 +46,7 @@ static void describe(struct ree_generator *g, bool one_row) {
 }
 
 static enum ree_status open_model(struct ree_generator *g, struct ree_error *err) {
-    REE_TRY(ree_model_load(g->source.model_path, &g->options.model, &g->model, err));
+    REE_TRY(ree_model_load(g->source.model_path, &g->model_options, &g->model, err));
     enum ree_status status = ree_model_source_complete(&g->source, g->model, err);
     if (status == REE_OK) status = ree_roles_find(g->model, &g->source.names, &g->roles, err);
     bool one_row = false;
@@ -83,11 +85,12 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                            .context_length = g->info.context_length,
                                            .max_memory = o->max_device_memory,
                                            .n_cache_slots = o->n_cache_slots,
-                                           .rank = o->rank,
-                                           .n_ranks = o->n_ranks,
-                                           .session = o->session};
-    struct ree_device **devices = calloc(1 + o->n_more_devices, sizeof(struct ree_device *));
-    g->flights = calloc(o->n_cache_slots, sizeof *g->flights);
+                                           .rank = g->rank.rank,
+                                           .n_ranks = g->rank.n_ranks,
+                                           .session = g->session_options};
+    struct ree_device **devices =
+        ree_alloc_zeroed(1 + o->n_more_devices, sizeof(struct ree_device *));
+    g->flights = ree_alloc_zeroed(o->n_cache_slots, sizeof *g->flights);
     enum ree_status status = devices && g->flights ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) {
         devices[0] = device;
@@ -100,8 +103,23 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
                                      g->roles.kv_caches, g->roles.n_kv_caches,
                                      g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT,
                                      &g->pipeline, err);
-    free(devices);
+    ree_free(devices);
     return status;
+}
+
+// Copies the options, so that the generator needs nothing of the caller's.
+static enum ree_status read_options(struct ree_generator *g, const struct ree_generator_options *o,
+                                    struct ree_error *err) {
+    g->options = *o;
+    if (o->rank) g->rank = *o->rank;
+    REE_TRY(ree_options_read(&g->model_options, sizeof g->model_options, o->model,
+                             "ree_model_options", err));
+    REE_TRY(ree_options_read(&g->session_options, sizeof g->session_options, o->session,
+                             "ree_session_options", err));
+    g->options.model = &g->model_options;
+    g->options.session = &g->session_options;
+    g->options.rank = &g->rank;
+    return REE_OK;
 }
 
 enum ree_status ree_generator_create(const char *path, struct ree_device *device,
@@ -111,13 +129,15 @@ enum ree_status ree_generator_create(const char *path, struct ree_device *device
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
-    struct ree_generator *g = calloc(1, sizeof *g);
+    struct ree_generator_options own;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_generator_options", err));
+    struct ree_generator *g = ree_alloc_zeroed(1, sizeof *g);
     if (!g) return ree_no_memory(err);
-    if (options) g->options = *options;
+    enum ree_status status = read_options(g, &own, err);
     if (!g->options.prefill_chunk) g->options.prefill_chunk = 512;
     if (!g->options.max_batch) g->options.max_batch = 16;
     if (!g->options.n_cache_slots) g->options.n_cache_slots = 1;
-    enum ree_status status = ree_model_source_find(path, &g->source, err);
+    if (status == REE_OK) status = ree_model_source_find(path, &g->source, err);
     if (status == REE_OK) status = open_model(g, err);
     if (status == REE_OK) status = open_pipeline(g, device, err);
     if (status != REE_OK) {
@@ -134,12 +154,12 @@ void ree_generator_destroy(struct ree_generator *g) {
     ree_pipeline_destroy(g->pipeline);
     for (size_t i = 0; g->flights && i < g->options.n_cache_slots; i++)
         ree_flight_finish(&g->flights[i]);
-    free(g->flights);
+    ree_free(g->flights);
     ree_model_destroy(g->model);
     ree_roles_finish(&g->roles);
     ree_model_source_finish(&g->source);
-    free(g->device_names);
-    free(g);
+    ree_free(g->device_names);
+    ree_free(g);
 }
 
 const struct ree_generator_info *ree_generator_info(const struct ree_generator *g) {
@@ -150,13 +170,11 @@ const struct ree_model *ree_generator_model(const struct ree_generator *g) {
     return g->model;
 }
 
-enum ree_status ree_generator_hashes(struct ree_generator *g,
-                                     void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                     void *user, const struct ree_model_hashes **out,
-                                     struct ree_error *err) {
+enum ree_status ree_generator_hashes(struct ree_generator *g, const struct ree_progress *progress,
+                                     const struct ree_model_hashes **out, struct ree_error *err) {
     struct ree_model_hashes hashes;
     if (!g->hashes.graph[0]) {
-        REE_TRY(ree_model_hashes_make(g->model, on_progress, user, &hashes, err));
+        REE_TRY(ree_model_hashes_make(g->model, progress, &hashes, err));
         g->hashes = hashes;
     }
     *out = &g->hashes;
@@ -167,9 +185,18 @@ struct ree_session *ree_generator_session(struct ree_generator *g) {
     return ree_pipeline_session(g->pipeline);
 }
 
-void ree_generator_stats(const struct ree_generator *g, struct ree_session_stats *out_stats) {
+struct ree_pipeline *ree_generator_pipeline(struct ree_generator *g) {
+    return g->pipeline;
+}
+
+enum ree_status ree_generator_stats(const struct ree_generator *g,
+                                    struct ree_session_stats *out_stats, struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    ree_pipeline_stats(g->pipeline, out_stats);
+    struct ree_session_stats stats;
+    REE_TRY(ree_stats_check(out_stats, sizeof stats, "ree_session_stats", err));
+    ree_pipeline_sum_stats(g->pipeline, &stats);
+    ree_stats_fill(out_stats, &stats, sizeof stats);
+    return REE_OK;
 }
 
 int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot) {

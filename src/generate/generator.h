@@ -11,6 +11,7 @@
 
 #include "generate/roles.h"
 #include "ree.h"
+#include "ree/ranks.h"
 #include "pipeline/pipeline.h"
 #include "session/identity.h"
 
@@ -20,7 +21,12 @@ struct ree_generator {
     struct ree_model *model;
     struct ree_pipeline *pipeline;
     struct ree_flight *flights; // one per cache slot
+    // The pointers of `options` point to the three structs behind it; more_devices and
+    // partition_plan are used only while the generator is created.
     struct ree_generator_options options;
+    struct ree_model_options model_options;
+    struct ree_session_options session_options;
+    struct ree_rank rank;
     struct ree_model_source source;
     struct ree_roles roles;
     struct ree_generator_info info;
@@ -31,11 +37,8 @@ struct ree_generator {
 };
 
 // Computes the hashes of the generator's model at the first call; reads all weights.
-enum ree_status ree_generator_hashes(struct ree_generator *g,
-                                     void (*on_progress)(void *user, const char *what,
-                                                         uint64_t done, uint64_t total),
-                                     void *user, const struct ree_model_hashes **out,
-                                     struct ree_error *err);
+enum ree_status ree_generator_hashes(struct ree_generator *g, const struct ree_progress *progress,
+                                     const struct ree_model_hashes **out, struct ree_error *err);
 
 // Whether the generator's model is proved to be causal (generate/causality.h).
 bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size);
@@ -57,6 +60,17 @@ struct ree_step {
 enum ree_status ree_step_input(const struct ree_model *model, const struct ree_roles *roles,
                                const struct ree_step *step, int64_t total, size_t input,
                                struct ree_tensor *out, struct ree_error *err);
+
+// Makes all inputs of a step that are not kv caches. `out` has roles.n_inputs entries, zeroed by
+// the caller; release the first *n with ree_tensor_finish, even on failure.
+enum ree_status ree_step_inputs(const struct ree_generator *g, const struct ree_step *step,
+                                int64_t total, struct ree_tensor *out, size_t *n,
+                                struct ree_error *err);
+// Takes the requested rows from the model's logits. Initialises *out: float32 (batch, n_rows,
+// vocab_size).
+enum ree_status ree_step_logits(const struct ree_generator *g, const struct ree_step *step,
+                                struct ree_tensor *logits, struct ree_tensor *out,
+                                struct ree_error *err);
 
 // A step in flight.
 struct ree_flight {

@@ -3,14 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 
 static enum ree_status reserve_ids(struct ree_group *group, size_t n, struct ree_error *err) {
     if (n <= group->capacity) return REE_OK;
     size_t capacity = n + n / 2;
-    int32_t *ids = realloc(group->ids, capacity * sizeof *ids);
+    int32_t *ids = ree_realloc(group->ids, capacity * sizeof *ids);
     if (ids) group->ids = ids;
-    int64_t *rows = realloc(group->rows, capacity * sizeof *rows);
+    int64_t *rows = ree_realloc(group->rows, capacity * sizeof *rows);
     if (rows) group->rows = rows;
     if (!ids || !rows) return ree_no_memory(err);
     group->capacity = capacity;
@@ -39,8 +40,8 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
         goes_on && g->info.has_cache && !ree_generator_is_causal(g, why, sizeof why);
     group->chunk = g->info.has_cache ? g->options.prefill_chunk : group->longest;
     if (group->chunk > group->longest) group->chunk = group->longest;
-    free(group->starts);
-    group->starts = malloc((group->batch + 1) * sizeof *group->starts);
+    ree_free(group->starts);
+    group->starts = ree_alloc((group->batch + 1) * sizeof *group->starts);
     if (!group->starts) return ree_no_memory(err);
     REE_TRY(reserve_ids(group, group->batch * group->chunk, err));
     return ree_generator_begin(g, group->slot, group->batch, (int64_t)most, err);
@@ -188,13 +189,13 @@ void ree_group_end(struct ree_group *group) {
         struct ree_sequence *s = group->sequences[b];
         if (s->logits) ree_hasher_finish(s->logits, s->out->logits_sha256);
         s->logits = NULL;
-        free(s->caches);
+        ree_free(s->caches);
         s->caches = NULL;
         s->n_hashed = 0;
     }
-    free(group->ids);
-    free(group->starts);
-    free(group->rows);
+    ree_free(group->ids);
+    ree_free(group->starts);
+    ree_free(group->rows);
     group->ids = NULL;
     group->starts = group->rows = NULL;
     group->capacity = group->batch = 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 
 static int compare(const void *a, const void *b) {
@@ -12,7 +13,7 @@ static int compare(const void *a, const void *b) {
 
 enum ree_status ree_id_set_make(const int32_t *ids, size_t n, struct ree_id_set *out,
                                 struct ree_error *err) {
-    *out = (struct ree_id_set){.ids = calloc(n + 1, sizeof *ids)};
+    *out = (struct ree_id_set){.ids = ree_alloc_zeroed(n + 1, sizeof *ids)};
     if (!out->ids) return ree_no_memory(err);
     if (n) memcpy(out->ids, ids, n * sizeof *ids);
     qsort(out->ids, n, sizeof *ids, compare);
@@ -30,6 +31,6 @@ bool ree_id_set_is_same(const struct ree_id_set *a, const struct ree_id_set *b) 
 }
 
 void ree_id_set_finish(struct ree_id_set *set) {
-    free(set->ids);
+    ree_free(set->ids);
     *set = (struct ree_id_set){0};
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/source.h"
 
@@ -29,7 +30,7 @@ static enum ree_status read_eos(const struct ree_model *model, struct ree_model_
                                 struct ree_error *err) {
     const char *text = ree_model_metadata(model, "ree.eos_token_ids"), *at = text;
     if (!text || !*text) return REE_OK;
-    int32_t *ids = malloc((strlen(text) / 2 + 1) * sizeof *ids);
+    int32_t *ids = ree_alloc((strlen(text) / 2 + 1) * sizeof *ids);
     if (!ids) return ree_no_memory(err);
     size_t n = 0;
     bool more = true;
@@ -39,13 +40,13 @@ static enum ree_status read_eos(const struct ree_model *model, struct ree_model_
         at += more;
     }
     if (more || *at) {
-        free(ids);
+        ree_free(ids);
         return ree_fail(err, REE_INVALID,
                         "metadata 'ree.eos_token_ids' is '%.64s', expected at most %d integers "
                         "separated by commas",
                         text, REE_MAX_EOS);
     }
-    free(source->eos);
+    ree_free(source->eos);
     source->eos = ids;
     source->n_eos = n;
     return REE_OK;
@@ -63,9 +64,9 @@ enum ree_status ree_model_source_complete(struct ree_model_source *source,
     if (source->n_eos == 0) REE_TRY(read_eos(model, source, err));
     const char *type = ree_model_metadata(model, "ree.model_type");
     if (!type || *source->model_type) return REE_OK;
-    char *copy = strdup(type);
+    char *copy = ree_strdup(type);
     if (!copy) return ree_no_memory(err);
-    free(source->model_type);
+    ree_free(source->model_type);
     source->model_type = copy;
     return REE_OK;
 }

@@ -5,7 +5,8 @@
 
 #include "base/file.h"
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "ree.h"
@@ -25,12 +26,12 @@ enum ree_status ree_prompts_create(const struct ree_prompts_options *options,
     REE_FLOAT_ENV_API();
     struct ree_prompts_options o;
     *out = NULL;
-    REE_TRY(ree_sized_read(&o, sizeof o, options, "ree_prompts_options", err));
-    struct ree_prompts *p = calloc(1, sizeof *p);
+    REE_TRY(ree_options_read(&o, sizeof o, options, "ree_prompts_options", err));
+    struct ree_prompts *p = ree_alloc_zeroed(1, sizeof *p);
     if (!p) return ree_no_memory(err);
     p->tokenizer = o.tokenizer;
     p->raw = o.raw;
-    if (o.chat_family && !(p->chat_family = strdup(o.chat_family))) {
+    if (o.chat_family && !(p->chat_family = ree_strdup(o.chat_family))) {
         ree_prompts_destroy(p);
         return ree_no_memory(err);
     }
@@ -41,11 +42,11 @@ enum ree_status ree_prompts_create(const struct ree_prompts_options *options,
 void ree_prompts_destroy(struct ree_prompts *p) {
     if (!p) return;
     for (size_t i = 0; i < p->n; i++)
-        free((int32_t *)(uintptr_t)p->list[i].ids);
-    free(p->list);
-    free(p->is_chat);
-    free(p->chat_family);
-    free(p);
+        ree_free((int32_t *)(uintptr_t)p->list[i].ids);
+    ree_free(p->list);
+    ree_free(p->is_chat);
+    ree_free(p->chat_family);
+    ree_free(p);
 }
 
 // Takes ownership of ids.
@@ -55,9 +56,9 @@ static enum ree_status add(struct ree_prompts *p, int32_t *ids, size_t n, bool i
     if (n == 0) status = ree_fail(err, REE_INVALID, "the prompt is empty: it has no tokens");
     if (status == REE_OK && p->n == p->capacity) {
         size_t capacity = p->capacity ? 2 * p->capacity : 8;
-        struct ree_prompt *list = realloc(p->list, capacity * sizeof *list);
+        struct ree_prompt *list = ree_realloc(p->list, capacity * sizeof *list);
         if (list) p->list = list;
-        bool *chats = realloc(p->is_chat, capacity * sizeof *chats);
+        bool *chats = ree_realloc(p->is_chat, capacity * sizeof *chats);
         if (chats) p->is_chat = chats;
         if (list && chats)
             p->capacity = capacity;
@@ -65,7 +66,7 @@ static enum ree_status add(struct ree_prompts *p, int32_t *ids, size_t n, bool i
             status = ree_no_memory(err);
     }
     if (status != REE_OK) {
-        free(ids);
+        ree_free(ids);
         return status;
     }
     p->list[p->n] = (struct ree_prompt){ids, n};
@@ -97,7 +98,7 @@ enum ree_status ree_prompts_add_text(struct ree_prompts *p, const char *text, si
 
 enum ree_status ree_prompts_add_ids(struct ree_prompts *p, const int32_t *ids, size_t n,
                                     struct ree_error *err) {
-    int32_t *copy = malloc((n + 1) * sizeof *copy);
+    int32_t *copy = ree_alloc((n + 1) * sizeof *copy);
     if (!copy) return ree_no_memory(err);
     if (n) memcpy(copy, ids, n * sizeof *copy);
     return add(p, copy, n, false, err);
@@ -111,7 +112,7 @@ enum ree_status ree_prompts_add_messages(struct ree_prompts *p, const char *mess
     REE_TRY(require_tokenizer(p, err));
     REE_TRY(ree_chat_prompt(p->tokenizer, p->chat_family, messages, nbytes, true, &text, &n, err));
     enum ree_status status = add_encoded(p, text, n, REE_PARSE_SPECIAL, true, err);
-    free(text);
+    ree_free(text);
     return status;
 }
 
@@ -120,13 +121,13 @@ enum ree_status ree_prompts_add_messages(struct ree_prompts *p, const char *mess
 static enum ree_status add_id_array(struct ree_prompts *p, const cJSON *array,
                                     struct ree_error *err) {
     int n = cJSON_GetArraySize(array), i = 0;
-    int32_t *ids = malloc(((size_t)n + 1) * sizeof *ids);
+    int32_t *ids = ree_alloc(((size_t)n + 1) * sizeof *ids);
     if (!ids) return ree_no_memory(err);
     const cJSON *item;
     cJSON_ArrayForEach(item, array) {
         double x = cJSON_IsNumber(item) ? item->valuedouble : -1;
         if (!(x >= 0 && x <= INT32_MAX) || x != (double)(int32_t)x) {
-            free(ids);
+            ree_free(ids);
             return ree_fail(err, REE_INVALID, "\"ids\" must be an array of integers");
         }
         ids[i++] = (int32_t)x;
@@ -137,10 +138,10 @@ static enum ree_status add_id_array(struct ree_prompts *p, const cJSON *array,
 // Adds a string of a parsed line, with its NULs restored.
 static enum ree_status add_string(struct ree_prompts *p, const cJSON *string,
                                   struct ree_error *err) {
-    char *text = strdup(string->valuestring);
+    char *text = ree_strdup(string->valuestring);
     if (!text) return ree_no_memory(err);
     enum ree_status status = ree_prompts_add_text(p, text, ree_text_json_restore(text), err);
-    free(text);
+    ree_free(text);
     return status;
 }
 
@@ -154,7 +155,7 @@ static bool print_json(const cJSON *json, struct ree_strbuf *out) {
         at = nul + strlen(REE_TEXT_JSON_NUL);
     }
     if (at) ree_strbuf_append(out, at, strlen(at));
-    free(text);
+    ree_free(text);
     return at && !out->failed;
 }
 
@@ -219,7 +220,7 @@ enum ree_status ree_prompts_add_file(struct ree_prompts *p, const char *path,
     size_t nbytes;
     REE_TRY(ree_file_read(path, &bytes, &nbytes, err));
     enum ree_status status = add_lines(p, path, bytes, nbytes, err);
-    free(bytes);
+    ree_free(bytes);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 static bool is_integer(enum ree_dtype dtype) {
@@ -232,8 +233,8 @@ static enum ree_status find_all(const struct ree_model *model, const struct ree_
                                 struct ree_roles *out, struct ree_error *err) {
     size_t n = ree_model_n_inputs(model);
     *out = (struct ree_roles){.n_inputs = n, .tokens = REE_NO_INPUT, .positions = REE_NO_INPUT};
-    out->of_input = calloc(n + 1, sizeof *out->of_input);
-    out->kv_caches = calloc(n + 1, sizeof *out->kv_caches);
+    out->of_input = ree_alloc_zeroed(n + 1, sizeof *out->of_input);
+    out->kv_caches = ree_alloc_zeroed(n + 1, sizeof *out->kv_caches);
     enum ree_status status = out->of_input && out->kv_caches ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = find_logits(model, names, out, err);
     if (status == REE_OK) status = find_inputs(model, names, out, err);
@@ -305,7 +306,7 @@ enum ree_status ree_roles_check_bound(const struct ree_roles *roles, struct ree_
 }
 
 void ree_roles_finish(struct ree_roles *roles) {
-    free(roles->of_input);
-    free(roles->kv_caches);
+    ree_free(roles->of_input);
+    ree_free(roles->kv_caches);
     memset(roles, 0, sizeof *roles);
 }

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "ree.h"
 #include "repops/scalar/ops.h"
 #include "repops/scalar/philox.h"
@@ -195,12 +196,12 @@ enum ree_status ree_sampling_choose(const struct ree_sampling *s, const float *l
         *out_id = largest_logit(logits, vocab_size);
         return REE_OK;
     }
-    struct candidate *c = malloc(vocab_size * sizeof *c);
+    struct candidate *c = ree_alloc(vocab_size * sizeof *c);
     if (!c) return ree_no_memory(err);
     for (size_t i = 0; i < vocab_size; i++)
         c[i] = (struct candidate){logits[i], (int32_t)i, 0};
     penalise(c, vocab_size, s->repetition_penalty, ids, n);
     *out_id = s->temperature > 0 ? sample(s, c, vocab_size, position) : largest(c, vocab_size);
-    free(c);
+    ree_free(c);
     return REE_OK;
 }

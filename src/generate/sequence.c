@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "device/device.h"
 #include "generate/group.h"
@@ -62,16 +63,16 @@ static enum ree_status report_token(const struct ree_generate_call *call, struct
     struct ree_token token = {s->number, out->n - 1, out->ids[out->n - 1], 0, NULL};
     struct ree_logprob *top = NULL;
     if (o->n_logprobs) {
-        float *logprobs = malloc(vocab * sizeof *logprobs);
-        top = malloc((o->n_logprobs + 1) * sizeof *top);
+        float *logprobs = ree_alloc(vocab * sizeof *logprobs);
+        top = ree_alloc((o->n_logprobs + 1) * sizeof *top);
         enum ree_status status = logprobs && top ? REE_OK : ree_no_memory(err);
         if (status == REE_OK)
             status = find_logprobs(logits, vocab, o->n_logprobs, logprobs, top, err);
         if (status == REE_OK) token.logprob = logprobs[token.id];
         token.top = top;
-        free(logprobs);
+        ree_free(logprobs);
         if (status != REE_OK) {
-            free(top);
+            ree_free(top);
             return status;
         }
     }
@@ -80,11 +81,32 @@ static enum ree_status report_token(const struct ree_generate_call *call, struct
         REE_FLOAT_ENV_CALLBACK();
         goes_on = o->on_token(o->user, &token);
     }
-    free(top);
+    ree_free(top);
     if (ree_sequence_is_eos(call, token.id)) end_sequence(s, REE_FINISH_EOS);
     if (!goes_on) end_sequence(s, REE_FINISH_STOP);
     if (out->n >= ree_sequence_limit(call, s)) end_sequence(s, REE_FINISH_LENGTH);
     return REE_OK;
+}
+
+// Chooses the token at position n, after on_logits if there is one.
+static enum ree_status choose(const struct ree_generate_call *call, struct ree_sequence *s,
+                              const float *logits, size_t vocab, size_t n, int32_t *out_id,
+                              struct ree_error *err) {
+    const struct ree_generate_options *o = call->options;
+    const int32_t *ids = s->out->ids;
+    if (!o->on_logits)
+        return ree_sampling_choose(&o->sampling, logits, vocab, ids, n, n, out_id, err);
+    float *copy = ree_alloc(vocab * sizeof *copy);
+    if (!copy) return ree_no_memory(err);
+    memcpy(copy, logits, vocab * sizeof *copy);
+    s->out->logits_changed = true;
+    {
+        REE_FLOAT_ENV_CALLBACK();
+        o->on_logits(o->user, s->number, n, copy, vocab);
+    }
+    enum ree_status status = ree_sampling_choose(&o->sampling, copy, vocab, ids, n, n, out_id, err);
+    ree_free(copy);
+    return status;
 }
 
 enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequence *s,
@@ -92,8 +114,7 @@ enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequ
     struct ree_generation *out = s->out;
     int32_t id;
     size_t n = s->expects_last ? out->n - 1 : out->n;
-    enum ree_status status =
-        ree_sampling_choose(&call->options->sampling, logits, vocab, out->ids, n, n, &id, err);
+    enum ree_status status = choose(call, s, logits, vocab, n, &id, err);
     if (status != REE_OK) {
         ree_fail_prefix(err, "position %zu of sequence %zu", n, s->number);
         return status;
@@ -106,7 +127,7 @@ enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequ
                         "model chooses %d",
                         n, s->number, out->ids[n], id);
     }
-    int32_t *ids = realloc(out->ids, (out->n + 1) * sizeof *ids);
+    int32_t *ids = ree_realloc(out->ids, (out->n + 1) * sizeof *ids);
     if (!ids) return ree_no_memory(err);
     out->ids = ids;
     ids[out->n++] = id;

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "graph/load.h"
 
@@ -17,7 +18,7 @@
 
 static char *join(const char *folder, const char *name) {
     char *path;
-    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+    return ree_asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
 // Uses no malloc: exhausted memory must not change which file is the model. A path longer than
@@ -45,8 +46,8 @@ static enum ree_status read_json(const char *folder, const char *name, cJSON **o
         status = ree_json_parse_object(bytes, nbytes, out, err);
         if (status != REE_OK) ree_fail_prefix(err, "%s", path);
     }
-    free(bytes);
-    free(path);
+    ree_free(bytes);
+    ree_free(path);
     return status;
 }
 
@@ -54,8 +55,8 @@ static enum ree_status take_string(const cJSON *object, const char *key, char **
                                    struct ree_error *err) {
     const cJSON *item = ree_json_find(object, key);
     if (!cJSON_IsString(item)) return REE_OK;
-    free(*out);
-    *out = strdup(item->valuestring);
+    ree_free(*out);
+    *out = ree_strdup(item->valuestring);
     return *out ? REE_OK : ree_no_memory(err);
 }
 
@@ -81,13 +82,13 @@ static enum ree_status take_eos(const cJSON *object, struct ree_model_source *so
     if (n > REE_MAX_EOS)
         return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; the maximum is %d", n,
                         REE_MAX_EOS);
-    int32_t *ids = malloc((size_t)n * sizeof *ids);
+    int32_t *ids = ree_alloc((size_t)n * sizeof *ids);
     if (!ids) return ree_no_memory(err);
     size_t count = 0;
     const cJSON *at = cJSON_IsArray(item) ? item->child : item;
     for (int i = 0; i < n; i++, at = at->next)
         if (whole_number(at, &ids[count])) count++;
-    free(source->eos);
+    ree_free(source->eos);
     source->eos = ids;
     source->n_eos = count;
     return REE_OK;
@@ -199,7 +200,7 @@ static enum ree_status find_in_folder(struct ree_model_source *source, struct re
                         "%s: no model in this folder; expected genai_config.json, model.onnx, or "
                         "config.json with safetensors files",
                         source->folder);
-    source->model_path = strdup(source->folder);
+    source->model_path = ree_strdup(source->folder);
     return source->model_path ? REE_OK : ree_no_memory(err);
 }
 
@@ -207,8 +208,8 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
                                         struct ree_error *err) {
     const char *slash = strrchr(path, '/');
     source->folder =
-        slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    source->model_path = strdup(path);
+        slash ? ree_strndup(path, slash == path ? 1 : (size_t)(slash - path)) : ree_strdup(".");
+    source->model_path = ree_strdup(path);
     if (!source->folder || !source->model_path) return ree_no_memory(err);
     cJSON *genai;
     REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
@@ -220,7 +221,7 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
     const char *base = slash ? slash + 1 : path;
     enum ree_status status = REE_OK;
     if (cJSON_IsString(name) && strcmp(name->valuestring, base) == 0) {
-        free(source->model_path);
+        ree_free(source->model_path);
         source->model_path = NULL;
         status = read_genai(genai, source, err);
     }
@@ -231,7 +232,7 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
 enum ree_status ree_model_source_find(const char *path, struct ree_model_source *out,
                                       struct ree_error *err) {
     *out = (struct ree_model_source){.bos = -1};
-    out->model_type = strdup("");
+    out->model_type = ree_strdup("");
     struct stat st;
     enum ree_status status = REE_OK;
     if (!out->model_type) {
@@ -239,7 +240,7 @@ enum ree_status ree_model_source_find(const char *path, struct ree_model_source 
     } else if (stat(path, &st) != 0) {
         status = ree_fail(err, REE_NOT_FOUND, "%s: no such file or folder", path);
     } else if (S_ISDIR(st.st_mode)) {
-        out->folder = strdup(path);
+        out->folder = ree_strdup(path);
         status = out->folder ? find_in_folder(out, err) : ree_no_memory(err);
     } else {
         status = find_beside_file(path, out, err);
@@ -256,7 +257,7 @@ void ree_model_source_finish(struct ree_model_source *s) {
                              s->names.past[1],        s->names.present[0],
                              s->names.present[1]};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
-        free(strings[i]);
-    free(s->eos);
+        ree_free(strings[i]);
+    ree_free(s->eos);
     memset(s, 0, sizeof *s);
 }

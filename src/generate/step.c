@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/generator.h"
 #include "generate/remote.h"
@@ -116,9 +117,9 @@ static float widen(enum ree_dtype dtype, const void *data, size_t i) {
 
 // Converts the requested rows of logits (batch, computed rows, vocab_size) to float32. Moves the
 // tensor if it already has exactly these rows and this type.
-static enum ree_status take_rows(const struct ree_generator *g, const struct ree_step *step,
-                                 struct ree_tensor *logits, struct ree_tensor *out,
-                                 struct ree_error *err) {
+enum ree_status ree_step_logits(const struct ree_generator *g, const struct ree_step *step,
+                                struct ree_tensor *logits, struct ree_tensor *out,
+                                struct ree_error *err) {
     bool chosen = g->info.computes_one_row;
     size_t computed = chosen ? step->n_rows : step->length;
     if (logits->rank != 3 || logits->dims[0] != (int64_t)step->batch ||
@@ -148,19 +149,24 @@ static enum ree_status take_rows(const struct ree_generator *g, const struct ree
 void ree_flight_finish(struct ree_flight *flight) {
     for (size_t i = 0; i < flight->n_inputs; i++)
         ree_tensor_finish(&flight->inputs[i]);
-    free(flight->inputs);
+    ree_free(flight->inputs);
     *flight = (struct ree_flight){0};
+}
+
+enum ree_status ree_step_inputs(const struct ree_generator *g, const struct ree_step *step,
+                                int64_t total, struct ree_tensor *out, size_t *n,
+                                struct ree_error *err) {
+    for (size_t i = 0; i < g->roles.n_inputs; i++)
+        if (g->roles.of_input[i] != REE_ROLE_KV_CACHE)
+            REE_TRY(ree_step_input(g->model, &g->roles, step, total, i, &out[(*n)++], err));
+    return REE_OK;
 }
 
 static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
                                 struct ree_flight *flight, struct ree_error *err) {
-    flight->inputs = calloc(g->roles.n_inputs + 1, sizeof *flight->inputs);
+    flight->inputs = ree_alloc_zeroed(g->roles.n_inputs + 1, sizeof *flight->inputs);
     if (!flight->inputs) return ree_no_memory(err);
-    for (size_t i = 0; i < g->roles.n_inputs; i++)
-        if (g->roles.of_input[i] != REE_ROLE_KV_CACHE)
-            REE_TRY(ree_step_input(g->model, &g->roles, &flight->step, total, i,
-                                   &flight->inputs[flight->n_inputs++], err));
-    return REE_OK;
+    return ree_step_inputs(g, &flight->step, total, flight->inputs, &flight->n_inputs, err);
 }
 
 // Makes the step's inputs, and ensures capacity for its positions in the kv caches.
@@ -212,14 +218,14 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
         return g->remote->collect(g->remote->user, slot, &step, out_logits, err);
     }
     size_t n_outputs = ree_model_n_outputs(g->model);
-    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
+    struct ree_tensor *outputs = ree_alloc_zeroed(n_outputs + 1, sizeof *outputs);
     if (!outputs) return ree_no_memory(err);
     enum ree_status status = ree_pipeline_collect(g->pipeline, slot, outputs, err);
     if (status == REE_OK)
-        status = take_rows(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
+        status = ree_step_logits(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; i < n_outputs; i++)
         ree_tensor_finish(&outputs[i]);
-    free(outputs);
+    ree_free(outputs);
     ree_flight_finish(flight);
     return status;
 }
@@ -230,7 +236,7 @@ static enum ree_status run_stages(struct ree_generator *g, size_t slot, struct r
                                   struct ree_error *err) {
     size_t first, n, n_stages = ree_pipeline_n_stages(g->pipeline);
     struct ree_boundary boundary = {0};
-    ree_partition_share(n_stages, g->options.n_ranks, g->options.rank, &first, &n);
+    ree_partition_share(n_stages, g->rank.n_ranks, g->rank.rank, &first, &n);
     REE_TRY(ree_pipeline_match(g->pipeline, slot, flight->inputs, flight->n_inputs, ordered, err));
     if (in) {
         boundary = *in;
@@ -252,19 +258,20 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
                                          struct ree_error *err) {
     size_t n_outputs = ree_model_n_outputs(g->model);
     struct ree_flight *flight = &g->flights[slot];
-    struct ree_tensor *outputs = calloc(n_outputs + 1, sizeof *outputs);
-    struct ree_tensor *ordered = calloc(ree_model_n_inputs(g->model) + 1, sizeof *ordered);
+    struct ree_tensor *outputs = ree_alloc_zeroed(n_outputs + 1, sizeof *outputs);
+    struct ree_tensor *ordered =
+        ree_alloc_zeroed(ree_model_n_inputs(g->model) + 1, sizeof *ordered);
     enum ree_status status = outputs && ordered ? REE_OK : ree_no_memory(err);
     if (out) *out = (struct ree_boundary){0};
     if (out_logits) memset(out_logits, 0, sizeof *out_logits);
     if (status == REE_OK) status = prepare(g, slot, step, err);
     if (status == REE_OK) status = run_stages(g, slot, flight, ordered, in, out, outputs, err);
     if (status == REE_OK && out_logits)
-        status = take_rows(g, step, &outputs[g->roles.logits], out_logits, err);
+        status = ree_step_logits(g, step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; outputs && i < n_outputs; i++)
         ree_tensor_finish(&outputs[i]);
-    free(outputs);
-    free(ordered);
+    ree_free(outputs);
+    ree_free(ordered);
     // The step in flight over several processes is the same one; keep it.
     bool is_remote = flight->is_remote;
     struct ree_step kept = flight->step;

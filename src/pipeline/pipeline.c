@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/options.h"
 #include "graph/partition/plan_file.h"
 #include "session/kv_cache.h"
 #include "pipeline/pipeline_internal.h"
@@ -11,7 +13,7 @@
 void ree_boundary_finish(struct ree_boundary *boundary) {
     for (size_t i = 0; boundary->tensors && i < boundary->n; i++)
         ree_tensor_finish(&boundary->tensors[i]);
-    free(boundary->tensors);
+    ree_free(boundary->tensors);
     *boundary = (struct ree_boundary){0};
 }
 
@@ -38,9 +40,9 @@ static enum ree_status connect(struct ree_pipeline_stage *stage, size_t number,
     const struct ree_cut *before = number ? &p->partition.cuts[number - 1] : NULL;
     const struct ree_cut *behind = number + 1 < p->n_stages ? &p->partition.cuts[number] : NULL;
     size_t n_behind = behind ? behind->n_values : 0;
-    stage->source = calloc(graph->n_inputs + 1, sizeof *stage->source);
-    stage->target = calloc(graph->n_outputs + 1, sizeof *stage->target);
-    stage->passes = calloc(n_behind + 1, sizeof *stage->passes);
+    stage->source = ree_alloc_zeroed(graph->n_inputs + 1, sizeof *stage->source);
+    stage->target = ree_alloc_zeroed(graph->n_outputs + 1, sizeof *stage->target);
+    stage->passes = ree_alloc_zeroed(n_behind + 1, sizeof *stage->passes);
     if (!stage->source || !stage->target || !stage->passes) return ree_no_memory(err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         const struct ree_stage_input *input = &graph->inputs[i];
@@ -84,12 +86,12 @@ static enum ree_status declare_kv_caches(struct ree_pipeline_stage *stage, size_
                                          struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
     const struct ree_stage_graph *graph = &stage->graph;
-    struct ree_kv_cache_spec *specs = calloc(p->n_kv_caches + 1, sizeof *specs);
-    size_t *ports = malloc((p->model->n_inputs + 1) * sizeof *ports); // per input of the model
-    stage->kv_cache_of = calloc(p->n_kv_caches + 1, sizeof *stage->kv_cache_of);
+    struct ree_kv_cache_spec *specs = ree_alloc_zeroed(p->n_kv_caches + 1, sizeof *specs);
+    size_t *ports = ree_alloc((p->model->n_inputs + 1) * sizeof *ports); // per input of the model
+    stage->kv_cache_of = ree_alloc_zeroed(p->n_kv_caches + 1, sizeof *stage->kv_cache_of);
     if (!specs || !ports || !stage->kv_cache_of) {
-        free(specs);
-        free(ports);
+        ree_free(specs);
+        ree_free(ports);
         return ree_no_memory(err);
     }
     for (size_t i = 0; i < p->model->n_inputs; i++)
@@ -110,8 +112,8 @@ static enum ree_status declare_kv_caches(struct ree_pipeline_stage *stage, size_
         n ? ree_session_declare_kv_caches(stage->session, specs, n, positions_input, err) : REE_OK;
     if (status == REE_OK)
         status = ree_session_create_cache_slots(stage->session, p->n_cache_slots, err);
-    free(specs);
-    free(ports);
+    ree_free(specs);
+    ree_free(ports);
     return status;
 }
 
@@ -134,7 +136,7 @@ static enum ree_status make_stage(struct ree_pipeline *p, size_t number, uint64_
 
 static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipeline_options *o,
                                    struct ree_error *err) {
-    p->stages = calloc(p->n_stages, sizeof *p->stages);
+    p->stages = ree_alloc_zeroed(p->n_stages, sizeof *p->stages);
     if (!p->stages) return ree_no_memory(err);
     for (size_t i = 0; i < p->n_stages; i++) {
         p->stages[i].pipeline = p;
@@ -168,26 +170,27 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
 
 // Serialises the reports of sessions in several threads. The sessions call these functions as
 // callbacks, in the caller's floating-point environment.
-static void report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct ree_pipeline *p = user;
     pthread_mutex_lock(&p->reporting);
-    p->on_progress(p->report_user, what, done, total);
+    bool goes_on = p->progress.report(p->progress.user, what, done, total);
     pthread_mutex_unlock(&p->reporting);
+    return goes_on;
 }
 
 static void report_program(void *user, const char *what, const char *text) {
     struct ree_pipeline *p = user;
     pthread_mutex_lock(&p->reporting);
-    p->on_program(p->report_user, what, text);
+    p->on_program(p->program_user, what, text);
     pthread_mutex_unlock(&p->reporting);
 }
 
 static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *devices,
                              size_t n_devices, struct ree_error *err) {
-    p->workers = calloc(n_devices, sizeof *p->workers);
-    p->jobs = calloc(p->n_cache_slots, sizeof *p->jobs);
-    p->batches = calloc(p->n_cache_slots, sizeof *p->batches);
-    p->positions_elsewhere = calloc(p->n_cache_slots, sizeof *p->positions_elsewhere);
+    p->workers = ree_alloc_zeroed(n_devices, sizeof *p->workers);
+    p->jobs = ree_alloc_zeroed(p->n_cache_slots, sizeof *p->jobs);
+    p->batches = ree_alloc_zeroed(p->n_cache_slots, sizeof *p->batches);
+    p->positions_elsewhere = ree_alloc_zeroed(p->n_cache_slots, sizeof *p->positions_elsewhere);
     if (!p->workers || !p->jobs || !p->batches || !p->positions_elsewhere)
         return ree_no_memory(err);
     for (size_t i = 0; i < n_devices; i++) {
@@ -211,7 +214,7 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     *out = NULL;
     if (n_devices == 0)
         return ree_fail(err, REE_INVALID, "a pipeline requires at least one device");
-    struct ree_pipeline *p = calloc(1, sizeof *p);
+    struct ree_pipeline *p = ree_alloc_zeroed(1, sizeof *p);
     if (!p) return ree_no_memory(err);
     p->model = model;
     p->positions_input = positions_input;
@@ -219,12 +222,13 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     p->n_cache_slots = options->n_cache_slots ? options->n_cache_slots : 1;
     p->max_memory = options->max_memory;
     p->session = options->session;
+    p->session.size = sizeof p->session; // the caller may have left it zero
     pthread_mutex_init(&p->reporting, NULL);
     if (n_devices > 1) {
-        p->on_progress = options->session.on_progress;
+        p->progress = options->session.progress;
         p->on_program = options->session.on_program;
-        p->report_user = options->session.user;
-        if (p->on_progress) p->session.on_progress = report_progress;
+        p->program_user = options->session.user;
+        if (p->progress.report) p->session.progress = (struct ree_progress){report_progress, p};
         if (p->on_program) p->session.on_program = report_program;
         p->session.user = p;
     }
@@ -244,36 +248,60 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     return REE_OK;
 }
 
+enum ree_status ree_pipeline_open(struct ree_model *model, struct ree_device *const *devices,
+                                  size_t n_devices, const struct ree_stages_options *given,
+                                  struct ree_pipeline **out, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_stages_options options;
+    *out = NULL;
+    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_stages_options", err));
+    struct ree_pipeline_options own = {.n_stages = options.n_partitions,
+                                       .plan_path = options.partition_plan,
+                                       .max_memory = options.max_device_memory};
+    REE_TRY(ree_options_read(&own.session, sizeof own.session, options.session,
+                             "ree_session_options", err));
+    return ree_pipeline_create(model, devices, n_devices, &own, NULL, 0, REE_NO_INPUT, out, err);
+}
+
 void ree_pipeline_destroy(struct ree_pipeline *p) {
+    REE_FLOAT_ENV_API();
     if (!p) return;
     ree_pipeline_stop(p);
     for (size_t i = 0; p->stages && i < p->n_stages; i++) {
         struct ree_pipeline_stage *stage = &p->stages[i];
         ree_session_destroy(stage->session);
         if (stage->model) ree_model_destroy(stage->model); // also destroys the stage's graph
-        free(stage->ranges);
-        free(stage->source);
-        free(stage->target);
-        free(stage->passes);
-        free(stage->kv_cache_of);
+        ree_free(stage->ranges);
+        ree_free(stage->source);
+        ree_free(stage->target);
+        ree_free(stage->passes);
+        ree_free(stage->kv_cache_of);
     }
-    free(p->stages);
+    ree_free(p->stages);
     for (size_t i = 0; i < p->n_workers; i++)
         pthread_mutex_destroy(&p->workers[i].lock);
-    free(p->workers);
-    free(p->jobs);
-    free(p->batches);
-    free(p->positions_elsewhere);
+    ree_free(p->workers);
+    ree_free(p->jobs);
+    ree_free(p->batches);
+    ree_free(p->positions_elsewhere);
     if (p->divided) ree_partition_finish(&p->partition);
-    free(p->specs);
-    free(p->graph_kv_caches);
-    free(p->owner);
-    free(p->graph_inputs);
-    free(p->model_inputs);
+    ree_free(p->specs);
+    ree_free(p->graph_kv_caches);
+    ree_free(p->owner);
+    ree_free(p->graph_inputs);
+    ree_free(p->model_inputs);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->reporting);
-    free(p);
+    ree_free(p);
+}
+
+const struct ree_model *ree_pipeline_model(const struct ree_pipeline *p) {
+    return p->model;
+}
+
+enum ree_operation_set ree_pipeline_operation_set(const struct ree_pipeline *p) {
+    return p->workers[0].device->operation_set;
 }
 
 size_t ree_pipeline_n_stages(const struct ree_pipeline *p) {

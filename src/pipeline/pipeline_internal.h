@@ -92,9 +92,9 @@ struct ree_pipeline {
     struct ree_observer observer;
     struct ree_session_options session;
     pthread_mutex_t reporting;
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
+    struct ree_progress progress; // the caller's
     void (*on_program)(void *user, const char *what, const char *text);
-    void *report_user; // `user` of both callbacks
+    void *program_user; // `user` of on_program
     // for callbacks: environment of the thread that created the pipeline
     struct ree_float_env caller_env;
 };

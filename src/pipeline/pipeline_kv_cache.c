@@ -1,8 +1,12 @@
 // Kv caches of all stages, observation and fault injection, statistics.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/options.h"
 #include "session/observe.h"
+#include "base/memory.h"
 #include "session/kv_cache.h"
 #include "pipeline/pipeline_internal.h"
 
@@ -154,7 +158,7 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
                                             int64_t first, int64_t n, struct ree_tensor *out,
                                             struct ree_error *err) {
     memset(out, 0, p->n_kv_caches * sizeof *out);
-    struct ree_tensor *own = calloc(p->n_kv_caches + 1, sizeof *own);
+    struct ree_tensor *own = ree_alloc_zeroed(p->n_kv_caches + 1, sizeof *own);
     enum ree_status status = own ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; i < p->n_stages && status == REE_OK; i++) {
         if (!p->stages[i].session || !p->stages[i].session->n_kv_caches) continue;
@@ -168,7 +172,7 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
     }
     for (size_t i = 0; status != REE_OK && i < p->n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
-    free(own);
+    ree_free(own);
     return status;
 }
 
@@ -232,14 +236,16 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
                     p->model->graph->n_nodes);
 }
 
-void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
-    *out = (struct ree_session_stats){0};
+void ree_pipeline_sum_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
+    *out = (struct ree_session_stats){.size = sizeof *out};
     for (size_t i = 0; i < p->n_stages; i++) {
-        struct ree_session_stats own;
+        struct ree_session_stats own = {.size = sizeof own};
         if (!p->stages[i].session) continue;
         pthread_mutex_t *lock = &p->workers[p->stages[i].device].lock;
         pthread_mutex_lock(lock); // a run may be in flight
-        ree_session_stats(p->stages[i].session, &own);
+        enum ree_status status = ree_session_stats(p->stages[i].session, &own, NULL);
+        assert(status == REE_OK);
+        (void)status;
         pthread_mutex_unlock(lock);
         out->weight_bytes += own.weight_bytes;
         out->arena_bytes += own.arena_bytes;
@@ -256,4 +262,14 @@ void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *
             out->peak_bytes = p->workers[i].memory.peak;
         pthread_mutex_unlock(&p->workers[i].lock);
     }
+}
+
+enum ree_status ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out,
+                                   struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_session_stats stats;
+    REE_TRY(ree_stats_check(out, sizeof stats, "ree_session_stats", err));
+    ree_pipeline_sum_stats(p, &stats);
+    ree_stats_fill(out, &stats, sizeof stats);
+    return REE_OK;
 }

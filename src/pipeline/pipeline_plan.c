@@ -2,14 +2,15 @@
 #include <stdlib.h>
 
 #include "graph/partition/choose.h"
+#include "base/memory.h"
 #include "pipeline/pipeline_internal.h"
 
 // Maps the model's inputs to the graph's inputs and back. The graph's may include weights.
 static enum ree_status number_inputs(struct ree_pipeline *p, struct ree_error *err) {
     const struct ree_graph *graph = p->model->graph;
-    p->graph_inputs = calloc(p->model->n_inputs + 1, sizeof *p->graph_inputs);
-    p->model_inputs = calloc(graph->n_inputs + 1, sizeof *p->model_inputs);
-    size_t *at = calloc(graph->n_values + 1, sizeof *at); // per value
+    p->graph_inputs = ree_alloc_zeroed(p->model->n_inputs + 1, sizeof *p->graph_inputs);
+    p->model_inputs = ree_alloc_zeroed(graph->n_inputs + 1, sizeof *p->model_inputs);
+    size_t *at = ree_alloc_zeroed(graph->n_values + 1, sizeof *at); // per value
     for (size_t i = graph->n_inputs; at && p->model_inputs && i-- > 0;) {
         at[graph->inputs[i]->id] = i;
         p->model_inputs[i] = REE_NO_PORT;
@@ -19,7 +20,7 @@ static enum ree_status number_inputs(struct ree_pipeline *p, struct ree_error *e
         p->graph_inputs[i] = at[p->model->input_values[i]->id];
         p->model_inputs[p->graph_inputs[i]] = i;
     }
-    free(at);
+    ree_free(at);
     return done ? REE_OK : ree_no_memory(err);
 }
 
@@ -27,9 +28,9 @@ enum ree_status ree_pipeline_set_kv_caches(struct ree_pipeline *p,
                                            const struct ree_kv_cache_spec *kv_caches, size_t n,
                                            struct ree_error *err) {
     REE_TRY(number_inputs(p, err));
-    p->specs = calloc(n + 1, sizeof *p->specs);
-    p->graph_kv_caches = calloc(n + 1, sizeof *p->graph_kv_caches);
-    p->owner = calloc(n + 1, sizeof *p->owner);
+    p->specs = ree_alloc_zeroed(n + 1, sizeof *p->specs);
+    p->graph_kv_caches = ree_alloc_zeroed(n + 1, sizeof *p->graph_kv_caches);
+    p->owner = ree_alloc_zeroed(n + 1, sizeof *p->owner);
     if (!p->specs || !p->graph_kv_caches || !p->owner) return ree_no_memory(err);
     p->n_kv_caches = n;
     for (size_t i = 0; i < n; i++) {

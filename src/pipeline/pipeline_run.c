@@ -6,6 +6,7 @@
 #include "pipeline/pipeline_internal.h"
 
 #include "base/float_env.h"
+#include "base/memory.h"
 
 struct ree_session *ree_pipeline_hold(struct ree_pipeline *p, size_t stage, size_t slot) {
     pthread_mutex_lock(&p->workers[p->stages[stage].device].lock);
@@ -65,12 +66,12 @@ static enum ree_status run_stage(struct ree_pipeline *p, size_t number, size_t s
     if (number && (!in || in->n != n_before))
         return ree_fail(err, REE_INVALID, "received %zu boundary tensors, but %zu cross the cut",
                         in ? in->n : 0, n_before);
-    struct ree_tensor *run_inputs = calloc(graph->n_inputs + 1, sizeof *run_inputs);
-    struct ree_tensor *made = calloc(graph->n_outputs + 1, sizeof *made);
+    struct ree_tensor *run_inputs = ree_alloc_zeroed(graph->n_inputs + 1, sizeof *run_inputs);
+    struct ree_tensor *made = ree_alloc_zeroed(graph->n_outputs + 1, sizeof *made);
     enum ree_status status = run_inputs && made ? REE_OK : ree_no_memory(err);
     if (status == REE_OK && !last) {
         out->n = p->partition.cuts[number].n_values;
-        out->tensors = calloc(out->n + 1, sizeof *out->tensors);
+        out->tensors = ree_alloc_zeroed(out->n + 1, sizeof *out->tensors);
         if (!out->tensors) status = ree_no_memory(err);
     }
     if (status == REE_OK) {
@@ -82,8 +83,8 @@ static enum ree_status run_stage(struct ree_pipeline *p, size_t number, size_t s
         ree_pipeline_release(p, number);
     }
     if (status == REE_OK) scatter(stage, made, in, last ? NULL : out, outputs);
-    free(run_inputs);
-    free(made);
+    ree_free(run_inputs);
+    ree_free(made);
     return status;
 }
 
@@ -114,7 +115,7 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
 enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t slot,
                                    const struct ree_tensor *inputs, size_t n_inputs,
                                    struct ree_tensor *ordered, struct ree_error *err) {
-    struct ree_kv_cache *kv_caches = calloc(p->n_kv_caches + 1, sizeof *kv_caches);
+    struct ree_kv_cache *kv_caches = ree_alloc_zeroed(p->n_kv_caches + 1, sizeof *kv_caches);
     if (!kv_caches) return ree_no_memory(err);
     ree_pipeline_set_shapes(p, slot);
     for (size_t i = 0; i < p->n_kv_caches; i++) {
@@ -135,7 +136,7 @@ enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t slot,
     memset(ordered, 0, p->model->n_inputs * sizeof *ordered);
     enum ree_status status =
         ree_inputs_match(p->model, kv_caches, p->n_kv_caches, inputs, n_inputs, ordered, err);
-    free(kv_caches);
+    ree_free(kv_caches);
     return status;
 }
 
@@ -145,8 +146,8 @@ static void forget(struct ree_pipeline *p, struct ree_pipeline_job *job) {
     ree_boundary_finish(&job->boundary);
     for (size_t i = 0; job->outputs && i < p->model->n_outputs; i++)
         ree_tensor_finish(&job->outputs[i]);
-    free(job->outputs);
-    free(job->ordered);
+    ree_free(job->outputs);
+    ree_free(job->ordered);
     pthread_mutex_lock(&p->lock); // other threads read its phase
     *job = (struct ree_pipeline_job){0};
     pthread_mutex_unlock(&p->lock);
@@ -249,8 +250,8 @@ enum ree_status ree_pipeline_submit(struct ree_pipeline *p, size_t slot,
                             "a pipeline that is observed runs one cache slot at a time, but slot "
                             "%zu is in flight",
                             i);
-    job->ordered = calloc(p->model->n_inputs + 1, sizeof *job->ordered);
-    job->outputs = calloc(p->model->n_outputs + 1, sizeof *job->outputs);
+    job->ordered = ree_alloc_zeroed(p->model->n_inputs + 1, sizeof *job->ordered);
+    job->outputs = ree_alloc_zeroed(p->model->n_outputs + 1, sizeof *job->outputs);
     enum ree_status status = job->ordered && job->outputs ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = ree_pipeline_match(p, slot, inputs, n_inputs, job->ordered, err);
     // If the model is not divided, its session calls the observer itself.
@@ -288,7 +289,7 @@ enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t slot,
     enum ree_status status = job->status;
     if (status == REE_OK) {
         memcpy(outputs, job->outputs, p->model->n_outputs * sizeof *outputs);
-        free(job->outputs);
+        ree_free(job->outputs);
         job->outputs = NULL;
     } else if (err) {
         *err = job->err;
@@ -300,6 +301,7 @@ enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t slot,
 enum ree_status ree_pipeline_run(struct ree_pipeline *p, const struct ree_tensor *inputs,
                                  size_t n_inputs, struct ree_tensor *outputs,
                                  struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     if (!p->divided && p->n_cache_slots == 1)
         return ree_session_run(p->stages[0].session, inputs, n_inputs, outputs, err);
     memset(outputs, 0, p->model->n_outputs * sizeof *outputs);

@@ -8,6 +8,7 @@
 
 #include "graph/ir/mapping.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "pipeline/pipeline_internal.h"
 
 // Pages
@@ -47,10 +48,11 @@ static void note_read(void *user, struct ree_value **use) {
 static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struct ree_graph *whole,
                                    struct ree_error *err) {
     const struct ree_graph *graph = stage->model->graph;
-    bool *read = calloc(graph->n_values + 1, sizeof *read); // more than some rows are read
-    stage->ranges = calloc((size_t)stage->model->n_values + 1, sizeof *stage->ranges);
+    bool *read =
+        ree_alloc_zeroed(graph->n_values + 1, sizeof *read); // more than some rows are read
+    stage->ranges = ree_alloc_zeroed((size_t)stage->model->n_values + 1, sizeof *stage->ranges);
     if (!stage->ranges || !read) {
-        free(read);
+        ree_free(read);
         return ree_no_memory(err);
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -58,7 +60,7 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
         if (strcmp(node->op_type, "Gather") != 0) ree_node_visit_uses(node, note_read, read);
     }
     add_ranges(stage, graph, whole->mappings, read);
-    free(read);
+    ree_free(read);
     return REE_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 
 #define HEAD_NUMBERS 3
@@ -15,9 +16,9 @@ struct tensor_head {
 };
 
 void ree_encoded_finish(struct ree_encoded *encoded) {
-    free(encoded->head);
-    free(encoded->heads);
-    free(encoded->parts);
+    ree_free(encoded->head);
+    ree_free(encoded->heads);
+    ree_free(encoded->parts);
     memset(encoded, 0, sizeof *encoded);
 }
 
@@ -44,10 +45,10 @@ enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_bo
                                 struct ree_encoded *out, struct ree_error *err) {
     size_t n = boundary->n, nbytes = step_nbytes(step->batch, step->length, step->n_rows);
     memset(out, 0, sizeof *out);
-    out->head = malloc(nbytes);
-    struct tensor_head *heads = calloc(n + 1, sizeof *heads);
+    out->head = ree_alloc(nbytes);
+    struct tensor_head *heads = ree_alloc_zeroed(n + 1, sizeof *heads);
     out->heads = heads;
-    out->parts = calloc(n + 2, sizeof *out->parts);
+    out->parts = ree_alloc_zeroed(n + 2, sizeof *out->parts);
     if (!out->head || !heads || !out->parts) {
         ree_encoded_finish(out);
         return ree_no_memory(err);
@@ -74,9 +75,9 @@ enum ree_status ree_encode_step(const struct ree_step *step, const struct ree_bo
 enum ree_status ree_encode_positions(const struct ree_tensor *tensors, size_t n,
                                      struct ree_encoded *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
-    uint32_t *numbers = out->head = calloc(n + 1, sizeof *numbers);
-    struct tensor_head *heads = out->heads = calloc(n + 1, sizeof *heads);
-    out->parts = calloc(n + 2, sizeof *out->parts);
+    uint32_t *numbers = out->head = ree_alloc_zeroed(n + 1, sizeof *numbers);
+    struct tensor_head *heads = out->heads = ree_alloc_zeroed(n + 1, sizeof *heads);
+    out->parts = ree_alloc_zeroed(n + 2, sizeof *out->parts);
     enum ree_status status = numbers && heads && out->parts ? REE_OK : ree_no_memory(err);
     size_t k = 0;
     for (size_t i = 0; status == REE_OK && i < n; i++) {
@@ -98,8 +99,8 @@ enum ree_status ree_encode_positions(const struct ree_tensor *tensors, size_t n,
 enum ree_status ree_encode_logits(const struct ree_tensor *logits, struct ree_encoded *out,
                                   struct ree_error *err) {
     memset(out, 0, sizeof *out);
-    uint64_t *numbers = out->head = malloc(HEAD_NUMBERS * sizeof *numbers);
-    out->parts = calloc(2, sizeof *out->parts);
+    uint64_t *numbers = out->head = ree_alloc(HEAD_NUMBERS * sizeof *numbers);
+    out->parts = ree_alloc_zeroed(2, sizeof *out->parts);
     if (!numbers || !out->parts) {
         ree_encoded_finish(out);
         return ree_no_memory(err);
@@ -147,7 +148,7 @@ enum ree_status ree_decode_step(const struct ree_message *m, const struct ree_bo
     if (m->parts[0].nbytes != step_nbytes(n[0], n[1], n[2]))
         return malformed(err, "the length of a step's description does not match its sizes");
     size_t nbytes = m->parts[0].nbytes - sizeof n;
-    char *block = malloc(nbytes + 1);
+    char *block = ree_alloc(nbytes + 1);
     if (!block) return ree_no_memory(err);
     memcpy(block, (const char *)m->parts[0].data + sizeof n, nbytes);
     const int64_t *starts = (const int64_t *)(void *)block, *rows = starts + n[0];
@@ -157,7 +158,7 @@ enum ree_status ree_decode_step(const struct ree_message *m, const struct ree_bo
     for (uint64_t i = 0; i < n[0] * n[2]; i++)
         fits = fits && rows[i] >= 0 && rows[i] < (int64_t)n[1];
     if (!fits) {
-        free(block);
+        ree_free(block);
         return malformed(err, "a step exceeds the positions of its cache slot");
     }
     *out = (struct ree_step){(size_t)n[0],
@@ -217,7 +218,7 @@ enum ree_status ree_decode_boundary(const struct ree_message *m, const struct re
     if (m->n_parts != n + 2 || m->parts[1].nbytes != n * sizeof(struct tensor_head))
         return ree_fail(err, REE_INVALID, "malformed: %u parts, expected the parts of %zu values",
                         m->n_parts, n);
-    out->tensors = calloc(n + 1, sizeof *out->tensors);
+    out->tensors = ree_alloc_zeroed(n + 1, sizeof *out->tensors);
     if (!out->tensors) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     for (size_t i = 0; status == REE_OK && i < n; i++) {

@@ -40,7 +40,7 @@ struct ree_bounds {
 size_t ree_step_limit(const struct ree_bounds *bounds, const struct ree_cut *cut);
 size_t ree_logits_limit(const struct ree_step *step, int64_t vocab_size);
 
-// The arrays of `out` are in one block, *out_block (malloc). The ids are not checked.
+// The arrays of `out` are in one block, *out_block (ree_alloc). The ids are not checked.
 enum ree_status ree_decode_step(const struct ree_message *message, const struct ree_bounds *bounds,
                                 struct ree_step *out, void **out_block, struct ree_error *err);
 // Decodes the boundary tensors and gives them the names of the cut's values. Their number, types,

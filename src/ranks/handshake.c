@@ -25,7 +25,8 @@ static enum ree_status describe(const struct ree_ranks *ranks,
     ree_hex(digest, plan);
     ree_strbuf_printf(out, "ree version\t%s\n", ree_version());
     ree_strbuf_printf(out, "numerics version\t%s\n",
-                      options->numerics ? options->numerics : ree_numerics_version());
+                      options->testing->numerics ? options->testing->numerics
+                                                 : ree_numerics_version());
     ree_strbuf_printf(out, "the graph SHA-256\t%s\n", graph);
     ree_strbuf_printf(out, "the number of stages\t%zu\n", ranks->n_stages);
     ree_strbuf_printf(out, "the plan SHA-256\t%s\n", plan);
@@ -50,8 +51,9 @@ static enum ree_status list_weights(const struct ree_stage_weights *weights, str
 
 static enum ree_status make_weights(const struct ree_ranks *ranks, size_t first, size_t n,
                                     struct ree_stage_weights *out, struct ree_error *err) {
+    const struct ree_progress progress = {ree_ranks_progress, ranks->transport};
     return ree_stage_weights_make(ranks->generator->model->graph, ranks->partition, first, n,
-                                  ree_ranks_progress, ranks->transport, out, err);
+                                  &progress, out, err);
 }
 
 // Other ranks

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
@@ -117,7 +119,8 @@ static enum ree_status leader_read(void *user, size_t slot, int64_t sequence, in
     const int64_t numbers[3] = {sequence, first, n};
     struct ree_part part = {numbers, sizeof numbers};
     memset(out, 0, g->roles.n_kv_caches * sizeof *out);
-    const struct ree_value **values = calloc(g->roles.n_kv_caches + 1, sizeof(struct ree_value *));
+    const struct ree_value **values =
+        ree_alloc_zeroed(g->roles.n_kv_caches + 1, sizeof(struct ree_value *));
     if (!values) return ree_no_memory(err);
     for (size_t i = 0; i < g->roles.n_kv_caches; i++)
         values[i] = g->model->input_values[g->roles.kv_caches[i].input];
@@ -130,7 +133,7 @@ static enum ree_status leader_read(void *user, size_t slot, int64_t sequence, in
     if (status == REE_OK) status = check_rows(ranks, n, out, err);
     for (size_t i = 0; status != REE_OK && i < g->roles.n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
-    free(values);
+    ree_free(values);
     return status;
 }
 
@@ -140,7 +143,7 @@ static int64_t leader_filled_positions(void *user, size_t slot) {
 }
 
 enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err) {
-    ranks->remote = malloc(sizeof *ranks->remote);
+    ranks->remote = ree_alloc(sizeof *ranks->remote);
     if (!ranks->remote) return ree_no_memory(err);
     *ranks->remote = (struct ree_remote){ranks,          leader_begin, leader_submit,
                                          leader_collect, leader_read,  leader_filled_positions};
@@ -149,6 +152,7 @@ enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err)
 }
 
 enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     ree_ranks_fill_report(ranks);
     ranks->reports[0] = ranks->own;
     REE_TRY(ree_transport_send(ranks->transport, 1, REE_MESSAGE_END, ranks->n_submitted, 0, NULL, 0,
@@ -160,6 +164,7 @@ enum ree_status ree_ranks_end(struct ree_ranks *ranks, struct ree_error *err) {
 }
 
 enum ree_status ree_ranks_release(struct ree_ranks *ranks, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     if (!ranks || !ranks->has_ended) return REE_OK;
     for (uint32_t r = 1; r < ranks->n_ranks; r++)
         REE_TRY(ree_transport_send(ranks->transport, r, REE_MESSAGE_BYE, 0, 0, NULL, 0, err));

@@ -3,15 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
+#include "ree/testing.h"
 
-void ree_ranks_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+bool ree_ranks_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)what;
     (void)done;
     (void)total;
     ree_transport_working(user);
+    return true;
 }
 
 enum ree_status ree_ranks_receive(struct ree_ranks *ranks, uint32_t from, uint32_t kinds,
@@ -37,11 +42,11 @@ static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
     ree_partition_share(ranks->n_stages, ranks->n_ranks, ranks->rank, &ranks->first,
                         &ranks->n_local);
     ranks->n_cache_slots = g->options.n_cache_slots ? g->options.n_cache_slots : 1;
-    ranks->cache_slots = calloc(ranks->n_cache_slots, sizeof *ranks->cache_slots);
-    ranks->offsets = calloc(ranks->n_ranks, sizeof *ranks->offsets);
-    ranks->round_trips = calloc(ranks->n_ranks, sizeof *ranks->round_trips);
-    ranks->reports = calloc(ranks->n_ranks, sizeof *ranks->reports);
-    ranks->all_spans = calloc(ranks->n_ranks, sizeof *ranks->all_spans);
+    ranks->cache_slots = ree_alloc_zeroed(ranks->n_cache_slots, sizeof *ranks->cache_slots);
+    ranks->offsets = ree_alloc_zeroed(ranks->n_ranks, sizeof *ranks->offsets);
+    ranks->round_trips = ree_alloc_zeroed(ranks->n_ranks, sizeof *ranks->round_trips);
+    ranks->reports = ree_alloc_zeroed(ranks->n_ranks, sizeof *ranks->reports);
+    ranks->all_spans = ree_alloc_zeroed(ranks->n_ranks, sizeof *ranks->all_spans);
     if (!ranks->cache_slots || !ranks->offsets || !ranks->round_trips || !ranks->reports ||
         !ranks->all_spans)
         return ree_no_memory(err);
@@ -51,18 +56,24 @@ static enum ree_status init(struct ree_ranks *ranks, struct ree_error *err) {
 enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_generator *generator,
                                const struct ree_ranks_options *options, struct ree_ranks **out,
                                struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
+    struct ree_ranks_options o;
+    struct ree_ranks_testing testing;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
-    struct ree_ranks *ranks = calloc(1, sizeof *ranks);
+    REE_TRY(ree_options_read(&o, sizeof o, options, "ree_ranks_options", err));
+    REE_TRY(ree_options_read(&testing, sizeof testing, o.testing, "ree_ranks_testing", err));
+    o.testing = &testing;
+    struct ree_ranks *ranks = ree_alloc_zeroed(1, sizeof *ranks);
     if (!ranks) return ree_no_memory(err);
     ranks->transport = transport;
     ranks->generator = generator;
-    ranks->timeline = options->timeline;
+    ranks->timeline = o.timeline;
     enum ree_status status = init(ranks, err);
     if (status == REE_OK)
-        status = ranks->rank == 0 ? ree_ranks_check_all(ranks, options, err)
-                                  : ree_ranks_introduce(ranks, options, err);
+        status = ranks->rank == 0 ? ree_ranks_check_all(ranks, &o, err)
+                                  : ree_ranks_introduce(ranks, &o, err);
     if (status == REE_OK && ranks->rank == 0) status = ree_ranks_leader(ranks, err);
     if (status != REE_OK) {
         ree_ranks_destroy(ranks);
@@ -73,18 +84,19 @@ enum ree_status ree_ranks_join(struct ree_transport *transport, struct ree_gener
 }
 
 void ree_ranks_destroy(struct ree_ranks *ranks) {
+    REE_FLOAT_ENV_API();
     if (!ranks) return;
     if (ranks->remote) ranks->generator->remote = NULL;
-    free(ranks->remote);
+    ree_free(ranks->remote);
     for (size_t i = 0; ranks->cache_slots && i < ranks->n_cache_slots; i++)
         ree_message_finish(&ranks->cache_slots[i].arrived);
     for (uint32_t r = 0; ranks->all_spans && r < ranks->n_ranks; r++)
-        free(ranks->all_spans[r].list);
-    free(ranks->spans.list);
-    free(ranks->cache_slots);
-    free(ranks->offsets);
-    free(ranks->round_trips);
-    free(ranks->reports);
-    free(ranks->all_spans);
-    free(ranks);
+        ree_free(ranks->all_spans[r].list);
+    ree_free(ranks->spans.list);
+    ree_free(ranks->cache_slots);
+    ree_free(ranks->offsets);
+    ree_free(ranks->round_trips);
+    ree_free(ranks->reports);
+    ree_free(ranks->all_spans);
+    ree_free(ranks);
 }

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/float_env.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "ranks/ranks_internal.h"
@@ -20,7 +22,7 @@ void ree_ranks_note(struct ree_ranks *ranks, enum ree_span_kind kind, double fro
     if (!ranks->timeline || spans->n == REE_MAX_SPANS) return;
     if (spans->n == spans->capacity) {
         size_t capacity = 2 * spans->capacity + 256;
-        struct ree_span *list = realloc(spans->list, capacity * sizeof *list);
+        struct ree_span *list = ree_realloc(spans->list, capacity * sizeof *list);
         if (!list) return; // the timeline must not fail the run
         spans->list = list;
         spans->capacity = capacity;
@@ -93,7 +95,7 @@ void ree_ranks_fill_report(struct ree_ranks *ranks) {
     }
     own->resident_nbytes = resident_nbytes();
     struct ree_session_stats stats;
-    ree_pipeline_stats(ranks->generator->pipeline, &stats);
+    ree_pipeline_sum_stats(ranks->generator->pipeline, &stats);
     own->weight_nbytes = stats.weight_bytes;
     own->cache_nbytes = 0;
     for (size_t i = 0; i < ranks->n_cache_slots; i++)
@@ -123,7 +125,7 @@ enum ree_status ree_ranks_take_report(struct ree_ranks *ranks, uint32_t rank,
         memcpy(report, m.parts[0].data, sizeof *report);
         report->round_trip = ranks->round_trips[rank];
         fits = isfinite(report->busy) && isfinite(report->waited);
-        spans->list = malloc(m.parts[1].nbytes + 1);
+        spans->list = ree_alloc(m.parts[1].nbytes + 1);
         spans->n = spans->list ? m.parts[1].nbytes / sizeof *spans->list : 0;
         if (spans->n) memcpy(spans->list, m.parts[1].data, m.parts[1].nbytes);
         for (size_t i = 0; i < spans->n; i++)
@@ -144,6 +146,7 @@ const struct ree_rank_report *ree_ranks_report(const struct ree_ranks *ranks, si
 }
 
 double ree_ranks_overlap(const struct ree_ranks *ranks) {
+    REE_FLOAT_ENV_API();
     double busy = 0, wall = ranks->last_collect - ranks->first_submit;
     for (uint32_t r = 0; r < ranks->n_ranks; r++)
         busy += ranks->reports[r].busy;
@@ -153,6 +156,7 @@ double ree_ranks_overlap(const struct ree_ranks *ranks) {
 // One process per rank; microseconds since the first step, on rank 0's clock.
 enum ree_status ree_ranks_save_timeline(const struct ree_ranks *ranks, const char *path,
                                         struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     static const char *const names[REE_N_SPAN_KINDS] = {"run", "send", "wait"};
     struct ree_strbuf text;
     ree_strbuf_init(&text);

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
@@ -85,7 +87,7 @@ static enum ree_status serve_step(struct ree_ranks *ranks, const struct ree_mess
         return ree_fail(err, REE_INVALID, "malformed: a step of a cache slot that has not begun");
     REE_TRY(ree_decode_step(m, &ranks->cache_slots[m->slot].bounds, &step, &block, err));
     enum ree_status status = run_step(ranks, m, &step, err);
-    free(block);
+    ree_free(block);
     return status;
 }
 
@@ -105,7 +107,7 @@ static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_mess
     if (ranks->rank + 1 < ranks->n_ranks)
         REE_TRY(ree_transport_send(ranks->transport, ranks->rank + 1, REE_MESSAGE_READ, m->step,
                                    m->slot, m->parts, 1, err));
-    struct ree_tensor *positions = calloc(g->roles.n_kv_caches + 1, sizeof *positions);
+    struct ree_tensor *positions = ree_alloc_zeroed(g->roles.n_kv_caches + 1, sizeof *positions);
     if (!positions) return ree_no_memory(err);
     enum ree_status status = ree_pipeline_read_kv_caches(g->pipeline, m->slot, numbers[0],
                                                          numbers[1], numbers[2], positions, err);
@@ -119,7 +121,7 @@ static enum ree_status serve_read(struct ree_ranks *ranks, const struct ree_mess
         for (size_t i = 0; i < g->roles.n_kv_caches; i++)
             ree_tensor_finish(&positions[i]);
     }
-    free(positions);
+    ree_free(positions);
     return status;
 }
 
@@ -146,6 +148,7 @@ static size_t limit_now(const struct ree_ranks *ranks) {
 }
 
 enum ree_status ree_ranks_serve(struct ree_ranks *ranks, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     const uint32_t kinds = 1u << REE_MESSAGE_BEGIN | 1u << REE_MESSAGE_STEP |
                            1u << REE_MESSAGE_READ | 1u << REE_MESSAGE_END;
     uint64_t next = 0; // number of the next step

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "graph/ir/mapping.h"
 
@@ -27,11 +28,11 @@ static const struct ree_value **find_slot(const struct collector *c, const struc
 static void grow(struct collector *c) {
     const struct ree_value **old = c->seen;
     size_t n_old = 2 * c->capacity, capacity = 2 * c->capacity + 64;
-    struct ree_constant *constants = realloc(c->out->constants, capacity * sizeof *constants);
+    struct ree_constant *constants = ree_realloc(c->out->constants, capacity * sizeof *constants);
     if (constants) c->out->constants = constants;
-    const struct ree_value **seen = calloc(2 * capacity, sizeof(struct ree_value *));
+    const struct ree_value **seen = ree_alloc_zeroed(2 * capacity, sizeof(struct ree_value *));
     if (!constants || !seen) {
-        free(seen);
+        ree_free(seen);
         c->failed = true;
         return;
     }
@@ -39,7 +40,7 @@ static void grow(struct collector *c) {
     c->capacity = capacity;
     for (size_t i = 0; i < n_old; i++)
         if (old[i]) *find_slot(c, old[i]) = old[i];
-    free(old);
+    ree_free(old);
 }
 
 static void take(void *user, struct ree_value **use) {
@@ -59,11 +60,10 @@ static void take(void *user, struct ree_value **use) {
     w->nbytes += v->nbytes;
 }
 
-enum ree_status
-ree_stage_weights_make(const struct ree_graph *graph, const struct ree_partition *partition,
-                       size_t first, size_t n_stages,
-                       void (*on_progress)(void *, const char *, uint64_t, uint64_t), void *user,
-                       struct ree_stage_weights *out, struct ree_error *err) {
+enum ree_status ree_stage_weights_make(const struct ree_graph *graph,
+                                       const struct ree_partition *partition, size_t first,
+                                       size_t n_stages, const struct ree_progress *progress,
+                                       struct ree_stage_weights *out, struct ree_error *err) {
     struct collector c = {.out = out};
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < graph->n_nodes; i++) {
@@ -71,20 +71,20 @@ ree_stage_weights_make(const struct ree_graph *graph, const struct ree_partition
         if (stage == REE_STAGE_CONTROL || (stage >= first && stage < first + n_stages))
             ree_node_visit_uses(graph->nodes[i], take, &c);
     }
-    out->leaves = calloc(out->n + 1, sizeof *out->leaves);
+    out->leaves = ree_alloc_zeroed(out->n + 1, sizeof *out->leaves);
     enum ree_status status =
         c.failed || !out->leaves
             ? ree_no_memory(err)
-            : ree_identity_leaves(out->constants, out->n, on_progress, user, out->leaves, err);
+            : ree_identity_leaves(out->constants, out->n, progress, out->leaves, err);
     if (ree_mappings_check(graph->mappings, err) != REE_OK) status = REE_IO;
-    free(c.seen);
+    ree_free(c.seen);
     if (status != REE_OK) ree_stage_weights_finish(out);
     return status;
 }
 
 void ree_stage_weights_finish(struct ree_stage_weights *weights) {
-    free(weights->constants);
-    free(weights->leaves);
+    ree_free(weights->constants);
+    ree_free(weights->leaves);
     memset(weights, 0, sizeof *weights);
 }
 

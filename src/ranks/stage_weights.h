@@ -16,11 +16,10 @@ struct ree_stage_weights {
 
 // Hashes the constants of `n_stages` stages from `first` on, control nodes included, each constant
 // once, in the graph's order. Reads all of them.
-enum ree_status ree_stage_weights_make(
-    const struct ree_graph *graph, const struct ree_partition *partition, size_t first,
-    size_t n_stages,
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total), void *user,
-    struct ree_stage_weights *out, struct ree_error *err);
+enum ree_status ree_stage_weights_make(const struct ree_graph *graph,
+                                       const struct ree_partition *partition, size_t first,
+                                       size_t n_stages, const struct ree_progress *progress,
+                                       struct ree_stage_weights *out, struct ree_error *err);
 void ree_stage_weights_finish(struct ree_stage_weights *weights);
 // SHA-256 of a plan: for each stage its end, by the name of a value, and its costs.
 void ree_plan_digest(const struct ree_graph *graph, const struct ree_partition *partition,

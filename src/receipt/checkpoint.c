@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "receipt/receipt_internal.h"
 
 // The add functions return false if memory is exhausted. cJSON accepts NULL as the object.
@@ -123,7 +124,7 @@ enum ree_status ree_text_checkpoint_load(const char *path, struct ree_text_check
     ree_receipt_init(&out->run);
     REE_TRY(ree_file_read_small(path, REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
     enum ree_status status = ree_text_checkpoint_decode(bytes, n, path, out, err);
-    free(bytes);
+    ree_free(bytes);
     return status;
 }
 

@@ -4,7 +4,8 @@
 #include <sys/stat.h>
 
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "generate/completion.h"
 #include "receipt/checkpoint.h"
@@ -41,10 +42,10 @@ static enum ree_status open_files(struct ree_checkpoint *c,
                                   const struct ree_checkpoint_options *options,
                                   struct ree_error *err) {
     struct ree_checkpoint_options *o = &c->options;
-    REE_TRY(ree_sized_read(o, sizeof *o, options, "ree_checkpoint_options", err));
+    REE_TRY(ree_options_read(o, sizeof *o, options, "ree_checkpoint_options", err));
     if (!o->path) return ree_fail(err, REE_INVALID, "a checkpoint requires a path");
-    c->path = strdup(o->path);
-    c->resume = o->resume ? strdup(o->resume) : NULL;
+    c->path = ree_strdup(o->path);
+    c->resume = o->resume ? ree_strdup(o->resume) : NULL;
     if (!c->path || (o->resume && !c->resume)) return ree_no_memory(err);
     REE_TRY(check_path(c, err));
     return c->resume ? ree_text_checkpoint_load(c->resume, &c->resumed, err) : REE_OK;
@@ -56,7 +57,7 @@ enum ree_status ree_checkpoint_open(const struct ree_checkpoint_options *options
     struct ree_error local;
     *out = NULL;
     if (!err) err = &local; // messages are extended
-    struct ree_checkpoint *c = calloc(1, sizeof *c);
+    struct ree_checkpoint *c = ree_alloc_zeroed(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     ree_receipt_init(&c->run.run);
     ree_receipt_init(&c->resumed.run);
@@ -73,10 +74,10 @@ void ree_checkpoint_destroy(struct ree_checkpoint *c) {
     if (!c) return;
     ree_text_checkpoint_finish(&c->run);
     ree_text_checkpoint_finish(&c->resumed);
-    free(c->prompts);
-    free(c->path);
-    free(c->resume);
-    free(c);
+    ree_free(c->prompts);
+    ree_free(c->path);
+    ree_free(c->resume);
+    ree_free(c);
 }
 
 // Describes the completion, for comparison and for writing. Its strings and arrays are borrowed.
@@ -85,9 +86,8 @@ static enum ree_status describe(struct ree_checkpoint *c, struct ree_completion 
     struct ree_generator *g = completion->generator;
     struct ree_receipt *run = &c->run.run;
     const struct ree_model_hashes *hashes;
-    REE_TRY(
-        ree_generator_hashes(g, g->options.model.on_progress, g->options.model.user, &hashes, err));
-    c->prompts = calloc(completion->n, sizeof *c->prompts);
+    REE_TRY(ree_generator_hashes(g, &g->model_options.progress, &hashes, err));
+    c->prompts = ree_alloc_zeroed(completion->n, sizeof *c->prompts);
     if (!c->prompts) return ree_no_memory(err);
     run->numerics = ree_numerics_version();
     run->operation_set = ree_operation_set_name(g->operation_set);

@@ -4,7 +4,7 @@
 
 #include "base/float_env.h"
 #include "base/sha256.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "generate/completion.h"
@@ -22,7 +22,7 @@ struct making {
 static enum ree_status begin(struct making *m, const struct ree_receipt_options *options,
                              struct ree_error *err) {
     struct ree_receipt_options *o = &m->options;
-    REE_TRY(ree_sized_read(o, sizeof *o, options, "ree_receipt_options", err));
+    REE_TRY(ree_options_read(o, sizeof *o, options, "ree_receipt_options", err));
     if (o->salt && !o->is_private)
         return ree_fail(err, REE_INVALID, "a salt requires a private receipt");
     if (o->salt)
@@ -30,7 +30,7 @@ static enum ree_status begin(struct making *m, const struct ree_receipt_options 
     else if (o->is_private && getrandom(m->salt, sizeof m->salt, 0) != (ssize_t)sizeof m->salt)
         return ree_fail(err, REE_IO, "the system returned no random bytes for a salt");
     if (!o->trace) return REE_OK;
-    REE_TRY(ree_sized_read(&m->trace, sizeof m->trace, o->trace, "ree_receipt_trace", err));
+    REE_TRY(ree_options_read(&m->trace, sizeof m->trace, o->trace, "ree_receipt_trace", err));
     m->traced = (struct ree_traced){.n_steps = m->trace.n_steps,
                                     .prefill_chunk = m->trace.prefill_chunk,
                                     .file = m->trace.file};
@@ -45,7 +45,7 @@ static enum ree_status describe(struct ree_completion *c, struct making *m,
     size_t nbytes = 0;
     if (c->n != 1)
         return ree_fail(err, REE_INVALID, "a receipt requires one prompt, not %zu", c->n);
-    if (m->options.trace && g->options.model.no_fold)
+    if (m->options.trace && g->model_options.no_fold)
         return ree_fail(err, REE_INVALID,
                         "a receipt's trace requires folded constants: no_fold would change its "
                         "root");
@@ -74,7 +74,7 @@ static enum ree_status describe(struct ree_completion *c, struct making *m,
 // Hashes the model, which must be the one that the request names.
 static enum ree_status find_model(struct ree_completion *c, const struct making *m,
                                   const struct ree_model_hashes **out, struct ree_error *err) {
-    REE_TRY(ree_generator_hashes(c->generator, m->options.on_progress, m->options.user, out, err));
+    REE_TRY(ree_generator_hashes(c->generator, &m->options.progress, out, err));
     if (!c->graph_sha256[0] || (strcmp(c->graph_sha256, (*out)->graph) == 0 &&
                                 strcmp(c->weights_sha256, (*out)->weights) == 0))
         return REE_OK;
@@ -139,7 +139,7 @@ enum ree_status ree_receipt_create_tensors(const struct ree_model *model,
                         "a receipt of tensors contains only hashes; it cannot be "
                         "private");
     if (n_devices == 0) return ree_fail(err, REE_INVALID, "a run requires a device");
-    REE_TRY(ree_model_hashes_make(model, m.options.on_progress, m.options.user, &hashes, err));
+    REE_TRY(ree_model_hashes_make(model, &m.options.progress, &hashes, err));
     struct ree_strbuf names;
     ree_strbuf_init(&names);
     for (size_t i = 0; i < n_devices; i++)

@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "receipt/receipt_internal.h"
 
 #define PAYLOAD_TYPE "application/vnd.in-toto+json"
@@ -29,7 +30,7 @@
 
 // Base64, RFC 4648 section 4. The caller frees the result. NULL: out of memory.
 static char *encode(const void *bytes, size_t n) {
-    char *text = n < INT32_MAX / 2 ? malloc(4 * ((n + 2) / 3) + 1) : NULL;
+    char *text = n < INT32_MAX / 2 ? ree_alloc(4 * ((n + 2) / 3) + 1) : NULL;
     if (text) EVP_EncodeBlock((unsigned char *)text, bytes, (int)n);
     return text;
 }
@@ -39,7 +40,7 @@ static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) 
     size_t n = strlen(text), padding = 0;
     *out_failed = false;
     if (n % 4 != 0 || n >= INT32_MAX) return NULL;
-    unsigned char *bytes = malloc(n / 4 * 3 + 1);
+    unsigned char *bytes = ree_alloc(n / 4 * 3 + 1);
     *out_failed = !bytes;
     if (!bytes) return NULL;
     while (padding < 2 && padding < n && text[n - 1 - padding] == '=')
@@ -48,7 +49,7 @@ static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) 
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     if (strspn(text, digits) != n - padding ||
         EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)n) != (int)(n / 4 * 3)) {
-        free(bytes);
+        ree_free(bytes);
         return NULL;
     }
     *out_n = n / 4 * 3 - padding;
@@ -68,7 +69,7 @@ static enum ree_status hash_file(const char *path, char hex[65], struct ree_erro
     struct ree_hasher *hasher = ree_hasher_create(NULL);
     ree_hasher_update(hasher, bytes, n);
     ree_hasher_finish(hasher, hex);
-    free(bytes);
+    ree_free(bytes);
     return REE_OK;
 }
 
@@ -92,7 +93,7 @@ static cJSON *predicate_of(const struct ree_receipt *receipt) {
     cJSON *json = NULL;
     if (ree_receipt_encode(&plain, &text, &n, NULL) == REE_OK)
         json = cJSON_ParseWithLength(text, n);
-    free(text);
+    ree_free(text);
     return json;
 }
 
@@ -145,8 +146,8 @@ static enum ree_status make_envelope(const struct ree_strbuf *statement, const c
     status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
     ree_strbuf_append(out, "\n", 1);
     cJSON_Delete(root);
-    free(payload);
-    free(sig);
+    ree_free(payload);
+    ree_free(sig);
     return status == REE_OK && out->failed ? ree_no_memory(err) : status;
 }
 
@@ -261,7 +262,7 @@ static enum ree_status check_signature(const cJSON *envelope, const unsigned cha
             snprintf(signer, 65, "%s", key);
         }
         failed = failed || no_bytes || no_answer;
-        free(signature);
+        ree_free(signature);
     }
     failed = failed || pae.failed;
     ree_strbuf_finish(&pae);
@@ -283,7 +284,7 @@ static enum ree_status check_envelope(const cJSON *envelope, const char *receipt
     if (!payload) return ree_fail(err, REE_INVALID, "its payload is not base64");
     enum ree_status status = check_signature(envelope, payload, n, public_key, signer, err);
     if (status == REE_OK) status = check_statement((const char *)payload, n, receipt_path, err);
-    free(payload);
+    ree_free(payload);
     return status;
 }
 
@@ -300,6 +301,6 @@ enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const
     enum ree_status status = parse(bytes, n, &json, err);
     if (status == REE_OK) status = check_envelope(json, receipt_path, public_key, signer, err);
     cJSON_Delete(json);
-    free(bytes);
+    ree_free(bytes);
     return status == REE_OK ? status : ree_fail_prefix(err, "%s", path);
 }

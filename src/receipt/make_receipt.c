@@ -132,6 +132,10 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     const struct ree_generate_options *o = run->options;
     ree_receipt_init(out);
     out->kind = REE_RECEIPT_TEXT;
+    if (o->on_logits || g->logits_changed)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the logits were changed before tokens were chosen, so no receipt can be "
+                        "made: a verifier could not repeat the choice");
     put_model(out, run->model, run->operation_set);
     REE_TRY(put_unbound(out, run->device, err));
     REE_TRY(put_tokens(out, &out->prompt, g->ids, g->n_prompt, err));

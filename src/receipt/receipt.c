@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 
 const char *const ree_receipt_schemas[2] = {"ree-receipt/1", "ree-receipt/2"};
 const char *const ree_receipt_kind_names[2] = {"text", "tensors"};
@@ -138,7 +139,7 @@ enum ree_status ree_receipt_draft(const struct ree_receipt *receipt, const char 
     if (status == REE_OK) status = ree_file_begin(path, 0666, out, err);
     if (status == REE_OK) status = ree_file_append(*out, text, n, err);
     if (status == REE_OK) status = ree_file_sync(*out, err);
-    free(text);
+    ree_free(text);
     if (status == REE_OK) return REE_OK;
     ree_file_abandon(*out);
     *out = NULL;
@@ -151,7 +152,7 @@ enum ree_status ree_receipt_read(const char *path, struct ree_receipt *out, stru
     ree_receipt_init(out);
     REE_TRY(ree_file_read_small(path, REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
     enum ree_status status = ree_receipt_decode(bytes, n, path, out, err);
-    free(bytes);
+    ree_free(bytes);
     return status;
 }
 

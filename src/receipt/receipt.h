@@ -136,7 +136,7 @@ bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_r
 // Replaces a hash by the value that the receipt states for it: blinded if the receipt has a salt,
 // otherwise unchanged.
 void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]);
-// Encodes the receipt as the text of its file. Release *out with free.
+// Encodes the receipt as the text of its file. Release *out with ree_free.
 enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out,
                                    size_t *out_nbytes, struct ree_error *err);
 // Writes the receipt, without a salt, but does not publish the file yet: ree_file_commit gives it

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "receipt/receipt_object.h"
@@ -16,7 +17,7 @@
 // Release with free. NULL: out of memory.
 static char *salt_path_of(const char *path) {
     size_t size = strlen(path) + sizeof ".salt";
-    char *salt_path = malloc(size);
+    char *salt_path = ree_alloc(size);
     if (salt_path) snprintf(salt_path, size, "%s.salt", path);
     return salt_path;
 }
@@ -50,7 +51,7 @@ static enum ree_status write_with_salt(const struct ree_receipt *receipt, const 
         else if (status != REE_OK && old)
             ree_file_write_secret(salt_path, old, n_old, &ignored);
     }
-    free(old);
+    ree_free(old);
     return status;
 }
 
@@ -67,7 +68,7 @@ enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char 
     char *salt_path = salt_path_of(path);
     if (!salt_path) return ree_no_memory(err);
     enum ree_status status = write_with_salt(receipt, path, salt_path, err);
-    free(salt_path);
+    ree_free(salt_path);
     return status;
 }
 
@@ -82,7 +83,7 @@ static enum ree_status read_salt(const char *path, unsigned char salt[REE_SALT_S
     while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == '\r'))
         n--;
     if (n == 64) memcpy(hex, text, 64);
-    free(bytes);
+    ree_free(bytes);
     if (ree_unhex(hex, salt)) return REE_OK;
     return ree_fail(err, REE_INVALID, "%s: a salt must be 64 hexadecimal digits", path);
 }
@@ -111,6 +112,6 @@ enum ree_status ree_receipt_load_salt(struct ree_receipt *receipt, const char *p
     enum ree_status status = access(beside, F_OK) == 0 || errno != ENOENT
                                  ? load_salt(receipt, beside, err)
                                  : REE_OK; // the receipt stays without a salt
-    free(beside);
+    ree_free(beside);
     return status;
 }

@@ -6,17 +6,18 @@
 #include <string.h>
 
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "receipt/receipt_internal.h"
 
 enum ree_status ree_receipt_create(struct ree_receipt **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_receipt *receipt = malloc(sizeof *receipt);
-    struct ree_receipt_object *object = calloc(1, sizeof *object);
+    struct ree_receipt *receipt = ree_alloc(sizeof *receipt);
+    struct ree_receipt_object *object = ree_alloc_zeroed(1, sizeof *object);
     if (!receipt || !object) {
-        free(receipt);
-        free(object);
+        ree_free(receipt);
+        ree_free(object);
         return ree_no_memory(err);
     }
     ree_receipt_init(receipt);
@@ -28,12 +29,12 @@ enum ree_status ree_receipt_create(struct ree_receipt **out, struct ree_error *e
 void ree_receipt_destroy(struct ree_receipt *receipt) {
     if (!receipt) return;
     if (receipt->object) {
-        free(receipt->object->json);
-        free(receipt->object->path);
-        free(receipt->object);
+        ree_free(receipt->object->json);
+        ree_free(receipt->object->path);
+        ree_free(receipt->object);
     }
     ree_receipt_finish(receipt);
-    free(receipt);
+    ree_free(receipt);
 }
 
 // Reads a receipt into memory of its own: reading resets the struct.
@@ -47,7 +48,7 @@ static enum ree_status keep(struct ree_receipt *read, const char *path, struct r
     struct ree_receipt_object *object = (*out)->object;
     **out = *read; // moves what it owns
     (*out)->object = object;
-    if (!path || (object->path = strdup(path))) return REE_OK;
+    if (!path || (object->path = ree_strdup(path))) return REE_OK;
     ree_receipt_destroy(*out);
     *out = NULL;
     return ree_no_memory(err);
@@ -120,6 +121,14 @@ const struct ree_receipt_info *ree_receipt_info(const struct ree_receipt *r) {
     return &r->object->info;
 }
 
+bool ree_receipt_has_root(const struct ree_receipt *receipt, const char *root) {
+    char hex[65];
+    if (!receipt->has_trace || strlen(root) != 64) return false;
+    memcpy(hex, root, sizeof hex);
+    ree_receipt_blind(receipt, hex);
+    return strcmp(hex, receipt->trace_root) == 0;
+}
+
 const char *ree_receipt_json(const struct ree_receipt *receipt) {
     REE_FLOAT_ENV_API();
     struct ree_receipt_object *object = receipt->object;
@@ -128,10 +137,10 @@ const char *ree_receipt_json(const struct ree_receipt *receipt) {
     if (ree_receipt_encode(receipt, &text, &n, NULL) != REE_OK) return NULL;
     if (n) text[n - 1] = 0; // the newline
     if (object->json && strcmp(object->json, text) == 0) {
-        free(text); // the caller may still use the same text from an earlier call
+        ree_free(text); // the caller may still use the same text from an earlier call
         return object->json;
     }
-    free(object->json);
+    ree_free(object->json);
     return object->json = text;
 }
 
@@ -177,7 +186,7 @@ enum ree_status ree_receipt_validate(struct ree_receipt *receipt,
     *out_findings = NULL;
     *out_n = 0;
     *out_ok = false;
-    REE_TRY(ree_sized_read(&o, sizeof o, options, "ree_validate_options", err));
+    REE_TRY(ree_options_read(&o, sizeof o, options, "ree_validate_options", err));
     if (o.public_key) REE_TRY(ree_key_parse(o.public_key, key, err));
     if (o.attestation && !path)
         return ree_fail(err, REE_INVALID,

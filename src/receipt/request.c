@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "receipt/receipt_fields.h"
 #include "receipt/receipt_internal.h"
 
@@ -190,6 +191,6 @@ enum ree_status ree_request_read(const char *path, struct ree_request *out, stru
     ree_request_init(out);
     REE_TRY(ree_file_read_small(path, REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
     enum ree_status status = ree_request_decode(bytes, n, path, out, err);
-    free(bytes);
+    ree_free(bytes);
     return status;
 }

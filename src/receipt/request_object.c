@@ -4,8 +4,9 @@
 #include <sys/random.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/sha256.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "generate/completion.h"
 #include "receipt/receipt.h"
@@ -69,7 +70,7 @@ static enum ree_status fill(struct ree_request *r, const struct ree_request_opti
         return ree_fail(err, REE_IO, "the system returned no random bytes for a nonce");
     ree_hex(nonce, r->nonce);
     if (o->model) {
-        REE_TRY(ree_model_hashes_make(o->model, o->on_progress, o->user, &hashes, err));
+        REE_TRY(ree_model_hashes_make(o->model, &o->progress, &hashes, err));
         memcpy(r->graph_sha256, hashes.graph, sizeof hashes.graph);
         memcpy(r->weights_sha256, hashes.weights, sizeof hashes.weights);
     }
@@ -77,7 +78,7 @@ static enum ree_status fill(struct ree_request *r, const struct ree_request_opti
 }
 
 static enum ree_status allocate(struct ree_request **out, struct ree_error *err) {
-    *out = malloc(sizeof **out);
+    *out = ree_alloc(sizeof **out);
     if (!*out) return ree_no_memory(err);
     ree_request_init(*out);
     return REE_OK;
@@ -98,7 +99,7 @@ enum ree_status ree_request_create(const struct ree_request_options *options,
     REE_FLOAT_ENV_API();
     struct ree_request_options o;
     *out = NULL;
-    REE_TRY(ree_sized_read(&o, sizeof o, options, "ree_request_options", err));
+    REE_TRY(ree_options_read(&o, sizeof o, options, "ree_request_options", err));
     REE_TRY(allocate(out, err));
     return complete(fill(*out, &o, err), out);
 }
@@ -115,7 +116,7 @@ enum ree_status ree_request_load(const char *path, struct ree_request **out,
 void ree_request_destroy(struct ree_request *request) {
     if (!request) return;
     ree_request_finish(request);
-    free(request);
+    ree_free(request);
 }
 
 const struct ree_request_info *ree_request_info(const struct ree_request *request) {
@@ -132,7 +133,7 @@ enum ree_status ree_completion_create_requested(struct ree_generator *generator,
     struct ree_completion_options o;
     struct ree_prompt prompt = {request->tokens, request->n_tokens};
     *out = NULL;
-    REE_TRY(ree_sized_read(&o, sizeof o, options, "ree_completion_options", err));
+    REE_TRY(ree_options_read(&o, sizeof o, options, "ree_completion_options", err));
     if (o.sampling || o.max_new_tokens || o.n_stops || o.ignores_eos)
         return ree_fail(err, REE_INVALID,
                         "the request decides sampling, max_new_tokens, stop texts and eos");

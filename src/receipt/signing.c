@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 
 #define KEY_SIZE 32
 #define MAX_KEY_FILE ((size_t)1 << 20)
@@ -100,7 +101,7 @@ static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **
     if (!*out && !need_private) *out = parse_key(pem, n, false);
     bool is_encrypted = memmem(pem, n, "ENCRYPTED", 9) != NULL;
     OPENSSL_cleanse(pem, n);
-    free(pem);
+    ree_free(pem);
     if (*out) return REE_OK;
     if (is_encrypted)
         return ree_fail(err, REE_UNSUPPORTED, "%s: keys with a password are not supported", path);
@@ -193,7 +194,7 @@ enum ree_status ree_key_create(const char *path, char public_key[65], struct ree
     REE_FLOAT_ENV_API();
     public_key[0] = 0;
     size_t size = strlen(path) + sizeof ".pub";
-    char *public_path = malloc(size);
+    char *public_path = ree_alloc(size);
     if (!public_path) return ree_no_memory(err);
     snprintf(public_path, size, "%s.pub", path);
     EVP_PKEY *key = NULL;
@@ -212,7 +213,7 @@ enum ree_status ree_key_create(const char *path, char public_key[65], struct ree
     }
     if (status != REE_OK) public_key[0] = 0;
     EVP_PKEY_free(key);
-    free(public_path);
+    ree_free(public_path);
     return status;
 }
 

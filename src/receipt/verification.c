@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/float_env.h"
-#include "base/sized.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "pipeline/pipeline.h"
 #include "receipt/receipt_internal.h"
@@ -14,7 +15,9 @@
 struct ree_verify_job {
     const struct ree_receipt *receipt;
     struct ree_verify_options options;
-    struct ree_generator_options run;
+    struct ree_generator_options run; // its pointers point to the two structs behind it
+    struct ree_model_options run_model;
+    struct ree_session_options run_session;
     bool is_loaded;
     struct ree_device **devices;
     size_t n_devices;
@@ -44,7 +47,7 @@ static enum ree_status read_options(struct ree_verify_job *job,
                                     const struct ree_verify_options *options,
                                     struct ree_error *err) {
     struct ree_verify_options *o = &job->options;
-    REE_TRY(ree_sized_read(o, sizeof *o, options, "ree_verify_options", err));
+    REE_TRY(ree_options_read(o, sizeof *o, options, "ree_verify_options", err));
     if (o->trace_path) o->trace = true;
     return REE_OK;
 }
@@ -69,11 +72,11 @@ enum ree_status ree_verification_create(const struct ree_receipt *receipt,
                                         struct ree_verification **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     *out = NULL;
-    struct ree_verification *v = malloc(sizeof *v);
+    struct ree_verification *v = ree_alloc(sizeof *v);
     if (!v) return ree_no_memory(err);
     ree_verification_init(v);
     v->is_pending = true;
-    v->job = calloc(1, sizeof *v->job);
+    v->job = ree_alloc_zeroed(1, sizeof *v->job);
     enum ree_status status = v->job ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) {
         v->job->receipt = receipt;
@@ -97,22 +100,29 @@ void ree_verification_destroy(struct ree_verification *v) {
         ree_generator_destroy(v->job->generator);
         ree_pipeline_destroy(v->job->pipeline);
         ree_model_destroy(v->job->model);
-        free(v->job->devices);
-        free(v->job);
+        ree_free(v->job->devices);
+        ree_free(v->job);
     }
     ree_verification_finish(v);
-    free(v);
+    ree_free(v);
 }
 
 // Loads the model
 
-static enum ree_status check_run(const struct ree_verify_job *job, struct ree_error *err) {
-    if (job->options.trace && job->run.model.no_fold)
+static enum ree_status read_run(struct ree_verify_job *job, const struct ree_generator_options *run,
+                                struct ree_error *err) {
+    REE_TRY(ree_options_read(&job->run, sizeof job->run, run, "ree_generator_options", err));
+    REE_TRY(ree_options_read(&job->run_model, sizeof job->run_model, job->run.model,
+                             "ree_model_options", err));
+    REE_TRY(ree_options_read(&job->run_session, sizeof job->run_session, job->run.session,
+                             "ree_session_options", err));
+    job->run.model = &job->run_model;
+    job->run.session = &job->run_session;
+    if (job->options.trace && job->run_model.no_fold)
         return ree_fail(err, REE_INVALID,
                         "a receipt's trace requires folded constants: no_fold would change its "
                         "root");
-    if (job->run.n_ranks > 1)
-        return ree_fail(err, REE_UNSUPPORTED, "verification runs in one process");
+    if (job->run.rank) return ree_fail(err, REE_UNSUPPORTED, "verification runs in one process");
     return REE_OK;
 }
 
@@ -120,7 +130,7 @@ static enum ree_status check_run(const struct ree_verify_job *job, struct ree_er
 static enum ree_status take_devices(struct ree_verify_job *job, struct ree_device *device,
                                     struct ree_error *err) {
     size_t n = 1 + job->run.n_more_devices;
-    job->devices = calloc(n, sizeof(struct ree_device *));
+    job->devices = ree_alloc_zeroed(n, sizeof(struct ree_device *));
     if (!job->devices) return ree_no_memory(err);
     job->n_devices = n;
     job->devices[0] = device;
@@ -162,15 +172,14 @@ enum ree_status ree_verification_load(struct ree_verification *v, const char *pa
     struct ree_verify_job *job = v->job;
     if (ree_verification_is_decided(v)) return REE_OK;
     if (job->devices) return ree_fail(err, REE_INVALID, "the model is already loaded");
-    if (run) job->run = *run;
-    REE_TRY(check_run(job, err));
+    REE_TRY(read_run(job, run, err));
     REE_TRY(take_devices(job, device, err));
     if (job->receipt->kind == REE_RECEIPT_TEXT)
         REE_TRY(load_text(job, path, err));
     else
-        REE_TRY(ree_model_load(path, &job->run.model, &job->model, err));
-    REE_TRY(ree_verify_model(v, job->receipt, ree_verification_model(v), job->options.on_progress,
-                             job->options.user, err));
+        REE_TRY(ree_model_load(path, &job->run_model, &job->model, err));
+    REE_TRY(
+        ree_verify_model(v, job->receipt, ree_verification_model(v), &job->options.progress, err));
     job->is_loaded = true;
     return no_memory_if_failed(v, err);
 }
@@ -208,8 +217,7 @@ static enum ree_status begin_trace(struct ree_verification *v, struct ree_pipeli
                                                .is_secret = r->is_private,
                                                .n_kv_caches = n_kv_caches,
                                                .kv_caches = kv_caches,
-                                               .on_progress = job->options.on_progress,
-                                               .user = job->options.user};
+                                               .progress = job->options.progress};
     REE_TRY(ree_recorder_create(ree_verification_model(v), &options, job->options.trace_path,
                                 &job->recorder, err));
     ree_recorder_on_step(job->recorder, count_step, job);
@@ -257,7 +265,7 @@ static enum ree_status run_tensors(struct ree_verification *v,
     struct ree_pipeline_options divided = {.n_stages = job->run.n_partitions,
                                            .plan_path = job->run.partition_plan,
                                            .max_memory = job->run.max_device_memory,
-                                           .session = job->run.session};
+                                           .session = job->run_session};
     REE_TRY(ree_pipeline_create(job->model, job->devices, job->n_devices, &divided, NULL, 0,
                                 REE_NO_INPUT, &job->pipeline, err));
     struct ree_verify_tensors what = {.receipt = job->receipt,
@@ -289,7 +297,7 @@ enum ree_status ree_verification_run(struct ree_verification *v,
     REE_FLOAT_ENV_API();
     struct ree_verify_job *job = v->job;
     struct ree_verify_inputs given;
-    REE_TRY(ree_sized_read(&given, sizeof given, inputs, "ree_verify_inputs", err));
+    REE_TRY(ree_options_read(&given, sizeof given, inputs, "ree_verify_inputs", err));
     REE_TRY(check_inputs(job, &given, err));
     if (ree_verification_is_decided(v)) return REE_OK;
     if (!job->is_loaded || job->pipeline || job->recorder)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/name_index.h"
 #include "receipt/make_receipt.h"
 #include "session/model.h"
@@ -16,8 +17,8 @@ void ree_verification_init(struct ree_verification *v) {
 
 void ree_verification_finish(struct ree_verification *v) {
     for (size_t i = 0; i < v->n; i++)
-        free((char *)(uintptr_t)v->checks[i].detail);
-    free(v->checks);
+        ree_free((char *)(uintptr_t)v->checks[i].detail);
+    ree_free(v->checks);
     ree_verification_init(v);
 }
 
@@ -51,7 +52,7 @@ void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verif
     v->is_partial = v->is_partial || outcome == REE_VERIFY_NOT_CHECKED;
     if (v->n == v->capacity) {
         size_t capacity = v->capacity ? 2 * v->capacity : 16;
-        struct ree_verify_check *grown = realloc(v->checks, capacity * sizeof *grown);
+        struct ree_verify_check *grown = ree_realloc(v->checks, capacity * sizeof *grown);
         if (!grown) {
             v->failed = true;
             return;
@@ -63,7 +64,7 @@ void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verif
     va_list args;
     va_start(args, format);
     char *detail;
-    int length = vasprintf(&detail, format, args);
+    int length = ree_vasprintf(&detail, format, args);
     va_end(args);
     if (length < 0) {
         v->failed = true;
@@ -161,11 +162,10 @@ void ree_verify_key(struct ree_verification *v, const struct ree_receipt *receip
 }
 
 enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_receipt *receipt,
-                                 const struct ree_model *model,
-                                 void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                 void *user, struct ree_error *err) {
+                                 const struct ree_model *model, const struct ree_progress *progress,
+                                 struct ree_error *err) {
     struct ree_model_hashes hashes;
-    REE_TRY(ree_model_hashes_make(model, on_progress, user, &hashes, err));
+    REE_TRY(ree_model_hashes_make(model, progress, &hashes, err));
     ree_verify_hash(v, "graph", hashes.graph, receipt->graph_sha256);
     ree_verify_hash(v, "weights", hashes.weights, receipt->weights_sha256);
     return REE_OK;
@@ -211,9 +211,9 @@ static enum ree_status check_inputs(struct ree_verification *v,
     char name[64], hex[65];
     struct ree_name_index index;
     // One flag per tensor: the receipt names it.
-    bool *known = calloc(what->n_inputs + 1, sizeof *known);
+    bool *known = ree_alloc_zeroed(what->n_inputs + 1, sizeof *known);
     if (!known || !ree_name_index_init(&index, what->n_inputs, name_of_tensor, what->inputs)) {
-        free(known);
+        ree_free(known);
         return ree_no_memory(err);
     }
     size_t next = 0; // index into the model's inputs
@@ -245,7 +245,7 @@ static enum ree_status check_inputs(struct ree_verification *v,
                            "the receipt's run did not have this input");
     }
     ree_name_index_finish(&index);
-    free(known);
+    ree_free(known);
     return REE_OK;
 }
 
@@ -283,7 +283,7 @@ enum ree_status ree_verify_tensors(struct ree_verification *v,
         return REE_OK;
     }
     size_t n = ree_model_n_outputs(what->model);
-    struct ree_tensor *outputs = calloc(n + 1, sizeof *outputs);
+    struct ree_tensor *outputs = ree_alloc_zeroed(n + 1, sizeof *outputs);
     if (!outputs) return ree_no_memory(err);
     double start = ree_clock();
     enum ree_status status =
@@ -293,6 +293,6 @@ enum ree_status ree_verify_tensors(struct ree_verification *v,
     if (status == REE_OK) check_outputs(v, what, outputs);
     for (size_t i = 0; status == REE_OK && i < n; i++)
         ree_tensor_finish(&outputs[i]);
-    free(outputs);
+    ree_free(outputs);
     return status;
 }

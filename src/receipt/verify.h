@@ -57,10 +57,8 @@ void ree_verify_key(struct ree_verification *v, const struct ree_receipt *receip
 // Compares the hashes of graph and weights; reads all weights. If one differs, the caller should
 // run nothing.
 enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_receipt *receipt,
-                                 const struct ree_model *model,
-                                 void (*on_progress)(void *user, const char *what, uint64_t done,
-                                                     uint64_t total),
-                                 void *user, struct ree_error *err);
+                                 const struct ree_model *model, const struct ree_progress *progress,
+                                 struct ree_error *err);
 
 struct ree_verify_text {
     const struct ree_receipt *receipt;

@@ -4,6 +4,7 @@
 
 #include "receipt/make_receipt.h"
 #include "receipt/verify_internal.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 
@@ -21,7 +22,7 @@ static enum ree_status again(const struct ree_tokenizer *tokenizer, const int32_
     REE_TRY(ree_tokenizer_decode(tokenizer, ids, n, decode_flags, &text, &nbytes, err));
     enum ree_status status =
         ree_tokenizer_encode(tokenizer, text, nbytes, encode_flags, out_ids, out_n, err);
-    free(text);
+    ree_free(text);
     return status;
 }
 
@@ -60,7 +61,7 @@ static enum ree_status note_special(struct ree_verification *v,
                        "including its special token%s (%zu): \"%s\"", n_special == 1 ? "" : "s",
                        n_special, escaped);
     ree_arena_finish(&arena);
-    free(text);
+    ree_free(text);
     return escaped ? REE_OK : ree_no_memory(err);
 }
 
@@ -105,7 +106,7 @@ enum ree_status ree_verify_encoding(struct ree_verification *v,
     else
         status = note_difference(v, tokenizer, ids, n, special ? special : plain,
                                  special ? n_special : n_plain, err);
-    free(plain);
-    free(special);
+    ree_free(plain);
+    ree_free(special);
     return status;
 }

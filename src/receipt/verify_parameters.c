@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "receipt/verify_internal.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "generate/eos.h"
@@ -32,7 +33,7 @@ struct ends {
 };
 
 static void finish_ends(struct ends *ends) {
-    free(ends->ids);
+    ree_free(ends->ids);
     ree_id_set_finish(&ends->model);
     ree_id_set_finish(&ends->receipt);
 }

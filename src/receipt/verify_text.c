@@ -227,9 +227,10 @@ static enum ree_status run_given(struct text_check *c, struct ree_error *err) {
 static enum ree_status make_anew(struct text_check *c, struct ree_generation *out,
                                  struct ree_error *err) {
     struct ree_generator *g = c->what->generator;
-    struct ree_generate_options options = {.sampling = c->r->sampling,
+    struct ree_generate_options options = {.size = sizeof options,
+                                           .sampling = c->r->sampling,
                                            .max_new_tokens = c->r->output.n_tokens};
-    struct ree_generate_stats stats;
+    struct ree_generate_stats stats = {.size = sizeof stats};
     // Ignore the context length of this copy of the model: the receipt states the length that
     // applies.
     int64_t context = g->info.context_length;

@@ -1,4 +1,4 @@
-// Version, status and errors.
+// Version, status, errors, progress, hooks.
 #ifndef REE_CORE_H
 #define REE_CORE_H
 
@@ -11,6 +11,13 @@
 #define REE_API __attribute__((visibility("default")))
 #else
 #define REE_API
+#endif
+
+// Marks a function that will be removed, with what to use instead: see "Versions" in ree.h.
+#ifdef __GNUC__
+#define REE_DEPRECATED(instead) __attribute__((deprecated(instead)))
+#else
+#define REE_DEPRECATED(instead)
 #endif
 
 #ifdef __cplusplus
@@ -37,6 +44,7 @@ enum ree_status {
     REE_UNAVAILABLE, // no driver or no device of that kind on this machine
     REE_DEVICE,      // the device failed while running
     REE_INTERNAL,    // an error in ree itself
+    REE_CANCELLED,   // a progress callback returned false
 };
 
 #define REE_ERROR_MAX 1024
@@ -47,6 +55,59 @@ struct ree_error {
 };
 
 REE_API const char *ree_status_name(enum ree_status status); // "invalid", "unsupported", ...
+
+// Receives the progress of a long operation, and can cancel it. `what` names the work at hand
+// ("reading", "hashing weights", "running"); done and total count in a unit of that work, mostly
+// bytes. report returns true to continue. If it returns false, the operation stops soon, releases
+// what it has made, writes no file, and fails with REE_CANCELLED. A run that a device has begun
+// ends first: the CPU stops after a dispatch, a GPU after the program that it runs. The object
+// that was used stays usable. report is called by the thread that called ree, or, by a generator
+// with several devices, by one of its threads at a time. This struct does not change between
+// versions.
+struct ree_progress {
+    bool (*report)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+    void *user;
+};
+
+// Hooks of the whole process
+
+// How ree allocates memory. The functions are called by any thread, several at a time.
+struct ree_allocator {
+    // Returns memory for any type, as malloc does; NULL if memory is exhausted. size is not 0.
+    void *(*alloc)(void *user, size_t size);
+    void *(*realloc)(void *user, void *memory, size_t size); // memory is not NULL, size is not 0
+    void (*free)(void *user, void *memory);                  // memory is not NULL
+    void *user;
+};
+
+// Makes ree allocate by these functions instead of malloc. The struct is copied. Call it before any
+// other function of ree. Fails with REE_INVALID if a function is NULL, or if ree has allocated
+// memory already. The functions run in ree's floating-point environment and must not call ree.
+//
+// Covers what ree's own code allocates, and what protobuf-c and PCRE2 allocate for it. Does not
+// cover files that ree maps, threads, drivers, MPI, and what cJSON, OpenSSL, MPFR, utf8proc, OpenMP
+// and the C library allocate: their hooks, if they have any, would also affect other users of these
+// libraries in the process.
+REE_API enum ree_status ree_set_allocator(const struct ree_allocator *allocator,
+                                          struct ree_error *err);
+// Allocates memory that ree can release, such as the name and the data of a struct ree_tensor that
+// the caller makes. Release with ree_free. Both are malloc and free if no allocator is set.
+REE_API void *ree_alloc(size_t size);
+// Releases memory that ree has given to the caller. Accepts NULL.
+REE_API void ree_free(void *memory);
+
+enum ree_log_level {
+    REE_LOG_INFO,    // a choice that ree made, such as another form of a kernel
+    REE_LOG_WARNING, // something that the user may want to repair, such as an unusable cache folder
+};
+
+// Sets the function that receives ree's messages: `text` is one line without a newline, valid only
+// during the call. NULL, the default: messages are dropped. Errors are not logged; functions return
+// them. `log` may be called by any thread inside a call of ree, by one at a time, and must not call
+// ree. May be called at any time, from any thread; when it returns, the former function is not
+// called any more.
+REE_API void ree_set_log(void (*log)(void *user, enum ree_log_level level, const char *text),
+                         void *user);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@ extern "C" {
 #endif
 
 struct ree_device;
+struct ree_device_testing; // testing.h
 
 // The promise that a run makes about its output bits (README.md, "Operation sets"). A device that
 // has nothing faster than RepOps runs RepOps in every set.
@@ -23,6 +24,7 @@ enum ree_operation_set {
 REE_API const char *ree_operation_set_name(enum ree_operation_set set); // "reproducible", ...
 
 struct ree_device_options {
+    size_t size; // sizeof(struct ree_device_options)
     enum ree_operation_set operation_set;
     // CPU threads; 0: one per core. If all cores are used, each OpenMP worker is bound to one core,
     // but not the calling thread. OMP_PROC_BIND, if set, disables the binding.
@@ -32,13 +34,8 @@ struct ree_device_options {
     // Folder for compiled pipelines and self-test results, which later starts reuse. NULL:
     // $XDG_CACHE_HOME/ree, or $HOME/.cache/ree; "": do not cache.
     const char *cache_dir;
-    // Vulkan and CUDA, for tests: pretend that this primitive ("fma", "div", "add", ...; on Vulkan
-    // also integer ones, "integer fma") computes wrong results, which the probe must then detect.
-    // NULL: off.
-    const char *break_primitive;
-    // Vulkan: use this form for the primitives instead of the probe's choice: "native", "float64",
-    // "float32" or "integer"; NULL: the probe decides. Rejected if the probe found the form wrong.
-    const char *force_form;
+    // For tests; NULL: none.
+    const struct ree_device_testing *testing;
 };
 
 // spec: "cpu", "cuda" or "vulkan" for the first device of that kind; "cuda:INDEX"; or "cuda:NAME",

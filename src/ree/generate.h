@@ -12,16 +12,18 @@ extern "C" {
 
 // A causal language model on a device, with its kv caches. Maps token ids to token ids.
 struct ree_generator;
+struct ree_rank; // ranks.h
 
 // Maximum of prefill_chunk in a receipt's trace.
 #define REE_MAX_PREFILL_CHUNK (1 << 20)
 
 struct ree_generator_options {
-    struct ree_model_options model;
-    struct ree_session_options session;
-    uint32_t prefill_chunk; // prompt tokens per run; 0: 512
-    uint32_t max_batch;     // sequences per batch; 0: 16
-    bool all_logits;        // compute logits for every token of a prompt, not only for its last
+    size_t size;                               // sizeof(struct ree_generator_options)
+    const struct ree_model_options *model;     // NULL: defaults
+    const struct ree_session_options *session; // NULL: defaults
+    uint32_t prefill_chunk;                    // prompt tokens per run; 0: 512
+    uint32_t max_batch;                        // sequences per batch; 0: 16
+    bool all_logits; // compute logits for every token of a prompt, not only for its last
     // Batch only sequences of equal length, and keep kv caches exactly as long as their contents.
     // Slower; for traces.
     bool exact_lengths;
@@ -39,11 +41,10 @@ struct ree_generator_options {
     // limit. The model is then split into n_partitions stages, or as many as needed, and a stage's
     // weights are on the device only while it runs.
     uint64_t max_device_memory;
-    // This process and the number of processes (src/ranks); each runs its share of the stages. 0:
-    // single process.
-    uint32_t rank, n_ranks;
+    const struct ree_rank *rank; // one of several processes, ranks.h; NULL: a single process
 };
 
+// Made by the library. Later versions may add fields at the end.
 struct ree_generator_info {
     const char *model_path; // the ONNX file, or the checkpoint folder
     const char *folder;     // folder in which a tokenizer is looked up
@@ -77,8 +78,10 @@ REE_API const struct ree_generator_info *ree_generator_info(const struct ree_gen
 REE_API const struct ree_model *ree_generator_model(const struct ree_generator *generator);
 // NULL if the model runs in several stages. Borrowed from the generator.
 REE_API struct ree_session *ree_generator_session(struct ree_generator *generator);
-REE_API void ree_generator_stats(const struct ree_generator *generator,
-                                 struct ree_session_stats *out_stats); // sums over all stages
+// Sums over all stages.
+REE_API enum ree_status ree_generator_stats(const struct ree_generator *generator,
+                                            struct ree_session_stats *out_stats,
+                                            struct ree_error *err);
 
 // How to choose a token from logits. NUMERICS.md, "Sampling", defines each parameter to the bit.
 struct ree_sampling {
@@ -145,6 +148,7 @@ struct ree_snapshot {
 };
 
 struct ree_generate_options {
+    size_t size; // sizeof(struct ree_generate_options)
     struct ree_sampling sampling;
     size_t max_new_tokens; // per sequence; 0: until the context is full
     const int32_t *eos;    // ids that end a sequence; the id becomes its last token
@@ -169,19 +173,27 @@ struct ree_generate_options {
     // recomputed from the tokens and compared with the snapshot's digests. NULL: start from the
     // prompts.
     const struct ree_snapshot *resume;
+    // Receives a copy of the logits before the token at `position` of a sequence is chosen, and may
+    // change it: mask tokens with -INFINITY, add a bias. Log probabilities and logits_sha256 stay
+    // those of the model. The answer has no ordinary receipt, because a verifier cannot repeat the
+    // change. Not with `resume`. NULL: off.
+    void (*on_logits)(void *user, size_t sequence, size_t position, float *logits,
+                      size_t vocab_size);
     void *user;
 };
 
 struct ree_generation {
-    int32_t *ids; // prompt and answer; allocated with malloc, owned
+    int32_t *ids; // prompt and answer; owned; ree_generation_finish releases them
     size_t n_prompt, n;
     enum ree_finish finish;
     char tokens_sha256[65]; // NUMERICS.md, "Hashes"
     char logits_sha256[65]; // with all_logits; otherwise ""
+    bool logits_changed;    // on_logits was called before a choice
 };
 REE_API void ree_generation_finish(struct ree_generation *generation); // frees ids
 
 struct ree_generate_stats {
+    size_t size; // sizeof(struct ree_generate_stats)
     // Totals over all sequences. Tokens of `resume` count as prompt tokens.
     size_t prompt_tokens, new_tokens;
     size_t decode_tokens;                  // new tokens that decode steps produced

@@ -11,14 +11,14 @@ extern "C" {
 struct ree_model;
 
 struct ree_model_options {
+    size_t size;  // sizeof(struct ree_model_options)
     bool no_fold; // keep constant subgraphs in the graph (shapes are still evaluated on the host)
     // Quantisation of a checkpoint folder, as in struct ree_export_options; 0: none.
     uint32_t quantize_bits, quantize_block;
     // Called after each pass with its name and the resulting graph as text; NULL: off.
     void (*on_pass)(void *user, const char *pass, const char *graph_text);
-    void *user;
-    // Reports the progress of loading; done and total in bytes; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
+    void *user;                   // of on_pass
+    struct ree_progress progress; // of loading, in bytes
 };
 
 // An input or output of a model. A dimension is its size, or -1 if it is not fixed; then it may
@@ -61,6 +61,9 @@ REE_API void ree_model_destroy(struct ree_model *model);
 
 REE_API size_t ree_model_n_inputs(const struct ree_model *model);
 REE_API const struct ree_port *ree_model_input(const struct ree_model *model, size_t i);
+// The input of that name; NULL if there is none.
+REE_API const struct ree_port *ree_model_find_input(const struct ree_model *model,
+                                                    const char *name);
 REE_API size_t ree_model_n_outputs(const struct ree_model *model);
 REE_API const struct ree_port *ree_model_output(const struct ree_model *model, size_t i);
 REE_API size_t ree_model_n_op_counts(const struct ree_model *model);
@@ -88,15 +91,15 @@ REE_API size_t ree_model_notes(const struct ree_model *model,
 // REE_UNSUPPORTED if a tensor has a type that ree lacks.
 REE_API enum ree_status ree_model_graph_sha256(const struct ree_model *model, char hex[65],
                                                struct ree_error *err);
-// on_progress receives done and total in bytes, rounded; NULL: off.
+// Reports done and total in bytes, rounded. `progress` may be NULL.
 REE_API enum ree_status ree_model_weights_sha256(const struct ree_model *model,
-                                                 void (*on_progress)(void *user, const char *what,
-                                                                     uint64_t done, uint64_t total),
-                                                 void *user, char hex[65], struct ree_error *err);
+                                                 const struct ree_progress *progress, char hex[65],
+                                                 struct ree_error *err);
 
 // Export
 
 struct ree_export_options {
+    size_t size; // sizeof(struct ree_export_options)
     // ONNX opset. 23 (or 0) uses operators for attention, rotary embedding and RMS norms. 17 writes
     // the steps of these operators instead, for software that does not know them. The output bits
     // are the same.
@@ -106,11 +109,10 @@ struct ree_export_options {
     // embedding: 4 or 8; 0: not quantised.
     uint32_t quantize_bits;
     uint32_t quantize_block; // weights that share one scale: a power of two from 16 to 256; 0: 32
-    // Reports the progress of copying and quantising; done and total in bytes; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress; // of copying and quantising, in bytes
     // Receives the texts that ree_model_notes has for a folder; NULL: off.
     void (*on_note)(void *user, const char *text);
+    void *user; // of on_note
 };
 
 // Writes the decoder in the folder `hf_dir` (config.json and safetensors, as saved by the Hugging

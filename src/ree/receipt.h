@@ -43,9 +43,7 @@ struct ree_receipt_options {
     // REE_SALT_SIZE secret random bytes, for a private receipt; NULL: of the system's generator.
     const unsigned char *salt;
     const struct ree_receipt_trace *trace; // NULL: none
-    // Receives the progress of hashing the weights, in bytes; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    struct ree_progress progress;          // of hashing the weights, in bytes
 };
 
 // Before the run: fails as ree_receipt_create_text would fail after it, for every reason that does
@@ -152,6 +150,9 @@ struct ree_receipt_info {
 
 // Borrowed; valid until the receipt is changed or destroyed.
 REE_API const struct ree_receipt_info *ree_receipt_info(const struct ree_receipt *receipt);
+// Whether the receipt states this root of a trace, 64 hexadecimal digits. A private receipt
+// requires its salt.
+REE_API bool ree_receipt_has_root(const struct ree_receipt *receipt, const char *root);
 // The receipt as canonical JSON, without the newline that ends its file. Borrowed; valid until the
 // receipt is changed or destroyed. NULL: out of memory.
 REE_API const char *ree_receipt_json(const struct ree_receipt *receipt);
@@ -232,8 +233,7 @@ struct ree_request_options {
     const char *const *stops;
     // The model that must run it; hashes it, which reads all weights. NULL: any model.
     const struct ree_model *model;
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
-    void *user;
+    struct ree_progress progress; // of hashing the weights, in bytes
 };
 
 // Makes a request with a random nonce. Copies what the options point to.
@@ -282,10 +282,8 @@ struct ree_verify_options {
     bool ignores_eos; // accept an answer that was generated with ignores_eos
     // Compute the trace again, step by step, and compare it. Implies stepwise.
     bool trace;
-    const char *trace_path; // file for the new trace; NULL: none
-    // Receives the progress of hashing the weights, in bytes; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    const char *trace_path;       // file for the new trace; NULL: none
+    struct ree_progress progress; // of hashing the weights, in bytes
 };
 
 // What a receipt does not contain, but the run requires.

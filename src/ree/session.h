@@ -12,13 +12,15 @@ extern "C" {
 struct ree_session;
 
 struct ree_session_options {
+    size_t size;  // sizeof(struct ree_session_options)
     bool no_fuse; // one dispatch per step; proves that fusion does not change bits
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
-    void *user;
+    // Of loading weights, in bytes, and of runs, in dispatches ("running").
+    struct ree_progress progress;
     // Called each time the model is bound to shapes; NULL: off. `what` is "lowered" with the
     // dispatches in order, then "memory plan" with the placement of the intermediate tensors. If
     // shapes depend on computed data, there are several segments: "lowered, part 2".
     void (*on_program)(void *user, const char *what, const char *text);
+    void *user; // of on_program
 };
 
 // Creates a session of a loaded model on a device. The model and the device must outlive it. The
@@ -44,6 +46,7 @@ REE_API enum ree_status ree_session_bind(struct ree_session *session,
                                          struct ree_error *err);
 
 struct ree_session_stats {
+    size_t size;           // sizeof(struct ree_session_stats)
     uint64_t weight_bytes; // weight bytes resident on the device
     uint64_t arena_bytes;  // intermediate results of the last run in bytes, after reuse
     uint64_t n_dispatches; // kernel dispatches of the last run
@@ -54,8 +57,10 @@ struct ree_session_stats {
     // With max_device_memory: the highest number of bytes held on one device; otherwise 0.
     uint64_t peak_bytes;
 };
-REE_API void ree_session_stats(const struct ree_session *session,
-                               struct ree_session_stats *out_stats);
+// Fails with REE_INVALID if out_stats->size is 0.
+REE_API enum ree_status ree_session_stats(const struct ree_session *session,
+                                          struct ree_session_stats *out_stats,
+                                          struct ree_error *err);
 
 #ifdef __cplusplus
 }

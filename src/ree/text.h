@@ -49,8 +49,8 @@ enum {
 };
 
 // `text` need not be NUL-terminated and may contain NULs. In invalid UTF-8, each stray byte and
-// each maximal part of an incomplete character becomes U+FFFD. Release *out_ids with free; it is
-// not NULL even if there are no ids.
+// each maximal part of an incomplete character becomes U+FFFD. Release *out_ids with ree_free; it
+// is not NULL even if there are no ids.
 REE_API enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer,
                                              const char *text, size_t nbytes, uint32_t flags,
                                              int32_t **out_ids, size_t *out_n,
@@ -90,7 +90,7 @@ REE_API enum ree_status ree_decoder_flush(struct ree_decoder *decoder, const cha
 // objects {"role": "system" | "user" | "assistant", "content": "..."}, `nbytes` long. With `reply`
 // the text ends at the point at which the assistant's answer begins. The text includes the tokens
 // that the family puts at the beginning, so encode it with REE_PARSE_SPECIAL and without
-// REE_ADD_SPECIAL. Release *out_text with free.
+// REE_ADD_SPECIAL. Release *out_text with ree_free.
 REE_API enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const char *family,
                                         const char *messages, size_t nbytes, bool reply,
                                         char **out_text, size_t *out_nbytes, struct ree_error *err);

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/dtype.h"
-#include "base/float_env.h"
+#include "base/memory.h"
+#include "base/progress.h"
 #include "session/memory_plan.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
@@ -41,12 +42,11 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
     if (!wraps) session->copied_bytes += value->nbytes;
     session->constants[value->number] = buffer;
     session->weight_bytes += value->nbytes;
-    if (session->options.on_progress) {
-        REE_FLOAT_ENV_CALLBACK();
-        session->options.on_progress(session->options.user, "weights", session->weight_bytes,
-                                     session->model->weight_bytes);
-    }
-    return REE_OK;
+    // Passes may have added constants.
+    uint64_t total = session->model->weight_bytes;
+    if (total < session->weight_bytes) total = session->weight_bytes;
+    return ree_progress_report(&session->options.progress, "weights", session->weight_bytes, total,
+                               err);
 }
 
 // Extends the per-storage arrays to storages added since.
@@ -233,7 +233,7 @@ static enum ree_status add_segment(struct ree_bind *b, struct ree_segment **out,
                         MAX_SEGMENTS);
     if (b->n_segments == b->segments_capacity) {
         size_t capacity = b->segments_capacity ? b->segments_capacity * 2 : 4;
-        struct ree_segment *grown = realloc(b->segments, capacity * sizeof *grown);
+        struct ree_segment *grown = ree_realloc(b->segments, capacity * sizeof *grown);
         if (!grown) return ree_no_memory(err);
         b->segments = grown;
         b->segments_capacity = capacity;
@@ -315,6 +315,9 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     if (status == REE_OK && !session->options.no_fuse) status = ree_fuse_program(lower, keep);
     lower->arena = &b->arena;
     REE_TRY(status);
+    for (size_t i = 0; b->page_table && i < lower->n_dispatches; i++)
+        b->n_page_copies += lower->dispatches[i].op == REE_REPOP_GATHER &&
+                            lower->dispatches[i].operands[1].slot == b->page_table->storage->id;
     REE_TRY(grow_offsets(b, err));
     uint64_t size;
     REE_TRY(place_temporaries(b, last, keep, &size, err));
@@ -391,18 +394,12 @@ static enum ree_status bind_input(struct ree_session *s, uint32_t i, const struc
                      : REE_OK;
 }
 
-static void report_run(void *user, uint64_t done, uint64_t total) {
-    const struct ree_session *s = user;
-    REE_FLOAT_ENV_CALLBACK();
-    s->options.on_progress(s->options.user, "running", done, total);
-}
-
 static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
                                    const struct ree_run_inputs *run_inputs, struct ree_error *err) {
     if (!seg->program) return REE_OK;
     struct ree_session *s = b->session;
     struct ree_device_buffer **buffers =
-        calloc(seg->n_slots + 1, sizeof(struct ree_device_buffer *));
+        ree_alloc_zeroed(seg->n_slots + 1, sizeof(struct ree_device_buffer *));
     if (!buffers) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < seg->n_slots && status == REE_OK; i++) {
@@ -412,13 +409,14 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
         buffers[i] = slot_buffer(b, seg, &seg->slots[i]);
     }
     const struct ree_program_run options = {.measures = s->measure,
-                                            .on_progress =
-                                                s->options.on_progress ? report_run : NULL,
-                                            .user = s};
+                                            .progress = s->options.progress};
+    // Before the run, because GPUs report only during long ones.
+    if (status == REE_OK)
+        status = ree_progress_report(&options.progress, REE_RUNNING, 0, seg->n_entries, err);
     if (status == REE_OK)
         status = s->device->vtable->program_run(s->device, seg->program, buffers, &options, err);
     if (status == REE_OK) ree_segment_measure(b, seg);
-    free(buffers);
+    ree_free(buffers);
     return status;
 }
 
@@ -525,7 +523,7 @@ enum ree_status ree_bind_create(struct ree_session *session,
                                 struct ree_error *err) {
     *out = NULL;
     struct ree_model *model = session->model;
-    struct ree_bind *b = calloc(1, sizeof *b);
+    struct ree_bind *b = ree_alloc_zeroed(1, sizeof *b);
     if (!b) return ree_no_memory(err);
     b->session = session;
     b->run_inputs = run_inputs;
@@ -538,6 +536,7 @@ enum ree_status ree_bind_create(struct ree_session *session,
         .fuse = !session->options.no_fuse,
         .fold = !model->no_fold,
         .fold_limit = HOST_LIMIT,
+        .paged_queries = session->device->paged_queries,
         .host_execute = ree_cpu_execute,
         .read_storage = read_storage,
         .user = b,
@@ -569,10 +568,10 @@ void ree_bind_destroy(struct ree_bind *b) {
         ree_session_release_memory(b->session,
                                    b->segments[i].literals_size + b->segments[i].results_size);
     }
-    free(b->segments);
+    ree_free(b->segments);
     ree_arena_finish(&b->scratch);
     ree_arena_finish(&b->arena);
-    free(b);
+    ree_free(b);
 }
 
 enum ree_status ree_bind_reserve(struct ree_bind *b, struct ree_error *err) {

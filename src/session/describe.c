@@ -6,6 +6,7 @@
 
 #include "session/memory_plan.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "session/session_internal.h"
 
 static const char *constant_name(const struct ree_bind *b, uint32_t number) {
@@ -83,7 +84,7 @@ static enum ree_status hand_over(const struct ree_bind *b, const char *what,
         REE_FLOAT_ENV_CALLBACK();
         b->session->options.on_program(b->session->options.user, title, s);
     }
-    free(s);
+    ree_free(s);
     return REE_OK;
 }
 

@@ -1,10 +1,13 @@
-// Fault injection for tests: flips one bit of one output of a node, in one run.
+// Fault injection (ree/testing.h): flips one bit of one output of a node, in one run.
+#include "base/float_env.h"
+#include "ree/testing.h"
 #include "session/observe.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 enum ree_status ree_session_inject(struct ree_session *s, const struct ree_fault *fault,
                                    struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     const struct ree_graph *graph = s->model->graph;
     if (fault->node >= graph->n_nodes)
         return ree_fail(err, REE_INVALID,

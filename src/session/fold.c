@@ -2,6 +2,7 @@
 // run its RepOps. So the folded value has the bits that every device would have computed.
 #include <string.h>
 
+#include "base/progress.h"
 #include "device/device.h"
 #include "graph/lower/core/lower.h"
 #include "session/model.h"
@@ -98,7 +99,8 @@ static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
     return REE_OK;
 }
 
-enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
+enum ree_status ree_model_fold(struct ree_graph *graph, const struct ree_progress *progress,
+                               struct ree_error *err) {
     struct ree_arena scratch;
     ree_arena_init(&scratch);
     size_t to = 0;
@@ -107,6 +109,8 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
         struct ree_node *node = graph->nodes[i];
         bool folded = false;
         if (is_foldable(graph, node)) {
+            status = ree_progress_report(progress, "folding", i, graph->n_nodes, err);
+            if (status != REE_OK) break;
             struct ree_error ignored;
             struct ree_lower lower = {
                 .arena = &scratch,
@@ -147,6 +151,6 @@ enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err) {
     for (size_t i = 0; i < to; i++)
         for (size_t j = 0; j < graph->nodes[i]->n_attrs; j++)
             if (graph->nodes[i]->attrs[j].graph)
-                REE_TRY(ree_model_fold(graph->nodes[i]->attrs[j].graph, err));
+                REE_TRY(ree_model_fold(graph->nodes[i]->attrs[j].graph, progress, err));
     return REE_OK;
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
+#include "base/progress.h"
 #include "base/sha256.h"
 #include "graph/ir/mapping.h"
 #include "session/model.h"
@@ -105,17 +107,17 @@ static void hash_leaf(const struct weight *w, const ree_digest *chunks, ree_dige
 }
 
 enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t n,
-                                    void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                    void *user, ree_digest *leaves, struct ree_error *err) {
+                                    const struct ree_progress *progress, ree_digest *leaves,
+                                    struct ree_error *err) {
     size_t n_chunks = 0;
-    struct weight *weights = calloc(n + 1, sizeof *weights);
+    struct weight *weights = ree_alloc_zeroed(n + 1, sizeof *weights);
     ree_digest *chunks = NULL;
     uint32_t *owners = NULL; // per chunk: index of its weight
     enum ree_status status = weights ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = cut(constants, n, weights, &n_chunks, err);
     if (status == REE_OK) {
-        chunks = calloc(n_chunks + 1, sizeof *chunks);
-        owners = calloc(n_chunks + 1, sizeof *owners);
+        chunks = ree_alloc_zeroed(n_chunks + 1, sizeof *chunks);
+        owners = ree_alloc_zeroed(n_chunks + 1, sizeof *owners);
         if (!chunks || !owners) status = ree_no_memory(err);
     }
     for (size_t i = 0; status == REE_OK && i < n; i++)
@@ -123,11 +125,9 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
             owners[weights[i].first + k] = (uint32_t)i;
     for (size_t from = 0; status == REE_OK && from < n_chunks; from += BATCH) {
         size_t to = n_chunks - from < BATCH ? n_chunks : from + BATCH;
-        if (on_progress) {
-            REE_FLOAT_ENV_CALLBACK();
-            on_progress(user, "hashing weights", from * REE_WEIGHT_CHUNK,
-                        n_chunks * REE_WEIGHT_CHUNK);
-        }
+        status = ree_progress_report(progress, "hashing weights", from * REE_WEIGHT_CHUNK,
+                                     n_chunks * REE_WEIGHT_CHUNK, err);
+        if (status != REE_OK) break;
 #pragma omp parallel for if (to - from > 1) schedule(dynamic)
         for (size_t c = from; c < to; c++) {
             REE_FLOAT_ENV_WORKER();
@@ -137,23 +137,22 @@ enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t
     for (size_t i = 0; status == REE_OK && i < n; i++)
         hash_leaf(&weights[i], (const ree_digest *)chunks, leaves[i]);
     for (size_t i = 0; weights && i < n; i++)
-        free(weights[i].own);
-    free(weights);
-    free(chunks);
-    free(owners);
+        ree_free(weights[i].own);
+    ree_free(weights);
+    ree_free(chunks);
+    ree_free(owners);
     return status;
 }
 
 enum ree_status ree_identity_weights(const struct ree_identity *identity,
-                                     void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                     void *user, ree_digest out, struct ree_error *err) {
+                                     const struct ree_progress *progress, ree_digest out,
+                                     struct ree_error *err) {
     size_t n = identity->n_weights;
-    ree_digest *leaves = calloc(n + 1, sizeof *leaves);
+    ree_digest *leaves = ree_alloc_zeroed(n + 1, sizeof *leaves);
     if (!leaves) return ree_no_memory(err);
-    enum ree_status status =
-        ree_identity_leaves(identity->weights, n, on_progress, user, leaves, err);
+    enum ree_status status = ree_identity_leaves(identity->weights, n, progress, leaves, err);
     if (status == REE_OK) ree_merkle_root((const ree_digest *)leaves, n, out);
-    free(leaves);
+    ree_free(leaves);
     return status;
 }
 
@@ -178,22 +177,20 @@ enum ree_status ree_model_graph_sha256(const struct ree_model *model, char hex[6
 }
 
 enum ree_status ree_model_weights_sha256(const struct ree_model *model,
-                                         void (*on_progress)(void *, const char *, uint64_t,
-                                                             uint64_t),
-                                         void *user, char hex[65], struct ree_error *err) {
+                                         const struct ree_progress *progress, char hex[65],
+                                         struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
     ree_digest digest;
     hex[0] = 0;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    return in_model(model, ree_identity_weights(&model->identity, on_progress, user, digest, err),
-                    digest, hex, err);
+    return in_model(model, ree_identity_weights(&model->identity, progress, digest, err), digest,
+                    hex, err);
 }
 
 enum ree_status ree_model_hashes_make(const struct ree_model *model,
-                                      void (*on_progress)(void *, const char *, uint64_t, uint64_t),
-                                      void *user, struct ree_model_hashes *out,
-                                      struct ree_error *err) {
+                                      const struct ree_progress *progress,
+                                      struct ree_model_hashes *out, struct ree_error *err) {
     REE_TRY(ree_model_graph_sha256(model, out->graph, err));
-    return ree_model_weights_sha256(model, on_progress, user, out->weights, err);
+    return ree_model_weights_sha256(model, progress, out->weights, err);
 }

@@ -13,14 +13,12 @@
 enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_digest out,
                                    struct ree_error *err);
 enum ree_status ree_identity_weights(const struct ree_identity *identity,
-                                     void (*on_progress)(void *user, const char *what,
-                                                         uint64_t done, uint64_t total),
-                                     void *user, ree_digest out, struct ree_error *err);
+                                     const struct ree_progress *progress, ree_digest out,
+                                     struct ree_error *err);
 // Computes the leaves of the weights' Merkle tree, one per constant.
 enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t n,
-                                    void (*on_progress)(void *user, const char *what, uint64_t done,
-                                                        uint64_t total),
-                                    void *user, ree_digest *leaves, struct ree_error *err);
+                                    const struct ree_progress *progress, ree_digest *leaves,
+                                    struct ree_error *err);
 
 // Both hashes of a model, as hexadecimal text.
 struct ree_model_hashes {
@@ -28,9 +26,7 @@ struct ree_model_hashes {
 };
 // Computes both hashes of the model; reads all weights.
 enum ree_status ree_model_hashes_make(const struct ree_model *model,
-                                      void (*on_progress)(void *user, const char *what,
-                                                          uint64_t done, uint64_t total),
-                                      void *user, struct ree_model_hashes *out,
-                                      struct ree_error *err);
+                                      const struct ree_progress *progress,
+                                      struct ree_model_hashes *out, struct ree_error *err);
 
 #endif

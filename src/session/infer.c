@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "base/memory.h"
 #include "graph/lower/core/lower.h"
 #include "session/model.h"
 
@@ -231,7 +232,7 @@ static enum ree_status note_shape(struct ree_model *model, const struct ree_valu
     char *s = ree_strbuf_take(&text);
     if (!s) return ree_no_memory(err);
     enum ree_status status = ree_model_note(model, false, s, err);
-    free(s);
+    ree_free(s);
     return status;
 }
 

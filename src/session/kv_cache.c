@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "session/session_internal.h"
 
 static const struct ree_port *port_of(const struct ree_session *s,
@@ -43,16 +44,16 @@ enum ree_status ree_session_declare_kv_caches(struct ree_session *s,
                                               size_t positions_input, struct ree_error *err) {
     for (size_t i = 0; i < n; i++)
         REE_TRY(check_spec(s, &specs[i], err));
-    struct ree_kv_cache *kv_caches = calloc(n + 1, sizeof *kv_caches);
-    struct ree_kv_cache **cache_slots = calloc(1, sizeof(struct ree_kv_cache *));
+    struct ree_kv_cache *kv_caches = ree_alloc_zeroed(n + 1, sizeof *kv_caches);
+    struct ree_kv_cache **cache_slots = ree_alloc_zeroed(1, sizeof(struct ree_kv_cache *));
     if (!kv_caches || !cache_slots) {
-        free(kv_caches);
-        free(cache_slots);
+        ree_free(kv_caches);
+        ree_free(cache_slots);
         return ree_no_memory(err);
     }
     for (size_t k = 0; k < s->n_cache_slots; k++)
-        free(s->cache_slots[k]);
-    free(s->cache_slots);
+        ree_free(s->cache_slots[k]);
+    ree_free(s->cache_slots);
     s->cache_slots = cache_slots;
     s->n_cache_slots = 1;
     cache_slots[0] = s->kv_caches = kv_caches;
@@ -70,11 +71,11 @@ enum ree_status ree_session_create_cache_slots(struct ree_session *s, size_t n_c
                                                struct ree_error *err) {
     if (s->n_cache_slots == 0) return REE_OK; // no kv caches
     struct ree_kv_cache **cache_slots =
-        realloc(s->cache_slots, n_cache_slots * sizeof(struct ree_kv_cache *));
+        ree_realloc(s->cache_slots, n_cache_slots * sizeof(struct ree_kv_cache *));
     if (!cache_slots) return ree_no_memory(err);
     s->cache_slots = cache_slots;
     while (s->n_cache_slots < n_cache_slots) {
-        struct ree_kv_cache *kv_caches = calloc(s->n_kv_caches + 1, sizeof *kv_caches);
+        struct ree_kv_cache *kv_caches = ree_alloc_zeroed(s->n_kv_caches + 1, sizeof *kv_caches);
         if (!kv_caches) return ree_no_memory(err);
         memcpy(kv_caches, cache_slots[0], s->n_kv_caches * sizeof *kv_caches);
         cache_slots[s->n_cache_slots++] = kv_caches;

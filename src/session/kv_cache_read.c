@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
@@ -60,8 +61,8 @@ static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *
                                   .n_slots = (uint32_t)n + 1,
                                   .node_names = &name,
                                   .n_node_names = 1};
-    struct ree_device_buffer **none = calloc(n + 1, sizeof(struct ree_device_buffer *));
-    char *bytes = malloc(size);
+    struct ree_device_buffer **none = ree_alloc_zeroed(n + 1, sizeof(struct ree_device_buffer *));
+    char *bytes = ree_alloc(size);
     struct ree_device_program *made = NULL;
     enum ree_status status = none && bytes ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = v->buffer_create(s->device, size, &slots[n], err);
@@ -75,8 +76,8 @@ static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *
     }
     if (made) v->program_destroy(s->device, made);
     if (slots[n]) v->buffer_destroy(s->device, slots[n]);
-    free(none);
-    free(bytes);
+    ree_free(none);
+    ree_free(bytes);
     return status;
 }
 
@@ -84,10 +85,10 @@ enum ree_status ree_session_read_kv_caches(struct ree_session *s, int64_t sequen
                                            int64_t n, struct ree_tensor *out,
                                            struct ree_error *err) {
     memset(out, 0, s->n_kv_caches * sizeof *out);
-    struct ree_dispatch *d = calloc(s->n_kv_caches + 1, sizeof *d);
+    struct ree_dispatch *d = ree_alloc_zeroed(s->n_kv_caches + 1, sizeof *d);
     struct ree_device_buffer **slots =
-        calloc(s->n_kv_caches + 1, sizeof(struct ree_device_buffer *));
-    struct ree_tensor **of = calloc(s->n_kv_caches + 1, sizeof(struct ree_tensor *));
+        ree_alloc_zeroed(s->n_kv_caches + 1, sizeof(struct ree_device_buffer *));
+    struct ree_tensor **of = ree_alloc_zeroed(s->n_kv_caches + 1, sizeof(struct ree_tensor *));
     enum ree_status status = d && slots && of ? REE_OK : ree_no_memory(err);
     uint64_t size = 0;
     size_t n_kept = 0;
@@ -107,8 +108,8 @@ enum ree_status ree_session_read_kv_caches(struct ree_session *s, int64_t sequen
     if (status == REE_OK && n_kept) status = gather(s, d, n_kept, slots, size, of, err);
     for (size_t i = 0; status != REE_OK && i < s->n_kv_caches; i++)
         ree_tensor_finish(&out[i]);
-    free(d);
-    free(slots);
-    free(of);
+    ree_free(d);
+    ree_free(slots);
+    ree_free(of);
     return status;
 }

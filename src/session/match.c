@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "session/session_internal.h"
 
@@ -153,7 +154,7 @@ static struct symbol *list_symbols(const struct ree_model *m, const struct ree_t
     size_t n = 0;
     for (size_t i = 0; i < m->n_inputs; i++)
         n += is_shaped(m, inputs, i) ? m->inputs[i].rank : 0;
-    struct symbol *symbols = calloc(n + 1, sizeof *symbols);
+    struct symbol *symbols = ree_alloc_zeroed(n + 1, sizeof *symbols);
     *out_n = 0;
     for (size_t i = 0; symbols && i < m->n_inputs; i++)
         for (uint32_t d = 0; is_shaped(m, inputs, i) && d < m->inputs[i].rank; d++) {
@@ -195,14 +196,14 @@ static enum ree_status check_symbols(const struct ree_model *m, const struct ree
                  m->inputs[wrong->input].name);
         status = refuse_inputs(m, err, message);
     }
-    free(symbols);
+    ree_free(symbols);
     return status;
 }
 
 // Per input: the index of its kv cache, or -1.
 static ptrdiff_t *map_kv_caches(const struct ree_kv_cache *kv_caches, size_t n_kv_caches,
                                 size_t n_inputs) {
-    ptrdiff_t *map = malloc((n_inputs + 1) * sizeof *map);
+    ptrdiff_t *map = ree_alloc((n_inputs + 1) * sizeof *map);
     for (size_t i = 0; map && i < n_inputs; i++)
         map[i] = -1;
     for (size_t i = n_kv_caches; map && i-- > 0;)
@@ -275,6 +276,6 @@ enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_kv_
     if (!kv_cache_of) return ree_no_memory(err);
     enum ree_status status =
         order_inputs(m, kv_cache_of, kv_caches, inputs, n_inputs, ordered, err);
-    free(kv_cache_of);
+    ree_free(kv_cache_of);
     return status;
 }

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/progress.h"
 #include "device/device.h"
 #include "graph/load.h"
 #include "graph/lower/core/lower.h"
@@ -28,9 +31,9 @@ static const char *name_of_port(const void *ports, size_t i) {
 
 static enum ree_status describe_ports(struct ree_model *model, struct ree_error *err) {
     struct ree_graph *graph = model->graph;
-    model->inputs = calloc(graph->n_inputs + 1, sizeof *model->inputs);
-    model->input_values = calloc(graph->n_inputs + 1, sizeof *model->input_values);
-    model->outputs = calloc(graph->n_outputs + 1, sizeof *model->outputs);
+    model->inputs = ree_alloc_zeroed(graph->n_inputs + 1, sizeof *model->inputs);
+    model->input_values = ree_alloc_zeroed(graph->n_inputs + 1, sizeof *model->input_values);
+    model->outputs = ree_alloc_zeroed(graph->n_outputs + 1, sizeof *model->outputs);
     if (!model->inputs || !model->input_values || !model->outputs) return ree_no_memory(err);
     for (size_t i = 0; i < graph->n_inputs; i++) {
         // Before IR version 4, every weight had to be listed as an input. Since then, an input with
@@ -64,7 +67,8 @@ static enum ree_status count_graph(struct ree_model *model, const struct ree_gra
         if (k == model->n_op_counts) {
             if (k == *capacity) {
                 *capacity = *capacity ? *capacity * 2 : 32;
-                struct ree_op_count *grown = realloc(model->op_counts, *capacity * sizeof *grown);
+                struct ree_op_count *grown =
+                    ree_realloc(model->op_counts, *capacity * sizeof *grown);
                 if (!grown) return ree_no_memory(err);
                 model->op_counts = grown;
             }
@@ -142,7 +146,7 @@ static enum ree_status end_pass(const struct ree_model_options *options, const c
         REE_FLOAT_ENV_CALLBACK();
         options->on_pass(options->user, pass, s);
     }
-    free(s);
+    ree_free(s);
     return REE_OK;
 }
 
@@ -158,7 +162,7 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
     ree_pass_dead_code(graph);
     REE_TRY(end_pass(options, "dead-code", graph, err));
     if (!model->no_fold) {
-        REE_TRY(ree_model_fold(graph, err));
+        REE_TRY(ree_model_fold(graph, options ? &options->progress : NULL, err));
         REE_TRY(end_pass(options, "fold", graph, err));
     }
     ree_pass_common_subexpressions(graph);
@@ -175,7 +179,7 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
 
 enum ree_status ree_model_note(struct ree_model *model, bool is_problem, const char *text,
                                struct ree_error *err) {
-    struct ree_model_note *grown = realloc(model->notes, (model->n_notes + 1) * sizeof *grown);
+    struct ree_model_note *grown = ree_realloc(model->notes, (model->n_notes + 1) * sizeof *grown);
     if (!grown) return ree_no_memory(err);
     model->notes = grown;
     const char *copy = ree_arena_strdup(model->graph->arena, text);
@@ -208,7 +212,7 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
                                   bool runnable, struct ree_model **out, struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    struct ree_model *model = calloc(1, sizeof *model);
+    struct ree_model *model = ree_alloc_zeroed(1, sizeof *model);
     if (!model) {
         ree_graph_destroy(graph);
         return ree_no_memory(err);
@@ -242,14 +246,13 @@ enum ree_status ree_model_load(const char *path, const struct ree_model_options 
     REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
-    static const struct ree_model_options none;
-    if (!options) options = &none;
-    struct ree_load_options load = {.quantize_bits = options->quantize_bits,
-                                    .quantize_block = options->quantize_block,
-                                    .on_progress = options->on_progress,
-                                    .user = options->user};
+    struct ree_model_options own;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_model_options", err));
+    struct ree_load_options load = {.quantize_bits = own.quantize_bits,
+                                    .quantize_block = own.quantize_block,
+                                    .progress = own.progress};
     REE_TRY(ree_graph_load(path, &load, &graph, err));
-    return make_model(graph, options, true, out_model, err);
+    return make_model(graph, &own, true, out_model, err);
 }
 
 enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
@@ -258,8 +261,10 @@ enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
     REE_FLOAT_ENV_API();
     *out_model = NULL;
     struct ree_graph *graph;
-    REE_TRY(ree_graph_load_memory(bytes, nbytes, &graph, err));
-    return make_model(graph, options, true, out_model, err);
+    struct ree_model_options own;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_model_options", err));
+    REE_TRY(ree_graph_load_memory(bytes, nbytes, &own.progress, &graph, err));
+    return make_model(graph, &own, true, out_model, err);
 }
 
 enum ree_status ree_model_from_graph(struct ree_graph *graph,
@@ -273,7 +278,7 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
                                    const struct ree_model *whole, struct ree_model **out_model,
                                    struct ree_error *err) {
     *out_model = NULL;
-    struct ree_model *model = calloc(1, sizeof *model);
+    struct ree_model *model = ree_alloc_zeroed(1, sizeof *model);
     if (!model) {
         ree_graph_destroy(stage->graph);
         return ree_no_memory(err);
@@ -304,9 +309,9 @@ enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, co
     if (model->graph->lacked_memory) return ree_no_memory(err);
     if (!*out_done) return REE_OK;
     ree_name_index_finish(&model->input_names);
-    free(model->inputs);
-    free(model->input_values);
-    free(model->outputs);
+    ree_free(model->inputs);
+    ree_free(model->input_values);
+    ree_free(model->outputs);
     model->inputs = model->outputs = NULL;
     model->input_values = NULL;
     model->n_inputs = model->n_outputs = 0;
@@ -327,13 +332,13 @@ void ree_model_destroy(struct ree_model *model) {
     if (!model) return;
     ree_identity_finish(&model->identity);
     ree_graph_destroy(model->graph);
-    free(model->inputs);
-    free(model->input_values);
-    free(model->outputs);
+    ree_free(model->inputs);
+    ree_free(model->input_values);
+    ree_free(model->outputs);
     ree_name_index_finish(&model->input_names);
-    free(model->op_counts);
-    free(model->notes);
-    free(model);
+    ree_free(model->op_counts);
+    ree_free(model->notes);
+    ree_free(model);
 }
 
 size_t ree_model_n_inputs(const struct ree_model *model) {
@@ -354,6 +359,11 @@ int64_t ree_model_ir_version(const struct ree_model *model) {
 
 const struct ree_port *ree_model_input(const struct ree_model *model, size_t i) {
     return i < model->n_inputs ? &model->inputs[i] : NULL;
+}
+
+const struct ree_port *ree_model_find_input(const struct ree_model *model, const char *name) {
+    size_t i = ree_name_index_find(&model->input_names, name);
+    return i == REE_NO_NAME ? NULL : &model->inputs[i];
 }
 
 const struct ree_port *ree_model_output(const struct ree_model *model, size_t i) {

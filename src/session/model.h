@@ -49,7 +49,8 @@ enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, co
 
 // Replaces nodes whose inputs are all constant by their results, also in subgraphs. The CPU
 // backend's kernels compute the results. Nodes that cannot be lowered stay; binding reports them.
-enum ree_status ree_model_fold(struct ree_graph *graph, struct ree_error *err);
+enum ree_status ree_model_fold(struct ree_graph *graph, const struct ree_progress *progress,
+                               struct ree_error *err);
 
 // The run inputs: one value per model input, in the model's order, and a list of all tensors among
 // and within them.

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
@@ -18,10 +19,22 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
     if (s->positions_input != REE_NO_INPUT)
         return ree_fail(err, REE_UNSUPPORTED,
                         "a session that mixes sequences of different lengths cannot be observed");
-    s->observer = malloc(sizeof *s->observer);
+    s->observer = ree_alloc(sizeof *s->observer);
     if (!s->observer) return ree_no_memory(err);
     *s->observer = *observer;
     return REE_OK;
+}
+
+const struct ree_model *ree_session_model(const struct ree_session *s) {
+    return s->model;
+}
+
+enum ree_operation_set ree_session_operation_set(const struct ree_session *s) {
+    return s->device->operation_set;
+}
+
+const struct ree_device *ree_session_device(const struct ree_session *s) {
+    return s->device;
 }
 
 // While binding
@@ -94,9 +107,9 @@ void ree_bind_keep_watched(const struct ree_bind *b, bool *keep) {
 static void *reserve(void **block, size_t *size, uint64_t nbytes) {
     if (*block && nbytes <= *size) return *block;
     if (nbytes > SIZE_MAX - 64) return NULL;
-    free(*block);
+    ree_free(*block);
     *size = 0;
-    *block = malloc((size_t)nbytes + 64);
+    *block = ree_alloc((size_t)nbytes + 64);
     if (*block) *size = (size_t)nbytes + 64;
     return *block;
 }
@@ -247,7 +260,7 @@ static enum ree_status pass_value(const struct reader *r, const struct ree_watch
     } else {
         describe(t, &tensor);
         tensor.n_items = t->n_items;
-        tensor.items = calloc(t->n_items + 1, sizeof *tensor.items);
+        tensor.items = ree_alloc_zeroed(t->n_items + 1, sizeof *tensor.items);
         if (!tensor.items) return ree_no_memory(err);
         for (size_t i = 0; i < t->n_items && status == REE_OK; i++) {
             status = show(r, t->items[i], at, &tensor.items[i], err);
@@ -256,7 +269,7 @@ static enum ree_status pass_value(const struct reader *r, const struct ree_watch
     }
     struct ree_observed observed = {w->node, w->output, &tensor, w->kv_cache, w->first_position};
     if (status == REE_OK) status = s->observer->on_value(s->observer->user, &observed, err);
-    free(tensor.items);
+    ree_free(tensor.items);
     return status;
 }
 
@@ -292,7 +305,7 @@ static enum ree_status pass_all(const struct reader *r, struct ree_error *err) {
                 *err = own;
             }
         }
-        free(block);
+        ree_free(block);
     }
     return status;
 }
@@ -302,10 +315,10 @@ enum ree_status ree_bind_observe(struct ree_bind *b, const struct ree_run_inputs
     const struct ree_observer *observer = b->session->observer;
     if (observer->on_value) {
         struct reader r = {.b = b, .run_inputs = run_inputs};
-        r.segments = calloc(b->n_segments + 1, sizeof(char *));
+        r.segments = ree_alloc_zeroed(b->n_segments + 1, sizeof(char *));
         enum ree_status status = r.segments ? read_all(&r, err) : ree_no_memory(err);
         if (status == REE_OK) status = pass_all(&r, err);
-        free(r.segments);
+        ree_free(r.segments);
         REE_TRY(status);
     }
     return observer->on_end ? observer->on_end(observer->user, err) : REE_OK;

@@ -1,9 +1,6 @@
 // Observation of a run: the value of every output of every node. An observed session keeps these
 // values in memory until the end of the run and does not fuse across them. This changes no bit; it
 // costs memory and time.
-//
-// Also fault injection, for tests of error detection: flips one bit of one output before later
-// nodes read it, as a failing device would.
 #ifndef REE_SESSION_OBSERVE_H
 #define REE_SESSION_OBSERVE_H
 
@@ -15,10 +12,9 @@
 enum ree_status ree_session_observe(struct ree_session *session,
                                     const struct ree_observer *observer, struct ree_error *err);
 
-// Injects the fault once; replaces a pending fault. Fails with REE_INVALID if the graph has no such
-// output. The affected run fails with REE_UNSUPPORTED if the output is empty, holds strings, is not
-// a tensor, is computed while binding, or is kept as a kv cache.
-enum ree_status ree_session_inject(struct ree_session *session, const struct ree_fault *fault,
-                                   struct ree_error *err);
+// The model and the operation set that a session runs.
+const struct ree_model *ree_session_model(const struct ree_session *session);
+enum ree_operation_set ree_session_operation_set(const struct ree_session *session);
+const struct ree_device *ree_session_device(const struct ree_session *session);
 
 #endif

@@ -1,5 +1,6 @@
 #include "session/profile.h"
 
+#include "base/memory.h"
 #include "session/session_internal.h"
 
 #include <stdlib.h>
@@ -42,10 +43,10 @@ void ree_segment_measure(struct ree_bind *b, struct ree_segment *segment) {
     struct ree_device *device = b->session->device;
     segment->measured = false;
     if (!b->session->measure) return;
-    double *seconds = calloc(segment->n_entries + 1, sizeof *seconds);
+    double *seconds = ree_alloc_zeroed(segment->n_entries + 1, sizeof *seconds);
     if (!seconds) return;
     segment->measured = device->vtable->program_times(device, segment->program, seconds);
     for (uint32_t i = 0; i < segment->n_entries; i++)
         segment->entries[i].seconds = seconds[i];
-    free(seconds);
+    ree_free(seconds);
 }

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/float_env.h"
+#include "base/memory.h"
+#include "base/options.h"
 
 // Maximum number of cached binds; each holds a program and its literals.
 #define MAX_BINDS 16
@@ -15,16 +17,18 @@ enum ree_status ree_session_create(struct ree_model *model, struct ree_device *d
                                    const struct ree_session_options *options,
                                    struct ree_session **out_session, struct ree_error *err) {
     REE_FLOAT_ENV_API();
+    struct ree_session_options own;
     *out_session = NULL;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_session_options", err));
     if (!model->runnable)
         return ree_fail(err, REE_INVALID, "%s was opened for inspection only", model->graph->file);
-    struct ree_session *s = calloc(1, sizeof *s);
+    struct ree_session *s = ree_alloc_zeroed(1, sizeof *s);
     if (!s) return ree_no_memory(err);
     s->model = model;
     s->device = device;
-    if (options) s->options = *options;
+    s->options = own;
     s->positions_input = REE_NO_INPUT;
-    s->constants = calloc(model->n_values + 1, sizeof(struct ree_device_buffer *));
+    s->constants = ree_alloc_zeroed(model->n_values + 1, sizeof(struct ree_device_buffer *));
     if (!s->constants) {
         ree_session_destroy(s);
         return ree_no_memory(err);
@@ -50,16 +54,16 @@ void ree_session_destroy(struct ree_session *s) {
         for (size_t i = 0; i < s->n_kv_caches; i++)
             if (s->cache_slots[k][i].buffer)
                 v->buffer_destroy(s->device, s->cache_slots[k][i].buffer);
-        free(s->cache_slots[k]);
+        ree_free(s->cache_slots[k]);
     }
-    free(s->cache_slots);
+    ree_free(s->cache_slots);
     if (s->arena) v->buffer_destroy(s->device, s->arena);
-    free(s->constants);
-    free(s->observer);
-    free(s->observed);
-    free(s->inputs);
-    free(s->input_sizes);
-    free(s);
+    ree_free(s->constants);
+    ree_free(s->observer);
+    ree_free(s->observed);
+    ree_free(s->inputs);
+    ree_free(s->input_sizes);
+    ree_free(s);
 }
 
 // Finds or creates the bind for these inputs and moves it to the front. Evicts the least recently
@@ -124,7 +128,8 @@ static enum ree_status collect_tensors(struct ree_session *s, const struct ree_t
     size_t n = 0, n_inputs = s->model->n_inputs;
     for (size_t i = 0; i < n_inputs; i++)
         n += n_tensors_in(&ordered[i]);
-    struct ree_tensor *tensors = calloc(n + 1, sizeof *tensors);
+    if (s->pages) n += REE_PAGE_TENSORS;
+    struct ree_tensor *tensors = ree_alloc_zeroed(n + 1, sizeof *tensors);
     if (!tensors) return ree_no_memory(err);
     *run_inputs = (struct ree_run_inputs){ordered, n, tensors};
     for (size_t i = 0; i < n_inputs; i++) {
@@ -133,10 +138,13 @@ static enum ree_status collect_tensors(struct ree_session *s, const struct ree_t
         for (size_t k = 0; k < n_tensors_in(&ordered[i]); k++)
             *tensors++ = from[k];
     }
+    for (size_t k = 0; s->pages && k < REE_PAGE_TENSORS; k++)
+        *tensors++ = s->pages->tensors[k];
     if (n <= s->inputs_capacity) return REE_OK;
-    struct ree_device_buffer **inputs = realloc(s->inputs, n * sizeof(struct ree_device_buffer *));
+    struct ree_device_buffer **inputs =
+        ree_realloc(s->inputs, n * sizeof(struct ree_device_buffer *));
     if (inputs) s->inputs = inputs;
-    uint64_t *sizes = realloc(s->input_sizes, n * sizeof *sizes);
+    uint64_t *sizes = ree_realloc(s->input_sizes, n * sizeof *sizes);
     if (sizes) s->input_sizes = sizes;
     if (!inputs || !sizes) return ree_no_memory(err);
     for (size_t i = s->inputs_capacity; i < n; i++) {
@@ -154,12 +162,12 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
-    struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
+    struct ree_tensor *ordered = ree_alloc_zeroed(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_no_memory(err);
     enum ree_status status =
         ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, inputs, n_inputs, ordered, err);
     if (status == REE_OK) status = ree_session_run_ordered(s, ordered, outputs, err);
-    free(ordered);
+    ree_free(ordered);
     return status;
 }
 
@@ -168,15 +176,15 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
     REE_FLOAT_ENV_API();
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    struct ree_tensor *ordered = calloc(s->model->n_inputs + 1, sizeof *ordered);
+    struct ree_tensor *ordered = ree_alloc_zeroed(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_no_memory(err);
     struct ree_run_inputs run_inputs = {0};
     enum ree_status status =
         ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, inputs, n_inputs, ordered, err);
     if (status == REE_OK) status = collect_tensors(s, ordered, &run_inputs, err);
     if (status == REE_OK) status = find_bind(s, &run_inputs, err);
-    free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
-    free(ordered);
+    ree_free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
+    ree_free(ordered);
     return status;
 }
 
@@ -215,12 +223,15 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
         s->stats.weight_bytes = s->weight_bytes;
     }
     status = check_files(s, status, outputs, err);
-    free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
+    ree_free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
     if (s->has_fault && s->fault.run-- == 0) s->has_fault = false;
     return status;
 }
 
-void ree_session_stats(const struct ree_session *s, struct ree_session_stats *out_stats) {
+enum ree_status ree_session_stats(const struct ree_session *s, struct ree_session_stats *out_stats,
+                                  struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    *out_stats = s->stats;
+    REE_TRY(ree_stats_check(out_stats, sizeof s->stats, "ree_session_stats", err));
+    ree_stats_fill(out_stats, &s->stats, sizeof s->stats);
+    return REE_OK;
 }

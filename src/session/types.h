@@ -3,6 +3,7 @@
 #define REE_SESSION_TYPES_H
 
 #include "ree.h"
+#include "ree/testing.h"
 
 // kv_cache.h
 struct ree_kv_cache_spec {
@@ -39,13 +40,6 @@ struct ree_observer {
     enum ree_status (*on_end)(void *user, struct ree_error *err);
     void *user;
     bool concurrent;
-};
-
-struct ree_fault {
-    size_t node, output; // indices in the model's graph
-    // Bit of the dense tensor, modulo its size: bit % 8 of byte bit / 8.
-    uint64_t bit;
-    uint64_t run; // number of runs before the affected one; 0: the next run
 };
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/memory.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
@@ -69,6 +70,11 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     for (size_t i = 0; i < n_kv_caches; i++) // for kv caches that have no output in this model
         b->filled_positions[i] = b->session->kv_caches[i].dims[b->session->kv_caches[i].spec.axis];
     b->n_tensors = run_inputs->n_tensors;
+    if (b->session->pages) { // they follow the model's inputs
+        size_t first = run_inputs->n_tensors - REE_PAGE_TENSORS;
+        REE_TRY(bind_tensor(b, first, &b->page_table, err));
+        REE_TRY(bind_tensor(b, first + 1, &b->page_targets, err));
+    }
     for (size_t i = 0; i < model->n_inputs; i++) {
         const struct ree_tensor *t = &run_inputs->values[i];
         struct ree_view **out = &b->values[model->input_values[i]->id];
@@ -146,7 +152,7 @@ static enum ree_status read_bytes(struct ree_bind *b, const struct ree_view *t,
 static enum ree_status read_strings(struct ree_bind *b, const struct ree_view *t,
                                     const struct ree_run_inputs *run_inputs, struct ree_tensor *out,
                                     struct ree_error *err) {
-    int64_t *numbers = malloc(out->nbytes);
+    int64_t *numbers = ree_alloc(out->nbytes);
     if (!numbers) return ree_no_memory(err);
     enum ree_status status = read_bytes(b, t, run_inputs, numbers, out->nbytes, err);
     char **strings = out->data;
@@ -155,10 +161,10 @@ static enum ree_status read_strings(struct ree_bind *b, const struct ree_view *t
         if (!text)
             status = ree_fail(err, REE_INTERNAL,
                               "output '%s' refers to a string that does not exist", out->name);
-        else if (!(strings[i] = strdup(text)))
+        else if (!(strings[i] = ree_strdup(text)))
             status = ree_no_memory(err);
     }
-    free(numbers);
+    ree_free(numbers);
     return status;
 }
 
@@ -180,7 +186,7 @@ enum ree_status ree_bind_output(struct ree_bind *b, const struct ree_view *t, co
     if (t->kind == REE_TENSOR) return read_tensor(b, t, name, run_inputs, out, err);
     out->kind = t->kind;
     out->dtype = t->dtype;
-    out->name = strdup(name);
+    out->name = ree_strdup(name);
     if (!out->name) return ree_no_memory(err);
     for (size_t i = 0; i < t->n_items; i++) {
         struct ree_tensor item = {0};

@@ -2,6 +2,7 @@
 // content, after it. The text is scanned from left to right, and the longest token at a position
 // wins.
 #include "text/normalize.h"
+#include "base/memory.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -21,7 +22,7 @@ static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_tok
                         content->size, CONTENT_MAX);
     if (tokenizer->n_added == tokenizer->added_capacity) {
         size_t capacity = tokenizer->added_capacity ? tokenizer->added_capacity * 2 : 64;
-        void *tokens = realloc(tokenizer->added, capacity * sizeof *tokenizer->added);
+        void *tokens = ree_realloc(tokenizer->added, capacity * sizeof *tokenizer->added);
         if (!tokens) return ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
         tokenizer->added = tokens;
         tokenizer->added_capacity = capacity;
@@ -137,8 +138,8 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
         REE_TRY(enter(tokenizer, &tokenizer->added[i], err));
     tokenizer->n_ids = tokenizer->lm.vocab.n > tokenizer->added_vocab.n ? tokenizer->lm.vocab.n
                                                                         : tokenizer->added_vocab.n;
-    tokenizer->added_by_id = malloc((tokenizer->n_ids + 1) * sizeof *tokenizer->added_by_id);
-    struct ree_trie_entry *entries = calloc(tokenizer->n_added + 1, sizeof *entries);
+    tokenizer->added_by_id = ree_alloc((tokenizer->n_ids + 1) * sizeof *tokenizer->added_by_id);
+    struct ree_trie_entry *entries = ree_alloc_zeroed(tokenizer->n_added + 1, sizeof *entries);
     enum ree_status status = REE_OK;
     if (!tokenizer->added_by_id || !entries)
         status = ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
@@ -153,7 +154,7 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
     }
     if (status == REE_OK) status = make_trie(tokenizer, &tokenizer->exact, false, entries, err);
     if (status == REE_OK) status = make_trie(tokenizer, &tokenizer->normal, true, entries, err);
-    free(entries);
+    ree_free(entries);
     return status;
 }
 

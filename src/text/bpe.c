@@ -1,6 +1,7 @@
 // Byte pair encoding (Sennrich et al., 2016): a word is cut into characters, and the adjacent pair
 // with the lowest rank is merged until no pair can be merged.
 #include "text/bytes.h"
+#include "base/memory.h"
 #include "text/lm.h"
 #include "text/utf8.h"
 
@@ -10,7 +11,7 @@ enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right
                                   uint32_t rank, struct ree_error *err) {
     if (!lm->merges || (uint64_t)lm->n_merges * 2 >= lm->merge_mask) {
         uint32_t old = lm->merges ? lm->merge_mask + 1 : 0, n = old ? old * 2 : 1024;
-        struct ree_merge *merges = malloc(n * sizeof *merges), *before = lm->merges;
+        struct ree_merge *merges = ree_alloc(n * sizeof *merges), *before = lm->merges;
         if (!merges) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         for (uint32_t i = 0; i < n; i++)
             merges[i] = (struct ree_merge){.id = -1};
@@ -23,7 +24,7 @@ enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right
                 at = (at + 1) & lm->merge_mask;
             merges[at] = before[i];
         }
-        free(before);
+        ree_free(before);
     }
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     uint32_t at = (uint32_t)ree_hash_fold(pair, 0x9E3779B97F4A7C15u) & lm->merge_mask;
@@ -67,13 +68,13 @@ enum ree_status ree_bpe_prepare(struct ree_lm *lm, struct ree_error *err) {
     }
     if (!lm->merges) {
         // ree_bpe_find needs a free slot to end at.
-        lm->merges = malloc(sizeof *lm->merges);
+        lm->merges = ree_alloc(sizeof *lm->merges);
         if (!lm->merges) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         lm->merges[0] = (struct ree_merge){.id = -1};
         lm->merge_mask = 0;
     }
     if (lm->raw_bytes || lm->prefix.size || lm->suffix.size || lm->ignore_merges) return REE_OK;
-    lm->adjacent = calloc((1u << ADJACENT_BITS) / 32, sizeof *lm->adjacent);
+    lm->adjacent = ree_alloc_zeroed((1u << ADJACENT_BITS) / 32, sizeof *lm->adjacent);
     if (!lm->adjacent) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
     for (uint32_t i = 0; i <= lm->merge_mask; i++)
         if (lm->merges[i].id >= 0) add_adjacent(lm, &lm->vocab.pieces[lm->merges[i].id]);
@@ -201,18 +202,18 @@ enum ree_status ree_lm_scratch_init(struct ree_lm_scratch *scratch, const struct
     uint32_t n = 256;
     while (n < nbytes / 16 && n < 1u << 15)
         n *= 2;
-    scratch->cache = calloc(n, sizeof *scratch->cache);
+    scratch->cache = ree_alloc_zeroed(n, sizeof *scratch->cache);
     if (!scratch->cache) return ree_fail(err, REE_NO_MEMORY, "no memory for a cache of words");
     scratch->cache_mask = n - 1;
     return REE_OK;
 }
 
 void ree_lm_scratch_finish(struct ree_lm_scratch *scratch) {
-    free(scratch->cache);
-    free(scratch->symbols.items);
-    free(scratch->list);
-    free(scratch->heap);
-    free(scratch->paths);
+    ree_free(scratch->cache);
+    ree_free(scratch->symbols.items);
+    ree_free(scratch->list);
+    ree_free(scratch->heap);
+    ree_free(scratch->paths);
     ree_strbuf_finish(&scratch->text);
     memset(scratch, 0, sizeof *scratch);
 }

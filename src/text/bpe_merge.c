@@ -4,6 +4,7 @@
 #include "text/lm.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 #define SHORT_WORD 64
 
@@ -54,7 +55,7 @@ static enum ree_status push(struct ree_lm_scratch *scratch, struct ree_lm_candid
                             struct ree_error *err) {
     if (scratch->n_heap == scratch->heap_capacity) {
         size_t capacity = scratch->heap_capacity ? scratch->heap_capacity * 2 : 256;
-        void *heap = realloc(scratch->heap, capacity * sizeof *scratch->heap);
+        void *heap = ree_realloc(scratch->heap, capacity * sizeof *scratch->heap);
         if (!heap) return ree_fail(err, REE_NO_MEMORY, "no memory for a long word");
         scratch->heap = heap;
         scratch->heap_capacity = capacity;
@@ -106,8 +107,8 @@ static enum ree_status merge_long(const struct ree_lm *lm, struct ree_lm_scratch
     if (n >= UINT32_MAX)
         return ree_fail(err, REE_UNSUPPORTED, "a word of %zu symbols is too long", n);
     if (n > scratch->list_capacity) {
-        free(scratch->list);
-        scratch->list = calloc(n, sizeof *scratch->list);
+        ree_free(scratch->list);
+        scratch->list = ree_alloc_zeroed(n, sizeof *scratch->list);
         scratch->list_capacity = scratch->list ? n : 0;
         if (!scratch->list) return ree_fail(err, REE_NO_MEMORY, "no memory for a long word");
     }

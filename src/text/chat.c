@@ -6,6 +6,7 @@
 // SmolLM, Phi-3, Gemma and OLMo 2.
 #include "text/json.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -373,7 +374,7 @@ static enum ree_status read_messages(const cJSON *json, struct message **out, si
                                      struct ree_error *err) {
     int n = cJSON_IsArray(json) ? cJSON_GetArraySize(json) : 0;
     if (n < 1) return ree_fail(err, REE_INVALID, "not an array of messages");
-    *out = calloc((size_t)n, sizeof **out);
+    *out = ree_alloc_zeroed((size_t)n, sizeof **out);
     if (!*out) return ree_fail(err, REE_NO_MEMORY, "no memory for messages");
     const cJSON *item;
     cJSON_ArrayForEach(item, json) {
@@ -452,7 +453,7 @@ enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const cha
         *out_text = ree_strbuf_take(&out);
         if (!*out_text) status = ree_fail(err, REE_NO_MEMORY, "no memory for a prompt");
     }
-    free(list);
+    ree_free(list);
     ree_strbuf_finish(&out);
     cJSON_Delete(json);
     return status;

@@ -1,6 +1,7 @@
 // The other files in a tokenizer's folder: tokens that begin and end a text, the chat template,
 // added tokens.
 #include "base/file.h"
+#include "base/memory.h"
 #include "text/tokenizer.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@ enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **o
                                  struct ree_error *err) {
     *out_json = NULL;
     size_t size = strlen(folder) + strlen(name) + 2, nbytes;
-    char *path = malloc(size);
+    char *path = ree_alloc(size);
     void *bytes;
     if (!path) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
     snprintf(path, size, "%s/%s", folder, name);
@@ -25,9 +26,9 @@ enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **o
             status = ree_fail(err, REE_INVALID, "not a JSON object");
         }
         if (status != REE_OK) ree_fail_prefix(err, "%s", path);
-        free(bytes);
+        ree_free(bytes);
     }
-    free(path);
+    ree_free(path);
     return status;
 }
 
@@ -48,7 +49,7 @@ static enum ree_status add_eos(struct ree_tokenizer *tokenizer, int32_t id, stru
     while (at < n && tokenizer->eos[at] < id)
         at++;
     if (at < n && tokenizer->eos[at] == id) return REE_OK;
-    int32_t *eos = realloc(tokenizer->eos, (n + 1) * sizeof *eos);
+    int32_t *eos = ree_realloc(tokenizer->eos, (n + 1) * sizeof *eos);
     if (!eos) return ree_fail(err, REE_NO_MEMORY, "no memory for ids");
     memmove(eos + at + 1, eos + at, (n - at) * sizeof *eos);
     eos[at] = id;
@@ -95,15 +96,15 @@ static enum ree_status read_template(struct ree_tokenizer *tokenizer, const cJSO
 static enum ree_status read_template_file(struct ree_tokenizer *tokenizer, const char *folder,
                                           struct ree_error *err) {
     size_t size = strlen(folder) + sizeof "/chat_template.jinja", nbytes;
-    char *path = malloc(size);
+    char *path = ree_alloc(size);
     void *bytes;
     if (!path) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
     snprintf(path, size, "%s/chat_template.jinja", folder);
     enum ree_status status = ree_file_read(path, &bytes, &nbytes, err);
-    free(path);
+    ree_free(path);
     if (status != REE_OK) return status == REE_NOT_FOUND ? REE_OK : status;
     tokenizer->chat_template = ree_arena_strndup(&tokenizer->arena, bytes, nbytes);
-    free(bytes);
+    ree_free(bytes);
     if (!tokenizer->chat_template) return ree_fail(err, REE_NO_MEMORY, "no memory for a template");
     return REE_OK;
 }
@@ -166,13 +167,13 @@ enum ree_status ree_tokenizer_read_more_added(struct ree_tokenizer *tokenizer, c
     cJSON *json;
     REE_TRY(ree_read_sibling(folder, "tokenizer_config.json", &json, err));
     if (!json) return REE_OK;
-    unsigned char *known = calloc(REE_VOCAB_MAX / 8, 1);
+    unsigned char *known = ree_alloc_zeroed(REE_VOCAB_MAX / 8, 1);
     enum ree_status status =
         known ? REE_OK : ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
     for (size_t i = 0; known && i < tokenizer->n_added; i++)
         known[tokenizer->added[i].id / 8] |= (unsigned char)(1 << (tokenizer->added[i].id % 8));
     if (known) status = read_decoder(tokenizer, json, known, err);
-    free(known);
+    ree_free(known);
     cJSON_Delete(json);
     return status;
 }

@@ -5,6 +5,7 @@
 // on its text only at the end.
 #include "text/decode.h"
 
+#include "base/memory.h"
 #include "text/bytes.h"
 #include "text/utf8.h"
 
@@ -132,7 +133,7 @@ enum ree_status ree_decoding_init(struct ree_decoding_chain *chain, const struct
                                   struct ree_error *err) {
     memset(chain, 0, sizeof *chain);
     if (!decoder->kind) decoder = &join;
-    chain->stages = calloc(count_leaves(decoder) + 1, sizeof *chain->stages);
+    chain->stages = ree_alloc_zeroed(count_leaves(decoder) + 1, sizeof *chain->stages);
     if (!chain->stages) return ree_fail(err, REE_NO_MEMORY, "no memory for a decoder");
     add_leaves(chain, decoder);
     return REE_OK;
@@ -143,7 +144,7 @@ void ree_decoding_finish(struct ree_decoding_chain *chain) {
         ree_strbuf_finish(&chain->stages[i].token);
         ree_strbuf_finish(&chain->stages[i].held);
     }
-    free(chain->stages);
+    ree_free(chain->stages);
     ree_strbuf_finish(&chain->out);
     memset(chain, 0, sizeof *chain);
 }
@@ -315,7 +316,7 @@ static enum ree_status replace_regex(const struct ree_decoding_chain *chain,
             ree_strbuf_append(out, token + span->start, span->end - span->start);
         if (out->size > most_bytes(chain)) status = too_many(err);
     }
-    free(spans.items);
+    ree_free(spans.items);
     ree_matcher_destroy(matcher);
     return status;
 }

@@ -1,6 +1,7 @@
 // The public functions that convert ids to text.
 #include "text/decode.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "text/tokenizer.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ enum ree_status ree_decoder_create(const struct ree_tokenizer *tokenizer, uint32
                                    struct ree_decoder **out_decoder, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     *out_decoder = NULL;
-    struct ree_decoder *decoder = calloc(1, sizeof *decoder);
+    struct ree_decoder *decoder = ree_alloc_zeroed(1, sizeof *decoder);
     if (!decoder) return ree_fail(err, REE_NO_MEMORY, "no memory for a decoder");
     decoder->tokenizer = tokenizer;
     decoder->flags = flags;
@@ -23,14 +24,14 @@ enum ree_status ree_decoder_create(const struct ree_tokenizer *tokenizer, uint32
     if (status == REE_OK)
         *out_decoder = decoder;
     else
-        free(decoder);
+        ree_free(decoder);
     return status;
 }
 
 void ree_decoder_destroy(struct ree_decoder *decoder) {
     if (!decoder) return;
     ree_decoding_finish(&decoder->chain);
-    free(decoder);
+    ree_free(decoder);
 }
 
 static enum ree_status push(struct ree_decoder *decoder, int32_t id, struct ree_error *err) {

@@ -3,6 +3,7 @@
 // each piece. Then post-processing adds the tokens before and after.
 #include "text/normalize.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "text/pretokenize.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
@@ -96,7 +97,7 @@ enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer, cons
         *out_ids = encoder.ids.items;
         *out_n = encoder.ids.n;
     } else {
-        free(encoder.ids.items);
+        ree_free(encoder.ids.items);
     }
     ree_pieces_finish(&encoder.pieces);
     ree_lm_scratch_finish(&encoder.scratch);

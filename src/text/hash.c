@@ -1,5 +1,6 @@
 // The tokenizer's hash: SHA-256 of a description of what the tokenizer does, which does not depend
 // on the layout of its files. README.md defines the description.
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "text/tokenizer.h"
 
@@ -42,11 +43,11 @@ static enum ree_status describe_merges(const struct ree_lm *lm, struct ree_strbu
     for (uint32_t i = 0; i <= lm->merge_mask; i++)
         if (lm->merges[i].id >= 0 && lm->merges[i].rank >= n_ranks)
             n_ranks = lm->merges[i].rank + 1;
-    struct ree_merge *merges = malloc(lm->n_merges * sizeof *merges);
-    uint32_t *places = calloc((size_t)n_ranks + 1, sizeof *places);
+    struct ree_merge *merges = ree_alloc(lm->n_merges * sizeof *merges);
+    uint32_t *places = ree_alloc_zeroed((size_t)n_ranks + 1, sizeof *places);
     if (!merges || !places) {
-        free(merges);
-        free(places);
+        ree_free(merges);
+        ree_free(places);
         return ree_fail(err, REE_NO_MEMORY, "no memory for the tokenizer's hash");
     }
     sort_merges(lm, places, n_ranks, merges);
@@ -60,8 +61,8 @@ static enum ree_status describe_merges(const struct ree_lm *lm, struct ree_strbu
         put_u32(out, (uint32_t)merges[i].id);
         put_u32(out, rank);
     }
-    free(merges);
-    free(places);
+    ree_free(merges);
+    ree_free(places);
     return REE_OK;
 }
 

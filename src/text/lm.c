@@ -1,5 +1,6 @@
 #include "text/lm.h"
 
+#include "base/memory.h"
 #include "text/utf8.h"
 
 #include <stdio.h>
@@ -8,15 +9,15 @@
 void ree_lm_finish(struct ree_lm *lm) {
     ree_vocab_finish(&lm->vocab);
     ree_trie_finish(&lm->trie);
-    free(lm->merges);
-    free(lm->adjacent);
-    free(lm->scores);
+    ree_free(lm->merges);
+    ree_free(lm->adjacent);
+    ree_free(lm->scores);
     memset(lm, 0, sizeof *lm);
 }
 
 enum ree_status ree_ids_grow(struct ree_ids *ids, struct ree_error *err) {
     size_t capacity = ids->capacity ? ids->capacity * 2 : 256;
-    int32_t *items = realloc(ids->items, capacity * sizeof *items);
+    int32_t *items = ree_realloc(ids->items, capacity * sizeof *items);
     if (!items) return ree_fail(err, REE_NO_MEMORY, "no memory for token ids");
     ids->items = items;
     ids->capacity = capacity;

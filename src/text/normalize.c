@@ -1,5 +1,6 @@
 #include "text/normalize.h"
 
+#include "base/memory.h"
 #include "text/bytes.h"
 #include "text/utf8.h"
 
@@ -201,7 +202,7 @@ static enum ree_status replace(const struct ree_stage *stage, const struct ree_s
             *origin = out->size + (span->end < before ? span->end : before) - span->start;
         ree_strbuf_append(out, in->data + span->start, span->end - span->start);
     }
-    free(spans.items);
+    ree_free(spans.items);
     ree_matcher_destroy(matcher);
     return status;
 }

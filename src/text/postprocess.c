@@ -3,6 +3,7 @@
 #include "text/tokenizer.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 enum { SEQUENCE, TEMPLATE, BERT, ROBERTA, BYTE_LEVEL };
 
@@ -138,10 +139,10 @@ static enum ree_status process(const struct ree_stage *stage, struct ree_ids *id
                         (unsigned long long)most);
     enum ree_status status = apply(stage, ids, &out, err);
     if (status != REE_OK) {
-        free(out.items);
+        ree_free(out.items);
         return status;
     }
-    free(ids->items);
+    ree_free(ids->items);
     *ids = out;
     return REE_OK;
 }

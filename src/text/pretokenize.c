@@ -1,5 +1,6 @@
 #include "text/pretokenize.h"
 
+#include "base/memory.h"
 #include "text/bytes.h"
 #include "text/utf8.h"
 
@@ -164,7 +165,7 @@ enum ree_status ree_pieces_init(struct ree_pieces *pieces, const struct ree_stag
     memset(pieces, 0, sizeof *pieces);
     size_t n = count_regexes(stage);
     if (n == 0) return REE_OK;
-    pieces->matchers = calloc(n, sizeof(struct ree_matcher *));
+    pieces->matchers = ree_alloc_zeroed(n, sizeof(struct ree_matcher *));
     if (!pieces->matchers) return ree_fail(err, REE_NO_MEMORY, "no memory for a pre-tokenizer");
     return make_matchers(pieces, stage, err);
 }
@@ -172,9 +173,9 @@ enum ree_status ree_pieces_init(struct ree_pieces *pieces, const struct ree_stag
 void ree_pieces_finish(struct ree_pieces *pieces) {
     for (size_t i = 0; i < pieces->n_matchers; i++)
         ree_matcher_destroy(pieces->matchers[i]);
-    free(pieces->matchers);
-    free(pieces->items);
-    free(pieces->spans.items);
+    ree_free(pieces->matchers);
+    ree_free(pieces->items);
+    ree_free(pieces->spans.items);
     ree_arena_finish(&pieces->arena);
     memset(pieces, 0, sizeof *pieces);
 }
@@ -189,7 +190,7 @@ static enum ree_status add_piece(struct ree_pieces *pieces, const char *data, si
     if (size == 0) return REE_OK;
     if (pieces->n == pieces->capacity) {
         size_t capacity = pieces->capacity ? pieces->capacity * 2 : 64;
-        struct ree_piece *items = realloc(pieces->items, capacity * sizeof *items);
+        struct ree_piece *items = ree_realloc(pieces->items, capacity * sizeof *items);
         if (!items) return ree_fail(err, REE_NO_MEMORY, "no memory for the pieces of a text");
         pieces->items = items;
         pieces->capacity = capacity;
@@ -441,7 +442,7 @@ static enum ree_status apply(const struct ree_stage *stage, size_t *matcher,
     enum ree_status status = REE_OK;
     for (size_t i = 0; status == REE_OK && i < n; i++)
         status = split(stage, own, pieces, &before[i], err);
-    free(before);
+    ree_free(before);
     return status;
 }
 

@@ -2,6 +2,7 @@
 // files. These files do not define how a text is cut; the other files in the folder or the file's
 // name do.
 #include "base/file.h"
+#include "base/memory.h"
 #include "text/bytes.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
@@ -208,11 +209,11 @@ enum ree_status ree_tokenizer_read_gpt2(struct ree_tokenizer *tokenizer, const c
     tokenizer->lm.kind = REE_LM_BPE;
     REE_TRY(ree_file_read(vocab_path, &bytes, &nbytes, err));
     enum ree_status status = read_vocab(tokenizer, bytes, nbytes, err);
-    free(bytes);
+    ree_free(bytes);
     if (status != REE_OK) return ree_fail_prefix(err, "%s", vocab_path);
     REE_TRY(ree_file_read(merges_path, &bytes, &nbytes, err));
     status = read_merges(&tokenizer->lm, bytes, nbytes, err);
-    free(bytes);
+    ree_free(bytes);
     if (status != REE_OK) return ree_fail_prefix(err, "%s", merges_path);
     return ree_tokenizer_read_added(tokenizer, folder, err);
 }
@@ -361,6 +362,6 @@ enum ree_status ree_tokenizer_read_tiktoken(struct ree_tokenizer *tokenizer, con
     size_t nbytes;
     REE_TRY(ree_file_read(path, &bytes, &nbytes, err));
     enum ree_status status = read_tiktoken(tokenizer, path, folder, bytes, nbytes, err);
-    free(bytes);
+    ree_free(bytes);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "text/tokenizer.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 // Reads a vocabulary that is an object: piece to id.
 static enum ree_status read_vocab(struct ree_tokenizer *tokenizer, const cJSON *vocab,
@@ -26,7 +27,7 @@ static enum ree_status read_scored_vocab(struct ree_tokenizer *tokenizer, const 
     int n = cJSON_IsArray(vocab) ? cJSON_GetArraySize(vocab) : 0;
     if (n < 1 || (uint32_t)n > REE_VOCAB_MAX)
         return ree_fail(err, REE_INVALID, "'vocab' is not an array of 1 to %u", REE_VOCAB_MAX);
-    tokenizer->lm.scores = calloc((size_t)n, sizeof *tokenizer->lm.scores);
+    tokenizer->lm.scores = ree_alloc_zeroed((size_t)n, sizeof *tokenizer->lm.scores);
     if (!tokenizer->lm.scores) return ree_fail(err, REE_NO_MEMORY, "no memory for the vocabulary");
     const cJSON *entry;
     int32_t id = 0;

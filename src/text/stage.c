@@ -1,6 +1,7 @@
 #include "text/stage.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 // Maximum nesting of sequences. No file needs more than two levels.
 #define MAX_DEPTH 8
@@ -122,7 +123,7 @@ enum ree_status ree_spans_add(struct ree_spans *spans, size_t start, size_t end,
                               struct ree_error *err) {
     if (spans->n == spans->capacity) {
         size_t capacity = spans->capacity ? spans->capacity * 2 : 64;
-        struct ree_span *items = realloc(spans->items, capacity * sizeof *items);
+        struct ree_span *items = ree_realloc(spans->items, capacity * sizeof *items);
         if (!items) return ree_fail(err, REE_NO_MEMORY, "no memory for the parts of a text");
         spans->items = items;
         spans->capacity = capacity;

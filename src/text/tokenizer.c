@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "text/decode.h"
 #include "text/normalize.h"
 #include "text/pretokenize.h"
@@ -13,7 +14,7 @@
 #include <sys/stat.h>
 
 static struct ree_tokenizer *create(void) {
-    struct ree_tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
+    struct ree_tokenizer *tokenizer = ree_alloc_zeroed(1, sizeof *tokenizer);
     if (tokenizer) tokenizer->bos = tokenizer->eos_token = tokenizer->lm.unk = -1;
     return tokenizer;
 }
@@ -28,11 +29,11 @@ void ree_tokenizer_destroy(struct ree_tokenizer *tokenizer) {
     ree_vocab_finish(&tokenizer->added_vocab);
     ree_trie_finish(&tokenizer->exact);
     ree_trie_finish(&tokenizer->normal);
-    free(tokenizer->added);
-    free(tokenizer->added_by_id);
-    free(tokenizer->eos);
+    ree_free(tokenizer->added);
+    ree_free(tokenizer->added_by_id);
+    ree_free(tokenizer->eos);
     ree_arena_finish(&tokenizer->arena);
-    free(tokenizer);
+    ree_free(tokenizer);
 }
 
 enum ree_status ree_tokenizer_complete(struct ree_tokenizer *tokenizer, struct ree_error *err) {
@@ -68,7 +69,7 @@ struct place {
 
 static char *join(const char *folder, const char *name) {
     size_t size = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(size);
+    char *path = ree_alloc(size);
     if (path) snprintf(path, size, "%s/%s", folder, name);
     return path;
 }
@@ -91,7 +92,7 @@ static enum ree_status find_in_folder(struct place *place, struct ree_error *err
         place->file = join(place->folder, names[i]);
         if (!place->file) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
         if (is_file(place->file)) return REE_OK;
-        free(place->file);
+        ree_free(place->file);
         place->file = NULL;
     }
     return ree_fail(
@@ -103,14 +104,14 @@ static enum ree_status find_in_folder(struct place *place, struct ree_error *err
 static enum ree_status find(const char *path, struct place *place, struct ree_error *err) {
     struct stat info;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        place->folder = strdup(path);
+        place->folder = ree_strdup(path);
         if (place->folder) REE_TRY(find_in_folder(place, err));
     } else {
         const char *slash = strrchr(path, '/');
-        place->folder = slash == path ? strdup("/")
-                        : slash       ? strndup(path, (size_t)(slash - path))
-                                      : strdup(".");
-        place->file = strdup(path);
+        place->folder = slash == path ? ree_strdup("/")
+                        : slash       ? ree_strndup(path, (size_t)(slash - path))
+                                      : ree_strdup(".");
+        place->file = ree_strdup(path);
     }
     place->merges = place->folder ? join(place->folder, "merges.txt") : NULL;
     if (!place->file || !place->merges) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
@@ -127,7 +128,7 @@ static enum ree_status read_json_file(struct ree_tokenizer *tokenizer, const cha
     size_t nbytes;
     REE_TRY(ree_file_read(path, &bytes, &nbytes, err));
     enum ree_status status = ree_tokenizer_read_json(tokenizer, bytes, nbytes, err);
-    free(bytes);
+    ree_free(bytes);
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", path);
 }
 
@@ -165,9 +166,9 @@ static enum ree_status load(const char *path, struct ree_tokenizer **out_tokeniz
     } else {
         ree_tokenizer_destroy(tokenizer);
     }
-    free(place.file);
-    free(place.folder);
-    free(place.merges);
+    ree_free(place.file);
+    ree_free(place.folder);
+    ree_free(place.merges);
     return status;
 }
 

@@ -1,9 +1,10 @@
 #include "text/trie.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 void ree_trie_finish(struct ree_trie *trie) {
-    free(trie->nodes);
+    ree_free(trie->nodes);
     memset(trie, 0, sizeof *trie);
 }
 
@@ -60,18 +61,18 @@ enum ree_status ree_trie_init(struct ree_trie *trie, struct ree_trie_entry *entr
                         "the tokens have %llu bytes in total; the maximum is 2 GiB",
                         (unsigned long long)most);
     if (n) qsort(entries, n, sizeof *entries, by_bytes);
-    struct range *queue = calloc(most, sizeof *queue);
-    trie->nodes = calloc(most, sizeof *trie->nodes);
+    struct range *queue = ree_alloc_zeroed(most, sizeof *queue);
+    trie->nodes = ree_alloc_zeroed(most, sizeof *trie->nodes);
     if (!queue || !trie->nodes) {
-        free(queue);
+        ree_free(queue);
         ree_trie_finish(trie);
         return ree_fail(err, REE_NO_MEMORY, "no memory for the tokens");
     }
     trie->nodes[0].value = -1;
     trie->n_nodes = 1;
     build(trie, entries, n, queue);
-    free(queue);
-    struct ree_trie_node *fitting = realloc(trie->nodes, trie->n_nodes * sizeof *fitting);
+    ree_free(queue);
+    struct ree_trie_node *fitting = ree_realloc(trie->nodes, trie->n_nodes * sizeof *fitting);
     if (fitting) trie->nodes = fitting;
     return REE_OK;
 }

@@ -3,6 +3,7 @@
 // The sorting is done here, because utf8proc's own takes quadratic time in the length of a run of
 // marks.
 #include "text/normalize.h"
+#include "base/memory.h"
 #include "text/utf8.h"
 
 #include <stdlib.h>
@@ -39,14 +40,14 @@ static bool sort_marks(utf8proc_int32_t *run, size_t n) {
         }
         return true;
     }
-    struct mark *marks = malloc(n * sizeof *marks);
+    struct mark *marks = ree_alloc(n * sizeof *marks);
     if (!marks) return false;
     for (size_t i = 0; i < n; i++)
         marks[i] = (struct mark){run[i], class_of(run[i]), i};
     qsort(marks, n, sizeof *marks, by_class);
     for (size_t i = 0; i < n; i++)
         run[i] = marks[i].c;
-    free(marks);
+    ree_free(marks);
     return true;
 }
 
@@ -70,7 +71,7 @@ enum ree_status ree_unicode_form(bool compose, bool compat, const char *text, si
     for (size_t i = 0; i < n; i += step) {
         if (capacity - size < DECOMPOSED_MAX) {
             capacity = capacity * 2 + DECOMPOSED_MAX + n / 2;
-            void *more = realloc(buffer, capacity * sizeof *buffer);
+            void *more = ree_realloc(buffer, capacity * sizeof *buffer);
             if (!more) goto no_memory;
             buffer = more;
         }
@@ -79,7 +80,7 @@ enum ree_status ree_unicode_form(bool compose, bool compat, const char *text, si
             utf8proc_decompose_char((utf8proc_int32_t)ree_utf8_get(text + i, &step), buffer + size,
                                     DECOMPOSED_MAX, options, &boundary);
         if (made < 0 || made > DECOMPOSED_MAX) {
-            free(buffer);
+            ree_free(buffer);
             return ree_fail(err, REE_INVALID, "Unicode normalization: %s",
                             made < 0 ? utf8proc_errmsg(made) : "a decomposition is too long");
         }
@@ -90,10 +91,10 @@ enum ree_status ree_unicode_form(bool compose, bool compat, const char *text, si
         size ? utf8proc_normalize_utf32(buffer, (utf8proc_ssize_t)size, options) : 0;
     for (utf8proc_ssize_t i = 0; i < kept; i++)
         ree_utf8_append(out, (uint32_t)buffer[i]);
-    free(buffer);
+    ree_free(buffer);
     return kept < 0 ? ree_fail(err, REE_INVALID, "Unicode normalization: %s", utf8proc_errmsg(kept))
                     : REE_OK;
 no_memory:
-    free(buffer);
+    ree_free(buffer);
     return ree_fail(err, REE_NO_MEMORY, "no memory for Unicode normalization");
 }

@@ -2,6 +2,7 @@
 // probabilities). Kudo, "Subword Regularization", 2018, section 3.2. The order of additions and
 // comparisons decides ties; it is that of Hugging Face's tokenizers.
 #include "text/lm.h"
+#include "base/memory.h"
 #include "text/utf8.h"
 
 #include <float.h>
@@ -19,7 +20,7 @@ struct ree_lm_path {
 
 enum ree_status ree_unigram_prepare(struct ree_lm *lm, struct ree_error *err) {
     size_t n = 0;
-    struct ree_trie_entry *entries = calloc(lm->vocab.n + 1, sizeof *entries);
+    struct ree_trie_entry *entries = ree_alloc_zeroed(lm->vocab.n + 1, sizeof *entries);
     if (!entries) return ree_fail(err, REE_NO_MEMORY, "no memory for the vocabulary");
     double least = DBL_MAX;
     for (uint32_t id = 0; id < lm->vocab.n; id++) {
@@ -30,7 +31,7 @@ enum ree_status ree_unigram_prepare(struct ree_lm *lm, struct ree_error *err) {
     }
     lm->unk_score = least - UNKNOWN_PENALTY;
     enum ree_status status = ree_trie_init(&lm->trie, entries, n, err);
-    free(entries);
+    ree_free(entries);
     return status;
 }
 
@@ -85,8 +86,8 @@ enum ree_status ree_unigram_encode(const struct ree_lm *lm, struct ree_lm_scratc
                                    const char *piece, size_t n, struct ree_ids *ids,
                                    struct ree_error *err) {
     if (n + 1 > scratch->paths_capacity) {
-        free(scratch->paths);
-        scratch->paths = calloc(n + 1, sizeof *scratch->paths);
+        ree_free(scratch->paths);
+        scratch->paths = ree_alloc_zeroed(n + 1, sizeof *scratch->paths);
         scratch->paths_capacity = scratch->paths ? n + 1 : 0;
         if (!scratch->paths) return ree_fail(err, REE_NO_MEMORY, "no memory for a piece");
     }

@@ -1,10 +1,11 @@
 #include "text/vocab.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 void ree_vocab_finish(struct ree_vocab *vocab) {
-    free(vocab->pieces);
-    free(vocab->slots);
+    ree_free(vocab->pieces);
+    ree_free(vocab->slots);
     memset(vocab, 0, sizeof *vocab);
 }
 
@@ -19,11 +20,11 @@ static void insert(struct ree_vocab_slot *slots, uint32_t mask, uint32_t id, uin
 static bool grow_slots(struct ree_vocab *vocab) {
     if (vocab->slots && (uint64_t)vocab->count * 2 < vocab->mask) return true;
     uint32_t n = vocab->slots ? (vocab->mask + 1) * 2 : 1024;
-    struct ree_vocab_slot *slots = calloc(n, sizeof *slots);
+    struct ree_vocab_slot *slots = ree_alloc_zeroed(n, sizeof *slots);
     if (!slots) return false;
     for (uint32_t i = 0; vocab->slots && i <= vocab->mask; i++)
         if (vocab->slots[i].id) insert(slots, n - 1, vocab->slots[i].id - 1, vocab->slots[i].hash);
-    free(vocab->slots);
+    ree_free(vocab->slots);
     vocab->slots = slots;
     vocab->mask = n - 1;
     return true;
@@ -34,7 +35,7 @@ static bool grow_pieces(struct ree_vocab *vocab, uint32_t id) {
     uint32_t capacity = vocab->capacity ? vocab->capacity * 2 : 1024;
     while (capacity <= id)
         capacity *= 2;
-    struct ree_str *pieces = realloc(vocab->pieces, capacity * sizeof *pieces);
+    struct ree_str *pieces = ree_realloc(vocab->pieces, capacity * sizeof *pieces);
     if (!pieces) return false;
     memset(pieces + vocab->capacity, 0, (capacity - vocab->capacity) * sizeof *pieces);
     vocab->pieces = pieces;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "trace/model_header.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 // Maximum nesting of subgraphs; the model reader allows fewer levels.
@@ -222,7 +223,8 @@ static int by_name(const void *a, const void *b) {
 
 static enum ree_status hash_attributes(const struct scope *scope, const struct ree_node *node,
                                        ree_digest out) {
-    const struct ree_attr **sorted = malloc((node->n_attrs + 1) * sizeof(const struct ree_attr *));
+    const struct ree_attr **sorted =
+        ree_alloc((node->n_attrs + 1) * sizeof(const struct ree_attr *));
     if (!sorted) return ree_no_memory(scope->err);
     for (size_t i = 0; i < node->n_attrs; i++)
         sorted[i] = &node->attrs[i];
@@ -233,7 +235,7 @@ static enum ree_status hash_attributes(const struct scope *scope, const struct r
     for (size_t i = 0; i < node->n_attrs && status == REE_OK; i++)
         status = put_attribute(scope, h, sorted[i]);
     ree_hasher_digest(h, out);
-    free(sorted);
+    ree_free(sorted);
     return status;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/float_env.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "session/model.h"
 
@@ -225,8 +226,8 @@ static enum ree_status hash_constants(struct builder *b) {
         uint64_t piece = 0;
         for (to = from; to < n && (piece < REPORT_BYTES || to - from < 2); to++)
             piece += order[to].nbytes;
-        if (b->options->on_progress)
-            b->options->on_progress(b->options->user, "hashing constants", done, total);
+        REE_TRY(
+            ree_progress_report(&b->options->progress, "hashing constants", done, total, b->err));
 #pragma omp parallel for if (piece > 65536) schedule(dynamic)
         for (uint32_t i = from; i < to; i++) {
             REE_FLOAT_ENV_WORKER();

@@ -13,10 +13,8 @@ struct ree_trace_header_options {
     uint32_t prefill_chunk; // 0: the model has no steps
     size_t n_kv_caches;     // the same as passed to ree_session_declare_kv_caches
     const struct ree_kv_cache_spec *kv_caches;
-    bool is_secret; // only the owner may read the trace file (mode 0600)
-    // Progress of hashing the constants, in bytes; NULL: off.
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total);
-    void *user;
+    bool is_secret;               // only the owner may read the trace file (mode 0600)
+    struct ree_progress progress; // of hashing the constants, in bytes
 };
 
 // Allocates everything in the arena, except strings that are borrowed from the model. Hashes every

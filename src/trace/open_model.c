@@ -22,7 +22,8 @@ static enum ree_status open_text(const char *path, const struct ree_model_option
 
 enum ree_status ree_open_model(const char *path, const struct ree_open_options *options,
                                struct ree_opened *out, struct ree_error *err) {
-    struct ree_model_options model_options = {.on_progress = options->on_progress};
+    struct ree_model_options model_options = {.size = sizeof model_options,
+                                              .progress = options->progress};
     memset(out, 0, sizeof *out);
     ree_arena_init(&out->arena);
     out->is_text = options->prefill_chunk > 0;
@@ -30,14 +31,14 @@ enum ree_status ree_open_model(const char *path, const struct ree_open_options *
         REE_TRY(open_text(path, &model_options, out, err));
     else
         REE_TRY(ree_model_load(path, &model_options, &out->model, err));
-    REE_TRY(ree_model_hashes_make(out->model, options->on_progress, NULL, &out->hashes, err));
+    REE_TRY(ree_model_hashes_make(out->model, &options->progress, &out->hashes, err));
     struct ree_trace_header_options audit = {.graph_sha256 = out->hashes.graph,
                                              .weights_sha256 = out->hashes.weights,
                                              .operation_set = options->operation_set,
                                              .prefill_chunk = options->prefill_chunk,
                                              .n_kv_caches = out->roles.n_kv_caches,
                                              .kv_caches = out->roles.kv_caches,
-                                             .on_progress = options->on_progress};
+                                             .progress = options->progress};
     return ree_trace_describe(out->model, &audit, &out->arena, &out->header, err);
 }
 

@@ -22,7 +22,7 @@ struct ree_open_options {
     enum ree_operation_set operation_set;
     // Prompt tokens per step, for a language model; 0: any other model, which runs in one step.
     uint32_t prefill_chunk;
-    void (*on_progress)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
+    struct ree_progress progress;
 };
 
 // Loads and hashes the model, and makes the header that its traces have. Release with

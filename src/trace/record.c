@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 
 struct ree_recorder {
@@ -47,7 +48,7 @@ enum ree_status ree_recorder_create(const struct ree_model *model,
                                     const char *path, struct ree_recorder **out,
                                     struct ree_error *err) {
     *out = NULL;
-    struct ree_recorder *r = calloc(1, sizeof *r);
+    struct ree_recorder *r = ree_alloc_zeroed(1, sizeof *r);
     if (!r) return ree_no_memory(err);
     ree_arena_init(&r->arena);
     enum ree_status status = begin(r, model, options, path, err);
@@ -133,7 +134,7 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
 static enum ree_status keep_leaf(struct ree_recorder *r, struct ree_error *err) {
     if (r->n_steps == r->capacity) {
         uint64_t capacity = r->capacity ? r->capacity * 2 : 64;
-        ree_digest *grown = realloc(r->leaves, (size_t)capacity * sizeof *grown);
+        ree_digest *grown = ree_realloc(r->leaves, (size_t)capacity * sizeof *grown);
         if (!grown) return ree_no_memory(err);
         r->leaves = grown;
         r->capacity = capacity;
@@ -178,7 +179,7 @@ enum ree_status ree_recorder_finish(struct ree_recorder *r, struct ree_record_su
 void ree_recorder_destroy(struct ree_recorder *r) {
     if (!r) return;
     ree_trace_writer_abandon(r->writer);
-    free(r->leaves);
+    ree_free(r->leaves);
     ree_arena_finish(&r->arena);
-    free(r);
+    ree_free(r);
 }

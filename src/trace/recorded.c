@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "trace/model_header.h"
+#include "base/memory.h"
 #include "base/npy.h"
 #include "base/status.h"
 
@@ -25,7 +26,7 @@ static bool fits(const char *name, const struct place *p) {
 
 static enum ree_status find_file(const struct place *p, char **out, struct ree_error *err) {
     size_t size = strlen(p->folder) + 32;
-    char *folder = malloc(size);
+    char *folder = ree_alloc(size);
     *out = NULL;
     if (!folder) return ree_no_memory(err);
     snprintf(folder, size, "%s/step-%05llu", p->folder, (unsigned long long)p->step);
@@ -35,7 +36,7 @@ static enum ree_status find_file(const struct place *p, char **out, struct ree_e
     for (const struct dirent *entry; dir && !*out && (entry = readdir(dir));) {
         if (!fits(entry->d_name, p)) continue;
         size = strlen(folder) + strlen(entry->d_name) + 2;
-        *out = malloc(size);
+        *out = ree_alloc(size);
         if (!*out) {
             status = ree_no_memory(err);
             break;
@@ -46,7 +47,7 @@ static enum ree_status find_file(const struct place *p, char **out, struct ree_e
     if (status == REE_OK && !*out)
         status = ree_fail(err, REE_NOT_FOUND, "%s: no file %s*%s in this folder", folder, p->prefix,
                           p->suffix);
-    free(folder);
+    ree_free(folder);
     return status;
 }
 
@@ -56,12 +57,12 @@ static enum ree_status load_file(const struct place *p, enum ree_dtype dtype,
     memset(out, 0, sizeof *out);
     REE_TRY(find_file(p, &path, err));
     enum ree_status status = ree_npy_load(out, path, err);
-    if (status == REE_OK && dtype != REE_DTYPE_NONE) status = ree_npy_retype(out, dtype, err);
+    if (status == REE_OK && dtype != REE_DTYPE_NONE) status = ree_tensor_retype(out, dtype, err);
     if (status != REE_OK) {
         ree_tensor_finish(out);
         ree_fail_prefix(err, "%s", path);
     }
-    free(path);
+    ree_free(path);
     return status;
 }
 

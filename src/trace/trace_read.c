@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "trace/trace_header.h"
 
@@ -60,18 +62,18 @@ static enum ree_status check_steps(const struct ree_trace *t, struct ree_error *
 }
 
 static enum ree_status check_root(const struct ree_trace *t, struct ree_error *err) {
-    ree_digest *leaves = calloc((size_t)t->n_steps + 1, sizeof *leaves), root;
-    ree_digest *nodes = calloc((size_t)t->header.n_nodes + 1, sizeof *nodes);
+    ree_digest *leaves = ree_alloc_zeroed((size_t)t->n_steps + 1, sizeof *leaves), root;
+    ree_digest *nodes = ree_alloc_zeroed((size_t)t->header.n_nodes + 1, sizeof *nodes);
     if (!leaves || !nodes) {
-        free(leaves);
-        free(nodes);
+        ree_free(leaves);
+        ree_free(nodes);
         return ree_no_memory(err);
     }
     for (uint64_t s = 0; s < t->n_steps; s++)
         ree_trace_step_digest(&t->header, s, ree_trace_step(t, s), nodes, leaves[s]);
     ree_trace_root(&t->header, (const ree_digest *)leaves, t->n_steps, root);
-    free(leaves);
-    free(nodes);
+    ree_free(leaves);
+    ree_free(nodes);
     if (memcmp(root, t->root, sizeof root) == 0) return REE_OK;
     char own[65], given[65];
     ree_hex(root, own);
@@ -120,9 +122,9 @@ static enum ree_status create(void *bytes, size_t nbytes, const char *path, stru
                               struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    struct ree_trace *t = calloc(1, sizeof *t);
+    struct ree_trace *t = ree_alloc_zeroed(1, sizeof *t);
     if (!t) {
-        free(bytes);
+        ree_free(bytes);
         return ree_fail(err, REE_NO_MEMORY, "%s: out of memory", path);
     }
     ree_arena_init(&t->arena);
@@ -144,13 +146,14 @@ static enum ree_status create(void *bytes, size_t nbytes, const char *path, stru
 enum ree_status ree_trace_decode(const void *bytes, size_t nbytes, const char *path,
                                  struct ree_trace **out, struct ree_error *err) {
     *out = NULL;
-    void *copy = malloc(nbytes ? nbytes : 1);
+    void *copy = ree_alloc(nbytes ? nbytes : 1);
     if (!copy) return ree_fail(err, REE_NO_MEMORY, "%s: out of memory", path);
     if (nbytes) memcpy(copy, bytes, nbytes);
     return create(copy, nbytes, path, out, err);
 }
 
 enum ree_status ree_trace_load(const char *path, struct ree_trace **out, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     void *bytes;
     size_t nbytes;
     *out = NULL;
@@ -161,8 +164,8 @@ enum ree_status ree_trace_load(const char *path, struct ree_trace **out, struct 
 void ree_trace_destroy(struct ree_trace *t) {
     if (!t) return;
     ree_arena_finish(&t->arena);
-    free(t->bytes);
-    free(t);
+    ree_free(t->bytes);
+    ree_free(t);
 }
 
 const ree_digest *ree_trace_step(const struct ree_trace *t, uint64_t step) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "trace/trace_header.h"
 
@@ -16,14 +17,14 @@ struct ree_trace_writer {
 
 static void release(struct ree_trace_writer *w) {
     ree_file_abandon(w->file);
-    free(w->steps);
-    free(w->nodes);
-    free(w);
+    ree_free(w->steps);
+    ree_free(w->nodes);
+    ree_free(w);
 }
 
 static enum ree_status begin(struct ree_trace_writer *w, const char *path, unsigned mode,
                              struct ree_error *err) {
-    w->nodes = malloc(((size_t)w->header->n_nodes + 1) * sizeof *w->nodes);
+    w->nodes = ree_alloc(((size_t)w->header->n_nodes + 1) * sizeof *w->nodes);
     if (!w->nodes) return ree_no_memory(err);
     REE_TRY(ree_file_begin(path, mode, &w->file, err));
     struct ree_strbuf text;
@@ -42,7 +43,7 @@ enum ree_status ree_trace_writer_create(const char *path, unsigned mode,
                                         const struct ree_trace_header *header,
                                         struct ree_trace_writer **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_trace_writer *w = calloc(1, sizeof *w);
+    struct ree_trace_writer *w = ree_alloc_zeroed(1, sizeof *w);
     if (!w) return ree_no_memory(err);
     w->header = header;
     enum ree_status status = begin(w, path, mode, err);
@@ -57,7 +58,7 @@ enum ree_status ree_trace_writer_step(struct ree_trace_writer *w, const ree_dige
                                       struct ree_error *err) {
     if (w->n_steps == w->capacity) {
         uint64_t capacity = w->capacity ? w->capacity * 2 : 64;
-        ree_digest *grown = realloc(w->steps, (size_t)capacity * sizeof *grown);
+        ree_digest *grown = ree_realloc(w->steps, (size_t)capacity * sizeof *grown);
         if (!grown) return ree_no_memory(err);
         w->steps = grown;
         w->capacity = capacity;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "base/sha256.h"
 
@@ -58,7 +59,7 @@ enum ree_status ree_frame_make(const struct ree_frame_fields *fields, const stru
     if (n > REE_FRAME_MAX_PARTS)
         return ree_fail(err, REE_UNSUPPORTED, "a message of %zu parts; the maximum is %d", n,
                         REE_FRAME_MAX_PARTS);
-    unsigned char *frame = calloc(nbytes, 1);
+    unsigned char *frame = ree_alloc_zeroed(nbytes, 1);
     if (!frame) return ree_no_memory(err);
     memcpy(frame, MAGIC, sizeof MAGIC);
     put32(frame + 8, REE_FRAME_VERSION);
@@ -119,14 +120,14 @@ enum ree_status ree_frame_open(const unsigned char *frame, size_t nbytes,
     size_t left = nbytes - REE_FRAME_HEADER;
     if (n > REE_FRAME_MAX_PARTS || 8 * (size_t)n > left)
         return ree_fail(err, REE_INVALID, "malformed: %u parts in %zu bytes", n, left);
-    struct ree_part *parts = calloc(n + 1, sizeof *parts);
+    struct ree_part *parts = ree_alloc_zeroed(n + 1, sizeof *parts);
     if (!parts) return ree_no_memory(err);
     const unsigned char *at = frame + REE_FRAME_HEADER + 8 * (size_t)n;
     left -= 8 * (size_t)n;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t size = get64(frame + REE_FRAME_HEADER + 8 * (size_t)i);
         if (size > left || padded((size_t)size) > left) {
-            free(parts);
+            ree_free(parts);
             return ree_fail(err, REE_INVALID, "malformed: part %u extends beyond its end", i);
         }
         parts[i] = (struct ree_part){at, (size_t)size};
@@ -134,7 +135,7 @@ enum ree_status ree_frame_open(const unsigned char *frame, size_t nbytes,
         left -= padded((size_t)size);
     }
     if (left) {
-        free(parts);
+        ree_free(parts);
         return ree_fail(err, REE_INVALID, "malformed: %zu bytes after its parts", left);
     }
     *out = (struct ree_frame_fields){get32(frame + 12),

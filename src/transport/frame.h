@@ -43,7 +43,7 @@ struct ree_frame_fields {
 
 // Returns the size in bytes of a whole frame with these parts.
 size_t ree_frame_nbytes(const struct ree_part *parts, size_t n_parts);
-// Makes a frame (malloc). fields->n_parts is the number of parts.
+// Makes a frame (ree_alloc). fields->n_parts is the number of parts.
 enum ree_status ree_frame_make(const struct ree_frame_fields *fields, const struct ree_part *parts,
                                unsigned char **out_frame, size_t *out_nbytes,
                                struct ree_error *err);

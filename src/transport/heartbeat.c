@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/float_env.h"
 #include "transport/transport_internal.h"
 
 // Maximum control frames queued for one rank; further heartbeats are skipped. A rank that receives
@@ -131,6 +132,7 @@ static void sleep_until(struct ree_transport *t, double when) {
 
 static void *give_heartbeat(void *user) {
     struct ree_transport *t = user;
+    REE_FLOAT_ENV_THREAD(&t->caller_env);
     struct ree_error err;
     pthread_mutex_lock(&t->lock);
     while (!t->ends) {
@@ -138,7 +140,10 @@ static void *give_heartbeat(void *user) {
             ree_transport_note_broken(t, &err);
         double now = ree_transport_clock();
         if (t->is_broken && now - t->broken_since > PATIENCE) {
-            if (t->options.on_lost) t->options.on_lost(t->options.user, t->broken.message);
+            if (t->options.on_lost) {
+                REE_FLOAT_ENV_CALLBACK();
+                t->options.on_lost(t->options.user, t->broken.message);
+            }
             t->link->ops->abort(t->link, 1);
             break;
         }
@@ -150,6 +155,7 @@ static void *give_heartbeat(void *user) {
 
 enum ree_status ree_heartbeat_begin(struct ree_transport *t, struct ree_error *err) {
     if (t->options.quiet) return REE_OK;
+    ree_float_call_caller(&t->caller_env);
     int code = pthread_create(&t->thread, NULL, give_heartbeat, t);
     if (code)
         return ree_fail(err, REE_IO, "cannot start the thread that sends heartbeats: %s",

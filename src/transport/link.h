@@ -14,15 +14,15 @@ struct ree_link;
 
 struct ree_link_ops {
     // Starts sending a frame, which must stay valid until `test` reports that it was sent. On
-    // failure *out_request is NULL if the frame may be freed. Otherwise the link may still read part
-    // of it: the frame must stay valid as long as the process.
+    // failure *out_request is NULL if the frame may be freed. Otherwise the link may still read
+    // part of it: the frame must stay valid as long as the process.
     enum ree_status (*start)(struct ree_link *link, uint32_t to, enum ree_channel channel,
                              const unsigned char *frame, size_t nbytes, void **out_request,
                              struct ree_error *err);
     // Whether the frame was sent; if so, releases the request.
     enum ree_status (*test)(struct ree_link *link, void *request, bool *out_done,
                             struct ree_error *err);
-    // Returns the next frame from a rank (malloc) if it has arrived completely, otherwise NULL.
+    // Returns the next frame from a rank (ree_alloc) if it has arrived completely, otherwise NULL.
     // Fails, before allocating, if a frame is longer than `limit`.
     enum ree_status (*take)(struct ree_link *link, uint32_t from, enum ree_channel channel,
                             size_t limit, unsigned char **out_frame, size_t *out_nbytes,
@@ -43,8 +43,6 @@ struct ree_link {
 enum ree_status ree_link_local_create(uint32_t n, struct ree_link **out_links,
                                       struct ree_error *err);
 
-// Whether mpirun started this process as one of several; checks only the environment.
-bool ree_link_mpi_started(void);
 struct ree_link_mpi_options {
     // If starting or ending MPI takes longer than this (a rank does not come up), the process ends
     // with exit code 1 and a message.
@@ -53,8 +51,7 @@ struct ree_link_mpi_options {
     // (MPI's counts are ints). Longer frames are split.
     size_t piece;
 };
-// Loads ree_mpi.so from the program's folder or the installed modules and starts MPI. Fails with
-// REE_UNAVAILABLE if ree was built without MPI.
+// Loads ree_mpi.so and starts MPI, as ree_transport_open_mpi says.
 enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
                                     struct ree_link **out_link, struct ree_error *err);
 

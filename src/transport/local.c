@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/container.h"
+#include "base/memory.h"
 #include "base/status.h"
 #include "transport/frame.h"
 #include "transport/link.h"
@@ -46,7 +47,7 @@ static enum ree_status local_start(struct ree_link *link, uint32_t to, enum ree_
                                    const unsigned char *frame, size_t nbytes, void **out_request,
                                    struct ree_error *err) {
     struct local *l = local_of(link);
-    struct outgoing *o = malloc(sizeof *o);
+    struct outgoing *o = ree_alloc(sizeof *o);
     if (!o) return ree_no_memory(err);
     *o = (struct outgoing){
         to, channel, frame, 0, nbytes, l->begun[place(to, channel)]++, l->outgoing, &l->outgoing};
@@ -75,7 +76,7 @@ static enum ree_status local_test(struct ree_link *link, void *request, bool *ou
     l->ended[k]++;
     *o->former = o->next;
     if (o->next) o->next->former = o->former;
-    free(o);
+    ree_free(o);
     *out_done = true;
     return REE_OK;
 }
@@ -111,7 +112,7 @@ static enum ree_status local_take(struct ree_link *link, uint32_t from, enum ree
             read_more(l->sockets[k], in->header, &in->have, REE_FRAME_HEADER, from, &whole, err));
         if (!whole) return REE_OK;
         REE_TRY(ree_frame_measure(in->header, limit, &in->nbytes, err));
-        in->frame = malloc(in->nbytes);
+        in->frame = ree_alloc(in->nbytes);
         if (!in->frame) return ree_no_memory(err);
         memcpy(in->frame, in->header, REE_FRAME_HEADER);
     }
@@ -129,17 +130,17 @@ static void local_close(struct ree_link *link) {
     for (size_t k = 0; l->sockets && k < (size_t)link->n_ranks * REE_N_CHANNELS; k++)
         if (l->sockets[k] >= 0) close(l->sockets[k]);
     for (size_t k = 0; l->incoming && k < (size_t)link->n_ranks * REE_N_CHANNELS; k++)
-        free(l->incoming[k].frame);
+        ree_free(l->incoming[k].frame);
     while (l->outgoing) {
         struct outgoing *next = l->outgoing->next;
-        free(l->outgoing);
+        ree_free(l->outgoing);
         l->outgoing = next;
     }
-    free(l->sockets);
-    free(l->incoming);
-    free(l->begun);
-    free(l->ended);
-    free(l);
+    ree_free(l->sockets);
+    ree_free(l->incoming);
+    ree_free(l->begun);
+    ree_free(l->ended);
+    ree_free(l);
 }
 
 // The other ranks notice the end of their connections.
@@ -155,13 +156,13 @@ static const struct ree_link_ops local_ops = {local_start, local_test, local_tak
 
 static struct local *make(uint32_t rank, uint32_t n) {
     size_t n_sockets = (size_t)n * REE_N_CHANNELS;
-    struct local *l = calloc(1, sizeof *l);
+    struct local *l = ree_alloc_zeroed(1, sizeof *l);
     if (!l) return NULL;
     l->link = (struct ree_link){&local_ops, rank, n};
-    l->sockets = malloc((n_sockets + 1) * sizeof *l->sockets);
-    l->incoming = calloc(n_sockets + 1, sizeof *l->incoming);
-    l->begun = calloc(n_sockets + 1, sizeof *l->begun);
-    l->ended = calloc(n_sockets + 1, sizeof *l->ended);
+    l->sockets = ree_alloc((n_sockets + 1) * sizeof *l->sockets);
+    l->incoming = ree_alloc_zeroed(n_sockets + 1, sizeof *l->incoming);
+    l->begun = ree_alloc_zeroed(n_sockets + 1, sizeof *l->begun);
+    l->ended = ree_alloc_zeroed(n_sockets + 1, sizeof *l->ended);
     for (size_t k = 0; l->sockets && k < n_sockets; k++)
         l->sockets[k] = -1;
     if (l->sockets && l->incoming && l->begun && l->ended) return l;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/float_env.h"
 #include "transport/transport_internal.h"
 
 // Seconds that other ranks get to print the reason.
@@ -18,6 +19,7 @@ static void flush(struct ree_transport *t, double seconds) {
 }
 
 void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
+    REE_FLOAT_ENV_API();
     struct ree_error err;
     struct ree_part part = {reason, strnlen(reason, REE_ERROR_MAX - 1)};
     struct ree_frame_fields fields = {.kind = REE_MESSAGE_ERROR, .n_parts = 1};
@@ -42,6 +44,7 @@ void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
 }
 
 void ree_transport_close(struct ree_transport *t) {
+    REE_FLOAT_ENV_API();
     if (!t) return;
     ree_heartbeat_end(t);
     flush(t, t->options.deadline);

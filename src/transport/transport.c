@@ -4,7 +4,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/float_env.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "transport/transport_internal.h"
 
 const char *ree_message_kind_name(uint32_t kind) {
@@ -21,8 +23,8 @@ void ree_message_finish(struct ree_message *message) {
         t->held -= message->nbytes;
         pthread_mutex_unlock(&t->lock);
     }
-    free(message->parts);
-    free(message->frame);
+    ree_free(message->parts);
+    ree_free(message->frame);
     memset(message, 0, sizeof *message);
 }
 
@@ -32,12 +34,12 @@ double ree_transport_clock(void) {
 
 void ree_transport_finish(struct ree_transport *t) {
     for (size_t i = 0; i < t->n_sendings; i++)
-        free(t->sendings[i].frame);
-    free(t->sendings);
-    free(t->peers);
+        ree_free(t->sendings[i].frame);
+    ree_free(t->sendings);
+    ree_free(t->peers);
     pthread_cond_destroy(&t->wake);
     pthread_mutex_destroy(&t->lock);
-    free(t);
+    ree_free(t);
 }
 
 static void begin(struct ree_transport *t, const struct ree_transport_options *options) {
@@ -61,12 +63,12 @@ static void begin(struct ree_transport *t, const struct ree_transport_options *o
 enum ree_status ree_transport_create(struct ree_link *link,
                                      const struct ree_transport_options *options,
                                      struct ree_transport **out, struct ree_error *err) {
-    struct ree_transport *t = calloc(1, sizeof *t);
-    struct ree_peer *peers = calloc(link->n_ranks + 1, sizeof *peers);
+    struct ree_transport *t = ree_alloc_zeroed(1, sizeof *t);
+    struct ree_peer *peers = ree_alloc_zeroed(link->n_ranks + 1, sizeof *peers);
     *out = NULL;
     if (!t || !peers) {
-        free(t);
-        free(peers);
+        ree_free(t);
+        ree_free(peers);
         link->ops->close(link);
         return ree_no_memory(err);
     }
@@ -138,7 +140,7 @@ enum ree_status ree_transport_move_out(struct ree_transport *t, struct ree_error
         }
         if (s->channel == REE_CHANNEL_CONTROL) t->peers[s->to].n_heartbeats--;
         t->held -= s->nbytes;
-        free(s->frame);
+        ree_free(s->frame);
     }
     t->n_sendings = kept;
     return status;
@@ -150,7 +152,7 @@ enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum re
     struct ree_sending s = {.to = to, .channel = channel};
     if (t->n_sendings == t->capacity) {
         size_t capacity = 2 * t->capacity + 16;
-        struct ree_sending *grown = realloc(t->sendings, capacity * sizeof *grown);
+        struct ree_sending *grown = ree_realloc(t->sendings, capacity * sizeof *grown);
         if (!grown) return ree_no_memory(err);
         t->sendings = grown;
         t->capacity = capacity;
@@ -164,7 +166,7 @@ enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum re
     enum ree_status status =
         t->link->ops->start(t->link, to, channel, s.frame, s.nbytes, &s.request, err);
     if (status != REE_OK) {
-        if (!s.request) free(s.frame);
+        if (!s.request) ree_free(s.frame);
         return status;
     }
     t->peers[to].sent[channel]++;
@@ -316,6 +318,7 @@ enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
 }
 
 void ree_transport_working(struct ree_transport *t) {
+    REE_FLOAT_ENV_API();
     struct ree_error err;
     atomic_store(&t->moved, ree_transport_clock());
     // Whoever holds the lock exchanges heartbeats itself.

@@ -7,9 +7,11 @@
 //
 // Any failure ends the run on every rank: the rank that detects it calls ree_transport_fail, which
 // sends the reason to the others, and they fail with the same reason.
+// The public part is in ree/ranks.h.
 #ifndef REE_TRANSPORT_TRANSPORT_H
 #define REE_TRANSPORT_TRANSPORT_H
 
+#include "ree/ranks.h"
 #include "transport/frame.h"
 #include "transport/link.h"
 
@@ -58,22 +60,16 @@ struct ree_transport_options {
     // For tests: 1-based index of the data message that this rank corrupts before sending; 0: none.
     uint64_t corrupt;
 };
-#define REE_TRANSPORT_DEADLINE 60
-#define REE_TRANSPORT_WORK_DEADLINES 10
 
 // Messages sent by this rank; bytes include headers.
 struct ree_transport_count {
     uint64_t n_messages, nbytes;
 };
 
-struct ree_transport;
-
 // Takes ownership of the link, even on failure.
 enum ree_status ree_transport_create(struct ree_link *link,
                                      const struct ree_transport_options *options,
                                      struct ree_transport **out, struct ree_error *err);
-uint32_t ree_transport_rank(const struct ree_transport *t);
-uint32_t ree_transport_n_ranks(const struct ree_transport *t);
 struct ree_transport_count ree_transport_sent(struct ree_transport *t, enum ree_message_kind kind);
 double ree_transport_waited(const struct ree_transport *t); // seconds spent in all receives
 // Peak bytes of frames held at once: frames being sent, and received frames until they are
@@ -100,18 +96,6 @@ struct ree_expected {
 enum ree_status ree_transport_receive(struct ree_transport *t, uint32_t from,
                                       const struct ree_expected *expected, struct ree_message *out,
                                       struct ree_error *err);
-// Reports that this rank makes progress, and sends and receives pending messages without blocking.
-// A working rank should call it now and then, from any thread. Errors are returned by the next
-// receive.
-void ree_transport_working(struct ree_transport *t);
-
-// Sends the reason to all ranks, gives them a moment to print it, and ends them with `code`. Does
-// not return over MPI. Releases the transport.
-void ree_transport_fail(struct ree_transport *t, const char *reason, int code);
-// Closes and releases the transport. Call it on all ranks after everything was sent and received.
-// Accepts NULL.
-void ree_transport_close(struct ree_transport *t);
-
 // Monotonic seconds since an unspecified moment, on this rank's clock.
 double ree_transport_clock(void);
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/float_env.h"
 #include "base/status.h"
 #include "transport/transport.h"
 
@@ -48,8 +49,9 @@ struct ree_transport {
     pthread_t thread;
     pthread_cond_t wake;
     bool has_thread, ends;
-    bool waits;           // inside a receive
-    _Atomic double moved; // time of this rank's last progress
+    struct ree_float_env caller_env; // of on_lost
+    bool waits;                      // inside a receive
+    _Atomic double moved;            // time of this rank's last progress
     double last_heartbeat, looked;
     double progress; // last time at which any rank was known to work
     // Failures.

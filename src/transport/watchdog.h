@@ -20,6 +20,6 @@ struct ree_watchdog {
 struct ree_watchdog ree_watchdog_start(double seconds);
 
 // Written to the descriptor after a successful run; the watchdog then ends without action.
-#define REE_GUARDIAN_WELL "w"
+#define REE_WATCHDOG_DONE "w"
 
 #endif

@@ -61,7 +61,7 @@ void run_model(const char *text, const struct ree_tensor *inputs, size_t n_input
     // Step by step only on the CPU: other devices take long to compile.
     for (int run = 0; run < 3; run++) {
         if (!devices[run / 2] || (run == 2 && !is_for_device)) continue;
-        struct ree_session_options options = {.no_fuse = run % 2};
+        struct ree_session_options options = {.size = sizeof options, .no_fuse = run % 2};
         struct ree_session *session;
         struct ree_tensor again[MAX_OUTPUTS], *to = run ? again : out;
         require(ree_session_create(model, devices[run / 2], &options, &session, &err), text, &err);

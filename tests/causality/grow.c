@@ -375,7 +375,9 @@ bool grow(const char *path, struct ree_device *device, uint64_t seed, struct gro
     char label[512];
     snprintf(label, sizeof label, "%s, grown with seed %llu", path, (unsigned long long)seed);
     changes_begin(NULL, seed);
-    if (!trial_load(&t, path, &(struct ree_model_options){0})) return false;
+    if (!trial_load(&t, path,
+                    &(struct ree_model_options){.size = sizeof(struct ree_model_options)}))
+        return false;
     graph = t.model->graph;
     claims = &t.claims;
     changes_begin(graph, seed);

@@ -21,7 +21,7 @@ static void try_one(const char *path, struct ree_device *device, uint64_t seed, 
     char label[512];
     snprintf(label, sizeof label, "%s, seed %llu", path, (unsigned long long)seed);
     changes_begin(NULL, seed);
-    struct ree_model_options options = {.no_fold = draw(2)};
+    struct ree_model_options options = {.size = sizeof options, .no_fold = draw(2)};
     REQUIRE(trial_load(&t, path, &options));
     changes_begin(t.model->graph, seed + (1u << 20));
     uint32_t done = 0;
@@ -43,8 +43,10 @@ int main(int argc, char **argv) {
     struct ree_device *device;
     struct ree_error err;
     REQUIRE(argc > 3);
-    REQUIRE(ree_device_open("cpu", &(struct ree_device_options){.n_threads = 1}, &device, &err) ==
-            REE_OK);
+    REQUIRE(ree_device_open("cpu",
+                            &(struct ree_device_options){.size = sizeof(struct ree_device_options),
+                                                         .n_threads = 1},
+                            &device, &err) == REE_OK);
     long count = atol(argv[1]), n_grown = atol(argv[2]);
     for (int i = 3; i < argc; i++) {
         struct counts counts = {0};

@@ -199,8 +199,9 @@ static bool agree(char *result, const char *how) {
 // bind.
 static bool run_way(const struct pb *bytes, const char *text, bool no_fuse, bool no_fold,
                     struct ree_device *device, const char *how) {
-    struct ree_model_options options = {.no_fold = no_fold};
-    struct ree_session_options session_options = {.no_fuse = no_fuse};
+    struct ree_model_options options = {.size = sizeof options, .no_fold = no_fold};
+    struct ree_session_options session_options = {.size = sizeof session_options,
+                                                  .no_fuse = no_fuse};
     struct ree_model *model;
     struct ree_session *session;
     struct ree_error err;

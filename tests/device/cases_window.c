@@ -31,12 +31,12 @@ bool case_pool(struct rng *rng, struct test_case *c) {
         p->in[a] = 1 + rng_below(rng, n_axes == 3 ? 9 : 30);
         p->pad_begin[a] = (int32_t)rng_below(rng, p->kernel[a]);
         p->pad_end[a] = (int32_t)rng_below(rng, p->kernel[a]);
-        int64_t room = (int64_t)p->in[a] + p->pad_begin[a] + p->pad_end[a] -
+        int64_t span = (int64_t)p->in[a] + p->pad_begin[a] + p->pad_end[a] -
                        (int64_t)p->dilation[a] * (p->kernel[a] - 1) - 1;
-        if (room < 0) return false;
+        if (span < 0) return false;
         // Rounding the number of windows up adds one that extends beyond the input.
-        bool up = rng_one_in(rng, 3) && room % p->stride[a] > 0;
-        p->out[a] = (uint32_t)(room / p->stride[a]) + 1 + up;
+        bool up = rng_one_in(rng, 3) && span % p->stride[a] > 0;
+        p->out[a] = (uint32_t)(span / p->stride[a]) + 1 + up;
         work *= (uint64_t)p->out[a] * p->kernel[a];
     }
     if (work > 1000000) return false;

@@ -10,7 +10,8 @@ static bool says(const char *part) {
 }
 
 static struct ree_device *open_cpu(uint32_t n_threads, const char *isa) {
-    struct ree_device_options options = {.n_threads = n_threads, .cpu_isa = isa};
+    struct ree_device_options options = {
+        .size = sizeof options, .n_threads = n_threads, .cpu_isa = isa};
     struct ree_device *device;
     REQUIRE(ree_cpu_device_open(&options, &device, &err) == REE_OK);
     return device;
@@ -18,7 +19,7 @@ static struct ree_device *open_cpu(uint32_t n_threads, const char *isa) {
 
 static void check_opening(void) {
     struct ree_device *device = NULL;
-    struct ree_device_options options = {.cpu_isa = "mmx"};
+    struct ree_device_options options = {.size = sizeof options, .cpu_isa = "mmx"};
     CHECK(ree_cpu_device_open(&options, &device, &err) == REE_INVALID);
     CHECK(!device && says("'mmx'") && says("available: portable"));
 
@@ -27,7 +28,8 @@ static void check_opening(void) {
     CHECK(ree_cpu_device_open(&options, &device, &err) == REE_UNAVAILABLE);
     CHECK(!device && says("not available here; available: portable"));
 
-    options = (struct ree_device_options){.n_threads = 1000000};
+    options = (struct ree_device_options){.size = sizeof(struct ree_device_options),
+                                          .n_threads = 1000000};
     CHECK(ree_cpu_device_open(&options, &device, &err) == REE_INVALID);
     CHECK(!device && says("1000000 threads"));
 

@@ -9,6 +9,7 @@
 #include "device/cpu/selftest.h"
 #include "test.h"
 
+#include <errno.h>
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +25,11 @@ static struct ree_error err;
 // Replaces the allocator of the problems' operands, so that it can fail.
 static bool has_memory = true;
 static uint64_t n_allocations;
-void *aligned_alloc(size_t alignment, size_t size) {
-    void *memory = NULL;
+int posix_memalign(void **out, size_t alignment, size_t size) {
     n_allocations++;
-    return has_memory && posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+    *out = has_memory ? aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                      : NULL;
+    return *out ? 0 : ENOMEM;
 }
 
 static void record(void) {
@@ -55,7 +57,8 @@ static void set_fast_modes(bool on) {
 }
 
 static enum ree_status open_once(const char *cache_dir) {
-    const struct ree_device_options options = {.cache_dir = cache_dir, .n_threads = 1};
+    const struct ree_device_options options = {
+        .size = sizeof options, .cache_dir = cache_dir, .n_threads = 1};
     struct ree_device *device = NULL;
     enum ree_status status = ree_cpu_device_open(&options, &device, &err);
     if (device) device->vtable->destroy(device);
@@ -95,7 +98,7 @@ static bool execute_once(void) {
 // Opens a device that does not test the best instruction set, so that ree_cpu_execute must test it.
 static bool open_portable(const char *cache_dir) {
     const struct ree_device_options options = {
-        .cache_dir = cache_dir, .n_threads = 1, .cpu_isa = "portable"};
+        .size = sizeof options, .cache_dir = cache_dir, .n_threads = 1, .cpu_isa = "portable"};
     struct ree_device *device = NULL;
     if (ree_cpu_device_open(&options, &device, &err) != REE_OK) return false;
     device->vtable->destroy(device);

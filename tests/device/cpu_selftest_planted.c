@@ -7,7 +7,7 @@
 #include "device_cases.h"
 
 int main(void) {
-    struct ree_device_options options = {.cache_dir = ""};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     struct ree_device *device;
     struct ree_error err;
     if (!ree_cpu_isa_available(REE_CPU_AVX2))

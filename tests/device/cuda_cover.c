@@ -135,7 +135,7 @@ static const struct maker {
 
 int main(int argc, char **argv) {
     const uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 1000;
-    struct ree_device_options options = {.cache_dir = ""};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     struct ree_device *device;
     struct ree_error err;
     enum ree_status status = ree_cuda_device_open("", &options, &device, &err);

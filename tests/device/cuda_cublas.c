@@ -107,7 +107,8 @@ int main(void) {
         {33, 65, 129, 2, false, true, 2, true},
     };
     for (int set = REE_DETERMINISTIC; set <= REE_DEFAULT; set++) {
-        struct ree_device_options options = {.operation_set = (enum ree_operation_set)set};
+        struct ree_device_options options = {.size = sizeof options,
+                                             .operation_set = (enum ree_operation_set)set};
         struct ree_device *device;
         struct ree_error err;
         enum ree_status status = ree_cuda_device_open("", &options, &device, &err);

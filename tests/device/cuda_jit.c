@@ -98,7 +98,7 @@ static CUresult cannot_compile(CUmodule *module, const void *image, unsigned n_o
 
 int main(int argc, char **argv) {
     if (argc > 2) return write_modules((uint32_t)atoi(argv[1]), argv[2]);
-    struct ree_device_options options = {0};
+    struct ree_device_options options = {.size = sizeof options};
     struct ree_device *device;
     struct ree_error err;
     enum ree_status status = ree_cuda_device_open("", &options, &device, &err);

@@ -22,7 +22,7 @@ static const struct variant {
 
 int main(int argc, char **argv) {
     uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 60;
-    struct ree_device_options options = {0};
+    struct ree_device_options options = {.size = sizeof options};
     struct ree_device *device;
     struct ree_error err;
     enum ree_status status = ree_cuda_device_open("", &options, &device, &err);

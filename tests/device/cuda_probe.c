@@ -16,7 +16,8 @@ static const char *const primitives[] = {
 
 static enum ree_status open_broken(const char *primitive, struct ree_device **device,
                                    struct ree_error *err) {
-    const struct ree_device_options options = {.break_primitive = primitive};
+    struct ree_device_testing testing = {.size = sizeof testing, .break_primitive = primitive};
+    const struct ree_device_options options = {.size = sizeof options, .testing = &testing};
     return ree_cuda_device_open("", &options, device, err);
 }
 

@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     struct ree_device *device;
     struct ree_error err;
-    struct ree_device_options options = {0};
+    struct ree_device_options options = {.size = sizeof options};
     enum ree_status status = ree_cuda_device_open("", &options, &device, &err);
     if (status == REE_UNAVAILABLE) return test_skip(err.message);
     CHECK_MSG(status == REE_OK, "%s", err.message);

@@ -13,7 +13,7 @@
 static struct ree_error err;
 
 static struct ree_device *open_device(const char *cache_dir) {
-    struct ree_device_options options = {.cache_dir = cache_dir};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = cache_dir};
     struct ree_device *device = NULL;
     CHECK_MSG(ree_cuda_device_open("", &options, &device, &err) == REE_OK, "%s", err.message);
     return device;
@@ -148,7 +148,7 @@ static void keeps_results(void) {
 }
 
 int main(int argc, char **argv) {
-    struct ree_device_options options = {.cache_dir = ""};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     struct ree_device *device;
     if (ree_cuda_device_open("", &options, &device, &err) == REE_UNAVAILABLE)
         return test_skip(err.message);

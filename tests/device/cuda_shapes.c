@@ -200,7 +200,7 @@ static void tame(struct test_case *c, struct rng *rng, const struct shape *s, ui
 }
 
 int main(int argc, char **argv) {
-    struct ree_device_options options = {0};
+    struct ree_device_options options = {.size = sizeof options};
     struct ree_device *device;
     struct ree_error err;
     enum ree_status status = ree_cuda_device_open("", &options, &device, &err);

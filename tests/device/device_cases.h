@@ -31,22 +31,22 @@ static inline const char *run_device_case(struct ree_device *device, uint32_t gu
     struct ree_device_buffer *buffers[REE_MAX_OPERANDS] = {0};
     uint8_t *memory[REE_MAX_OPERANDS] = {0};
     void *expected[REE_MAX_OPERANDS] = {0};
-    uint64_t room[REE_MAX_OPERANDS] = {0};
+    uint64_t nbytes[REE_MAX_OPERANDS] = {0};
     const uint32_t n = dispatch.n_operands;
     const char *what = NULL;
     for (uint32_t i = 0; i < n; i++) {
         struct ree_operand *operand = &dispatch.operands[i];
         uint64_t padded = (operand->size + 3) / 4 * 4;
-        room[i] = padded + 2 * guard;
-        memory[i] = malloc(room[i]);
+        nbytes[i] = padded + 2 * guard;
+        memory[i] = malloc(nbytes[i]);
         expected[i] = aligned_alloc(64, (padded + 127) / 64 * 64);
-        memset(memory[i], 0xA5, room[i]);
+        memset(memory[i], 0xA5, nbytes[i]);
         memcpy(memory[i] + guard, c->contents[i], operand->size);
         memcpy(expected[i], c->contents[i], operand->size);
         operand->slot = i;
         operand->offset = guard;
-        if (vt->buffer_create(device, room[i], &buffers[i], &err) != REE_OK ||
-            vt->buffer_write(device, buffers[i], 0, memory[i], room[i], &err) != REE_OK)
+        if (vt->buffer_create(device, nbytes[i], &buffers[i], &err) != REE_OK ||
+            vt->buffer_write(device, buffers[i], 0, memory[i], nbytes[i], &err) != REE_OK)
             what = err.message;
     }
     bool faults = ree_cpu_execute(&c->dispatch, expected, &err) != REE_OK;
@@ -64,7 +64,7 @@ static inline const char *run_device_case(struct ree_device *device, uint32_t gu
             what = err.message;
     }
     for (uint32_t i = 0; i < n && !what && !faults; i++) {
-        if (vt->buffer_read(device, buffers[i], 0, memory[i], room[i], &err) != REE_OK) {
+        if (vt->buffer_read(device, buffers[i], 0, memory[i], nbytes[i], &err) != REE_OK) {
             what = err.message;
             break;
         }

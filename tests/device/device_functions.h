@@ -76,7 +76,7 @@ static int run_device_functions(
     uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 0) : 4096;
     struct work w = {malloc(BATCH * 4ull), malloc(BATCH * 4ull), malloc(BATCH * 4ull)};
     REQUIRE(w.arguments && w.got && w.expected);
-    struct ree_device_options options = {.cache_dir = ""};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     struct ree_device *cpu, *device;
     struct ree_error err;
     REQUIRE(ree_cpu_device_open(&options, &cpu, &err) == REE_OK);

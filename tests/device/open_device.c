@@ -20,7 +20,8 @@ int main(void) {
     check_refused("cpus", REE_INVALID, "unknown device");
     check_refused("cpu:1", REE_INVALID, "there is only one cpu");
 
-    struct ree_device_options options = {.n_threads = 1, .cpu_isa = "portable"};
+    struct ree_device_options options = {
+        .size = sizeof options, .n_threads = 1, .cpu_isa = "portable"};
     REQUIRE(ree_device_open("cpu", &options, &device, &err) == REE_OK);
     CHECK(strcmp(ree_device_name(device), "cpu (portable, 1 thread)") == 0);
     const struct ree_device_fact *facts;

@@ -31,13 +31,13 @@ static bool run_one(const struct ree_cpu_context *ctx, enum ree_repop op,
         snprintf(difference, sizeof difference, "%s, %u threads%s: ", ree_cpu_isa_name(ctx->isa),
                  ctx->n_threads, ctx->packed[1] ? ", packed" : "");
     char *rest = difference + used;
-    size_t room = sizeof difference - (size_t)used;
+    size_t left = sizeof difference - (size_t)used;
     if (status != REE_OK) {
-        snprintf(rest, room, "%s", err.message);
+        snprintf(rest, left, "%s", err.message);
         return false;
     }
     if (!guards_intact(memory, nbytes)) {
-        snprintf(rest, room, "wrote outside the output");
+        snprintf(rest, left, "wrote outside the output");
         return false;
     }
     for (size_t i = 0; i < nbytes; i++) {
@@ -46,7 +46,7 @@ static bool run_one(const struct ree_cpu_context *ctx, enum ree_repop op,
         size_t word = i & ~(size_t)3, n = nbytes - word < 4 ? nbytes - word : 4;
         memcpy(&is, memory + GUARD + word, n);
         memcpy(&should, expected + word, n);
-        snprintf(rest, room, "byte %zu of %zu: word is %08x, expected %08x", i, nbytes, is, should);
+        snprintf(rest, left, "byte %zu of %zu: word is %08x, expected %08x", i, nbytes, is, should);
         return false;
     }
     return true;

@@ -14,7 +14,7 @@ static struct ree_error err;
 
 // Opens the device, which runs the probe, which creates pipelines.
 static struct ree_device *open_device(void) {
-    struct ree_device_options options = {.cache_dir = deep};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = deep};
     struct ree_device *device = NULL;
     CHECK_MSG(ree_vulkan_device_open("", &options, &device, &err) == REE_OK, "%s", err.message);
     return device;

@@ -10,8 +10,10 @@
 static struct ree_error err;
 
 static struct ree_device *open_device(const char *which, const char *broken, const char *form) {
+    struct ree_device_testing testing = {
+        .size = sizeof testing, .break_primitive = broken, .force_form = form};
     struct ree_device_options options = {
-        .validation = true, .cache_dir = "", .break_primitive = broken, .force_form = form};
+        .size = sizeof options, .validation = true, .cache_dir = "", .testing = &testing};
     struct ree_device *device;
     enum ree_status status = ree_vulkan_device_open(which, &options, &device, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
@@ -38,7 +40,9 @@ static void probe_notices(const char *which) {
         // If the integer form is wrong as well, no form is left.
         char name[64];
         snprintf(name, sizeof name, "integer %s", ree_vk_primitive_name(p));
-        struct ree_device_options options = {.cache_dir = "", .break_primitive = name};
+        struct ree_device_testing testing = {.size = sizeof testing, .break_primitive = name};
+        struct ree_device_options options = {
+            .size = sizeof options, .cache_dir = "", .testing = &testing};
         CHECK(ree_vulkan_device_open(which, &options, &device, &err) == REE_UNSUPPORTED && !device);
         CHECK_MSG(strstr(err.message, ree_vk_primitive_name(p)) &&
                       strstr(err.message, "even in integers"),
@@ -46,13 +50,15 @@ static void probe_notices(const char *which) {
     }
     // A form that the probe found wrong cannot be forced.
     const struct ree_vk_verdict *fma = &ree_vk_of(sound)->verdicts[REE_VK_FMA];
-    struct ree_device_options options = {.cache_dir = "", .force_form = "native"};
+    struct ree_device_testing testing = {.size = sizeof testing, .force_form = "native"};
+    struct ree_device_options options = {
+        .size = sizeof options, .cache_dir = "", .testing = &testing};
     struct ree_device *device;
     if (!fma->allowed[REE_VK_NATIVE]) {
         CHECK(ree_vulkan_device_open(which, &options, &device, &err) == REE_UNSUPPORTED);
         CHECK(device == NULL && strstr(err.message, "wrongly"));
     }
-    options.force_form = "decimal";
+    testing.force_form = "decimal";
     CHECK(ree_vulkan_device_open(which, &options, &device, &err) == REE_INVALID);
     const struct ree_device_fact *facts;
     size_t n = sound->vtable->facts(sound, &facts), n_primitives = 0, n_observed = 0;
@@ -175,11 +181,13 @@ int main(void) {
     const char *note;
     size_t n = ree_vulkan_device_list(list, 16, &note);
     if (n == 0) return test_skip(note);
-    struct ree_device_options options = {.cache_dir = ""};
+    struct ree_device_testing testing = {.size = sizeof testing};
+    struct ree_device_options options = {
+        .size = sizeof options, .cache_dir = "", .testing = &testing};
     struct ree_device *device;
     CHECK(ree_vulkan_device_open("99", &options, &device, &err) == REE_NOT_FOUND && !device);
     CHECK(ree_vulkan_device_open("no such name", &options, &device, &err) == REE_NOT_FOUND);
-    options.break_primitive = "no such primitive";
+    testing.break_primitive = "no such primitive";
     CHECK(ree_vulkan_device_open("", &options, &device, &err) == REE_INVALID);
     for (size_t i = 0; i < n && i < 16; i++) {
         const char *which = strchr(list[i].spec, ':') + 1;

@@ -19,7 +19,9 @@ static pid_t self;
 static volatile int *in_child;
 
 static bool is_refused(const char *which, const char *how) {
-    struct ree_device_options options = {.cache_dir = "", .break_primitive = how};
+    struct ree_device_testing testing = {.size = sizeof testing, .break_primitive = how};
+    struct ree_device_options options = {
+        .size = sizeof options, .cache_dir = "", .testing = &testing};
     struct ree_device *device;
     enum ree_status status = ree_vulkan_device_open(which, &options, &device, &err);
     return status == REE_DEVICE && device == NULL && strstr(err.message, "crashed in the probe");
@@ -114,7 +116,7 @@ static void ends_with_parent(const char *which) {
 // A driver that works is accepted, also without standard streams, and also if no exit status is
 // available.
 static void passes(const char *which) {
-    struct ree_device_options options = {.cache_dir = ""};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     fflush(stdout);
     int out = dup(STDOUT_FILENO), in = dup(STDIN_FILENO);
     close(STDOUT_FILENO);

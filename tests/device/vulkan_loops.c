@@ -246,7 +246,9 @@ static void epilogue_case(struct test_case *c, uint32_t n) {
 // A range of keys whose last values are NaN: the thread that added all chunks in integers computes
 // every result again.
 static void ranges(const char *which) {
-    struct ree_device_options options = {.cache_dir = "", .force_form = "integer"};
+    struct ree_device_testing testing = {.size = sizeof testing, .force_form = "integer"};
+    struct ree_device_options options = {
+        .size = sizeof options, .cache_dir = "", .testing = &testing};
     struct ree_device *device;
     struct ree_error err;
     if (ree_vulkan_device_open(which, &options, &device, &err) != REE_OK) return;
@@ -292,7 +294,7 @@ int main(void) {
     size_t n_devices = ree_vulkan_device_list(list, 16, &note);
     if (n_devices == 0) return test_skip(note);
     for (size_t d = 0; d < n_devices && d < 16; d++) {
-        struct ree_device_options options = {.cache_dir = ""};
+        struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
         struct ree_device *device;
         struct ree_error err;
         enum ree_status status =

@@ -47,8 +47,9 @@ int main(int argc, char **argv) {
     static const char *const forms[] = {NULL, "native", "float64", "float32", "integer"};
     for (size_t d = 0; d < n_devices && d < 16; d++) {
         for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+            struct ree_device_testing testing = {.size = sizeof testing, .force_form = forms[f]};
             struct ree_device_options options = {
-                .validation = true, .cache_dir = "", .force_form = forms[f]};
+                .size = sizeof options, .validation = true, .cache_dir = "", .testing = &testing};
             struct ree_device *device;
             struct ree_error err;
             enum ree_status status =

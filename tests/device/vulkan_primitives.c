@@ -97,7 +97,9 @@ int main(int argc, char **argv) {
     for (size_t d = 0; d < n_devices && d < 16; d++) {
         uint32_t n_allowed = 0;
         for (size_t f = 0; f < 4; f++) {
-            struct ree_device_options options = {.cache_dir = "", .force_form = forms[f]};
+            struct ree_device_testing testing = {.size = sizeof testing, .force_form = forms[f]};
+            struct ree_device_options options = {
+                .size = sizeof options, .cache_dir = "", .testing = &testing};
             struct ree_device *device;
             struct ree_error err;
             if (ree_vulkan_device_open(strchr(list[d].spec, ':') + 1, &options, &device, &err))

@@ -14,7 +14,7 @@
 static struct ree_error err;
 
 static struct ree_device *open_device(const char *which, const char *cache_dir) {
-    struct ree_device_options options = {.cache_dir = cache_dir};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = cache_dir};
     struct ree_device *device = NULL;
     CHECK_MSG(ree_vulkan_device_open(which, &options, &device, &err) == REE_OK, "%s", err.message);
     return device;

@@ -9,7 +9,8 @@ int main(void) {
     struct ree_device_listing list[16];
     const char *note;
     if (ree_vulkan_device_list(list, 16, &note) == 0) return test_skip(note);
-    struct ree_device_options options = {.validation = true, .cache_dir = ""};
+    struct ree_device_options options = {
+        .size = sizeof options, .validation = true, .cache_dir = ""};
     struct ree_device *device;
     struct ree_error err;
     enum ree_status status = ree_vulkan_device_open("", &options, &device, &err);

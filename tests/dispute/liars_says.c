@@ -93,7 +93,7 @@ void leaves_of(const struct said *s, uint64_t step, ree_digest *nodes, ree_diges
 }
 
 // Fills in the texts of the tokens, as an honest receipt has them.
-static void spell(struct said *s) {
+static void encode_text(struct said *s) {
     struct ree_error err;
     struct ree_answer answer;
     struct ree_receipt *r = &s->receipt;
@@ -124,7 +124,7 @@ void seal(struct said *s) {
     free(nodes);
     free(steps);
     ree_hex(s->trace.root, s->receipt.trace_root);
-    spell(s);
+    encode_text(s);
     REQUIRE(ree_receipt_seal(&s->receipt, &err) == REE_OK);
     REQUIRE(ree_stated_run_make(&s->receipt, &truth.rules, NULL, &s->arena, &s->stated_run, &err) ==
             REE_OK);

@@ -51,7 +51,7 @@ static void write_model(struct ree_checkpoint *checkpoint, bool steps) {
     // The model is well formed except for its weights, which are in files that memory does not
     // have.
     struct ree_graph *graph;
-    status = ree_onnx_load_memory(model, size, &graph, &err);
+    status = ree_onnx_load_memory(model, size, NULL, &graph, &err);
     if (status != REE_UNSUPPORTED) abort();
     free(model);
 }

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     struct ree_graph *graph;
     struct ree_error err = {.message = ""};
-    enum ree_status status = ree_onnx_load_memory(bytes, size, &graph, &err);
+    enum ree_status status = ree_onnx_load_memory(bytes, size, NULL, &graph, &err);
     if ((status == REE_OK) != (graph != NULL)) abort();
     if (status != REE_OK) {
         if (err.status != status || !err.message[0] || status == REE_INTERNAL) abort();

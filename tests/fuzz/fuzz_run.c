@@ -56,9 +56,13 @@ static void open_devices(void) {
     static bool opened;
     if (opened) return;
     opened = true;
-    budget_device_open(&one, &(struct ree_device_options){.n_threads = 1, .cache_dir = ""});
-    budget_device_open(
-        &two, &(struct ree_device_options){.n_threads = 2, .cpu_isa = "portable", .cache_dir = ""});
+    budget_device_open(&one, &(struct ree_device_options){.size = sizeof(struct ree_device_options),
+                                                          .n_threads = 1,
+                                                          .cache_dir = ""});
+    budget_device_open(&two, &(struct ree_device_options){.size = sizeof(struct ree_device_options),
+                                                          .n_threads = 2,
+                                                          .cpu_isa = "portable",
+                                                          .cache_dir = ""});
 }
 
 static void run(struct ree_session *session, const struct ree_model *model,
@@ -92,7 +96,7 @@ static void compare(const char *what, const struct result *a, const struct resul
 // the budget or memory ran out.
 static bool run_on(struct budget_device *device, struct ree_model *model, bool no_fuse, bool twice,
                    const struct run_inputs *inputs, struct result *out) {
-    struct ree_session_options options = {.no_fuse = no_fuse};
+    struct ree_session_options options = {.size = sizeof options, .no_fuse = no_fuse};
     struct ree_session *session;
     struct ree_error err = {.message = ""};
     budget_device_refill(device, WORK, BYTES);
@@ -117,7 +121,7 @@ static bool run_on(struct budget_device *device, struct ree_model *model, bool n
 static struct ree_model *load(const uint8_t *bytes, size_t size, bool no_fold) {
     struct ree_model *model;
     struct ree_error err = {.message = ""};
-    struct ree_model_options options = {.no_fold = no_fold};
+    struct ree_model_options options = {.size = sizeof options, .no_fold = no_fold};
     enum ree_status status = ree_model_load_memory(bytes, size, &options, &model, &err);
     must((status == REE_OK) == (model != NULL), "a status that does not fit");
     if (status != REE_OK) must_say(status, &err);

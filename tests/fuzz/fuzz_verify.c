@@ -61,7 +61,7 @@ static bool verify_text(struct job *job) {
                                    .prompt = job->has_prompt ? &job->prompt : NULL,
                                    .ignores_eos = job->c.options & CASE_IGNORE_EOS,
                                    .stepwise = job->c.options & CASE_STEPWISE};
-    return says(ree_verify_model(&job->v, &job->receipt, g->model, NULL, NULL, &err), &err) &&
+    return says(ree_verify_model(&job->v, &job->receipt, g->model, NULL, &err), &err) &&
            says(ree_verify_text(&job->v, &what, &err), &err);
 }
 
@@ -74,8 +74,7 @@ static bool verify_tensors(struct job *job) {
                                       .n_inputs = 1,
                                       .inputs = job->c.options & CASE_OTHER ? &w->other_image
                                                                             : &w->image};
-    if (!says(ree_verify_model(&job->v, &job->receipt, w->digits, NULL, NULL, &err), &err))
-        return false;
+    if (!says(ree_verify_model(&job->v, &job->receipt, w->digits, NULL, &err), &err)) return false;
     if (job->v.differs) return true;
     return says(ree_verify_tensors(&job->v, &what, &err), &err);
 }

@@ -66,19 +66,19 @@ static size_t split(const uint8_t *data, size_t begin, size_t end, struct field 
     return n;
 }
 
-// Changes a message's own bytes. Returns its new size, at most `room` bytes.
-static size_t change(uint8_t *data, size_t size, size_t room, uint32_t *state) {
+// Changes a message's own bytes. Returns its new size, at most `capacity` bytes.
+static size_t change(uint8_t *data, size_t size, size_t capacity, uint32_t *state) {
     static struct field fields[MAX_FIELDS];
     size_t n = split(data, 0, size, fields);
     uint32_t kind = next_random(state) % 8;
-    if (n == 0 || kind >= 3) return LLVMFuzzerMutate(data, size, room);
+    if (n == 0 || kind >= 3) return LLVMFuzzerMutate(data, size, capacity);
     struct field one = fields[next_random(state) % n];
     size_t one_size = one.end - one.start;
     if (kind == 0) { // remove the field
         memmove(data + one.start, data + one.end, size - one.end);
         return size - one_size;
     }
-    if (size + one_size > room) return size;
+    if (size + one_size > capacity) return size;
     // Duplicate the field: before another field, or at the end.
     uint8_t *copy = malloc(one_size + 1);
     if (!copy) return size;

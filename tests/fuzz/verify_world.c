@@ -68,14 +68,15 @@ enum ree_status prover_make(const struct verify_world *w, const struct prover_ru
         REE_TRY(ree_answer_begin(&answer, w->tokenizer, run->stops, run->n_stops, run->prompt->ids,
                                  run->prompt->n, REE_BOUNDARY_SETTLED, err));
     if (run->n_stops) answering.answer = &answer;
-    struct ree_generate_options options = {.sampling = run->sampling,
+    struct ree_generate_options options = {.size = sizeof options,
+                                           .sampling = run->sampling,
                                            .max_new_tokens = run->max_new_tokens,
                                            .eos = run->eos,
                                            .n_eos = run->n_eos,
                                            .on_token = on_token,
                                            .user = &answering};
     struct ree_generation made;
-    struct ree_generate_stats stats;
+    struct ree_generate_stats stats = {.size = sizeof stats};
     enum ree_status status = ree_generate(g, run->prompt, 1, &options, &made, &stats, err);
     if (status == REE_OK && answering.given_up)
         status = ree_fail(err, REE_UNAVAILABLE, "the answer does not end where it should");
@@ -210,7 +211,7 @@ static void make_tensors(void) {
     struct ree_receipt receipt;
     struct ree_tensor output;
     need(ree_model_load(SAMPLES "digits.onnx", NULL, &world.digits, &err), &err);
-    need(ree_model_hashes_make(world.digits, NULL, NULL, &world.tensor_hashes, &err), &err);
+    need(ree_model_hashes_make(world.digits, NULL, &world.tensor_hashes, &err), &err);
     need(ree_tensor_load(&world.image, SAMPLES "seven.npy", &err), &err);
     need(ree_tensor_load(&world.other_image, SAMPLES "two.npy", &err), &err);
     const char *name = ree_model_input(world.digits, 0)->name;
@@ -237,13 +238,13 @@ static void make_tensors(void) {
 
 static void load_text(void) {
     struct ree_error err;
-    struct ree_generator_options options = {0};
+    struct ree_generator_options options = {.size = sizeof options};
     need(ree_generator_create(SAMPLES "stories", world.device, &options, &world.plain, &err), &err);
     options.all_logits = true;
     need(ree_generator_create(SAMPLES "stories", world.device, &options, &world.with_logits, &err),
          &err);
     need(ree_tokenizer_load(SAMPLES "stories", &world.tokenizer, &err), &err);
-    need(ree_model_hashes_make(world.plain->model, NULL, NULL, &world.text_hashes, &err), &err);
+    need(ree_model_hashes_make(world.plain->model, NULL, &world.text_hashes, &err), &err);
     static const char once[] = "Once upon a time", other[] = "The dog";
     need(ree_tokenizer_encode(world.tokenizer, once, strlen(once), REE_ADD_SPECIAL, &world.prompt,
                               &world.n_prompt, &err),
@@ -256,7 +257,8 @@ static void load_text(void) {
 const struct verify_world *verify_world(void) {
     if (world.device) return &world;
     struct ree_error err;
-    const struct ree_device_options options = {.n_threads = 1, .cache_dir = ""};
+    const struct ree_device_options options = {
+        .size = sizeof options, .n_threads = 1, .cache_dir = ""};
     need(ree_device_open("cpu", &options, &world.device, &err), &err);
     memset(world.salt, 0x5a, sizeof world.salt);
     load_text();

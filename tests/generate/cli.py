@@ -62,7 +62,7 @@ def forms_of_prompts(folder):
     small = generate("--prompt-file", jsonl, "--max-new-tokens", 12, "--batch-size", 2)["sequences"]
     check(small == mixed, "two at a time")
     raw = generate("--prompt-text", "<|begin|>" + PROMPT, "--raw-prompt", "--max-new-tokens", 12)
-    check(raw["prompt_tokens"] == alone["prompt_tokens"], "special tokens spelled out")
+    check(raw["prompt_tokens"] == alone["prompt_tokens"], "special tokens written in the text")
     explicit = generate("--prompt-text", PROMPT, "--max-new-tokens", 12, "--tokenizer", SAMPLE / "tokenizer.json")
     check(explicit["tokens"] == alone["tokens"], "a tokenizer by its path")
 

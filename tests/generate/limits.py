@@ -143,13 +143,13 @@ def check_process(folder):
               f"{name}: the process had {rss / MIB:.1f} MiB, not {overhead / MIB:.1f} and "
               f"{limit / MIB:.1f} for a device")
         # With enough memory, weights are copied, and the copies are counted.
-        roomy, all_bytes = run_json(model, *ask, "--max-device-memory", 4 * weights)
-        check(hashes(roomy) == hashes(whole), f"{name}, with room: other tokens or logits")
-        check(all_bytes <= peak(roomy) + overhead,
-              f"{name}: the process had {all_bytes / MIB:.1f} MiB, and {peak(roomy) / MIB:.1f} "
+        ample, all_bytes = run_json(model, *ask, "--max-device-memory", 4 * weights)
+        check(hashes(ample) == hashes(whole), f"{name}, with enough: other tokens or logits")
+        check(all_bytes <= peak(ample) + overhead,
+              f"{name}: the process had {all_bytes / MIB:.1f} MiB, and {peak(ample) / MIB:.1f} "
               "were counted")
         print(f"{name}: {weights / MIB:.1f} MiB of weights; {most / MIB:.1f} MiB without a limit, "
-              f"{rss / MIB:.1f} with one of {limit / MIB:.1f}, {all_bytes / MIB:.1f} with room; "
+              f"{rss / MIB:.1f} with one of {limit / MIB:.1f}, {all_bytes / MIB:.1f} with enough; "
               f"{overhead / MIB:.1f} of a small model")
 
 

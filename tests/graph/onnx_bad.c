@@ -12,7 +12,7 @@ static void check_bytes(const char *what, const void *bytes, size_t n, enum ree_
                         const char *text) {
     struct ree_graph *graph = (void *)&graph;
     struct ree_error err = {.message = ""};
-    enum ree_status actual = ree_onnx_load_memory(bytes, n, &graph, &err);
+    enum ree_status actual = ree_onnx_load_memory(bytes, n, NULL, &graph, &err);
     CHECK_MSG(actual == status, "%s: status %s, expected %s: %s", what, ree_status_name(actual),
               ree_status_name(status), err.message);
     CHECK_MSG(!graph, "%s: a graph came out", what);
@@ -21,7 +21,8 @@ static void check_bytes(const char *what, const void *bytes, size_t n, enum ree_
               err.message, text);
     CHECK_MSG(!strchr(err.message, '\n'), "%s: the message has more than one line", what);
     // With err = NULL the status is the same.
-    CHECK_MSG(ree_onnx_load_memory(bytes, n, &graph, NULL) == status, "%s: without err", what);
+    CHECK_MSG(ree_onnx_load_memory(bytes, n, NULL, &graph, NULL) == status, "%s: without err",
+              what);
 }
 
 static void check(const char *what, struct pb model, enum ree_status status, const char *text) {
@@ -511,7 +512,7 @@ static void test_paths(void) {
 int main(void) {
     struct ree_graph *graph;
     struct pb model = pb_model(small_graph());
-    CHECK(ree_onnx_load_memory(model.data, model.size, &graph, NULL) == REE_OK);
+    CHECK(ree_onnx_load_memory(model.data, model.size, NULL, &graph, NULL) == REE_OK);
     ree_graph_destroy(graph);
     pb_free(&model);
     test_wire();

@@ -89,7 +89,7 @@ static enum ree_status load(size_t n, const struct source *sources, struct ree_g
     struct pb model = pb_model(g);
     write_file("model/model.onnx", model.data, model.size);
     pb_free(&model);
-    return ree_onnx_load(path, NULL, NULL, graph, err);
+    return ree_onnx_load(path, NULL, graph, err);
 }
 
 static void check_bytes(const struct ree_value *value, size_t offset) {
@@ -319,15 +319,16 @@ static void test_tensor_file(void) {
 }
 
 struct calls {
-    int n;
+    int n, cancel_at; // 0: never
     uint64_t done, total;
 };
 
-static void on_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+static bool on_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct calls *calls = user;
     CHECK(strcmp(what, "reading") == 0 && done <= total);
     CHECK(done >= calls->done);
     calls->n++, calls->done = done, calls->total = total;
+    return calls->n != calls->cancel_at;
 }
 
 // A hard link can bring a file from elsewhere into the folder. It is read only if the file's owner
@@ -366,11 +367,19 @@ static void test_progress(void) {
     struct pb model = pb_model(g);
     write_file("model/model.onnx", model.data, model.size);
     struct calls calls = {0};
+    const struct ree_progress progress = {on_progress, &calls};
     struct ree_graph *graph;
-    CHECK(ree_onnx_load(path, on_progress, &calls, &graph, NULL) == REE_OK);
+    CHECK(ree_onnx_load(path, &progress, &graph, NULL) == REE_OK);
     CHECK_MSG(calls.n >= 2 && calls.done == model.size && calls.total == model.size, "%d calls",
               calls.n);
     ree_graph_destroy(graph);
+    for (int n = calls.n; n > 0; n--) {
+        struct ree_error err;
+        calls = (struct calls){.cancel_at = n};
+        CHECK(ree_onnx_load(path, &progress, &graph, &err) == REE_CANCELLED && !graph);
+        CHECK_MSG(strstr(err.message, "cancelled") && calls.n == n, "%s, %d calls", err.message,
+                  calls.n);
+    }
     pb_free(&model);
 }
 

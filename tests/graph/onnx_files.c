@@ -17,7 +17,7 @@ struct counts {
 static void check_model(const char *path, struct counts *counts) {
     struct ree_graph *graph;
     struct ree_error err = {.message = ""};
-    enum ree_status status = ree_onnx_load(path, NULL, NULL, &graph, &err);
+    enum ree_status status = ree_onnx_load(path, NULL, &graph, &err);
     counts->loaded++;
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (!graph) return;

@@ -10,7 +10,7 @@
 static struct ree_graph *load(struct pb model) {
     struct ree_graph *graph;
     struct ree_error err = {0};
-    enum ree_status status = ree_onnx_load_memory(model.data, model.size, &graph, &err);
+    enum ree_status status = ree_onnx_load_memory(model.data, model.size, NULL, &graph, &err);
     pb_free(&model);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     REQUIRE(graph);

@@ -30,7 +30,7 @@ static enum ree_status load_copy(const unsigned char *bytes, size_t n) {
     memcpy(copy, bytes, n);
     struct ree_graph *graph;
     struct ree_error err = {.message = ""};
-    enum ree_status status = ree_onnx_load_memory(copy, n, &graph, &err);
+    enum ree_status status = ree_onnx_load_memory(copy, n, NULL, &graph, &err);
     free(copy);
     if (status == REE_OK) {
         exercise(graph);

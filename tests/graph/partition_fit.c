@@ -38,14 +38,14 @@ static size_t place_of(const struct ree_partition_devices *d, size_t n_stages, s
 
 static bool fits(const struct fixture *f, const struct ree_partition *plan) {
     uint64_t rows = f->options.context * one(f->devices.n_cache_slots);
-    uint64_t room = f->devices.max_memory - f->devices.max_memory / 16;
+    uint64_t available = f->devices.max_memory - f->devices.max_memory / 16;
     for (size_t i = 0; i < plan->n_stages; i++) {
         uint64_t bytes = plan->costs[i].weight_bytes;
         for (size_t j = 0; j < plan->n_stages; j++)
             if (place_of(&f->devices, plan->n_stages, i) ==
                 place_of(&f->devices, plan->n_stages, j))
                 bytes += plan->costs[j].kv_cache_bytes * rows;
-        if (bytes > room) return false;
+        if (bytes > available) return false;
     }
     return true;
 }
@@ -53,10 +53,10 @@ static bool fits(const struct fixture *f, const struct ree_partition *plan) {
 // On one device: returns whether a plan with that many stages exists. The caches of all stages are
 // always resident.
 static bool is_possible(const struct fixture *f, size_t n_stages) {
-    uint64_t limits[64], room = f->devices.max_memory - f->devices.max_memory / 16;
-    if (room < f->caches) return false;
+    uint64_t limits[64], available = f->devices.max_memory - f->devices.max_memory / 16;
+    if (available < f->caches) return false;
     for (size_t i = 0; i < n_stages; i++)
-        limits[i] = room - f->caches;
+        limits[i] = available - f->caches;
     struct ree_partition_options options = f->options;
     options.n_stages = n_stages;
     options.weight_limits = limits;

@@ -141,7 +141,7 @@ static void graph_bytes(const struct pb *bytes, struct ree_strbuf *out) {
     struct ree_graph *graph;
     struct ree_identity identity;
     struct ree_error err = {.message = ""};
-    REQUIRE(ree_onnx_load_memory(bytes->data, bytes->size, &graph, &err) == REE_OK);
+    REQUIRE(ree_onnx_load_memory(bytes->data, bytes->size, NULL, &graph, &err) == REE_OK);
     REQUIRE(ree_identity_init(&identity, graph, &err) == REE_OK);
     ree_strbuf_append(out, (const char *)identity.bytes, identity.n_bytes);
     ree_identity_finish(&identity);
@@ -185,7 +185,7 @@ static void test_function(void) {
     pb_sub(&model, MODEL_FUNCTION, function);
     struct ree_graph *read;
     struct ree_error err = {.message = ""};
-    REQUIRE(ree_onnx_load_memory(model.data, model.size, &read, &err) == REE_OK);
+    REQUIRE(ree_onnx_load_memory(model.data, model.size, NULL, &read, &err) == REE_OK);
     CHECK(read->n_nodes == 2);
     for (size_t i = 0; i < read->n_nodes; i++) {
         const struct ree_node_notes *notes = read->nodes[i]->notes;
@@ -257,7 +257,7 @@ static void test_notes(void) {
         CHECK_MSG(holds(&once, kept[i]), "%s", kept[i]);
     CHECK(holds(&once, "pipe") && !holds(&once, "wrong"));
     struct ree_graph *graph;
-    REQUIRE(ree_onnx_load_memory(once.data, once.size, &graph, &err) == REE_OK);
+    REQUIRE(ree_onnx_load_memory(once.data, once.size, NULL, &graph, &err) == REE_OK);
     const struct ree_node_notes *notes = graph->nodes[0]->notes;
     // The stage that was written comes before the stage of the other configuration.
     CHECK(notes && notes->has_stage && notes->stage == 0);

@@ -324,7 +324,7 @@ static void check_order(const struct maker *m, const struct ree_partition *plan)
 }
 
 // Runs stage k on the values that crossed the cut before it; stores the values that cross the cut
-// after it in `parcel`.
+// after it in `boundary`.
 static void run_stage(const struct maker *m, const struct ree_partition_options *options,
                       const struct ree_partition *plan, size_t k, const struct frame *whole,
                       struct frame *boundary, bool *handed_out) {

@@ -10,7 +10,7 @@ static struct ree_graph *load(struct pb graph) {
     struct pb model = pb_model(graph);
     struct ree_graph *out;
     struct ree_error err = {.message = ""};
-    CHECK_MSG(ree_onnx_load_memory(model.data, model.size, &out, &err) == REE_OK, "%s",
+    CHECK_MSG(ree_onnx_load_memory(model.data, model.size, NULL, &out, &err) == REE_OK, "%s",
               err.message);
     REQUIRE(out);
     pb_free(&model);

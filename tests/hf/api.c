@@ -12,14 +12,24 @@ static void check_refused(const struct ree_export_options *options, const char *
 }
 
 int main(void) {
-    check_refused(&(struct ree_export_options){.opset = 18}, NULL, REE_INVALID, "17 or 23");
-    check_refused(&(struct ree_export_options){.quantize_bits = 5}, NULL, REE_INVALID, "5 bits");
-    check_refused(&(struct ree_export_options){.quantize_bits = 4, .quantize_block = 8}, NULL,
-                  REE_INVALID, "the block size 8");
-    check_refused(&(struct ree_export_options){.quantize_bits = 4, .quantize_block = 512}, NULL,
-                  REE_INVALID, "the block size 512");
-    check_refused(&(struct ree_export_options){.quantize_bits = 4, .quantize_block = 48}, NULL,
-                  REE_INVALID, "the block size 48");
+    check_refused(
+        &(struct ree_export_options){.size = sizeof(struct ree_export_options), .opset = 18}, NULL,
+        REE_INVALID, "17 or 23");
+    check_refused(
+        &(struct ree_export_options){.size = sizeof(struct ree_export_options), .quantize_bits = 5},
+        NULL, REE_INVALID, "5 bits");
+    check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
+                                               .quantize_bits = 4,
+                                               .quantize_block = 8},
+                  NULL, REE_INVALID, "the block size 8");
+    check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
+                                               .quantize_bits = 4,
+                                               .quantize_block = 512},
+                  NULL, REE_INVALID, "the block size 512");
+    check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
+                                               .quantize_bits = 4,
+                                               .quantize_block = 48},
+                  NULL, REE_INVALID, "the block size 48");
     check_refused(NULL, "/tmp/model.bin", REE_INVALID, "does not end in .onnx");
     check_refused(NULL, "/tmp/.onnx", REE_INVALID, "does not end in .onnx");
     check_refused(NULL, "/nonexistent/model.onnx", REE_NOT_FOUND, "/nonexistent");

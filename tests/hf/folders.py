@@ -409,7 +409,7 @@ def test_unread(work):
               len(notes(err)) == 1 and "auto_map" in notes(err)[0], err)
 
 
-def test_no_room(work):
+def test_full_disk(work):
     """An export that cannot be written completely leaves the previous export and no other file."""
     def of(what, size, *options):
         def limit():
@@ -417,11 +417,11 @@ def test_no_room(work):
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
         before = {path: path.read_bytes() for path in folder.iterdir()}
         code, _, err = run("export", folder, *options, preexec_fn=limit)
-        check(f"no room for {what}", code == 1 and "cannot write it: File too large" in err, err)
-        check(f"no room for {what}: as before",
+        check(f"full disk at {what}", code == 1 and "cannot write it: File too large" in err, err)
+        check(f"full disk at {what}: as before",
               {path: path.read_bytes() for path in folder.iterdir()} == before, list(folder.iterdir()))
 
-    folder = write(work / "no_room")
+    folder = write(work / "full_disk")
     check("an export with its weights", run("export", folder, "--colocate-tensors")[0] == 0)
     sizes = [(folder / name).stat().st_size for name in ("model.onnx", "model.onnx.data")]
     check("the model is the smaller file", 4096 < sizes[0] < sizes[1] - 4096, sizes)
@@ -498,7 +498,7 @@ def main():
         test_contexts(work)
         test_exported_beside(work)
         test_unread(work / "unread")
-        test_no_room(work)
+        test_full_disk(work)
         test_windows(work)
         test_alignment(work, expected)
         test_hub_cache(work, expected)

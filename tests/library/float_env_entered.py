@@ -1,7 +1,8 @@
 """Checks the sources: each function of ree.h begins with REE_FLOAT_ENV_API(), or is listed here
 because it computes nothing with floats. Each OpenMP region and the body of each parallel loop begin
 with REE_FLOAT_ENV_WORKER(). Each call of a function pointer from ree.h follows
-REE_FLOAT_ENV_CALLBACK()."""
+REE_FLOAT_ENV_CALLBACK(). Progress is reported by ree_progress_report only, which does not lose the
+request to cancel."""
 import argparse
 import glob
 import os
@@ -12,27 +13,37 @@ from declared import declared, public_headers
 
 # Functions that only return or free existing data: no floats, no drivers, no threads.
 WITHOUT = set("""
-    ree_chat_families ree_decoder_destroy ree_device_name ree_dtype_bits ree_dtype_name ree_dtype_size
-    ree_finish_name ree_generation_finish ree_generator_info ree_generator_session ree_model_destroy
-    ree_model_input ree_model_ir_version ree_model_metadata ree_model_n_inputs ree_model_n_op_counts
-    ree_model_n_outputs ree_model_notes ree_model_op_counts ree_model_opset ree_model_output
-    ree_model_weight_bytes ree_numerics_version ree_operation_set_name ree_sequence_append
-    ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
+    ree_alloc ree_chat_families ree_decoder_destroy ree_device_name ree_dtype_bits ree_dtype_name
+    ree_dtype_size ree_finish_name ree_free ree_generation_finish ree_generator_info
+    ree_generator_session ree_model_destroy ree_model_input ree_model_ir_version ree_model_metadata
+    ree_model_n_inputs ree_model_n_op_counts ree_model_n_outputs ree_model_notes ree_model_op_counts
+    ree_model_opset ree_model_output ree_model_weight_bytes ree_numerics_version
+    ree_operation_set_name ree_ranks_n ree_ranks_report ree_sequence_append ree_set_allocator
+    ree_set_log ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
     ree_tokenizer_chat_family ree_tokenizer_destroy ree_tokenizer_eos ree_tokenizer_id
     ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_token ree_tokenizer_vocab_size
-    ree_version
     ree_checkpoint_close ree_checkpoint_destroy ree_completion_generation ree_completion_n_prompts
     ree_completion_prompt_text ree_completion_stats ree_completion_text ree_device_operation_set
     ree_generator_model ree_prompts_add_ids ree_prompts_destroy ree_prompts_is_chat ree_prompts_list
-    ree_receipt_destroy ree_receipt_info ree_receipt_set_salt ree_request_destroy ree_request_info
+    ree_receipt_destroy ree_receipt_has_root ree_receipt_info ree_receipt_set_salt ree_request_destroy ree_request_info
     ree_verification_checks ree_verification_is_decided ree_verification_model ree_verification_reason
     ree_verification_runs ree_verification_stepwise ree_verification_tokenizer ree_verification_verdict
-    ree_verify_verdict_name""".split())
+    ree_verify_verdict_name
+    ree_benchmark_has ree_cache_path ree_claim_destroy ree_claim_info ree_claim_kind_name
+    ree_comparison_node ree_comparison_result ree_diff_kind_name ree_dispute_kind_name
+    ree_file_abandon_named ree_file_is_private_key ree_file_read_small ree_file_write
+    ree_generator_pipeline ree_model_find_input ree_pipeline_n_stages ree_pipeline_stage_end
+    ree_plan_branch ree_plan_info ree_plan_stage ree_recording_n_steps ree_tensor_retype
+    ree_trace_destroy ree_trace_info ree_trace_input_name ree_trace_inputs_agree ree_trace_node
+    ree_trace_node_differs ree_trace_value_agrees ree_trace_value_text ree_ulp_range
+    ree_verdict_text ree_transport_n_ranks
+    ree_transport_rank ree_transport_started ree_version""".split())
 # The modules of libree whose callbacks are checked. Callbacks of others are ree-run's; a device's
 # are ree's own.
-CALLBACK_ROOMS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/")
+CALLBACK_ROOMS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/",
+                  "src/transport/", "src/ranks/", "src/trace/", "src/dispute/", "src/plan/", "src/bench/")
 # report_progress and report_program are called as callbacks themselves.
-CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "on_progress"), ("src/pipeline/pipeline.c", "on_program")}
+CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "report"), ("src/pipeline/pipeline.c", "on_program")}
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--source", required=True)
@@ -77,7 +88,7 @@ def regions_enter(files):
 
 
 def callbacks_leave(header, files):
-    pointers = set(re.findall(r"\(\*((?:on|is)_\w+)\)", header))
+    pointers = set(re.findall(r"\(\*((?:on|is)_\w+|report|log)\)", header))
     n, found = 0, set()
     for path, text in files.items():
         if not path.startswith(CALLBACK_ROOMS):
@@ -89,6 +100,8 @@ def callbacks_leave(header, files):
                     continue
                 n += 1
                 found.add(name)
+                if name == "report" and path != "src/base/progress.c":
+                    wrong.append(f"{path}:{i + 1}: report is called without ree_progress_report")
                 if "REE_FLOAT_ENV_CALLBACK();" not in lines[i - 1]:
                     wrong.append(f"{path}:{i + 1}: {name} is called without REE_FLOAT_ENV_CALLBACK()")
     for name in sorted(pointers - found):
@@ -96,8 +109,8 @@ def callbacks_leave(header, files):
     return n
 
 
-paths = [os.path.relpath(path, args.source) for room in ("src", "graph")
-         for path in glob.glob(os.path.join(args.source, room, "**/*.c"), recursive=True)]
+paths = [os.path.relpath(path, args.source) for folder in ("src", "graph")
+         for path in glob.glob(os.path.join(args.source, folder, "**/*.c"), recursive=True)]
 files = {path: read(path) for path in sorted(paths)}
 header = public_headers(os.path.join(args.source, "src"))
 counts = (functions_enter(header, files), regions_enter(files), callbacks_leave(header, files))

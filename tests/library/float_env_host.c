@@ -176,11 +176,12 @@ static struct ree_error err;
         check(r, #call);                                                                           \
     } while (0)
 
-static void on_progress(void *user, const char *what, uint64_t done, uint64_t total) {
+static bool report(void *user, const char *what, uint64_t done, uint64_t total) {
     struct run *r = user;
     (void)what, (void)done, (void)total;
-    check(r, "on_progress");
+    check(r, "progress.report");
     r->n_progress++;
+    return true;
 }
 
 static void on_pass(void *user, const char *pass, const char *text) {
@@ -241,14 +242,15 @@ static bool on_token(void *user, const struct ree_token *token) {
 static void generate(struct run *r, struct ree_generator *generator, const char *name,
                      const char *text, size_t max_new_tokens) {
     struct ree_generation out;
-    struct ree_generate_stats stats;
+    struct ree_generate_stats stats = {.size = sizeof stats};
     struct ree_prompt prompt = {0};
     int32_t *ids;
     CALL(r, lib.ree_tokenizer_encode(r->tokenizer, text, strlen(text), REE_ADD_SPECIAL, &ids,
                                      &prompt.n, &err));
     prompt.ids = ids;
     const struct ree_generator_info *info = lib.ree_generator_info(generator);
-    struct ree_generate_options options = {.max_new_tokens = max_new_tokens,
+    struct ree_generate_options options = {.size = sizeof options,
+                                           .max_new_tokens = max_new_tokens,
                                            .eos = info->eos,
                                            .n_eos = info->n_eos,
                                            .n_logprobs = 2,
@@ -277,13 +279,18 @@ static void *run(void *user) {
     struct ree_tokenizer *tokenizer = NULL;
     struct ree_generator *generator = NULL;
     const struct ree_device_fact *facts;
-    const struct ree_device_options device_options = {.n_threads = 2};
+    const struct ree_device_options device_options = {.size = sizeof device_options,
+                                                      .n_threads = 2};
     const struct ree_model_options model_options = {
-        .on_progress = on_progress, .on_pass = on_pass, .user = r};
-    const struct ree_session_options session_options = {
-        .on_progress = on_progress, .on_program = on_program, .user = r};
-    const struct ree_generator_options generator_options = {
-        .model = model_options, .session = session_options, .all_logits = true};
+        .size = sizeof model_options, .progress = {report, r}, .on_pass = on_pass, .user = r};
+    const struct ree_session_options session_options = {.size = sizeof session_options,
+                                                        .progress = {report, r},
+                                                        .on_program = on_program,
+                                                        .user = r};
+    const struct ree_generator_options generator_options = {.size = sizeof generator_options,
+                                                            .model = &model_options,
+                                                            .session = &session_options,
+                                                            .all_logits = true};
     char path[4096], hex[65];
     if (r->set && !r->late) set_modes(r->modes);
     r->env = read_env();
@@ -296,7 +303,7 @@ static void *run(void *user) {
         FAILS(r, lib.ree_device_open("cuda", &device_options, &device, &err));
     snprintf(path, sizeof path, "%s/digits.onnx", r->samples);
     CALL(r, lib.ree_model_load(path, &model_options, &model, &err));
-    CALL(r, lib.ree_model_weights_sha256(model, on_progress, r, hex, &err));
+    CALL(r, lib.ree_model_weights_sha256(model, &model_options.progress, hex, &err));
     require(r, lib.ree_model_n_outputs(model) == 1, path, "expected one output");
     CALL(r, lib.ree_device_open(r->device, &device_options, &device, &err));
     size_t n_facts;

@@ -284,8 +284,8 @@ static void add_template_inputs(void) {
 }
 
 static void add_random_inputs(const struct ree_op *op) {
-    uint32_t n_in = op->min_inputs, room = op->max_inputs - op->min_inputs;
-    if (room) n_in += wrong_any((room > 6 ? 6 : room) + 1);
+    uint32_t n_in = op->min_inputs, n_optional = op->max_inputs - op->min_inputs;
+    if (n_optional) n_in += wrong_any((n_optional > 6 ? 6 : n_optional) + 1);
     if (wrong_one_in(40)) n_in = wrong_any(MAX_INPUTS);
     if (n_in > MAX_INPUTS) n_in = MAX_INPUTS;
     for (uint32_t i = 0; i < n_in; i++) {

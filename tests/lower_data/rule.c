@@ -79,7 +79,7 @@ static size_t print_tensor(const struct ree_view *shape, const void *data, char 
     char text[256];
     size_t n = (size_t)snprintf(out, size, "%s", ree_view_text(shape, text, sizeof text));
     for (int64_t i = 0; i < ree_view_count(shape) && n < size; i++) {
-        size_t room = size - n;
+        size_t left = size - n;
         char *to = out + n;
         int64_t v = 0;
         size_t width = ree_dtype_size(shape->dtype);
@@ -87,16 +87,16 @@ static size_t print_tensor(const struct ree_view *shape, const void *data, char 
         memcpy(&v, from, width);
         switch (shape->dtype) {
         case REE_F32:
-            n += (size_t)snprintf(to, room, " %.9g", (double)((const float *)data)[i]);
+            n += (size_t)snprintf(to, left, " %.9g", (double)((const float *)data)[i]);
             break;
-        case REE_F64: n += (size_t)snprintf(to, room, " %.17g", ((const double *)data)[i]); break;
+        case REE_F64: n += (size_t)snprintf(to, left, " %.17g", ((const double *)data)[i]); break;
         case REE_I4:
         case REE_I2:
-        case REE_I8: n += (size_t)snprintf(to, room, " %d", (int)(int8_t)v); break;
-        case REE_I16: n += (size_t)snprintf(to, room, " %d", (int)(int16_t)v); break;
-        case REE_I32: n += (size_t)snprintf(to, room, " %d", (int)(int32_t)v); break;
-        case REE_U64: n += (size_t)snprintf(to, room, " %llu", (unsigned long long)v); break;
-        default: n += (size_t)snprintf(to, room, " %lld", (long long)v); break;
+        case REE_I8: n += (size_t)snprintf(to, left, " %d", (int)(int8_t)v); break;
+        case REE_I16: n += (size_t)snprintf(to, left, " %d", (int)(int16_t)v); break;
+        case REE_I32: n += (size_t)snprintf(to, left, " %d", (int)(int32_t)v); break;
+        case REE_U64: n += (size_t)snprintf(to, left, " %llu", (unsigned long long)v); break;
+        default: n += (size_t)snprintf(to, left, " %lld", (long long)v); break;
         }
     }
     return n;

@@ -66,7 +66,7 @@ static void finish_outputs(struct ree_tensor *outputs, size_t n) {
 static struct ree_tensor *run_once(struct ree_model *model, struct ree_device *device, bool no_fuse,
                                    const struct case_data *data, struct ree_error *err) {
     struct ree_session *session = NULL;
-    struct ree_session_options options = {.no_fuse = no_fuse};
+    struct ree_session_options options = {.size = sizeof options, .no_fuse = no_fuse};
     struct ree_tensor *outputs = calloc(ree_model_n_outputs(model) + 1, sizeof *outputs);
     if (!outputs) abort();
     if (ree_session_create(model, device, &options, &session, err) != REE_OK ||
@@ -103,7 +103,7 @@ static bool check_variants(const struct runner *r, const char *path, struct ree_
     if (!r->options->variants) return true;
     if (!check_variant(model, r->device, true, data, outputs, "without fusion", err)) return false;
     struct ree_model *unfolded;
-    struct ree_model_options options = {.no_fold = true};
+    struct ree_model_options options = {.size = sizeof options, .no_fold = true};
     if (ree_model_load(path, &options, &unfolded, err) != REE_OK) return false;
     bool same = check_variant(unfolded, r->device, false, data, outputs, "without folding", err);
     ree_model_destroy(unfolded);
@@ -298,6 +298,7 @@ int main(int argc, char **argv) {
     if (!first) return 2;
     struct runner r = {.options = &options};
     if (options.exceptions && !exceptions_read(&r.exceptions, options.exceptions)) return 2;
+    options.device_options.size = sizeof options.device_options;
     r.device = open_device(options.device, &options.device_options);
     if (options.second) r.second = open_device(options.second, NULL);
     printf("on %s%s%s\n", ree_device_name(r.device), r.second ? ", bytes compared with " : "",

@@ -22,7 +22,7 @@ static struct ree_value flags = {.name = "flags"}; // type and shape are unknown
 static const struct ree_value *values[] = {&hidden, &flags};
 static const struct ree_cut cut = {.n_values = 2, .values = values, .nbytes = 33};
 
-static struct ree_boundary make_parcel(void) {
+static struct ree_boundary make_boundary(void) {
     struct ree_error err;
     struct ree_boundary p = {2, calloc(2, sizeof *p.tensors)};
     REQUIRE(p.tensors);
@@ -48,7 +48,7 @@ static struct ree_message send(const struct ree_encoded *encoded) {
 }
 
 static struct ree_message send_step(void) {
-    struct ree_boundary boundary = make_parcel();
+    struct ree_boundary boundary = make_boundary();
     struct ree_encoded encoded;
     struct ree_error err;
     REQUIRE(ree_encode_step(&step, &boundary, &encoded, &err) == REE_OK);
@@ -60,7 +60,7 @@ static struct ree_message send_step(void) {
 
 static void test_step(void) {
     struct ree_message m = send_step();
-    struct ree_boundary sent = make_parcel(), got;
+    struct ree_boundary sent = make_boundary(), got;
     struct ree_step s;
     struct ree_error err;
     void *block;
@@ -146,7 +146,7 @@ static void finish_rows(struct ree_tensor *tensors, size_t n) {
 }
 
 static void test_rows(void) {
-    struct ree_boundary boundary = make_parcel();
+    struct ree_boundary boundary = make_boundary();
     struct ree_tensor sent[3] = {[1] = boundary.tensors[0]}, got[3] = {0};
     const struct ree_value *three[] = {&flags, &hidden, &flags};
     struct ree_encoded encoded;

@@ -107,7 +107,7 @@ def wire(ree_run, model):
         rows = got["stats"]["prompt_tokens"] + 23
         fixed = 4 * config["vocab_size"] * rows + last["logits_messages"] * (72 + 16 + 24)
         check(last["logits_bytes"] == fixed, f"logits: {last['logits_bytes']} bytes, expected {fixed}")
-        check(first["sign_bytes"] % (72 * first["sign_messages"] or 1) == 0, "signs of life have no contents")
+        check(first["sign_bytes"] % (72 * first["sign_messages"] or 1) == 0, "heartbeats have no contents")
         # A rank holds at least the boundary tensors of a prompt at once, whether it sends or
         # receives them.
         piece = 4 * config["hidden_size"] * got["stats"]["prompt_tokens"]

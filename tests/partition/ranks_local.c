@@ -22,11 +22,10 @@ static const char *model;
 static const int32_t tokens[N_TOKENS] = {1, 80, 90, 100, 7, 9, 5, 6, 11};
 
 static struct ree_generator *open_generator(uint32_t rank, uint32_t n_ranks) {
-    const struct ree_device_options one_thread = {.n_threads = 1};
-    struct ree_generator_options options = {.max_batch = MAX_BATCH,
-                                            .prefill_chunk = CHUNK,
-                                            .rank = rank,
-                                            .n_ranks = n_ranks > 1 ? n_ranks : 0};
+    const struct ree_device_options one_thread = {.size = sizeof one_thread, .n_threads = 1};
+    const struct ree_rank own = {rank, n_ranks > 1 ? n_ranks : 0};
+    struct ree_generator_options options = {
+        .size = sizeof options, .max_batch = MAX_BATCH, .prefill_chunk = CHUNK, .rank = &own};
     struct ree_device *device;
     struct ree_generator *g;
     struct ree_error err;
@@ -68,7 +67,7 @@ static enum ree_status generate(struct ree_generator *g, float **out, size_t *ou
 // Runs a rank from its start to the end of the run. *out is set on rank 0 only.
 static enum ree_status be_rank(struct ree_transport *t, float **out, size_t *out_n,
                                struct ree_error *err) {
-    const struct ree_ranks_options options = {.agreed = ""};
+    const struct ree_ranks_options options = {.size = sizeof options, .agreed = ""};
     uint32_t rank = ree_transport_rank(t);
     struct ree_generator *g = open_generator(rank, ree_transport_n_ranks(t));
     struct ree_ranks *ranks;

@@ -71,7 +71,7 @@ int main(void) {
         struct ree_stage_weights weights;
         struct ree_error err = {.message = ""};
         enum ree_status status =
-            ree_stage_weights_make(graph, &plan, first, 3 - first, NULL, NULL, &weights, &err);
+            ree_stage_weights_make(graph, &plan, first, 3 - first, NULL, &weights, &err);
         CHECK_MSG(status == REE_OK, "%s", err.message);
         if (status != REE_OK) continue;
         size_t n = 0;

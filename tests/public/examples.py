@@ -36,9 +36,7 @@ def hash_of(text, label):
     return re.search(rf"^{label} .*?([0-9a-f]{{64}})$", text, flags=re.M).group(1)
 
 
-for path in sorted(os.listdir(os.path.join(args.source, "docs/examples"))):
-    if not path.endswith(".c"):
-        continue
+for path in ("generate.c", "receipt.c", "classify.c"):
     with open(os.path.join(args.source, "docs/examples", path)) as file:
         lines = file.read().split("\n")
     check(len(lines) <= 80, f"{path} has {len(lines)} lines")

@@ -430,7 +430,8 @@ static void test_sizes(const char *model) {
     larger.later = 1;
     CHECK(ree_prompts_create(&larger.known, &prompts, NULL) != REE_OK && !prompts);
     // Only the reproducible operation set can be verified.
-    struct ree_device_options options = {.operation_set = REE_DETERMINISTIC};
+    struct ree_device_options options = {.size = sizeof options,
+                                         .operation_set = REE_DETERMINISTIC};
     struct ree_device *own = NULL;
     struct ree_receipt *receipt = NULL;
     struct ree_verification *v;

@@ -677,9 +677,9 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
-    for room in (liars, hostile, resumed, infinite_values, proved):
+    for test in (liars, hostile, resumed, infinite_values, proved):
         with tempfile.TemporaryDirectory() as name:
-            room(pathlib.Path(name))
+            test(pathlib.Path(name))
     return harness.finish()
 
 

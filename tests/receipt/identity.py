@@ -177,10 +177,10 @@ def independence(ree_run, folder):
     base = make()
     a, b = onnx.floats("a", [2], [1, 2]), onnx.floats("b", [2], [3, 4])
     # float_data instead of raw bytes
-    spelled = onnx.number(1, 2) + onnx.number(2, 1) + onnx.chunk(8, "a") + onnx.chunk(4, struct.pack("<2f", 1, 2))
+    encoded = onnx.number(1, 2) + onnx.number(2, 1) + onnx.chunk(8, "a") + onnx.chunk(4, struct.pack("<2f", 1, 2))
     same = {
         "weights in another order": make(weights=[b, a]),
-        "weights in another field": make(weights=[spelled, b]),
+        "weights in another field": make(weights=[encoded, b]),
         "metadata": make(metadata=[("author", "someone")]),
         "names of nodes": make([onnx.node("Add", ["x", "a"], ["t"], name="p"), onnx.node("Mul", ["t", "b"], ["y"])]),
         "names between nodes": make([onnx.node("Add", ["x", "a"], ["q"]), onnx.node("Mul", ["q", "b"], ["y"])]),

@@ -75,15 +75,15 @@ static void draw_hash(char hex[65], bool may_lack) {
     if (may_lack && draw(3) == 0) hex[0] = 0;
 }
 
-static const char *draw_string(char *room, size_t size) {
+static const char *draw_string(char *buffer, size_t size) {
     static const char *const pieces[] = {"a",    "\"",       "\\",           "\n",
                                          "\x01", "\xC3\xA9", "\xE2\x82\xAC", "\t",
                                          "/",    "{",        "\x7F",         "\xF0\x9F\x98\x82",
                                          " "};
-    room[0] = 0;
-    for (uint64_t n = draw(8); n && strlen(room) + 5 < size; n--)
-        strcat(room, pieces[draw(sizeof pieces / sizeof *pieces)]);
-    return room;
+    buffer[0] = 0;
+    for (uint64_t n = draw(8); n && strlen(buffer) + 5 < size; n--)
+        strcat(buffer, pieces[draw(sizeof pieces / sizeof *pieces)]);
+    return buffer;
 }
 
 static struct {

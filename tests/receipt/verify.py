@@ -473,7 +473,7 @@ def hostile(folder):
         check(time.monotonic() - start < 60, f"{n} tokens: an answer within a minute")
 
 
-def spelled(folder):
+def encoded_texts(folder):
     """Characters of several bytes, split at the prompt's end; NULs."""
     model = args.models / "stories260K"
     if not model.is_dir():
@@ -870,15 +870,15 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, mnist-8; optional")
     parser.add_argument("--device")
     args = parser.parse_args()
-    rooms = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, spelled, boundary, ends_and_limits,
+    cases = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, encoded_texts, boundary, ends_and_limits,
              every_field, encodings, requests, exported, without_cache,
              tensors, interrupted]
     if args.device:
         harness.need_device(args.ree_run, args.device)
-        rooms = [on_device_shortly if "REE_TEST_SAMPLE" in os.environ else on_device]
-    for room in rooms:
+        cases = [on_device_shortly if "REE_TEST_SAMPLE" in os.environ else on_device]
+    for case in cases:
         with tempfile.TemporaryDirectory() as name:
-            room(pathlib.Path(name))
+            case(pathlib.Path(name))
     return harness.finish()
 
 

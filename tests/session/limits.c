@@ -392,7 +392,7 @@ static void test_pages(void) {
 }
 
 int main(void) {
-    struct ree_device_options options = {.n_threads = 1};
+    struct ree_device_options options = {.size = sizeof options, .n_threads = 1};
     REQUIRE(ree_device_open("cpu", &options, &device, NULL) == REE_OK);
     for (size_t n_stages = 1; n_stages <= 3; n_stages++)
         for (int is_limit = 0; is_limit < 2; is_limit++)

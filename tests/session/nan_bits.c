@@ -51,8 +51,9 @@ static void run(bool canonical_inputs, bool folds, char hex[65]) {
     struct ree_error err = {0};
     struct ree_model *model;
     struct ree_session *session;
-    struct ree_model_options options = {.no_fold = !folds};
-    struct ree_session_options session_options = {.no_fuse = !folds};
+    struct ree_model_options options = {.size = sizeof options, .no_fold = !folds};
+    struct ree_session_options session_options = {.size = sizeof session_options,
+                                                  .no_fuse = !folds};
     struct pb bytes = model_text(text);
     enum ree_status status = ree_model_load_memory(bytes.data, bytes.size, &options, &model, &err);
     pb_free(&bytes);
@@ -98,7 +99,8 @@ int main(int argc, char **argv) {
     bool cpu = !strcmp(spec, "cpu");
     for (size_t i = 0; i < (cpu ? 3 : 1); i++) {
         struct ree_error err = {0};
-        struct ree_device_options options = {.cache_dir = "", .cpu_isa = sets[i]};
+        struct ree_device_options options = {
+            .size = sizeof options, .cache_dir = "", .cpu_isa = sets[i]};
         if (ree_device_open(spec, &options, &device, &err) != REE_OK) {
             CHECK_MSG(err.status == REE_UNAVAILABLE || sets[i], "%s", err.message);
             if (sets[i]) continue; // this machine lacks the instruction set

@@ -48,7 +48,7 @@ struct watched {
 
 static void watched_init(struct watched *w, uint64_t seed, bool no_fuse) {
     struct ree_error err;
-    struct ree_session_options options = {.no_fuse = no_fuse};
+    struct ree_session_options options = {.size = sizeof options, .no_fuse = no_fuse};
     REQUIRE(ree_model_from_graph(random_graph(seed), NULL, &w->model, &err) == REE_OK);
     REQUIRE(ree_session_create(w->model, device, &options, &w->session, &err) == REE_OK);
     all_values_init(&w->all, w->model);
@@ -342,7 +342,7 @@ static void test_mixing(void) {
 int main(int argc, char **argv) {
     struct ree_error err;
     const char *spec = argc > 1 ? argv[1] : "cpu";
-    struct ree_device_options options = {.cache_dir = ""};
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     if (ree_device_open(spec, &options, &device, &err) != REE_OK) {
         CHECK_MSG(err.status == REE_UNAVAILABLE, "%s", err.message);
         return err.status == REE_UNAVAILABLE ? test_skip(err.message) : 1;

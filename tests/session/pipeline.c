@@ -238,7 +238,7 @@ static void test_caches(void) {
 int main(int argc, char **argv) {
     uint64_t n_graphs = argc > 1 ? strtoull(argv[1], NULL, 10) : 150;
     for (int i = 0; i < 2; i++) {
-        struct ree_device_options options = {.n_threads = 1};
+        struct ree_device_options options = {.size = sizeof options, .n_threads = 1};
         REQUIRE(ree_device_open("cpu", &options, &devices[i], NULL) == REE_OK);
     }
     for (uint64_t seed = 0; seed < n_graphs; seed++)

@@ -15,8 +15,8 @@ static bool run_graph(uint64_t seed, struct ree_device *device, bool fuse, bool 
     struct ree_error err = {0};
     struct ree_model *model = NULL;
     struct ree_session *session = NULL;
-    struct ree_model_options model_options = {.no_fold = !fold};
-    struct ree_session_options options = {.no_fuse = !fuse};
+    struct ree_model_options model_options = {.size = sizeof model_options, .no_fold = !fold};
+    struct ree_session_options options = {.size = sizeof options, .no_fuse = !fuse};
     struct ree_tensor inputs[2], outputs[MAX_VALUES];
     bool ok = ree_model_from_graph(random_graph(seed), &model_options, &model, &err) == REE_OK &&
               ree_session_create(model, device, &options, &session, &err) == REE_OK;
@@ -48,7 +48,8 @@ static size_t list_ways(struct way *ways, size_t max) {
     size_t n = 0;
     for (uint32_t i = 0; i < 4 && n + 4 < max; i++)
         for (uint32_t threads = 1; threads <= 3; threads++) {
-            struct ree_device_options options = {.n_threads = threads, .cpu_isa = isas[i]};
+            struct ree_device_options options = {
+                .size = sizeof options, .n_threads = threads, .cpu_isa = isas[i]};
             struct ree_device *device;
             if (ree_device_open("cpu", &options, &device, NULL) != REE_OK) break;
             struct way *w = &ways[n++];
@@ -61,7 +62,7 @@ static size_t list_ways(struct way *ways, size_t max) {
     size_t n_devices = ree_device_list(listing, 8, NULL);
     for (size_t i = 0; i < n_devices && i < 8 && n < max; i++) {
         if (strncmp(listing[i].spec, "vulkan", 6)) continue;
-        struct ree_device_options options = {.cache_dir = ""};
+        struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
         struct ree_device *device;
         struct ree_error err;
         if (ree_device_open(listing[i].spec, &options, &device, &err) != REE_OK) {

@@ -229,8 +229,8 @@ static void deform_conv(uint64_t *state) {
         d.pads[a] = pick(state, 0, 2);
         d.pads[2 + a] = pick(state, 0, 2);
         d.in[a] = pick(state, 5, 8);
-        int64_t room = d.in[a] + d.pads[a] + d.pads[2 + a] - (d.kernel[a] - 1) * d.dilation[a] - 1;
-        d.out[a] = room / d.stride[a] + 1;
+        int64_t span = d.in[a] + d.pads[a] + d.pads[2 + a] - (d.kernel[a] - 1) * d.dilation[a] - 1;
+        d.out[a] = span / d.stride[a] + 1;
     }
     int64_t kernel = d.kernel[0] * d.kernel[1];
     test_random_fill(state, sizeof x_data / sizeof *x_data, x_data);

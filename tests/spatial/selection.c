@@ -200,12 +200,12 @@ static void max_unpool(uint64_t *state) {
         out[2 + i] = (dims[2 + i] - 1) * stride[i] + kernel[i] - pads[i];
         shape[2 + i] = out[2 + i] + (shaped ? pick(state, 0, 2) : 0);
     }
-    int64_t count = product(4, dims), room = product(4, out);
-    if (room == 0) return;
+    int64_t count = product(4, dims), n_out = product(4, out);
+    if (n_out == 0) return;
     test_random_fill(state, (size_t)count, x_data);
     memset(want, 0, sizeof want);
     for (int64_t i = 0; i < count; i++) { // the last value written to an element remains
-        index_data[i] = pick(state, 0, room - 1);
+        index_data[i] = pick(state, 0, n_out - 1);
         int64_t at = index_data[i], x = at % out[3], y = at / out[3] % out[2];
         int64_t plane = at / out[3] / out[2];
         want[(plane * shape[2] + y) * shape[3] + x] = (double)x_data[i];

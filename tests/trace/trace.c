@@ -349,7 +349,7 @@ static void test_interrupted(void) {
     pid_t child = fork();
     if (child == 0) _exit(write_on(path, true));
     waitpid(child, &status, 0);
-    CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "no room: %d", status);
+    CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "full disk: %d", status);
     CHECK(count_files() == 0);
     for (int i = 0; i < 5; i++) {
         child = fork();

@@ -24,7 +24,7 @@ static void be_rank(enum ending ending, int to) {
     char has_one = watchdog.fd >= 0;
     if (write(to, &has_one, 1) != 1) _exit(1);
     if (ending == WELL && has_one) {
-        if (write(watchdog.fd, REE_GUARDIAN_WELL, 1) != 1) _exit(1);
+        if (write(watchdog.fd, REE_WATCHDOG_DONE, 1) != 1) _exit(1);
         waitpid(watchdog.pid, NULL, 0);
         _exit(0);
     }

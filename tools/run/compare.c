@@ -35,8 +35,8 @@ static bool take_device(struct cli *cli, const char *name, void *options) {
     case 1: a->options.operation_set = b->options.operation_set; break;
     case 2: a->n_threads = b->n_threads; break;
     case 3: a->options.cpu_isa = b->options.cpu_isa; break;
-    case 4: a->options.force_form = b->options.force_form; break;
-    default: a->options.break_primitive = b->options.break_primitive;
+    case 4: a->testing.force_form = b->testing.force_form; break;
+    default: a->testing.break_primitive = b->testing.break_primitive;
     }
     return true;
 }
@@ -125,6 +125,7 @@ static void parse(struct cli *cli, struct compare_options *o) {
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model given");
     cli_quantize_check(cli, &o->quantize);
+    fault_option_check(cli, o->fault);
     if (o->n_prompts > 1) cli_usage(cli, "expected one prompt, not %zu", o->n_prompts);
     if (o->n_prompts && (o->inputs.n_args || o->inputs.random))
         cli_usage(cli, "a prompt and --input exclude each other");

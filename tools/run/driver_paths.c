@@ -1,5 +1,7 @@
 #include "driver_paths.h"
 
+#include "ree.h"
+
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <glob.h>
@@ -8,9 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/file.h"
-#include "device/cache_folder.h"
 
 #define MAX_MANIFEST ((size_t)1 << 20)
 

@@ -78,16 +78,17 @@ static void parse(struct cli *cli, struct options *o) {
 int ree_run_export(int argc, char **argv) {
     struct cli cli;
     struct options o = {.opset = 23};
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
+    struct strbuf text;
+    strbuf_init(&text);
     if (cli_wants_help(argc, argv)) return cli_print_text(help);
     cli_init(&cli, argc, argv);
     parse(&cli, &o);
     if (cli.failed) return CLI_USAGE;
+    o.export.size = sizeof o.export;
     o.export.opset = (int64_t)o.opset;
     o.export.quantize_bits = (uint32_t)o.quantize.bits;
     o.export.quantize_block = (uint32_t)o.quantize.block;
-    o.export.on_progress = cli_progress;
+    o.export.progress = cli_reports;
     o.export.on_note = cli_note;
     struct ree_error err;
     if (!o.out) cli_path_add_suffixed(CLI_WRITES, o.folder, "/model.onnx");
@@ -95,6 +96,6 @@ int ree_run_export(int argc, char **argv) {
     if (code) return code;
     if (ree_export(o.folder, o.out, &o.export, &err) != REE_OK) return cli_fail(&err);
     cli_append_name(&text, o.out ? o.out : o.folder);
-    ree_strbuf_printf(&text, "%s\n", o.out ? "" : "/model.onnx");
+    strbuf_printf(&text, "%s\n", o.out ? "" : "/model.onnx");
     return cli_print(&text);
 }

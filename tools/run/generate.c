@@ -24,8 +24,8 @@ static bool is_interrupted(void *user) {
 }
 
 // Shows progress of loading and of long prompts, but not of each token.
-static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
-    if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
+static bool progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    return strcmp(what, "running") == 0 || cli_progress(user, what, done, total);
 }
 
 static bool needs_tokenizer(const struct job *job) {
@@ -124,17 +124,17 @@ static int begin_output(struct job *job) {
     job->prints = job->n == 1 && !job->o->json;
     if (!job->prints || job->o->no_echo || prompts_is_chat(&job->prompts, 0)) return 0;
     size_t n;
-    struct ree_strbuf text;
+    struct strbuf text;
     const char *prompt = ree_completion_prompt_text(job->completion, 0, &n);
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     writer_append(escapes, prompt, n, &text);
     return cli_print(&text);
 }
 
 static int report(struct job *job) {
-    struct ree_session_stats session;
-    struct ree_strbuf text;
-    ree_generator_stats(job->generator, &session);
+    struct ree_session_stats session = {.size = sizeof session};
+    struct strbuf text;
+    ree_generator_stats(job->generator, &session, NULL);
     struct generate_report r = {
         .n = job->n,
         .completion = job->completion,
@@ -145,7 +145,7 @@ static int report(struct job *job) {
         .logprobs = job->logprobs,
         .stats = ree_completion_stats(job->completion),
         .session = job->o->stats ? &session : NULL,
-        .pipeline = job->generator->pipeline,
+        .pipeline = ree_generator_pipeline(job->generator),
         .device = cli_stages_device(&job->o->stages),
         .model = ree_generator_info(job->generator)->model_path,
         .operation_set = job->o->device.options.operation_set,
@@ -153,51 +153,45 @@ static int report(struct job *job) {
         .trace = job->has_trace ? &job->traced : NULL,
         .ranks = job->o->ranks.n && job->o->stats ? &job->o->ranks : NULL,
     };
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (job->o->json) {
         generate_report_json(&r, &text);
     } else {
-        if (r.n == 1) ree_strbuf_printf(&text, "\n\n");
+        if (r.n == 1) strbuf_printf(&text, "\n\n");
         generate_report_text(&r, &text);
     }
     return cli_print(&text);
 }
 
 static int prepare_watch(struct job *job) {
-    const struct ree_generator *g = job->generator;
     if (trace_options_any(&job->o->tracing) && job->n > 1) {
         cli_error("--trace, --dump-tensors and --inject-fault require one prompt, not %zu", job->n);
         return CLI_USAGE;
     }
-    struct traced_run run = {.model = g->model,
-                             .hashes = g->hashes.graph[0] ? &g->hashes : NULL,
-                             .pipeline = g->pipeline,
-                             .operation_set = job->o->device.options.operation_set,
-                             .prefill_chunk = (uint32_t)job->o->chunk,
-                             .n_kv_caches = g->roles.n_kv_caches,
-                             .kv_caches = g->roles.kv_caches};
+    struct traced_run run = {.generator = job->generator};
     return tracing_begin(&job->tracing, &job->o->tracing, &run);
 }
 
 // Performs the handshake with the other ranks, if there are any.
 static int join(struct job *job) {
     const struct generate_options *o = job->o;
-    struct ree_strbuf agreed;
-    ree_strbuf_init(&agreed);
-    ree_strbuf_printf(&agreed, "--operation-set\t%s\n",
-                      ree_operation_set_name(o->device.options.operation_set));
-    ree_strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
-    ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
-    ree_strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
-                      ree_generator_info(job->generator)->mixes_lengths);
-    ree_strbuf_printf(&agreed, "--micro-batches\t%u\n", job->generator->options.n_cache_slots);
+    struct strbuf agreed;
+    strbuf_init(&agreed);
+    strbuf_printf(&agreed, "--operation-set\t%s\n",
+                  ree_operation_set_name(o->device.options.operation_set));
+    strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
+    strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
+    strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
+                  ree_generator_info(job->generator)->mixes_lengths);
+    strbuf_printf(&agreed, "--micro-batches\t%u\n",
+                  o->n_cache_slots ? (unsigned)o->n_cache_slots : 1);
     int code = 0;
     if (agreed.failed) {
         cli_error("out of memory");
         code = CLI_FAILED;
     }
     if (!code) code = cli_ranks_join(&job->o->ranks, job->generator, agreed.data);
-    ree_strbuf_finish(&agreed);
+    strbuf_finish(&agreed);
     return code;
 }
 
@@ -234,24 +228,33 @@ static int generate(struct job *job) {
 static int open_generator(struct job *job) {
     struct generate_options *o = job->o;
     struct ree_error err;
+    struct ree_model_options model = {
+        .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
+    struct ree_session_options session = {
+        .size = sizeof session, .no_fuse = o->no_fuse, .progress = {.report = progress}};
+    struct ree_rank rank;
     struct ree_generator_options options = {
-        .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
-        .session = {.no_fuse = o->no_fuse, .on_progress = progress},
+        .size = sizeof options,
+        .model = &model,
+        .session = &session,
         .prefill_chunk = (uint32_t)o->chunk,
         .max_batch = (uint32_t)o->batch,
         .n_cache_slots = (uint32_t)o->n_cache_slots,
         .all_logits = o->logits_hash,
         .exact_lengths = trace_options_any(&o->tracing),
     };
-    cli_quantize_model(&o->quantize, &options.model);
+    cli_quantize_model(&o->quantize, &model);
     if (!o->device.n_threads) o->device.n_threads = cli_ranks_threads(&o->ranks);
     if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) return cli_fail(&err);
     cli_stages_generator(&o->stages, &options);
-    cli_ranks_generator(&o->ranks, &options);
+    if (cli_ranks_share(&o->ranks, &rank, &model.progress)) {
+        options.rank = &rank;
+        session.progress = model.progress;
+    }
     if (ree_generator_create(o->model, o->stages.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cli_fail(&err);
-    cli_print_notes(job->generator->model);
+    cli_print_notes(ree_generator_model(job->generator));
     return 0;
 }
 

@@ -42,12 +42,12 @@ void checkpoint_check(struct cli *cli, struct generate_options *o) {
 
 static void on_difference(void *user, const char *line) {
     struct job *job = user;
-    struct ree_strbuf text;
+    struct strbuf text;
     job->is_other_run = true;
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     cli_append_name(&text, line);
     cli_error("%s: %s", job->o->checkpoint.from, text.data ? text.data : "out of memory");
-    ree_strbuf_finish(&text);
+    strbuf_finish(&text);
 }
 
 static void on_warning(void *user, const char *message) {

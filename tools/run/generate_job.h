@@ -2,7 +2,6 @@
 #ifndef REE_TOOLS_RUN_GENERATE_JOB_H
 #define REE_TOOLS_RUN_GENERATE_JOB_H
 
-#include "generate/generator.h"
 #include "generate_options.h"
 #include "generate_report.h"
 #include "trace_options.h"
@@ -23,7 +22,7 @@ struct job {
     struct token_logprob **logprobs;   // per sequence
     size_t *n_logprobs;                // number of entries in each logprobs[i]
     struct tracing tracing;
-    struct ree_traced traced;
+    struct traced traced;
     bool has_trace;
     char receipt_hash[65]; // hash of the written receipt; "": none
     bool is_other_run;     // the checkpoint differs from this run; printed

@@ -8,7 +8,7 @@ static struct ree_receipt_options describe(const struct job *job,
     return (struct ree_receipt_options){.size = sizeof(struct ree_receipt_options),
                                         .is_private = job->o->receipt.is_private,
                                         .trace = trace,
-                                        .on_progress = cli_progress};
+                                        .progress = cli_reports};
 }
 
 int generate_prepare_receipt(struct job *job) {
@@ -26,7 +26,7 @@ int generate_prepare_receipt(struct job *job) {
 int generate_save_receipt(struct job *job) {
     struct ree_error err;
     struct ree_receipt *receipt = NULL;
-    struct cli_receipt_trace trace;
+    struct ree_receipt_trace trace;
     if (!job->o->receipt.path) return 0;
     struct ree_receipt_options options =
         describe(job, cli_receipt_trace(job->has_trace ? &job->traced : NULL, &trace));

@@ -5,8 +5,7 @@
 #include "ranks.h"
 #include "ree.h"
 
-struct ree_pipeline;
-struct ree_traced;
+struct traced; // trace_options.h
 
 struct token_logprob {
     float logprob;
@@ -28,14 +27,14 @@ struct generate_report {
     const char *device;
     const char *model; // path of the model file, or of the checkpoint's folder
     enum ree_operation_set operation_set;
-    const char *receipt_hash;       // hash of the written receipt; "": none
-    const struct ree_traced *trace; // the written trace; NULL: none
-    const struct cli_ranks *ranks;  // set if several processes run; NULL: not requested
+    const char *receipt_hash;      // hash of the written receipt; "": none
+    const struct traced *trace;    // the written trace; NULL: none
+    const struct cli_ranks *ranks; // set if several processes run; NULL: not requested
 };
 
-void generate_report_text(const struct generate_report *report, struct ree_strbuf *out);
+void generate_report_text(const struct generate_report *report, struct strbuf *out);
 // Appends {"tokens", "text", "finish_reason", "tokens_sha256", "logits_sha256", ..., "device",
 // "stats"}. With several prompts the first five members are in the objects of an array "sequences".
-void generate_report_json(const struct generate_report *report, struct ree_strbuf *out);
+void generate_report_json(const struct generate_report *report, struct strbuf *out);
 
 #endif

@@ -21,11 +21,11 @@ static const char help[] =
 
 static int keygen(const char *path) {
     struct ree_error err;
-    struct ree_strbuf text;
+    struct strbuf text;
     char public_key[65];
     if (ree_key_create(path, public_key, &err) != REE_OK) return cli_fail(&err);
-    ree_strbuf_init(&text);
-    ree_strbuf_printf(&text, "%s\n", public_key);
+    strbuf_init(&text);
+    strbuf_printf(&text, "%s\n", public_key);
     return cli_print(&text);
 }
 

@@ -88,10 +88,10 @@ static int help(int argc, char **argv) {
 }
 
 static int version(int argc, char **argv) {
-    struct ree_strbuf out;
+    struct strbuf out;
     if (argc > 1) return unexpected(argv[1]);
-    ree_strbuf_init(&out);
-    ree_strbuf_printf(&out, "ree-run %s (%s)\n", ree_version(), ree_numerics_version());
+    strbuf_init(&out);
+    strbuf_printf(&out, "ree-run %s (%s)\n", ree_version(), ree_numerics_version());
     return cli_print(&out);
 }
 

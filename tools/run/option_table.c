@@ -61,46 +61,46 @@ void cli_options_parse(struct cli *cli, const struct cli_option_row *rows, size_
 
 // Appends the words of `text` in lines that begin at HELP_COLUMN. The first line begins at
 // `column`.
-static void append_words(struct ree_strbuf *out, const char *text, size_t column) {
+static void append_words(struct strbuf *out, const char *text, size_t column) {
     bool is_first = true;
     while (*text) {
         size_t n = strcspn(text, " ");
         if (!is_first && column + 1 + n > HELP_WIDTH) {
-            ree_strbuf_printf(out, "\n");
+            strbuf_printf(out, "\n");
             column = 0;
             is_first = true;
         }
         if (is_first) {
-            ree_strbuf_printf(out, "%*s", (int)(HELP_COLUMN - column), "");
+            strbuf_printf(out, "%*s", (int)(HELP_COLUMN - column), "");
             column = HELP_COLUMN;
         } else {
-            ree_strbuf_printf(out, " ");
+            strbuf_printf(out, " ");
             column++;
         }
-        ree_strbuf_append(out, text, n);
+        strbuf_append(out, text, n);
         column += n;
         is_first = false;
         text += n + (text[n] == ' ');
     }
-    ree_strbuf_printf(out, "\n");
+    strbuf_printf(out, "\n");
 }
 
 int cli_options_help(const struct cli_option_row *rows, size_t n) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     for (size_t i = 0; i < n; i++) {
         const struct cli_option_row *row = &rows[i];
         if (!row->help) continue;
         if (!row->name) {
-            ree_strbuf_printf(&out, "%s", row->help);
+            strbuf_printf(&out, "%s", row->help);
             continue;
         }
         size_t begin = out.size;
-        ree_strbuf_printf(&out, "  %s%s%s", row->name, row->value ? " " : "",
-                          row->value ? row->value : "");
+        strbuf_printf(&out, "  %s%s%s", row->name, row->value ? " " : "",
+                      row->value ? row->value : "");
         size_t column = out.size - begin;
         if (column >= HELP_COLUMN) {
-            ree_strbuf_printf(&out, "\n");
+            strbuf_printf(&out, "\n");
             column = 0;
         }
         append_words(&out, row->help, column);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "cli.h"
 #include "paths.h"
 
@@ -91,9 +90,9 @@ static int add_messages_file(struct ree_prompts *prompts, const char *path) {
     struct ree_error err;
     void *bytes;
     size_t nbytes;
-    if (ree_file_read(path, &bytes, &nbytes, &err) != REE_OK) return cli_fail(&err);
+    if (ree_file_read_small(path, SIZE_MAX, &bytes, &nbytes, &err) != REE_OK) return cli_fail(&err);
     enum ree_status status = ree_prompts_add_messages(prompts, bytes, nbytes, &err);
-    free(bytes);
+    ree_free(bytes);
     return status == REE_OK ? 0 : cli_fail(&err);
 }
 

@@ -27,16 +27,15 @@ static void say_lost(void *user, const char *reason) {
 
 int cli_ranks_start(struct cli_ranks *r) {
     struct ree_error err;
-    struct ree_link *link;
-    if (!ree_link_mpi_started()) return 0;
-    double deadline = r->deadline ? (double)r->deadline : REE_TRANSPORT_DEADLINE;
-    struct ree_link_mpi_options mpi = {.seconds = deadline, .piece = r->piece};
-    if (ree_link_mpi_create(&mpi, &link, &err) != REE_OK) return cli_fail(&err);
-    struct ree_transport_options options = {.deadline = deadline,
-                                            .work_deadline = (double)r->work_deadline,
-                                            .on_lost = say_lost,
-                                            .corrupt = r->corrupt};
-    if (ree_transport_create(link, &options, &r->transport, &err) != REE_OK) return cli_fail(&err);
+    if (!ree_transport_started()) return 0;
+    const struct ree_ranks_testing testing = {
+        .size = sizeof testing, .corrupt = r->corrupt, .message_piece = r->piece};
+    const struct ree_transport_open_options options = {.size = sizeof options,
+                                                       .deadline = (double)r->deadline,
+                                                       .work_deadline = (double)r->work_deadline,
+                                                       .on_lost = say_lost,
+                                                       .testing = &testing};
+    if (ree_transport_open_mpi(&options, &r->transport, &err) != REE_OK) return cli_fail(&err);
     r->rank = ree_transport_rank(r->transport);
     r->n = ree_transport_n_ranks(r->transport);
     if (r->n > 1) {
@@ -63,25 +62,28 @@ uint64_t cli_ranks_threads(const struct cli_ranks *r) {
 }
 
 // Also called for runs, whose progress is not shown: it keeps the heartbeat alive.
-static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
+static bool report(void *user, const char *what, uint64_t done, uint64_t total) {
     struct cli_ranks *r = user;
     ree_transport_working(r->transport);
-    if (strcmp(what, "running") != 0) cli_progress(NULL, what, done, total);
+    return strcmp(what, "running") == 0 || cli_progress(NULL, what, done, total);
 }
 
-void cli_ranks_generator(struct cli_ranks *r, struct ree_generator_options *options) {
-    if (!r->n) return;
-    options->rank = r->rank;
-    options->n_ranks = r->n;
-    options->model.on_progress = options->session.on_progress = progress;
-    options->model.user = options->session.user = r;
+bool cli_ranks_share(struct cli_ranks *r, struct ree_rank *out, struct ree_progress *progress) {
+    if (!r->n) return false;
+    *out = (struct ree_rank){r->rank, r->n};
+    *progress = (struct ree_progress){report, r};
+    return true;
 }
 
 int cli_ranks_join(struct cli_ranks *r, struct ree_generator *generator, const char *agreed) {
     struct ree_error err;
     if (!r->n) return 0;
-    struct ree_ranks_options options = {
-        .agreed = agreed, .numerics = r->claim_numerics, .timeline = r->timeline != NULL};
+    const struct ree_ranks_testing testing = {.size = sizeof testing,
+                                              .numerics = r->claim_numerics};
+    const struct ree_ranks_options options = {.size = sizeof options,
+                                              .agreed = agreed,
+                                              .timeline = r->timeline != NULL,
+                                              .testing = &testing};
     if (ree_ranks_join(r->transport, generator, &options, &r->ranks, &err) != REE_OK)
         return cli_fail(&err);
     return 0;
@@ -111,33 +113,33 @@ static double per(uint64_t nbytes, uint64_t n) {
     return n ? (double)nbytes / (double)n : 0;
 }
 
-void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out) {
+void cli_ranks_report_text(const struct cli_ranks *r, struct strbuf *out) {
     for (size_t i = 0; r->n && i < ree_ranks_n(r->ranks); i++) {
         const struct ree_rank_report *p = ree_ranks_report(r->ranks, i);
         bool last = i + 1 == ree_ranks_n(r->ranks);
-        ree_strbuf_printf(
+        strbuf_printf(
             out, "rank %zu: busy %.3f s, waited %.3f s; sent %llu bytes in %llu messages", i,
             p->busy, p->waited,
             (unsigned long long)(p->step_nbytes + p->logits_nbytes + p->other_nbytes),
             (unsigned long long)(p->n_step_messages + p->n_logits_messages + p->n_other_messages));
-        ree_strbuf_printf(out, " and %llu in heartbeats", (unsigned long long)p->heartbeat_nbytes);
+        strbuf_printf(out, " and %llu in heartbeats", (unsigned long long)p->heartbeat_nbytes);
         if (!last)
-            ree_strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
-                              per(p->decode_nbytes, p->n_decode_tokens), i + 1);
+            strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
+                          per(p->decode_nbytes, p->n_decode_tokens), i + 1);
         else
-            ree_strbuf_printf(out, ", %.1f bytes of logits per step",
-                              per(p->logits_nbytes, p->n_logits_messages));
-        ree_strbuf_printf(out,
-                          "; resident %.1f MiB: %.1f of weights, %.1f of caches, %.1f other "
-                          "(messages at most %.2f)\n",
-                          (double)p->resident_nbytes / 1048576, (double)p->weight_nbytes / 1048576,
-                          (double)p->cache_nbytes / 1048576, (double)other_bytes(p) / 1048576,
-                          (double)p->buffered_nbytes / 1048576);
+            strbuf_printf(out, ", %.1f bytes of logits per step",
+                          per(p->logits_nbytes, p->n_logits_messages));
+        strbuf_printf(out,
+                      "; resident %.1f MiB: %.1f of weights, %.1f of caches, %.1f other "
+                      "(messages at most %.2f)\n",
+                      (double)p->resident_nbytes / 1048576, (double)p->weight_nbytes / 1048576,
+                      (double)p->cache_nbytes / 1048576, (double)other_bytes(p) / 1048576,
+                      (double)p->buffered_nbytes / 1048576);
     }
     if (r->n)
-        ree_strbuf_printf(out,
-                          "overlap: the ranks together were busy for %.2f times the elapsed time\n",
-                          ree_ranks_overlap(r->ranks));
+        strbuf_printf(out,
+                      "overlap: the ranks together were busy for %.2f times the elapsed time\n",
+                      ree_ranks_overlap(r->ranks));
 }
 
 struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {

@@ -4,7 +4,7 @@
 #define REE_TOOLS_RUN_RANKS_H
 
 #include "cli.h"
-#include "ranks/ranks.h"
+#include "ree/ranks.h"
 
 struct cli_ranks {
     uint64_t deadline;          // seconds; 0: the default
@@ -47,9 +47,9 @@ bool cli_ranks_option(struct cli *cli, struct cli_ranks *r);
 int cli_ranks_start(struct cli_ranks *r);
 // Default number of threads per rank if several ranks share this machine; 0: the usual default.
 uint64_t cli_ranks_threads(const struct cli_ranks *r);
-// Sets the generator options for several ranks: its share of the stages, and the callbacks that
-// keep its heartbeat alive while it loads and runs.
-void cli_ranks_generator(struct cli_ranks *r, struct ree_generator_options *options);
+// For a generator that runs its share of several ranks' stages: sets *out, and *progress to a
+// callback that keeps the rank's heartbeat alive while it loads and runs. false: a single process.
+bool cli_ranks_share(struct cli_ranks *r, struct ree_rank *out, struct ree_progress *progress);
 // Performs the handshake with all ranks; afterwards rank 0 may generate. `agreed` as in struct
 // ree_ranks_options.
 int cli_ranks_join(struct cli_ranks *r, struct ree_generator *generator, const char *agreed);
@@ -59,7 +59,7 @@ int cli_ranks_serve(struct cli_ranks *r);
 int cli_ranks_end(struct cli_ranks *r);
 // For --stats, after cli_ranks_end. Appends lines of text, or returns the value of a JSON member
 // "processes".
-void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out);
+void cli_ranks_report_text(const struct cli_ranks *r, struct strbuf *out);
 struct cJSON;
 struct cJSON *cli_ranks_report_json(const struct cli_ranks *r); // NULL: out of memory
 // Closes the connections and returns the exit code. After a failure it first sends the last printed

@@ -1,7 +1,5 @@
 #include "receipts.h"
 
-#include "base/sha256.h"
-
 #include "cli.h"
 #include "paths.h"
 #include "trace_options.h"
@@ -48,16 +46,15 @@ int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *
     return ree_receipt_load_salt(receipt, salt_path, &err) == REE_OK ? 0 : cli_fail(&err);
 }
 
-const struct ree_receipt_trace *cli_receipt_trace(const struct ree_traced *traced,
-                                                  struct cli_receipt_trace *out) {
+const struct ree_receipt_trace *cli_receipt_trace(const struct traced *traced,
+                                                  struct ree_receipt_trace *out) {
     if (!traced) return NULL;
-    ree_hex(traced->root, out->root);
-    out->trace = (struct ree_receipt_trace){.size = sizeof out->trace,
-                                            .root = out->root,
-                                            .n_steps = traced->n_steps,
-                                            .prefill_chunk = traced->prefill_chunk,
-                                            .file = traced->file};
-    return &out->trace;
+    *out = (struct ree_receipt_trace){.size = sizeof *out,
+                                      .root = traced->root,
+                                      .n_steps = traced->n_steps,
+                                      .prefill_chunk = traced->prefill_chunk,
+                                      .file = traced->file};
+    return out;
 }
 
 bool cli_public_key(const char *text, char key[65]) {

@@ -5,6 +5,7 @@
 #include "ree.h"
 
 struct cli;
+struct traced; // trace_options.h
 struct cli_receipt {
     const char *path; // file to write; NULL: no receipt
     const char *key;  // file of the private key; NULL: not signed
@@ -38,13 +39,8 @@ int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made
 int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *salt_path);
 // A recorded trace as a receipt states it. Returns NULL if `traced` is NULL. `out` must outlive the
 // result.
-struct ree_traced;
-struct cli_receipt_trace {
-    struct ree_receipt_trace trace;
-    char root[65];
-};
-const struct ree_receipt_trace *cli_receipt_trace(const struct ree_traced *traced,
-                                                  struct cli_receipt_trace *out);
+const struct ree_receipt_trace *cli_receipt_trace(const struct traced *traced,
+                                                  struct ree_receipt_trace *out);
 // Reads the public key that an option names, either a file or 64 hexadecimal digits, as lower-case
 // digits. false: a message was printed.
 bool cli_public_key(const char *text, char key[65]);

@@ -131,9 +131,9 @@ static int load_tokenizer(const struct options *o, struct ree_tokenizer **out) {
 }
 
 static int print_hash(const struct ree_request *request) {
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    ree_strbuf_printf(&text, "%s\n", ree_request_info(request)->request_sha256);
+    struct strbuf text;
+    strbuf_init(&text);
+    strbuf_printf(&text, "%s\n", ree_request_info(request)->request_sha256);
     return cli_print(&text);
 }
 
@@ -141,7 +141,8 @@ static int write_request(const struct options *o, const struct ree_prompt *promp
     struct ree_error err;
     struct ree_model *model = NULL;
     struct ree_request *request = NULL;
-    struct ree_model_options model_options = {.on_progress = cli_progress};
+    struct ree_model_options model_options = {.size = sizeof model_options,
+                                              .progress = cli_reports};
     if (!o->any_model && ree_model_load(o->model, &model_options, &model, &err) != REE_OK)
         return cli_fail(&err);
     struct ree_request_options options = {.size = sizeof options,
@@ -151,7 +152,7 @@ static int write_request(const struct options *o, const struct ree_prompt *promp
                                           .n_stops = o->n_stops,
                                           .stops = o->stops,
                                           .model = model,
-                                          .on_progress = cli_progress};
+                                          .progress = cli_reports};
     int code = ree_request_create(&options, &request, &err) == REE_OK &&
                        ree_request_write(request, o->output, &err) == REE_OK
                    ? print_hash(request)

@@ -21,8 +21,8 @@
 #define CLI_START_HELP_PLAIN CLI_START_HELP_WITH("124")
 #define CLI_START_HELP_VERDICT CLI_START_HELP_WITH("2")
 
-// Makes cli_next take these options, and cli_error explain what the sandbox or a budget caused. Must
-// be called before any argument is parsed.
+// Makes cli_next take these options, and cli_error explain what the sandbox or a budget caused.
+// Must be called before any argument is parsed.
 void cli_start_init(void);
 
 struct cli_start {

@@ -2,7 +2,7 @@
 #include "start.h"
 #include "receipts.h"
 
-#include "base/json.h"
+#include "json.h"
 #include "paths.h"
 #include "ree.h"
 
@@ -37,21 +37,21 @@ struct report {
 };
 
 static int print_text(const struct ree_receipt_info *receipt, const struct report *report) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     for (size_t i = 0; i < report->n; i++) {
         const struct ree_receipt_finding *finding = &report->findings[i];
-        ree_strbuf_printf(&out, "%-14s  %-5s  ", finding->what, finding->ok ? "ok" : "WRONG");
+        strbuf_printf(&out, "%-14s  %-5s  ", finding->what, finding->ok ? "ok" : "WRONG");
         cli_append_name(&out, finding->detail);
-        ree_strbuf_append(&out, "\n", 1);
+        strbuf_append(&out, "\n", 1);
     }
-    if (!receipt->public_key[0]) ree_strbuf_printf(&out, "%-14s  -      none\n", "signature");
-    ree_strbuf_printf(&out, "%s\n", report->ok ? "valid" : "not valid");
+    if (!receipt->public_key[0]) strbuf_printf(&out, "%-14s  -      none\n", "signature");
+    strbuf_printf(&out, "%s\n", report->ok ? "valid" : "not valid");
     return cli_print(&out);
 }
 
 static int print_json(const struct ree_receipt_info *receipt, const struct report *report) {
-    struct ree_strbuf out;
+    struct strbuf out;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddBoolToObject(root, "valid", report->ok);
     cJSON_AddStringToObject(root, "receipt_hash", receipt->receipt_hash);
@@ -63,9 +63,9 @@ static int print_json(const struct ree_receipt_info *receipt, const struct repor
         cJSON_AddStringToObject(item, "what", report->findings[i].what);
         cJSON_AddBoolToObject(item, "ok", report->findings[i].ok);
         cJSON_AddStringToObject(item, "detail", report->findings[i].detail);
-        ree_json_put(array, item);
+        json_put(array, item);
     }
-    ree_strbuf_init(&out);
+    strbuf_init(&out);
     cli_append_json(&out, root, true);
     return cli_print(&out);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json.h"
 #include "ree.h"
 #include "receipts.h"
 #include "option_table.h"
@@ -29,22 +29,8 @@ static int cannot(const struct ree_error *err) {
     return CLI_CANNOT;
 }
 
-static void progress(void *user, const char *what, uint64_t done, uint64_t total) {
-    if (strcmp(what, "running") != 0) cli_progress(user, what, done, total);
-}
-
-// The options that a receipt's kind determines: a text does not show each run.
-static struct ree_generator_options run_options(const struct job *job) {
-    const struct verify_options *o = job->o;
-    bool text = job->info->kind == REE_RECEIPT_TEXT;
-    struct ree_generator_options run = {
-        .model = {.no_fold = o->no_fold, .on_progress = cli_progress},
-        .session = {.no_fuse = o->no_fuse, .on_progress = text ? progress : cli_progress},
-        .prefill_chunk = (uint32_t)o->chunk,
-    };
-    cli_quantize_model(&o->quantize, &run.model);
-    cli_stages_generator(&o->stages, &run);
-    return run;
+static bool progress(void *user, const char *what, uint64_t done, uint64_t total) {
+    return strcmp(what, "running") == 0 || cli_progress(user, what, done, total);
 }
 
 // Reads what the receipt does not contain, and runs the model.
@@ -89,13 +75,24 @@ static int verify(struct job *job) {
                                          .ignores_eos = o->ignore_eos,
                                          .trace = o->trace,
                                          .trace_path = o->trace,
-                                         .on_progress = cli_progress};
+                                         .progress = cli_reports};
     if (ree_verification_create(job->receipt, &options, &job->v, &err) != REE_OK)
         return cannot(&err);
     // The devices are opened only if the receipt's own contents do not decide.
     if (ree_verification_is_decided(job->v)) return 0;
     if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) return cannot(&err);
-    struct ree_generator_options run = run_options(job);
+    // A text does not show each of its runs.
+    struct ree_model_options model = {
+        .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
+    struct ree_session_options session = {.size = sizeof session,
+                                          .no_fuse = o->no_fuse,
+                                          .progress = {.report = text ? progress : cli_progress}};
+    struct ree_generator_options run = {.size = sizeof run,
+                                        .model = &model,
+                                        .session = &session,
+                                        .prefill_chunk = (uint32_t)o->chunk};
+    cli_quantize_model(&o->quantize, &model);
+    cli_stages_generator(&o->stages, &run);
     if (ree_verification_load(job->v, o->model, o->stages.devices[0], &run, &err) != REE_OK)
         return cannot(&err);
     if (text) cli_print_notes(ree_verification_model(job->v));
@@ -108,70 +105,69 @@ static const char *outcome_name(enum ree_verify_outcome outcome) {
 }
 
 // Reports what the prover chose, and what it states without proof.
-static void report_claims(const struct ree_receipt_info *r, bool is_requested,
-                          struct ree_strbuf *out) {
+static void report_claims(const struct ree_receipt_info *r, bool is_requested, struct strbuf *out) {
     const struct ree_sampling *s = r->sampling;
     if (r->kind == REE_RECEIPT_TEXT) {
-        ree_strbuf_printf(out, "%s: temperature %.9g",
-                          is_requested ? "as requested" : "chosen by the prover",
-                          (double)s->temperature);
+        strbuf_printf(out, "%s: temperature %.9g",
+                      is_requested ? "as requested" : "chosen by the prover",
+                      (double)s->temperature);
         if (s->temperature > 0)
-            ree_strbuf_printf(out, ", top_k %u, top_p %.9g, min_p %.9g, seed %llu", s->top_k,
-                              (double)s->top_p, (double)s->min_p, (unsigned long long)s->seed);
-        ree_strbuf_printf(out, ", repetition_penalty %.9g, max_new_tokens %llu, stop texts: ",
-                          (double)s->repetition_penalty, (unsigned long long)r->max_new_tokens);
+            strbuf_printf(out, ", top_k %u, top_p %.9g, min_p %.9g, seed %llu", s->top_k,
+                          (double)s->top_p, (double)s->min_p, (unsigned long long)s->seed);
+        strbuf_printf(out, ", repetition_penalty %.9g, max_new_tokens %llu, stop texts: ",
+                      (double)s->repetition_penalty, (unsigned long long)r->max_new_tokens);
         for (size_t i = 0; i < r->n_stops; i++) {
-            ree_strbuf_printf(out, "%s\"", i ? ", " : "");
+            strbuf_printf(out, "%s\"", i ? ", " : "");
             cli_append_name(out, r->stops[i]);
-            ree_strbuf_printf(out, "\"");
+            strbuf_printf(out, "\"");
         }
-        ree_strbuf_printf(out, "%s\n", r->n_stops ? "" : "none");
+        strbuf_printf(out, "%s\n", r->n_stops ? "" : "none");
     }
     const char *const claims[][2] = {
         {"device", r->device}, {"created", r->created}, {"ree", r->ree_version}};
     bool some = false;
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
         if (!claims[i][1]) continue;
-        ree_strbuf_printf(out, "%s %s ", some ? "," : "claimed, not checked:", claims[i][0]);
+        strbuf_printf(out, "%s %s ", some ? "," : "claimed, not checked:", claims[i][0]);
         cli_append_name(out, claims[i][1]);
         some = true;
     }
-    if (some) ree_strbuf_append(out, "\n", 1);
+    if (some) strbuf_append(out, "\n", 1);
 }
 
-static void report_text(const struct job *job, struct ree_strbuf *out) {
+static void report_text(const struct job *job, struct strbuf *out) {
     const struct ree_verification *v = job->v;
     enum ree_verify_verdict verdict = ree_verification_verdict(v);
     const struct ree_verify_check *checks;
     size_t n = ree_verification_checks(v, &checks);
     for (size_t i = 0; i < n; i++) {
         cli_append_name(out, checks[i].name);
-        ree_strbuf_printf(out, ": %s", outcome_name(checks[i].outcome));
-        if (checks[i].detail[0]) ree_strbuf_append(out, ": ", 2);
+        strbuf_printf(out, ": %s", outcome_name(checks[i].outcome));
+        if (checks[i].detail[0]) strbuf_append(out, ": ", 2);
         cli_append_name(out, checks[i].detail);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
     report_claims(job->info, job->o->request != NULL, out);
     const char *stepwise = ree_verification_stepwise(v), *reason = ree_verification_reason(v);
     if (stepwise[0]) {
-        ree_strbuf_printf(out, "\nran token by token: ");
+        strbuf_printf(out, "\nran token by token: ");
         cli_append_name(out, stepwise);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
-    ree_strbuf_printf(out, "\n%s", ree_verify_verdict_name(verdict));
+    strbuf_printf(out, "\n%s", ree_verify_verdict_name(verdict));
     if (verdict != REE_VERIFIED_FALSE && reason[0]) {
-        ree_strbuf_append(out, ": ", 2);
+        strbuf_append(out, ": ", 2);
         cli_append_name(out, reason);
     }
     double seconds;
     size_t n_runs = ree_verification_runs(v, &seconds);
     if (n_runs)
-        ree_strbuf_printf(out, " (%zu run%s of the model, %.3f s; %s)", n_runs,
-                          n_runs == 1 ? "" : "s", seconds, cli_stages_device(&job->o->stages));
-    ree_strbuf_append(out, "\n", 1);
+        strbuf_printf(out, " (%zu run%s of the model, %.3f s; %s)", n_runs, n_runs == 1 ? "" : "s",
+                      seconds, cli_stages_device(&job->o->stages));
+    strbuf_append(out, "\n", 1);
 }
 
-static void report_json(const struct job *job, struct ree_strbuf *out) {
+static void report_json(const struct job *job, struct strbuf *out) {
     const struct ree_verification *v = job->v;
     const struct ree_verify_check *all;
     const char *stepwise = ree_verification_stepwise(v), *reason = ree_verification_reason(v);
@@ -186,7 +182,7 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
         cJSON_AddStringToObject(check, "name", all[i].name);
         cJSON_AddStringToObject(check, "outcome", outcome_name(all[i].outcome));
         if (all[i].detail[0]) cJSON_AddStringToObject(check, "detail", all[i].detail);
-        ree_json_put(checks, check);
+        json_put(checks, check);
     }
     if (job->o->stages.n_devices)
         cJSON_AddStringToObject(root, "device", cli_stages_device(&job->o->stages));
@@ -198,9 +194,9 @@ static void report_json(const struct job *job, struct ree_strbuf *out) {
 }
 
 static int report(struct job *job) {
-    struct ree_strbuf text;
+    struct strbuf text;
     budget_results();
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (job->o->json)
         report_json(job, &text);
     else

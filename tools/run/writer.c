@@ -6,7 +6,7 @@
 
 void writer_init(struct writer *w, bool escapes) {
     *w = (struct writer){.escapes = escapes};
-    ree_strbuf_init(&w->pending);
+    strbuf_init(&w->pending);
 }
 
 static void lack_memory(struct writer *w) {
@@ -16,8 +16,8 @@ static void lack_memory(struct writer *w) {
 
 // Prints the pending text. `more`: more text may follow.
 static void print(struct writer *w, bool more) {
-    struct ree_strbuf escaped;
-    ree_strbuf_init(&escaped);
+    struct strbuf escaped;
+    strbuf_init(&escaped);
     size_t n = cli_append_escaped(&escaped, w->pending.data, w->pending.size, more);
     // Lost output shows in the report's exit code. The generation continues, for the sake of its
     // receipt.
@@ -25,7 +25,7 @@ static void print(struct writer *w, bool more) {
         lack_memory(w);
     else
         cli_write(escaped.data, escaped.size);
-    ree_strbuf_finish(&escaped);
+    strbuf_finish(&escaped);
     w->pending.size -= n;
     if (n) memmove(w->pending.data, w->pending.data + n, w->pending.size);
 }
@@ -35,7 +35,7 @@ void writer_print(struct writer *w, const char *text, size_t n) {
         cli_write(text, n);
         return;
     }
-    ree_strbuf_append(&w->pending, text, n);
+    strbuf_append(&w->pending, text, n);
     if (w->pending.failed)
         lack_memory(w);
     else
@@ -47,12 +47,12 @@ void writer_end(struct writer *w) {
 }
 
 void writer_finish(struct writer *w) {
-    ree_strbuf_finish(&w->pending);
+    strbuf_finish(&w->pending);
 }
 
-void writer_append(bool escapes, const char *text, size_t n, struct ree_strbuf *out) {
+void writer_append(bool escapes, const char *text, size_t n, struct strbuf *out) {
     if (escapes)
         cli_append_escaped(out, text, n, false);
     else
-        ree_strbuf_append(out, text, n);
+        strbuf_append(out, text, n);
 }

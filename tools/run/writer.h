@@ -2,13 +2,13 @@
 #ifndef REE_TOOLS_RUN_WRITER_H
 #define REE_TOOLS_RUN_WRITER_H
 
-#include "base/strbuf.h"
+#include "strbuf.h"
 #include "ree.h"
 
 struct writer {
-    bool escapes;              // escape control characters for a terminal (cli_append_escaped)
-    struct ree_strbuf pending; // an incomplete character, whose rest decides how it is escaped
-    bool failed;               // out of memory; already printed
+    bool escapes;          // escape control characters for a terminal (cli_append_escaped)
+    struct strbuf pending; // an incomplete character, whose rest decides how it is escaped
+    bool failed;           // out of memory; already printed
 };
 
 void writer_init(struct writer *w, bool escapes);
@@ -17,6 +17,6 @@ void writer_print(struct writer *w, const char *text, size_t n);
 void writer_end(struct writer *w);
 void writer_finish(struct writer *w);
 // Appends a text in the form in which it is printed.
-void writer_append(bool escapes, const char *text, size_t n, struct ree_strbuf *out);
+void writer_append(bool escapes, const char *text, size_t n, struct strbuf *out);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include "base/memory.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -19,10 +20,10 @@ void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, ui
     // Large blocks use huge pages: packed panels are read with long strides.
     size_t alignment = size >= HUGE_PAGE ? HUGE_PAGE : 64;
     size_t rounded = (size + alignment - 1) & ~(alignment - 1);
-    void *data;
-    if (rounded < size || posix_memalign(&data, alignment, rounded) != 0) return NULL;
+    void *data = rounded < size ? NULL : ree_alloc_aligned(alignment, rounded);
+    if (!data) return NULL;
     if (alignment == HUGE_PAGE) madvise(data, rounded, MADV_HUGEPAGE);
-    free(scratch->data[slot]);
+    ree_free_aligned(scratch->data[slot]);
     scratch->data[slot] = data;
     scratch->size[slot] = rounded;
     return data;
@@ -30,7 +31,7 @@ void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, ui
 
 void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch) {
     for (uint32_t i = 0; i < REE_CPU_SCRATCH_SLOTS; i++) {
-        free(scratch->data[i]);
+        ree_free_aligned(scratch->data[i]);
         scratch->data[i] = NULL;
         scratch->size[i] = 0;
     }

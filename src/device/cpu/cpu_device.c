@@ -5,6 +5,8 @@
 // weights (another input shape, the next decode step) reuse it.
 #include "base/clock.h"
 #include "base/container.h"
+#include "base/memory.h"
+#include "base/progress.h"
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/execute.h"
 #include "device/cpu/selftest.h"
@@ -73,11 +75,12 @@ static enum ree_status buffer_create(struct ree_device *device, uint64_t size,
     // The padding permits kernels to access whole words, and vector loads at the end without a
     // special case.
     uint64_t rounded = (size / BUFFER_ALIGNMENT + 1) * BUFFER_ALIGNMENT;
-    struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
+    struct ree_device_buffer *buffer = ree_alloc_zeroed(1, sizeof *buffer);
     void *data = NULL;
     size_t alignment = rounded >= HUGE_PAGE ? HUGE_PAGE : BUFFER_ALIGNMENT;
-    if (!buffer || posix_memalign(&data, alignment, rounded) != 0) {
-        free(buffer);
+    if (buffer) data = ree_alloc_aligned(alignment, rounded);
+    if (!data) {
+        ree_free(buffer);
         return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory (a buffer of %llu bytes)",
                         (unsigned long long)size);
     }
@@ -90,7 +93,7 @@ static enum ree_status buffer_create(struct ree_device *device, uint64_t size,
 static enum ree_status buffer_wrap(struct ree_device *device, const void *data, uint64_t size,
                                    struct ree_device_buffer **out, struct ree_error *err) {
     (void)device;
-    *out = calloc(1, sizeof **out);
+    *out = ree_alloc_zeroed(1, sizeof **out);
     if (!*out) return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory");
     // Never written: programs only read constants and inputs.
     **out = (struct ree_device_buffer){.data = (uint8_t *)data, .size = size};
@@ -103,11 +106,11 @@ static void buffer_destroy(struct ree_device *device, struct ree_device_buffer *
     while (buffer->packed) {
         struct packed_weights *packed = buffer->packed;
         buffer->packed = packed->next;
-        free(packed->data);
-        free(packed);
+        ree_free_aligned(packed->data);
+        ree_free(packed);
     }
-    if (buffer->owned) free(buffer->data);
-    free(buffer);
+    if (buffer->owned) ree_free_aligned(buffer->data);
+    ree_free(buffer);
 }
 
 static enum ree_status check_range(const struct ree_device_buffer *buffer, uint64_t offset,
@@ -155,12 +158,13 @@ static const void *packed_copy(struct cpu_device *device, const struct ree_dispa
             memcmp(&p->key, &key, sizeof key) == 0)
             return p->data;
     if (capacity && size > *capacity) return NULL;
-    struct packed_weights *packed = calloc(1, sizeof *packed);
+    struct packed_weights *packed = ree_alloc_zeroed(1, sizeof *packed);
     void *data = NULL;
     // Large copies use huge pages: they are read from end to end.
     size_t alignment = size >= HUGE_PAGE ? HUGE_PAGE : BUFFER_ALIGNMENT;
-    if (!packed || posix_memalign(&data, alignment, size) != 0) {
-        free(packed);
+    if (packed) data = ree_alloc_aligned(alignment, size);
+    if (!data) {
+        ree_free(packed);
         return NULL;
     }
     if (alignment == HUGE_PAGE) madvise(data, size, MADV_HUGEPAGE);
@@ -198,9 +202,9 @@ static void program_destroy(struct ree_device *device, struct ree_device_program
     (void)device;
     if (!program) return;
     for (uint32_t i = 0; i < program->n_steps; i++)
-        free(program->steps[i].node_name);
-    free(program->steps);
-    free(program);
+        ree_free(program->steps[i].node_name);
+    ree_free(program->steps);
+    ree_free(program);
 }
 
 static enum ree_status program_create(struct ree_device *device, const struct ree_program *program,
@@ -208,10 +212,11 @@ static enum ree_status program_create(struct ree_device *device, const struct re
                                       uint64_t *copies_capacity, struct ree_device_program **out,
                                       struct ree_error *err) {
     *out = NULL;
-    struct ree_device_program *copy = calloc(1, sizeof *copy);
+    struct ree_device_program *copy = ree_alloc_zeroed(1, sizeof *copy);
     if (!copy) goto no_memory;
     copy->n_slots = program->n_slots;
-    copy->steps = calloc(program->n_dispatches ? program->n_dispatches : 1, sizeof *copy->steps);
+    copy->steps =
+        ree_alloc_zeroed(program->n_dispatches ? program->n_dispatches : 1, sizeof *copy->steps);
     if (!copy->steps) goto no_memory;
     copy->n_steps = program->n_dispatches;
     for (uint32_t i = 0; i < copy->n_steps; i++) {
@@ -219,7 +224,7 @@ static enum ree_status program_create(struct ree_device *device, const struct re
         step->dispatch = program->dispatches[i];
         uint32_t node = step->dispatch.node;
         if (node < program->n_node_names && program->node_names[node]) {
-            step->node_name = strdup(program->node_names[node]);
+            step->node_name = ree_strdup(program->node_names[node]);
             if (!step->node_name) goto no_memory;
         }
         pack_weights(cpu(device), step, constants, copies_capacity);
@@ -266,8 +271,9 @@ static enum ree_status program_run(struct ree_device *device, struct ree_device_
         double after = ree_clock();
         step->seconds = after - before;
         before = after;
-        if (options && options->on_progress)
-            options->on_progress(options->user, i + 1, program->n_steps);
+        if (options)
+            REE_TRY(
+                ree_progress_report(&options->progress, REE_RUNNING, i + 1, program->n_steps, err));
     }
     program->has_run = true;
     return REE_OK;
@@ -318,7 +324,7 @@ static void gather_facts(struct cpu_device *device, const char *cache_dir) {
     }
     char *path = ree_cache_path(cache_dir, REE_CPU_TEST_RESULTS);
     ree_facts_add_cache(&device->facts, path);
-    free(path);
+    ree_free(path);
     ree_facts_add(&device->facts, "primitive", "add", "native");
     ree_facts_add(&device->facts, "primitive", "mul", "native");
     ree_facts_add(&device->facts, "primitive", "fma", "%s",
@@ -344,9 +350,9 @@ static void destroy(struct ree_device *device) {
     struct cpu_device *self = cpu(device);
     for (uint32_t i = 0; self->ctx.scratch && i < self->ctx.n_threads; i++)
         ree_cpu_scratch_finish(&self->ctx.scratch[i]);
-    free(self->ctx.scratch);
+    ree_free(self->ctx.scratch);
     ree_facts_finish(&self->facts);
-    free(self);
+    ree_free(self);
 }
 
 static const struct ree_device_vtable vtable = {
@@ -377,11 +383,11 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     int n_cores = omp_get_num_procs();
     uint32_t n_threads = options->n_threads ? options->n_threads : (uint32_t)n_cores;
 
-    struct cpu_device *device = calloc(1, sizeof *device);
+    struct cpu_device *device = ree_alloc_zeroed(1, sizeof *device);
     if (!device) return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory");
-    device->ctx.scratch = calloc(n_threads, sizeof *device->ctx.scratch);
+    device->ctx.scratch = ree_alloc_zeroed(n_threads, sizeof *device->ctx.scratch);
     if (!device->ctx.scratch) {
-        free(device);
+        ree_free(device);
         return ree_fail(err, REE_NO_MEMORY, "cpu: out of memory");
     }
     device->ctx.n_threads = n_threads;
@@ -393,6 +399,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     device->base.max_buffer_size =
         pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : (uint64_t)1 << 40;
     device->base.memory_size = device->base.max_buffer_size;
+    device->base.paged_queries = UINT32_MAX;
     gather_facts(device, options->cache_dir);
     if (device->facts.failed) {
         device->base.vtable->destroy(&device->base);

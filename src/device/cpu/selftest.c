@@ -1,6 +1,7 @@
 #include "device/cpu/selftest.h"
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "device/cache_folder.h"
 #include "device/selftest/identity.h"
@@ -70,7 +71,7 @@ static enum ree_status test_or_recall(enum ree_cpu_isa isa, char *path, char *ou
     unsigned char key[REE_SHA256_SIZE];
     struct ree_test_record record;
     if (!key_of(isa, key)) {
-        free(path);
+        ree_free(path);
         return run_all(isa, out_what, err);
     }
     ree_test_record_init(&record, path);
@@ -101,7 +102,7 @@ static char *last_path; // file with results, set by ree_cpu_use_cache; NULL: no
 void ree_cpu_use_cache(const char *cache_dir) {
     char *path = ree_cache_path(cache_dir, REE_CPU_TEST_RESULTS);
     pthread_mutex_lock(&lock);
-    free(last_path);
+    ree_free(last_path);
     last_path = path;
     pthread_mutex_unlock(&lock);
 }
@@ -130,10 +131,10 @@ static enum ree_status test(enum ree_cpu_isa isa, const struct keeping *keeping,
         memcpy(what, known->wrong, sizeof what);
     } else {
         char *path = !keeping->last ? ree_cache_path(keeping->cache_dir, REE_CPU_TEST_RESULTS)
-                     : last_path    ? strdup(last_path)
+                     : last_path    ? ree_strdup(last_path)
                                     : NULL;
         status = test_or_recall(isa, path, what, err);
-        struct verdict *verdict = status == REE_OK ? calloc(1, sizeof *verdict) : NULL;
+        struct verdict *verdict = status == REE_OK ? ree_alloc_zeroed(1, sizeof *verdict) : NULL;
         if (verdict) { // otherwise the next call tests again
             *verdict = (struct verdict){.next = verdicts, .isa = isa};
             memcpy(verdict->wrong, what, sizeof what);

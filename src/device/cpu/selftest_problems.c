@@ -2,6 +2,7 @@
 #include "device/cpu/selftest_problems.h"
 
 #include <stdlib.h>
+#include "base/memory.h"
 
 enum ree_status ree_cpu_test_hash(const struct ree_cpu_test *test,
                                   const struct ree_cpu_context *ctx, struct ree_hasher *hasher,
@@ -29,7 +30,7 @@ enum ree_status ree_cpu_test_hash(const struct ree_cpu_test *test,
     enum ree_status status = test->run(&trial);
     for (size_t i = 0; i < REE_MAX_OPERANDS; i++)
         for (size_t round = 0; round < REE_HARD_FEW_ROUNDS; round++)
-            free(kept[i][round].bytes);
+            ree_free(kept[i][round].bytes);
     return status;
 }
 

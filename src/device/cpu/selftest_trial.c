@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "device/cpu/execute.h"
 
@@ -23,7 +24,7 @@ struct copies {
 
 static void copies_finish(struct copies *copies) {
     for (uint32_t i = 0; i < REE_CPU_MAX_PACKED; i++)
-        free(copies->packed[i]);
+        ree_free_aligned(copies->packed[i]);
 }
 
 // Packs all weights of a product that can be packed. *out_any: whether there are any. The caller
@@ -41,7 +42,8 @@ static enum ree_status pack(struct ree_cpu_context *ctx, const struct ree_dispat
         else if (d->op == REE_REPOP_CONV && i == 1)
             nbytes = ree_cpu_conv_pack_size(ctx, &d->params.conv, &key);
         if (nbytes == 0) continue;
-        if (posix_memalign(&packed, 64, nbytes) != 0) return no_memory(err);
+        packed = ree_alloc_aligned(64, nbytes);
+        if (!packed) return no_memory(err);
         if (d->op == REE_REPOP_MATMUL)
             ree_cpu_matmul_pack(ctx, &d->params.matmul, i, operands[i], packed);
         else
@@ -56,13 +58,13 @@ static enum ree_status run_packed(const struct ree_cpu_trial *t, struct ree_cpu_
                                   const struct ree_dispatch *d, void *const *memory) {
     const uint32_t last = d->n_operands - 1;
     const size_t nbytes = d->operands[last].size;
-    void *before = malloc(nbytes + 1);
+    void *before = ree_alloc(nbytes + 1);
     if (!before) return no_memory(t->err);
     memcpy(before, memory[last], nbytes);
     enum ree_status status = ree_cpu_run_dispatch(ctx, d, memory, t->err);
     if (status == REE_OK && memcmp(before, memory[last], nbytes) != 0)
         ree_hasher_update(t->hasher, "packed", 6); // makes the digest differ from the recorded one
-    free(before);
+    ree_free(before);
     return status;
 }
 
@@ -79,8 +81,8 @@ static void fill(const struct ree_cpu_trial *t, const struct ree_hard_values *va
         return;
     }
     ree_hard_values_fill(values, round, operand, memory);
-    free(kept->bytes);
-    kept->bytes = malloc(nbytes + 1); // if memory is exhausted, nothing is kept
+    ree_free(kept->bytes);
+    kept->bytes = ree_alloc(nbytes + 1); // if memory is exhausted, nothing is kept
     if (kept->bytes) memcpy(kept->bytes, memory, nbytes);
     kept->values = *values;
 }
@@ -111,13 +113,13 @@ enum ree_status ree_cpu_trial_run_whole(const struct ree_cpu_trial *t, struct re
     for (uint32_t i = 0; i < d->n_operands; i++) {
         const struct ree_hard_values *v = &operands[i].values;
         d->operands[i].size = v->n * ree_dtype_size((enum ree_dtype)v->dtype);
-        memory[i] = aligned_alloc(64, (d->operands[i].size / 64 + 1) * 64);
+        memory[i] = ree_alloc_aligned(64, (d->operands[i].size / 64 + 1) * 64);
         if (!memory[i]) status = no_memory(t->err);
     }
     for (uint32_t round = 0; round < t->rounds && status == REE_OK; round++)
         status = run_round(t, d, operands, memory, round);
     for (uint32_t i = 0; i < d->n_operands; i++)
-        free(memory[i]);
+        ree_free_aligned(memory[i]);
     return status;
 }
 

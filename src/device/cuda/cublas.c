@@ -2,6 +2,7 @@
 #include "device/cuda/cuda.h"
 
 #include "base/float_env.h"
+#include "base/memory.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static void *open_library(void) {
 enum ree_status ree_cublas_open(CUstream stream, bool tf32, struct ree_cublas **out,
                                 struct ree_error *err) {
     *out = NULL;
-    struct ree_cublas *cublas = calloc(1, sizeof *cublas);
+    struct ree_cublas *cublas = ree_alloc_zeroed(1, sizeof *cublas);
     if (!cublas) return ree_no_memory(err);
     cublas->tf32 = tf32;
     cublas->library = open_library();
@@ -85,7 +86,7 @@ void ree_cublas_close(struct ree_cublas *cublas) {
     if (!cublas) return;
     if (cublas->handle) cublas->destroy(cublas->handle);
     if (cublas->library) dlclose(cublas->library);
-    free(cublas);
+    ree_free(cublas);
 }
 
 const char *ree_cublas_version(const struct ree_cublas *cublas) {

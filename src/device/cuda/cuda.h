@@ -106,7 +106,7 @@ void ree_cuda_selftest_init(struct ree_cuda *cuda, const char *cache_dir);
 void ree_cuda_selftest_finish(struct ree_cuda *cuda);
 
 // probe.c: tests the device's arithmetic. Adds a fact for each primitive, or fails with a message
-// that names a wrong primitive. break_primitive: as in struct ree_device_options.
+// that names a wrong primitive. break_primitive: as in struct ree_device_testing.
 enum ree_status ree_cuda_probe(struct ree_cuda *cuda, const char *break_primitive,
                                struct ree_error *err);
 

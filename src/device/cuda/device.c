@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "base/memory.h"
 
 static void destroy(struct ree_device *device) {
     struct ree_cuda *cuda = ree_cuda_of(device);
@@ -22,7 +23,7 @@ static void destroy(struct ree_device *device) {
     }
     ree_cuda_driver_close(&cuda->driver);
     ree_facts_finish(&cuda->facts);
-    free(cuda);
+    ree_free(cuda);
 }
 
 static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
@@ -97,6 +98,7 @@ static enum ree_status read_limits(struct ree_cuda *cuda, struct ree_error *err)
     REE_CUDA_CALL(device_memory(&memory, cuda->ordinal), "cannot read a device's memory size");
     cuda->memory_size = memory;
     cuda->base.max_buffer_size = cuda->base.memory_size = memory;
+    cuda->base.paged_queries = 31; // tiles for longer prompts read dense keys and values
     return REE_OK;
 }
 
@@ -147,7 +149,7 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     ree_cuda_selftest_init(cuda, options->cache_dir);
     ree_facts_add_cache(&cuda->facts, cuda->tests.path);
     REE_TRY(ree_cuda_jit_init(cuda, err));
-    REE_TRY(ree_cuda_probe(cuda, options->break_primitive, err));
+    REE_TRY(ree_cuda_probe(cuda, ree_broken_primitive(options), err));
     if (cuda->facts.failed) return ree_fail(err, REE_NO_MEMORY, "no memory for a device's facts");
     return REE_OK;
 }
@@ -155,7 +157,7 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
                                      struct ree_device **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_cuda *cuda = calloc(1, sizeof *cuda);
+    struct ree_cuda *cuda = ree_alloc_zeroed(1, sizeof *cuda);
     if (!cuda) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     cuda->base.vtable = &vtable;
     cuda->operation_set = options->operation_set;

@@ -1,6 +1,7 @@
 // JIT-generated kernels for expressions (ptx.h). The driver compiles one when a program first uses
 // it; it is kept until the device is closed. If the driver cannot compile, maps are interpreted.
 #include "device/cuda/cuda.h"
+#include "base/memory.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
 #include "kernels.h"
@@ -70,13 +71,13 @@ enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatc
             *out = w->function;
             return REE_OK;
         }
-    struct ree_cuda_jit *fresh = calloc(1, sizeof *fresh);
+    struct ree_cuda_jit *fresh = ree_alloc_zeroed(1, sizeof *fresh);
     if (!fresh) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     fresh->key = key;
     enum ree_status status = compile(cuda, fresh, err);
     if (status != REE_OK || cuda->no_jit) {
         if (fresh->module) cuda->driver.module_unload(fresh->module);
-        free(fresh);
+        ree_free(fresh);
         return status;
     }
     fresh->next = cuda->jit;
@@ -130,7 +131,7 @@ void ree_cuda_jit_finish(struct ree_cuda *cuda) {
     while (cuda->jit) {
         struct ree_cuda_jit *next = cuda->jit->next;
         cuda->driver.module_unload(cuda->jit->module);
-        free(cuda->jit);
+        ree_free(cuda->jit);
         cuda->jit = next;
     }
 }

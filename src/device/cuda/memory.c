@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 #define ALIGNMENT ((uint64_t)256)
 #define SLAB ((uint64_t)32 << 20)
@@ -43,11 +44,11 @@ static enum ree_status out_of_memory(struct ree_cuda *cuda, uint64_t size, struc
 static enum ree_status take_from_slab(struct ree_cuda *cuda, struct ree_device_buffer *buffer,
                                       struct ree_error *err) {
     if (!cuda->slabs || cuda->slabs->used + buffer->reserved > SLAB) {
-        struct ree_cuda_slab *slab = calloc(1, sizeof *slab);
+        struct ree_cuda_slab *slab = ree_alloc_zeroed(1, sizeof *slab);
         if (!slab) return ree_no_memory(err);
         CUresult result = cuda->driver.memory_alloc(&slab->address, SLAB);
         if (result != CUDA_SUCCESS) {
-            free(slab);
+            ree_free(slab);
             if (result == CUDA_ERROR_OUT_OF_MEMORY) return out_of_memory(cuda, SLAB, err);
             return ree_cuda_fail(&cuda->driver, err, result, "cannot allocate memory");
         }
@@ -72,7 +73,7 @@ enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
         (*out)->size = size;
         return REE_OK;
     }
-    struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
+    struct ree_device_buffer *buffer = ree_alloc_zeroed(1, sizeof *buffer);
     if (!buffer) return ree_no_memory(err);
     buffer->size = size;
     buffer->reserved = reserved;
@@ -89,7 +90,7 @@ enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
             status = ree_cuda_fail(&cuda->driver, err, result, "cannot allocate memory");
     }
     if (status != REE_OK) {
-        free(buffer);
+        ree_free(buffer);
         return status;
     }
     *out = buffer;
@@ -101,7 +102,7 @@ void ree_cuda_buffer_destroy(struct ree_device *device, struct ree_device_buffer
     struct ree_cuda *cuda = ree_cuda_of(device);
     if (!is_small(buffer)) {
         cuda->driver.memory_free(buffer->address);
-        free(buffer);
+        ree_free(buffer);
         return;
     }
     uint64_t reserved;
@@ -124,13 +125,13 @@ void ree_cuda_memory_finish(struct ree_cuda *cuda) {
         while (cuda->unused[c]) {
             struct ree_device_buffer *buffer = cuda->unused[c];
             cuda->unused[c] = buffer->next;
-            free(buffer); // its memory is part of a slab
+            ree_free(buffer); // its memory is part of a slab
         }
     while (cuda->slabs) {
         struct ree_cuda_slab *slab = cuda->slabs;
         cuda->slabs = slab->next;
         cuda->driver.memory_free(slab->address);
-        free(slab);
+        ree_free(slab);
     }
     for (int half = 0; half < 2; half++)
         if (cuda->staged[half]) cuda->driver.event_destroy(cuda->staged[half]);

@@ -5,6 +5,7 @@
 // CUDA has no alternative form of an operation, so a device that computes one incorrectly is
 // rejected.
 #include "device/cuda/cuda.h"
+#include "base/memory.h"
 #include "device/cuda/kernel_interface.h"
 #include "device/probe_vectors.h"
 #include "repops/scalar/ops.h"
@@ -134,7 +135,7 @@ static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, c
                            uint32_t n, size_t size, void *results, size_t result_size,
                            struct broken broken, struct ree_error *err) {
     struct ree_device_buffer *in = NULL, *out = NULL;
-    struct ree_cuda_args *args = calloc(1, sizeof *args);
+    struct ree_cuda_args *args = ree_alloc_zeroed(1, sizeof *args);
     CUfunction function;
     enum ree_status status =
         args ? REE_OK : ree_fail(err, REE_NO_MEMORY, "no memory for the probe");
@@ -159,7 +160,7 @@ static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, c
         status = ree_cuda_buffer_read(&cuda->base, out, 0, results, n * result_size, err);
     ree_cuda_buffer_destroy(&cuda->base, in);
     ree_cuda_buffer_destroy(&cuda->base, out);
-    free(args);
+    ree_free(args);
     return status;
 }
 
@@ -179,7 +180,7 @@ static enum ree_status probe_words(struct ree_cuda *cuda, struct broken broken,
                                    struct ree_error *err) {
     struct ree_probe_vectors vectors;
     REE_TRY(ree_probe_vectors_init(&vectors, err));
-    uint32_t *results = calloc(vectors.n, sizeof *results);
+    uint32_t *results = ree_alloc_zeroed(vectors.n, sizeof *results);
     enum ree_status status =
         results ? REE_OK : ree_fail(err, REE_NO_MEMORY, "no memory for the probe");
     if (status == REE_OK)
@@ -195,7 +196,7 @@ static enum ree_status probe_words(struct ree_cuda *cuda, struct broken broken,
         status =
             judge(cuda, ree_probe_primitives[p].name, count.n_vectors, count.n_wrong, example, err);
     }
-    free(results);
+    ree_free(results);
     ree_probe_vectors_finish(&vectors);
     return status;
 }
@@ -222,8 +223,8 @@ static enum ree_status judge_doubles(struct ree_cuda *cuda, const struct f64_vec
 
 static enum ree_status probe_doubles(struct ree_cuda *cuda, struct broken broken,
                                      struct ree_error *err) {
-    struct f64_vector *list = calloc(N_F64_VECTORS, sizeof *list);
-    uint64_t *results = calloc(N_F64_VECTORS, sizeof *results);
+    struct f64_vector *list = ree_alloc_zeroed(N_F64_VECTORS, sizeof *list);
+    uint64_t *results = ree_alloc_zeroed(N_F64_VECTORS, sizeof *results);
     enum ree_status status = REE_NO_MEMORY;
     if (list && results) {
         fill(list);
@@ -233,8 +234,8 @@ static enum ree_status probe_doubles(struct ree_cuda *cuda, struct broken broken
     } else {
         ree_fail(err, REE_NO_MEMORY, "no memory for the probe");
     }
-    free(list);
-    free(results);
+    ree_free(list);
+    ree_free(results);
     return status;
 }
 

@@ -8,6 +8,8 @@
 // kernels are launched one by one.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
+#include "base/memory.h"
+#include "base/progress.h"
 #include "device/program_info.h"
 
 #include <stdlib.h>
@@ -42,7 +44,7 @@ struct ree_device_program {
 static enum ree_status copy_source(struct ree_device_program *program,
                                    const struct ree_program *source, struct ree_error *err) {
     REE_TRY(ree_program_info_init(&program->info, source, err));
-    program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
+    program->bound = ree_alloc_zeroed(source->n_slots + 1, sizeof *program->bound);
     if (!program->bound) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     return REE_OK;
 }
@@ -50,7 +52,7 @@ static enum ree_status copy_source(struct ree_device_program *program,
 static enum ree_status add_host(struct ree_device_program *program, uint32_t i,
                                 const struct ree_dispatch *dispatch, struct ree_error *err) {
     struct launch *launch = &program->launches[program->n_launches];
-    struct ree_dispatch *copy = malloc(sizeof *copy);
+    struct ree_dispatch *copy = ree_alloc(sizeof *copy);
     if (!copy) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     *copy = *dispatch;
     *launch = (struct launch){.dispatch = i, .on_host = copy, .args = program->n_launches++};
@@ -103,8 +105,8 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
         program->as_graph = program->as_graph && !encoding->by_cublas && !on_host;
         if (encoding->scratch_bytes > scratch_bytes) scratch_bytes = encoding->scratch_bytes;
     }
-    program->launches = calloc(n_launches + 1, sizeof *program->launches);
-    program->args = calloc(n_launches + 1, sizeof *program->args);
+    program->launches = ree_alloc_zeroed(n_launches + 1, sizeof *program->launches);
+    program->args = ree_alloc_zeroed(n_launches + 1, sizeof *program->args);
     if (!program->launches || !program->args)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     for (uint32_t i = 0; i < source->n_dispatches; i++)
@@ -122,7 +124,7 @@ enum ree_status ree_cuda_program_assemble(struct ree_cuda *cuda, const struct re
                                           const struct ree_cuda_encoding *encodings,
                                           struct ree_device_program **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_device_program *program = calloc(1, sizeof *program);
+    struct ree_device_program *program = ree_alloc_zeroed(1, sizeof *program);
     if (!program) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     enum ree_status status = build(cuda, program, source, encodings, err);
     if (status != REE_OK) {
@@ -142,7 +144,8 @@ enum ree_status ree_cuda_program_create(struct ree_device *device, const struct 
     *out = NULL;
     struct ree_cuda *cuda = ree_cuda_of(device);
     REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
-    struct ree_cuda_encoding *encodings = calloc(source->n_dispatches + 1, sizeof *encodings);
+    struct ree_cuda_encoding *encodings =
+        ree_alloc_zeroed(source->n_dispatches + 1, sizeof *encodings);
     if (!encodings) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < source->n_dispatches && status == REE_OK; i++) {
@@ -150,7 +153,7 @@ enum ree_status ree_cuda_program_create(struct ree_device *device, const struct 
         if (status != REE_OK) ree_fail_prefix(err, "%s", ree_program_info_label(source, i));
     }
     if (status == REE_OK) status = ree_cuda_program_assemble(cuda, source, encodings, out, err);
-    free(encodings);
+    ree_free(encodings);
     return status;
 }
 
@@ -167,16 +170,16 @@ void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_progr
     drop_graph(ree_cuda_of(device), program);
     for (uint32_t e = 0; program->events && e <= program->info.n_dispatches; e++)
         if (program->events[e]) driver->event_destroy(program->events[e]);
-    free(program->events);
+    ree_free(program->events);
     ree_cuda_buffer_destroy(device, program->scratch);
     ree_cuda_buffer_destroy(device, program->fault);
     ree_program_info_finish(&program->info);
     for (uint32_t l = 0; l < program->n_launches; l++)
-        free(program->launches[l].on_host);
-    free(program->launches);
-    free(program->args);
-    free(program->bound);
-    free(program);
+        ree_free(program->launches[l].on_host);
+    ree_free(program->launches);
+    ree_free(program->args);
+    ree_free(program->bound);
+    ree_free(program);
 }
 
 // Running
@@ -265,7 +268,7 @@ static enum ree_status make_graph(struct ree_cuda *cuda, struct ree_device_progr
 static enum ree_status make_events(struct ree_cuda *cuda, struct ree_device_program *program,
                                    struct ree_error *err) {
     if (!program->events)
-        program->events = calloc(program->info.n_dispatches + 1u, sizeof(CUevent));
+        program->events = ree_alloc_zeroed(program->info.n_dispatches + 1u, sizeof(CUevent));
     if (!program->events) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     for (uint32_t e = 0; e <= program->info.n_dispatches; e++)
         if (!program->events[e])
@@ -296,7 +299,7 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
     enum ree_status status = REE_OK;
     for (uint32_t o = 0; o < d->n_operands && status == REE_OK; o++) {
         const struct ree_operand *operand = &d->operands[o];
-        memory[o] = aligned_alloc(64, (operand->size / 64 + 1) * 64);
+        memory[o] = ree_alloc_aligned(64, (operand->size / 64 + 1) * 64);
         if (!memory[o])
             status = ree_fail(err, REE_NO_MEMORY, "no memory to run on the host");
         else // outputs too: elements in the gaps of a view must keep their values
@@ -311,7 +314,7 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
                                            operand->size, err);
     }
     for (uint32_t o = 0; o < d->n_operands; o++)
-        free(memory[o]);
+        ree_free_aligned(memory[o]);
     if (status != REE_OK) ree_fail_prefix(err, "%s", program->info.labels[launch->dispatch]);
     return status;
 }
@@ -384,9 +387,9 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     const enum ree_status status = check_fault(cuda, program, err);
     if (status != REE_OK && status != REE_INVALID) return status;
     program->was_run = true;
-    if (options && options->on_progress)
-        options->on_progress(options->user, program->info.n_dispatches, program->info.n_dispatches);
-    return status;
+    if (status != REE_OK || !options) return status;
+    return ree_progress_report(&options->progress, REE_RUNNING, program->info.n_dispatches,
+                               program->info.n_dispatches, err);
 }
 
 bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,

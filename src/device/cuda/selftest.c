@@ -12,6 +12,7 @@
 // dispatch with code that no twin reaches is computed on the host too. Verdicts PASSED are kept for
 // the next start.
 #include "device/cache_folder.h"
+#include "base/memory.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
@@ -380,7 +381,7 @@ static enum ree_status test(struct ree_cuda *cuda, const struct ree_dispatch *di
     while (entry && !is_entry_of(entry, &twin, ways, n_ways))
         entry = entry->next;
     if (!entry) {
-        entry = calloc(1, sizeof *entry);
+        entry = ree_alloc_zeroed(1, sizeof *entry);
         if (!entry) return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
         entry->twin = twin;
         entry->n_ways = n_ways;
@@ -388,7 +389,7 @@ static enum ree_status test(struct ree_cuda *cuda, const struct ree_dispatch *di
         struct test test = {.entry = entry, .dispatch = dispatch, .encoding = encoding};
         status = judge(cuda, &test, err);
         if (status != REE_OK) {
-            free(entry);
+            ree_free(entry);
             return ree_fail_prefix(err, "the self-test of RepOp %s", ree_repop_name(dispatch->op));
         }
         entry->next = *bucket;
@@ -434,7 +435,7 @@ void ree_cuda_selftest_finish(struct ree_cuda *cuda) {
     for (uint32_t b = 0; b < REE_CUDA_TEST_BUCKETS; b++)
         while (cuda->tested[b]) {
             struct ree_cuda_tested *next = cuda->tested[b]->next;
-            free(cuda->tested[b]);
+            ree_free(cuda->tested[b]);
             cuda->tested[b] = next;
         }
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/memory.h"
 
 bool ree_hash_processor(struct ree_hasher *hasher) {
     // Lines of the first processor whose values do not change over time.
@@ -135,7 +136,7 @@ static void add_digest(struct digests *digests, struct ree_hasher *hasher) {
     ree_hasher_digest(hasher, digest);
     if (digests->n == digests->capacity) {
         size_t capacity = digests->capacity * 2 + 64;
-        void *all = realloc(digests->all, capacity * sizeof *digests->all);
+        void *all = ree_realloc(digests->all, capacity * sizeof *digests->all);
         if (!all) return;
         digests->all = all;
         digests->capacity = capacity;
@@ -193,7 +194,7 @@ void ree_hash_driver_environment(struct ree_hasher *hasher) {
     }
     sort_digests(&found);
     hash_digests(hasher, &found);
-    free(found.all);
+    ree_free(found.all);
 }
 
 static void add_file(struct digests *digests, const char *path) {
@@ -206,9 +207,10 @@ static void add_folder(struct digests *digests, const char *path) {
     DIR *dir = opendir(path);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         char *name;
-        if (entry->d_name[0] == '.' || asprintf(&name, "%s/%s", path, entry->d_name) < 0) continue;
+        if (entry->d_name[0] == '.' || ree_asprintf(&name, "%s/%s", path, entry->d_name) < 0)
+            continue;
         add_file(digests, name);
-        free(name);
+        ree_free(name);
     }
     if (dir) closedir(dir);
 }
@@ -220,13 +222,13 @@ void ree_hash_driver_settings(struct ree_hasher *hasher) {
     add_file(&files, "/etc/drirc");
     add_folder(&files, "/usr/share/drirc.d");
     if (folder) add_folder(&files, folder);
-    if (home && asprintf(&name, "%s/.drirc", home) >= 0) {
+    if (home && ree_asprintf(&name, "%s/.drirc", home) >= 0) {
         add_file(&files, name);
-        free(name);
+        ree_free(name);
     }
     sort_digests(&files);
     hash_digests(hasher, &files);
-    free(files.all);
+    ree_free(files.all);
 }
 
 // Returns whether the name is that of a library of drivers, of their compilers or of layers.
@@ -268,7 +270,7 @@ static const struct digests *recall(const char *device, struct digests *objects)
     while (k < known + n_known && strcmp(k->device, device) != 0)
         k++;
     if (k < known + n_known && includes(objects, &k->objects)) {
-        free(objects->all);
+        ree_free(objects->all);
         return &k->objects;
     }
     if (k == known + n_known) {
@@ -276,7 +278,7 @@ static const struct digests *recall(const char *device, struct digests *objects)
         n_known++;
         strcpy(k->device, device);
     }
-    free(k->objects.all);
+    ree_free(k->objects.all);
     k->objects = *objects;
     return &k->objects;
 }
@@ -288,6 +290,6 @@ void ree_hash_loaded_drivers(struct ree_hasher *hasher, const char *device) {
     pthread_mutex_lock(&lock);
     const struct digests *hashed = recall(device, &objects);
     hash_digests(hasher, hashed);
-    if (hashed == &objects) free(objects.all);
+    if (hashed == &objects) ree_free(objects.all);
     pthread_mutex_unlock(&lock);
 }

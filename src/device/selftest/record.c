@@ -2,6 +2,7 @@
 // TEXT".
 #include "device/selftest/record.h"
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "device/cache_folder.h"
 
@@ -33,20 +34,20 @@ void ree_test_record_add(struct ree_test_record *record, const unsigned char key
     if (known) {
         if (known->state != REE_TEST_PASSED || state != REE_TEST_FAILED) return;
         known->state = REE_TEST_FAILED;
-        known->text = text ? strdup(text) : NULL; // no leak: a passed entry has no text
+        known->text = text ? ree_strdup(text) : NULL; // no leak: a passed entry has no text
         record->is_changed = true;
         return;
     }
     if (record->n == record->capacity) {
         size_t capacity = record->capacity * 2 + 64;
         struct ree_test_entry *entries =
-            realloc(record->entries, capacity * sizeof *record->entries);
+            ree_realloc(record->entries, capacity * sizeof *record->entries);
         if (!entries) return;
         record->entries = entries;
         record->capacity = capacity;
     }
     struct ree_test_entry *entry = &record->entries[record->n];
-    *entry = (struct ree_test_entry){.state = state, .text = text ? strdup(text) : NULL};
+    *entry = (struct ree_test_entry){.state = state, .text = text ? ree_strdup(text) : NULL};
     memcpy(entry->key, key, sizeof entry->key);
     record->n++;
     record->is_changed = true;
@@ -76,8 +77,8 @@ static void read_file(struct ree_test_record *record) {
     void *bytes;
     size_t n;
     if (!record->path || !ree_cache_read(record->path, MAX_FILE, &bytes, &n)) return;
-    char *text = strndup(bytes, n);
-    free(bytes);
+    char *text = ree_strndup(bytes, n);
+    ree_free(bytes);
     if (text && strncmp(text, HEADER, strlen(HEADER)) == 0) {
         char *state;
         uint32_t n_lines = 0;
@@ -85,7 +86,7 @@ static void read_file(struct ree_test_record *record) {
              line && n_lines < MAX_ENTRIES; line = strtok_r(NULL, "\n", &state), n_lines++)
             read_line(record, line);
     }
-    free(text);
+    ree_free(text);
 }
 
 void ree_test_record_init(struct ree_test_record *record, char *path) {
@@ -122,8 +123,8 @@ static void write_file(struct ree_test_record *record) {
 void ree_test_record_finish(struct ree_test_record *record) {
     if (record->path && record->is_changed) write_file(record);
     for (size_t i = 0; i < record->n; i++)
-        free(record->entries[i].text);
-    free(record->entries);
-    free(record->path);
+        ree_free(record->entries[i].text);
+    ree_free(record->entries);
+    ree_free(record->path);
     memset(record, 0, sizeof *record);
 }

@@ -1,5 +1,6 @@
 #include "device/selftest/twin.h"
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "device/device.h"
 #include "device/selftest/hard_values.h"
@@ -15,8 +16,8 @@ static uint64_t rounded_size(const struct ree_twin *twin, uint32_t i) {
 static enum ree_status allocate(struct ree_twin *twin, struct ree_error *err) {
     for (uint32_t i = 0; i < twin->dispatch.n_operands; i++) {
         uint64_t size = rounded_size(twin, i);
-        twin->contents[i] = aligned_alloc(64, size);
-        if (twin->operands[i].is_written) twin->expected[i] = aligned_alloc(64, size);
+        twin->contents[i] = ree_alloc_aligned(64, size);
+        if (twin->operands[i].is_written) twin->expected[i] = ree_alloc_aligned(64, size);
         if (!twin->contents[i] || (twin->operands[i].is_written && !twin->expected[i]))
             return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
         memset(twin->contents[i], 0, size);
@@ -52,7 +53,7 @@ enum ree_status ree_twin_dispatch(const struct ree_dispatch *like, const struct 
 enum ree_status ree_twin_init(struct ree_twin *twin, const struct ree_dispatch *like,
                               const struct ree_twin_size *size, struct ree_error *err) {
     memset(twin, 0, sizeof *twin);
-    twin->operands = calloc(REE_MAX_OPERANDS, sizeof *twin->operands);
+    twin->operands = ree_alloc_zeroed(REE_MAX_OPERANDS, sizeof *twin->operands);
     if (!twin->operands) return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
     REE_TRY(shrink(&twin->dispatch, like, size, twin->operands, err));
     REE_TRY(ree_dispatch_check(&twin->dispatch, err));
@@ -92,9 +93,9 @@ bool ree_twin_matches(const struct ree_twin *twin, void *const *results,
 
 void ree_twin_finish(struct ree_twin *twin) {
     for (uint32_t i = 0; i < REE_MAX_OPERANDS; i++) {
-        free(twin->contents[i]);
-        free(twin->expected[i]);
+        ree_free_aligned(twin->contents[i]);
+        ree_free_aligned(twin->expected[i]);
     }
-    free(twin->operands);
+    ree_free(twin->operands);
     memset(twin, 0, sizeof *twin);
 }

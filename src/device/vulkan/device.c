@@ -3,6 +3,7 @@
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "shaders.h"
 
 #include <stdio.h>
@@ -15,12 +16,12 @@
 static bool has_extension(VkPhysicalDevice physical, const char *name) {
     uint32_t n = 0;
     if (vkEnumerateDeviceExtensionProperties(physical, NULL, &n, NULL) != VK_SUCCESS) return false;
-    VkExtensionProperties *extensions = calloc(n ? n : 1, sizeof *extensions);
+    VkExtensionProperties *extensions = ree_alloc_zeroed(n ? n : 1, sizeof *extensions);
     bool found = false;
     if (extensions && vkEnumerateDeviceExtensionProperties(physical, NULL, &n, extensions) >= 0)
         for (uint32_t i = 0; i < n; i++)
             found = found || strcmp(extensions[i].extensionName, name) == 0;
-    free(extensions);
+    ree_free(extensions);
     return found;
 }
 
@@ -62,6 +63,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vk->loop_budget = UINT64_MAX;
     vk->thresholds = vk->is_cpu ? ree_vk_cpu_thresholds : ree_vk_gpu_thresholds;
     vk->base.max_buffer_size = maintenance3.maxMemoryAllocationSize;
+    vk->base.paged_queries = UINT32_MAX;
     for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++) {
         const VkMemoryHeap *heap = &vk->memory.memoryHeaps[i];
         if (heap->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT && heap->size > vk->base.memory_size)
@@ -205,7 +207,7 @@ static void destroy(struct ree_device *device) {
     ree_vk_instance_finish(vk);
     ree_vk_unidentify(vk);
     ree_facts_finish(&vk->facts);
-    free(vk);
+    ree_free(vk);
 }
 
 static const struct ree_device_vtable vtable = {
@@ -222,7 +224,7 @@ static const struct ree_device_vtable vtable = {
 };
 
 static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
-    struct ree_vk *vk = calloc(1, sizeof *vk);
+    struct ree_vk *vk = ree_alloc_zeroed(1, sizeof *vk);
     if (!vk) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     vk->base.vtable = &vtable;
     vk->modules = ree_vk_shader_modules;

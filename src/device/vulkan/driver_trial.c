@@ -96,7 +96,7 @@ static void prepare_child(pid_t parent) {
 static void try_device(const char *which, const struct ree_device_options *options, int report) {
     struct ree_device *device;
     struct ree_error err;
-    const char *broken = options->break_primitive ? options->break_primitive : "";
+    const char *broken = ree_broken_primitive(options) ? ree_broken_primitive(options) : "";
     if (strcmp(broken, "driver") == 0) abort();
     if (strcmp(broken, "driver exit") == 0) exit(1);
     if (strcmp(broken, "driver hang") == 0) sleep(2 * PATIENCE_MS / 1000);

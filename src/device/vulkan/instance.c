@@ -3,6 +3,7 @@
 #include "device/vulkan/vulkan.h"
 
 #include "base/float_env.h"
+#include "base/memory.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -69,12 +70,12 @@ enum ree_status ree_vk_check_validation(struct ree_vk *vk, struct ree_error *err
 static bool has_layer(const char *name) {
     uint32_t n = 0;
     if (vkEnumerateInstanceLayerProperties(&n, NULL) != VK_SUCCESS || n == 0) return false;
-    VkLayerProperties *layers = calloc(n, sizeof *layers);
+    VkLayerProperties *layers = ree_alloc_zeroed(n, sizeof *layers);
     bool found = false;
     if (layers && vkEnumerateInstanceLayerProperties(&n, layers) >= 0)
         for (uint32_t i = 0; i < n; i++)
             found = found || strcmp(layers[i].layerName, name) == 0;
-    free(layers);
+    ree_free(layers);
     return found;
 }
 

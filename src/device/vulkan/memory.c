@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 #define ALIGNMENT 64ull             // of every buffer, device.h
 #define BLOCK_SIZE (16ull << 20)    // bytes
@@ -174,19 +175,19 @@ static void block_give(struct ree_vk_block *block, uint64_t offset, uint64_t siz
 }
 
 static enum ree_status block_create(struct ree_vk *vk, struct ree_error *err) {
-    struct ree_vk_block *block = calloc(1, sizeof *block);
+    struct ree_vk_block *block = ree_alloc_zeroed(1, sizeof *block);
     // Worst case: every second unit of the smallest size is free.
     size_t capacity = BLOCK_SIZE / ALIGNMENT / 2 + 1;
-    if (block) block->ranges = calloc(capacity, sizeof *block->ranges);
+    if (block) block->ranges = ree_alloc_zeroed(capacity, sizeof *block->ranges);
     if (!block || !block->ranges) {
-        free(block);
+        ree_free(block);
         return ree_fail(err, REE_NO_MEMORY, "no memory for a block of buffers");
     }
     enum ree_status status =
         allocate(vk, BLOCK_SIZE, vk->device_type, vk->unified, &block->whole, err);
     if (status != REE_OK) {
-        free(block->ranges);
-        free(block);
+        ree_free(block->ranges);
+        ree_free(block);
         return status;
     }
     block->ranges[0] = (struct free_range){0, BLOCK_SIZE};
@@ -227,14 +228,14 @@ enum ree_status ree_vk_buffer_create(struct ree_device *device, uint64_t size,
                         "a tensor of %llu bytes is larger than device '%s' supports (%llu)",
                         (unsigned long long)size, device->name,
                         (unsigned long long)device->max_buffer_size);
-    struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
+    struct ree_device_buffer *buffer = ree_alloc_zeroed(1, sizeof *buffer);
     if (!buffer) return ree_fail(err, REE_NO_MEMORY, "no memory for a buffer");
     uint64_t reserved = round_up(size ? size : 1, ALIGNMENT);
     enum ree_status status = reserved <= LARGEST_POOLED ? take_pooled(vk, reserved, buffer, err)
                                                         : allocate(vk, reserved, vk->device_type,
                                                                    vk->unified, buffer, err);
     if (status != REE_OK) {
-        free(buffer);
+        ree_free(buffer);
         return status;
     }
     buffer->size = size;
@@ -245,12 +246,12 @@ enum ree_status ree_vk_buffer_create(struct ree_device *device, uint64_t size,
 enum ree_status ree_vk_host_buffer_create(struct ree_vk *vk, uint64_t size,
                                           struct ree_device_buffer **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_device_buffer *buffer = calloc(1, sizeof *buffer);
+    struct ree_device_buffer *buffer = ree_alloc_zeroed(1, sizeof *buffer);
     if (!buffer) return ree_fail(err, REE_NO_MEMORY, "no memory for a buffer");
     enum ree_status status =
         allocate(vk, round_up(size ? size : 1, ALIGNMENT), vk->host_type, true, buffer, err);
     if (status != REE_OK) {
-        free(buffer);
+        ree_free(buffer);
         return status;
     }
     *out = buffer;
@@ -263,7 +264,7 @@ void ree_vk_buffer_destroy(struct ree_device *device, struct ree_device_buffer *
         block_give(buffer->block, buffer->offset, buffer->reserved);
     else
         release(ree_vk_of(device), buffer);
-    free(buffer);
+    ree_free(buffer);
 }
 
 void ree_vk_memory_finish(struct ree_vk *vk) {
@@ -273,8 +274,8 @@ void ree_vk_memory_finish(struct ree_vk *vk) {
         struct ree_vk_block *block = vk->blocks;
         vk->blocks = block->next;
         release(vk, &block->whole);
-        free(block->ranges);
-        free(block);
+        ree_free(block->ranges);
+        ree_free(block);
     }
 }
 

@@ -1,6 +1,7 @@
 // Compute pipelines, cached by (shader, specialization, expression) for the life of the device. The
 // driver's own pipeline cache is kept in a file for the next start.
 #include "device/cache_folder.h"
+#include "base/memory.h"
 #include "device/selftest/identity.h"
 #include "device/selftest/twin.h"
 #include "device/vulkan/spirv_stitch.h"
@@ -113,7 +114,7 @@ static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
              memcmp(header.pipelineCacheUUID, vk->properties.pipelineCacheUUID, VK_UUID_SIZE) == 0;
     }
     if (!ok) {
-        free(data);
+        ree_free(data);
         return NULL;
     }
     *out_size = size;
@@ -127,12 +128,12 @@ static void cache_write(const struct ree_vk *vk) {
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, NULL) != VK_SUCCESS ||
         size <= sizeof(VkPipelineCacheHeaderVersionOne) || size == vk->cache_loaded_size)
         return;
-    uint8_t *data = malloc(size + REE_SHA256_SIZE);
+    uint8_t *data = ree_alloc(size + REE_SHA256_SIZE);
     if (data &&
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, data) == VK_SUCCESS &&
         digest_of(data, size, data + size))
         ree_cache_write(vk->cache_path, data, size + REE_SHA256_SIZE);
-    free(data);
+    ree_free(data);
 }
 
 // The device's pipelines
@@ -202,7 +203,7 @@ void ree_vk_identify(struct ree_vk *vk, const char *cache_dir) {
 
 void ree_vk_unidentify(struct ree_vk *vk) {
     ree_test_record_finish(&vk->tests);
-    free(vk->cache_path);
+    ree_free(vk->cache_path);
     vk->cache_path = NULL;
 }
 
@@ -225,7 +226,7 @@ enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err) 
         .pInitialData = data,
     };
     VkResult result = vk->vk.vkCreatePipelineCache(vk->handle, &cache, NULL, &vk->pipeline_cache);
-    free(data);
+    ree_free(data);
     REE_VK_TRY(err, result, "cannot create a pipeline cache");
     return REE_OK;
 }
@@ -235,7 +236,7 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
         struct ree_vk_cached_pipeline *pipeline = vk->pipelines;
         vk->pipelines = pipeline->next;
         vk->vk.vkDestroyPipeline(vk->handle, pipeline->base.handle, NULL);
-        free(pipeline);
+        ree_free(pipeline);
     }
     if (vk->pipeline_cache) {
         cache_write(vk);
@@ -274,7 +275,7 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
     };
     ree_hasher_update(hasher, words, n_words * sizeof *words);
     VkResult result = vk->vk.vkCreateShaderModule(vk->handle, &info, NULL, out);
-    free(words);
+    ree_free(words);
     if (result == VK_SUCCESS) return REE_OK;
     ree_vk_fail(err, result, "cannot load a shader");
     return ree_fail_prefix(err, "%s", source->name);
@@ -357,12 +358,12 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
             return ree_fail(err, REE_DEVICE, "%s: the driver cannot create this pipeline",
                             vk->modules[step->shader].name);
         }
-    struct ree_vk_cached_pipeline *pipeline = calloc(1, sizeof *pipeline);
+    struct ree_vk_cached_pipeline *pipeline = ree_alloc_zeroed(1, sizeof *pipeline);
     if (!pipeline) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
     enum ree_status status = create_pipeline(vk, step, expr, &pipeline->base, err);
     if (status != REE_OK && (status != REE_DEVICE || pipeline->base.handle)) {
         vk->vk.vkDestroyPipeline(vk->handle, pipeline->base.handle, NULL);
-        free(pipeline);
+        ree_free(pipeline);
         return status;
     }
     pipeline->base.shader = step->shader;

@@ -79,7 +79,7 @@ static bool needs_integers(const struct ree_vk_verdict *verdict, int p) {
 }
 
 static bool is_forced(const struct ree_device_options *options, enum ree_vk_form form) {
-    return options->force_form && strcmp(options->force_form, form_names[form]) == 0;
+    return ree_forced_form(options) && strcmp(ree_forced_form(options), form_names[form]) == 0;
 }
 
 // Runs n vectors, starting with `begin`. Integers are used only for primitives that need them,
@@ -169,8 +169,8 @@ static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
                                  const struct ree_device_options *options, struct ree_error *err) {
     uint32_t broken = 0, n_broken = 0;
     bool integers_too = false;
-    if (options->break_primitive) {
-        const char *name = options->break_primitive;
+    if (ree_broken_primitive(options)) {
+        const char *name = ree_broken_primitive(options);
         integers_too = strncmp(name, "integer ", 8) == 0;
         int p = ree_probe_find(ree_probe_primitives, REE_PROBE_N_PRIMITIVES,
                                name + (integers_too ? 8 : 0));
@@ -265,6 +265,6 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     if (status == REE_OK) status = ree_vk_observe(vk, err);
     if (status == REE_OK) status = ree_vk_count_loops(vk, err);
     if (status != REE_OK) return ree_fail_prefix(err, "probing '%s'", vk->base.name);
-    vk->forced = options->force_form != NULL;
-    return choose(vk, options->force_form, err);
+    vk->forced = ree_forced_form(options) != NULL;
+    return choose(vk, ree_forced_form(options), err);
 }

@@ -9,6 +9,8 @@
 // buffer first copies them to the device.
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
+#include "base/memory.h"
+#include "base/progress.h"
 #include "device/program_info.h"
 
 #include <stdlib.h>
@@ -92,7 +94,7 @@ static enum ree_status note_dispatch(struct hazards *hazards, const struct ree_d
     }
     if (hazards->n + dispatch->n_operands > hazards->capacity) {
         size_t capacity = hazards->capacity * 2 + REE_MAX_OPERANDS;
-        struct access *list = realloc(hazards->list, capacity * sizeof *list);
+        struct access *list = ree_realloc(hazards->list, capacity * sizeof *list);
         if (!list) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
         hazards->list = list;
         hazards->capacity = capacity;
@@ -242,8 +244,9 @@ static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program 
 static enum ree_status copy_source(struct ree_device_program *program,
                                    const struct ree_program *source, struct ree_error *err) {
     REE_TRY(ree_program_info_init(&program->info, source, err));
-    program->block_offsets = calloc(source->n_dispatches + 1, sizeof *program->block_offsets);
-    program->bound = calloc(source->n_slots + 1, sizeof *program->bound);
+    program->block_offsets =
+        ree_alloc_zeroed(source->n_dispatches + 1, sizeof *program->block_offsets);
+    program->bound = ree_alloc_zeroed(source->n_slots + 1, sizeof *program->bound);
     if (!program->block_offsets || !program->bound)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     return REE_OK;
@@ -272,11 +275,11 @@ enum ree_status ree_vk_program_assemble(struct ree_vk *vk, const struct ree_prog
                                         const struct ree_vk_encoding *encodings,
                                         struct ree_device_program **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_device_program *program = calloc(1, sizeof *program);
+    struct ree_device_program *program = ree_alloc_zeroed(1, sizeof *program);
     if (!program) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     struct hazards hazards = {0};
     enum ree_status status = build(vk, program, source, encodings, &hazards, err);
-    free(hazards.list);
+    ree_free(hazards.list);
     if (status != REE_OK) {
         ree_vk_program_destroy(&vk->base, program);
         return status;
@@ -293,7 +296,8 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
     (void)copies_capacity;
     *out = NULL;
     struct ree_vk *vk = ree_vk_of(device);
-    struct ree_vk_encoding *encodings = calloc(source->n_dispatches + 1, sizeof *encodings);
+    struct ree_vk_encoding *encodings =
+        ree_alloc_zeroed(source->n_dispatches + 1, sizeof *encodings);
     if (!encodings) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < source->n_dispatches && status == REE_OK; i++) {
@@ -301,7 +305,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
         if (status != REE_OK) ree_fail_prefix(err, "%s", ree_program_info_label(source, i));
     }
     if (status == REE_OK) status = ree_vk_program_assemble(vk, source, encodings, out, err);
-    free(encodings);
+    ree_free(encodings);
     return status;
 }
 
@@ -315,9 +319,9 @@ void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program
     if (program->blocks != program->blocks_host) ree_vk_buffer_destroy(device, program->blocks);
     ree_vk_buffer_destroy(device, program->blocks_host);
     ree_program_info_finish(&program->info);
-    free(program->block_offsets);
-    free(program->bound);
-    free(program);
+    ree_free(program->block_offsets);
+    ree_free(program->bound);
+    ree_free(program);
 }
 
 // Running
@@ -349,15 +353,19 @@ static enum ree_status bind_slots(struct ree_device_program *program,
     return REE_OK;
 }
 
-struct progress {
+struct watch {
     struct ree_device_program *program;
-    const struct ree_program_run *options;
+    const struct ree_progress *progress;
+    enum ree_status status;
+    struct ree_error *err;
 };
 
 // Counts the timestamps written so far. There is one before the first dispatch and one after each.
+// A program that the device runs cannot be stopped; the run fails when it ends.
 static void report_progress(struct ree_vk *vk, void *user) {
-    const struct progress *progress = user;
-    struct ree_device_program *program = progress->program;
+    struct watch *watch = user;
+    struct ree_device_program *program = watch->program;
+    if (watch->status != REE_OK) return;
     uint32_t done = program->last_seen;
     while (done < program->info.n_dispatches) {
         uint64_t result[2]; // ticks, availability
@@ -369,7 +377,8 @@ static void report_progress(struct ree_vk *vk, void *user) {
         done++;
     }
     program->last_seen = done;
-    progress->options->on_progress(progress->options->user, done, program->info.n_dispatches);
+    watch->status = ree_progress_report(watch->progress, REE_RUNNING, done,
+                                        program->info.n_dispatches, watch->err);
 }
 
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
@@ -380,9 +389,13 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
     struct fault *fault = (struct fault *)program->blocks_host->mapped;
     memset(fault, 0, sizeof *fault);
     program->last_seen = 0;
-    struct progress progress = {program, options};
-    bool reports = options && options->on_progress && program->queries;
-    REE_TRY(ree_vk_submit(vk, program->commands, reports ? report_progress : NULL, &progress, err));
+    bool reports = options && options->progress.report && program->queries;
+    struct watch watch = {.program = program,
+                          .progress = reports ? &options->progress : NULL,
+                          .status = REE_OK,
+                          .err = err};
+    REE_TRY(ree_vk_submit(vk, program->commands, reports ? report_progress : NULL, &watch, err));
+    REE_TRY(watch.status);
     REE_TRY(ree_vk_check_validation(vk, err));
     return ree_program_info_fault(&program->info, "Vulkan", fault->dispatch, fault->low,
                                   fault->high, err);
@@ -393,7 +406,7 @@ bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *
     struct ree_vk *vk = ree_vk_of(device);
     if (!program->queries || !program->is_bound) return false;
     size_t n = program->info.n_dispatches + 1;
-    uint64_t *ticks = calloc(n, sizeof *ticks);
+    uint64_t *ticks = ree_alloc_zeroed(n, sizeof *ticks);
     if (!ticks) return false;
     VkResult result = vk->vk.vkGetQueryPoolResults(
         vk->handle, program->queries, 0, (uint32_t)n, n * sizeof *ticks, ticks, sizeof *ticks,
@@ -401,6 +414,6 @@ bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *
     double period = vk->properties.limits.timestampPeriod * 1e-9;
     for (size_t i = 0; i + 1 < n && result == VK_SUCCESS; i++)
         out_seconds[i] = (double)(ticks[i + 1] - ticks[i]) * period;
-    free(ticks);
+    ree_free(ticks);
     return result == VK_SUCCESS;
 }

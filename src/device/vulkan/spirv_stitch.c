@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/memory.h"
 
 enum {
     OP_NAME = 5,
@@ -93,7 +94,7 @@ struct writer {
 static void emit_words(struct writer *w, const uint32_t *words, size_t n) {
     if (w->n + n > w->capacity && !w->failed) {
         size_t capacity = (w->n + n) * 2;
-        uint32_t *grown = realloc(w->words, capacity * sizeof *grown);
+        uint32_t *grown = ree_realloc(w->words, capacity * sizeof *grown);
         if (grown) {
             w->words = grown;
             w->capacity = capacity;
@@ -159,15 +160,15 @@ static uint32_t result_in_body(const struct module *m, size_t at) {
 static enum ree_status parse(struct module *m, struct ree_error *err) {
     if (m->n_words < HEADER || m->words[0] != 0x07230203) return malformed(err, "it is not SPIR-V");
     m->bound = m->words[3];
-    m->function_of_id = calloc(m->bound, sizeof *m->function_of_id);
-    m->type_of_id = calloc(m->bound, sizeof *m->type_of_id);
+    m->function_of_id = ree_alloc_zeroed(m->bound, sizeof *m->function_of_id);
+    m->type_of_id = ree_alloc_zeroed(m->bound, sizeof *m->type_of_id);
     size_t n_functions = 0;
     for (size_t at = HEADER; at < m->n_words; at += length_at(m, at)) {
         if (length_at(m, at) == 0 || length_at(m, at) > m->n_words - at)
             return malformed(err, "an instruction's length");
         n_functions += opcode_at(m, at) == OP_FUNCTION;
     }
-    m->functions = calloc(n_functions + 1, sizeof *m->functions);
+    m->functions = ree_alloc_zeroed(n_functions + 1, sizeof *m->functions);
     if (!m->function_of_id || !m->type_of_id || !m->functions)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a shader");
 
@@ -520,7 +521,7 @@ static enum ree_status stitch(struct stitch *s, struct writer *out, struct ree_e
     if (s->options->guard_words && m->push && m->uint_type) declare_guard(s);
     reach(m, s, stitched, m->function_of_id[m->entry] - 1);
 
-    bool *dropped = calloc(m->bound, sizeof *dropped);
+    bool *dropped = ree_alloc_zeroed(m->bound, sizeof *dropped);
     if (!dropped) return ree_fail(err, REE_NO_MEMORY, "no memory for a shader");
     for (size_t i = 0; i < m->n_functions; i++) {
         const struct function *function = &m->functions[i];
@@ -530,7 +531,7 @@ static enum ree_status stitch(struct stitch *s, struct writer *out, struct ree_e
             mark_dropped(m, dropped, function->body, function->end);
     }
     emit_module(out, s, stitched, dropped);
-    free(dropped);
+    ree_free(dropped);
     if (out->failed || s->constants.failed || s->variables.failed || s->code.failed)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a shader");
     return REE_OK;
@@ -545,14 +546,14 @@ enum ree_status ree_spirv_stitch(const uint32_t *words, size_t n_words,
     struct stitch state = {.m = &module, .options = options, .callees = callees};
     struct writer writer = {0};
     enum ree_status status = stitch(&state, &writer, err);
-    free(module.functions);
-    free(module.function_of_id);
-    free(module.type_of_id);
-    free(state.constants.words);
-    free(state.variables.words);
-    free(state.code.words);
+    ree_free(module.functions);
+    ree_free(module.function_of_id);
+    ree_free(module.type_of_id);
+    ree_free(state.constants.words);
+    ree_free(state.variables.words);
+    ree_free(state.code.words);
     if (status != REE_OK) {
-        free(writer.words);
+        ree_free(writer.words);
         return status;
     }
     *out = writer.words;

@@ -27,7 +27,7 @@ struct ree_spirv_options {
     bool guard_words;
 };
 
-// words must be valid SPIR-V with one entry point. The caller releases *out with free.
+// words must be valid SPIR-V with one entry point. The caller releases *out with ree_free.
 enum ree_status ree_spirv_stitch(const uint32_t *words, size_t n_words,
                                  const struct ree_spirv_options *options, uint32_t **out,
                                  size_t *out_n_words, struct ree_error *err);

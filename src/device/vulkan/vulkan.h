@@ -132,7 +132,7 @@ struct ree_vk {
     uint32_t n_untested; // pipelines in use that no twin reaches
     uint32_t n_passed;   // pipelines that passed, now or according to the record
     char *passed_text;   // value of the fact about passed pipelines; NULL: not yet added
-    bool forced;         // options->force_form is set: try no other form
+    bool forced;         // a form is forced (ree/testing.h): try no other form
     // probe.c
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include "base/memory.h"
 
 struct box {
     float x0, y0, x1, y1, area;
@@ -130,7 +131,7 @@ enum ree_status ree_lower_op_non_max_suppression(struct ree_lower *lower,
         int64_t found = select_class(&s, n, all, score_data + at * n, candidates, kept, kept_index);
         if (n_rows + found > capacity) {
             capacity = (n_rows + found) * 2;
-            int64_t *grown = realloc(rows, (size_t)capacity * 3 * sizeof *rows);
+            int64_t *grown = ree_realloc(rows, (size_t)capacity * 3 * sizeof *rows);
             if (!grown) goto no_memory;
             rows = grown;
         }
@@ -142,9 +143,9 @@ enum ree_status ree_lower_op_non_max_suppression(struct ree_lower *lower,
     }
     enum ree_status status =
         ree_lower_literal(lower, REE_I64, 2, (int64_t[]){n_rows, 3}, rows, &out[0]);
-    free(rows);
+    ree_free(rows);
     return status;
 no_memory:
-    free(rows);
+    ree_free(rows);
     return ree_lower_no_memory(lower);
 }

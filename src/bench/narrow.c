@@ -1,6 +1,6 @@
 // `ree-run bench matmul` with weights of 16 bits or fewer: one row times constant weights compared
 // with reading memory, and products of bytes compared with products of floats.
-#include "bench.h"
+#include "bench/bench_internal.h"
 
 #include "base/status.h"
 
@@ -60,11 +60,11 @@ static uint32_t operands_of(const struct row_product *product, uint64_t *sizes,
     return count;
 }
 
-static enum ree_status create(struct bench *bench, const struct row_product *product,
-                              struct bench_program *program, struct ree_error *err) {
+static enum ree_status create(struct ree_benchmark *bench, const struct row_product *product,
+                              struct ree_bench_program *program, struct ree_error *err) {
     const struct weights *w = product->weights;
-    uint64_t sizes[BENCH_MAX_OPERANDS], bytes;
-    enum ree_dtype dtypes[BENCH_MAX_OPERANDS];
+    uint64_t sizes[REE_BENCH_MAX_OPERANDS], bytes;
+    enum ree_dtype dtypes[REE_BENCH_MAX_OPERANDS];
     uint32_t count = operands_of(product, sizes, dtypes, &bytes);
     union ree_params params;
     memset(&params, 0, sizeof params);
@@ -85,17 +85,17 @@ static enum ree_status create(struct bench *bench, const struct row_product *pro
         .has_zero_points = w->zero_points,
     };
     uint32_t constants = ((1u << (count - 1)) - 1) & ~1u;
-    return bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, count, sizes,
-                                dtypes, constants, err);
+    return ree_bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, count, sizes,
+                                    dtypes, constants, err);
 }
 
-static enum ree_status run_row(struct bench *bench, const struct row_product *product,
+static enum ree_status run_row(struct ree_benchmark *bench, const struct row_product *product,
                                struct ree_error *err) {
-    static struct bench_program copies[MAX_COPIES], cached;
-    static struct bench_memory memory;
-    struct bench_result result = {.unit = "GB/s"};
-    uint64_t sizes[BENCH_MAX_OPERANDS], bytes, cached_bytes;
-    enum ree_dtype dtypes[BENCH_MAX_OPERANDS];
+    static struct ree_bench_program copies[MAX_COPIES], cached;
+    static struct ree_bench_memory memory;
+    struct ree_bench_measured result = {.unit = "GB/s"};
+    uint64_t sizes[REE_BENCH_MAX_OPERANDS], bytes, cached_bytes;
+    enum ree_dtype dtypes[REE_BENCH_MAX_OPERANDS];
     operands_of(product, sizes, dtypes, &bytes);
     struct row_product small = *product;
     small.n = (uint32_t)(CACHED / (bytes / product->n) / 64 * 64);
@@ -107,46 +107,46 @@ static enum ree_status run_row(struct bench *bench, const struct row_product *pr
     if (n_copies > MAX_COPIES) n_copies = MAX_COPIES;
     snprintf(result.name, sizeof result.name, "1 x %u x %u, %s", product->n, product->k,
              product->weights->name);
-    enum ree_status status = bench_memory_create(bench, bytes, n_copies, false, &memory, err);
+    enum ree_status status = ree_bench_memory_create(bench, bytes, n_copies, false, &memory, err);
     for (uint32_t i = 0; i < n_copies && status == REE_OK; i++)
         status = create(bench, product, &copies[i], err);
     if (status == REE_OK) status = create(bench, &small, &cached, err);
     uint64_t n_runs = bench->n_runs < n_copies ? n_copies : bench->n_runs;
     for (uint64_t i = 0; i < n_runs && status == REE_OK; i++) {
-        cli_progress(NULL, result.name, i, n_runs);
+        status = ree_progress_report(&bench->progress, result.name, i, n_runs, err);
         // Each measurement follows a rest, so that other programs interrupt both equally often, and
         // the small product, which wakes up the threads.
-        if (bench->is_cpu) bench_rest();
+        if (bench->is_cpu) ree_bench_rest();
         for (int j = 0; j < 3 && status == REE_OK; j++)
-            status = bench_program_run_warm(&cached, err);
-        if (status == REE_OK) status = bench_program_run(&copies[i % n_copies], err);
-        if (bench->is_cpu) bench_rest();
-        if (status == REE_OK) status = bench_program_run_warm(&cached, err);
-        if (status == REE_OK) status = bench_memory_run(bench, &memory, i + n_copies / 2, err);
+            status = ree_bench_program_run_warm(&cached, err);
+        if (status == REE_OK) status = ree_bench_program_run(&copies[i % n_copies], err);
+        if (bench->is_cpu) ree_bench_rest();
+        if (status == REE_OK) status = ree_bench_program_run_warm(&cached, err);
+        if (status == REE_OK) status = ree_bench_memory_run(bench, &memory, i + n_copies / 2, err);
     }
     if (status == REE_OK) {
         for (uint32_t i = 0; i < n_copies; i++)
             for (uint32_t j = 0; j < copies[i].times.n; j++)
-                bench_times_add(&result.times, copies[i].times.seconds[j]);
+                ree_bench_times_add(&result.times, copies[i].times.seconds[j]);
         result.amount = (double)bytes;
         result.baseline = memory.name;
-        result.baseline_rate = bench_memory_rate(&memory);
-        bench_report(bench, &result);
+        result.baseline_rate = ree_bench_memory_rate(&memory);
+        ree_bench_report(bench, &result);
         snprintf(result.name, sizeof result.name, "  arithmetic only: 1 x %u x %u in the cache",
                  small.n, small.k);
         result.amount = (double)cached_bytes;
         result.times = cached.times;
-        bench_report(bench, &result);
+        ree_bench_report(bench, &result);
     }
     for (uint32_t i = 0; i < n_copies; i++)
-        bench_program_destroy(&copies[i]);
-    bench_program_destroy(&cached);
-    bench_memory_destroy(&memory);
+        ree_bench_program_destroy(&copies[i]);
+    ree_bench_program_destroy(&cached);
+    ree_bench_memory_destroy(&memory);
     return status;
 }
 
-enum ree_status bench_narrow_row(struct bench *bench, uint32_t n, uint32_t k,
-                                 struct ree_error *err) {
+enum ree_status ree_bench_narrow_row(struct ree_benchmark *bench, uint32_t n, uint32_t k,
+                                     struct ree_error *err) {
     for (size_t i = 0; i < sizeof all_weights / sizeof *all_weights; i++) {
         const struct weights *w = &all_weights[i];
         if (w->block && k % w->block) continue;
@@ -158,8 +158,9 @@ enum ree_status bench_narrow_row(struct bench *bench, uint32_t n, uint32_t k,
 
 // Products of bytes
 
-static enum ree_status create_product(struct bench *bench, bool bytes, const uint32_t size[3],
-                                      struct bench_program *program, struct ree_error *err) {
+static enum ree_status create_product(struct ree_benchmark *bench, bool bytes,
+                                      const uint32_t size[3], struct ree_bench_program *program,
+                                      struct ree_error *err) {
     uint64_t m = size[0], n = size[1], k = size[2], element = bytes ? 1 : sizeof(float);
     union ree_params params;
     memset(&params, 0, sizeof params);
@@ -179,30 +180,30 @@ static enum ree_status create_product(struct bench *bench, bool bytes, const uin
     uint64_t sizes[] = {m * k * element, k * n * element, m * n * sizeof(float)};
     enum ree_dtype dtypes[] = {(enum ree_dtype)params.matmul.a_dtype,
                                (enum ree_dtype)params.matmul.b_dtype, REE_F32};
-    return bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes, dtypes,
-                                1 << 1, err);
+    return ree_bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes,
+                                    dtypes, 1 << 1, err);
 }
 
-enum ree_status bench_bytes_product(struct bench *bench, const uint32_t size[3],
-                                    struct ree_error *err) {
-    static struct bench_program bytes, floats;
-    struct bench_result result = {.unit = "GOP/s", .baseline = "float32, packed"};
+enum ree_status ree_bench_bytes_product(struct ree_benchmark *bench, const uint32_t size[3],
+                                        struct ree_error *err) {
+    static struct ree_bench_program bytes, floats;
+    struct ree_bench_measured result = {.unit = "GOP/s", .baseline = "float32, packed"};
     enum ree_status status = create_product(bench, true, size, &bytes, err);
     if (status == REE_OK) status = create_product(bench, false, size, &floats, err);
     snprintf(result.name, sizeof result.name, "%u x %u x %u, uint8 by int8, packed", size[0],
              size[1], size[2]);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        cli_progress(NULL, result.name, i, bench->n_runs);
-        status = bench_program_run_warm(&bytes, err);
-        if (status == REE_OK) status = bench_program_run_warm(&floats, err);
+        status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
+        if (status == REE_OK) status = ree_bench_program_run_warm(&bytes, err);
+        if (status == REE_OK) status = ree_bench_program_run_warm(&floats, err);
     }
     if (status == REE_OK) {
         result.amount = 2.0 * size[0] * size[1] * size[2];
         result.times = bytes.times;
-        result.baseline_rate = 1e-9 * result.amount / bench_quantile(&floats.times, 0.5);
-        bench_report(bench, &result);
+        result.baseline_rate = 1e-9 * result.amount / ree_bench_quantile(&floats.times, 0.5);
+        ree_bench_report(bench, &result);
     }
-    bench_program_destroy(&bytes);
-    bench_program_destroy(&floats);
+    ree_bench_program_destroy(&bytes);
+    ree_bench_program_destroy(&floats);
     return status;
 }

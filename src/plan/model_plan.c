@@ -1,10 +1,11 @@
-#include "model_plan.h"
+#include "plan/model_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli.h"
+#include "base/memory.h"
+#include "base/status.h"
 #include "graph/partition/choose.h"
 
 static bool is_folder(const char *path) {
@@ -13,7 +14,8 @@ static bool is_folder(const char *path) {
 }
 
 // If no language model is found, files next to `path` are ignored: they may be anything.
-static enum ree_status find_source(const char *path, struct model_plan *p, struct ree_error *err) {
+static enum ree_status find_source(const char *path, struct ree_model_plan *p,
+                                   struct ree_error *err) {
     p->model_path = path;
     if (ree_model_source_find(path, &p->source, err) == REE_OK)
         p->model_path = p->source.model_path;
@@ -24,7 +26,7 @@ static enum ree_status find_source(const char *path, struct model_plan *p, struc
     return REE_OK;
 }
 
-static bool add_kv_cache(struct model_plan *p, const struct ree_kv_cache_spec *spec) {
+static bool add_kv_cache(struct ree_model_plan *p, const struct ree_kv_cache_spec *spec) {
     const struct ree_graph *graph = p->model->graph;
     for (size_t i = 0; i < graph->n_inputs; i++)
         if (graph->inputs[i] == p->model->input_values[spec->input]) {
@@ -36,7 +38,7 @@ static bool add_kv_cache(struct model_plan *p, const struct ree_kv_cache_spec *s
 }
 
 // Does the same as ree_generator_create, so that the plan equals that of a generation.
-static enum ree_status find_kv_caches(struct model_plan *p, struct ree_error *err) {
+static enum ree_status find_kv_caches(struct ree_model_plan *p, struct ree_error *err) {
     struct ree_roles roles;
     if (ree_roles_find(p->model, &p->source.names, &roles, err) != REE_OK) return REE_OK;
     bool one_row = false;
@@ -48,7 +50,7 @@ static enum ree_status find_kv_caches(struct model_plan *p, struct ree_error *er
         if (status != REE_OK) return status;
     }
     p->is_language_model = status == REE_OK;
-    p->kv_caches = calloc(roles.n_kv_caches + 1, sizeof *p->kv_caches);
+    p->kv_caches = ree_alloc_zeroed(roles.n_kv_caches + 1, sizeof *p->kv_caches);
     if (status == REE_OK && !p->kv_caches) status = ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < roles.n_kv_caches; i++)
         if (!add_kv_cache(p, &roles.kv_caches[i]))
@@ -58,8 +60,9 @@ static enum ree_status find_kv_caches(struct model_plan *p, struct ree_error *er
     return status;
 }
 
-static enum ree_status open_model(const char *path, struct model_plan *p, struct ree_error *err) {
-    struct ree_model_options options = {.on_progress = cli_progress};
+static enum ree_status open_model(const char *path, const struct ree_plan_options *o,
+                                  struct ree_model_plan *p, struct ree_error *err) {
+    struct ree_model_options options = {.size = sizeof options, .progress = o->progress};
     REE_TRY(find_source(path, p, err));
     REE_TRY(ree_model_load(p->model_path, &options, &p->model, err));
     REE_TRY(ree_model_graph_sha256(p->model, p->graph_sha256, err));
@@ -67,7 +70,7 @@ static enum ree_status open_model(const char *path, struct model_plan *p, struct
     return ree_model_infer(p->model->graph, err);
 }
 
-static enum ree_status make_plan(const struct model_plan_options *o, struct model_plan *p,
+static enum ree_status make_plan(const struct ree_plan_options *o, struct ree_model_plan *p,
                                  struct ree_error *err) {
     static const char *const origins[] = {
         [REE_PLAN_FOUND] = "planned",
@@ -77,16 +80,16 @@ static enum ree_status make_plan(const struct model_plan_options *o, struct mode
     const struct ree_partition_request request = {
         .plan_path = o->plan_path,
         .graph_sha256 = p->graph_sha256,
-        .n_stages = (size_t)o->n_stages,
-        .devices = {(size_t)o->n_devices, (uint32_t)o->n_ranks, (size_t)o->n_cache_slots,
-                    o->memory},
+        .n_stages = o->n_partitions,
+        .devices = {o->n_devices, o->n_processes, o->n_cache_slots, o->max_device_memory},
         .context_length = p->source.context_length,
     };
     enum ree_plan_origin origin;
     REE_TRY(
         ree_partition_choose(p->model->graph, &p->options, &request, &p->partition, &origin, err));
     p->origin = origins[origin];
-    if (origin == REE_PLAN_FOUND && !o->n_stages && !o->n_devices && !o->n_ranks && !o->memory)
+    if (origin == REE_PLAN_FOUND && !o->n_partitions && !o->n_devices && !o->n_processes &&
+        !o->max_device_memory)
         return ree_fail(err, REE_INVALID,
                         "the nodes name no stages: give --n-partitions, --device, --processes or "
                         "--max-device-memory");
@@ -94,10 +97,10 @@ static enum ree_status make_plan(const struct model_plan_options *o, struct mode
     return REE_OK;
 }
 
-enum ree_status model_plan_make(const char *path, const struct model_plan_options *options,
-                                struct model_plan *out, struct ree_error *err) {
-    *out = (struct model_plan){.options = {.context = options->context}};
-    REE_TRY(open_model(path, out, err));
+enum ree_status ree_model_plan_make(const char *path, const struct ree_plan_options *options,
+                                    struct ree_model_plan *out, struct ree_error *err) {
+    *out = (struct ree_model_plan){.options = {.context = options->context}};
+    REE_TRY(open_model(path, options, out, err));
     enum ree_status status = make_plan(options, out, err);
     if (status == REE_OK)
         status =
@@ -107,10 +110,10 @@ enum ree_status model_plan_make(const char *path, const struct model_plan_option
     return status;
 }
 
-void model_plan_finish(struct model_plan *p) {
+void ree_model_plan_finish(struct ree_model_plan *p) {
     ree_annotations_finish(&p->annotations);
     ree_partition_finish(&p->partition);
     ree_model_destroy(p->model);
     ree_model_source_finish(&p->source);
-    free(p->kv_caches);
+    ree_free(p->kv_caches);
 }

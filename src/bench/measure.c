@@ -1,7 +1,9 @@
-// Measurements for `ree-run bench`: one dispatch on a device, and its baselines.
-#include "bench.h"
+// Measures one dispatch on a device, and its baselines.
+#include "bench/bench_internal.h"
 
 #include "base/any.h"
+#include "base/float_env.h"
+#include "base/memory.h"
 #include "base/status.h"
 
 #include <dlfcn.h>
@@ -11,7 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-double bench_now(void) {
+double ree_bench_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -19,12 +21,12 @@ double bench_now(void) {
 
 // Idle threads of one thread pool spin for some milliseconds before they sleep. Without this rest
 // they would take processor time from another pool.
-void bench_rest(void) {
+void ree_bench_rest(void) {
     nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
 }
 
-void bench_times_add(struct bench_times *times, double seconds) {
-    if (times->n == BENCH_MAX_RUNS) return;
+void ree_bench_times_add(struct ree_bench_times *times, double seconds) {
+    if (times->n == REE_BENCH_MAX_RUNS) return;
     // Insertion keeps the times sorted.
     uint32_t i = times->n++;
     for (; i > 0 && times->seconds[i - 1] > seconds; i--)
@@ -32,14 +34,13 @@ void bench_times_add(struct bench_times *times, double seconds) {
     times->seconds[i] = seconds;
 }
 
-double bench_quantile(const struct bench_times *times, double q) {
+double ree_bench_quantile(const struct ree_bench_times *times, double q) {
     return times->n ? times->seconds[(uint32_t)(q * (times->n - 1) + 0.5)] : 0;
 }
 
-float *bench_floats(size_t n) {
-    void *memory;
-    if (posix_memalign(&memory, 64, n * sizeof(float) + 64) != 0) return NULL;
-    float *floats = memory;
+float *ree_bench_floats(size_t n) {
+    float *floats = ree_alloc_aligned(64, n * sizeof(float) + 64);
+    if (!floats) return NULL;
     uint32_t state = 12345;
     for (size_t i = 0; i < n; i++) {
         state = state * 1664525u + 1013904223u;
@@ -63,29 +64,29 @@ static void narrow(enum ree_dtype dtype, void *floats, uint64_t size) {
         bytes[i] = (uint8_t)((bytes[i] ^ i) & (dtype == REE_U4 ? 15 : 255));
 }
 
-enum ree_status bench_program_create(struct bench_program *bench, struct ree_device *device,
-                                     enum ree_repop op, const union ree_params *params,
-                                     uint32_t n_operands, const uint64_t *sizes,
-                                     const enum ree_dtype *dtypes, uint32_t constants,
-                                     struct ree_error *err) {
+enum ree_status ree_bench_program_create(struct ree_bench_program *bench, struct ree_device *device,
+                                         enum ree_repop op, const union ree_params *params,
+                                         uint32_t n_operands, const uint64_t *sizes,
+                                         const enum ree_dtype *dtypes, uint32_t constants,
+                                         struct ree_error *err) {
     static const char *const node_names[] = {"bench"};
     struct ree_dispatch dispatch = {.op = op, .n_operands = n_operands, .n_outputs = 1};
-    struct ree_device_buffer *fixed[BENCH_MAX_OPERANDS] = {0};
+    struct ree_device_buffer *fixed[REE_BENCH_MAX_OPERANDS] = {0};
     float *floats = NULL;
     enum ree_status status = REE_OK;
-    *bench = (struct bench_program){.device = device, .n_slots = n_operands};
+    *bench = (struct ree_bench_program){.device = device, .n_slots = n_operands};
     dispatch.params = *params;
     for (uint32_t i = 0; i < n_operands; i++) {
         status = device->vtable->buffer_create(device, sizes[i], &bench->slots[i], err);
         if (status != REE_OK) goto fail;
-        floats = bench_floats(sizes[i] / sizeof(float) + 1);
+        floats = ree_bench_floats(sizes[i] / sizeof(float) + 1);
         if (floats && dtypes) narrow(dtypes[i], floats, sizes[i]);
         if (!floats) {
             status = ree_no_memory(err);
             goto fail;
         }
         status = device->vtable->buffer_write(device, bench->slots[i], 0, floats, sizes[i], err);
-        free(floats);
+        ree_free_aligned(floats);
         if (status != REE_OK) goto fail;
         dispatch.operands[i] = (struct ree_operand){.slot = i, .size = sizes[i]};
         if (constants >> i & 1) fixed[i] = bench->slots[i];
@@ -100,44 +101,44 @@ enum ree_status bench_program_create(struct bench_program *bench, struct ree_dev
     status = device->vtable->program_create(device, &program, fixed, NULL, &bench->program, err);
     if (status != REE_OK) goto fail;
     // A first run, not counted: it touches pages, starts threads, and compiles shaders.
-    status = bench_program_run(bench, err);
+    status = ree_bench_program_run(bench, err);
     bench->times.n = 0;
     if (status == REE_OK) return REE_OK;
 
 fail:
-    bench_program_destroy(bench);
+    ree_bench_program_destroy(bench);
     return status;
 }
 
-void bench_program_destroy(struct bench_program *bench) {
+void ree_bench_program_destroy(struct ree_bench_program *bench) {
     if (!bench->device) return;
     if (bench->program) bench->device->vtable->program_destroy(bench->device, bench->program);
     for (uint32_t i = 0; i < bench->n_slots; i++)
         if (bench->slots[i]) bench->device->vtable->buffer_destroy(bench->device, bench->slots[i]);
-    *bench = (struct bench_program){0};
+    *bench = (struct ree_bench_program){0};
 }
 
-enum ree_status bench_program_run(struct bench_program *bench, struct ree_error *err) {
+enum ree_status ree_bench_program_run(struct ree_bench_program *bench, struct ree_error *err) {
     const struct ree_device_vtable *vtable = bench->device->vtable;
-    double before = bench_now(), seconds;
+    double before = ree_bench_now(), seconds;
     REE_TRY(vtable->program_run(bench->device, bench->program, bench->slots, NULL, err));
-    double wall = bench_now() - before;
+    double wall = ree_bench_now() - before;
     if (!vtable->program_times(bench->device, bench->program, &seconds) || seconds <= 0)
         seconds = wall;
-    bench_times_add(&bench->times, seconds);
+    ree_bench_times_add(&bench->times, seconds);
     return REE_OK;
 }
 
-enum ree_status bench_program_run_warm(struct bench_program *bench, struct ree_error *err) {
-    struct bench_times before = bench->times;
-    REE_TRY(bench_program_run(bench, err));
+enum ree_status ree_bench_program_run_warm(struct ree_bench_program *bench, struct ree_error *err) {
+    struct ree_bench_times before = bench->times;
+    REE_TRY(ree_bench_program_run(bench, err));
     bench->times = before;
-    return bench_program_run(bench, err);
+    return ree_bench_program_run(bench, err);
 }
 
 // OpenBLAS
 
-void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads) {
+void ree_bench_openblas_open(struct ree_bench_openblas *blas, uint32_t n_threads) {
 #ifdef __x86_64__
     // On processors newer than OpenBLAS it may select a kernel that is five times slower.
     if (__builtin_cpu_supports("avx512f")) setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
@@ -145,7 +146,8 @@ void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads) {
     // By default its idle threads spin for 2^26 ticks, longer than bench_rest, and would take half
     // of the processors from the next measurement.
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
-    *blas = (struct bench_openblas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
+    *blas =
+        (struct ree_bench_openblas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
     if (!blas->library) return;
     void (*set_threads)(int);
     // Converts object pointers to function pointers, as POSIX allows.
@@ -154,15 +156,15 @@ void bench_openblas_open(struct bench_openblas *blas, uint32_t n_threads) {
     symbol = dlsym(blas->library, "openblas_set_num_threads");
     memcpy(&set_threads, &symbol, sizeof symbol);
     if (!blas->sgemm || !set_threads) {
-        bench_openblas_close(blas);
+        ree_bench_openblas_close(blas);
         return;
     }
     set_threads((int)n_threads);
 }
 
-void bench_openblas_close(struct bench_openblas *blas) {
+void ree_bench_openblas_close(struct ree_bench_openblas *blas) {
     if (blas->library) dlclose(blas->library);
-    *blas = (struct bench_openblas){0};
+    *blas = (struct ree_bench_openblas){0};
 }
 
 // Bandwidth
@@ -185,48 +187,51 @@ static uint64_t read_words(const uint64_t *words, size_t n) {
     return sum;
 }
 
-double bench_read(const void *memory, size_t size, uint32_t n_threads) {
+double ree_bench_read(const void *memory, size_t size, uint32_t n_threads) {
     const uint64_t *words = memory;
     size_t n_lines = size / sizeof *words / LINE;
     uint64_t total = 0;
-    double before = bench_now();
+    double before = ree_bench_now();
 #pragma omp parallel num_threads(n_threads) reduction(+ : total)
     {
+        REE_FLOAT_ENV_WORKER();
         size_t n = (size_t)omp_get_num_threads(), t = (size_t)omp_get_thread_num();
         size_t begin = n_lines * t / n, end = n_lines * (t + 1) / n;
         total += read_words(words + begin * LINE, (end - begin) * LINE);
     }
-    double seconds = bench_now() - before;
+    double seconds = ree_bench_now() - before;
     static volatile uint64_t sink;
     sink = total;
     (void)sink;
     return seconds;
 }
 
-double bench_copy(void *to, const void *from, size_t size, uint32_t n_threads) {
-    double before = bench_now();
+double ree_bench_copy(void *to, const void *from, size_t size, uint32_t n_threads) {
+    double before = ree_bench_now();
 #pragma omp parallel num_threads(n_threads)
     {
+        REE_FLOAT_ENV_WORKER();
         size_t n = (size_t)omp_get_num_threads(), t = (size_t)omp_get_thread_num();
         size_t begin = size / 64 * t / n * 64, end = size / 64 * (t + 1) / n * 64;
         memcpy((char *)to + begin, (const char *)from + begin, end - begin);
     }
-    return bench_now() - before;
+    return ree_bench_now() - before;
 }
 
 // Larger than the last-level cache of any GPU.
 #define DEVICE_COPY ((uint64_t)256 << 20)
 
-enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_t n_regions,
-                                    bool copies, struct bench_memory *out, struct ree_error *err) {
-    *out = (struct bench_memory){.bytes = bytes, .n_regions = n_regions, .copies = copies};
+enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t bytes,
+                                        uint64_t n_regions, bool copies,
+                                        struct ree_bench_memory *out, struct ree_error *err) {
+    *out = (struct ree_bench_memory){.bytes = bytes, .n_regions = n_regions, .copies = copies};
     if (bench->is_cpu) {
         // Huge pages, like the memory of packed weights. The destination of copies follows the
         // regions.
-        void *memory;
         uint64_t size = bytes * (n_regions + copies);
         out->name = copies ? "copying memory" : "reading memory";
-        if (posix_memalign(&memory, (size_t)2 << 20, size) != 0) return ree_no_memory(err);
+        void *memory = ree_alloc_aligned((size_t)2 << 20, size);
+        if (!memory) return ree_no_memory(err);
         madvise(memory, size, MADV_HUGEPAGE);
         memset(memory, 1, size);
         out->memory = memory;
@@ -246,28 +251,28 @@ enum ree_status bench_memory_create(struct bench *bench, uint64_t bytes, uint64_
         .dst_strides = {1},
     };
     const uint64_t sizes[] = {DEVICE_COPY, DEVICE_COPY};
-    return bench_program_create(&out->copy, bench->device, REE_REPOP_COPY, &params, 2, sizes, NULL,
-                                0, err);
+    return ree_bench_program_create(&out->copy, bench->device, REE_REPOP_COPY, &params, 2, sizes,
+                                    NULL, 0, err);
 }
 
-enum ree_status bench_memory_run(struct bench *bench, struct bench_memory *memory, uint64_t i,
-                                 struct ree_error *err) {
-    if (!memory->memory) return bench_program_run(&memory->copy, err);
+enum ree_status ree_bench_memory_run(struct ree_benchmark *bench, struct ree_bench_memory *memory,
+                                     uint64_t i, struct ree_error *err) {
+    if (!memory->memory) return ree_bench_program_run(&memory->copy, err);
     const uint8_t *from = memory->memory + i % memory->n_regions * memory->bytes;
     uint8_t *to = memory->memory + memory->n_regions * memory->bytes;
-    bench_times_add(&memory->times, memory->copies
-                                        ? bench_copy(to, from, memory->bytes, bench->n_threads)
-                                        : bench_read(from, memory->bytes, bench->n_threads));
+    ree_bench_times_add(&memory->times,
+                        memory->copies ? ree_bench_copy(to, from, memory->bytes, bench->n_threads)
+                                       : ree_bench_read(from, memory->bytes, bench->n_threads));
     return REE_OK;
 }
 
-double bench_memory_rate(const struct bench_memory *memory) {
-    const struct bench_times *times = memory->memory ? &memory->times : &memory->copy.times;
-    return (memory->copies ? 2e-9 : 1e-9) * (double)memory->bytes / bench_quantile(times, 0.5);
+double ree_bench_memory_rate(const struct ree_bench_memory *memory) {
+    const struct ree_bench_times *times = memory->memory ? &memory->times : &memory->copy.times;
+    return (memory->copies ? 2e-9 : 1e-9) * (double)memory->bytes / ree_bench_quantile(times, 0.5);
 }
 
-void bench_memory_destroy(struct bench_memory *memory) {
-    free(memory->memory);
-    bench_program_destroy(&memory->copy);
-    *memory = (struct bench_memory){0};
+void ree_bench_memory_destroy(struct ree_bench_memory *memory) {
+    ree_free_aligned(memory->memory);
+    ree_bench_program_destroy(&memory->copy);
+    *memory = (struct ree_bench_memory){0};
 }

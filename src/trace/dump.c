@@ -1,4 +1,5 @@
-#include "dump.h"
+// Writes values of a run to a folder, for people and for the referee (trace/recorded.h).
+#include "trace/dump.h"
 
 #include <errno.h>
 #include <regex.h>
@@ -7,14 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "base/status.h"
-#include "cli.h"
-#include "outputs.h"
 #include "session/model.h"
 
 #define MAX_NAME 80 // of a node's name within a file name
 
-struct tensor_dump {
+struct ree_dump {
     const struct ree_graph *graph;
     const char *folder;
     regex_t regex;
@@ -32,26 +32,26 @@ static bool compile(regex_t *regex, const char *text, char *message, size_t size
     return error == 0;
 }
 
-void dump_check(struct cli *cli, const char *text) {
+enum ree_status ree_dump_check(const char *text, struct ree_error *err) {
     regex_t regex;
     char message[128];
-    if (compile(&regex, text, message, sizeof message))
-        regfree(&regex);
-    else
-        cli_usage(cli, "--dump-tensors: '%s' is not a regular expression: %s", text, message);
+    if (!compile(&regex, text, message, sizeof message))
+        return ree_fail(err, REE_INVALID, "'%s' is not a regular expression: %s", text, message);
+    regfree(&regex);
+    return REE_OK;
 }
 
-static bool is_chosen(const struct tensor_dump *d, const struct ree_node *node, size_t output) {
+static bool is_chosen(const struct ree_dump *d, const struct ree_node *node, size_t output) {
     const struct ree_value *value = node->outputs[output];
     return value && (regexec(&d->regex, node->name ? node->name : "", 0, NULL, 0) == 0 ||
                      regexec(&d->regex, value->name, 0, NULL, 0) == 0);
 }
 
-static bool is_chosen_input(const struct tensor_dump *d, const char *name) {
+static bool is_chosen_input(const struct ree_dump *d, const char *name) {
     return name && regexec(&d->regex, name, 0, NULL, 0) == 0;
 }
 
-static bool chooses_any(const struct tensor_dump *d) {
+static bool chooses_any(const struct ree_dump *d) {
     for (size_t i = 0; i < d->graph->n_inputs; i++)
         if (is_chosen_input(d, d->graph->inputs[i]->name)) return true;
     for (size_t i = 0; i < d->graph->n_nodes; i++)
@@ -60,41 +60,59 @@ static bool chooses_any(const struct tensor_dump *d) {
     return false;
 }
 
-enum ree_status dump_create(const char *regex, const char *folder, bool is_secret,
-                            const struct ree_model *model, struct tensor_dump **out,
-                            struct ree_error *err) {
+// Creates the folder and its missing parents. Returns false, with the reason in errno, if it does
+// not exist.
+static bool make_folders(const char *path) {
+    char *copy = ree_strdup(path);
+    if (!copy) return false;
+    for (char *slash = copy + 1; *copy && (slash = strchr(slash, '/')); slash++) {
+        *slash = 0;
+        if (mkdir(copy, 0777) != 0 && errno != EEXIST) break;
+        *slash = '/';
+    }
+    ree_free(copy);
+    struct stat info;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) return false;
+    if (stat(path, &info) != 0) return false;
+    if (!S_ISDIR(info.st_mode)) errno = ENOTDIR;
+    return S_ISDIR(info.st_mode);
+}
+
+enum ree_status ree_dump_create(const char *regex, const char *folder, bool is_secret,
+                                const struct ree_model *model, struct ree_dump **out,
+                                struct ree_error *err) {
     char message[128];
     *out = NULL;
-    struct tensor_dump *d = calloc(1, sizeof *d);
+    struct ree_dump *d = ree_alloc_zeroed(1, sizeof *d);
     size_t size = strlen(folder) + 32;
-    if (d) d->step_folder = malloc(size);
+    if (d) d->step_folder = ree_alloc(size);
     if (!d || !d->step_folder) {
-        free(d);
+        ree_free(d);
         return ree_no_memory(err);
     }
     d->graph = model->graph;
     d->folder = folder;
     d->is_secret = is_secret;
     if (!compile(&d->regex, regex, message, sizeof message)) {
-        free(d->step_folder);
-        free(d);
+        ree_free(d->step_folder);
+        ree_free(d);
         return ree_fail(err, REE_INVALID, "'%s' is not a regular expression: %s", regex, message);
     }
     enum ree_status status = REE_OK;
     if (!chooses_any(d))
         status = ree_fail(err, REE_NOT_FOUND,
                           "no node, output or input has a name that matches '%s'", regex);
-    else if (!run_make_folders(folder))
+    else if (!make_folders(folder))
         status =
             ree_fail(err, REE_IO, "%s: cannot create this folder: %s", folder, strerror(errno));
     if (status == REE_OK)
         *out = d;
     else
-        dump_destroy(d);
+        ree_dump_destroy(d);
     return status;
 }
 
-static enum ree_status make_step_folder(struct tensor_dump *d, struct ree_error *err) {
+static enum ree_status make_step_folder(struct ree_dump *d, struct ree_error *err) {
     struct stat info;
     if (d->has_folder) return REE_OK;
     bool is_there = mkdir(d->step_folder, d->is_secret ? 0700 : 0777) != 0;
@@ -110,19 +128,19 @@ static enum ree_status make_step_folder(struct tensor_dump *d, struct ree_error 
     return REE_OK;
 }
 
-static enum ree_status save(struct tensor_dump *d, const struct ree_tensor *tensor,
-                            const char *name, struct ree_error *err) {
-    if (d->n_files == DUMP_MAX_FILES) {
+static enum ree_status save(struct ree_dump *d, const struct ree_tensor *tensor, const char *name,
+                            struct ree_error *err) {
+    if (d->n_files == REE_DUMP_MAX_FILES) {
         d->n_left++;
         return REE_OK;
     }
     REE_TRY(make_step_folder(d, err));
     size_t size = strlen(d->step_folder) + strlen(name) + 8;
-    char *path = malloc(size);
+    char *path = ree_alloc(size);
     if (!path) return ree_no_memory(err);
     snprintf(path, size, "%s/%s.npy", d->step_folder, name);
     enum ree_status status = ree_tensor_save_npy(tensor, path, err);
-    free(path);
+    ree_free(path);
     if (status == REE_UNSUPPORTED) {
         d->n_unfit++;
         return REE_OK;
@@ -152,7 +170,7 @@ static bool has_contents(const struct ree_tensor *t) {
 
 static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
                                  struct ree_error *err) {
-    struct tensor_dump *d = user;
+    struct ree_dump *d = user;
     d->has_folder = false;
     snprintf(d->step_folder, strlen(d->folder) + 32, "%s/step-%05llu", d->folder,
              (unsigned long long)d->step);
@@ -168,7 +186,7 @@ static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, si
 
 static enum ree_status on_value(void *user, const struct ree_observed *value,
                                 struct ree_error *err) {
-    struct tensor_dump *d = user;
+    struct ree_dump *d = user;
     const struct ree_node *node = d->graph->nodes[value->node];
     if (!is_chosen(d, node, value->output)) return REE_OK;
     char name[2 * MAX_NAME];
@@ -187,27 +205,25 @@ static enum ree_status on_value(void *user, const struct ree_observed *value,
 }
 
 static enum ree_status on_end(void *user, struct ree_error *err) {
-    struct tensor_dump *d = user;
+    struct ree_dump *d = user;
     (void)err;
     d->step++;
     return REE_OK;
 }
 
-struct ree_observer dump_observer(struct tensor_dump *d) {
+struct ree_observer ree_dump_observer(struct ree_dump *d) {
     return (struct ree_observer){on_inputs, on_value, on_end, d, false};
 }
 
-void dump_report(const struct tensor_dump *d) {
-    if (d->n_left)
-        cli_error("--dump-tensors: %d files written, %zu more omitted", DUMP_MAX_FILES, d->n_left);
-    if (d->n_unfit)
-        cli_error("--dump-tensors: omitted %zu tensors that a .npy file cannot represent",
-                  d->n_unfit);
+void ree_dump_count(const struct ree_dump *d, struct ree_recorded *out) {
+    out->n_files = d->n_files;
+    out->n_omitted = d->n_left;
+    out->n_unfit = d->n_unfit;
 }
 
-void dump_destroy(struct tensor_dump *d) {
+void ree_dump_destroy(struct ree_dump *d) {
     if (!d) return;
     regfree(&d->regex);
-    free(d->step_folder);
-    free(d);
+    ree_free(d->step_folder);
+    ree_free(d);
 }

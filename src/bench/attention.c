@@ -1,6 +1,6 @@
 // `ree-run bench attention`: one token against a kv cache, which is bound by reading the cache, and
 // a prompt, which is bound by matrix products.
-#include "bench.h"
+#include "bench/bench_internal.h"
 
 #include "base/status.h"
 
@@ -24,9 +24,9 @@ static void dense(const uint32_t dims[4], int32_t strides[4]) {
 }
 
 // Attention of the last q_len of kv_len tokens.
-static enum ree_status create(struct bench *bench, const struct heads *h, uint32_t q_len,
-                              uint32_t kv_len, enum ree_dtype dtype, struct bench_program *program,
-                              struct ree_error *err) {
+static enum ree_status create(struct ree_benchmark *bench, const struct heads *h, uint32_t q_len,
+                              uint32_t kv_len, enum ree_dtype dtype,
+                              struct ree_bench_program *program, struct ree_error *err) {
     union ree_params params;
     struct ree_attention_params *p = &params.attention;
     const uint32_t q[4] = {1, h->n_heads, q_len, h->head_dim};
@@ -56,87 +56,88 @@ static enum ree_status create(struct bench *bench, const struct heads *h, uint32
     const uint64_t sizes[] = {n_q * sizeof(float), n_k * ree_dtype_size(dtype),
                               n_k * ree_dtype_size(dtype), n_q * sizeof(float)};
     const enum ree_dtype dtypes[] = {REE_F32, dtype, dtype, REE_F32};
-    return bench_program_create(program, bench->device, REE_REPOP_ATTENTION, &params, 4, sizes,
-                                dtypes, 0, err);
+    return ree_bench_program_create(program, bench->device, REE_REPOP_ATTENTION, &params, 4, sizes,
+                                    dtypes, 0, err);
 }
 
-static double last(const struct bench_times *times) {
+static double last(const struct ree_bench_times *times) {
     return times->seconds[times->n - 1];
 }
 
-static enum ree_status run_decoding(struct bench *bench, const struct heads *h,
+static enum ree_status run_decoding(struct ree_benchmark *bench, const struct heads *h,
                                     enum ree_dtype dtype, struct ree_error *err) {
-    static struct bench_program programs[MAX_CACHES];
-    static struct bench_memory memory;
-    struct bench_result result = {.unit = "GB/s"};
+    static struct ree_bench_program programs[MAX_CACHES];
+    static struct ree_bench_memory memory;
+    struct ree_bench_measured result = {.unit = "GB/s"};
     uint64_t bytes = 2 * (uint64_t)h->n_kv_heads * h->positions * h->head_dim;
     bytes *= ree_dtype_size(dtype);
     uint64_t n_caches = (ROTATION + bytes - 1) / bytes;
     if (n_caches > MAX_CACHES) n_caches = MAX_CACHES;
-    enum ree_status status = bench_memory_create(bench, bytes, n_caches, false, &memory, err);
+    enum ree_status status = ree_bench_memory_create(bench, bytes, n_caches, false, &memory, err);
     for (uint64_t i = 0; i < n_caches && status == REE_OK; i++)
         status = create(bench, h, 1, h->positions, dtype, &programs[i], err);
     snprintf(result.name, sizeof result.name, "one token, %u heads, %u kv heads, %u x %u, %s",
              h->n_heads, h->n_kv_heads, h->head_dim, h->positions, ree_dtype_name(dtype));
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        struct bench_program *program = &programs[i % n_caches];
-        cli_progress(NULL, result.name, i, bench->n_runs);
-        status = bench_program_run(program, err);
-        if (status == REE_OK) bench_times_add(&result.times, last(&program->times));
-        if (status == REE_OK) status = bench_memory_run(bench, &memory, i, err);
+        struct ree_bench_program *program = &programs[i % n_caches];
+        status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
+        if (status == REE_OK) status = ree_bench_program_run(program, err);
+        if (status == REE_OK) ree_bench_times_add(&result.times, last(&program->times));
+        if (status == REE_OK) status = ree_bench_memory_run(bench, &memory, i, err);
     }
     if (status == REE_OK) {
         result.amount = (double)bytes;
         result.baseline = memory.name;
-        result.baseline_rate = bench_memory_rate(&memory);
-        bench_report(bench, &result);
+        result.baseline_rate = ree_bench_memory_rate(&memory);
+        ree_bench_report(bench, &result);
     }
     for (uint64_t i = 0; i < n_caches; i++)
-        bench_program_destroy(&programs[i]);
-    bench_memory_destroy(&memory);
+        ree_bench_program_destroy(&programs[i]);
+    ree_bench_memory_destroy(&memory);
     return status;
 }
 
-static enum ree_status run_prompt(struct bench *bench, const struct heads *h,
+static enum ree_status run_prompt(struct ree_benchmark *bench, const struct heads *h,
                                   struct ree_error *err) {
-    static struct bench_program program, matmul;
-    struct bench_result result = {.unit = "GFLOP/s", .baseline = "matmul"};
+    static struct ree_bench_program program, matmul;
+    struct ree_bench_measured result = {.unit = "GFLOP/s", .baseline = "matmul"};
     const uint32_t n = h->positions < PROMPT ? h->positions : PROMPT, side = 1024;
     enum ree_status status = create(bench, h, n, n, REE_F32, &program, err);
-    if (status == REE_OK) status = bench_matmul_create(bench, side, &matmul, err);
+    if (status == REE_OK) status = ree_bench_matmul_create(bench, side, &matmul, err);
     snprintf(result.name, sizeof result.name, "prompt, %u heads, %u kv heads, %u x %u", h->n_heads,
              h->n_kv_heads, h->head_dim, n);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
-        cli_progress(NULL, result.name, i, bench->n_runs);
-        status = bench_program_run(&program, err);
-        if (status == REE_OK) status = bench_program_run(&matmul, err);
+        status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
+        if (status == REE_OK) status = ree_bench_program_run(&program, err);
+        if (status == REE_OK) status = ree_bench_program_run(&matmul, err);
     }
     if (status == REE_OK) {
         // Two products for each pair of a query and a key that the query sees.
         result.amount = 4.0 * h->n_heads * h->head_dim * (0.5 * n * (n + 1.0));
         result.times = program.times;
-        result.baseline_rate = 2e-9 * side * side * side / bench_quantile(&matmul.times, 0.5);
-        bench_report(bench, &result);
+        result.baseline_rate = 2e-9 * side * side * side / ree_bench_quantile(&matmul.times, 0.5);
+        ree_bench_report(bench, &result);
     }
-    bench_program_destroy(&program);
-    bench_program_destroy(&matmul);
+    ree_bench_program_destroy(&program);
+    ree_bench_program_destroy(&matmul);
     return status;
 }
 
-enum ree_status bench_attention(struct bench *bench, struct ree_error *err) {
+enum ree_status ree_bench_attention(struct ree_benchmark *bench, struct ree_error *err) {
     struct heads h = {32, 8, 128, 8192};
     if (bench->size) {
         uint32_t s[4];
-        REE_TRY(bench_parse_size(bench->size, 4, s,
-                                 "HEADSxKVHEADSxDIMxPOSITIONS, such as 32x8x128x8192", err));
+        REE_TRY(ree_bench_parse_size(bench->size, 4, s,
+                                     "HEADSxKVHEADSxDIMxPOSITIONS, such as 32x8x128x8192", err));
         h = (struct heads){s[0], s[1], s[2], s[3]};
         if (h.n_heads % h.n_kv_heads)
             return ree_fail(err, REE_INVALID, "--size: %u heads is not a multiple of %u kv heads",
                             h.n_heads, h.n_kv_heads);
-        REE_TRY(bench_check_elements((uint64_t)h.n_heads * h.head_dim,
-                                     (uint64_t)h.n_kv_heads * h.head_dim, h.positions, err));
-        REE_TRY(bench_check_elements((uint64_t)h.n_heads * h.head_dim * PROMPT,
-                                     (uint64_t)h.n_kv_heads * h.head_dim * h.positions, 1, err));
+        REE_TRY(ree_bench_check_elements((uint64_t)h.n_heads * h.head_dim,
+                                         (uint64_t)h.n_kv_heads * h.head_dim, h.positions, err));
+        REE_TRY(ree_bench_check_elements((uint64_t)h.n_heads * h.head_dim * PROMPT,
+                                         (uint64_t)h.n_kv_heads * h.head_dim * h.positions, 1,
+                                         err));
     }
     REE_TRY(run_decoding(bench, &h, REE_F32, err));
     REE_TRY(run_decoding(bench, &h, REE_F16, err));

@@ -1,0 +1,55 @@
+// For tests of ree: planted faults, and forms of code that a device would not choose. ree.h does
+// not include this header.
+#ifndef REE_TESTING_H
+#define REE_TESTING_H
+
+#include "device.h"
+#include "session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// In struct ree_device_options.
+struct ree_device_testing {
+    size_t size; // sizeof(struct ree_device_testing)
+    // Vulkan and CUDA: pretend that this primitive ("fma", "div", "add", ...; on Vulkan also
+    // integer ones, "integer fma") computes wrong results, which the probe must then detect. NULL:
+    // off. Vulkan also knows "driver", "driver exit" and "driver hang": the trial of the driver in
+    // a child process fails in this way.
+    const char *break_primitive;
+    // Vulkan: use this form for the primitives instead of the probe's choice: "native", "float64",
+    // "float32" or "integer"; NULL: the probe decides. Rejected if the probe found the form wrong.
+    const char *force_form;
+};
+
+// In struct ree_transport_open_options and struct ree_ranks_options (ranks.h).
+struct ree_ranks_testing {
+    size_t size; // sizeof(struct ree_ranks_testing)
+    // 1-based index of the data message that this rank corrupts before sending; 0: none.
+    uint64_t corrupt;
+    // Maximum bytes of a frame per MPI message; must be equal on all ranks. 0: 1 GiB (MPI's counts
+    // are ints). Longer frames are split.
+    uint64_t message_piece;
+    const char *numerics; // claimed instead of ree_numerics_version; NULL: the real version
+};
+
+// A bit of one output of a node, flipped in one run before later nodes read the output, as a
+// failing device would. This struct does not change between versions.
+struct ree_fault {
+    size_t node, output; // indices in the model's graph after the passes
+    // Bit of the dense tensor, modulo its size: bit % 8 of byte bit / 8.
+    uint64_t bit;
+    uint64_t run; // number of runs before the affected one; 0: the next run
+};
+
+// Injects the fault once; replaces a pending fault. Fails with REE_INVALID if the graph has no such
+// output. The affected run fails with REE_UNSUPPORTED if the output is empty, holds strings, is not
+// a tensor, is computed while binding, or is kept as a kv cache.
+REE_API enum ree_status ree_session_inject(struct ree_session *session,
+                                           const struct ree_fault *fault, struct ree_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
