@@ -116,17 +116,17 @@ int attention_position(const Params p, const AttentionRow r) {
 }
 
 // The table of a batch's pages, and where key j is: in the pool of pages, or j itself.
-ReeWords attention_pages;
 uint attention_pages_base;
 void attention_use_pages(const Params p, uint batch) {
-    if (PAGE_BITS == 0u) return;
-    attention_pages = ree_operand(OPERAND_PAGES);
     attention_pages_base = uint(p.pages_offset) + batch * uint(p.pages_stride);
 }
 uint attention_key(uint j) {
-    if (PAGE_BITS == 0u) return j;
-    uint page = attention_pages.w[attention_pages_base + (j >> PAGE_BITS)];
-    return page << PAGE_BITS | (j & ((1u << PAGE_BITS) - 1u));
+    uint key = j;
+    if (PAGE_BITS != 0u) {
+        uint page = ree_operand(OPERAND_PAGES).w[attention_pages_base + (j >> PAGE_BITS)];
+        key = page << PAGE_BITS | (j & ((1u << PAGE_BITS) - 1u));
+    }
+    return key;
 }
 
 // As ree_attention_keys in repop.c.
