@@ -6,7 +6,7 @@
 //     ree/device.h    CPU, Vulkan, CUDA                  ree/text.h      tokenizers, chat templates
 //     ree/pipeline.h  a model in several stages          ree/plan.h      where a model is divided
 //     ree/trace.h     traces of runs                     ree/audit.h     comparisons, disputes
-//     ree/file.h      whole files
+//     ree/receipt.h   receipts, verification             ree/file.h      whole files
 //
 // Two headers are included only by programs that need them: ree/ranks.h (several processes) and
 // ree/testing.h (planted faults, for tests).
@@ -102,6 +102,7 @@
 #include "ree/model.h"
 #include "ree/pipeline.h"
 #include "ree/plan.h"
+#include "ree/receipt.h"
 #include "ree/session.h"
 #include "ree/tensor.h"
 #include "ree/text.h"

@@ -67,6 +67,10 @@ const char *ree_device_name(const struct ree_device *device) {
     return device->name;
 }
 
+enum ree_operation_set ree_device_operation_set(const struct ree_device *device) {
+    return device->operation_set;
+}
+
 size_t ree_device_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
     REE_FLOAT_ENV_API();
     return device->vtable->facts(device, out_facts);

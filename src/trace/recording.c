@@ -30,7 +30,8 @@ struct subject {
     uint32_t prefill_chunk;
     size_t n_kv_caches;
     const struct ree_kv_cache_spec *kv_caches;
-    struct ree_session *session; // this or the pipeline
+    const struct ree_model_hashes *hashes; // NULL: not known
+    struct ree_session *session;           // this or the pipeline
     struct ree_pipeline *pipeline;
 };
 
@@ -76,9 +77,13 @@ static enum ree_status start_recorder(struct ree_recording *r, const struct subj
                                                .kv_caches = of->kv_caches,
                                                .progress = o->progress};
     if (!o->graph_sha256 || !o->weights_sha256) {
-        REE_TRY(ree_model_hashes_make(of->model, &o->progress, &own, err));
-        options.graph_sha256 = own.graph;
-        options.weights_sha256 = own.weights;
+        const struct ree_model_hashes *hashes = of->hashes;
+        if (!hashes) {
+            REE_TRY(ree_model_hashes_make(of->model, &o->progress, &own, err));
+            hashes = &own;
+        }
+        options.graph_sha256 = hashes->graph;
+        options.weights_sha256 = hashes->weights;
     }
     REE_TRY(ree_recorder_create(of->model, &options, o->trace, &r->recorder, err));
     r->observers[r->n_observers++] = ree_recorder_observer(r->recorder);
@@ -171,6 +176,7 @@ enum ree_status ree_record_generator(struct ree_generator *g,
                                .prefill_chunk = g->options.prefill_chunk,
                                .n_kv_caches = g->roles.n_kv_caches,
                                .kv_caches = g->roles.kv_caches,
+                               .hashes = g->hashes.graph[0] ? &g->hashes : NULL,
                                .pipeline = g->pipeline};
     return record(&of, options, out, err);
 }

@@ -22,6 +22,13 @@ WITHOUT = set("""
     ree_set_log ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
     ree_tokenizer_chat_family ree_tokenizer_destroy ree_tokenizer_eos ree_tokenizer_id
     ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_token ree_tokenizer_vocab_size
+    ree_checkpoint_close ree_checkpoint_destroy ree_completion_generation ree_completion_n_prompts
+    ree_completion_prompt_text ree_completion_stats ree_completion_text ree_device_operation_set
+    ree_generator_model ree_prompts_add_ids ree_prompts_destroy ree_prompts_is_chat ree_prompts_list
+    ree_receipt_destroy ree_receipt_has_root ree_receipt_info ree_receipt_set_salt ree_request_destroy ree_request_info
+    ree_verification_checks ree_verification_is_decided ree_verification_model ree_verification_reason
+    ree_verification_runs ree_verification_stepwise ree_verification_tokenizer ree_verification_verdict
+    ree_verify_verdict_name
     ree_benchmark_has ree_cache_path ree_claim_destroy ree_claim_info ree_claim_kind_name
     ree_comparison_node ree_comparison_result ree_diff_kind_name ree_dispute_kind_name
     ree_file_abandon_named ree_file_is_private_key ree_file_read_small ree_file_write

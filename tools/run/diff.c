@@ -50,10 +50,9 @@ struct job {
     cJSON *object; // with --json
 };
 
-static int load_traces(const char *const paths[2], const struct ree_receipt *receipts,
+static int load_traces(const char *const paths[2], struct ree_receipt *const *receipts,
                        struct ree_trace *traces[2], struct ree_trace_info infos[2]) {
     struct ree_error err;
-    char root[65];
     for (int i = 0; i < 2; i++) {
         infos[i] = (struct ree_trace_info){.size = sizeof infos[i]};
         if (ree_trace_load(paths[i], &traces[i], &err) != REE_OK ||
@@ -61,10 +60,8 @@ static int load_traces(const char *const paths[2], const struct ree_receipt *rec
             cli_fail(&err);
             return CLI_CANNOT;
         }
-        memcpy(root, infos[i].root, sizeof root);
-        if (receipts) ree_receipt_blind(&receipts[i], root);
-        if (!receipts || strcmp(root, receipts[i].trace_root) == 0) continue;
-        cli_error("%s: is not the trace of this receipt: its root is %s", paths[i], root);
+        if (!receipts || ree_receipt_has_root(receipts[i], infos[i].root)) continue;
+        cli_error("%s: is not the trace of this receipt: its root is %s", paths[i], infos[i].root);
         return CLI_CANNOT;
     }
     return 0;
@@ -72,7 +69,7 @@ static int load_traces(const char *const paths[2], const struct ree_receipt *rec
 
 // `receipts`: the receipts of the traces, or NULL.
 static int compare_traces(struct job *job, const char *const paths[2],
-                          const struct ree_receipt *receipts) {
+                          struct ree_receipt *const *receipts) {
     struct ree_error err;
     struct ree_trace *traces[2] = {NULL, NULL};
     struct diff_pair p = {.all = job->all, .diff.size = sizeof p.diff};
@@ -98,9 +95,9 @@ static int compare_traces(struct job *job, const char *const paths[2],
 #define MAX_DIFFERENCES 64
 
 // Returns true if there are differences.
-static bool report_receipts(struct job *job, const struct ree_receipt receipts[2]) {
+static bool report_receipts(struct job *job, struct ree_receipt *const receipts[2]) {
     struct ree_receipt_difference found[MAX_DIFFERENCES];
-    size_t n = ree_receipt_diff(&receipts[0], &receipts[1], found, MAX_DIFFERENCES);
+    size_t n = ree_receipt_diff(receipts[0], receipts[1], found, MAX_DIFFERENCES);
     size_t shown = n < MAX_DIFFERENCES ? n : MAX_DIFFERENCES;
     cJSON *list = job->json ? cJSON_AddArrayToObject(job->object, "receipts") : NULL;
     for (size_t i = 0; job->json && i < shown; i++) {
@@ -118,15 +115,16 @@ static bool report_receipts(struct job *job, const struct ree_receipt receipts[2
     }
     if (n > shown) strbuf_printf(&job->text, "and %zu more\n", n - shown);
     if (n == 0)
-        strbuf_printf(&job->text, "the receipts agree, hash %s\n", receipts[0].receipt_hash);
+        strbuf_printf(&job->text, "the receipts agree, hash %s\n",
+                      ree_receipt_info(receipts[0])->receipt_hash);
     return n > 0;
 }
 
 // Returns the path of the trace next to a receipt. NULL: there is none, or memory ran out
 // (*out_failed).
-static char *trace_of(const char *path, const struct ree_receipt *receipt, bool *out_failed) {
+static char *trace_of(const char *path, const struct ree_receipt_info *receipt, bool *out_failed) {
     const char *slash = strrchr(path, '/'), *name = receipt->trace_file;
-    if (!receipt->has_trace || !name || !name[0] || strchr(name, '/')) return NULL;
+    if (!receipt->trace_root[0] || !name || !name[0] || strchr(name, '/')) return NULL;
     struct strbuf text;
     strbuf_init(&text);
     if (slash) strbuf_append(&text, path, (size_t)(slash - path) + 1);
@@ -138,24 +136,24 @@ static char *trace_of(const char *path, const struct ree_receipt *receipt, bool 
 
 static int compare_receipts(struct job *job, const char *const paths[2]) {
     struct ree_error err;
-    struct ree_receipt receipts[2];
+    struct ree_receipt *receipts[2] = {NULL, NULL};
     char *traces[2] = {NULL, NULL};
     int code = 0;
-    for (int i = 0; i < 2; i++) { // both receipts are initialised by this loop
+    for (int i = 0; i < 2; i++) {
         if (ree_receipt_load(paths[i], &receipts[i], &err) != REE_OK) {
             cli_fail(&err);
             code = CLI_CANNOT;
-        } else if (cli_receipt_salt(&receipts[i], paths[i], NULL)) {
+        } else if (cli_receipt_salt(receipts[i], paths[i], NULL)) {
             code = CLI_CANNOT;
         }
     }
     if (!code) {
         code = report_receipts(job, receipts) ? CLI_DIFFERS : 0;
         bool failed = false;
-        for (int i = 0; i < 2; i++)
-            traces[i] = receipts[i].is_private && !receipts[i].has_salt
-                            ? NULL
-                            : trace_of(paths[i], &receipts[i], &failed);
+        for (int i = 0; i < 2; i++) {
+            const struct ree_receipt_info *info = ree_receipt_info(receipts[i]);
+            if (!info->is_private || info->has_salt) traces[i] = trace_of(paths[i], info, &failed);
+        }
         if (failed) job->text.failed = true;
         if (traces[0] && traces[1]) {
             if (!job->json) strbuf_printf(&job->text, "\n");
@@ -168,7 +166,7 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
     }
     for (int i = 0; i < 2; i++) {
         free(traces[i]);
-        ree_receipt_finish(&receipts[i]);
+        ree_receipt_destroy(receipts[i]);
     }
     return code;
 }

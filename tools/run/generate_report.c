@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "stage_options.h"
 #include "sandbox.h"
+#include "writer.h"
 
 #include "json.h"
 
@@ -17,7 +18,7 @@ static double rate(double n, double seconds) {
 }
 
 static void append_logprobs(const struct generate_report *r, size_t i, struct strbuf *out) {
-    const struct ree_generation *g = &r->generations[i];
+    const struct ree_generation *g = ree_completion_generation(r->completion, i);
     for (size_t k = 0; r->n_logprobs && k < g->n - g->n_prompt; k++) {
         const struct token_logprob *t = &r->logprobs[i][k];
         strbuf_printf(out, "  %-7d %10.6f   of", g->ids[g->n_prompt + k], (double)t->logprob);
@@ -27,15 +28,25 @@ static void append_logprobs(const struct generate_report *r, size_t i, struct st
     }
 }
 
+// Appends prompt and answer. Without a tokenizer: the ids of the answer.
+static void append_texts(const struct generate_report *r, size_t i, struct strbuf *out) {
+    const struct ree_generation *g = ree_completion_generation(r->completion, i);
+    size_t n;
+    const char *text = ree_completion_prompt_text(r->completion, i, &n);
+    writer_append(r->escapes, text, n, out);
+    text = ree_completion_text(r->completion, i, &n);
+    writer_append(r->escapes, text, n, out);
+    for (size_t k = g->n_prompt; !r->has_text && k < g->n; k++)
+        strbuf_printf(out, "%s%d", k > g->n_prompt ? " " : "", g->ids[k]);
+}
+
 void generate_report_text(const struct generate_report *r, struct strbuf *out) {
     const struct ree_generate_stats *s = r->stats;
     for (size_t i = 0; i < r->n; i++) {
-        const struct ree_generation *g = &r->generations[i];
-        const struct writer *w = &r->writers[i];
+        const struct ree_generation *g = ree_completion_generation(r->completion, i);
         if (r->prints_texts) {
             strbuf_printf(out, "%sprompt %zu: ", i ? "\n" : "", i);
-            writer_append(w, writer_prompt(w), out);
-            writer_append(w, writer_text(w), out);
+            append_texts(r, i, out);
             strbuf_append(out, "\n", 1);
         }
         append_logprobs(r, i, out);
@@ -81,7 +92,7 @@ static void add_ids(cJSON *object, const char *name, const int32_t *ids, size_t 
 }
 
 static void add_logprobs(const struct generate_report *r, size_t i, cJSON *object) {
-    const struct ree_generation *g = &r->generations[i];
+    const struct ree_generation *g = ree_completion_generation(r->completion, i);
     if (!r->n_logprobs) return;
     cJSON *list = cJSON_AddArrayToObject(object, "logprobs");
     for (size_t k = 0; k < g->n - g->n_prompt; k++) {
@@ -102,25 +113,34 @@ static void add_logprobs(const struct generate_report *r, size_t i, cJSON *objec
 }
 
 // Adds a text with U+FFFD for each NUL, as in a receipt.
-static void add_text(cJSON *object, const char *name, const struct ree_strbuf *text) {
-    struct ree_arena arena;
-    ree_arena_init(&arena);
-    const char *escaped = ree_receipt_encode_text(&arena, text);
-    if (escaped)
-        cJSON_AddStringToObject(object, name, escaped);
-    else
+static void add_text(cJSON *object, const char *name, const char *text, size_t n) {
+    struct strbuf escaped;
+    strbuf_init(&escaped);
+    for (size_t at = 0; at < n;) {
+        size_t length = strnlen(text + at, n - at);
+        strbuf_append(&escaped, text + at, length);
+        at += length;
+        if (at < n) strbuf_append(&escaped, "\xef\xbf\xbd", 3);
+        at++;
+    }
+    strbuf_append(&escaped, "", 0);
+    if (escaped.failed)
         cli_json_fail();
-    ree_arena_finish(&arena);
+    else
+        cJSON_AddStringToObject(object, name, escaped.data ? escaped.data : "");
+    strbuf_finish(&escaped);
 }
 
 static void add_sequence(const struct generate_report *r, size_t i, cJSON *object) {
-    const struct ree_generation *g = &r->generations[i];
-    const struct writer *w = &r->writers[i];
+    const struct ree_generation *g = ree_completion_generation(r->completion, i);
     add_ids(object, "prompt_tokens", g->ids, g->n_prompt);
     add_ids(object, "tokens", g->ids + g->n_prompt, g->n - g->n_prompt);
     if (r->has_text) {
-        add_text(object, "prompt", writer_prompt(w));
-        add_text(object, "text", writer_text(w));
+        size_t n;
+        const char *text = ree_completion_prompt_text(r->completion, i, &n);
+        add_text(object, "prompt", text, n);
+        text = ree_completion_text(r->completion, i, &n);
+        add_text(object, "text", text, n);
     }
     cJSON_AddStringToObject(object, "finish_reason", ree_finish_name(g->finish));
     cJSON_AddStringToObject(object, "tokens_sha256", g->tokens_sha256);

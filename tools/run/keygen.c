@@ -1,8 +1,8 @@
 // ree-run keygen: creates a key pair for signing receipts.
 #include "start.h"
 
-#include "receipt/receipt.h"
 #include "paths.h"
+#include "ree.h"
 
 #include <string.h>
 

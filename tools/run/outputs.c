@@ -1,4 +1,5 @@
 #include "outputs.h"
+#include "trace_options.h"
 
 #include "stage_options.h"
 #include "sandbox.h"
@@ -139,20 +140,16 @@ static void append_output(const struct run_report *report, const struct ree_tens
     }
 }
 
-void run_trace_text(const struct ree_traced *trace, struct strbuf *out) {
-    char hex[65];
+void run_trace_text(const struct traced *trace, struct strbuf *out) {
     if (!trace) return;
-    ree_hex(trace->root, hex);
-    strbuf_printf(out, "trace   %s  %llu step%s\n", hex, (unsigned long long)trace->n_steps,
+    strbuf_printf(out, "trace   %s  %llu step%s\n", trace->root, (unsigned long long)trace->n_steps,
                   trace->n_steps == 1 ? "" : "s");
 }
 
-void run_trace_json(const struct ree_traced *trace, cJSON *root) {
-    char hex[65];
+void run_trace_json(const struct traced *trace, cJSON *root) {
     if (!trace) return;
-    ree_hex(trace->root, hex);
     cJSON *object = cJSON_AddObjectToObject(root, "trace");
-    cJSON_AddStringToObject(object, "root", hex);
+    cJSON_AddStringToObject(object, "root", trace->root);
     cJSON_AddNumberToObject(object, "n_steps", (double)trace->n_steps);
 }
 

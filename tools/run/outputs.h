@@ -2,7 +2,6 @@
 #ifndef REE_TOOLS_RUN_OUTPUTS_H
 #define REE_TOOLS_RUN_OUTPUTS_H
 
-#include "receipt/make_receipt.h"
 #include "strbuf.h"
 #include "ree.h"
 
@@ -16,7 +15,7 @@ struct run_report {
     const struct ree_session_stats *stats; // NULL: not requested
     const struct ree_pipeline *pipeline;   // used if stats is not NULL
     const char *receipt_hash;              // hash of the written receipt; "": none
-    const struct ree_traced *trace;        // the written trace; NULL: none
+    const struct traced *trace;            // the written trace; NULL: none
 };
 
 void run_report_text(const struct run_report *report, struct strbuf *out);
@@ -36,9 +35,9 @@ int run_save_outputs(const struct run_report *report, const char *folder);
 // Creates the folder and its missing parents. false: it does not exist; see errno.
 bool run_make_folders(const char *path);
 // Append "trace": {"root", "n_steps"}, or a line of text; nothing if trace is NULL.
-void run_trace_text(const struct ree_traced *trace, struct strbuf *out);
+void run_trace_text(const struct traced *trace, struct strbuf *out);
 struct cJSON;
-void run_trace_json(const struct ree_traced *trace, struct cJSON *root);
+void run_trace_json(const struct traced *trace, struct cJSON *root);
 
 // Draws an input that is one image as characters: float32, rank 2 or more, all dimensions but the
 // last two equal to 1. Appends nothing for other tensors.

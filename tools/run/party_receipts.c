@@ -61,7 +61,7 @@ static enum ree_status load_tokens(struct party_receipts *s, unsigned k, struct 
     size_t nbytes;
     TRY(ree_file_read_small(s->token_paths[k], MAX_TOKENS_FILE, &bytes, &nbytes, err));
     char *text = strndup(bytes, nbytes);
-    free(bytes);
+    ree_free(bytes);
     s->ids[k] = malloc((nbytes / 2 + 1) * sizeof *s->ids[k]);
     enum ree_status status =
         text && s->ids[k] ? read_ids(text, s->ids[k], &s->n_ids[k], err) : memory_error(err);
@@ -72,14 +72,12 @@ static enum ree_status load_tokens(struct party_receipts *s, unsigned k, struct 
 
 int party_receipts_load(struct party_receipts *s) {
     struct ree_error err;
-    ree_request_init(&s->request);
     if (s->request_path && ree_request_load(s->request_path, &s->request, &err) != REE_OK)
         return cli_fail(&err);
     for (unsigned k = 0; k < 2; k++) {
         if (!s->paths[k]) continue;
-        s->is_loaded[k] = true;
         if (ree_receipt_load(s->paths[k], &s->receipts[k], &err) != REE_OK) return cli_fail(&err);
-        int code = cli_receipt_salt(&s->receipts[k], s->paths[k], s->salts[k]);
+        int code = cli_receipt_salt(s->receipts[k], s->paths[k], s->salts[k]);
         if (code) return code;
         if (s->token_paths[k] && load_tokens(s, k, &err) != REE_OK) return cli_fail(&err);
         if (s->keys[k] && !cli_public_key(s->keys[k], s->public_keys[k])) return CLI_FAILED;
@@ -88,16 +86,16 @@ int party_receipts_load(struct party_receipts *s) {
 }
 
 void party_receipts_finish(struct party_receipts *s) {
-    if (s->request_path) ree_request_finish(&s->request);
+    ree_request_destroy(s->request);
     for (unsigned k = 0; k < 2; k++) {
         free(s->ids[k]);
-        if (s->is_loaded[k]) ree_receipt_finish(&s->receipts[k]);
+        ree_receipt_destroy(s->receipts[k]);
     }
 }
 
 void party_receipts_fill(const struct party_receipts *s, struct ree_disputant out[2]) {
     for (unsigned k = 0; k < 2; k++) {
-        out[k].receipt = s->paths[k] ? &s->receipts[k] : NULL;
+        out[k].receipt = s->receipts[k];
         out[k].public_key = s->keys[k] ? s->public_keys[k] : NULL;
         out[k].tokens = s->ids[k];
         out[k].n_tokens = s->n_ids[k];
@@ -105,5 +103,5 @@ void party_receipts_fill(const struct party_receipts *s, struct ree_disputant ou
 }
 
 const struct ree_request *party_request(const struct party_receipts *s) {
-    return s->request_path ? &s->request : NULL;
+    return s->request;
 }

@@ -3,16 +3,13 @@
 #define REE_RUN_PARTY_RECEIPTS_H
 
 #include "cli.h"
-#include "receipt/receipt.h"
-#include "receipt/request.h"
 #include "ree.h"
 
 struct party_receipts {
     const char *request_path; // as given; NULL: not given
-    struct ree_request request;
+    struct ree_request *request;
     const char *paths[2], *salts[2], *keys[2], *token_paths[2]; // as given; NULL: not given
-    bool is_loaded[2];
-    struct ree_receipt receipts[2];
+    struct ree_receipt *receipts[2];
     char public_keys[2][65];
     int32_t *ids[2];
     size_t n_ids[2];

@@ -91,13 +91,14 @@ static void append_claim(const struct ree_claim_info *c, struct strbuf *out) {
 }
 
 static void append_root(const struct verdict *v, unsigned k, struct strbuf *out) {
-    const struct ree_receipt *r = v->parties[k].receipt;
+    const struct ree_receipt *receipt = v->parties[k].receipt;
+    const struct ree_receipt_info *r = receipt ? ree_receipt_info(receipt) : NULL;
     const struct ree_claim_info *c = &v->claim;
     strbuf_printf(out, "root %c  %s, %llu steps\n        ", "AB"[k], c -> roots[k],
                   (unsigned long long)c -> n_steps[k]);
     if (!r)
         strbuf_printf(out, "of no receipt\n");
-    else if (r->is_signed)
+    else if (r->public_key[0])
         strbuf_printf(out, "of receipt %s, signed by %s%s\n", r->receipt_hash, r->public_key,
                       v->parties[k].public_key ? "" : " (no key was required)");
     else
@@ -125,12 +126,13 @@ static void report_text(const struct verdict *v, struct strbuf *out) {
 
 static void add_side(cJSON *object, const struct verdict *v, unsigned k) {
     const struct ree_decision *r = v->decision;
-    const struct ree_receipt *receipt = v->parties[k].receipt;
+    const struct ree_receipt *stated = v->parties[k].receipt;
+    const struct ree_receipt_info *receipt = stated ? ree_receipt_info(stated) : NULL;
     cJSON *side = cJSON_AddObjectToObject(object, k ? "b" : "a");
     cJSON_AddStringToObject(side, "root", v->claim.roots[k]);
     cJSON_AddNumberToObject(side, "n_steps", (double)v->claim.n_steps[k]);
     if (receipt) cJSON_AddStringToObject(side, "receipt", receipt->receipt_hash);
-    if (receipt && receipt->is_signed)
+    if (receipt && receipt->public_key[0])
         cJSON_AddStringToObject(side, "public_key", receipt->public_key);
     cJSON_AddBoolToObject(side, "right", !r->is_wrong[k]);
     if (r->is_wrong[k]) cJSON_AddStringToObject(side, "reason", r->why[k]);

@@ -136,25 +136,19 @@ static int print_results(const struct options *o, const struct run_report *repor
 static int save_receipt(const struct options *o, const struct run_report *report,
                         char receipt_hash[65]) {
     struct ree_error err;
-    struct ree_model_hashes hashes;
-    struct ree_receipt receipt;
+    struct ree_receipt *receipt = NULL;
     if (!o->receipt.path) return 0;
-    if (ree_model_hashes_make(report->model, &cli_reports, &hashes, &err) != REE_OK)
-        return cli_fail(&err);
-    struct ree_tensors_run run = {.of = report->model,
-                                  .model = &hashes,
-                                  .operation_set = report->operation_set,
-                                  .n_inputs = o->inputs.n_tensors,
-                                  .inputs = o->inputs.tensors,
-                                  .n_outputs = report->n_outputs,
-                                  .outputs = report->outputs,
-                                  .trace = report->trace,
-                                  .device = report->device};
-    int code = ree_receipt_make_tensors(&run, &receipt, &err) == REE_OK
-                   ? cli_receipt_save(&o->receipt, &receipt)
+    struct ree_receipt_trace trace;
+    struct ree_receipt_options options = {.size = sizeof options,
+                                          .trace = cli_receipt_trace(report->trace, &trace),
+                                          .progress = cli_reports};
+    int code = ree_receipt_create_tensors(report->model, o->stages.devices, o->stages.n_devices,
+                                          o->inputs.tensors, o->inputs.n_tensors, report->outputs,
+                                          &options, &receipt, &err) == REE_OK
+                   ? cli_receipt_save(&o->receipt, receipt)
                    : cli_fail(&err);
-    if (!code) memcpy(receipt_hash, receipt.receipt_hash, sizeof receipt.receipt_hash);
-    ree_receipt_finish(&receipt);
+    if (!code) memcpy(receipt_hash, ree_receipt_info(receipt)->receipt_hash, 65);
+    ree_receipt_destroy(receipt);
     return code;
 }
 
@@ -166,13 +160,13 @@ static int run(struct options *o) {
     size_t n_outputs = 0;
     char receipt_hash[65] = "";
     struct tracing tracing = {0};
-    struct ree_traced traced;
+    struct traced traced;
     bool has_trace = false;
     int code = cli_receipt_prepare(&o->receipt);
     if (code) return code;
 
     struct ree_model_options model_options = {
-        .size = sizeof model_options, .no_fold = o->no_fold, .progress = {.report = cli_progress}};
+        .size = sizeof model_options, .no_fold = o->no_fold, .progress = cli_reports};
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
     cli_print_notes(model);
@@ -184,7 +178,7 @@ static int run(struct options *o) {
         goto done;
     }
     struct ree_session_options options = {
-        .size = sizeof options, .no_fuse = o->no_fuse, .progress = {.report = cli_progress}};
+        .size = sizeof options, .no_fuse = o->no_fuse, .progress = cli_reports};
     struct ree_stages_options divided = cli_stages_pipeline(&o->stages, &options);
     if (ree_pipeline_open(model, o->stages.devices, o->stages.n_devices, &divided, &pipeline,
                           &err) != REE_OK) {

@@ -81,15 +81,7 @@ static void report_dump(const struct ree_recorded *recorded) {
                   (unsigned long long)recorded->n_unfit);
 }
 
-// Receipts state the root as bytes.
-static void parse_root(const char *hex, unsigned char *out) {
-    for (size_t i = 0; hex[2 * i]; i++) {
-        const char digits[3] = {hex[2 * i], hex[2 * i + 1], 0};
-        out[i] = (unsigned char)strtoul(digits, NULL, 16);
-    }
-}
-
-int tracing_end(struct tracing *w, struct ree_traced *out_traced, bool *out_has) {
+int tracing_end(struct tracing *w, struct traced *out_traced, bool *out_has) {
     struct ree_error err;
     struct ree_recorded recorded = {.size = sizeof recorded};
     struct ree_recording *recording = w->recording;
@@ -103,7 +95,7 @@ int tracing_end(struct tracing *w, struct ree_traced *out_traced, bool *out_has)
     }
     report_dump(&recorded);
     if (!recorded.root[0]) return 0;
-    parse_root(recorded.root, out_traced->root);
+    memcpy(out_traced->root, recorded.root, sizeof recorded.root);
     out_traced->n_steps = recorded.n_steps;
     out_traced->prefill_chunk = recorded.prefill_chunk;
     out_traced->file = plain_name(w->options->trace);

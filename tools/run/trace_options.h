@@ -2,7 +2,6 @@
 #ifndef REE_TOOLS_RUN_TRACE_OPTIONS_H
 #define REE_TOOLS_RUN_TRACE_OPTIONS_H
 
-#include "receipt/make_receipt.h"
 #include "ree.h"
 
 // Default number of prompt tokens per step.
@@ -42,6 +41,14 @@ void trace_options_check(struct cli *cli, const struct trace_options *options);
 // true: at least one of --trace, --dump-tensors and --inject-fault was given.
 bool trace_options_any(const struct trace_options *options);
 
+// A trace that was written.
+struct traced {
+    char root[65]; // in hexadecimal
+    uint64_t n_steps;
+    uint32_t prefill_chunk;
+    const char *file; // file name without folders; NULL: not stated
+};
+
 struct tracing {
     const struct trace_options *options;
     struct ree_recording *recording; // NULL: nothing is recorded
@@ -57,7 +64,7 @@ struct traced_run {
 int tracing_begin(struct tracing *tracing, const struct trace_options *options,
                   const struct traced_run *run);
 // Must be called after the last run. *out_has: a trace was written; *out_traced describes it.
-int tracing_end(struct tracing *tracing, struct ree_traced *out_traced, bool *out_has);
+int tracing_end(struct tracing *tracing, struct traced *out_traced, bool *out_has);
 uint64_t tracing_n_steps(const struct tracing *tracing); // recorded so far
 void tracing_finish(struct tracing *tracing);            // accepts a zeroed struct
 
