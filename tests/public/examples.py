@@ -49,6 +49,15 @@ same = run(args.ree_run, stories, "--prompt-text", prompt, "--max-new-tokens", "
            "--top-p", "0.95", "--seed", "7", "--stop", "\n")
 check(said.split("\nprompt ")[0].strip() == same.split("\n\nprompt ")[0].strip(), f"{said}\nree-run: {same}")
 
+# decode: the first of its two texts is the most likely one, ree-run's.
+said = example("decode", stories, prompt).split("\n")
+same = run(args.ree_run, stories, "--prompt-text", prompt, "--max-new-tokens", "30", "--temperature", "0")
+text = same.split("\n\n")[0].strip()
+joined = "\n".join(said)
+check(joined.replace(" ...", "", 1).startswith(text), f"{said}\nree-run: {same}")
+check(joined.count(f"{prompt} ...") == 2 and re.search(r"^\d+ tokens were run, \d+ of them for both$", joined,
+                                                      flags=re.M), joined)
+
 with tempfile.TemporaryDirectory() as folder:
     path, theirs = f"{folder}/r.json", f"{folder}/theirs.json"
     said = example("receipt", "make", path, stories, prompt)
