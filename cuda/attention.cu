@@ -53,7 +53,8 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     u32 key0 = tile * KEYS, j = key0 + threadIdx.x;
     // these scores are never read
     if (!attention_any_has(h, p, kv, row0, n_rows, key0 / REE_CHUNK)) return;
-    u32 k_base = (u32)p.k_offset + kv / p.n_kv_heads * (u32)p.k_strides[0] +
+    const u32 batch = kv / p.n_kv_heads;
+    u32 k_base = (u32)p.k_offset + batch * (u32)p.k_strides[0] +
                  kv % p.n_kv_heads * (u32)p.k_strides[1];
     auto k = ree_in<float>(h, 1);
     bool vectors = p.k_dtype == REE_F32 && p.k_strides[3] == 1 && p.k_strides[2] % 4 == 0 &&
@@ -70,9 +71,10 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
             for (u32 i = threadIdx.x; i < KEYS * (SLICE / 4u); i += 128u) {
                 u32 key = i / (SLICE / 4u), d = d0 + i % (SLICE / 4u) * 4u;
                 bool valid = key0 + key < p.kv_len && d < p.head_dim;
-                ree_async_copy<16>(keys, (half * KEYS + key) * KEY_STRIDE + d - d0, k,
-                                   valid ? k_base + (key0 + key) * (u32)p.k_strides[2] + d : 0u,
-                                   valid);
+                u32 from = 0u;
+                if (valid)
+                    from = k_base + attention_key(h, p, batch, key0 + key) * (u32)p.k_strides[2] + d;
+                ree_async_copy<16>(keys, (half * KEYS + key) * KEY_STRIDE + d - d0, k, from, valid);
             }
         } else {
             for (u32 i = threadIdx.x; i < KEYS * SLICE; i += 128u) {
@@ -80,7 +82,9 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
                 float x = 0.0f;
                 if (key0 + key < p.kv_len && d < p.head_dim)
                     x = attention_element(h, 1, p.k_dtype,
-                                          k_base + (key0 + key) * (u32)p.k_strides[2] +
+                                          k_base +
+                                              attention_key(h, p, batch, key0 + key) *
+                                                  (u32)p.k_strides[2] +
                                               d * (u32)p.k_strides[3]);
                 keys[(half * KEYS + key) * KEY_STRIDE + d - d0] = x;
             }
@@ -211,13 +215,13 @@ REE_DEVICE bool attention_values_vectors(const struct ree_cuda_header &h,
     return aligned && p.v_strides[3] == 1 && (u32)p.v_strides[2] % n == 0 && p.v_head_dim % n == 0;
 }
 
-// Adds n keys of a chunk for element d0 + threadIdx.x. VALUE_KEYS keys at a time are copied
+// Adds keys first ... first + n - 1 of a chunk for element d0 + threadIdx.x. VALUE_KEYS keys at a time are copied
 // asynchronously to shared memory, with PACKED elements per word. Keys past the end are zeros: with
 // weights of 0 they change nothing.
 template <u32 PACKED>
 REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
-                                        const struct ree_attention_params &p, u32 v_base, u32 d0,
-                                        u32 n, ree_shared_t<float> weights,
+                                        const struct ree_attention_params &p, u32 batch, u32 v_base,
+                                        u32 first, u32 d0, u32 n, ree_shared_t<float> weights,
                                         ree_shared_t<u32> values, float (&acc)[ROWS]) {
     const u32 key_words = 128u / PACKED, units = key_words / 4u; // words and 16-byte units per key
     const u32 n_slices = (n + VALUE_KEYS - 1u) / VALUE_KEYS;
@@ -228,9 +232,12 @@ REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
             const u32 item = threadIdx.x + i * 128u, key = item / units, unit = item % units;
             const u32 j = s * VALUE_KEYS + key, d = d0 + unit * 4u * PACKED;
             const bool valid = j < n && d < p.v_head_dim;
-            ree_async_copy<16>(
-                values, (s % VALUE_STAGES * VALUE_KEYS + key) * key_words + unit * 4u, memory,
-                valid ? (v_base + j * (u32)p.v_strides[2] + d) / PACKED : 0u, valid);
+            u32 from = 0u;
+            if (valid)
+                from = v_base + attention_key(h, p, batch, first + j) * (u32)p.v_strides[2] + d;
+            ree_async_copy<16>(values,
+                               (s % VALUE_STAGES * VALUE_KEYS + key) * key_words + unit * 4u,
+                               memory, from / PACKED, valid);
         }
         ree_async_commit();
     };
@@ -261,23 +268,26 @@ REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
     ree_async_wait<0>();
 }
 
-// The same, reading values directly from memory. v_at: index of the element in the first value.
+// The same, reading values directly from memory. v_at: index of the element in the value of key 0.
 REE_DEVICE void attention_plain_values(const struct ree_cuda_header &h,
-                                       const struct ree_attention_params &p, u32 v_at, u32 n,
-                                       ree_shared_t<float> weights, float (&acc)[ROWS]) {
+                                       const struct ree_attention_params &p, u32 batch, u32 v_at,
+                                       u32 first, u32 n, ree_shared_t<float> weights,
+                                       float (&acc)[ROWS]) {
+    auto at = [&](u32 j) {
+        return v_at + attention_key(h, p, batch, first + j) * (u32)p.v_strides[2];
+    };
     u32 j = 0;
     REE_NO_UNROLL
     for (; j + 4u <= n; j += 4u) {
         float v[4];
         REE_UNROLL
         for (u32 i = 0; i < 4u; i++)
-            v[i] = attention_element(h, 2, p.v_dtype, v_at + (j + i) * (u32)p.v_strides[2]);
+            v[i] = attention_element(h, 2, p.v_dtype, at(j + i));
         attention_add_keys(weights, j, v, acc);
     }
     REE_NO_UNROLL
     for (; j < n; j++)
-        attention_add_key(weights, j,
-                          attention_element(h, 2, p.v_dtype, v_at + j * (u32)p.v_strides[2]), acc);
+        attention_add_key(weights, j, attention_element(h, 2, p.v_dtype, at(j)), acc);
 }
 
 // extra[0]: number of groups of rows. extra[1]: index in scratch memory of the chunks' results,
@@ -299,8 +309,9 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
         weights[i] = w;
     }
     __syncthreads();
-    const u32 v_base = (u32)p.v_offset + kv / p.n_kv_heads * (u32)p.v_strides[0] +
-                       kv % p.n_kv_heads * (u32)p.v_strides[1] + first * (u32)p.v_strides[2];
+    const u32 batch = kv / p.n_kv_heads;
+    const u32 v_base = (u32)p.v_offset + batch * (u32)p.v_strides[0] +
+                       kv % p.n_kv_heads * (u32)p.v_strides[1];
     float acc[ROWS];
     REE_UNROLL
     for (u32 r = 0; r < ROWS; r++)
@@ -308,13 +319,16 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     if (attention_values_vectors(h, p, v_base)) {
         REE_SHARED(u32, values, VALUE_STAGES * VALUE_KEYS * 128u);
         if (p.v_dtype == REE_F32)
-            attention_staged_values<1>(h, p, v_base, d - threadIdx.x, n, weights, values, acc);
+            attention_staged_values<1>(h, p, batch, v_base, first, d - threadIdx.x, n, weights,
+                                       values, acc);
         else
-            attention_staged_values<2>(h, p, v_base, d - threadIdx.x, n, weights, values, acc);
+            attention_staged_values<2>(h, p, batch, v_base, first, d - threadIdx.x, n, weights,
+                                       values, acc);
         if (d >= p.v_head_dim) return;
     } else {
         if (d >= p.v_head_dim) return;
-        attention_plain_values(h, p, v_base + d * (u32)p.v_strides[3], n, weights, acc);
+        attention_plain_values(h, p, batch, v_base + d * (u32)p.v_strides[3], first, n, weights,
+                               acc);
     }
     const u32 all = p.batch * p.n_kv_heads * n_rows;
     REE_UNROLL

@@ -12,7 +12,7 @@ struct attention_row {
 
 // Operand numbers, as in ree_attention_operands.
 struct attention_operands {
-    u32 starts, n_keys, allowed, bias, sink, out;
+    u32 starts, n_keys, allowed, bias, sink, pages, out;
 };
 REE_DEVICE struct attention_operands attention_operands_of(const struct ree_attention_params &p) {
     struct attention_operands at;
@@ -27,8 +27,19 @@ REE_DEVICE struct attention_operands attention_operands_of(const struct ree_atte
     next += p.has_bias ? 1u : 0u;
     at.sink = next;
     next += p.has_sink ? 1u : 0u;
+    at.pages = next;
+    next += p.page_bits ? 1u : 0u;
     at.out = next;
     return at;
+}
+
+// Where key j of a batch is: in the pool of pages, or j itself.
+REE_DEVICE u32 attention_key(const struct ree_cuda_header &h, const struct ree_attention_params &p,
+                             u32 batch, u32 j) {
+    if (p.page_bits == 0) return j;
+    const u32 entry = (u32)p.pages_offset + batch * (u32)p.pages_stride + (j >> p.page_bits);
+    const u32 page = ree_in<u32>(h, attention_operands_of(p).pages)[entry];
+    return page << p.page_bits | (j & ((1u << p.page_bits) - 1u));
 }
 
 REE_DEVICE int64_t attention_number(const struct ree_cuda_header &h, u32 operand, u32 dtype,

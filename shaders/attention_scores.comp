@@ -17,7 +17,7 @@
 ReeWords q_words, k_words;
 uint q_base, k_base, q_row, q_element, k_row, k_element, tile_product;
 
-TileColumn tile_column(uint j) { return k_base + j * k_row; }
+TileColumn tile_column(uint j) { return k_base + (K_COPY ? j : attention_key(j)) * k_row; }
 TileStep tile_step(uint k) { return k * k_element; }
 void tile_next(inout TileStep s) { s += k_element; }
 float tile_a(uint i, uint k) {
@@ -110,6 +110,7 @@ void main() {
         k_element = uint(p.k_strides[3]);
     }
     k_words = ReeWords(address);
+    attention_use_pages(p, r.batch);
     uint j0 = tile_j * width, j1 = min(j0 + width, n), i1 = min(i0 + TM, m);
     if (out_of_sight(p, i0, i1, j0, j1)) {
         for (uint i = i0; i < i1; i++)

@@ -7,7 +7,7 @@
 #include "rows.glsl"
 #include "attention.glsl"
 
-layout(constant_id = 31) const bool GROUP = false;
+layout(constant_id = 32) const bool GROUP = false;
 
 uint row_start, row_max; // of the current row
 

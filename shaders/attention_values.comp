@@ -22,10 +22,13 @@ ReeWords v_words;
 uint w_base, v_base, v_row, v_element, w_row, tile_product;
 
 TileColumn tile_column(uint j) { return v_base + j * v_element; }
-TileStep tile_step(uint k) { return k * v_row; }
-void tile_next(inout TileStep s) { s += v_row; }
+// Within pages a step is the key's number, otherwise its offset.
+const bool IN_PAGES = PAGE_BITS != 0u && !V_COPY;
+TileStep tile_step(uint k) { return IN_PAGES ? k : k * v_row; }
+void tile_next(inout TileStep s) { s += IN_PAGES ? 1u : v_row; }
 float tile_a(uint i, uint k) { return uintBitsToFloat(ree_scratch().w[w_base + i * w_row + k]); }
 float tile_b(TileStep s, TileColumn c) {
+    if (IN_PAGES) s = attention_key(s) * v_row;
 #ifdef NARROW
     return factor_load(v_words, V_DTYPE, s + c);
 #else
@@ -109,6 +112,7 @@ void main() {
         v_element = uint(p.v_strides[3]);
     }
     v_words = ReeWords(address);
+    attention_use_pages(p, r.batch);
     // The range from the first key of the first row's sums to the last key of the last row's sums.
     // Rows are ordered by query, except if they belong to several heads (COMBINED).
     uint k_begin, k_end, other;

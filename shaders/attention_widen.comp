@@ -6,7 +6,7 @@
 #include "attention.glsl"
 #include "factor.glsl"
 
-layout(constant_id = 31) const bool IS_V = false;
+layout(constant_id = 32) const bool IS_V = false;
 
 void main() {
     Params p = Params(ree_params());
@@ -16,6 +16,8 @@ void main() {
     uint key = row % p.kv_len, head = row / p.kv_len;
     uint batch = head / p.n_kv_heads;
     head %= p.n_kv_heads;
+    attention_use_pages(p, batch);
+    key = attention_key(key);
     uint at, value;
     if (IS_V) {
         at = uint(p.v_offset) + batch * uint(p.v_strides[0]) + head * uint(p.v_strides[1]) +

@@ -2,8 +2,11 @@
 //
 //     ree/core.h      version, errors, progress, hooks   ree/session.h   a model on one device
 //     ree/tensor.h    tensors in host memory, files      ree/generate.h  text generation
-//     ree/model.h     ONNX files and checkpoints         ree/text.h      tokenizers, chat templates
-//     ree/device.h    CPU, Vulkan, CUDA
+//     ree/model.h     ONNX files and checkpoints         ree/decode.h    text generation by steps
+//     ree/device.h    CPU, Vulkan, CUDA                  ree/text.h      tokenizers, chat templates
+//     ree/pipeline.h  a model in several stages          ree/plan.h      where a model is divided
+//     ree/trace.h     traces of runs                     ree/audit.h     comparisons, disputes
+//     ree/receipt.h   receipts, verification             ree/file.h      whole files
 //
 // Two headers are included only by programs that need them: ree/ranks.h (several processes) and
 // ree/testing.h (planted faults, for tests).
@@ -23,6 +26,10 @@
 // with the matching *_destroy, in reverse order of creation. Every destroy function accepts NULL.
 // Strings and structs returned as `const` are borrowed: they belong to the object passed in and
 // live as long as it does.
+//
+// Memory that ree gives to the caller is released by the function that its description names, or
+// with ree_free. Memory that the caller gives to ree (the name and data of a struct ree_tensor)
+// comes from ree_alloc. Both are malloc and free, unless ree_set_allocator was called.
 //
 // Errors: a function that can fail returns REE_OK (0) or another ree_status. On failure it sets its
 // out parameters to NULL and, unless `err` is NULL, writes a message that names the file, node and
@@ -86,12 +93,19 @@
 #ifndef REE_H
 #define REE_H
 
+#include "ree/audit.h"
 #include "ree/core.h"
+#include "ree/decode.h"
 #include "ree/device.h"
+#include "ree/file.h"
 #include "ree/generate.h"
 #include "ree/model.h"
+#include "ree/pipeline.h"
+#include "ree/plan.h"
+#include "ree/receipt.h"
 #include "ree/session.h"
 #include "ree/tensor.h"
 #include "ree/text.h"
+#include "ree/trace.h"
 
 #endif

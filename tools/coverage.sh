@@ -101,7 +101,7 @@ import json
 import os
 import sys
 FOLDERS = ("graph", "src/trace", "src/receipt", "src/dispute", "src/text", "src/generate", "src/session",
-           "src/pipeline", "src/transport", "src/ranks", "src/base", "tools/run")
+           "src/pipeline", "src/plan", "src/transport", "src/ranks", "src/base", "tools/run")
 total = collections.defaultdict(lambda: collections.defaultdict(lambda: [0, 0]))
 files = []
 for entry in json.load(open(sys.argv[1]))["data"][0]["files"]:

@@ -38,8 +38,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ["src/receipt/*.c", "src/trace/*.c", "src/dispute/bind.c", "src/dispute/claim*.c",
-         "src/dispute/dispute*.c", "src/dispute/message.c", "src/dispute/party.c",
-         "src/dispute/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c"]
+         "src/dispute/decide.c", "src/dispute/dispute*.c", "src/dispute/hold.c", "src/dispute/message.c",
+         "src/dispute/party.c", "src/dispute/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c"]
 # Test programs and scripts, by their CTest names.
 TESTS = r"^(receipt/|trace/|dispute/(liars|dispute|random)$|base/(merkle|canonical_json)$)"
 MAX = 1 << 16  # maximum number of changes

@@ -314,9 +314,9 @@ known = {
         "sort_merges fills n_merges elements: so many places of the table are in use",
     "tools/run/bench.c: Null pointer passed to 1st parameter expecting 'nonnull'":
         "parse has called cli_usage, which sets failed, where no benchmark is named",
-    "tools/run/bench_attention.c: Division by zero":
+    "src/bench/attention.c: Division by zero":
         "the sizes of heads in the list are not 0, and neither is that of a type",
-    "tools/run/bench_narrow.c: Division by zero":
+    "src/bench/narrow.c: Division by zero":
         "weights of the list that have bits have a block, too",
     "tools/run/diff.c: Null pointer passed to 1st parameter expecting 'nonnull'":
         "cli_usage sets failed where there are not two paths",

@@ -14,6 +14,7 @@
 #define REE_GRAPH_PARTITION_PARTITION_H
 
 #include "graph/ir/ir.h"
+#include "ree.h"
 
 // A tensor that is kept from run to run: a graph input and the output that is its successor.
 struct ree_partition_kv_cache {
@@ -30,8 +31,7 @@ struct ree_partition_options {
     uint64_t context;              // positions assumed for costs; 0: REE_PARTITION_CONTEXT
 };
 
-// Bounds the time and memory that a plan from a file can take.
-#define REE_MAX_STAGES 1024
+// REE_MAX_STAGES (ree/plan.h) bounds the time and memory that a plan from a file can take.
 
 // Positions of a cache that the costs assume by default.
 #define REE_PARTITION_CONTEXT 1024

@@ -23,6 +23,7 @@ layout(constant_id = 27) const bool K_COPY = false; // dense float32 copy in scr
 layout(constant_id = 28) const bool V_COPY = false;
 layout(constant_id = 29) const bool HAS_SCALE = false; // the scale is not 1
 layout(constant_id = 30) const bool ZERO_EMPTY = false;
+layout(constant_id = 31) const uint PAGE_BITS = 0; // 0: no operand
 
 const bool BOUNDED = HAS_LEFT || HAS_RIGHT;
 
@@ -30,7 +31,8 @@ const uint OPERAND_N_KEYS = 3u + (STARTS_DTYPE != 0u ? 1u : 0u);
 const uint OPERAND_ALLOWED = OPERAND_N_KEYS + (N_KEYS_DTYPE != 0u ? 1u : 0u);
 const uint OPERAND_BIAS = OPERAND_ALLOWED + (HAS_ALLOWED ? 1u : 0u);
 const uint OPERAND_SINK = OPERAND_BIAS + (HAS_BIAS ? 1u : 0u);
-const uint OPERAND_OUT = OPERAND_SINK + (HAS_SINK ? 1u : 0u);
+const uint OPERAND_PAGES = OPERAND_SINK + (HAS_SINK ? 1u : 0u);
+const uint OPERAND_OUT = OPERAND_PAGES + (PAGE_BITS != 0u ? 1u : 0u);
 // If starts or n_keys is an operand, the sums run over all keys.
 const bool HAS_RANGE = BOUNDED && STARTS_DTYPE == 0u && N_KEYS_DTYPE == 0u;
 
@@ -55,6 +57,8 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     int bias_strides[4];
     int sink_strides[3];
     uint zero_empty;
+    uint page_bits, pool_len;
+    int pages_offset, pages_stride;
 };
 
 uint attention_k_copy(const Params p) {
@@ -109,6 +113,20 @@ int attention_position(const Params p, const AttentionRow r) {
         position += attention_number(ree_operand(3), STARTS_DTYPE,
                                      uint(p.starts_offset) + r.batch * uint(p.starts_stride));
     return position;
+}
+
+// The table of a batch's pages, and where key j is: in the pool of pages, or j itself.
+uint attention_pages_base;
+void attention_use_pages(const Params p, uint batch) {
+    attention_pages_base = uint(p.pages_offset) + batch * uint(p.pages_stride);
+}
+uint attention_key(uint j) {
+    uint key = j;
+    if (PAGE_BITS != 0u) {
+        uint page = ree_operand(OPERAND_PAGES).w[attention_pages_base + (j >> PAGE_BITS)];
+        key = page << PAGE_BITS | (j & ((1u << PAGE_BITS) - 1u));
+    }
+    return key;
 }
 
 // As ree_attention_keys in repop.c.

@@ -7,20 +7,8 @@
 // Reads a regular file. Release *out_bytes with ree_free; it is not NULL for an empty file.
 enum ree_status ree_file_read(const char *path, void **out_bytes, size_t *out_nbytes,
                               struct ree_error *err);
-// Like ree_file_read, but fails with REE_INVALID, before reading, if the file has more than
-// max_nbytes bytes.
-enum ree_status ree_file_read_small(const char *path, size_t max_nbytes, void **out_bytes,
-                                    size_t *out_nbytes, struct ree_error *err);
-// Whether a private key in PEM form begins within the first 64 KiB of the file. The functions below
-// that replace a file fail with REE_IO instead of replacing a file with a private key.
-bool ree_file_is_private_key(const char *path);
-// Writes the contents first and gives them the name afterwards: a reader sees the old contents or
-// the new ones. A failure leaves the old file, and so does killing the process. A killed process
-// may also leave a file of another name in the same folder: with the new contents if it was killed
-// while replacing the old file; with part of them if the file system does not support unnamed
-// files. An existing file at `path` must be a regular file.
-enum ree_status ree_file_write(const char *path, const void *bytes, size_t nbytes,
-                               struct ree_error *err);
+// ree_file_read_small, ree_file_write, ree_file_is_private_key: ree/file.h
+
 // Like ree_file_write; only the owner may read and write the file.
 enum ree_status ree_file_write_secret(const char *path, const void *bytes, size_t nbytes,
                                       struct ree_error *err);
@@ -42,9 +30,5 @@ enum ree_status ree_file_sync(struct ree_file_draft *draft, struct ree_error *er
 // Gives the file its name. Releases the draft even on failure.
 enum ree_status ree_file_commit(struct ree_file_draft *draft, struct ree_error *err);
 void ree_file_abandon(struct ree_file_draft *draft); // accepts NULL
-// For a thread that is about to end the process with _exit while other threads may be writing.
-// Deletes the drafts that have a temporary name. Afterwards no draft can get a name or be
-// published; a thread that tries to blocks until the process ends.
-void ree_file_abandon_named(void);
 
 #endif

@@ -283,8 +283,8 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
     return REE_OK;
 }
 
-enum ree_status ree_npy_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
-                               struct ree_error *err) {
+enum ree_status ree_tensor_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
+                                  struct ree_error *err) {
     if (dtype == tensor->dtype || carrier(dtype) != tensor->dtype) return REE_OK;
     const unsigned char *data = tensor->data;
     for (size_t i = 0; i < tensor->nbytes; i++)

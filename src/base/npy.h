@@ -16,12 +16,6 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
                                const char *where, struct ree_error *err);
 enum ree_status ree_npy_load(struct ree_tensor *tensor, const char *path, struct ree_error *err);
 
-// Converts, in place, a tensor read from a file to `dtype` if ree_npy_encode writes `dtype` as the
-// tensor's type (int4 as int8, float8e5m2 as uint8, ...). Otherwise does nothing. Fails if a byte
-// is not a valid element of `dtype`.
-enum ree_status ree_npy_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
-                               struct ree_error *err);
-
 // Encodes as version 1.0. Release *out_bytes with ree_free. ree_tensor_save_npy describes how types
 // that NumPy lacks are written.
 enum ree_status ree_npy_encode(const struct ree_tensor *tensor, void **out_bytes,

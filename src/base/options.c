@@ -47,3 +47,10 @@ void ree_stats_fill(void *out, const void *stats, size_t known) {
            n - sizeof size);
     memset((unsigned char *)out + n, 0, size - n);
 }
+
+enum ree_status ree_stats_write(void *out, const void *stats, size_t known, const char *name,
+                                struct ree_error *err) {
+    enum ree_status status = ree_stats_check(out, known, name, err);
+    if (status == REE_OK) ree_stats_fill(out, stats, known);
+    return status;
+}

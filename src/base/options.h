@@ -24,5 +24,8 @@ enum ree_status ree_options_read(void *out, size_t known, const void *options, c
 enum ree_status ree_stats_check(const void *out, size_t known, const char *name,
                                 struct ree_error *err);
 void ree_stats_fill(void *out, const void *stats, size_t known);
+// Both: fails like ree_stats_check, otherwise fills *out.
+enum ree_status ree_stats_write(void *out, const void *stats, size_t known, const char *name,
+                                struct ree_error *err);
 
 #endif

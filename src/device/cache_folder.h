@@ -2,14 +2,11 @@
 #ifndef REE_DEVICE_CACHE_FOLDER_H
 #define REE_DEVICE_CACHE_FOLDER_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "ree.h"
 
-// Returns the path "FOLDER/NAME"; the caller releases it with ree_free. FOLDER is cache_dir. If
-// cache_dir is NULL, FOLDER is $XDG_CACHE_HOME/ree, or else $HOME/.cache/ree. Returns NULL if there
-// is no folder (cache_dir is "", or neither variable is an absolute path) or if memory is
-// exhausted.
-char *ree_cache_path(const char *cache_dir, const char *name);
+// ree_cache_path (ree/file.h): FOLDER is cache_dir. If cache_dir is NULL, FOLDER is
+// $XDG_CACHE_HOME/ree, or else $HOME/.cache/ree. There is no folder if cache_dir is "", or if
+// neither variable is an absolute path.
 
 // Security: a cache file decides what is not tested again, and a driver loads compiled code from
 // one. So a folder or file is used only if it belongs to the process's effective user, is not

@@ -8,17 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
-                                struct ree_device **out_device, struct ree_error *err) {
-    REE_FLOAT_ENV_API();
-    struct ree_device_options own;
-    struct ree_device_testing testing;
-    *out_device = NULL;
-    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_device_options", err));
-    REE_TRY(ree_options_read(&testing, sizeof testing, own.testing, "ree_device_testing", err));
-    own.testing = &testing;
-    options = &own;
-    ree_cpu_use_cache(options->cache_dir);
+static enum ree_status open_backend(const char *spec, const struct ree_device_options *options,
+                                    struct ree_device **out_device, struct ree_error *err) {
     size_t kind = strcspn(spec, ":");
     const char *which = spec[kind] ? spec + kind + 1 : "";
     if (kind == 3 && strncmp(spec, "cpu", 3) == 0) {
@@ -44,6 +35,24 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
                     spec);
 }
 
+enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
+                                struct ree_device **out_device, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_device_options own;
+    struct ree_device_testing testing;
+    *out_device = NULL;
+    REE_TRY(ree_options_read(&own, sizeof own, options, "ree_device_options", err));
+    REE_TRY(ree_options_read(&testing, sizeof testing, own.testing, "ree_device_testing", err));
+    own.testing = &testing;
+    options = &own;
+    ree_cpu_use_cache(options->cache_dir);
+    enum ree_status status = open_backend(spec, options, out_device, err);
+    if (status != REE_OK) return status;
+    (*out_device)->operation_set = options->operation_set;
+    (*out_device)->is_cpu = strcmp(spec, "cpu") == 0;
+    return REE_OK;
+}
+
 const char *ree_operation_set_name(enum ree_operation_set set) {
     static const char *const names[] = {"reproducible", "deterministic", "default"};
     return (size_t)set < sizeof names / sizeof *names ? names[set] : "?";
@@ -56,6 +65,10 @@ void ree_device_destroy(struct ree_device *device) {
 
 const char *ree_device_name(const struct ree_device *device) {
     return device->name;
+}
+
+enum ree_operation_set ree_device_operation_set(const struct ree_device *device) {
+    return device->operation_set;
 }
 
 size_t ree_device_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {

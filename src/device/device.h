@@ -65,6 +65,12 @@ struct ree_device {
     char name[256];
     uint64_t max_buffer_size; // bytes; buffer_create rejects larger tensors with a message
     uint64_t memory_size;     // total bytes, including used ones
+    // Attention of up to this many queries per head reads keys and values from pages
+    // (ree_attention_params.page_bits). 0: none.
+    uint32_t paged_queries;
+    // Set by ree_device_open.
+    enum ree_operation_set operation_set;
+    bool is_cpu;
 };
 
 // What tests request of a device; NULL: nothing.

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/float_env.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 
 struct ree_claim *ree_claim_create(void) {
@@ -17,7 +19,7 @@ struct ree_claim *ree_claim_create(void) {
 
 const char *ree_claim_kind_name(enum ree_claim_kind kind) {
     static const char *const names[] = {"node", "input", "token", "header", "length"};
-    return names[kind];
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "?";
 }
 
 void ree_claim_destroy(struct ree_claim *claim) {
@@ -27,6 +29,7 @@ void ree_claim_destroy(struct ree_claim *claim) {
 }
 
 enum ree_status ree_claim_load(const char *path, struct ree_claim **out, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
@@ -37,6 +40,38 @@ enum ree_status ree_claim_load(const char *path, struct ree_claim **out, struct 
     ree_free(bytes);
     if (status != REE_OK) ree_fail_prefix(err, "%s", path);
     return status;
+}
+
+enum ree_status ree_claim_save(const struct ree_claim *claim, const char *path,
+                               struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    enum ree_status status = ree_claim_encode(claim, &text, err);
+    if (status == REE_OK) status = ree_file_write(path, text.data, text.size, err);
+    ree_strbuf_finish(&text);
+    return status;
+}
+
+static const char *or_empty(const char *text) {
+    return text ? text : "";
+}
+
+enum ree_status ree_claim_info(const struct ree_claim *c, struct ree_claim_info *out,
+                               struct ree_error *err) {
+    struct ree_claim_info info = {.kind = c->kind,
+                                  .step = c->step,
+                                  .input = c->input,
+                                  .node = c->node,
+                                  .name = or_empty(c->op.name),
+                                  .domain = or_empty(c->op.domain),
+                                  .op_type = or_empty(c->op.op_type),
+                                  .n_inputs = c->n_inputs};
+    for (unsigned k = 0; k < 2; k++) {
+        ree_hex(c->sides[k].root, info.roots[k]);
+        info.n_steps[k] = c->sides[k].n_steps;
+    }
+    return ree_stats_write(out, &info, sizeof info, "ree_claim_info", err);
 }
 
 // Digests

@@ -29,15 +29,6 @@ struct ree_claim_proof {
     ree_digest *digests; // siblings from the bottom up
 };
 
-enum ree_claim_kind {
-    REE_CLAIM_OF_NODE,
-    REE_CLAIM_OF_INPUT,
-    REE_CLAIM_OF_TOKEN,
-    REE_CLAIM_OF_HEADER,
-    REE_CLAIM_OF_LENGTH,
-};
-const char *ree_claim_kind_name(enum ree_claim_kind kind); // "node"
-
 // What a party states about a step, and about one node of it.
 struct ree_claim_opening {
     struct ree_claim_proof step_proof; // from the step to steps_root
@@ -114,7 +105,6 @@ struct ree_claim {
 };
 
 struct ree_claim *ree_claim_create(void); // empty; NULL: out of memory
-void ree_claim_destroy(struct ree_claim *claim);
 
 // Appends canonical JSON and a newline.
 enum ree_status ree_claim_encode(const struct ree_claim *claim, struct ree_strbuf *out,
@@ -123,7 +113,6 @@ enum ree_status ree_claim_encode(const struct ree_claim *claim, struct ree_strbu
 // unknown fields and other layouts. Does not check proofs.
 enum ree_status ree_claim_decode(const void *text, size_t nbytes, struct ree_claim **out,
                                  struct ree_error *err);
-enum ree_status ree_claim_load(const char *path, struct ree_claim **out, struct ree_error *err);
 
 // Checks that every digest leads to the root of its side, and that the two sides differ where the
 // kind requires it. Fails with REE_INVALID and a message that says what is wrong. Does not check

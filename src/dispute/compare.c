@@ -180,15 +180,17 @@ static void note_difference(struct ree_compare *c, const struct ree_observed *va
     }
     if (c->first.found) return;
     const struct ree_tensor *t = value->tensor;
-    c->first = (struct ree_compare_first){.found = true,
-                                          .inputs_agree = agree,
-                                          .other_shape = other_shape,
-                                          .step = c->n_steps,
-                                          .node = value->node,
-                                          .output = value->output,
-                                          .dtype = t->dtype,
-                                          .rank = t->kind == REE_TENSOR ? t->rank : 0,
-                                          .ulp = *ulp};
+    c->first = (struct ree_compare_first){
+        .found = true,
+        .inputs_agree = agree,
+        .other_shape = other_shape,
+        .step = c->n_steps,
+        .node = value->node,
+        .output = value->output,
+        .name = c->graph->nodes[value->node]->outputs[value->output]->name,
+        .dtype = t->dtype,
+        .rank = t->kind == REE_TENSOR ? t->rank : 0,
+        .ulp = *ulp};
     memcpy(c->first.dims, t->dims, sizeof c->first.dims);
 }
 

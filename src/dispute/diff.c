@@ -1,4 +1,7 @@
-#include "dispute/diff.h"
+#include "trace/trace.h"
+
+#include "base/float_env.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -58,8 +61,13 @@ static bool digests_agree(const struct ree_trace *a, const struct ree_trace *b, 
                   n * sizeof(ree_digest)) == 0;
 }
 
+static bool have_step(const struct ree_trace *a, const struct ree_trace *b, uint64_t step) {
+    return step < a->n_steps && step < b->n_steps;
+}
+
 bool ree_trace_node_differs(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
                             uint32_t node) {
+    if (!have_step(a, b, step) || node >= a->header.n_nodes) return false;
     const struct ree_trace_node *n = &a->header.nodes[node];
     return n->n_outputs &&
            !digests_agree(a, b, step, ree_trace_digest_index(&a->header, n->first_output),
@@ -68,7 +76,7 @@ bool ree_trace_node_differs(const struct ree_trace *a, const struct ree_trace *b
 
 bool ree_trace_value_agrees(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
                             int32_t value) {
-    if (value == REE_TRACE_OMITTED) return true;
+    if (value < 0 || (uint32_t)value >= a->header.n_values || !have_step(a, b, step)) return true;
     int64_t index = ree_trace_digest_index(&a->header, (uint32_t)value);
     // Constants are equal because the headers are.
     return index < 0 || digests_agree(a, b, step, index, 1);
@@ -76,6 +84,7 @@ bool ree_trace_value_agrees(const struct ree_trace *a, const struct ree_trace *b
 
 bool ree_trace_inputs_agree(const struct ree_trace *a, const struct ree_trace *b, uint64_t step,
                             uint32_t node) {
+    if (node >= a->header.n_nodes) return true;
     const struct ree_trace_node *n = &a->header.nodes[node];
     for (uint32_t i = 0; i < n->n_inputs; i++)
         if (!ree_trace_value_agrees(a, b, step, n->inputs[i])) return false;
@@ -116,7 +125,7 @@ static void count_after(const struct ree_trace *a, const struct ree_trace *b,
     }
 }
 
-void ree_trace_diff(const struct ree_trace *a, const struct ree_trace *b, struct ree_diff *out) {
+static void diff(const struct ree_trace *a, const struct ree_trace *b, struct ree_diff *out) {
     *out = (struct ree_diff){.kind = REE_DIFF_SAME};
     out->header = compare_headers(&a->header, &b->header);
     if (out->header) {
@@ -136,41 +145,15 @@ void ree_trace_diff(const struct ree_trace *a, const struct ree_trace *b, struct
     count_after(a, b, out);
 }
 
-// Text
-
-void ree_trace_node_text(const struct ree_trace_header *h, uint32_t node, struct ree_strbuf *out) {
-    const struct ree_trace_node *n = &h->nodes[node];
-    ree_strbuf_printf(out, "node %u", node);
-    if (n->name[0]) ree_strbuf_printf(out, " '%s'", n->name);
-    ree_strbuf_printf(out, " (%s%s%s)", n->domain, n->domain[0] ? "." : "", n->op_type);
+enum ree_status ree_trace_diff(const struct ree_trace *a, const struct ree_trace *b,
+                               struct ree_diff *out, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_diff found;
+    diff(a, b, &found);
+    return ree_stats_write(out, &found, sizeof found, "ree_diff", err);
 }
 
-// Finds the node that makes a value: the last node whose outputs begin at or before it.
-static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value) {
-    uint32_t low = 0, high = h->n_nodes;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (h->nodes[middle].first_output <= value)
-            low = middle;
-        else
-            high = middle;
-    }
-    // Nodes without outputs have the same first_output as the next node; skip them.
-    while (value - h->nodes[low].first_output >= h->nodes[low].n_outputs)
-        low--;
-    return low;
-}
-
-void ree_trace_value_text(const struct ree_trace_header *h, int32_t value, struct ree_strbuf *out) {
-    if (value == REE_TRACE_OMITTED) {
-        ree_strbuf_printf(out, "omitted");
-    } else if ((uint32_t)value < h->n_inputs) {
-        ree_strbuf_printf(out, "input '%s'", h->inputs[value].name);
-    } else if ((uint32_t)value < h->n_inputs + h->n_constants) {
-        ree_strbuf_printf(out, "constant '%s'", h->constants[(uint32_t)value - h->n_inputs].name);
-    } else {
-        uint32_t node = maker_of(h, (uint32_t)value);
-        ree_strbuf_printf(out, "output %u of ", (uint32_t)value - h->nodes[node].first_output);
-        ree_trace_node_text(h, node, out);
-    }
+const char *ree_diff_kind_name(enum ree_diff_kind kind) {
+    static const char *const names[] = {"same", "other_run", "input", "node", "length"};
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "?";
 }

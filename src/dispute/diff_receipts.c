@@ -1,5 +1,7 @@
 #include "dispute/diff_receipts.h"
 
+#include "base/float_env.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +149,7 @@ static void contents(struct list *list, const struct ree_receipt *a, const struc
 
 size_t ree_receipt_diff(const struct ree_receipt *first, const struct ree_receipt *second,
                         struct ree_receipt_difference *out, size_t max) {
+    REE_FLOAT_ENV_API();
     struct list list = {out, max, 0};
     struct ree_receipt copies[] = {*first, *second}; // the copies borrow everything
     const struct ree_receipt *a = &copies[0], *b = &copies[1];

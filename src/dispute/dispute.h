@@ -1,3 +1,6 @@
+// The dispute protocol. ree_dispute_hold (ree/audit.h, dispute/hold.c) derives the terms and names
+// the wrong party.
+//
 // A dispute about a run. Two parties are committed to different roots. Each is asked for digests
 // until the first node that differs is found. The search first bisects the tree of steps to find
 // the first step that differs, and then the inputs and nodes of that step in the same way. Each
@@ -18,21 +21,6 @@
 #include "dispute/claim.h"
 #include "dispute/party.h"
 #include "dispute/rules.h"
-
-enum ree_dispute_kind {
-    REE_DISPUTE_SAME, // equal roots
-    // The headers differ and it is not known which one is the model's, or both parties have the
-    // same header and it is not the model's.
-    REE_DISPUTE_OTHER_RUN,
-    REE_DISPUTE_INPUT, // the first difference is an input of the model
-    REE_DISPUTE_NODE,  // the first difference is a node
-    // One trace ends where the other continues, or a trace is not as long as its receipt says.
-    REE_DISPUTE_LENGTH,
-    REE_DISPUTE_LIED,   // a party contradicted what it is committed to
-    REE_DISPUTE_SILENT, // a party did not answer
-    REE_DISPUTE_HEADER, // a header is not the model's
-    REE_DISPUTE_TOKEN,  // the receipts differ in a token that no step of both traces reads
-};
 
 // LIED and SILENT rest only on the word of whoever asked the questions: answers are not signed, so
 // the transcript proves nothing to others. All other kinds that name a party rest on a claim, which

@@ -4,7 +4,7 @@
 #define REE_DISPUTE_HTML_H
 
 #include "dispute/compare.h"
-#include "dispute/diff.h"
+#include "trace/trace.h"
 #include "base/strbuf.h"
 
 struct ree_html_compare {

@@ -1,6 +1,9 @@
 // The page of two traces: which nodes agree in which steps.
 #include "dispute/html_internal.h"
 
+#include "base/float_env.h"
+#include "base/status.h"
+
 #include <string.h>
 
 #define MAX_STRIPS 200 // maximum number of steps in the picture
@@ -118,4 +121,19 @@ void ree_html_diff(const struct ree_html_diff *page, struct ree_strbuf *out) {
     if (d->kind != REE_DIFF_OTHER_RUN) append_strips(out, page);
     if (d->kind == REE_DIFF_NODE || d->kind == REE_DIFF_INPUT) append_new(out, page);
     ree_page_end(out);
+}
+
+enum ree_status ree_trace_diff_html(const struct ree_trace *a, const struct ree_trace *b,
+                                    const char *const names[2], char **out_html,
+                                    struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_strbuf text;
+    struct ree_diff diff = {.size = sizeof diff};
+    const struct ree_html_diff page = {{names[0], names[1]}, {a, b}, &diff};
+    *out_html = NULL;
+    REE_TRY(ree_trace_diff(a, b, &diff, err));
+    ree_strbuf_init(&text);
+    ree_html_diff(&page, &text);
+    *out_html = ree_strbuf_take(&text);
+    return *out_html ? REE_OK : ree_no_memory(err);
 }

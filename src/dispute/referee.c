@@ -16,7 +16,7 @@ static bool same(const ree_digest a, const ree_digest b) {
 
 const char *ree_verdict_text(enum ree_verdict verdict) {
     static const char *const texts[] = {"A is right", "B is right", "neither is right"};
-    return texts[verdict];
+    return (size_t)verdict < sizeof texts / sizeof *texts ? texts[verdict] : "?";
 }
 
 // Checking that the claim is of this model

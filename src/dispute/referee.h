@@ -18,9 +18,6 @@
 #include "receipt/receipt.h"
 #include "receipt/request.h"
 
-enum ree_verdict { REE_VERDICT_A, REE_VERDICT_B, REE_VERDICT_NEITHER };
-const char *ree_verdict_text(enum ree_verdict verdict); // "A is right"
-
 struct ree_ruling {
     enum ree_verdict verdict;
     bool is_wrong[2];

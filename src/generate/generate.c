@@ -60,6 +60,10 @@ static enum ree_status check_prompts(const struct ree_generator *g,
     if (o->n_logprobs > MAX_LOGPROBS)
         return ree_fail(err, REE_INVALID, "%u log probabilities requested; the maximum is %d",
                         o->n_logprobs, MAX_LOGPROBS);
+    if (o->on_logits && o->resume)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "an answer whose logits are changed cannot be resumed: its tokens do not "
+                        "follow from the model");
     for (size_t i = 0; i < n; i++) {
         if (prompts[i].n == 0) return ree_fail(err, REE_INVALID, "prompt %zu has no tokens", i);
         if (context && prompts[i].n >= (uint64_t)context)

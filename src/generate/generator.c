@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "base/strbuf.h"
 #include "generate/causality.h"
 #include "generate/remote.h"
 #include "session/model.h"
@@ -64,6 +65,18 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
     return REE_OK;
 }
 
+static enum ree_status name_devices(struct ree_generator *g, struct ree_device *const *devices,
+                                    size_t n, struct ree_error *err) {
+    struct ree_strbuf names;
+    ree_strbuf_init(&names);
+    for (size_t i = 0; i < n; i++)
+        ree_strbuf_printf(&names, "%s%s", i ? ", " : "", ree_device_name(devices[i]));
+    g->device_names = ree_strbuf_take(&names);
+    g->operation_set = ree_device_operation_set(devices[0]);
+    ree_strbuf_finish(&names);
+    return g->device_names ? REE_OK : ree_no_memory(err);
+}
+
 static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device *device,
                                      struct ree_error *err) {
     const struct ree_generator_options *o = &g->options;
@@ -83,11 +96,13 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
         devices[0] = device;
         for (size_t i = 0; i < o->n_more_devices; i++)
             devices[1 + i] = o->more_devices[i];
+        status = name_devices(g, devices, 1 + o->n_more_devices, err);
+    }
+    if (status == REE_OK)
         status = ree_pipeline_create(g->model, devices, 1 + o->n_more_devices, &options,
                                      g->roles.kv_caches, g->roles.n_kv_caches,
                                      g->info.mixes_lengths ? g->roles.positions : REE_NO_INPUT,
                                      &g->pipeline, err);
-    }
     ree_free(devices);
     return status;
 }
@@ -143,6 +158,7 @@ void ree_generator_destroy(struct ree_generator *g) {
     ree_model_destroy(g->model);
     ree_roles_finish(&g->roles);
     ree_model_source_finish(&g->source);
+    ree_free(g->device_names);
     ree_free(g);
 }
 
@@ -150,8 +166,27 @@ const struct ree_generator_info *ree_generator_info(const struct ree_generator *
     return &g->info;
 }
 
+const struct ree_model *ree_generator_model(const struct ree_generator *g) {
+    return g->model;
+}
+
+enum ree_status ree_generator_hashes(struct ree_generator *g, const struct ree_progress *progress,
+                                     const struct ree_model_hashes **out, struct ree_error *err) {
+    struct ree_model_hashes hashes;
+    if (!g->hashes.graph[0]) {
+        REE_TRY(ree_model_hashes_make(g->model, progress, &hashes, err));
+        g->hashes = hashes;
+    }
+    *out = &g->hashes;
+    return REE_OK;
+}
+
 struct ree_session *ree_generator_session(struct ree_generator *g) {
     return ree_pipeline_session(g->pipeline);
+}
+
+struct ree_pipeline *ree_generator_pipeline(struct ree_generator *g) {
+    return g->pipeline;
 }
 
 enum ree_status ree_generator_stats(const struct ree_generator *g,
@@ -159,7 +194,7 @@ enum ree_status ree_generator_stats(const struct ree_generator *g,
     REE_FLOAT_ENV_API();
     struct ree_session_stats stats;
     REE_TRY(ree_stats_check(out_stats, sizeof stats, "ree_session_stats", err));
-    ree_pipeline_stats(g->pipeline, &stats);
+    ree_pipeline_sum_stats(g->pipeline, &stats);
     ree_stats_fill(out_stats, &stats, sizeof stats);
     return REE_OK;
 }

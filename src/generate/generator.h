@@ -13,6 +13,7 @@
 #include "ree.h"
 #include "ree/ranks.h"
 #include "pipeline/pipeline.h"
+#include "session/identity.h"
 
 struct ree_remote;
 
@@ -30,7 +31,14 @@ struct ree_generator {
     struct ree_roles roles;
     struct ree_generator_info info;
     const struct ree_remote *remote; // other processes that run stages (remote.h); NULL: none
+    char *device_names;              // of all devices, separated by ", "
+    enum ree_operation_set operation_set;
+    struct ree_model_hashes hashes; // graph "": not computed yet
 };
+
+// Computes the hashes of the generator's model at the first call; reads all weights.
+enum ree_status ree_generator_hashes(struct ree_generator *g, const struct ree_progress *progress,
+                                     const struct ree_model_hashes **out, struct ree_error *err);
 
 // Whether the generator's model is proved to be causal (generate/causality.h).
 bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size);
@@ -52,6 +60,17 @@ struct ree_step {
 enum ree_status ree_step_input(const struct ree_model *model, const struct ree_roles *roles,
                                const struct ree_step *step, int64_t total, size_t input,
                                struct ree_tensor *out, struct ree_error *err);
+
+// Makes all inputs of a step that are not kv caches. `out` has roles.n_inputs entries, zeroed by
+// the caller; release the first *n with ree_tensor_finish, even on failure.
+enum ree_status ree_step_inputs(const struct ree_generator *g, const struct ree_step *step,
+                                int64_t total, struct ree_tensor *out, size_t *n,
+                                struct ree_error *err);
+// Takes the requested rows from the model's logits. Initialises *out: float32 (batch, n_rows,
+// vocab_size).
+enum ree_status ree_step_logits(const struct ree_generator *g, const struct ree_step *step,
+                                struct ree_tensor *logits, struct ree_tensor *out,
+                                struct ree_error *err);
 
 // A step in flight.
 struct ree_flight {

@@ -88,13 +88,33 @@ static enum ree_status report_token(const struct ree_generate_call *call, struct
     return REE_OK;
 }
 
+// Chooses the token at position n, after on_logits if there is one.
+static enum ree_status choose(const struct ree_generate_call *call, struct ree_sequence *s,
+                              const float *logits, size_t vocab, size_t n, int32_t *out_id,
+                              struct ree_error *err) {
+    const struct ree_generate_options *o = call->options;
+    const int32_t *ids = s->out->ids;
+    if (!o->on_logits)
+        return ree_sampling_choose(&o->sampling, logits, vocab, ids, n, n, out_id, err);
+    float *copy = ree_alloc(vocab * sizeof *copy);
+    if (!copy) return ree_no_memory(err);
+    memcpy(copy, logits, vocab * sizeof *copy);
+    s->out->logits_changed = true;
+    {
+        REE_FLOAT_ENV_CALLBACK();
+        o->on_logits(o->user, s->number, n, copy, vocab);
+    }
+    enum ree_status status = ree_sampling_choose(&o->sampling, copy, vocab, ids, n, n, out_id, err);
+    ree_free(copy);
+    return status;
+}
+
 enum ree_status ree_sequence_add(struct ree_generate_call *call, struct ree_sequence *s,
                                  const float *logits, size_t vocab, struct ree_error *err) {
     struct ree_generation *out = s->out;
     int32_t id;
     size_t n = s->expects_last ? out->n - 1 : out->n;
-    enum ree_status status =
-        ree_sampling_choose(&call->options->sampling, logits, vocab, out->ids, n, n, &id, err);
+    enum ree_status status = choose(call, s, logits, vocab, n, &id, err);
     if (status != REE_OK) {
         ree_fail_prefix(err, "position %zu of sequence %zu", n, s->number);
         return status;

@@ -117,9 +117,9 @@ static float widen(enum ree_dtype dtype, const void *data, size_t i) {
 
 // Converts the requested rows of logits (batch, computed rows, vocab_size) to float32. Moves the
 // tensor if it already has exactly these rows and this type.
-static enum ree_status take_rows(const struct ree_generator *g, const struct ree_step *step,
-                                 struct ree_tensor *logits, struct ree_tensor *out,
-                                 struct ree_error *err) {
+enum ree_status ree_step_logits(const struct ree_generator *g, const struct ree_step *step,
+                                struct ree_tensor *logits, struct ree_tensor *out,
+                                struct ree_error *err) {
     bool chosen = g->info.computes_one_row;
     size_t computed = chosen ? step->n_rows : step->length;
     if (logits->rank != 3 || logits->dims[0] != (int64_t)step->batch ||
@@ -153,15 +153,20 @@ void ree_flight_finish(struct ree_flight *flight) {
     *flight = (struct ree_flight){0};
 }
 
+enum ree_status ree_step_inputs(const struct ree_generator *g, const struct ree_step *step,
+                                int64_t total, struct ree_tensor *out, size_t *n,
+                                struct ree_error *err) {
+    for (size_t i = 0; i < g->roles.n_inputs; i++)
+        if (g->roles.of_input[i] != REE_ROLE_KV_CACHE)
+            REE_TRY(ree_step_input(g->model, &g->roles, step, total, i, &out[(*n)++], err));
+    return REE_OK;
+}
+
 static enum ree_status fill_all(const struct ree_generator *g, int64_t total,
                                 struct ree_flight *flight, struct ree_error *err) {
     flight->inputs = ree_alloc_zeroed(g->roles.n_inputs + 1, sizeof *flight->inputs);
     if (!flight->inputs) return ree_no_memory(err);
-    for (size_t i = 0; i < g->roles.n_inputs; i++)
-        if (g->roles.of_input[i] != REE_ROLE_KV_CACHE)
-            REE_TRY(ree_step_input(g->model, &g->roles, &flight->step, total, i,
-                                   &flight->inputs[flight->n_inputs++], err));
-    return REE_OK;
+    return ree_step_inputs(g, &flight->step, total, flight->inputs, &flight->n_inputs, err);
 }
 
 // Makes the step's inputs, and ensures capacity for its positions in the kv caches.
@@ -217,7 +222,7 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
     if (!outputs) return ree_no_memory(err);
     enum ree_status status = ree_pipeline_collect(g->pipeline, slot, outputs, err);
     if (status == REE_OK)
-        status = take_rows(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
+        status = ree_step_logits(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; i < n_outputs; i++)
         ree_tensor_finish(&outputs[i]);
     ree_free(outputs);
@@ -262,7 +267,7 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
     if (status == REE_OK) status = prepare(g, slot, step, err);
     if (status == REE_OK) status = run_stages(g, slot, flight, ordered, in, out, outputs, err);
     if (status == REE_OK && out_logits)
-        status = take_rows(g, step, &outputs[g->roles.logits], out_logits, err);
+        status = ree_step_logits(g, step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; outputs && i < n_outputs; i++)
         ree_tensor_finish(&outputs[i]);
     ree_free(outputs);

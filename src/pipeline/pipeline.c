@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "graph/partition/plan_file.h"
 #include "session/kv_cache.h"
 #include "pipeline/pipeline_internal.h"
@@ -247,7 +248,23 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     return REE_OK;
 }
 
+enum ree_status ree_pipeline_open(struct ree_model *model, struct ree_device *const *devices,
+                                  size_t n_devices, const struct ree_stages_options *given,
+                                  struct ree_pipeline **out, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_stages_options options;
+    *out = NULL;
+    REE_TRY(ree_options_read(&options, sizeof options, given, "ree_stages_options", err));
+    struct ree_pipeline_options own = {.n_stages = options.n_partitions,
+                                       .plan_path = options.partition_plan,
+                                       .max_memory = options.max_device_memory};
+    REE_TRY(ree_options_read(&own.session, sizeof own.session, options.session,
+                             "ree_session_options", err));
+    return ree_pipeline_create(model, devices, n_devices, &own, NULL, 0, REE_NO_INPUT, out, err);
+}
+
 void ree_pipeline_destroy(struct ree_pipeline *p) {
+    REE_FLOAT_ENV_API();
     if (!p) return;
     ree_pipeline_stop(p);
     for (size_t i = 0; p->stages && i < p->n_stages; i++) {
@@ -277,6 +294,14 @@ void ree_pipeline_destroy(struct ree_pipeline *p) {
     pthread_mutex_destroy(&p->lock);
     pthread_mutex_destroy(&p->reporting);
     ree_free(p);
+}
+
+const struct ree_model *ree_pipeline_model(const struct ree_pipeline *p) {
+    return p->model;
+}
+
+enum ree_operation_set ree_pipeline_operation_set(const struct ree_pipeline *p) {
+    return p->workers[0].device->operation_set;
 }
 
 size_t ree_pipeline_n_stages(const struct ree_pipeline *p) {

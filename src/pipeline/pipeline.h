@@ -38,8 +38,6 @@ struct ree_boundary {
 };
 void ree_boundary_finish(struct ree_boundary *boundary);
 
-struct ree_pipeline;
-
 // Stages are numbered from 0; stage i runs on device i modulo n_devices. The model and the devices
 // must outlive the pipeline. Planning infers the model's types and shapes (ree_model_infer).
 // `kv_caches` and `positions_input` are as for ree_session_declare_kv_caches, with ports of the
@@ -49,21 +47,16 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
                                     const struct ree_kv_cache_spec *kv_caches, size_t n_kv_caches,
                                     size_t positions_input, struct ree_pipeline **out,
                                     struct ree_error *err);
-void ree_pipeline_destroy(struct ree_pipeline *pipeline);
 
-size_t ree_pipeline_n_stages(const struct ree_pipeline *pipeline);
-// The name of the value that the stage's last node computes, as written in plan files; NULL for the
-// last stage.
-const char *ree_pipeline_stage_end(const struct ree_pipeline *pipeline, size_t stage);
+// The model and the operation set that the pipeline runs.
+const struct ree_model *ree_pipeline_model(const struct ree_pipeline *pipeline);
+enum ree_operation_set ree_pipeline_operation_set(const struct ree_pipeline *pipeline);
 // NULL if the model is not divided.
 const struct ree_partition *ree_pipeline_partition(const struct ree_pipeline *pipeline);
 // The only session; NULL if there are several stages.
 struct ree_session *ree_pipeline_session(struct ree_pipeline *pipeline);
 
-// Runs the model like ree_session_run, with cache slot 0. All stages must be local.
-enum ree_status ree_pipeline_run(struct ree_pipeline *pipeline, const struct ree_tensor *inputs,
-                                 size_t n_inputs, struct ree_tensor *outputs,
-                                 struct ree_error *err);
+// ree_pipeline_run (ree/pipeline.h) uses cache slot 0. All stages must be local.
 // Asynchronous version of ree_pipeline_run: submit, then collect. The inputs' names and data (not
 // the array) must stay valid until collect. Do not collect after a failed submission.
 enum ree_status ree_pipeline_submit(struct ree_pipeline *pipeline, size_t slot,
@@ -116,6 +109,7 @@ enum ree_status ree_pipeline_observe(struct ree_pipeline *pipeline,
 enum ree_status ree_pipeline_inject(struct ree_pipeline *pipeline, const struct ree_fault *fault,
                                     struct ree_error *err);
 // Sums over the local stages.
-void ree_pipeline_stats(const struct ree_pipeline *pipeline, struct ree_session_stats *out_stats);
+void ree_pipeline_sum_stats(const struct ree_pipeline *pipeline,
+                            struct ree_session_stats *out_stats);
 
 #endif

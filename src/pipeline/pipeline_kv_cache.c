@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "base/options.h"
 #include "session/observe.h"
 #include "base/memory.h"
 #include "session/kv_cache.h"
@@ -234,7 +236,7 @@ enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fau
                     p->model->graph->n_nodes);
 }
 
-void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
+void ree_pipeline_sum_stats(const struct ree_pipeline *p, struct ree_session_stats *out) {
     *out = (struct ree_session_stats){.size = sizeof *out};
     for (size_t i = 0; i < p->n_stages; i++) {
         struct ree_session_stats own = {.size = sizeof own};
@@ -260,4 +262,14 @@ void ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *
             out->peak_bytes = p->workers[i].memory.peak;
         pthread_mutex_unlock(&p->workers[i].lock);
     }
+}
+
+enum ree_status ree_pipeline_stats(const struct ree_pipeline *p, struct ree_session_stats *out,
+                                   struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_session_stats stats;
+    REE_TRY(ree_stats_check(out, sizeof stats, "ree_session_stats", err));
+    ree_pipeline_sum_stats(p, &stats);
+    ree_stats_fill(out, &stats, sizeof stats);
+    return REE_OK;
 }

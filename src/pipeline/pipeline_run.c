@@ -301,6 +301,7 @@ enum ree_status ree_pipeline_collect(struct ree_pipeline *p, size_t slot,
 enum ree_status ree_pipeline_run(struct ree_pipeline *p, const struct ree_tensor *inputs,
                                  size_t n_inputs, struct ree_tensor *outputs,
                                  struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     if (!p->divided && p->n_cache_slots == 1)
         return ree_session_run(p->stages[0].session, inputs, n_inputs, outputs, err);
     memset(outputs, 0, p->model->n_outputs * sizeof *outputs);

@@ -95,7 +95,7 @@ void ree_ranks_fill_report(struct ree_ranks *ranks) {
     }
     own->resident_nbytes = resident_nbytes();
     struct ree_session_stats stats;
-    ree_pipeline_stats(ranks->generator->pipeline, &stats);
+    ree_pipeline_sum_stats(ranks->generator->pipeline, &stats);
     own->weight_nbytes = stats.weight_bytes;
     own->cache_nbytes = 0;
     for (size_t i = 0; i < ranks->n_cache_slots; i++)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/float_env.h"
 #include "receipt/checkpoint_internal.h"
 
 #define SHOWN 80 // maximum bytes of a value in a message
@@ -28,6 +29,8 @@ static enum ree_status show(const cJSON *value, char out[SHOWN + 4], struct ree_
 
 static void report(struct comparison *c, const char *line) {
     c->n++;
+    if (!c->on_difference) return;
+    REE_FLOAT_ENV_CALLBACK();
     c->on_difference(c->user, line);
 }
 

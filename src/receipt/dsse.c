@@ -1,4 +1,18 @@
-#include "receipt/dsse.h"
+// Attestations of receipts in a form that other tools understand: an in-toto statement (Statement
+// v1) in a DSSE envelope, signed with Ed25519.
+//
+//     {"payloadType": "application/vnd.in-toto+json",
+//      "payload": base64 of the statement,
+//      "signatures": [{"keyid": the public key in hexadecimal, "sig": base64}]}
+//
+//     statement: {"_type": "https://in-toto.io/Statement/v1",
+//                 "subject": [{"name": file name, "digest": {"sha256": of the receipt's file}}],
+//                 "predicateType": "urn:ree:receipt:2",
+//                 "predicate": the receipt, without its own signature}
+//
+// The signature is over "DSSEv1" SP length SP type SP length SP payload (PAE in DSSE's
+// specification). It proves who signed, not that the receipt is true.
+#include "receipt/receipt.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -6,6 +20,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/float_env.h"
 #include "base/memory.h"
 #include "receipt/receipt_internal.h"
 
@@ -138,6 +153,7 @@ static enum ree_status make_envelope(const struct ree_strbuf *statement, const c
 
 enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
                                const char *key_path, const char *path, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_strbuf statement, envelope;
     ree_strbuf_init(&statement);
     ree_strbuf_init(&envelope);
@@ -177,7 +193,7 @@ static enum ree_status check_predicate(const cJSON *statement, const char *recei
     ree_strbuf_init(&there);
     const cJSON *stated = cJSON_GetObjectItemCaseSensitive(statement, "predicate");
     cJSON *predicate = NULL;
-    enum ree_status status = ree_receipt_load(receipt_path, &receipt, err);
+    enum ree_status status = ree_receipt_read(receipt_path, &receipt, err);
     if (status == REE_OK) {
         snprintf(type, sizeof type, "%s%u", PREDICATE_TYPE, receipt.version);
         predicate = predicate_of(&receipt);
@@ -274,6 +290,9 @@ static enum ree_status check_envelope(const cJSON *envelope, const char *receipt
 
 enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const char *public_key,
                                char signer[65], struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_error local;
+    if (!err) err = &local; // messages are extended
     void *bytes;
     size_t n;
     cJSON *json = NULL;

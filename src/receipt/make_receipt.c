@@ -17,13 +17,16 @@ static void put_model(struct ree_receipt *r, const struct ree_model_hashes *mode
     r->operation_set = ree_operation_set_name(set);
 }
 
-static void put_trace(struct ree_receipt *r, const struct ree_traced *trace) {
-    if (!trace) return;
+static enum ree_status put_trace(struct ree_receipt *r, const struct ree_traced *trace,
+                                 struct ree_error *err) {
+    if (!trace) return REE_OK;
     r->has_trace = true;
     ree_hex(trace->root, r->trace_root);
     r->trace_steps = trace->n_steps;
     r->trace_chunk = trace->prefill_chunk;
-    r->trace_file = trace->file;
+    if (!trace->file) return REE_OK;
+    r->trace_file = ree_arena_strdup(&r->arena, trace->file);
+    return r->trace_file ? REE_OK : ree_no_memory(err);
 }
 
 static enum ree_status put_unbound(struct ree_receipt *r, const char *device,
@@ -32,7 +35,7 @@ static enum ree_status put_unbound(struct ree_receipt *r, const char *device,
     time_t now = time(NULL);
     struct tm utc;
     r->ree_version = ree_version();
-    r->device = device;
+    if (device && !(r->device = ree_arena_strdup(&r->arena, device))) return ree_no_memory(err);
     if (!gmtime_r(&now, &utc) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
         return REE_OK;
     r->created = ree_arena_strdup(&r->arena, text);
@@ -100,6 +103,23 @@ static enum ree_status put_texts(struct ree_receipt *r, const struct ree_text_ru
     return status;
 }
 
+// Copies the stop texts and the eos tokens.
+static enum ree_status put_ends(struct ree_receipt *r, const struct ree_text_run *run,
+                                struct ree_error *err) {
+    const struct ree_generate_options *o = run->options;
+    const char **stops = ree_arena_alloc_array(&r->arena, run->n_stops + 1, sizeof *stops);
+    int32_t *eos = ree_arena_alloc_array(&r->arena, o->n_eos + 1, sizeof *eos);
+    if (!stops || !eos) return ree_no_memory(err);
+    for (size_t i = 0; i < run->n_stops; i++)
+        if (!(stops[i] = ree_arena_strdup(&r->arena, run->stops[i]))) return ree_no_memory(err);
+    if (o->n_eos) memcpy(eos, o->eos, o->n_eos * sizeof *eos);
+    r->stops = stops;
+    r->n_stops = run->n_stops;
+    r->eos = eos;
+    r->n_eos = o->n_eos;
+    return REE_OK;
+}
+
 // Turns off the parameters that have no effect, whatever values were requested.
 static struct ree_sampling canonical(struct ree_sampling s) {
     if (s.temperature > 0) return s;
@@ -112,6 +132,10 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     const struct ree_generate_options *o = run->options;
     ree_receipt_init(out);
     out->kind = REE_RECEIPT_TEXT;
+    if (o->on_logits || g->logits_changed)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the logits were changed before tokens were chosen, so no receipt can be "
+                        "made: a verifier could not repeat the choice");
     put_model(out, run->model, run->operation_set);
     REE_TRY(put_unbound(out, run->device, err));
     REE_TRY(put_tokens(out, &out->prompt, g->ids, g->n_prompt, err));
@@ -120,17 +144,14 @@ enum ree_status ree_receipt_make_text(const struct ree_text_run *run, struct ree
     out->sampling = canonical(o->sampling);
     out->max_new_tokens = o->max_new_tokens;
     out->context_length = run->context_length;
-    out->n_stops = run->n_stops;
-    out->stops = run->stops;
-    out->n_eos = o->n_eos;
-    out->eos = o->eos;
+    REE_TRY(put_ends(out, run, err));
     out->finish_reason = ree_finish_name(g->finish);
     // If the run ended within the prompt, the hash is over logits of an unknown part of it, so it
     // is left out.
     if (g->n > g->n_prompt) memcpy(out->logits_sha256, g->logits_sha256, sizeof g->logits_sha256);
     if (run->request_sha256)
         snprintf(out->request_sha256, sizeof out->request_sha256, "%s", run->request_sha256);
-    put_trace(out, run->trace);
+    REE_TRY(put_trace(out, run->trace, err));
     if (run->stats && !(out->stats = describe_stats(run->stats))) return ree_no_memory(err);
     REE_TRY(ree_receipt_seal(out, err));
     return run->salt ? ree_receipt_make_private(out, run->salt, err) : REE_OK;
@@ -195,6 +216,6 @@ enum ree_status ree_receipt_make_tensors(const struct ree_tensors_run *run, stru
     for (size_t i = 0; i < run->n_outputs; i++)
         REE_TRY(put_tensor(out, run->outputs[i].name, &run->outputs[i],
                            &out->outputs[out->n_outputs++], err));
-    put_trace(out, run->trace);
+    REE_TRY(put_trace(out, run->trace, err));
     return ree_receipt_seal(out, err);
 }

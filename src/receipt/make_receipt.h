@@ -21,8 +21,7 @@ struct ree_traced {
     const char *file; // file name without folders; NULL: not stated
 };
 
-// All pointers are borrowed for the call. Strings and arrays are copied, except stops, eos and
-// device: these must outlive the receipt.
+// All pointers are borrowed for the call; strings and arrays are copied.
 struct ree_text_run {
     const struct ree_model_hashes *model;
     const struct ree_tokenizer *tokenizer; // NULL: none

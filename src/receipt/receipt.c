@@ -146,14 +146,7 @@ enum ree_status ree_receipt_draft(const struct ree_receipt *receipt, const char 
     return status;
 }
 
-enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
-                                  struct ree_error *err) {
-    struct ree_file_draft *draft;
-    REE_TRY(ree_receipt_draft(receipt, path, &draft, err));
-    return ree_file_commit(draft, err);
-}
-
-enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, struct ree_error *err) {
+enum ree_status ree_receipt_read(const char *path, struct ree_receipt *out, struct ree_error *err) {
     void *bytes;
     size_t n;
     ree_receipt_init(out);

@@ -71,29 +71,7 @@
 #include "base/file.h"
 #include "base/arena.h"
 #include "base/canonical_json.h"
-
-enum ree_receipt_kind { REE_RECEIPT_TEXT, REE_RECEIPT_TENSORS };
-
-#define REE_SALT_SIZE 32
-#define REE_RECEIPT_MAX_STOPS 1024
-#define REE_RECEIPT_MAX_STOP_BYTES 65536
-
-struct ree_receipt_tensor {
-    const char *name;
-    char sha256[65];
-};
-
-// A sequence of tokens and its text. If only a hash is known, the pointer is NULL and the hash is
-// set. A hash that is "" is absent.
-struct ree_receipt_text {
-    char tokens_sha256[65], text_sha256[65];
-    size_t n_tokens;
-    const int32_t *tokens; // NULL: private
-    const char *text;      // UTF-8 without a NUL inside; NULL: private, or no tokenizer
-};
-
-// Maximum number of prompt tokens in one step of a trace.
-#define REE_MAX_PREFILL_CHUNK (1 << 20)
+#include "ree/receipt.h"
 
 struct ree_receipt {
     // Of a decoded receipt: owns the strings and arrays below.
@@ -138,6 +116,8 @@ struct ree_receipt {
     // Unbound: name of the trace file, in the same folder as the receipt; NULL: absent.
     const char *trace_file;
     cJSON *stats; // unbound; NULL: absent; owned
+    // What the public functions return of it. Only of receipts on the heap (receipt_object.c).
+    struct ree_receipt_object *object;
 };
 
 void ree_receipt_init(struct ree_receipt *receipt);   // all empty, version 2, greedy, RepOps/1
@@ -153,25 +133,15 @@ enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
                                          struct ree_error *err);
 // True if both have the same extensions and mark the same ones as critical.
 bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_receipt *b);
-// Sets the salt of a private receipt. Returns false if `salt` does not match salt_sha256.
-bool ree_receipt_set_salt(struct ree_receipt *receipt, const unsigned char salt[REE_SALT_SIZE]);
 // Replaces a hash by the value that the receipt states for it: blinded if the receipt has a salt,
 // otherwise unchanged.
 void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]);
-// Signs the sealed receipt with an Ed25519 key, a PEM file as ree_key_create writes it. Fails with
-// REE_INVALID if anyone but the key file's owner can access it.
-enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
-                                 struct ree_error *err);
 // Encodes the receipt as the text of its file. Release *out with ree_free.
 enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out,
                                    size_t *out_nbytes, struct ree_error *err);
-// Writes the receipt atomically (base/file.h). Fails with REE_INVALID and writes nothing if the
-// receipt could not be read again: a field is missing or out of range, or the file would exceed 64
-// MiB.
-enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
-                                  struct ree_error *err);
-// Like ree_receipt_write, but does not publish the file yet: ree_file_commit gives it its name,
-// ree_file_abandon discards it.
+// Writes the receipt, without a salt, but does not publish the file yet: ree_file_commit gives it
+// its name, ree_file_abandon discards it. Fails with REE_INVALID and writes nothing if the receipt
+// could not be read again: a field is missing or out of range, or the file would exceed 64 MiB.
 enum ree_status ree_receipt_draft(const struct ree_receipt *receipt, const char *path,
                                   struct ree_file_draft **out, struct ree_error *err);
 
@@ -181,37 +151,17 @@ enum ree_status ree_receipt_draft(const struct ree_receipt *receipt, const char 
 // ree_receipt_finish, also on failure.
 enum ree_status ree_receipt_decode(const void *bytes, size_t nbytes, const char *where,
                                    struct ree_receipt *out, struct ree_error *err);
-enum ree_status ree_receipt_load(const char *path, struct ree_receipt *out, struct ree_error *err);
+enum ree_status ree_receipt_read(const char *path, struct ree_receipt *out, struct ree_error *err);
 
 // Returns the first critical extension that this version of ree does not know, or NULL if there is
 // none.
 const char *ree_receipt_unknown_extension(const struct ree_receipt *receipt);
 
-// One finding about a receipt, in words for people: "SHA-256 is ..., the receipt says ...".
-struct ree_receipt_finding {
-    // "receipt", "prompt tokens", "prompt text", "output tokens", "output text", "counts",
-    // "parameters", "signature"
-    const char *what;
-    bool ok;
-    // Not ok because memory was exhausted: it says nothing about the receipt.
-    bool unknown;
-    char detail[256];
-};
-#define REE_RECEIPT_MAX_FINDINGS 16
 // Checks everything that the receipt's own contents allow: hashes, counts, parameters and the
 // signature. Returns the number of findings; *out_ok is true if all are ok. Callers that judge a
 // receipt by the findings must also check `unknown`.
 size_t ree_receipt_check(const struct ree_receipt *receipt,
                          struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS],
                          bool *out_ok);
-
-// Writes a new private key (PEM, PKCS #8, mode 0600) to `path`, which must not exist, and its
-// public key (PEM) to `path`.pub. `public_key` receives the 32 bytes of the public key in
-// hexadecimal.
-enum ree_status ree_key_create(const char *path, char public_key[65], struct ree_error *err);
-// Checks that ree_receipt_sign can use the key file.
-enum ree_status ree_key_check(const char *path, struct ree_error *err);
-// Reads the public key of a PEM file that has a private or a public key.
-enum ree_status ree_key_public(const char *path, char public_key[65], struct ree_error *err);
 
 #endif

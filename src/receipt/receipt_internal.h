@@ -58,6 +58,8 @@ enum ree_status ree_ed25519_sign(const char *key_path, const void *message, size
 bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbytes,
                        const unsigned char signature[REE_SIGNATURE_SIZE], bool *out_failed);
 
+// Copies a public key, 64 hexadecimal digits of any case, as lower-case digits.
+enum ree_status ree_key_parse(const char *hex, char key[65], struct ree_error *err);
 // Verifies that the signature is one of receipt_hash by public_key. *out_failed: as above.
 bool ree_receipt_signature_holds(const struct ree_receipt *receipt, bool *out_failed);
 

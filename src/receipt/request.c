@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/float_env.h"
 #include "base/memory.h"
 #include "receipt/receipt_fields.h"
 #include "receipt/receipt_internal.h"
@@ -94,6 +95,7 @@ enum ree_status ree_request_seal(struct ree_request *r, struct ree_error *err) {
 
 enum ree_status ree_request_write(const struct ree_request *request, const char *path,
                                   struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     struct ree_strbuf text;
     cJSON *root = cJSON_CreateObject();
     ree_strbuf_init(&text);
@@ -183,7 +185,7 @@ enum ree_status ree_request_decode(const void *bytes, size_t nbytes, const char 
     return status == REE_OK ? status : ree_fail_prefix(err, "%s", where);
 }
 
-enum ree_status ree_request_load(const char *path, struct ree_request *out, struct ree_error *err) {
+enum ree_status ree_request_read(const char *path, struct ree_request *out, struct ree_error *err) {
     void *bytes;
     size_t n;
     ree_request_init(out);

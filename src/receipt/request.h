@@ -20,7 +20,7 @@
 #define REE_RECEIPT_REQUEST_H
 
 #include "base/arena.h"
-#include "ree.h"
+#include "ree/receipt.h"
 
 struct ree_request {
     // Of a decoded request: owns the strings and arrays below.
@@ -34,6 +34,7 @@ struct ree_request {
     size_t n_stops;
     const char *const *stops;
     char request_sha256[65];
+    struct ree_request_info info; // of requests on the heap (request_object.c)
 };
 
 void ree_request_init(struct ree_request *request);
@@ -41,13 +42,10 @@ void ree_request_finish(struct ree_request *request);
 // Turns off the parameters that have no effect, hashes the request and derives its seed. Must be
 // called before writing, and after any change.
 enum ree_status ree_request_seal(struct ree_request *request, struct ree_error *err);
-// Writes canonical JSON followed by a newline, atomically.
-enum ree_status ree_request_write(const struct ree_request *request, const char *path,
-                                  struct ree_error *err);
 // Decodes a request and checks it, including its hash. Release with ree_request_finish, also on
 // failure.
 enum ree_status ree_request_decode(const void *bytes, size_t nbytes, const char *where,
                                    struct ree_request *out, struct ree_error *err);
-enum ree_status ree_request_load(const char *path, struct ree_request *out, struct ree_error *err);
+enum ree_status ree_request_read(const char *path, struct ree_request *out, struct ree_error *err);
 
 #endif

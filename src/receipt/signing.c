@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/float_env.h"
 #include "base/memory.h"
 
 #define KEY_SIZE 32
@@ -141,6 +142,7 @@ enum ree_status ree_ed25519_sign(const char *key_path, const void *message, size
 
 enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
                                  struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
     receipt->is_signed = false;
     if (!message_of(receipt, message))
@@ -153,6 +155,7 @@ enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_pa
 }
 
 enum ree_status ree_key_check(const char *path, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     EVP_PKEY *key;
     REE_TRY(read_key(path, true, &key, err));
     EVP_PKEY_free(key);
@@ -160,6 +163,7 @@ enum ree_status ree_key_check(const char *path, struct ree_error *err) {
 }
 
 enum ree_status ree_key_public(const char *path, char public_key[65], struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     EVP_PKEY *key;
     public_key[0] = 0;
     REE_TRY(read_key(path, false, &key, err));
@@ -187,6 +191,7 @@ static enum ree_status write_half(const EVP_PKEY *key, bool is_private, const ch
 }
 
 enum ree_status ree_key_create(const char *path, char public_key[65], struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     public_key[0] = 0;
     size_t size = strlen(path) + sizeof ".pub";
     char *public_path = ree_alloc(size);
@@ -210,4 +215,21 @@ enum ree_status ree_key_create(const char *path, char public_key[65], struct ree
     EVP_PKEY_free(key);
     ree_free(public_path);
     return status;
+}
+
+static bool is_hex_key(const char *text) {
+    return strlen(text) == 64 && strspn(text, "0123456789abcdefABCDEF") == 64;
+}
+
+enum ree_status ree_key_named(const char *text, char key[65], struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    if (!is_hex_key(text)) return ree_key_public(text, key, err);
+    for (size_t i = 0; i <= 64; i++)
+        key[i] = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] - 'A' + 'a') : text[i];
+    return REE_OK;
+}
+
+enum ree_status ree_key_parse(const char *hex, char key[65], struct ree_error *err) {
+    if (is_hex_key(hex)) return ree_key_named(hex, key, err);
+    return ree_fail(err, REE_INVALID, "the public key is not 64 hexadecimal digits");
 }

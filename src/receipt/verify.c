@@ -17,14 +17,14 @@ void ree_verification_init(struct ree_verification *v) {
 
 void ree_verification_finish(struct ree_verification *v) {
     for (size_t i = 0; i < v->n; i++)
-        ree_free(v->checks[i].detail);
+        ree_free((char *)(uintptr_t)v->checks[i].detail);
     ree_free(v->checks);
     ree_verification_init(v);
 }
 
 enum ree_verify_verdict ree_verification_verdict(const struct ree_verification *v) {
     if (v->differs) return REE_VERIFIED_FALSE;
-    if (v->failed || v->cannot[0]) return REE_VERIFIED_NOT;
+    if (v->failed || v->is_pending || v->cannot[0]) return REE_VERIFIED_NOT;
     if (v->is_partial) return REE_VERIFIED_PARTLY;
     return v->is_prefix ? REE_VERIFIED_PREFIX : REE_VERIFIED;
 }
@@ -63,7 +63,8 @@ void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verif
     struct ree_verify_check *check = &v->checks[v->n];
     va_list args;
     va_start(args, format);
-    int length = ree_vasprintf(&check->detail, format, args);
+    char *detail;
+    int length = ree_vasprintf(&detail, format, args);
     va_end(args);
     if (length < 0) {
         v->failed = true;
@@ -73,7 +74,8 @@ void ree_verify_add(struct ree_verification *v, const char *name, enum ree_verif
     check->outcome = outcome;
     snprintf(check->name, sizeof check->name, "%s", name);
     trim(check->name);
-    trim(check->detail);
+    trim(detail);
+    check->detail = detail;
 }
 
 bool ree_verify_hash(struct ree_verification *v, const char *name, const char *here,

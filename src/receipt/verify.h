@@ -23,16 +23,6 @@
 #include "receipt/receipt.h"
 #include "receipt/request.h"
 
-enum ree_verify_outcome { REE_VERIFY_AGREES, REE_VERIFY_DIFFERS, REE_VERIFY_NOT_CHECKED };
-
-struct ree_verify_check {
-    char name[64];
-    enum ree_verify_outcome outcome;
-    // What differs, or why it was not checked; usually "" if it agrees. Never truncated: the part
-    // that is left out could be the one that matters. malloc; freed by ree_verification_finish.
-    char *detail;
-};
-
 struct ree_verification {
     size_t n, capacity;
     struct ree_verify_check *checks;
@@ -40,27 +30,19 @@ struct ree_verification {
     bool is_partial; // at least one field was not checked
     bool is_prefix;  // the answer was interrupted
     bool failed;     // memory was exhausted
+    bool is_pending; // the model was not run yet: nothing is verified
     // Why the receipt cannot be checked with this ree or model; "": it was checked.
     char cannot[512];
     // Why a text that could be checked in one pass was not; "": it was.
     char stepwise[384];
     size_t n_runs;
     double run_seconds;
-};
-
-enum ree_verify_verdict {
-    REE_VERIFIED,
-    REE_VERIFIED_PREFIX, // everything was checked; the answer was interrupted
-    REE_VERIFIED_PARTLY, // nothing differs, but something was not checked
-    REE_VERIFIED_FALSE,
-    REE_VERIFIED_NOT, // nothing differs, but it could not be checked; `cannot` has the reason
+    // The model and the devices. Only of verifications on the heap (verification.c).
+    struct ree_verify_job *job;
 };
 
 void ree_verification_init(struct ree_verification *v);
 void ree_verification_finish(struct ree_verification *v);
-enum ree_verify_verdict ree_verification_verdict(const struct ree_verification *v);
-// "verified", "verified prefix of an answer", "verified in part", "differs", "cannot be checked"
-const char *ree_verify_verdict_name(enum ree_verify_verdict verdict);
 
 // Adds the findings of ree_receipt_check. Sets `cannot` if this version of ree cannot run what the
 // receipt describes.

@@ -71,6 +71,31 @@ struct ree_progress {
 
 // Hooks of the whole process
 
+// How ree allocates memory. The functions are called by any thread, several at a time.
+struct ree_allocator {
+    // Returns memory for any type, as malloc does; NULL if memory is exhausted. size is not 0.
+    void *(*alloc)(void *user, size_t size);
+    void *(*realloc)(void *user, void *memory, size_t size); // memory is not NULL, size is not 0
+    void (*free)(void *user, void *memory);                  // memory is not NULL
+    void *user;
+};
+
+// Makes ree allocate by these functions instead of malloc. The struct is copied. Call it before any
+// other function of ree. Fails with REE_INVALID if a function is NULL, or if ree has allocated
+// memory already. The functions run in ree's floating-point environment and must not call ree.
+//
+// Covers what ree's own code allocates, and what protobuf-c and PCRE2 allocate for it. Does not
+// cover files that ree maps, threads, drivers, MPI, and what cJSON, OpenSSL, MPFR, utf8proc, OpenMP
+// and the C library allocate: their hooks, if they have any, would also affect other users of these
+// libraries in the process.
+REE_API enum ree_status ree_set_allocator(const struct ree_allocator *allocator,
+                                          struct ree_error *err);
+// Allocates memory that ree can release, such as the name and the data of a struct ree_tensor that
+// the caller makes. Release with ree_free. Both are malloc and free if no allocator is set.
+REE_API void *ree_alloc(size_t size);
+// Releases memory that ree has given to the caller. Accepts NULL.
+REE_API void ree_free(void *memory);
+
 enum ree_log_level {
     REE_LOG_INFO,    // a choice that ree made, such as another form of a kernel
     REE_LOG_WARNING, // something that the user may want to repair, such as an unusable cache folder

@@ -46,6 +46,8 @@ REE_API enum ree_status ree_device_open(const char *spec, const struct ree_devic
 REE_API void ree_device_destroy(struct ree_device *device);
 REE_API const char *
 ree_device_name(const struct ree_device *device); // "cpu (avx512, 2 threads)", ...
+// The set that the device was opened with.
+REE_API enum ree_operation_set ree_device_operation_set(const struct ree_device *device);
 
 // A property or a primitive of a device: {"limit", "storage buffer range", "128 MiB"} or
 // {"primitive", "fma", "float64 (native is not fused)"}.

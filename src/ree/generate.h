@@ -1,8 +1,10 @@
-// Text generation: a causal language model and its kv caches.
+// Text generation: a causal language model and its kv caches, on tokens (ree_generate) and on texts
+// (struct ree_completion).
 #ifndef REE_GENERATE_H
 #define REE_GENERATE_H
 
 #include "session.h"
+#include "text.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -11,6 +13,9 @@ extern "C" {
 // A causal language model on a device, with its kv caches. Maps token ids to token ids.
 struct ree_generator;
 struct ree_rank; // ranks.h
+
+// Maximum of prefill_chunk in a receipt's trace.
+#define REE_MAX_PREFILL_CHUNK (1 << 20)
 
 struct ree_generator_options {
     size_t size;                               // sizeof(struct ree_generator_options)
@@ -69,6 +74,8 @@ REE_API enum ree_status ree_generator_create(const char *path, struct ree_device
                                              struct ree_error *err);
 REE_API void ree_generator_destroy(struct ree_generator *generator);
 REE_API const struct ree_generator_info *ree_generator_info(const struct ree_generator *generator);
+// The generator's model, in the form in which it runs. Borrowed from the generator.
+REE_API const struct ree_model *ree_generator_model(const struct ree_generator *generator);
 // NULL if the model runs in several stages. Borrowed from the generator.
 REE_API struct ree_session *ree_generator_session(struct ree_generator *generator);
 // Sums over all stages.
@@ -166,15 +173,22 @@ struct ree_generate_options {
     // recomputed from the tokens and compared with the snapshot's digests. NULL: start from the
     // prompts.
     const struct ree_snapshot *resume;
+    // Receives a copy of the logits before the token at `position` of a sequence is chosen, and may
+    // change it: mask tokens with -INFINITY, add a bias. Log probabilities and logits_sha256 stay
+    // those of the model. The answer has no ordinary receipt, because a verifier cannot repeat the
+    // change. Not with `resume`. NULL: off.
+    void (*on_logits)(void *user, size_t sequence, size_t position, float *logits,
+                      size_t vocab_size);
     void *user;
 };
 
 struct ree_generation {
-    int32_t *ids; // prompt and answer; allocated with malloc, owned
+    int32_t *ids; // prompt and answer; owned; ree_generation_finish releases them
     size_t n_prompt, n;
     enum ree_finish finish;
     char tokens_sha256[65]; // NUMERICS.md, "Hashes"
     char logits_sha256[65]; // with all_logits; otherwise ""
+    bool logits_changed;    // on_logits was called before a choice
 };
 REE_API void ree_generation_finish(struct ree_generation *generation); // frees ids
 
@@ -198,6 +212,119 @@ REE_API enum ree_status ree_generate(struct ree_generator *generator,
                                      const struct ree_generate_options *options,
                                      struct ree_generation *out,
                                      struct ree_generate_stats *out_stats, struct ree_error *err);
+
+// Prompts: texts, conversations and token ids, all as token ids
+
+struct ree_prompts;
+
+struct ree_prompts_options {
+    size_t size; // sizeof(struct ree_prompts_options)
+    // Encodes texts and conversations; must outlive the prompts. NULL: only token ids can be added.
+    const struct ree_tokenizer *tokenizer;
+    const char *chat_family; // as for ree_chat_prompt; NULL: that of the tokenizer
+    // Texts: add no special tokens (BOS), and encode special tokens that are written in the text as
+    // special tokens.
+    bool raw;
+};
+
+// `options` may be NULL. The options' strings are copied.
+REE_API enum ree_status ree_prompts_create(const struct ree_prompts_options *options,
+                                           struct ree_prompts **out_prompts, struct ree_error *err);
+REE_API void ree_prompts_destroy(struct ree_prompts *prompts);
+// Each of these appends one prompt. They fail with REE_INVALID, and append nothing, if the prompt
+// has no tokens, or if it is a text and there is no tokenizer.
+REE_API enum ree_status ree_prompts_add_text(struct ree_prompts *prompts, const char *text,
+                                             size_t nbytes, struct ree_error *err);
+REE_API enum ree_status ree_prompts_add_ids(struct ree_prompts *prompts, const int32_t *ids,
+                                            size_t n, struct ree_error *err);
+// A conversation, in the JSON form of ree_chat_prompt.
+REE_API enum ree_status ree_prompts_add_messages(struct ree_prompts *prompts, const char *messages,
+                                                 size_t nbytes, struct ree_error *err);
+// Appends one prompt for each line of a file; skips empty lines. A line that begins with { or "
+// must be a JSON value: "text", {"prompt": "text"}, {"ids": [1, 2]} or {"messages": [...]}. Other
+// lines are texts. Fails with REE_INVALID if the file contains no prompts. A failure may leave
+// prompts of earlier lines.
+REE_API enum ree_status ree_prompts_add_file(struct ree_prompts *prompts, const char *path,
+                                             struct ree_error *err);
+// *out_list is borrowed and valid until the next prompt is added.
+REE_API size_t ree_prompts_list(const struct ree_prompts *prompts,
+                                const struct ree_prompt **out_list);
+// true: prompt i is a conversation.
+REE_API bool ree_prompts_is_chat(const struct ree_prompts *prompts, size_t i);
+
+// Completions: prompts, and the texts with which a model continues them
+//
+//     ree_completion_create -> ree_completion_run -> ree_completion_text, ... -> _destroy
+//
+// The tokens of an answer are all that were generated, including those that completed a stop text.
+// The text of an answer ends before that stop text. Special tokens produce no text. receipt.h makes
+// receipts of completions, and checkpoints from which they continue.
+
+struct ree_completion;
+
+struct ree_completion_options {
+    size_t size;                         // sizeof(struct ree_completion_options)
+    const struct ree_sampling *sampling; // copied; NULL: ree_greedy
+    size_t max_new_tokens;               // per prompt; 0: until the context is full
+    // Texts that end an answer: not empty, copied. They require a tokenizer. If one token completes
+    // several, the one that begins first ends the text.
+    size_t n_stops;
+    const char *const *stops;
+    // Continue after eos tokens. Otherwise an answer ends with a token that the model's files or
+    // its tokenizer name as one.
+    bool ignores_eos;
+    uint32_t n_logprobs; // for on_token; at most 100
+    // Receives the text of an answer as soon as later tokens cannot change it: not the beginning of
+    // what may become a stop text, and never part of a character. `sequence` is the prompt's index.
+    // The concatenation for a sequence is the text of its answer. `text` is NUL-terminated and may
+    // contain NULs. Not called without a tokenizer. NULL: off.
+    void (*on_text)(void *user, size_t sequence, const char *text, size_t nbytes);
+    // Called with each new token, before its text. Returning false ends its sequence at that token.
+    // A completion that continues from a checkpoint calls it first with the tokens that it has, and
+    // ignores what it returns. NULL: off.
+    bool (*on_token)(void *user, const struct ree_token *token);
+    // Called before each run; returning true ends the completion and keeps the tokens made so far.
+    // NULL: off.
+    bool (*is_interrupted)(void *user);
+    void *user;
+};
+
+// Prepares the continuation of n prompts, which run as one batch; at least 1. The prompts are
+// copied. `tokenizer` decodes texts; NULL: there are no texts, only tokens. Generator and tokenizer
+// must outlive the completion. `options` may be NULL. Fails with REE_INVALID if the tokenizer lacks
+// a token of a prompt.
+REE_API enum ree_status ree_completion_create(struct ree_generator *generator,
+                                              const struct ree_tokenizer *tokenizer,
+                                              const struct ree_prompt *prompts, size_t n,
+                                              const struct ree_completion_options *options,
+                                              struct ree_completion **out_completion,
+                                              struct ree_error *err);
+REE_API void ree_completion_destroy(struct ree_completion *completion);
+// Generates the answers. May be called once.
+REE_API enum ree_status ree_completion_run(struct ree_completion *completion,
+                                           struct ree_error *err);
+// Continues one text in one call: encodes it with the generator's tokenizer (that of its folder),
+// creates a completion and runs it. Release *out_completion with ree_completion_destroy.
+REE_API enum ree_status ree_complete_text(struct ree_generator *generator, const char *text,
+                                          size_t nbytes,
+                                          const struct ree_completion_options *options,
+                                          struct ree_completion **out_completion,
+                                          struct ree_error *err);
+
+// The results, all borrowed from the completion.
+
+REE_API size_t ree_completion_n_prompts(const struct ree_completion *completion);
+// The text of prompt i as the tokenizer decodes it; also before the run. "" without a tokenizer.
+REE_API const char *ree_completion_prompt_text(const struct ree_completion *completion, size_t i,
+                                               size_t *out_nbytes);
+// The text of answer i; "" without a tokenizer.
+REE_API const char *ree_completion_text(const struct ree_completion *completion, size_t i,
+                                        size_t *out_nbytes);
+// Tokens of prompt i and its answer, why it ended, and their hashes. NULL before the run.
+REE_API const struct ree_generation *
+ree_completion_generation(const struct ree_completion *completion, size_t i);
+REE_API const struct ree_generate_stats *
+ree_completion_stats(const struct ree_completion *completion);
 
 #ifdef __cplusplus
 }

@@ -61,6 +61,9 @@ REE_API void ree_model_destroy(struct ree_model *model);
 
 REE_API size_t ree_model_n_inputs(const struct ree_model *model);
 REE_API const struct ree_port *ree_model_input(const struct ree_model *model, size_t i);
+// The input of that name; NULL if there is none.
+REE_API const struct ree_port *ree_model_find_input(const struct ree_model *model,
+                                                    const char *name);
 REE_API size_t ree_model_n_outputs(const struct ree_model *model);
 REE_API const struct ree_port *ree_model_output(const struct ree_model *model, size_t i);
 REE_API size_t ree_model_n_op_counts(const struct ree_model *model);

@@ -57,14 +57,14 @@ enum ree_kind {
 };
 
 // A tensor in host memory: dense, row-major, little-endian. A scalar has rank 0. Elements of
-// REE_STRING are `char *`: NUL-terminated UTF-8, each allocated by its own malloc and owned by the
-// tensor; NULL is an empty string.
+// REE_STRING are `char *`: NUL-terminated UTF-8, each allocated by its own ree_alloc and owned by
+// the tensor; NULL is an empty string.
 //
 // The same struct holds a sequence or an absent value. A sequence owns its items, which are tensors
 // without names. For both kinds, rank is 0, data is NULL and dtype is the element type of the
 // items.
 struct ree_tensor {
-    char *name; // owned; may be NULL
+    char *name; // owned, from ree_alloc; may be NULL
     enum ree_dtype dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
@@ -102,6 +102,12 @@ REE_API enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const cha
 // Loading such a file returns a tensor of the type written (bfloat16 for two raw bytes).
 REE_API enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
                                             struct ree_error *err);
+
+// Converts, in place, a tensor read from a .npy file to `dtype` if ree_tensor_save_npy writes
+// `dtype` as the tensor's type (int4 as int8, float8e5m2 as uint8, ...). Otherwise does nothing.
+// Fails with REE_INVALID if a byte is not a valid element of `dtype`.
+REE_API enum ree_status ree_tensor_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
+                                          struct ree_error *err);
 
 // SHA-256 of one tensor, or of n tensors in order, as lower-case hex. NUMERICS.md, "Hashes",
 // defines the hashed bytes.

@@ -524,7 +524,23 @@ static enum ree_status check_attention_numbers(const struct check *c,
     for (uint32_t i = 0; i < 2; i++)
         if (bounds[i] < REE_ATTENTION_UNBOUNDED || bounds[i] > REE_ATTENTION_FAR)
             return fail(c, "a window of %d", bounds[i]);
+    if (p->page_bits == 0) return REE_OK;
+    if (p->page_bits < REE_ATTENTION_MIN_PAGE_BITS || p->page_bits > REE_ATTENTION_MAX_PAGE_BITS)
+        return fail(c, "pages of 2^%u keys", p->page_bits);
+    if (p->k_strides[0] != 0 || p->v_strides[0] != 0)
+        return fail(c, "a pool of pages with strides %d and %d of the batch", p->k_strides[0],
+                    p->v_strides[0]);
+    if (p->pool_len > REE_ATTENTION_MAX_LEN) return fail(c, "a pool of %u keys", p->pool_len);
     return REE_OK;
+}
+
+// Entries of the table are data; the caller vouches for them.
+static enum ree_status check_pages(const struct check *c, const struct ree_attention_params *p,
+                                   uint32_t operand) {
+    const uint32_t dims[2] = {p->batch, (p->kv_len + (1u << p->page_bits) - 1) >> p->page_bits};
+    const int32_t strides[2] = {p->pages_stride, 1};
+    if (p->page_bits == 0) return REE_OK;
+    return check_view(c, operand, "page table", p->pages_offset, 2, dims, strides, REE_I32);
 }
 
 static enum ree_status check_attention(const struct check *c) {
@@ -533,8 +549,9 @@ static enum ree_status check_attention(const struct check *c) {
     REE_TRY(check_operands(c, at.out + 1, 1));
     REE_TRY(check_attention_numbers(c, p));
     const uint32_t q[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};
-    const uint32_t k[4] = {p->batch, p->n_kv_heads, p->kv_len, p->head_dim};
-    const uint32_t v[4] = {p->batch, p->n_kv_heads, p->kv_len, p->v_head_dim};
+    const uint32_t n_keys = p->page_bits ? p->pool_len : p->kv_len;
+    const uint32_t k[4] = {p->batch, p->n_kv_heads, n_keys, p->head_dim};
+    const uint32_t v[4] = {p->batch, p->n_kv_heads, n_keys, p->v_head_dim};
     const uint32_t scores[4] = {p->batch, p->n_heads, p->q_len, p->kv_len};
     const uint32_t out[4] = {p->batch, p->n_heads, p->q_len, p->v_head_dim};
     uint64_t count;
@@ -559,6 +576,7 @@ static enum ree_status check_attention(const struct check *c) {
     if (p->has_sink)
         REE_TRY(
             check_view(c, at.sink, "sink", p->sink_offset, 3, scores, p->sink_strides, REE_F32));
+    REE_TRY(check_pages(c, p, at.pages));
     const int32_t strides[4] = {p->out_strides[0], p->out_strides[1], p->out_strides[2], 1};
     REE_TRY(check_dense(c, at.out, "output", 4, out, 4));
     return check_view(c, at.out, "output", 0, 4, out, strides, REE_F32);

@@ -172,6 +172,11 @@ static void print_attention(struct ree_strbuf *out, const struct ree_attention_p
     if (p->has_bias) print_strides(out, "bias", p->bias_offset, 4, p->bias_strides);
     if (p->has_sink) print_strides(out, "sink", p->sink_offset, 3, p->sink_strides);
     if (p->zero_empty) ree_strbuf_printf(out, " zero_empty");
+    if (p->page_bits) {
+        ree_strbuf_printf(out, " page=%" PRIu32 " pool=%" PRIu32, UINT32_C(1) << p->page_bits,
+                          p->pool_len);
+        print_strides(out, "pages", p->pages_offset, 1, &p->pages_stride);
+    }
 }
 
 static void print_params(struct ree_strbuf *out, const struct ree_dispatch *d) {

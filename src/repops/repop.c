@@ -62,6 +62,7 @@ struct ree_attention_operands ree_attention_operands(const struct ree_attention_
     at.allowed = p->has_allowed ? next++ : UINT32_MAX;
     at.bias = p->has_bias ? next++ : UINT32_MAX;
     at.sink = p->has_sink ? next++ : UINT32_MAX;
+    at.pages = p->page_bits ? next++ : UINT32_MAX;
     at.out = next;
     return at;
 }

@@ -356,7 +356,11 @@ struct ree_resize_params {
 // attention: out[b, h, i] = sum over j of w[j] * v[b, h / group, j], group = n_heads / n_kv_heads,
 // w = the weights of query i's scores; NUMERICS.md, "Attention". Operands: q (f32); k, v (f32, f16
 // or bf16, widened exactly); the optional operands that are present, in this order: starts, n_keys
-// (i32 or i64), allowed (bool), bias (f32), sink (f32); out (f32).
+// (i32 or i64), allowed (bool), bias (f32), sink (f32), pages (i32); out (f32).
+//
+// With pages, k and v are pools of pages of 2^page_bits keys, and pages (batch, pages of kv_len
+// keys) is the table of each batch's pages: key j is key pages[b, j >> page_bits] << page_bits | (j
+// & (2^page_bits - 1)) of the pool. Batch strides of k and v are then 0. A page divides a chunk.
 //
 // Query i of batch b has position p = start + starts[b] + i among the keys. Key j takes part in
 // query i if all of these hold:
@@ -397,14 +401,19 @@ struct ree_attention_params {
     int32_t bias_strides[4];
     int32_t sink_strides[3]; // (batch, n_heads, q_len)
     uint32_t zero_empty;
+    uint32_t page_bits;                 // 0: no operand; at most REE_ATTENTION_MAX_PAGE_BITS
+    uint32_t pool_len;                  // keys in the pool
+    int32_t pages_offset, pages_stride; // (batch); pages of one batch are adjacent
 };
+#define REE_ATTENTION_MAX_PAGE_BITS 8 // 2^8 = REE_CHUNK
+#define REE_ATTENTION_MIN_PAGE_BITS 5 // kernels read blocks of 32 keys
 // The range of keys that the sums of query `row` run over: the chunks in which causality and window
 // allow at least one key, or all keys if `starts` or `n_keys` is an operand.
 void ree_attention_keys(const struct ree_attention_params *p, uint32_t row, uint32_t *out_first,
                         uint32_t *out_end);
 // Index of each optional operand; UINT32_MAX: absent. `out`, the result, follows them.
 struct ree_attention_operands {
-    uint32_t starts, n_keys, allowed, bias, sink, out;
+    uint32_t starts, n_keys, allowed, bias, sink, pages, out;
 };
 struct ree_attention_operands ree_attention_operands(const struct ree_attention_params *p);
 

@@ -42,8 +42,11 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
     if (!wraps) session->copied_bytes += value->nbytes;
     session->constants[value->number] = buffer;
     session->weight_bytes += value->nbytes;
-    return ree_progress_report(&session->options.progress, "weights", session->weight_bytes,
-                               session->model->weight_bytes, err);
+    // Passes may have added constants.
+    uint64_t total = session->model->weight_bytes;
+    if (total < session->weight_bytes) total = session->weight_bytes;
+    return ree_progress_report(&session->options.progress, "weights", session->weight_bytes, total,
+                               err);
 }
 
 // Extends the per-storage arrays to storages added since.
@@ -312,6 +315,9 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     if (status == REE_OK && !session->options.no_fuse) status = ree_fuse_program(lower, keep);
     lower->arena = &b->arena;
     REE_TRY(status);
+    for (size_t i = 0; b->page_table && i < lower->n_dispatches; i++)
+        b->n_page_copies += lower->dispatches[i].op == REE_REPOP_GATHER &&
+                            lower->dispatches[i].operands[1].slot == b->page_table->storage->id;
     REE_TRY(grow_offsets(b, err));
     uint64_t size;
     REE_TRY(place_temporaries(b, last, keep, &size, err));
@@ -530,6 +536,7 @@ enum ree_status ree_bind_create(struct ree_session *session,
         .fuse = !session->options.no_fuse,
         .fold = !model->no_fold,
         .fold_limit = HOST_LIMIT,
+        .paged_queries = session->device->paged_queries,
         .host_execute = ree_cpu_execute,
         .read_storage = read_storage,
         .user = b,

@@ -38,6 +38,13 @@ enum ree_status ree_bind_kv_cache_input(struct ree_bind *b, size_t index, struct
     // If another session keeps the cache, only its shape exists here.
     if (cache->spec.output == REE_NO_OUTPUT) run_inputs.capacity = cache->dims[cache->spec.axis];
     memcpy(run_inputs.dims, cache->dims, sizeof run_inputs.dims);
+    if (b->session->pages) {
+        run_inputs.table = b->page_table;
+        run_inputs.targets = b->page_targets;
+        run_inputs.page_bits = b->session->pages->page_bits;
+        run_inputs.batch_axis = cache->spec.batch_axis;
+        return ree_lower_paged_kv_cache(&b->lower, port->dtype, &run_inputs, cache->capacity, out);
+    }
     return ree_lower_kv_cache(&b->lower, port->dtype, &run_inputs, out);
 }
 
@@ -82,6 +89,26 @@ bool ree_bind_kv_cache_grew(const struct ree_bind *b, size_t index, const struct
     return lies_in(t, &layout);
 }
 
+// The output of a kv cache in pages. If it is not the input with new positions appended, all of it
+// is written.
+static enum ree_status write_pages(struct ree_bind *b, const struct ree_view *in,
+                                   struct ree_view *t) {
+    const struct ree_lower_kv_cache *from = ree_lower_pages_of(in), *to = ree_lower_pages_of(t);
+    if (to && to->pool == from->pool && t->dims[to->axis] == to->dims[to->axis]) {
+        struct ree_view layout = *t;
+        set_layout(&layout, to);
+        layout.storage = t->storage;
+        if (lies_in(t, &layout)) return REE_OK;
+    }
+    // Nothing is lost if there was nothing before.
+    b->rewrites_pages = b->rewrites_pages || from->dims[from->axis] > 0;
+    if (b->session->positions_input != REE_NO_INPUT)
+        return ree_fail(b->lower.err, REE_UNSUPPORTED,
+                        "a new cache is not its input with new positions appended, which sequences "
+                        "of different lengths require");
+    return ree_lower_write_pages(&b->lower, from, t);
+}
+
 enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struct ree_view *t,
                                          struct ree_error *err) {
     const struct ree_session *s = b->session;
@@ -92,13 +119,18 @@ enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struc
     char text[128];
     bool fits = t->kind == REE_TENSOR && t->rank == kept->rank && t->dtype == in->dtype;
     for (uint32_t i = 0; fits && i < t->rank; i++)
-        fits = i == kept->axis ? t->dims[i] <= kept->capacity : t->dims[i] == kept->dims[i];
+        fits = i == kept->axis ? s->pages || t->dims[i] <= kept->capacity
+                               : t->dims[i] == kept->dims[i];
+    // A cache in pages has the positions that its new positions were reserved for.
+    if (s->pages && fits)
+        fits = t->dims[kept->axis] == kept->dims[kept->axis] + b->page_targets->dims[1];
     if (!fits)
         return ree_fail(
             err, REE_INVALID,
             "the cache '%s' became %s, which does not match its type, shape or capacity", name,
             ree_view_text(t, text, sizeof text));
     b->filled_positions[index] = t->dims[kept->axis];
+    if (s->pages) return write_pages(b, in, t);
     struct ree_view *layout;
     REE_TRY(target(b, in->storage, t, &layout));
     if (t->storage == in->storage) {

@@ -361,6 +361,11 @@ const struct ree_port *ree_model_input(const struct ree_model *model, size_t i) 
     return i < model->n_inputs ? &model->inputs[i] : NULL;
 }
 
+const struct ree_port *ree_model_find_input(const struct ree_model *model, const char *name) {
+    size_t i = ree_name_index_find(&model->input_names, name);
+    return i == REE_NO_NAME ? NULL : &model->inputs[i];
+}
+
 const struct ree_port *ree_model_output(const struct ree_model *model, size_t i) {
     return i < model->n_outputs ? &model->outputs[i] : NULL;
 }

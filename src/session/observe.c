@@ -25,6 +25,18 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
     return REE_OK;
 }
 
+const struct ree_model *ree_session_model(const struct ree_session *s) {
+    return s->model;
+}
+
+enum ree_operation_set ree_session_operation_set(const struct ree_session *s) {
+    return s->device->operation_set;
+}
+
+const struct ree_device *ree_session_device(const struct ree_session *s) {
+    return s->device;
+}
+
 // While binding
 
 // Copies a tensor that views a kv cache now: the cache may change before the end of the run.

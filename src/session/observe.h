@@ -12,4 +12,9 @@
 enum ree_status ree_session_observe(struct ree_session *session,
                                     const struct ree_observer *observer, struct ree_error *err);
 
+// The model and the operation set that a session runs.
+const struct ree_model *ree_session_model(const struct ree_session *session);
+enum ree_operation_set ree_session_operation_set(const struct ree_session *session);
+const struct ree_device *ree_session_device(const struct ree_session *session);
+
 #endif

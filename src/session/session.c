@@ -128,6 +128,7 @@ static enum ree_status collect_tensors(struct ree_session *s, const struct ree_t
     size_t n = 0, n_inputs = s->model->n_inputs;
     for (size_t i = 0; i < n_inputs; i++)
         n += n_tensors_in(&ordered[i]);
+    if (s->pages) n += REE_PAGE_TENSORS;
     struct ree_tensor *tensors = ree_alloc_zeroed(n + 1, sizeof *tensors);
     if (!tensors) return ree_no_memory(err);
     *run_inputs = (struct ree_run_inputs){ordered, n, tensors};
@@ -137,6 +138,8 @@ static enum ree_status collect_tensors(struct ree_session *s, const struct ree_t
         for (size_t k = 0; k < n_tensors_in(&ordered[i]); k++)
             *tensors++ = from[k];
     }
+    for (size_t k = 0; s->pages && k < REE_PAGE_TENSORS; k++)
+        *tensors++ = s->pages->tensors[k];
     if (n <= s->inputs_capacity) return REE_OK;
     struct ree_device_buffer **inputs =
         ree_realloc(s->inputs, n * sizeof(struct ree_device_buffer *));

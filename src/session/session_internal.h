@@ -18,6 +18,24 @@ struct ree_kv_cache {
     struct ree_device_buffer *buffer;
 };
 
+// page_pool.h
+#define REE_PAGE_TENSORS 2 // page table and targets
+#define REE_PAGE_PROGRAMS 5
+
+struct ree_page_pool {
+    struct ree_session *session;
+    struct ree_kv_cache *kv_caches; // dims[axis]: all positions
+    uint32_t page_bits;
+    // Programs that copy 1, 2, 4, ... pages; made on first use for the present capacity.
+    struct ree_device_program *copies[REE_PAGE_PROGRAMS];
+    struct ree_device_buffer *index, *moved; // page numbers; pages on their way
+    // During a run: i32 [batch, pages], i32 [batch, new positions].
+    struct ree_tensor tensors[REE_PAGE_TENSORS];
+    // Of the last run: see struct ree_bind.
+    bool rewrites_pages;
+    uint32_t n_page_copies;
+};
+
 // Bytes of a device's memory, over all sessions on the device that share this counter.
 struct ree_memory_budget {
     uint64_t limit; // memory budget; UINT64_MAX: none
@@ -47,6 +65,7 @@ struct ree_session {
     size_t n_cache_slots;
     struct ree_kv_cache **cache_slots; // one array of kv caches per cache slot
     size_t positions_input;            // REE_NO_INPUT: none
+    struct ree_page_pool *pages;       // run with these kv caches in pages; NULL: dense kv caches
     struct ree_bind *binds;            // most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
@@ -119,7 +138,11 @@ struct ree_bind {
     size_t n_results;
     struct ree_view **results; // the tensors among and within the outputs
     uint64_t n_dispatches;
-    size_t n_planned; // memory plan of the segment being finished
+    // With pages: tables and targets of the run, i32 [batch, pages] and [batch, new positions].
+    struct ree_view *page_table, *page_targets;
+    bool rewrites_pages;    // writes all positions of a kv cache, not only new ones
+    uint32_t n_page_copies; // dispatches that copy pages, because something else reads them
+    size_t n_planned;       // memory plan of the segment being finished
     const struct ree_memory_plan_tensor *planned;
     size_t n_watched; // observed session: values to read back after a run
     struct ree_watched *watched;

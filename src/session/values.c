@@ -70,6 +70,11 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     for (size_t i = 0; i < n_kv_caches; i++) // for kv caches that have no output in this model
         b->filled_positions[i] = b->session->kv_caches[i].dims[b->session->kv_caches[i].spec.axis];
     b->n_tensors = run_inputs->n_tensors;
+    if (b->session->pages) { // they follow the model's inputs
+        size_t first = run_inputs->n_tensors - REE_PAGE_TENSORS;
+        REE_TRY(bind_tensor(b, first, &b->page_table, err));
+        REE_TRY(bind_tensor(b, first + 1, &b->page_targets, err));
+    }
     for (size_t i = 0; i < model->n_inputs; i++) {
         const struct ree_tensor *t = &run_inputs->values[i];
         struct ree_view **out = &b->values[model->input_values[i]->id];

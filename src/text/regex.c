@@ -36,6 +36,16 @@ struct ree_matcher {
     PCRE2_SIZE place; // position of the last callout
 };
 
+static void *allocate(PCRE2_SIZE size, void *user) {
+    (void)user;
+    return ree_alloc(size);
+}
+
+static void release(void *memory, void *user) {
+    (void)user;
+    ree_free(memory);
+}
+
 static int count_work(pcre2_callout_block *callout, void *user) {
     struct ree_matcher *m = user;
     PCRE2_SIZE place = callout->current_position;
@@ -50,7 +60,8 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     struct ree_regex *regex = ree_alloc_zeroed(1, sizeof *regex);
-    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    pcre2_general_context *general = pcre2_general_context_create(allocate, release, NULL);
+    pcre2_compile_context *context = general ? pcre2_compile_context_create(general) : NULL;
     enum ree_status status = ree_onig_translate(pattern, &text, err);
     if (status != REE_OK) goto done;
     if (!regex || !context || text.failed) {
@@ -84,6 +95,7 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
     regex = NULL;
 done:
     if (context) pcre2_compile_context_free(context);
+    if (general) pcre2_general_context_free(general); // the others have copied it
     ree_strbuf_finish(&text);
     ree_regex_destroy(regex);
     return status;
@@ -99,12 +111,14 @@ enum ree_status ree_matcher_create(const struct ree_regex *regex, struct ree_mat
                                    struct ree_error *err) {
     *out_matcher = NULL;
     struct ree_matcher *matcher = ree_alloc_zeroed(1, sizeof *matcher);
-    if (matcher) {
+    pcre2_general_context *general = pcre2_general_context_create(allocate, release, NULL);
+    if (matcher && general) {
         matcher->regex = regex;
-        matcher->data = pcre2_match_data_create_from_pattern(regex->code, NULL);
-        matcher->context = pcre2_match_context_create(NULL);
-        matcher->stack = pcre2_jit_stack_create((size_t)64 * 1024, JIT_STACK_MAX, NULL);
+        matcher->data = pcre2_match_data_create_from_pattern(regex->code, general);
+        matcher->context = pcre2_match_context_create(general);
+        matcher->stack = pcre2_jit_stack_create((size_t)64 * 1024, JIT_STACK_MAX, general);
     }
+    if (general) pcre2_general_context_free(general); // the others have copied it
     if (!matcher || !matcher->data || !matcher->context) {
         ree_matcher_destroy(matcher);
         return ree_fail(err, REE_NO_MEMORY, "no memory for a regular expression");

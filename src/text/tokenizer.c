@@ -147,9 +147,8 @@ static enum ree_status read_place(struct ree_tokenizer *tokenizer, const struct 
     }
 }
 
-enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_tokenizer,
-                                   struct ree_error *err) {
-    REE_FLOAT_ENV_API();
+static enum ree_status load(const char *path, struct ree_tokenizer **out_tokenizer,
+                            struct ree_error *err) {
     *out_tokenizer = NULL;
     struct place place = {.kind = JSON};
     struct ree_tokenizer *tokenizer = create();
@@ -170,6 +169,16 @@ enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_
     ree_free(place.file);
     ree_free(place.folder);
     ree_free(place.merges);
+    return status;
+}
+
+enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_tokenizer,
+                                   struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    // Optional files that are missing leave a message here.
+    struct ree_error own;
+    enum ree_status status = load(path, out_tokenizer, &own);
+    if (status != REE_OK && err) *err = own;
     return status;
 }
 

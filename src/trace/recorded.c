@@ -57,7 +57,7 @@ static enum ree_status load_file(const struct place *p, enum ree_dtype dtype,
     memset(out, 0, sizeof *out);
     REE_TRY(find_file(p, &path, err));
     enum ree_status status = ree_npy_load(out, path, err);
-    if (status == REE_OK && dtype != REE_DTYPE_NONE) status = ree_npy_retype(out, dtype, err);
+    if (status == REE_OK && dtype != REE_DTYPE_NONE) status = ree_tensor_retype(out, dtype, err);
     if (status != REE_OK) {
         ree_tensor_finish(out);
         ree_fail_prefix(err, "%s", path);

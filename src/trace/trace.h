@@ -1,6 +1,6 @@
 // A trace: digests of what every node of a model computed in every step, under one root. Two runs
 // with the same root computed the same. If two roots differ, the first node that differs is found
-// by comparing the traces (src/dispute/diff.h) or by exchanging a few hashes
+// by comparing the traces (ree_trace_diff) or by exchanging a few hashes
 // (src/dispute/dispute.h).
 //
 // A step is one run of the model. The steps depend on how a prompt is cut into chunks, so the root
@@ -53,8 +53,10 @@
 #include "base/arena.h"
 #include "base/merkle.h"
 #include "base/cache_digest.h"
+#include "base/strbuf.h"
+#include "ree.h"
 
-#define REE_TRACE_OMITTED (-1)
+#define REE_TRACE_OMITTED REE_VALUE_OMITTED
 
 struct ree_trace_input {
     const char *name;
@@ -142,10 +144,12 @@ struct ree_trace {
     ree_digest root;
     void *bytes; // contents of the file; owned
 };
-enum ree_status ree_trace_load(const char *path, struct ree_trace **out, struct ree_error *err);
 enum ree_status ree_trace_decode(const void *bytes, size_t nbytes, const char *path,
                                  struct ree_trace **out, struct ree_error *err);
-void ree_trace_destroy(struct ree_trace *trace);
 const ree_digest *ree_trace_step(const struct ree_trace *trace, uint64_t step);
+// Appends "node 12 'split' (Split)". Names are those of the model, so the text must be escaped
+// before it is printed to a terminal.
+void ree_trace_append_node(const struct ree_trace_header *header, uint32_t node,
+                           struct ree_strbuf *out);
 
 #endif

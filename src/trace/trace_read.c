@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/float_env.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "trace/trace_header.h"
@@ -152,6 +153,7 @@ enum ree_status ree_trace_decode(const void *bytes, size_t nbytes, const char *p
 }
 
 enum ree_status ree_trace_load(const char *path, struct ree_trace **out, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
     void *bytes;
     size_t nbytes;
     *out = NULL;

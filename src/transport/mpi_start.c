@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "ree/testing.h"
 #include "transport/link.h"
@@ -56,7 +57,10 @@ enum ree_status ree_link_mpi_create(const struct ree_link_mpi_options *options,
                         " in the program's folder and no %s (install libopenmpi-dev, configure and "
                         "build again)",
                         path);
-    struct ree_mpi_setup setup = {*options, ree_watchdog_start(options->seconds + WATCHDOG_SLACK)};
+    struct ree_mpi_setup setup = {.options = *options,
+                                  .watchdog = ree_watchdog_start(options->seconds + WATCHDOG_SLACK),
+                                  .reallocate = ree_realloc,
+                                  .release = ree_free};
     // UCX, which MPI may use, reads its environment when it is loaded. By default it writes its
     // messages to standard output, which is for ree-run's results.
     setenv("UCX_LOG_FILE", "stderr", 0);

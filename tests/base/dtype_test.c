@@ -80,8 +80,8 @@ static void files(void) {
         REQUIRE(ree_npy_encode(&t, &file, &size, &err) == REE_OK);
         REQUIRE(ree_npy_decode(&back, file, size, "t.npy", &err) == REE_OK);
         CHECK(back.dtype == cases[i].in_file && !memcmp(back.data, cases[i].bytes, 3));
-        CHECK(ree_npy_retype(&back, REE_F32, &err) == REE_OK && back.dtype == cases[i].in_file);
-        CHECK_MSG(ree_npy_retype(&back, cases[i].dtype, &err) == REE_OK, "%s", err.message);
+        CHECK(ree_tensor_retype(&back, REE_F32, &err) == REE_OK && back.dtype == cases[i].in_file);
+        CHECK_MSG(ree_tensor_retype(&back, cases[i].dtype, &err) == REE_OK, "%s", err.message);
         CHECK(back.dtype == cases[i].dtype);
         free(file);
         ree_tensor_finish(&t);
@@ -91,7 +91,7 @@ static void files(void) {
     struct ree_error err = {0};
     REQUIRE(ree_tensor_init(&t, "t", REE_I8, 1, (int64_t[]){2}, &err) == REE_OK);
     ((int8_t *)t.data)[1] = 8;
-    CHECK(ree_npy_retype(&t, REE_I4, &err) == REE_INVALID && t.dtype == REE_I8);
+    CHECK(ree_tensor_retype(&t, REE_I4, &err) == REE_INVALID && t.dtype == REE_I8);
     CHECK_MSG(strstr(err.message, "element 1 is the byte 0x08, outside int4"), "%s", err.message);
     ree_tensor_finish(&t);
 }

@@ -1,6 +1,6 @@
 // The cache folder: files that other users could have written are neither trusted nor overwritten
-// through a link, and the device's facts give the reason. Tests owner, mode and symbolic links of
-// the folder and of the self-test record.
+// through a link, and the device's facts and the log give the reason. Tests owner, mode and
+// symbolic links of the folder and of the self-test record.
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,11 +30,27 @@ static void add(const unsigned char *which) {
     ree_test_record_finish(&record);
 }
 
+static char logged[1024];
+
+static void keep(void *user, enum ree_log_level level, const char *text) {
+    CHECK(user == logged && level == REE_LOG_WARNING && !strchr(text, '\n'));
+    snprintf(logged, sizeof logged, "%s", text);
+}
+
+// The facts and the log give the same reason.
 static void check_fact(const char *expected) {
     struct ree_error err;
     struct ree_device *device;
     struct ree_device_options options = {.size = sizeof options, .cache_dir = folder};
+    logged[0] = 0;
+    ree_set_log(keep, logged);
     REQUIRE(ree_device_open("cpu", &options, &device, &err) == REE_OK);
+    CHECK_MSG(expected ? strstr(logged, expected) != NULL : !logged[0], "logged: %s", logged);
+    logged[0] = 0;
+    ree_set_log(NULL, NULL);
+    ree_device_destroy(device);
+    REQUIRE(ree_device_open("cpu", &options, &device, &err) == REE_OK);
+    CHECK_MSG(!logged[0], "logged without a function: %s", logged);
     const struct ree_device_fact *facts;
     size_t n = ree_device_facts(device, &facts);
     const char *said = NULL;

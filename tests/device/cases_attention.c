@@ -78,6 +78,18 @@ static int32_t bound(struct rng *rng, uint32_t kv_len) {
     return rng_one_in(rng, 2) ? 0 : (int32_t)rng_below(rng, kv_len + 2);
 }
 
+// Keys in pages: a random table, in which batches may share pages.
+static void pages(struct test_case *c, struct rng *rng, struct ree_attention_params *p) {
+    if (!p->page_bits) return;
+    uint32_t page = 1u << p->page_bits, n = (p->kv_len + page - 1) / page;
+    p->pages_stride = rng_one_in(rng, 6) ? 0 : (int32_t)(n + rng_below(rng, 3));
+    p->pages_offset = (int32_t)rng_below(rng, 4);
+    uint64_t count = (uint64_t)p->pages_offset + (p->batch - 1) * (uint64_t)p->pages_stride + n;
+    int32_t *table = case_input(c, rng, REE_I32, count);
+    for (uint64_t i = 0; i < count; i++)
+        table[i] = (int32_t)rng_below(rng, p->pool_len / page);
+}
+
 bool case_attention(struct rng *rng, struct test_case *c) {
     static const uint32_t types[] = {REE_F32, REE_F32, REE_F16, REE_BF16};
     static const uint32_t sizes[] = {1, 2, 3, 8, 16, 17, 31, 33, 64, 80, 128};
@@ -112,8 +124,15 @@ bool case_attention(struct rng *rng, struct test_case *c) {
     p->zero_empty = !rng_one_in(rng, 4);
 
     const uint32_t q[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};
-    const uint32_t k[4] = {p->batch, p->n_kv_heads, p->kv_len, p->head_dim};
-    const uint32_t v[4] = {p->batch, p->n_kv_heads, p->kv_len, p->v_head_dim};
+    uint32_t n_keys = p->kv_len, n_pools = p->batch;
+    if (rng_one_in(rng, 3)) {
+        p->page_bits =
+            (uint32_t)rng_between(rng, REE_ATTENTION_MIN_PAGE_BITS, REE_ATTENTION_MAX_PAGE_BITS);
+        n_keys = p->pool_len = (1 + rng_below(rng, 8)) << p->page_bits;
+        n_pools = 1;
+    }
+    const uint32_t k[4] = {n_pools, p->n_kv_heads, n_keys, p->head_dim};
+    const uint32_t v[4] = {n_pools, p->n_kv_heads, n_keys, p->v_head_dim};
     const uint32_t scores[4] = {p->batch, p->n_heads, p->q_len, p->kv_len};
     numbers(c, rng, REE_F32, q, p->q_strides, &p->q_offset);
     numbers(c, rng, p->k_dtype, k, p->k_strides, &p->k_offset);
@@ -125,6 +144,8 @@ bool case_attention(struct rng *rng, struct test_case *c) {
         positions(c, rng, p->n_keys_dtype, p->batch, p->kv_len, &p->n_keys_stride,
                   &p->n_keys_offset);
     masks(c, rng, p, scores);
+    if (p->page_bits) p->k_strides[0] = p->v_strides[0] = 0;
+    pages(c, rng, p);
     bool by_token = rng_one_in(rng, 2);
     int32_t row = (int32_t)p->v_head_dim;
     p->out_strides[0] = row * (int32_t)(p->n_heads * p->q_len);

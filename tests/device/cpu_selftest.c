@@ -9,6 +9,7 @@
 #include "device/cpu/selftest.h"
 #include "test.h"
 
+#include <errno.h>
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +25,11 @@ static struct ree_error err;
 // Replaces the allocator of the problems' operands, so that it can fail.
 static bool has_memory = true;
 static uint64_t n_allocations;
-void *aligned_alloc(size_t alignment, size_t size) {
-    void *memory = NULL;
+int posix_memalign(void **out, size_t alignment, size_t size) {
     n_allocations++;
-    return has_memory && posix_memalign(&memory, alignment, size) == 0 ? memory : NULL;
+    *out = has_memory ? aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                      : NULL;
+    return *out ? 0 : ENOMEM;
 }
 
 static void record(void) {

@@ -58,17 +58,27 @@ static bool in_sums(const struct query *q, uint32_t j) {
            (p->right < 0 || first <= q->position + p->right);
 }
 
+// Returns where key j is in the pool of pages, or j without pages.
+static uint32_t key_at(const struct query *q, uint32_t j) {
+    const struct ree_attention_params *p = q->p;
+    if (!p->page_bits) return j;
+    const int32_t *pages = q->operands[q->at.pages];
+    int64_t entry = p->pages_offset + (int64_t)q->batch * p->pages_stride + (j >> p->page_bits);
+    return (uint32_t)pages[entry] * (1u << p->page_bits) + j % (1u << p->page_bits);
+}
+
 static uint32_t score(const struct query *q, uint32_t j) {
     const struct ree_attention_params *p = q->p;
     uint32_t group = p->n_heads / p->n_kv_heads, nothing = ree_bits(-INFINITY);
     struct reference_sum dot;
     reference_sum_begin(&dot, false);
     for (uint32_t d = 0; d < p->head_dim; d++)
-        reference_sum_fma(&dot,
-                          load(REE_F32, q->operands[0],
-                               view(p->q_offset, p->q_strides, q->batch, q->head, q->number, d)),
-                          load(p->k_dtype, q->operands[1],
-                               view(p->k_offset, p->k_strides, q->batch, q->head / group, j, d)));
+        reference_sum_fma(
+            &dot,
+            load(REE_F32, q->operands[0],
+                 view(p->q_offset, p->q_strides, q->batch, q->head, q->number, d)),
+            load(p->k_dtype, q->operands[1],
+                 view(p->k_offset, p->k_strides, q->batch, q->head / group, key_at(q, j), d)));
     uint32_t t = reference_sum_end(dot);
     if (p->scale != 1) t = ree_op_mul_f32(t, ree_bits(p->scale));
     if (p->softcap != 0)
@@ -126,10 +136,10 @@ static void attend(const struct query *q, uint32_t *w) {
         reference_sum_begin(&dot, false);
         for (uint32_t j = 0; j < p->kv_len; j++)
             if (in_sums(q, j))
-                reference_sum_fma(
-                    &dot, ree_float(w[j]),
-                    load(p->v_dtype, q->operands[2],
-                         view(p->v_offset, p->v_strides, q->batch, q->head / group, j, i)));
+                reference_sum_fma(&dot, ree_float(w[j]),
+                                  load(p->v_dtype, q->operands[2],
+                                       view(p->v_offset, p->v_strides, q->batch, q->head / group,
+                                            key_at(q, j), i)));
         out[i] = reference_sum_end(dot);
     }
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "dispute/diff.h"
+#include "trace/trace.h"
 #include "test.h"
 #include "splitmix.h"
 
@@ -133,10 +133,10 @@ static void test_found(void) {
     for (int k = 0; k < 400; k++) {
         struct runs r;
         struct ree_dispute d;
-        struct ree_diff diff;
+        struct ree_diff diff = {.size = sizeof diff};
         runs_init(&r, 1 + (uint32_t)draw(k < 350 ? 40 : 700), 1 + draw(k < 350 ? 20 : 200),
                   k % 5 == 0);
-        ree_trace_diff(&r.a, &r.b, &diff);
+        ree_trace_diff(&r.a, &r.b, &diff, NULL);
         hold(&r, &d);
         CHECK_MSG(d.step == diff.step, "step %llu, diff says %llu", (unsigned long long)d.step,
                   (unsigned long long)diff.step);
@@ -162,12 +162,12 @@ static void test_lengths(void) {
     for (int k = 0; k < 200; k++) {
         struct runs r;
         struct ree_dispute d;
-        struct ree_diff diff;
+        struct ree_diff diff = {.size = sizeof diff};
         runs_init(&r, 1 + (uint32_t)draw(10), 2 + draw(90), false);
         struct ree_trace *cut = draw(2) ? &r.a : &r.b;
         cut->n_steps = draw(cut->n_steps);
         set_root(cut);
-        ree_trace_diff(&r.a, &r.b, &diff);
+        ree_trace_diff(&r.a, &r.b, &diff, NULL);
         hold(&r, &d);
         CHECK(d.kind == (diff.kind == REE_DIFF_NODE ? REE_DISPUTE_NODE : REE_DISPUTE_LENGTH));
         CHECK(d.step == diff.step && (!d.claim || d.node == diff.node));

@@ -253,7 +253,8 @@ int main(int argc, char **argv) {
     snprintf(truth.receipt_path, sizeof truth.receipt_path, "%s/clean.json", argv[2]);
     truth.values = values;
     REQUIRE(ree_trace_load(trace, &truth.trace, &err) == REE_OK);
-    struct ree_open_options open = {REE_REPRODUCIBLE, truth.trace->header.prefill_chunk, {0}};
+    struct ree_open_options open = {.operation_set = REE_REPRODUCIBLE,
+                                    .prefill_chunk = truth.trace->header.prefill_chunk};
     REQUIRE(ree_open_model(truth.model, &open, &truth.opened, &err) == REE_OK);
     REQUIRE(ree_rules_make(&truth.opened, &truth.opened.arena, &truth.rules, &err) == REE_OK);
     REQUIRE(ree_tokenizer_load(truth.model, &truth.tokenizer, &err) == REE_OK);

@@ -45,7 +45,7 @@ void said_init(struct said *s) {
     s->trace.digests = calloc(2 * n, sizeof(ree_digest));
     REQUIRE(s->trace.digests);
     memcpy(s->trace.digests, truth.trace->digests, n * sizeof(ree_digest));
-    REQUIRE(ree_receipt_load(truth.receipt_path, &s->receipt, &err) == REE_OK);
+    REQUIRE(ree_receipt_read(truth.receipt_path, &s->receipt, &err) == REE_OK);
     s->output =
         ree_arena_alloc_array(&s->arena, 2 * s->receipt.output.n_tokens + 2, sizeof *s->output);
     REQUIRE(s->output);

@@ -8,6 +8,7 @@
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 
@@ -44,6 +45,15 @@ def call(program, *arguments, **options):
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, **options)
 
 
+def run(*command, code=0, env=None):
+    """Runs a program, which must exit with `code`, and returns its standard output. `env` is added to
+    the environment. Another exit code ends the test with what the program printed."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env={**os.environ, **(env or {})})
+    if done.returncode != code:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
 def parser(description=None):
     """Returns a parser for the arguments of every test of ree-run; the test may add others."""
     arguments = argparse.ArgumentParser(description=description)
@@ -54,6 +64,12 @@ def parser(description=None):
 def skip(reason):
     print(f"skipped: {reason}")
     sys.exit(77)  # CTest: SKIP_RETURN_CODE
+
+
+def need_program(path, what):
+    """Skips the test if the program, a path or a name, is not there."""
+    if not shutil.which(path):
+        skip(f"there is no {what}")
 
 
 def need_device(ree_run, kind):

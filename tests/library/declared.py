@@ -14,11 +14,16 @@ def public_headers(folder):
     return "\n".join(texts)
 
 
+# Headers that ree.h does not include.
+APART = ("bench", "ranks", "testing")
+
+
 def declared(header):
     """Returns the sorted (functions, variables) of a header's text."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", header, flags=re.S)
     text = re.sub(r"^\s*#[^\n]*", "", text, flags=re.M)
     text = text.replace('extern "C" {', "").replace("REE_API", "")
+    text = re.sub(r"REE_DEPRECATED\([^)]*\)", "", text)
     while True:  # remove struct and enum bodies, innermost first: they may contain (*f)
         shorter = re.sub(r"\{[^{}]*\}", "", text)
         if shorter == text:
@@ -40,7 +45,7 @@ def program(functions, variables):
     entries = [f"    (const void *)(uintptr_t){name}," for name in functions]
     entries += [f"    &{name}," for name in variables]
     return "\n".join([
-        "#include <ree.h>", "static const void *addresses(int i) {", "    const void *all[] = {",
+        "#include <ree.h>", *[f"#include <ree/{name}.h>" for name in APART], "static const void *addresses(int i) {", "    const void *all[] = {",
         *entries, "    };", "    return all[i];", "}", "int main(int argc, char **argv) {",
         "    (void)argv;", f"    for (int i = 0; i < {len(entries)}; i++)",
         "        if (!addresses(i * argc)) return 1;", "    return 0;", "}", ""])

@@ -13,19 +13,35 @@ from declared import declared, public_headers
 
 # Functions that only return or free existing data: no floats, no drivers, no threads.
 WITHOUT = set("""
-    ree_chat_families ree_decoder_destroy ree_device_name ree_dtype_bits ree_dtype_name ree_dtype_size
-    ree_finish_name ree_generation_finish ree_generator_info ree_generator_session ree_model_destroy
-    ree_model_input ree_model_ir_version ree_model_metadata ree_model_n_inputs ree_model_n_op_counts
-    ree_model_n_outputs ree_model_notes ree_model_op_counts ree_model_opset ree_model_output
-    ree_model_weight_bytes ree_numerics_version ree_operation_set_name ree_ranks_n ree_ranks_report ree_sequence_append ree_set_log
-    ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
+    ree_alloc ree_chat_families ree_decoder_destroy ree_device_name ree_dtype_bits ree_dtype_name
+    ree_dtype_size ree_finish_name ree_free ree_generation_finish ree_generator_info
+    ree_generator_session ree_model_destroy ree_model_input ree_model_ir_version ree_model_metadata
+    ree_model_n_inputs ree_model_n_op_counts ree_model_n_outputs ree_model_notes ree_model_op_counts
+    ree_model_opset ree_model_output ree_model_weight_bytes ree_numerics_version
+    ree_operation_set_name ree_ranks_n ree_ranks_report ree_sequence_append ree_set_allocator
+    ree_set_log ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
     ree_tokenizer_chat_family ree_tokenizer_destroy ree_tokenizer_eos ree_tokenizer_id
     ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_token ree_tokenizer_vocab_size
-    ree_transport_n_ranks ree_transport_rank ree_transport_started ree_version""".split())
+    ree_checkpoint_close ree_checkpoint_destroy ree_completion_generation ree_completion_n_prompts
+    ree_completion_prompt_text ree_completion_stats ree_completion_text ree_device_operation_set
+    ree_generator_model ree_prompts_add_ids ree_prompts_destroy ree_prompts_is_chat ree_prompts_list
+    ree_receipt_destroy ree_receipt_has_root ree_receipt_info ree_receipt_set_salt ree_request_destroy ree_request_info
+    ree_verification_checks ree_verification_is_decided ree_verification_model ree_verification_reason
+    ree_verification_runs ree_verification_stepwise ree_verification_tokenizer ree_verification_verdict
+    ree_verify_verdict_name
+    ree_benchmark_has ree_cache_path ree_claim_destroy ree_claim_info ree_claim_kind_name
+    ree_comparison_node ree_comparison_result ree_diff_kind_name ree_dispute_kind_name
+    ree_file_abandon_named ree_file_is_private_key ree_file_read_small ree_file_write
+    ree_generator_pipeline ree_model_find_input ree_pipeline_n_stages ree_pipeline_stage_end
+    ree_plan_branch ree_plan_info ree_plan_stage ree_recording_n_steps ree_tensor_retype
+    ree_trace_destroy ree_trace_info ree_trace_input_name ree_trace_inputs_agree ree_trace_node
+    ree_trace_node_differs ree_trace_value_agrees ree_trace_value_text ree_ulp_range
+    ree_verdict_text ree_transport_n_ranks
+    ree_transport_rank ree_transport_started ree_version""".split())
 # The modules of libree whose callbacks are checked. Callbacks of others are ree-run's; a device's
 # are ree's own.
 CALLBACK_ROOMS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/",
-                  "src/transport/", "src/ranks/")
+                  "src/transport/", "src/ranks/", "src/trace/", "src/dispute/", "src/plan/", "src/bench/")
 # report_progress and report_program are called as callbacks themselves.
 CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "report"), ("src/pipeline/pipeline.c", "on_program")}
 

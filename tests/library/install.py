@@ -1,5 +1,5 @@
 """Installs into a temporary folder and uses libree from there like a program outside the source
-tree. Every function that ree.h declares is in the archive and in the shared library, which exports
+tree. Every function that the public headers declare is in the archive and in the shared library, which exports
 nothing else. tools/sample/digits.c, built with the flags of pkg-config, gives ree-run's SHA-256.
 The folder can be moved."""
 import argparse

@@ -4,29 +4,25 @@ older whatever is added. Both builds of sized_host.c must give the SHA-256 value
 sizes that the library refuses."""
 import argparse
 import os
+import pathlib
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness
+from harness import run
 
 parser = argparse.ArgumentParser()
 for name in ("--libree", "--ree-run", "--source", "--cc"):
     parser.add_argument(name, required=True)
 args = parser.parse_args()
-HERE = os.path.dirname(os.path.abspath(__file__))
 SAMPLES = os.path.join(args.source, "tools/sample")
 # Fields that sized_host.c uses: no older header lacks them.
 USED = {"size", "n_threads", "no_fold", "no_fuse", "n_dispatches", "run_seconds", "model", "session",
         "prefill_chunk", "all_logits", "sampling", "max_new_tokens", "eos", "n_eos", "prompt_tokens",
         "new_tokens", "colocate_tensors"}
-
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def cut_struct(match, n):
@@ -49,8 +45,8 @@ def make_older(folder, n):
     for name in ["ree.h", *(f"ree/{x}" for x in os.listdir(os.path.join(args.source, "src/ree")))]:
         with open(os.path.join(args.source, "src", name)) as file:
             text = file.read()
-        sized = re.compile(r"(struct (?:\w+) \{\n)(    size_t size; // sizeof.*?)(\};)", re.S)
-        names += re.findall(r"struct (\w+) \{\n    size_t size; // sizeof", text)
+        sized = re.compile(r"(struct (?:\w+) \{\n)(    size_t size; +// sizeof.*?)(\};)", re.S)
+        names += re.findall(r"struct (\w+) \{\n    size_t size; +// sizeof", text)
         with open(os.path.join(folder, name), "w") as file:
             file.write(sized.sub(lambda match: cut_struct(match, n), text))
     return names
@@ -69,9 +65,7 @@ def parts(text):
     return sizes, {name: value for name, value in lines.items() if name not in sizes}
 
 
-if not os.access(args.cc.split()[0], os.X_OK) and not shutil.which(args.cc):
-    print("skipped: there is no C compiler")
-    sys.exit(77)
+harness.need_program(args.cc.split()[0], "C compiler")
 with tempfile.TemporaryDirectory() as folder:
     present = build(os.path.join(args.source, "src"), os.path.join(folder, "present"))
     sizes, values = parts(run(present, SAMPLES))

@@ -104,7 +104,7 @@ static void run_text(const char *samples, struct ree_device *device) {
     CALL(ree_generator_stats(generator, GUARD(sums), &err));
     printf("tokens %s\nlogits %s\n", out.tokens_sha256, out.logits_sha256);
     ree_generation_finish(&out);
-    free(ids);
+    ree_free(ids);
     ree_generator_destroy(generator);
     ree_tokenizer_destroy(tokenizer);
 }

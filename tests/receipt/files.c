@@ -84,7 +84,7 @@ static bool is_valid(const char *path, uint64_t *out_seed) {
     struct ree_receipt receipt;
     struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
     bool ok = false;
-    if (ree_receipt_load(path, &receipt, NULL) == REE_OK)
+    if (ree_receipt_read(path, &receipt, NULL) == REE_OK)
         ree_receipt_check(&receipt, findings, &ok);
     if (out_seed) *out_seed = receipt.sampling.seed;
     ree_receipt_finish(&receipt);

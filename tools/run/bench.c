@@ -1,94 +1,222 @@
 // ree-run bench: speed of single RepOps and of whole models.
-#include "bench.h"
+#include "inputs.h"
 #include "paths.h"
 #include "commands.h"
 #include "start.h"
 
 #include <cjson/cJSON.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "base/json.h"
+#include "json.h"
+#include "ree/bench.h"
 
-void bench_report(struct bench *bench, const struct bench_result *result) {
-    if (bench->n_results < sizeof bench->results / sizeof *bench->results)
-        bench->results[bench->n_results++] = *result;
+#define N_SLOWEST 5 // dispatches that are listed
+
+struct bench {
+    struct cli_device options;
+    const char *what, *model; // model: for the benchmark "model"
+    const char *size;         // value of --size; NULL: not given, run a selection of sizes
+    uint64_t n_runs, filters, kernel, stride, groups;
+    struct run_inputs inputs;
+    bool json;
+    struct ree_device *device;
+    double load_seconds; // time to load the model
+    // The same device opened with other operation sets, which use the vendor's library (cuBLAS).
+    struct ree_bench_peer peers[REE_BENCH_MAX_PEERS];
+    uint32_t n_peers;
+};
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Returns the rate at a quantile of the times, in billions per second.
-static double rate(const struct bench_result *result, double q) {
-    double seconds = bench_quantile(&result->times, q);
-    return seconds > 0 ? 1e-9 * result->amount / seconds : 0;
+static bool is_cpu(const struct bench *bench) {
+    return !bench->options.spec || strcmp(bench->options.spec, "cpu") == 0;
 }
 
-static void print_text(const struct bench *bench, struct ree_strbuf *out) {
+static void print_text(const struct bench *bench, const struct ree_bench_report *report,
+                       struct strbuf *out) {
     cli_append_name(out, ree_device_name(bench->device));
-    ree_strbuf_printf(out, ", %llu runs each\n", (unsigned long long)bench->n_runs);
+    strbuf_printf(out, ", %llu runs each\n", (unsigned long long)bench->n_runs);
     int width = 0;
-    for (uint32_t i = 0; i < bench->n_results; i++) {
-        int length = (int)strlen(bench->results[i].name);
+    for (size_t i = 0; i < report->n_results; i++) {
+        int length = (int)strlen(report->results[i].name);
         if (length > width) width = length;
     }
-    for (uint32_t i = 0; i < bench->n_results; i++) {
-        const struct bench_result *r = &bench->results[i];
-        ree_strbuf_printf(out, "  %-*s %9.2f %-7s (middle half %.2f to %.2f)", width, r->name,
-                          rate(r, 0.5), r->unit, rate(r, 0.75), rate(r, 0.25));
+    for (size_t i = 0; i < report->n_results; i++) {
+        const struct ree_bench_result *r = &report->results[i];
+        strbuf_printf(out, "  %-*s %9.2f %-7s (middle half %.2f to %.2f)", width, r->name, r->rate,
+                      r->unit, r->rate_lower_quartile, r->rate_upper_quartile);
         if (r->baseline)
-            ree_strbuf_printf(out, "  %.2fx of %s (%.2f)", rate(r, 0.5) / r->baseline_rate,
-                              r->baseline, r->baseline_rate);
-        ree_strbuf_append(out, "\n", 1);
+            strbuf_printf(out, "  %.2fx of %s (%.2f)", r->rate / r->baseline_rate, r->baseline,
+                          r->baseline_rate);
+        strbuf_append(out, "\n", 1);
     }
-    if (bench->is_cpu && !bench->blas.library)
-        ree_strbuf_printf(
+    if (is_cpu(bench) && !report->has_openblas)
+        strbuf_printf(
             out,
             "  OpenBLAS was not found, nothing to compare with (Debian: libopenblas0-pthread)\n");
 }
 
-static void print_json(const struct bench *bench, struct ree_strbuf *out) {
+static void print_json(const struct bench *bench, const struct ree_bench_report *report,
+                       struct strbuf *out) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "device", ree_device_name(bench->device));
     cJSON_AddNumberToObject(root, "runs", (double)bench->n_runs);
     cJSON *list = cJSON_AddArrayToObject(root, "results");
-    for (uint32_t i = 0; i < bench->n_results; i++) {
-        const struct bench_result *r = &bench->results[i];
+    for (size_t i = 0; i < report->n_results; i++) {
+        const struct ree_bench_result *r = &report->results[i];
         cJSON *item = cJSON_CreateObject();
         cJSON_AddStringToObject(item, "name", r->name);
         cJSON_AddStringToObject(item, "unit", r->unit);
-        cJSON_AddNumberToObject(item, "rate", rate(r, 0.5));
-        cJSON_AddNumberToObject(item, "rate_lower_quartile", rate(r, 0.75));
-        cJSON_AddNumberToObject(item, "rate_upper_quartile", rate(r, 0.25));
-        cJSON_AddNumberToObject(item, "seconds", bench_quantile(&r->times, 0.5));
+        cJSON_AddNumberToObject(item, "rate", r->rate);
+        cJSON_AddNumberToObject(item, "rate_lower_quartile", r->rate_lower_quartile);
+        cJSON_AddNumberToObject(item, "rate_upper_quartile", r->rate_upper_quartile);
+        cJSON_AddNumberToObject(item, "seconds", r->seconds);
         if (r->baseline) {
             cJSON_AddStringToObject(item, "baseline", r->baseline);
             cJSON_AddNumberToObject(item, "baseline_rate", r->baseline_rate);
-            cJSON_AddNumberToObject(item, "ratio", rate(r, 0.5) / r->baseline_rate);
+            cJSON_AddNumberToObject(item, "ratio", r->rate / r->baseline_rate);
         }
-        ree_json_put(list, item);
+        json_put(list, item);
     }
     cli_append_json(out, root, true);
 }
 
-// Decides by the device's facts: a Vulkan driver reports its type, and CUDA devices have a compute
-// capability.
-static bool is_gpu(const struct ree_device *device) {
-    const struct ree_device_fact *facts;
-    size_t n = ree_device_facts(device, &facts);
-    for (size_t i = 0; i < n; i++)
-        if ((strcmp(facts[i].name, "type") == 0 && strstr(facts[i].value, "GPU")) ||
-            strcmp(facts[i].name, "compute capability") == 0)
-            return true;
-    return false;
+// Reports of models
+
+static double rate_of(double amount, double seconds) {
+    return seconds > 0 ? 1e-9 * amount / seconds : 0;
+}
+
+static void print_profile(const struct ree_bench_model_report *r, struct strbuf *out) {
+    const double all = r->profile_seconds;
+    strbuf_printf(out, "  measured one at a time, %.3f ms in total\n", 1e3 * all);
+    strbuf_printf(out, "    %-10s %6s %11s %7s %9s %9s\n", "RepOp", "number", "time", "share",
+                  "GFLOP/s", "GB/s");
+    for (size_t i = 0; i < r->n_repops; i++) {
+        const struct ree_bench_cost *cost = &r->repops[i];
+        strbuf_printf(out, "    %-10s %6u %8.3f ms %5.1f %%", cost->repop, cost->n,
+                      1e3 * cost->seconds, all > 0 ? 100 * cost->seconds / all : 0);
+        if (cost->flops > 0)
+            strbuf_printf(out, " %9.2f", rate_of(cost->flops, cost->seconds));
+        else
+            strbuf_printf(out, " %9s", "-");
+        strbuf_printf(out, " %9.2f\n", rate_of(cost->bytes, cost->seconds));
+    }
+    strbuf_printf(out, "  slowest\n");
+    for (size_t i = 0; i < r->n_dispatches && i < N_SLOWEST; i++) {
+        strbuf_printf(out, "    %8.3f ms  %-9s ", 1e3 * r->dispatches[i].seconds,
+                      r->dispatches[i].repop);
+        cli_append_name(out, r->dispatches[i].node);
+        strbuf_append(out, "\n", 1);
+    }
+}
+
+static void print_model_text(const struct bench *bench, const struct ree_bench_model_report *r,
+                             struct strbuf *out) {
+    const double median = r->sets[0].seconds;
+    cli_append_name(out, bench->model);
+    strbuf_printf(out, " on ");
+    cli_append_name(out, ree_device_name(bench->device));
+    strbuf_printf(out, ", %llu runs\n", (unsigned long long)bench->n_runs);
+    strbuf_printf(out, "  loading    %10.3f ms\n", 1e3 * bench->load_seconds);
+    for (size_t i = 0; i < r->n_sets; i++) {
+        const struct ree_bench_set *set = &r->sets[i];
+        strbuf_printf(out, "  first run  %10.3f ms  (of which %.3f ms binding)  %s\n",
+                      1e3 * set->first_seconds, 1e3 * set->bind_seconds, set->name);
+        strbuf_printf(out, "  run        %10.3f ms  (middle half %.3f to %.3f)  %s",
+                      1e3 * set->seconds, 1e3 * set->seconds_lower_quartile,
+                      1e3 * set->seconds_upper_quartile, set->name);
+        if (i > 0 && set->seconds > 0)
+            strbuf_printf(out, "; reproducible takes %.2fx as long", median / set->seconds);
+        strbuf_append(out, "\n", 1);
+    }
+    if (r->flops > 0)
+        strbuf_printf(out, "  products   %10.3f GFLOP, %.2f GFLOP/s\n", 1e-9 * r->flops,
+                      rate_of(r->flops, median));
+    double weights = (double)r->stats.weight_bytes;
+    strbuf_printf(out, "  weights    %10.3f MB, %.2f GB/s", 1e-6 * weights,
+                  rate_of(weights, median));
+    if (r->memory)
+        strbuf_printf(out, ", %.2fx of %s (%.2f)", rate_of(weights, median) / r->memory_rate,
+                      r->memory, r->memory_rate);
+    strbuf_printf(out, "\n  RepOps     %10llu, %.3f MB of intermediate results\n",
+                  (unsigned long long)r->stats.n_dispatches, 1e-6 * (double)r->stats.arena_bytes);
+    if (r->has_profile)
+        print_profile(r, out);
+    else
+        strbuf_printf(out, "  this device cannot measure single RepOps\n");
+}
+
+static void json_profile(const struct ree_bench_model_report *r, cJSON *root) {
+    cJSON *list = cJSON_AddArrayToObject(root, "repops");
+    for (size_t i = 0; i < r->n_repops; i++) {
+        const struct ree_bench_cost *cost = &r->repops[i];
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "name", cost->repop);
+        cJSON_AddNumberToObject(item, "number", cost->n);
+        cJSON_AddNumberToObject(item, "seconds", cost->seconds);
+        cJSON_AddNumberToObject(item, "flops", cost->flops);
+        cJSON_AddNumberToObject(item, "bytes", cost->bytes);
+        json_put(list, item);
+    }
+    list = cJSON_AddArrayToObject(root, "dispatches"); // slowest first
+    for (size_t i = 0; i < r->n_dispatches; i++) {
+        const struct ree_bench_cost *cost = &r->dispatches[i];
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "repop", cost->repop);
+        cJSON_AddStringToObject(item, "node", cost->node);
+        cJSON_AddNumberToObject(item, "seconds", cost->seconds);
+        cJSON_AddNumberToObject(item, "flops", cost->flops);
+        cJSON_AddNumberToObject(item, "bytes", cost->bytes);
+        json_put(list, item);
+    }
+}
+
+static void print_model_json(const struct bench *bench, const struct ree_bench_model_report *r,
+                             struct strbuf *out) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "model", bench->model);
+    cJSON_AddStringToObject(root, "device", ree_device_name(bench->device));
+    cJSON_AddNumberToObject(root, "runs", (double)bench->n_runs);
+    cJSON_AddNumberToObject(root, "load_seconds", bench->load_seconds);
+    cJSON_AddNumberToObject(root, "weight_bytes", (double)r->stats.weight_bytes);
+    cJSON_AddNumberToObject(root, "arena_bytes", (double)r->stats.arena_bytes);
+    cJSON_AddNumberToObject(root, "dispatch_count", (double)r->stats.n_dispatches);
+    cJSON_AddNumberToObject(root, "flops", r->flops);
+    cJSON *sets = cJSON_AddArrayToObject(root, "sets");
+    for (size_t i = 0; i < r->n_sets; i++) {
+        const struct ree_bench_set *set = &r->sets[i];
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "name", set->name);
+        cJSON_AddNumberToObject(item, "bind_seconds", set->bind_seconds);
+        cJSON_AddNumberToObject(item, "first_seconds", set->first_seconds);
+        cJSON_AddNumberToObject(item, "seconds", set->seconds);
+        cJSON_AddNumberToObject(item, "seconds_lower_quartile", set->seconds_lower_quartile);
+        cJSON_AddNumberToObject(item, "seconds_upper_quartile", set->seconds_upper_quartile);
+        json_put(sets, item);
+    }
+    if (r->memory) {
+        cJSON_AddStringToObject(root, "memory", r->memory);
+        cJSON_AddNumberToObject(root, "memory_rate", r->memory_rate);
+    }
+    if (r->has_profile) json_profile(r, root);
+    cli_append_json(out, root, true);
 }
 
 // Opens cuBLAS on the same CUDA device, if it is installed.
 static void open_peers(struct bench *bench) {
-    static const char *const names[BENCH_MAX_PEERS] = {"cuBLAS, binary32", "cuBLAS, TF32"};
+    static const char *const names[REE_BENCH_MAX_PEERS] = {"cuBLAS, binary32", "cuBLAS, TF32"};
     if (!bench->options.spec || strncmp(bench->options.spec, "cuda", 4) != 0 ||
         bench->options.options.operation_set != REE_REPRODUCIBLE)
         return;
-    for (int i = 0; i < BENCH_MAX_PEERS; i++) {
+    for (int i = 0; i < REE_BENCH_MAX_PEERS; i++) {
         struct cli_device options = bench->options;
         struct ree_device *device;
         options.options.operation_set = i == 0 ? REE_DETERMINISTIC : REE_DEFAULT;
@@ -98,32 +226,7 @@ static void open_peers(struct bench *bench) {
     }
 }
 
-// Returns the benchmark of one RepOp; NULL if there is none with this name.
-typedef enum ree_status bench_repop(struct bench *bench, struct ree_error *err);
-static bench_repop *find_repop(const char *what) {
-    static const struct {
-        const char *name;
-        bench_repop *run;
-    } list[] = {{"matmul", bench_matmul},
-                {"conv", bench_conv},
-                {"map", bench_map},
-                {"rows", bench_rows},
-                {"attention", bench_attention}};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (strcmp(what, list[i].name) == 0) return list[i].run;
-    return NULL;
-}
-
-struct arguments {
-    const char *what, *model; // model: for the benchmark "model"
-    const char *size;
-    uint64_t n_runs, filters, kernel, stride, groups;
-    struct cli_device device;
-    struct run_inputs inputs;
-    bool json;
-};
-
-#define AT(field) offsetof(struct arguments, field)
+#define AT(field) offsetof(struct bench, field)
 
 static const struct cli_option_row rows[] = {
     // clang-format off
@@ -180,12 +283,12 @@ static const struct cli_option_row rows[] = {
   "                       symbolic dimensions are 1\n"},
     {.name = "--seed", .value = "N", .kind = ROW_NUMBER, .at = AT(inputs.seed), .max = UINT64_MAX,
      .help = "model: seed of the random inputs (default 1)"},
-    {.name = "--runs", .value = "N", .kind = ROW_NUMBER, .at = AT(n_runs), .min = 1, .max = BENCH_MAX_RUNS,
+    {.name = "--runs", .value = "N", .kind = ROW_NUMBER, .at = AT(n_runs), .min = 1, .max = REE_BENCH_MAX_RUNS,
      .help = "number of runs of each measurement (default 21)"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
      .help = "print one JSON object instead of text"},
     {.kind = ROW_TEXT, .help = "\ndevices\n"},
-    {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device), .help =
+    {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(options), .help =
   "  --device DEVICE      cpu, cuda, vulkan, cuda:INDEX, vulkan:NAME, ... (default cpu)\n"
   "  --threads N          CPU threads, also of OpenBLAS (default: one per core)\n"
   "  --cpu-isa ISA        avx512, avx2, neon, portable (default: the best available)\n"
@@ -210,7 +313,7 @@ static const struct cli_option_row rows[] = {
 };
 const struct cli_option_table ree_run_bench_options = CLI_OPTION_TABLE(rows);
 
-static void parse(struct cli *cli, struct arguments *a) {
+static void parse(struct cli *cli, struct bench *a) {
     cli_options_parse(cli, &ree_run_bench_options, a);
     if (cli->failed) return;
     const char *const names = "matmul, conv, map, rows, attention and model";
@@ -218,69 +321,100 @@ static void parse(struct cli *cli, struct arguments *a) {
         cli_usage(cli, "which benchmark: matmul, conv, map, rows, attention or model?");
     else if (strcmp(a->what, "model") == 0 && !a->model)
         cli_usage(cli, "bench model: no model given");
-    else if (strcmp(a->what, "model") != 0 && !find_repop(a->what))
+    else if (strcmp(a->what, "model") != 0 && !ree_benchmark_has(a->what))
         cli_usage(cli, "unknown benchmark '%s'; expected one of %s", a->what, names);
     else if (strcmp(a->what, "model") != 0 && a->model)
         cli_usage(cli, "bench %s does not accept '%s'", a->what, a->model);
 }
 
-// Opens the device and its peers and runs the requested benchmark; returns an exit code.
-static int run(struct bench *bench, const struct arguments *a, struct ree_model *model) {
-    struct ree_error err;
-    struct ree_strbuf text;
-    if (cli_device_open(&bench->options, &bench->device, &err) != REE_OK) return cli_fail(&err);
-    bench->is_cpu = !bench->options.spec || strcmp(bench->options.spec, "cpu") == 0;
-    bench->n_threads = bench->options.n_threads ? (uint32_t)bench->options.n_threads
-                                                : (uint32_t)omp_get_num_procs();
-    bench->is_gpu = is_gpu(bench->device);
-    if (bench->is_cpu && !model) bench_openblas_open(&bench->blas, bench->n_threads);
-    open_peers(bench);
-    if (sandbox_close(&err) != REE_OK) return cli_fail(&err);
-    ree_strbuf_init(&text);
-    enum ree_status status =
-        model ? bench_model(bench, a->model, model, &a->inputs, a->json, &text, &err)
-              : find_repop(a->what)(bench, &err);
+static enum ree_status run_repop(struct ree_benchmark *benchmark, const struct bench *bench,
+                                 struct strbuf *text, struct ree_error *err) {
+    const struct ree_bench_report *report;
+    enum ree_status status = ree_benchmark_repop(benchmark, bench->what, &report, err);
     cli_progress_end();
-    if (status == REE_OK && !model) {
-        if (a->json)
-            print_json(bench, &text);
-        else
-            print_text(bench, &text);
-    }
+    if (status == REE_OK && bench->json)
+        print_json(bench, report, text);
+    else if (status == REE_OK)
+        print_text(bench, report, text);
+    return status;
+}
+
+static enum ree_status run_model(struct ree_benchmark *benchmark, const struct bench *bench,
+                                 struct ree_model *model, struct strbuf *text,
+                                 struct ree_error *err) {
+    const struct ree_bench_model_report *report;
+    enum ree_status status = ree_benchmark_model(benchmark, model, bench->inputs.tensors,
+                                                 bench->inputs.n_tensors, &report, err);
+    cli_progress_end();
+    if (status == REE_OK && bench->json)
+        print_model_json(bench, report, text);
+    else if (status == REE_OK)
+        print_model_text(bench, report, text);
+    return status;
+}
+
+// Loads the model and its inputs. Inputs without a file are generated from the seed.
+static int load_model(struct bench *bench, struct ree_model **out) {
+    struct ree_error err;
+    const struct ree_model_options options = {.size = sizeof options, .progress = cli_reports};
+    double before = now();
+    if (ree_model_load(bench->model, &options, out, &err) != REE_OK) return cli_fail(&err);
+    bench->load_seconds = now() - before;
+    bench->inputs.random = true;
+    return run_inputs_load(&bench->inputs, *out);
+}
+
+// Opens the device and its peers and runs the requested benchmark; returns an exit code.
+static int run(struct bench *bench, struct ree_model *model) {
+    struct ree_error err;
+    struct ree_benchmark *benchmark = NULL;
+    struct strbuf text;
+    strbuf_init(&text);
+    if (cli_device_open(&bench->options, &bench->device, &err) != REE_OK) return cli_fail(&err);
+    open_peers(bench);
+    const struct ree_benchmark_options options = {.size = sizeof options,
+                                                  .n_runs = (uint32_t)bench->n_runs,
+                                                  .n_threads = (uint32_t)bench->options.n_threads,
+                                                  .n_peers = bench->n_peers,
+                                                  .peers = bench->peers,
+                                                  .use_openblas = !model,
+                                                  .shape = bench->size,
+                                                  .filters = (uint32_t)bench->filters,
+                                                  .kernel = (uint32_t)bench->kernel,
+                                                  .stride = (uint32_t)bench->stride,
+                                                  .groups = (uint32_t)bench->groups,
+                                                  .progress = cli_reports};
+    enum ree_status status = ree_benchmark_create(bench->device, &options, &benchmark, &err);
+    if (status == REE_OK) status = sandbox_close(&err);
+    if (status == REE_OK)
+        status = model ? run_model(benchmark, bench, model, &text, &err)
+                       : run_repop(benchmark, bench, &text, &err);
+    ree_benchmark_destroy(benchmark);
     for (uint32_t i = 0; i < bench->n_peers; i++)
         ree_device_destroy(bench->peers[i].device);
     ree_device_destroy(bench->device);
-    bench_openblas_close(&bench->blas);
     if (status == REE_OK) return cli_print(&text);
-    ree_strbuf_finish(&text);
+    strbuf_finish(&text);
     cli_fail(&err);
     return status == REE_INVALID && !model ? CLI_USAGE : CLI_FAILED; // a wrong --size
 }
 
 int ree_run_bench(int argc, char **argv) {
-    static struct bench bench;
-    struct arguments a = {
-        .inputs.seed = 1, .n_runs = 21, .filters = 64, .kernel = 3, .stride = 1, .groups = 1};
+    struct bench bench = {
+        .n_runs = 21, .filters = 64, .kernel = 3, .stride = 1, .groups = 1, .inputs.seed = 1};
     struct ree_model *model = NULL;
     struct cli cli;
     int code = CLI_FAILED;
     if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_bench_options);
     cli_init(&cli, argc, argv);
-    if (run_inputs_init(&a.inputs, argc)) {
-        parse(&cli, &a);
-        bench.options = a.device;
-        bench.size = a.size;
-        bench.n_runs = a.n_runs;
-        bench.filters = a.filters;
-        bench.kernel = a.kernel;
-        bench.stride = a.stride;
-        bench.groups = a.groups;
+    if (run_inputs_init(&bench.inputs, argc)) {
+        parse(&cli, &bench);
         const struct cli_start start = {.uses = sandbox_uses(bench.options.spec)};
         code = cli.failed ? CLI_USAGE : cli_start(&start);
-        if (!code && a.model) code = bench_model_load(&bench, a.model, &a.inputs, &model);
-        if (!code) code = run(&bench, &a, model);
+        if (!code && bench.model) code = load_model(&bench, &model);
+        if (!code) code = run(&bench, model);
     }
-    run_inputs_finish(&a.inputs);
+    run_inputs_finish(&bench.inputs);
     ree_model_destroy(model);
     return code;
 }

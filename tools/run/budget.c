@@ -20,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "cli.h"
 #include "sandbox.h"
 

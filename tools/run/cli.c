@@ -1,8 +1,6 @@
 #include "cli.h"
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "text/utf8.h"
+#include "utf8.h"
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -11,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 void cli_init(struct cli *cli, int argc, char **argv) {
@@ -118,16 +117,16 @@ void cli_error(const char *format, ...) {
     cli_progress_end();
     va_list args;
     char *text;
-    struct ree_strbuf escaped; // without control characters: names may come from a receipt
+    struct strbuf escaped; // without control characters: names may come from a receipt
     va_start(args, format);
     if (vasprintf(&text, format, args) < 0) text = NULL;
     va_end(args);
-    ree_strbuf_init(&escaped);
+    strbuf_init(&escaped);
     for (char *line = text, *end; line; line = end) {
         end = strchr(line, '\n');
         if (end) *end++ = 0;
         cli_append_name(&escaped, line);
-        if (end) ree_strbuf_append(&escaped, "\n", 1);
+        if (end) strbuf_append(&escaped, "\n", 1);
     }
     bool ok = text && !escaped.failed;
     snprintf(last_error, sizeof last_error, "%s",
@@ -138,7 +137,7 @@ void cli_error(const char *format, ...) {
     fprintf(stderr, "ree-run: %s%s%s\n", rank_prefix,
             ok && escaped.data ? escaped.data : last_error,
             cli_error_hint ? cli_error_hint(last_error) : "");
-    ree_strbuf_finish(&escaped);
+    strbuf_finish(&escaped);
     free(text);
 }
 
@@ -155,11 +154,11 @@ void cli_set_rank(uint32_t rank) {
 }
 
 int cli_fail(const struct ree_error *err) {
-    struct ree_strbuf text; // without the ends of lines that cli_error leaves alone
-    ree_strbuf_init(&text);
+    struct strbuf text; // without the ends of lines that cli_error leaves alone
+    strbuf_init(&text);
     cli_append_name(&text, err->message);
     cli_error("%s", text.data ? text.data : "out of memory");
-    ree_strbuf_finish(&text);
+    strbuf_finish(&text);
     return CLI_FAILED;
 }
 
@@ -193,53 +192,52 @@ static bool is_late_control(const unsigned char *c) {
 }
 
 // Control characters and bytes that are not UTF-8 are escaped, each byte as \xNN.
-void cli_append_name(struct ree_strbuf *out, const char *name) {
+void cli_append_name(struct strbuf *out, const char *name) {
     const unsigned char *c = (const unsigned char *)name;
-    const unsigned char *end = c + strlen(name),
-                        *valid = c + ree_utf8_valid_prefix(name, strlen(name));
+    const unsigned char *end = c + strlen(name), *valid = c + utf8_valid_prefix(name, strlen(name));
     while (c < end) {
         bool is_late = c < valid && is_late_control(c);
         if (c < valid && *c >= 0x20 && *c != 0x7f && !is_late) {
-            ree_strbuf_append(out, (const char *)c++, 1);
+            strbuf_append(out, (const char *)c++, 1);
             continue;
         }
-        ree_strbuf_printf(out, "\\x%02x", *c);
-        if (is_late) ree_strbuf_printf(out, "\\x%02x", *++c);
-        if (c++ >= valid) valid = c + ree_utf8_valid_prefix((const char *)c, (size_t)(end - c));
+        strbuf_printf(out, "\\x%02x", *c);
+        if (is_late) strbuf_printf(out, "\\x%02x", *++c);
+        if (c++ >= valid) valid = c + utf8_valid_prefix((const char *)c, (size_t)(end - c));
     }
 }
 
-void cli_append_port(struct ree_strbuf *out, const struct ree_port *port) {
-    if (port->nullable) ree_strbuf_printf(out, "optional ");
-    if (port->kind == REE_SEQUENCE) ree_strbuf_printf(out, "sequence of ");
-    ree_strbuf_printf(out, "%s[", ree_dtype_name(port->dtype));
-    if (!port->has_shape) ree_strbuf_printf(out, "...");
+void cli_append_port(struct strbuf *out, const struct ree_port *port) {
+    if (port->nullable) strbuf_printf(out, "optional ");
+    if (port->kind == REE_SEQUENCE) strbuf_printf(out, "sequence of ");
+    strbuf_printf(out, "%s[", ree_dtype_name(port->dtype));
+    if (!port->has_shape) strbuf_printf(out, "...");
     for (uint32_t i = 0; port->has_shape && i < port->rank; i++) {
-        if (i) ree_strbuf_append(out, ",", 1);
+        if (i) strbuf_append(out, ",", 1);
         if (port->dims[i] >= 0)
-            ree_strbuf_printf(out, "%lld", (long long)port->dims[i]);
+            strbuf_printf(out, "%lld", (long long)port->dims[i]);
         else
             cli_append_name(out, port->symbols[i] ? port->symbols[i] : "?");
     }
-    ree_strbuf_append(out, "]", 1);
+    strbuf_append(out, "]", 1);
 }
 
-void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
+void cli_append_shape(struct strbuf *out, enum ree_dtype dtype, uint32_t rank,
                       const int64_t *dims) {
-    ree_strbuf_printf(out, "%s[", ree_dtype_name(dtype));
+    strbuf_printf(out, "%s[", ree_dtype_name(dtype));
     for (uint32_t i = 0; i < rank; i++)
-        ree_strbuf_printf(out, "%s%lld", i ? "," : "", (long long)dims[i]);
-    ree_strbuf_append(out, "]", 1);
+        strbuf_printf(out, "%s%lld", i ? "," : "", (long long)dims[i]);
+    strbuf_append(out, "]", 1);
 }
 
 void cli_note(void *unused, const char *text) {
-    struct ree_strbuf shown;
+    struct strbuf shown;
     (void)unused;
-    ree_strbuf_init(&shown);
+    strbuf_init(&shown);
     cli_append_name(&shown, text);
     cli_progress_end();
     fprintf(stderr, "ree-run: note: %s\n", shown.data ? shown.data : "");
-    ree_strbuf_finish(&shown);
+    strbuf_finish(&shown);
 }
 
 void cli_print_notes(const struct ree_model *model) {
@@ -253,25 +251,25 @@ bool cli_must_escape(bool raw_output) {
     return !raw_output && isatty(STDOUT_FILENO);
 }
 
-size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bool more) {
+size_t cli_append_escaped(struct strbuf *out, const char *text, size_t n, bool more) {
     size_t at = 0;
     while (at < n) {
         size_t bad, size;
         bool is_cut = false;
-        if (!ree_utf8_check(text + at, n - at, &bad, &is_cut)) {
+        if (!utf8_check(text + at, n - at, &bad, &is_cut)) {
             if (is_cut && more) break;
             for (size_t i = 0; i < bad; i++)
-                ree_strbuf_printf(out, "\\x%02x", (unsigned char)text[at + i]);
+                strbuf_printf(out, "\\x%02x", (unsigned char)text[at + i]);
             at += bad;
             continue;
         }
-        uint32_t c = ree_utf8_get(text + at, &size);
+        uint32_t c = utf8_get(text + at, &size);
         if (c >= 0x80 && c < 0xA0)
-            ree_strbuf_printf(out, "\\u%04x", c);
+            strbuf_printf(out, "\\u%04x", c);
         else if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7F)
-            ree_strbuf_printf(out, "\\x%02x", c);
+            strbuf_printf(out, "\\x%02x", c);
         else
-            ree_strbuf_append(out, text + at, size);
+            strbuf_append(out, text + at, size);
         at += size;
     }
     return at;
@@ -289,14 +287,14 @@ bool cli_write(const char *bytes, size_t n) {
     return !output_lost;
 }
 
-int cli_print(struct ree_strbuf *text) {
+int cli_print(struct strbuf *text) {
     bool ok = !text->failed;
     cli_progress_end();
     if (ok)
         ok = cli_write(text->data, text->size);
     else
         cli_error("out of memory");
-    ree_strbuf_finish(text);
+    strbuf_finish(text);
     return ok ? 0 : CLI_FAILED;
 }
 
@@ -327,27 +325,27 @@ void cli_json_init(void) {
     cJSON_InitHooks(&(cJSON_Hooks){json_malloc, free});
 }
 
-void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) {
+void cli_append_json(struct strbuf *out, struct cJSON *json, bool indented) {
     char *text = indented ? cJSON_Print(json) : cJSON_PrintUnformatted(json);
     // A message may cut off a name within a character, and JSON must be UTF-8.
-    struct ree_strbuf valid;
-    ree_strbuf_init(&valid);
-    if (text) ree_utf8_append_lossy(&valid, text, strlen(text));
+    struct strbuf valid;
+    strbuf_init(&valid);
+    if (text) utf8_append_lossy(&valid, text, strlen(text));
     // cJSON escapes only control characters below a space. A pipe gets this JSON unchanged. For a
     // terminal, which may interpret the others as commands, they are escaped too.
     const bool escapes = cli_must_escape(false);
     for (const char *c = valid.data; c && *c; c++) {
         if (escapes && is_late_control((const unsigned char *)c))
-            ree_strbuf_printf(out, "\\u%04x", (unsigned char)*++c);
+            strbuf_printf(out, "\\u%04x", (unsigned char)*++c);
         else if (escapes && *c == 0x7F)
-            ree_strbuf_printf(out, "\\u007f");
+            strbuf_printf(out, "\\u007f");
         else
-            ree_strbuf_append(out, c, 1);
+            strbuf_append(out, c, 1);
     }
     out->failed = out->failed || valid.failed;
-    ree_strbuf_finish(&valid);
+    strbuf_finish(&valid);
     if (text && !cli_json_lost())
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     else
         out->failed = true;
     cJSON_free(text);
@@ -355,6 +353,12 @@ void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented) 
 }
 
 // Progress. One line per process, hence the statics.
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static bool progress_shown;
 static double progress_started, progress_drawn;
@@ -370,7 +374,7 @@ bool cli_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     (void)user;
     if (progress_also) progress_also(progress_also_user);
     if (!isatty(STDERR_FILENO)) return true;
-    double t = ree_clock();
+    double t = now();
     if (progress_started == 0) progress_started = t;
     if (t - progress_started < 0.3 || t - progress_drawn < 0.1) return true;
     progress_drawn = t;

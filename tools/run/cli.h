@@ -5,7 +5,7 @@
 #ifndef REE_TOOLS_RUN_CLI_H
 #define REE_TOOLS_RUN_CLI_H
 
-#include "base/strbuf.h"
+#include "strbuf.h"
 #include "ree.h"
 #include "ree/testing.h"
 
@@ -88,16 +88,15 @@ int cli_check_output_path(const char *path, const char *what);
 
 // Appends a name that comes from a file. Bytes that are neither printable ASCII nor plausible UTF-8
 // become \xNN, so that a model cannot send escape sequences to a terminal.
-void cli_append_name(struct ree_strbuf *out, const char *name);
+void cli_append_name(struct strbuf *out, const char *name);
 // Appends "float32[batch,1,28,28]"; "float32[...]" if no shape is declared.
-void cli_append_port(struct ree_strbuf *out, const struct ree_port *port);
-void cli_append_shape(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
-                      const int64_t *dims);
+void cli_append_port(struct strbuf *out, const struct ree_port *port);
+void cli_append_shape(struct strbuf *out, enum ree_dtype dtype, uint32_t rank, const int64_t *dims);
 // Writes to standard output. Returns false if this write or an earlier one failed; only the first
 // failure prints its reason.
 bool cli_write(const char *bytes, size_t n);
 // Writes the buffer to standard output and releases it; returns the exit code.
-int cli_print(struct ree_strbuf *text);
+int cli_print(struct strbuf *text);
 void cli_note(void *unused, const char *text); // prints `text` to standard error
 // Prints the model's notes to standard error.
 void cli_print_notes(const struct ree_model *model);
@@ -107,7 +106,7 @@ bool cli_must_escape(bool raw_output);
 // Appends `text` with escapes: control characters other than newline and tab become \x1b or \u009b,
 // bytes that are not UTF-8 become \xff. `more`: text follows later, so an incomplete character at
 // the end is left for then. Returns the number of bytes consumed.
-size_t cli_append_escaped(struct ree_strbuf *out, const char *text, size_t n, bool more);
+size_t cli_append_escaped(struct strbuf *out, const char *text, size_t n, bool more);
 bool cli_wants_help(int argc, char **argv); // true if --help is among the arguments
 // Must be called before any JSON is created. From then on cli_append_json fails if any JSON value
 // of this process was lost because memory ran out.
@@ -119,7 +118,7 @@ bool cli_json_lost(void);
 // Appends the JSON text and a newline; deletes `json`. NULL means that creating it ran out of
 // memory.
 struct cJSON;
-void cli_append_json(struct ree_strbuf *out, struct cJSON *json, bool indented);
+void cli_append_json(struct strbuf *out, struct cJSON *json, bool indented);
 
 // Callback for the progress of models and sessions. Redraws one line on standard error in place, if
 // standard error is a terminal and the work takes longer than 0.3 s.

@@ -129,6 +129,7 @@ static void parse(struct cli *cli, struct compare_options *o) {
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model given");
     cli_quantize_check(cli, &o->quantize);
+    fault_option_check(cli, o->fault);
     if (o->n_prompts > 1) cli_usage(cli, "expected one prompt, not %zu", o->n_prompts);
     if (o->n_prompts && (o->inputs.n_args || o->inputs.random))
         cli_usage(cli, "a prompt and --input exclude each other");

@@ -3,15 +3,12 @@
 #ifndef REE_TOOLS_RUN_COMPARE_H
 #define REE_TOOLS_RUN_COMPARE_H
 
-#include "dispute/compare.h"
-#include "base/strbuf.h"
+#include "strbuf.h"
 #include "cli.h"
-#include "generate/generator.h"
 #include "inputs.h"
 #include "prompts.h"
 #include "quantize.h"
 
-#define COMPARE_MAX_SUSPECTS 32
 #define COMPARE_N_TWICE 6
 
 #define COMPARE_DIFFERS 1
@@ -30,28 +27,18 @@ struct compare_options {
     bool ignore_eos, json, all;
 };
 
-struct compare_suspect {
-    unsigned side;
-    char name[48], verdict[200];
-};
-
 struct compare_report {
     const char *model;      // path as given by the user
     const char *devices[2]; // names of the devices
     enum ree_operation_set sets[2];
-    const struct ree_graph *graph;
-    struct ree_compare_result result;
+    const struct ree_comparison *comparison;
+    const struct ree_compare_result *result; // of the comparison
     bool is_text;
-    const int32_t *ids; // generated tokens
-    size_t n_ids;
-    // Suspected primitives for the first node that differs.
-    size_t n_suspects;
-    struct compare_suspect suspects[COMPARE_MAX_SUSPECTS];
 };
 
 // `all`: the table also includes nodes that do not differ.
-void compare_report_text(const struct compare_report *report, bool all, struct ree_strbuf *out);
-void compare_report_json(const struct compare_report *report, struct ree_strbuf *out);
+void compare_report_text(const struct compare_report *report, bool all, struct strbuf *out);
+void compare_report_json(const struct compare_report *report, struct strbuf *out);
 
 // Everything that a comparison opens; released by compare_finish.
 struct compare_job {
@@ -59,16 +46,13 @@ struct compare_job {
     struct ree_device *devices[2];
     struct ree_generator *generators[2];
     struct ree_model *models[2]; // NULL entries for a text run, which uses the generators' models
-    // owned by the generators, or by this struct if models[] are used
-    struct ree_session *sessions[2];
+    struct ree_session *sessions[2]; // if models[] are used
     struct ree_tokenizer *tokenizer;
     struct prompts prompts;
-    int32_t *eos, *ids;
-    size_t n_eos, n_ids;
-    struct ree_compare *compare;
+    int32_t *eos;
+    size_t n_eos;
+    struct ree_comparison *comparison;
     struct compare_report report;
-    uint64_t fault_step;
-    bool has_suspects;
     struct ree_error err;
 };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json.h"
 
 #define MAX_DEVICES 64
 
@@ -54,15 +54,15 @@ static const struct cli_option_row rows[] = {
 const struct cli_option_table ree_run_devices_options = CLI_OPTION_TABLE(rows);
 
 static void report_text(const struct ree_device_listing *listing, const struct ree_device *device,
-                        const struct ree_error *err, struct ree_strbuf *out) {
+                        const struct ree_error *err, struct strbuf *out) {
     cli_append_name(out, listing->spec);
-    ree_strbuf_printf(out, "  ");
+    strbuf_printf(out, "  ");
     cli_append_name(out, device ? ree_device_name(device) : listing->name);
-    ree_strbuf_append(out, "\n", 1);
+    strbuf_append(out, "\n", 1);
     if (!device) {
-        ree_strbuf_printf(out, "  cannot be used: ");
+        strbuf_printf(out, "  cannot be used: ");
         cli_append_name(out, err->message);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
         return;
     }
     const struct ree_device_fact *facts;
@@ -75,9 +75,9 @@ static void report_text(const struct ree_device_listing *listing, const struct r
     for (size_t i = 0; i < n; i++) {
         // The kind is printed only at the beginning of its group.
         bool first = i == 0 || strcmp(facts[i].kind, facts[i - 1].kind) != 0;
-        ree_strbuf_printf(out, "  %-10s %-*s  ", first ? facts[i].kind : "", width, facts[i].name);
+        strbuf_printf(out, "  %-10s %-*s  ", first ? facts[i].kind : "", width, facts[i].name);
         cli_append_name(out, facts[i].value);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
 }
 
@@ -97,10 +97,10 @@ static void report_json(const struct ree_device_listing *listing, const struct r
             cJSON_AddStringToObject(fact, "kind", facts[i].kind);
             cJSON_AddStringToObject(fact, "name", facts[i].name);
             cJSON_AddStringToObject(fact, "value", facts[i].value);
-            ree_json_put(list, fact);
+            json_put(list, fact);
         }
     }
-    ree_json_put(devices, item);
+    json_put(devices, item);
 }
 
 // Drops the options that apply only to another kind of device than the one being opened.
@@ -117,8 +117,8 @@ static void restrict_options(struct cli_device *device) {
 int ree_run_devices(int argc, char **argv) {
     struct cli cli;
     struct options o = {0};
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
+    struct strbuf text;
+    strbuf_init(&text);
     if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_devices_options);
     cli_init(&cli, argc, argv);
     cli_options_parse(&cli, &ree_run_devices_options, &o);
@@ -148,7 +148,7 @@ int ree_run_devices(int argc, char **argv) {
         restrict_options(&each);
         if (cli_device_open(&each, &device, &err) != REE_OK && spec) {
             cJSON_Delete(root);
-            ree_strbuf_finish(&text);
+            strbuf_finish(&text);
             return cli_fail(&err);
         }
         if (o.json)
@@ -168,7 +168,7 @@ int ree_run_devices(int argc, char **argv) {
         length = strcspn(note, "\n");
         snprintf(line, sizeof line, "%.*s", (int)length, note);
         cli_append_name(&text, line);
-        ree_strbuf_append(&text, "\n", 1);
+        strbuf_append(&text, "\n", 1);
     }
     return cli_print(&text);
 }

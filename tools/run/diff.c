@@ -4,10 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/json.h"
-#include "dispute/diff_receipts.h"
-#include "dispute/html.h"
-#include "base/file.h"
+#include "json.h"
 #include "cli.h"
 #include "commands.h"
 #include "receipts.h"
@@ -20,17 +17,12 @@
 
 static bool save_page(const struct diff_pair *p, const char *const paths[2], const char *path,
                       struct ree_error *err) {
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    struct ree_html_diff page = {{paths[0], paths[1]}, {p->a, p->b}, &p->diff};
-    ree_html_diff(&page, &text);
-    bool ok = !text.failed && ree_file_write(path, text.data, text.size, err) == REE_OK;
-    if (text.failed)
-        cli_error("out of memory");
-    else if (!ok)
-        cli_fail(err);
-    ree_strbuf_finish(&text);
-    return ok;
+    char *html;
+    enum ree_status status = ree_trace_diff_html(p->a, p->b, paths, &html, err);
+    if (status == REE_OK) status = ree_file_write(path, html, strlen(html), err);
+    if (status != REE_OK) cli_fail(err);
+    free(html);
+    return status == REE_OK;
 }
 
 // The options of a comparison and its result.
@@ -38,7 +30,7 @@ struct job {
     const char *paths[2];
     const char *html;
     bool json, all;
-    struct ree_strbuf text;
+    struct strbuf text;
     cJSON *object; // with --json
 };
 
@@ -74,19 +66,18 @@ static const struct cli_option_row rows[] = {
 };
 const struct cli_option_table ree_run_diff_options = CLI_OPTION_TABLE(rows);
 
-static int load_traces(const char *const paths[2], const struct ree_receipt *receipts,
-                       struct ree_trace *traces[2]) {
+static int load_traces(const char *const paths[2], struct ree_receipt *const *receipts,
+                       struct ree_trace *traces[2], struct ree_trace_info infos[2]) {
     struct ree_error err;
-    char root[65];
     for (int i = 0; i < 2; i++) {
-        if (ree_trace_load(paths[i], &traces[i], &err) != REE_OK) {
+        infos[i] = (struct ree_trace_info){.size = sizeof infos[i]};
+        if (ree_trace_load(paths[i], &traces[i], &err) != REE_OK ||
+            ree_trace_info(traces[i], &infos[i], &err) != REE_OK) {
             cli_fail(&err);
             return CLI_CANNOT;
         }
-        ree_hex(traces[i]->root, root);
-        if (receipts) ree_receipt_blind(&receipts[i], root);
-        if (!receipts || strcmp(root, receipts[i].trace_root) == 0) continue;
-        cli_error("%s: is not the trace of this receipt: its root is %s", paths[i], root);
+        if (!receipts || ree_receipt_has_root(receipts[i], infos[i].root)) continue;
+        cli_error("%s: is not the trace of this receipt: its root is %s", paths[i], infos[i].root);
         return CLI_CANNOT;
     }
     return 0;
@@ -94,15 +85,17 @@ static int load_traces(const char *const paths[2], const struct ree_receipt *rec
 
 // `receipts`: the receipts of the traces, or NULL.
 static int compare_traces(struct job *job, const char *const paths[2],
-                          const struct ree_receipt *receipts) {
+                          struct ree_receipt *const *receipts) {
     struct ree_error err;
     struct ree_trace *traces[2] = {NULL, NULL};
-    int code = load_traces(paths, receipts, traces);
+    struct diff_pair p = {.all = job->all, .diff.size = sizeof p.diff};
+    int code = load_traces(paths, receipts, traces, p.infos);
     if (!code) {
-        struct diff_pair p = {.a = traces[0], .b = traces[1], .all = job->all};
-        ree_trace_diff(p.a, p.b, &p.diff);
+        p.a = traces[0];
+        p.b = traces[1];
+        ree_trace_diff(p.a, p.b, &p.diff, NULL);
         if (job->json)
-            ree_json_put_as(job->object, "trace", diff_report_json(&p));
+            json_put_as(job->object, "trace", diff_report_json(&p));
         else
             diff_report_text(&p, &job->text);
         code = p.diff.kind == REE_DIFF_SAME        ? 0
@@ -118,67 +111,68 @@ static int compare_traces(struct job *job, const char *const paths[2],
 #define MAX_DIFFERENCES 64
 
 // Returns true if there are differences.
-static bool report_receipts(struct job *job, const struct ree_receipt receipts[2]) {
+static bool report_receipts(struct job *job, struct ree_receipt *const receipts[2]) {
     struct ree_receipt_difference found[MAX_DIFFERENCES];
-    size_t n = ree_receipt_diff(&receipts[0], &receipts[1], found, MAX_DIFFERENCES);
+    size_t n = ree_receipt_diff(receipts[0], receipts[1], found, MAX_DIFFERENCES);
     size_t shown = n < MAX_DIFFERENCES ? n : MAX_DIFFERENCES;
     cJSON *list = job->json ? cJSON_AddArrayToObject(job->object, "receipts") : NULL;
     for (size_t i = 0; job->json && i < shown; i++) {
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "what", found[i].what);
         cJSON_AddStringToObject(object, "detail", found[i].detail);
-        ree_json_put(list, object);
+        json_put(list, object);
     }
     if (job->json) return n > 0;
     for (size_t i = 0; i < shown; i++) {
         cli_append_name(&job->text, found[i].what);
-        ree_strbuf_printf(&job->text, " differs: ");
+        strbuf_printf(&job->text, " differs: ");
         cli_append_name(&job->text, found[i].detail);
-        ree_strbuf_printf(&job->text, "\n");
+        strbuf_printf(&job->text, "\n");
     }
-    if (n > shown) ree_strbuf_printf(&job->text, "and %zu more\n", n - shown);
+    if (n > shown) strbuf_printf(&job->text, "and %zu more\n", n - shown);
     if (n == 0)
-        ree_strbuf_printf(&job->text, "the receipts agree, hash %s\n", receipts[0].receipt_hash);
+        strbuf_printf(&job->text, "the receipts agree, hash %s\n",
+                      ree_receipt_info(receipts[0])->receipt_hash);
     return n > 0;
 }
 
 // Returns the path of the trace next to a receipt. NULL: there is none, or memory ran out
 // (*out_failed).
-static char *trace_of(const char *path, const struct ree_receipt *receipt, bool *out_failed) {
+static char *trace_of(const char *path, const struct ree_receipt_info *receipt, bool *out_failed) {
     const char *slash = strrchr(path, '/'), *name = receipt->trace_file;
-    if (!receipt->has_trace || !name || !name[0] || strchr(name, '/')) return NULL;
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    if (slash) ree_strbuf_append(&text, path, (size_t)(slash - path) + 1);
-    ree_strbuf_append(&text, name, strlen(name));
-    char *trace = ree_strbuf_take(&text);
+    if (!receipt->trace_root[0] || !name || !name[0] || strchr(name, '/')) return NULL;
+    struct strbuf text;
+    strbuf_init(&text);
+    if (slash) strbuf_append(&text, path, (size_t)(slash - path) + 1);
+    strbuf_append(&text, name, strlen(name));
+    char *trace = strbuf_take(&text);
     *out_failed = *out_failed || !trace;
     return trace;
 }
 
 static int compare_receipts(struct job *job, const char *const paths[2]) {
     struct ree_error err;
-    struct ree_receipt receipts[2];
+    struct ree_receipt *receipts[2] = {NULL, NULL};
     char *traces[2] = {NULL, NULL};
     int code = 0;
-    for (int i = 0; i < 2; i++) { // both receipts are initialised by this loop
+    for (int i = 0; i < 2; i++) {
         if (ree_receipt_load(paths[i], &receipts[i], &err) != REE_OK) {
             cli_fail(&err);
             code = CLI_CANNOT;
-        } else if (cli_receipt_salt(&receipts[i], paths[i], NULL)) {
+        } else if (cli_receipt_salt(receipts[i], paths[i], NULL)) {
             code = CLI_CANNOT;
         }
     }
     if (!code) {
         code = report_receipts(job, receipts) ? CLI_DIFFERS : 0;
         bool failed = false;
-        for (int i = 0; i < 2; i++)
-            traces[i] = receipts[i].is_private && !receipts[i].has_salt
-                            ? NULL
-                            : trace_of(paths[i], &receipts[i], &failed);
+        for (int i = 0; i < 2; i++) {
+            const struct ree_receipt_info *info = ree_receipt_info(receipts[i]);
+            if (!info->is_private || info->has_salt) traces[i] = trace_of(paths[i], info, &failed);
+        }
         if (failed) job->text.failed = true;
         if (traces[0] && traces[1]) {
-            if (!job->json) ree_strbuf_printf(&job->text, "\n");
+            if (!job->json) strbuf_printf(&job->text, "\n");
             int nodes = compare_traces(job, (const char *const *)traces, receipts);
             if (nodes > code) code = nodes;
         } else if (job->html) {
@@ -188,7 +182,7 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
     }
     for (int i = 0; i < 2; i++) {
         free(traces[i]);
-        ree_receipt_finish(&receipts[i]);
+        ree_receipt_destroy(receipts[i]);
     }
     return code;
 }
@@ -216,7 +210,7 @@ static int compare(const char *const paths[2], struct job *job) {
                   paths[first ? 0 : 1], paths[first ? 1 : 0]);
         return CLI_CANNOT;
     }
-    ree_strbuf_init(&job->text);
+    strbuf_init(&job->text);
     job->object = job->json ? cJSON_CreateObject() : NULL;
     int code = first ? compare_receipts(job, paths) : compare_traces(job, paths, NULL);
     if (job->json) {

@@ -24,44 +24,44 @@ static void each_option(const struct cli_option_table *table, visit *fn, void *u
 // Manual pages
 
 struct page {
-    struct ree_strbuf *out;
+    struct strbuf *out;
     bool in_example; // between .nf and .fi
     bool is_begun;   // the section has text: a paragraph needs a distance
 };
 
 // Appends text for roff: no character is a command or turned into another one.
-static void append_roff(struct ree_strbuf *out, const char *text, size_t n) {
-    if (n > 0 && (text[0] == '.' || text[0] == '\'')) ree_strbuf_printf(out, "\\&");
+static void append_roff(struct strbuf *out, const char *text, size_t n) {
+    if (n > 0 && (text[0] == '.' || text[0] == '\'')) strbuf_printf(out, "\\&");
     for (size_t i = 0; i < n; i++) {
         switch (text[i]) {
-        case '\\': ree_strbuf_printf(out, "\\e"); break;
-        case '-': ree_strbuf_printf(out, "\\-"); break;
-        case '\'': ree_strbuf_printf(out, "\\(aq"); break;
-        case '~': ree_strbuf_printf(out, "\\(ti"); break;
-        case '^': ree_strbuf_printf(out, "\\(ha"); break;
-        case '`': ree_strbuf_printf(out, "\\(ga"); break;
-        default: ree_strbuf_append(out, &text[i], 1);
+        case '\\': strbuf_printf(out, "\\e"); break;
+        case '-': strbuf_printf(out, "\\-"); break;
+        case '\'': strbuf_printf(out, "\\(aq"); break;
+        case '~': strbuf_printf(out, "\\(ti"); break;
+        case '^': strbuf_printf(out, "\\(ha"); break;
+        case '`': strbuf_printf(out, "\\(ga"); break;
+        default: strbuf_append(out, &text[i], 1);
         }
     }
 }
 
-static void append_line(struct ree_strbuf *out, const char *text) {
+static void append_line(struct strbuf *out, const char *text) {
     append_roff(out, text, strlen(text));
-    ree_strbuf_append(out, "\n", 1);
+    strbuf_append(out, "\n", 1);
 }
 
 static void begin_section(struct page *page, const char *macro) {
-    ree_strbuf_printf(page->out, "%s", macro);
+    strbuf_printf(page->out, "%s", macro);
     page->is_begun = false;
 }
 
 static void begin_paragraph(struct page *page) {
-    if (page->is_begun) ree_strbuf_printf(page->out, ".PP\n");
+    if (page->is_begun) strbuf_printf(page->out, ".PP\n");
     page->is_begun = true;
 }
 
 static void end_example(struct page *page) {
-    if (page->in_example) ree_strbuf_printf(page->out, ".fi\n.RE\n");
+    if (page->in_example) strbuf_printf(page->out, ".fi\n.RE\n");
     page->in_example = false;
 }
 
@@ -82,16 +82,16 @@ static const char *append_option_text(struct page *page, const char *text, const
     size_t length = strcspn(text, "\n"), n_name = 2;
     while (n_name < length && (text[n_name] != ' ' || text[n_name + 1] != ' '))
         n_name++;
-    ree_strbuf_printf(page->out, ".TP\n\\fB");
+    strbuf_printf(page->out, ".TP\n\\fB");
     append_roff(page->out, text + 2, n_name - 2);
-    ree_strbuf_printf(page->out, "\\fR\n");
+    strbuf_printf(page->out, "\\fR\n");
     text += n_name;
     while (text < end) {
         text += strspn(text, " ");
         length = strcspn(text, "\n");
         if (length > 0) {
             append_roff(page->out, text, length);
-            ree_strbuf_append(page->out, "\n", 1);
+            strbuf_append(page->out, "\n", 1);
         }
         text += length + (text[length] == '\n');
         if (text >= end || strncmp(text, "    ", 4) != 0) break;
@@ -117,13 +117,13 @@ static void append_paragraph(struct page *page, const char *text, size_t n, bool
             // Up to the first indented line.
             begin_section(page, ".SS ");
             while (text < end && text[0] != ' ') {
-                if (!is_first) ree_strbuf_append(page->out, " ", 1);
+                if (!is_first) strbuf_append(page->out, " ", 1);
                 length = strcspn(text, "\n");
                 append_roff(page->out, text, length);
                 text += length + (text[length] == '\n');
                 is_first = false;
             }
-            ree_strbuf_append(page->out, "\n", 1);
+            strbuf_append(page->out, "\n", 1);
             continue;
         }
         if (text[0] == ' ' && text[1] == ' ' && text[2] == '-') {
@@ -134,7 +134,7 @@ static void append_paragraph(struct page *page, const char *text, size_t n, bool
         if (text[0] == ' ') {
             if (!page->in_example) {
                 begin_paragraph(page);
-                ree_strbuf_printf(page->out, ".RS 2\n.nf\n");
+                strbuf_printf(page->out, ".RS 2\n.nf\n");
             }
             page->in_example = true;
             size_t indent = text[1] == ' ' ? 2 : 1;
@@ -146,7 +146,7 @@ static void append_paragraph(struct page *page, const char *text, size_t n, bool
             }
             append_roff(page->out, text, length);
         }
-        ree_strbuf_append(page->out, "\n", 1);
+        strbuf_append(page->out, "\n", 1);
         is_first = false;
         text += length + (text[length] == '\n');
     }
@@ -164,7 +164,7 @@ static void append_text(struct page *page, const char *text, bool options_follow
 }
 
 static void append_options(struct page *page, const struct cli_option_table *table) {
-    struct ree_strbuf *out = page->out;
+    struct strbuf *out = page->out;
     for (size_t i = 0; i < table->n; i++) {
         const struct cli_option_row *row = &table->rows[i];
         if (row->kind == ROW_GROUP && !row->help) append_options(page, row->group);
@@ -177,49 +177,49 @@ static void append_options(struct page *page, const struct cli_option_table *tab
             continue;
         }
         page->is_begun = true;
-        ree_strbuf_printf(out, ".TP\n\\fB");
+        strbuf_printf(out, ".TP\n\\fB");
         append_roff(out, row->name, strlen(row->name));
-        ree_strbuf_printf(out, "\\fR");
+        strbuf_printf(out, "\\fR");
         if (row->value) {
-            ree_strbuf_printf(out, row->is_optional ? " [\\fI" : " \\fI");
+            strbuf_printf(out, row->is_optional ? " [\\fI" : " \\fI");
             append_roff(out, row->value, strlen(row->value));
-            ree_strbuf_printf(out, row->is_optional ? "\\fR]" : "\\fR");
+            strbuf_printf(out, row->is_optional ? "\\fR]" : "\\fR");
         }
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
         append_line(out, row->help);
     }
 }
 
 // Without a date: the build must give the same bytes every day.
-static void append_title(struct ree_strbuf *out, const char *name, const char *summary) {
-    ree_strbuf_printf(out, ".\\\" Made by the build from the option tables of ree-run.\n.TH ");
+static void append_title(struct strbuf *out, const char *name, const char *summary) {
+    strbuf_printf(out, ".\\\" Made by the build from the option tables of ree-run.\n.TH ");
     for (const char *c = name; *c; c++) {
         char upper = (char)toupper((unsigned char)*c);
         append_roff(out, &upper, 1);
     }
-    ree_strbuf_printf(out, " 1 \"\" \"ree %s\" \"ree manual\"\n.SH NAME\n", ree_version());
+    strbuf_printf(out, " 1 \"\" \"ree %s\" \"ree manual\"\n.SH NAME\n", ree_version());
     append_roff(out, name, strlen(name));
-    ree_strbuf_printf(out, " \\- ");
+    strbuf_printf(out, " \\- ");
     append_line(out, summary);
 }
 
 // The first paragraph of a help is its synopsis and a summary, which the page's name repeats:
 // returns the rest of the text.
-static const char *append_synopsis(struct ree_strbuf *out, const char *help) {
+static const char *append_synopsis(struct strbuf *out, const char *help) {
     const char *rest = strstr(help, "\n\n");
-    ree_strbuf_printf(out, ".SH SYNOPSIS\n.nf\n");
+    strbuf_printf(out, ".SH SYNOPSIS\n.nf\n");
     for (const char *line = help; line < rest; line += strcspn(line, "\n") + 1) {
         if (strncmp(line, "ree-run", 7) != 0) continue;
         size_t n = strcspn(line, "\n");
         const char *colon = memchr(line, ':', n);
         append_roff(out, line, colon ? (size_t)(colon - line) : n);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
-    ree_strbuf_printf(out, ".fi\n");
+    strbuf_printf(out, ".fi\n");
     return rest;
 }
 
-static void man_of_command(const struct cli_command *command, struct ree_strbuf *out) {
+static void man_of_command(const struct cli_command *command, struct strbuf *out) {
     char name[64];
     struct page page = {.out = out};
     snprintf(name, sizeof name, "ree-run-%s", command->name);
@@ -227,29 +227,29 @@ static void man_of_command(const struct cli_command *command, struct ree_strbuf 
     const struct cli_option_row *rows = command->options->rows;
     const char *rest = append_synopsis(out, rows[0].help);
     if (command->is_default)
-        ree_strbuf_printf(out, ".PP\nThe word \\fB%s\\fR may be omitted.\n", command->name);
-    ree_strbuf_printf(out, ".SH DESCRIPTION\n");
+        strbuf_printf(out, ".PP\nThe word \\fB%s\\fR may be omitted.\n", command->name);
+    strbuf_printf(out, ".SH DESCRIPTION\n");
     bool options_follow = command->options->n > 1;
     append_text(&page, rest, options_follow);
     append_options(&page, &(struct cli_option_table){rows + 1, command->options->n - 1});
-    ree_strbuf_printf(out, ".SH SEE ALSO\n.BR ree\\-run (1)\n");
+    strbuf_printf(out, ".SH SEE ALSO\n.BR ree\\-run (1)\n");
 }
 
-static void man_of_program(struct ree_strbuf *out) {
+static void man_of_program(struct strbuf *out) {
     append_title(out, "ree-run", "run ONNX models so that every device gives the same bits");
-    ree_strbuf_printf(out, ".SH SYNOPSIS\n.nf\n");
+    strbuf_printf(out, ".SH SYNOPSIS\n.nf\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
         const struct cli_command *c = &cli_commands[i];
-        ree_strbuf_printf(out, "\\fBree\\-run%s%s\\fR ", c->is_default ? "" : " ",
+        strbuf_printf(out, "\\fBree\\-run%s%s\\fR ", c->is_default ? "" : " ",
                           c->is_default ? "" : c->name);
         append_line(out, c->usage);
     }
-    ree_strbuf_printf(out, "\\fBree\\-run help\\fR [SUBCOMMAND]\n\\fBree\\-run "
+    strbuf_printf(out, "\\fBree\\-run help\\fR [SUBCOMMAND]\n\\fBree\\-run "
                            "\\-\\-version\\fR\n.fi\n.SH DESCRIPTION\n");
     append_text(&(struct page){.out = out}, cli_introduction(), false);
-    ree_strbuf_printf(out, ".SH COMMANDS\n");
+    strbuf_printf(out, ".SH COMMANDS\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
-        ree_strbuf_printf(out, ".TP\n.BR ree\\-run\\-%s (1)\n", cli_commands[i].name);
+        strbuf_printf(out, ".TP\n.BR ree\\-run\\-%s (1)\n", cli_commands[i].name);
         append_line(out, cli_commands[i].summary);
     }
 }
@@ -261,7 +261,7 @@ static bool is_option(const struct cli_option_row *row) {
 }
 
 // The first sentence of an option's help, without the characters in `omit`.
-static void append_description(struct ree_strbuf *out, const struct cli_option_row *row,
+static void append_description(struct strbuf *out, const struct cli_option_row *row,
                                const char *omit) {
     const char *text = row->help ? row->help : "";
     size_t n = 0;
@@ -274,53 +274,53 @@ static void append_description(struct ree_strbuf *out, const struct cli_option_r
     while (n > 0 && strchr(" ,:", text[n - 1]))
         n--;
     for (size_t i = 0; i < n; i++)
-        if (!strchr(omit, text[i])) ree_strbuf_append(out, &text[i], 1);
+        if (!strchr(omit, text[i])) strbuf_append(out, &text[i], 1);
 }
 
-static void append_choices(struct ree_strbuf *out, const char *const *choices) {
+static void append_choices(struct strbuf *out, const char *const *choices) {
     for (size_t i = 0; choices[i]; i++)
-        ree_strbuf_printf(out, "%s%s", i ? " " : "", choices[i]);
+        strbuf_printf(out, "%s%s", i ? " " : "", choices[i]);
 }
 
 static void append_bash_name(const struct cli_option_row *row, void *user) {
-    if (is_option(row)) ree_strbuf_printf(user, " %s", row->name);
+    if (is_option(row)) strbuf_printf(user, " %s", row->name);
 }
 
 struct bash_values {
-    struct ree_strbuf *out;
+    struct strbuf *out;
     const char *command;
 };
 
 static void append_bash_values(const struct cli_option_row *row, void *user) {
     const struct bash_values *values = user;
     if (!is_option(row) || !row->value) return;
-    ree_strbuf_printf(values->out, "    %s/%s) ", values->command, row->name);
+    strbuf_printf(values->out, "    %s/%s) ", values->command, row->name);
     if (row->choices) {
-        ree_strbuf_printf(values->out, "words='");
+        strbuf_printf(values->out, "words='");
         append_choices(values->out, row->choices);
-        ree_strbuf_printf(values->out, "'");
+        strbuf_printf(values->out, "'");
     } else {
-        ree_strbuf_printf(values->out, "kind=%s",
+        strbuf_printf(values->out, "kind=%s",
                           row->path == CLI_FILLS     ? "folder"
                           : row->path != CLI_NO_PATH ? "file"
                                                      : "none");
     }
-    ree_strbuf_printf(values->out, " ;;\n");
+    strbuf_printf(values->out, " ;;\n");
 }
 
 static void append_first_choices(const struct cli_option_row *row, void *user) {
     if (is_option(row) || !row->choices) return;
-    ree_strbuf_append(user, " ", 1);
+    strbuf_append(user, " ", 1);
     append_choices(user, row->choices);
 }
 
-static void append_names(struct ree_strbuf *out, const char *separator) {
+static void append_names(struct strbuf *out, const char *separator) {
     for (size_t i = 0; i < cli_n_commands; i++)
-        ree_strbuf_printf(out, "%s%s", i ? separator : "", cli_commands[i].name);
+        strbuf_printf(out, "%s%s", i ? separator : "", cli_commands[i].name);
 }
 
-static void bash(struct ree_strbuf *out) {
-    ree_strbuf_printf(out,
+static void bash(struct strbuf *out) {
+    strbuf_printf(out,
                       "# bash completion for ree-run, made by the build from its option tables.\n"
                       "_ree_run() {\n"
                       "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -335,18 +335,18 @@ static void bash(struct ree_strbuf *out) {
                       "    if ((COMP_CWORD == 1)) && [[ $cur != -* ]]; then\n"
                       "        COMPREPLY=($(compgen -W '");
     append_names(out, " ");
-    ree_strbuf_printf(out, " help' -- \"$cur\"))\n"
+    strbuf_printf(out, " help' -- \"$cur\"))\n"
                            "        compopt -o filenames 2>/dev/null\n"
                            "        COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
                            "        return\n"
                            "    fi\n"
                            "    case $command in\n    ");
     append_names(out, " | ");
-    ree_strbuf_printf(out, ") ;;\n"
+    strbuf_printf(out, ") ;;\n"
                            "    help)\n"
                            "        COMPREPLY=($(compgen -W '");
     append_names(out, " ");
-    ree_strbuf_printf(
+    strbuf_printf(
         out, "' -- \"$cur\"))\n"
              "        return ;;\n"
              "    *)\n"
@@ -358,13 +358,13 @@ static void bash(struct ree_strbuf *out) {
              "    case $command in\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
         const struct cli_command *c = &cli_commands[i];
-        ree_strbuf_printf(out, "    %s)\n        options='", c->name);
+        strbuf_printf(out, "    %s)\n        options='", c->name);
         each_option(c->options, append_bash_name, out);
-        ree_strbuf_printf(out, " --help'\n        first='");
+        strbuf_printf(out, " --help'\n        first='");
         each_option(c->options, append_first_choices, out);
-        ree_strbuf_printf(out, "' ;;\n");
+        strbuf_printf(out, "' ;;\n");
     }
-    ree_strbuf_printf(out, "    esac\n"
+    strbuf_printf(out, "    esac\n"
                            "    if ((COMP_CWORD == 1)) && [[ $command == run ]]; then\n"
                            "        options+=' --prompt-text --prompt-ids --prompt-file --messages "
                            "--version'\n"
@@ -373,7 +373,7 @@ static void bash(struct ree_strbuf *out) {
     for (size_t i = 0; i < cli_n_commands; i++)
         each_option(cli_commands[i].options, append_bash_values,
                     &(struct bash_values){out, cli_commands[i].name});
-    ree_strbuf_printf(out,
+    strbuf_printf(out,
                       "    *) [[ $cur != -* ]] || words=$options ;;\n"
                       "    esac\n"
                       "    if [[ -z $words$kind ]]; then\n"
@@ -397,45 +397,45 @@ static const char *zsh_action(const struct cli_option_row *row) {
 }
 
 static void append_zsh_option(const struct cli_option_row *row, void *user) {
-    struct ree_strbuf *out = user;
+    struct strbuf *out = user;
     if (!is_option(row)) return;
     // Only long options accept --option=value; '*': more than once.
     bool is_long = row->name[1] == '-';
-    ree_strbuf_printf(out, "        '*%s%s[", row->name, row->value && is_long ? "=" : "");
+    strbuf_printf(out, "        '*%s%s[", row->name, row->value && is_long ? "=" : "");
     append_description(out, row, "'[]\\");
-    ree_strbuf_printf(out, "]");
+    strbuf_printf(out, "]");
     if (row->value) {
-        ree_strbuf_printf(out, row->is_optional ? "::" : ":");
+        strbuf_printf(out, row->is_optional ? "::" : ":");
         for (const char *c = row->value; *c; c++)
-            ree_strbuf_printf(out, *c == ':' ? "\\%c" : "%c", *c);
-        ree_strbuf_printf(out, ":");
+            strbuf_printf(out, *c == ':' ? "\\%c" : "%c", *c);
+        strbuf_printf(out, ":");
         if (row->choices) {
-            ree_strbuf_printf(out, "(");
+            strbuf_printf(out, "(");
             append_choices(out, row->choices);
-            ree_strbuf_printf(out, ")");
+            strbuf_printf(out, ")");
         } else {
-            ree_strbuf_printf(out, "%s", zsh_action(row));
+            strbuf_printf(out, "%s", zsh_action(row));
         }
     }
-    ree_strbuf_printf(out, "'\n");
+    strbuf_printf(out, "'\n");
 }
 
 static void append_zsh_positional(const struct cli_option_row *row, void *user) {
-    struct ree_strbuf *out = user;
+    struct strbuf *out = user;
     if (is_option(row)) return;
-    ree_strbuf_printf(out, "        ':%s:", row->name);
+    strbuf_printf(out, "        ':%s:", row->name);
     if (row->choices) {
-        ree_strbuf_printf(out, "(");
+        strbuf_printf(out, "(");
         append_choices(out, row->choices);
-        ree_strbuf_printf(out, ")");
+        strbuf_printf(out, ")");
     } else {
-        ree_strbuf_printf(out, "%s", zsh_action(row));
+        strbuf_printf(out, "%s", zsh_action(row));
     }
-    ree_strbuf_printf(out, "'\n");
+    strbuf_printf(out, "'\n");
 }
 
-static void zsh(struct ree_strbuf *out) {
-    ree_strbuf_printf(out,
+static void zsh(struct strbuf *out) {
+    strbuf_printf(out,
                       "#compdef ree-run\n"
                       "# zsh completion for ree-run, made by the build from its option tables.\n"
                       "_ree_run() {\n"
@@ -443,12 +443,12 @@ static void zsh(struct ree_strbuf *out) {
                       "    local command=$words[2]\n"
                       "    commands=(\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
-        ree_strbuf_printf(out, "        '%s:", cli_commands[i].name);
+        strbuf_printf(out, "        '%s:", cli_commands[i].name);
         for (const char *c = cli_commands[i].summary; *c; c++)
-            if (*c != '\'') ree_strbuf_append(out, c, 1);
-        ree_strbuf_printf(out, "'\n");
+            if (*c != '\'') strbuf_append(out, c, 1);
+        strbuf_printf(out, "'\n");
     }
-    ree_strbuf_printf(out, "        'help:print the manual of a command'\n"
+    strbuf_printf(out, "        'help:print the manual of a command'\n"
                            "    )\n"
                            "    if ((CURRENT == 2)) && [[ $command != -* ]]; then\n"
                            "        _describe command commands\n"
@@ -457,7 +457,7 @@ static void zsh(struct ree_strbuf *out) {
                            "    fi\n"
                            "    case $command in\n    ");
     append_names(out, "|");
-    ree_strbuf_printf(out, ") shift words; ((CURRENT--)) ;;\n"
+    strbuf_printf(out, ") shift words; ((CURRENT--)) ;;\n"
                            "    help)\n"
                            "        _describe command commands\n"
                            "        return ;;\n"
@@ -468,64 +468,64 @@ static void zsh(struct ree_strbuf *out) {
                            "    esac\n"
                            "    case $command in\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
-        ree_strbuf_printf(out, "    %s) arguments=(\n", cli_commands[i].name);
+        strbuf_printf(out, "    %s) arguments=(\n", cli_commands[i].name);
         each_option(cli_commands[i].options, append_zsh_positional, out);
         each_option(cli_commands[i].options, append_zsh_option, out);
-        ree_strbuf_printf(out, "        '--help[print the manual]'\n    ) ;;\n");
+        strbuf_printf(out, "        '--help[print the manual]'\n    ) ;;\n");
     }
-    ree_strbuf_printf(out, "    esac\n"
+    strbuf_printf(out, "    esac\n"
                            "    _arguments -S $arguments\n"
                            "}\n"
                            "_ree_run \"$@\"\n");
 }
 
 struct fish_option {
-    struct ree_strbuf *out;
+    struct strbuf *out;
     const char *condition;
 };
 
 static void append_fish_option(const struct cli_option_row *row, void *user) {
     const struct fish_option *fish = user;
-    struct ree_strbuf *out = fish->out;
+    struct strbuf *out = fish->out;
     if (!is_option(row) && !row->choices) return;
-    ree_strbuf_printf(out, "complete -c ree-run -n '%s'", fish->condition);
+    strbuf_printf(out, "complete -c ree-run -n '%s'", fish->condition);
     if (is_option(row))
-        ree_strbuf_printf(out, row->name[1] == '-' ? " -l %s" : " -s %s",
+        strbuf_printf(out, row->name[1] == '-' ? " -l %s" : " -s %s",
                           row->name + (row->name[1] == '-' ? 2 : 1));
     if (row->choices) {
-        ree_strbuf_printf(out, " %s-a '", is_option(row) ? "-x " : "");
+        strbuf_printf(out, " %s-a '", is_option(row) ? "-x " : "");
         append_choices(out, row->choices);
-        ree_strbuf_printf(out, "'");
+        strbuf_printf(out, "'");
     } else if (row->value && !row->is_optional) {
         // -x: no file names
-        ree_strbuf_printf(out, row->path == CLI_FILLS     ? " -x -a '(__fish_complete_directories)'"
+        strbuf_printf(out, row->path == CLI_FILLS     ? " -x -a '(__fish_complete_directories)'"
                                : row->path != CLI_NO_PATH ? " -r"
                                                           : " -x");
     }
     if (is_option(row) && row->help) {
-        ree_strbuf_printf(out, " -d '");
+        strbuf_printf(out, " -d '");
         append_description(out, row, "'\\");
-        ree_strbuf_printf(out, "'");
+        strbuf_printf(out, "'");
     }
-    ree_strbuf_append(out, "\n", 1);
+    strbuf_append(out, "\n", 1);
 }
 
-static void fish(struct ree_strbuf *out) {
-    ree_strbuf_printf(out,
+static void fish(struct strbuf *out) {
+    strbuf_printf(out,
                       "# fish completion for ree-run, made by the build from its option tables.\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
-        ree_strbuf_printf(out, "complete -c ree-run -n __fish_use_subcommand -a %s -d '",
+        strbuf_printf(out, "complete -c ree-run -n __fish_use_subcommand -a %s -d '",
                           cli_commands[i].name);
         for (const char *c = cli_commands[i].summary; *c; c++)
-            if (*c != '\'') ree_strbuf_append(out, c, 1);
-        ree_strbuf_printf(out, "'\n");
+            if (*c != '\'') strbuf_append(out, c, 1);
+        strbuf_printf(out, "'\n");
     }
-    ree_strbuf_printf(out,
+    strbuf_printf(out,
                       "complete -c ree-run -n __fish_use_subcommand -a help -d 'print the manual "
                       "of a command'\n"
                       "complete -c ree-run -n '__fish_seen_subcommand_from help' -f -a '");
     append_names(out, " ");
-    ree_strbuf_printf(out, "'\ncomplete -c ree-run -l help -d 'print the manual'\n");
+    strbuf_printf(out, "'\ncomplete -c ree-run -l help -d 'print the manual'\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
         char condition[160];
         const struct cli_command *c = &cli_commands[i];
@@ -541,8 +541,8 @@ static void fish(struct ree_strbuf *out) {
 
 int cli_document(const char *kind, const char *name) {
     const struct cli_command *command = cli_find_command(name);
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     if (strcmp(kind, "man") == 0 && command)
         man_of_command(command, &out);
     else if (strcmp(kind, "man") == 0 && !*name)

@@ -1,5 +1,7 @@
 #include "driver_paths.h"
 
+#include "ree.h"
+
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <glob.h>
@@ -8,10 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/file.h"
-#include "base/json.h"
-#include "device/cache_folder.h"
 
 #define MAX_MANIFEST ((size_t)1 << 20)
 
@@ -160,14 +158,13 @@ static void manifest(void *user, const char *path) {
     size_t n;
     p->may_read(p->user, path);
     if (ree_file_read_small(path, MAX_MANIFEST, &bytes, &n, &err) != REE_OK) return;
-    cJSON *root; // NULL if it is not JSON
-    (void)ree_json_parse(bytes, n, &root, &err);
+    cJSON *root = cJSON_ParseWithLength(bytes, n);
     library_of(p, path, cJSON_GetObjectItemCaseSensitive(root, "ICD"));
     library_of(p, path, cJSON_GetObjectItemCaseSensitive(root, "layer"));
     const cJSON *layer, *layers = cJSON_GetObjectItemCaseSensitive(root, "layers");
     cJSON_ArrayForEach(layer, layers) library_of(p, path, layer);
     cJSON_Delete(root);
-    free(bytes);
+    ree_free(bytes);
 }
 
 // `path` is a manifest or a folder of manifests.

@@ -79,8 +79,8 @@ static void parse(struct cli *cli, struct options *o) {
 int ree_run_export(int argc, char **argv) {
     struct cli cli;
     struct options o = {.opset = 23};
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
+    struct strbuf text;
+    strbuf_init(&text);
     if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_export_options);
     cli_init(&cli, argc, argv);
     parse(&cli, &o);
@@ -97,6 +97,6 @@ int ree_run_export(int argc, char **argv) {
     if (code) return code;
     if (ree_export(o.folder, o.out, &o.export, &err) != REE_OK) return cli_fail(&err);
     cli_append_name(&text, o.out ? o.out : o.folder);
-    ree_strbuf_printf(&text, "%s\n", o.out ? "" : "/model.onnx");
+    strbuf_printf(&text, "%s\n", o.out ? "" : "/model.onnx");
     return cli_print(&text);
 }

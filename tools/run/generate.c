@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "generate/eos.h"
 #include "generate_job.h"
 #include "option_table.h"
 #include "start.h"
@@ -20,8 +19,8 @@ static void on_signal(int signal_number) {
 }
 
 static bool is_interrupted(void *user) {
-    (void)user;
-    return interrupted != 0;
+    const struct job *job = user;
+    return interrupted != 0 || job->failed;
 }
 
 // Shows progress of loading and of long prompts, but not of each token.
@@ -29,10 +28,11 @@ static bool progress(void *user, const char *what, uint64_t done, uint64_t total
     return strcmp(what, "running") == 0 || cli_progress(user, what, done, total);
 }
 
-static bool needs_tokenizer(const struct generate_options *o) {
+static bool needs_tokenizer(const struct job *job) {
+    const struct generate_options *o = job->o;
     for (size_t i = 0; i < o->n_prompts; i++)
         if (o->prompts[i].kind != PROMPT_IDS && o->prompts[i].kind != PROMPT_FILE) return true;
-    return o->n_stops > 0;
+    return o->n_stops > 0 || (job->request && ree_request_info(job->request)->n_stops > 0);
 }
 
 // Loads the named tokenizer, or the one next to the model. It may be missing if all prompts are
@@ -44,15 +44,8 @@ static int load_tokenizer(struct job *job) {
     enum ree_status status = ree_tokenizer_load(path, &job->tokenizer, &err);
     if (status == REE_OK) return 0;
     job->tokenizer = NULL;
-    bool optional = !job->o->tokenizer && status == REE_NOT_FOUND && !needs_tokenizer(job->o);
+    bool optional = !job->o->tokenizer && status == REE_NOT_FOUND && !needs_tokenizer(job);
     return optional ? 0 : cli_fail(&err);
-}
-
-static int find_eos(struct job *job) {
-    const struct ree_generator_info *info = ree_generator_info(job->generator);
-    if (job->o->ignore_eos || ree_eos_ids(info, job->tokenizer, &job->eos, &job->n_eos)) return 0;
-    cli_error("out of memory");
-    return CLI_FAILED;
 }
 
 static bool keep_logprobs(struct job *job, const struct ree_token *token) {
@@ -67,65 +60,92 @@ static bool keep_logprobs(struct job *job, const struct ree_token *token) {
     return true;
 }
 
+static void on_text(void *user, size_t sequence, const char *text, size_t nbytes) {
+    struct job *job = user;
+    (void)sequence;
+    if (job->prints) writer_print(&job->writer, text, nbytes);
+    job->failed = job->failed || job->writer.failed;
+}
+
+// Prints a token as its id, for a model without a tokenizer.
+static void print_id(struct job *job, int32_t id) {
+    char text[16];
+    int n = snprintf(text, sizeof text, "%s%d", job->n_ids++ ? " " : "", id);
+    cli_write(text, (size_t)n);
+}
+
 static bool on_token(void *user, const struct ree_token *token) {
     struct job *job = user;
-    struct writer *w = &job->writers[token->sequence];
     if (job->o->n_logprobs && !keep_logprobs(job, token)) {
         cli_error("out of memory");
         job->failed = true;
         return false;
     }
-    bool goes_on = writer_push(w, token->id);
-    job->failed = job->failed || w->failed;
-    return goes_on;
+    if (job->prints && !job->tokenizer) print_id(job, token->id);
+    return !job->failed;
 }
 
-static int begin_writers(struct job *job) {
-    size_t n = job->prompts.n;
-    job->writers = calloc(n, sizeof *job->writers);
-    job->generations = calloc(n, sizeof *job->generations);
-    job->logprobs = calloc(n, sizeof(struct token_logprob *));
-    job->n_logprobs = calloc(n, sizeof *job->n_logprobs);
-    if (!job->writers || !job->generations || !job->logprobs || !job->n_logprobs) {
-        cli_error("out of memory");
-        return CLI_FAILED;
+static int create_completion(struct job *job) {
+    struct generate_options *o = job->o;
+    struct ree_error err;
+    struct ree_completion_options options = {.size = sizeof options,
+                                             .n_logprobs = (uint32_t)o->n_logprobs,
+                                             .on_text = on_text,
+                                             .on_token = on_token,
+                                             .is_interrupted = is_interrupted,
+                                             .user = job};
+    if (!job->request) {
+        options.sampling = &o->sampling;
+        options.max_new_tokens = o->max_new_tokens;
+        options.n_stops = o->n_stops;
+        options.stops = o->stops;
+        options.ignores_eos = o->ignore_eos;
     }
-    for (size_t i = 0; i < n; i++) {
-        struct writer *w = &job->writers[i];
-        *w = (struct writer){.tokenizer = job->tokenizer,
-                             .stops = job->o->stops,
-                             .n_stops = job->o->n_stops,
-                             .prints = n == 1 && !job->o->json,
-                             .escapes = cli_must_escape(job->o->raw_output)};
-        if (!writer_begin(w, &job->prompts.list[i])) return CLI_FAILED;
-        bool echo = w->prints && !job->o->no_echo && !job->prompts.is_chat[i];
-        if (echo) {
-            struct ree_strbuf text;
-            ree_strbuf_init(&text);
-            writer_append(w, writer_prompt(w), &text);
-            int code = cli_print(&text);
-            if (code) return code;
-        }
-    }
+    enum ree_status status =
+        job->request ? ree_completion_create_requested(job->generator, job->tokenizer, job->request,
+                                                       &options, &job->completion, &err)
+                     : ree_completion_create(job->generator, job->tokenizer, job->prompts.list,
+                                             job->prompts.n, &options, &job->completion, &err);
+    if (status != REE_OK) return cli_fail(&err);
+    job->n = ree_completion_n_prompts(job->completion);
     return 0;
 }
 
-static int report(struct job *job, const struct ree_generate_stats *stats) {
+// Prepares the results, and prints the prompt if there is one.
+static int begin_output(struct job *job) {
+    bool escapes = cli_must_escape(job->o->raw_output);
+    job->logprobs = calloc(job->n, sizeof(struct token_logprob *));
+    job->n_logprobs = calloc(job->n, sizeof *job->n_logprobs);
+    if (!job->logprobs || !job->n_logprobs) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    writer_init(&job->writer, escapes);
+    job->prints = job->n == 1 && !job->o->json;
+    if (!job->prints || job->o->no_echo || prompts_is_chat(&job->prompts, 0)) return 0;
+    size_t n;
+    struct strbuf text;
+    const char *prompt = ree_completion_prompt_text(job->completion, 0, &n);
+    strbuf_init(&text);
+    writer_append(escapes, prompt, n, &text);
+    return cli_print(&text);
+}
+
+static int report(struct job *job) {
     struct ree_session_stats session = {.size = sizeof session};
-    struct ree_error err;
-    struct ree_strbuf text;
-    if (ree_generator_stats(job->generator, &session, &err) != REE_OK) return cli_fail(&err);
+    struct strbuf text;
+    ree_generator_stats(job->generator, &session, NULL);
     struct generate_report r = {
-        .n = job->prompts.n,
-        .generations = job->generations,
-        .writers = job->writers,
+        .n = job->n,
+        .completion = job->completion,
         .has_text = job->tokenizer != NULL,
-        .prints_texts = job->prompts.n > 1,
+        .escapes = job->writer.escapes,
+        .prints_texts = job->n > 1,
         .n_logprobs = (uint32_t)job->o->n_logprobs,
         .logprobs = job->logprobs,
-        .stats = stats,
+        .stats = ree_completion_stats(job->completion),
         .session = job->o->stats ? &session : NULL,
-        .pipeline = job->generator->pipeline,
+        .pipeline = ree_generator_pipeline(job->generator),
         .device = cli_stages_device(&job->o->stages),
         .model = ree_generator_info(job->generator)->model_path,
         .operation_set = job->o->device.options.operation_set,
@@ -133,93 +153,75 @@ static int report(struct job *job, const struct ree_generate_stats *stats) {
         .trace = job->has_trace ? &job->traced : NULL,
         .ranks = job->o->ranks.n && job->o->stats ? &job->o->ranks : NULL,
     };
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (job->o->json) {
         generate_report_json(&r, &text);
     } else {
-        if (r.n == 1) ree_strbuf_printf(&text, "\n\n");
+        if (r.n == 1) strbuf_printf(&text, "\n\n");
         generate_report_text(&r, &text);
     }
     return cli_print(&text);
 }
 
 static int prepare_watch(struct job *job) {
-    const struct ree_generator *g = job->generator;
-    if (trace_options_any(&job->o->tracing) && job->prompts.n > 1) {
-        cli_error("--trace, --dump-tensors and --inject-fault require one prompt, not %zu",
-                  job->prompts.n);
+    if (trace_options_any(&job->o->tracing) && job->n > 1) {
+        cli_error("--trace, --dump-tensors and --inject-fault require one prompt, not %zu", job->n);
         return CLI_USAGE;
     }
-    struct traced_run run = {.model = g->model,
-                             .hashes = job->o->receipt.path ? &job->hashes : NULL,
-                             .pipeline = g->pipeline,
-                             .operation_set = job->o->device.options.operation_set,
-                             .prefill_chunk = (uint32_t)job->o->chunk,
-                             .n_kv_caches = g->roles.n_kv_caches,
-                             .kv_caches = g->roles.kv_caches};
+    struct traced_run run = {.generator = job->generator};
     return tracing_begin(&job->tracing, &job->o->tracing, &run);
 }
 
 // Performs the handshake with the other ranks, if there are any.
 static int join(struct job *job) {
     const struct generate_options *o = job->o;
-    struct ree_strbuf agreed;
-    ree_strbuf_init(&agreed);
-    ree_strbuf_printf(&agreed, "--operation-set\t%s\n",
-                      ree_operation_set_name(o->device.options.operation_set));
-    ree_strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
-    ree_strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
-    ree_strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
-                      ree_generator_info(job->generator)->mixes_lengths);
-    ree_strbuf_printf(&agreed, "--micro-batches\t%u\n", job->generator->options.n_cache_slots);
+    struct strbuf agreed;
+    strbuf_init(&agreed);
+    strbuf_printf(&agreed, "--operation-set\t%s\n",
+                  ree_operation_set_name(o->device.options.operation_set));
+    strbuf_printf(&agreed, "--no-fold (0 or 1)\t%d\n", o->no_fold);
+    strbuf_printf(&agreed, "exact lengths (0 or 1)\t%d\n", trace_options_any(&o->tracing));
+    strbuf_printf(&agreed, "sequences of different lengths together (0 or 1)\t%d\n",
+                  ree_generator_info(job->generator)->mixes_lengths);
+    strbuf_printf(&agreed, "--micro-batches\t%u\n",
+                  o->n_cache_slots ? (unsigned)o->n_cache_slots : 1);
     int code = 0;
     if (agreed.failed) {
         cli_error("out of memory");
         code = CLI_FAILED;
     }
     if (!code) code = cli_ranks_join(&job->o->ranks, job->generator, agreed.data);
-    ree_strbuf_finish(&agreed);
+    strbuf_finish(&agreed);
     return code;
 }
 
 static int generate(struct job *job) {
     struct ree_error err;
-    struct ree_generate_stats stats = {.size = sizeof stats};
-    struct ree_generate_options options = {.size = sizeof options,
-                                           .sampling = job->o->sampling,
-                                           .max_new_tokens = job->o->max_new_tokens,
-                                           .eos = job->eos,
-                                           .n_eos = job->n_eos,
-                                           .n_logprobs = (uint32_t)job->o->n_logprobs,
-                                           .on_token = on_token,
-                                           .is_interrupted = is_interrupted,
-                                           .user = job};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
-    int code = generate_prepare_receipt(job, &options);
-    if (!code) code = generate_prepare_checkpoint(job, &options);
+    int code = generate_prepare_receipt(job);
+    if (!code) code = generate_attach_checkpoint(job);
     if (!code) code = prepare_watch(job);
     if (!code) code = join(job);
-    if (!code) code = begin_writers(job);
-    if (!code) code = generate_replay(job);
+    if (!code) code = begin_output(job);
     if (code) return code;
-    enum ree_status status = ree_generate(job->generator, job->prompts.list, job->prompts.n,
-                                          &options, job->generations, &stats, &err);
-    for (size_t i = 0; i < job->prompts.n; i++)
-        writer_end(&job->writers[i]);
+    enum ree_status status = ree_completion_run(job->completion, &err);
+    writer_end(&job->writer);
     if (status != REE_OK) {
         // Start a new line after the text printed so far.
-        if (job->writers[0].prints) cli_write("\n", 1);
+        if (job->prints) cli_write("\n", 1);
         return cli_fail(&err);
     }
-    if (job->failed) return CLI_FAILED;
+    if (job->failed || job->writer.failed) return CLI_FAILED;
     budget_results();
     // Files first: the printed report is then true of what was written.
     code = cli_ranks_end(&job->o->ranks);
     if (!code) code = tracing_end(&job->tracing, &job->traced, &job->has_trace);
-    if (!code) code = generate_save_receipt(job, &options, &stats);
-    if (!code) code = report(job, &stats);
-    if (!code && job->checkpoint_failed) code = CLI_FAILED;
+    if (!code) code = generate_save_receipt(job);
+    if (!code) code = report(job);
+    // Its message was printed when it failed.
+    if (!code && job->checkpoint && ree_checkpoint_close(job->checkpoint, NULL) != REE_OK)
+        code = CLI_FAILED;
     return code ? code : interrupted ? CLI_INTERRUPTED : 0;
 }
 
@@ -252,7 +254,7 @@ static int open_generator(struct job *job) {
     if (ree_generator_create(o->model, o->stages.devices[0], &options, &job->generator, &err) !=
         REE_OK)
         return cli_fail(&err);
-    cli_print_notes(job->generator->model);
+    cli_print_notes(ree_generator_model(job->generator));
     return 0;
 }
 
@@ -263,31 +265,17 @@ static int serve(struct job *job) {
     return code ? code : cli_ranks_serve(&job->o->ranks);
 }
 
-// Takes prompt and parameters from a request instead of options.
-static int take_request(struct job *job) {
-    struct generate_options *o = job->o;
+static int load_request(struct job *job) {
     struct ree_error err;
-    if (!o->request) return 0;
-    if (ree_request_load(o->request, &job->request, &err) != REE_OK) return cli_fail(&err);
-    const struct ree_request *r = &job->request;
-    const char **stops = realloc(o->stops, (r->n_stops + 1) * sizeof *stops);
-    if (stops) o->stops = stops;
-    if (!stops || !prompts_of_ids(&job->prompts, r->tokens, r->n_tokens)) {
-        cli_error("out of memory");
-        return CLI_FAILED;
-    }
-    for (size_t i = 0; i < r->n_stops; i++)
-        o->stops[i] = r->stops[i];
-    o->n_stops = r->n_stops;
-    o->sampling = r->sampling;
-    o->max_new_tokens = r->max_new_tokens;
-    return 0;
+    if (!job->o->request) return 0;
+    if (ree_request_load(job->o->request, &job->request, &err) == REE_OK) return 0;
+    return cli_fail(&err);
 }
 
 static int prepare(struct job *job) {
     struct generate_options *o = job->o;
     int code = cli_receipt_prepare(&o->receipt);
-    if (!code) code = take_request(job);
+    if (!code) code = load_request(job);
     if (!code) code = generate_open_checkpoint(job);
     if (!code) code = open_generator(job);
     if (code) return code;
@@ -295,29 +283,24 @@ static int prepare(struct job *job) {
     if (!code && !o->request)
         code = prompts_load(&job->prompts, o->prompts, o->n_prompts, job->tokenizer, o->chat_family,
                             o->raw);
-    if (!code) code = find_eos(job);
+    if (!code) code = create_completion(job);
     return code;
 }
 
 static void finish(struct job *job) {
-    for (size_t i = 0; i < job->prompts.n; i++) {
-        if (job->writers) writer_finish(&job->writers[i]);
-        if (job->generations) ree_generation_finish(&job->generations[i]);
+    for (size_t i = 0; i < job->n; i++) {
         for (size_t k = 0; job->n_logprobs && k < job->n_logprobs[i]; k++)
             free(job->logprobs[i][k].top);
         if (job->logprobs) free(job->logprobs[i]);
     }
-    free(job->writers);
-    free(job->generations);
     free(job->logprobs);
     free(job->n_logprobs);
-    free(job->eos);
-    free(job->prompts_only);
-    ree_text_checkpoint_finish(&job->checkpoint);
-    ree_text_checkpoint_finish(&job->resumed);
+    writer_finish(&job->writer);
     tracing_finish(&job->tracing);
+    ree_completion_destroy(job->completion);
+    ree_checkpoint_destroy(job->checkpoint);
     prompts_finish(&job->prompts);
-    ree_request_finish(&job->request);
+    ree_request_destroy(job->request);
     ree_tokenizer_destroy(job->tokenizer);
     ree_generator_destroy(job->generator);
     cli_stages_finish(&job->o->stages);
@@ -326,7 +309,6 @@ static void finish(struct job *job) {
 int ree_run_generate(int argc, char **argv) {
     struct generate_options o;
     struct job job = {.o = &o};
-    ree_request_init(&job.request);
     if (cli_wants_help(argc, argv)) return generate_options_help();
     int code = CLI_USAGE;
     if (generate_options_parse(&o, argc, argv)) {

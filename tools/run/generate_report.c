@@ -9,79 +9,90 @@
 #include "cli.h"
 #include "stage_options.h"
 #include "sandbox.h"
+#include "writer.h"
 
-#include "base/json.h"
+#include "json.h"
 
 static double rate(double n, double seconds) {
     return seconds > 0 ? n / seconds : 0;
 }
 
-static void append_logprobs(const struct generate_report *r, size_t i, struct ree_strbuf *out) {
-    const struct ree_generation *g = &r->generations[i];
+static void append_logprobs(const struct generate_report *r, size_t i, struct strbuf *out) {
+    const struct ree_generation *g = ree_completion_generation(r->completion, i);
     for (size_t k = 0; r->n_logprobs && k < g->n - g->n_prompt; k++) {
         const struct token_logprob *t = &r->logprobs[i][k];
-        ree_strbuf_printf(out, "  %-7d %10.6f   of", g->ids[g->n_prompt + k], (double)t->logprob);
+        strbuf_printf(out, "  %-7d %10.6f   of", g->ids[g->n_prompt + k], (double)t->logprob);
         for (uint32_t j = 0; j < r->n_logprobs && t->top[j].id >= 0; j++)
-            ree_strbuf_printf(out, "  %d %.6f", t->top[j].id, (double)t->top[j].logprob);
-        ree_strbuf_append(out, "\n", 1);
+            strbuf_printf(out, "  %d %.6f", t->top[j].id, (double)t->top[j].logprob);
+        strbuf_append(out, "\n", 1);
     }
 }
 
-void generate_report_text(const struct generate_report *r, struct ree_strbuf *out) {
+// Appends prompt and answer. Without a tokenizer: the ids of the answer.
+static void append_texts(const struct generate_report *r, size_t i, struct strbuf *out) {
+    const struct ree_generation *g = ree_completion_generation(r->completion, i);
+    size_t n;
+    const char *text = ree_completion_prompt_text(r->completion, i, &n);
+    writer_append(r->escapes, text, n, out);
+    text = ree_completion_text(r->completion, i, &n);
+    writer_append(r->escapes, text, n, out);
+    for (size_t k = g->n_prompt; !r->has_text && k < g->n; k++)
+        strbuf_printf(out, "%s%d", k > g->n_prompt ? " " : "", g->ids[k]);
+}
+
+void generate_report_text(const struct generate_report *r, struct strbuf *out) {
     const struct ree_generate_stats *s = r->stats;
     for (size_t i = 0; i < r->n; i++) {
-        const struct ree_generation *g = &r->generations[i];
-        const struct writer *w = &r->writers[i];
+        const struct ree_generation *g = ree_completion_generation(r->completion, i);
         if (r->prints_texts) {
-            ree_strbuf_printf(out, "%sprompt %zu: ", i ? "\n" : "", i);
-            writer_append(w, writer_prompt(w), out);
-            writer_append(w, writer_text(w), out);
-            ree_strbuf_append(out, "\n", 1);
+            strbuf_printf(out, "%sprompt %zu: ", i ? "\n" : "", i);
+            append_texts(r, i, out);
+            strbuf_append(out, "\n", 1);
         }
         append_logprobs(r, i, out);
-        ree_strbuf_printf(out, "finish  %s\ntokens  %zu  SHA-256 %s\n", ree_finish_name(g->finish),
-                          g->n, g->tokens_sha256);
+        strbuf_printf(out, "finish  %s\ntokens  %zu  SHA-256 %s\n", ree_finish_name(g->finish),
+                      g->n, g->tokens_sha256);
         if (g->logits_sha256[0])
-            ree_strbuf_printf(out, "logits  %zu  SHA-256 %s\n", g->n - 1, g->logits_sha256);
+            strbuf_printf(out, "logits  %zu  SHA-256 %s\n", g->n - 1, g->logits_sha256);
     }
     // The first new token of each sequence comes from the prompt's own run.
     size_t steps = s->decode_tokens;
-    ree_strbuf_printf(out,
-                      "\nprompt    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
-                      "answer    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
-                      "first token after %.3f s; %s\n",
-                      s->prompt_tokens, s->prompt_seconds,
-                      rate((double)s->prompt_tokens, s->prompt_seconds), steps, s->decode_seconds,
-                      rate((double)steps, s->decode_seconds), s->first_token_seconds, r->device);
+    strbuf_printf(out,
+                  "\nprompt    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
+                  "answer    %6zu tokens  %8.3f s  %9.2f tokens/s\n"
+                  "first token after %.3f s; %s\n",
+                  s->prompt_tokens, s->prompt_seconds,
+                  rate((double)s->prompt_tokens, s->prompt_seconds), steps, s->decode_seconds,
+                  rate((double)steps, s->decode_seconds), s->first_token_seconds, r->device);
     if (r->operation_set != REE_REPRODUCIBLE)
-        ree_strbuf_printf(out, "operation set %s: other devices may give other bits\n",
-                          ree_operation_set_name(r->operation_set));
-    if (r->receipt_hash[0]) ree_strbuf_printf(out, "receipt %s\n", r->receipt_hash);
+        strbuf_printf(out, "operation set %s: other devices may give other bits\n",
+                      ree_operation_set_name(r->operation_set));
+    if (r->receipt_hash[0]) strbuf_printf(out, "receipt %s\n", r->receipt_hash);
     run_trace_text(r->trace, out);
     if (r->ranks) cli_ranks_report_text(r->ranks, out);
     if (!r->session) return;
-    ree_strbuf_printf(out, "model %s\n", r->model);
-    ree_strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
-                      (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
-                      (double)r->session->arena_bytes / 1048576);
-    ree_strbuf_printf(out, "%llu RepOps per run, %zu runs, %llu of them bound for new shapes\n",
-                      (unsigned long long)r->session->n_dispatches, s->n_runs,
-                      (unsigned long long)r->session->n_binds);
+    strbuf_printf(out, "model %s\n", r->model);
+    strbuf_printf(out, "weights %.1f MiB, caches %.1f MiB, intermediates %.1f MiB\n",
+                  (double)r->session->weight_bytes / 1048576, (double)s->cache_bytes / 1048576,
+                  (double)r->session->arena_bytes / 1048576);
+    strbuf_printf(out, "%llu RepOps per run, %zu runs, %llu of them bound for new shapes\n",
+                  (unsigned long long)r->session->n_dispatches, s->n_runs,
+                  (unsigned long long)r->session->n_binds);
     if (r->session->peak_bytes)
-        ree_strbuf_printf(out, "at most %.1f MiB in use on a device\n",
-                          (double)r->session->peak_bytes / 1048576);
-    ree_strbuf_printf(out, "sandbox: %s\n", sandbox_text());
+        strbuf_printf(out, "at most %.1f MiB in use on a device\n",
+                      (double)r->session->peak_bytes / 1048576);
+    strbuf_printf(out, "sandbox: %s\n", sandbox_text());
     cli_stages_text(r->pipeline, out);
 }
 
 static void add_ids(cJSON *object, const char *name, const int32_t *ids, size_t n) {
     cJSON *array = cJSON_AddArrayToObject(object, name);
     for (size_t i = 0; i < n; i++)
-        ree_json_put(array, cJSON_CreateNumber(ids[i]));
+        json_put(array, cJSON_CreateNumber(ids[i]));
 }
 
 static void add_logprobs(const struct generate_report *r, size_t i, cJSON *object) {
-    const struct ree_generation *g = &r->generations[i];
+    const struct ree_generation *g = ree_completion_generation(r->completion, i);
     if (!r->n_logprobs) return;
     cJSON *list = cJSON_AddArrayToObject(object, "logprobs");
     for (size_t k = 0; k < g->n - g->n_prompt; k++) {
@@ -95,32 +106,41 @@ static void add_logprobs(const struct generate_report *r, size_t i, cJSON *objec
             cJSON_AddNumberToObject(entry, "id", t->top[j].id);
             // JSON has no infinity; cJSON writes null.
             cJSON_AddNumberToObject(entry, "logprob", (double)t->top[j].logprob);
-            ree_json_put(top, entry);
+            json_put(top, entry);
         }
-        ree_json_put(list, token);
+        json_put(list, token);
     }
 }
 
 // Adds a text with U+FFFD for each NUL, as in a receipt.
-static void add_text(cJSON *object, const char *name, const struct ree_strbuf *text) {
-    struct ree_arena arena;
-    ree_arena_init(&arena);
-    const char *escaped = ree_receipt_encode_text(&arena, text);
-    if (escaped)
-        cJSON_AddStringToObject(object, name, escaped);
-    else
+static void add_text(cJSON *object, const char *name, const char *text, size_t n) {
+    struct strbuf escaped;
+    strbuf_init(&escaped);
+    for (size_t at = 0; at < n;) {
+        size_t length = strnlen(text + at, n - at);
+        strbuf_append(&escaped, text + at, length);
+        at += length;
+        if (at < n) strbuf_append(&escaped, "\xef\xbf\xbd", 3);
+        at++;
+    }
+    strbuf_append(&escaped, "", 0);
+    if (escaped.failed)
         cli_json_fail();
-    ree_arena_finish(&arena);
+    else
+        cJSON_AddStringToObject(object, name, escaped.data ? escaped.data : "");
+    strbuf_finish(&escaped);
 }
 
 static void add_sequence(const struct generate_report *r, size_t i, cJSON *object) {
-    const struct ree_generation *g = &r->generations[i];
-    const struct writer *w = &r->writers[i];
+    const struct ree_generation *g = ree_completion_generation(r->completion, i);
     add_ids(object, "prompt_tokens", g->ids, g->n_prompt);
     add_ids(object, "tokens", g->ids + g->n_prompt, g->n - g->n_prompt);
     if (r->has_text) {
-        add_text(object, "prompt", writer_prompt(w));
-        add_text(object, "text", writer_text(w));
+        size_t n;
+        const char *text = ree_completion_prompt_text(r->completion, i, &n);
+        add_text(object, "prompt", text, n);
+        text = ree_completion_text(r->completion, i, &n);
+        add_text(object, "text", text, n);
     }
     cJSON_AddStringToObject(object, "finish_reason", ree_finish_name(g->finish));
     cJSON_AddStringToObject(object, "tokens_sha256", g->tokens_sha256);
@@ -158,7 +178,7 @@ static void add_stats(const struct generate_report *r, cJSON *root) {
     cli_stages_json(r->pipeline, stats);
 }
 
-void generate_report_json(const struct generate_report *r, struct ree_strbuf *out) {
+void generate_report_json(const struct generate_report *r, struct strbuf *out) {
     cJSON *root = cJSON_CreateObject();
     if (r->n == 1) {
         add_sequence(r, 0, root);
@@ -167,7 +187,7 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
         for (size_t i = 0; i < r->n; i++) {
             cJSON *object = cJSON_CreateObject();
             add_sequence(r, i, object);
-            ree_json_put(list, object);
+            json_put(list, object);
         }
     }
     cJSON_AddStringToObject(root, "device", r->device);
@@ -176,6 +196,6 @@ void generate_report_json(const struct generate_report *r, struct ree_strbuf *ou
     if (r->receipt_hash[0]) cJSON_AddStringToObject(root, "receipt_hash", r->receipt_hash);
     run_trace_json(r->trace, root);
     add_stats(r, root);
-    if (r->ranks) ree_json_put_as(root, "processes", cli_ranks_report_json(r->ranks));
+    if (r->ranks) json_put_as(root, "processes", cli_ranks_report_json(r->ranks));
     cli_append_json(out, root, false);
 }

@@ -2,9 +2,10 @@
 #ifndef REE_TOOLS_RUN_GENERATE_REPORT_H
 #define REE_TOOLS_RUN_GENERATE_REPORT_H
 
-#include "receipt/make_receipt.h"
 #include "ranks.h"
-#include "writer.h"
+#include "ree.h"
+
+struct traced; // trace_options.h
 
 struct token_logprob {
     float logprob;
@@ -13,9 +14,9 @@ struct token_logprob {
 
 struct generate_report {
     size_t n;
-    const struct ree_generation *generations;
-    const struct writer *writers;
+    const struct ree_completion *completion;
     bool has_text;
+    bool escapes; // escape control characters of texts
     // print the texts here: with several sequences they were not printed during generation
     bool prints_texts;
     uint32_t n_logprobs;
@@ -26,14 +27,14 @@ struct generate_report {
     const char *device;
     const char *model; // path of the model file, or of the checkpoint's folder
     enum ree_operation_set operation_set;
-    const char *receipt_hash;       // hash of the written receipt; "": none
-    const struct ree_traced *trace; // the written trace; NULL: none
-    const struct cli_ranks *ranks;  // set if several processes run; NULL: not requested
+    const char *receipt_hash;      // hash of the written receipt; "": none
+    const struct traced *trace;    // the written trace; NULL: none
+    const struct cli_ranks *ranks; // set if several processes run; NULL: not requested
 };
 
-void generate_report_text(const struct generate_report *report, struct ree_strbuf *out);
+void generate_report_text(const struct generate_report *report, struct strbuf *out);
 // Appends {"tokens", "text", "finish_reason", "tokens_sha256", "logits_sha256", ..., "device",
 // "stats"}. With several prompts the first five members are in the objects of an array "sequences".
-void generate_report_json(const struct generate_report *report, struct ree_strbuf *out);
+void generate_report_json(const struct generate_report *report, struct strbuf *out);
 
 #endif

@@ -1,9 +1,7 @@
 #include "inputs.h"
 
-#include "base/npy.h"
 #include "option_groups.h"
 #include "paths.h"
-#include "session/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,29 +63,29 @@ static void fill_random(struct ree_tensor *t, uint64_t seed) {
     }
 }
 
-static void append_wants(struct ree_strbuf *text, const struct ree_model *model) {
-    ree_strbuf_printf(text, "; the model's inputs are:");
+static void append_wants(struct strbuf *text, const struct ree_model *model) {
+    strbuf_printf(text, "; the model's inputs are:");
     for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
         const struct ree_port *port = ree_model_input(model, i);
-        ree_strbuf_printf(text, "\n  ");
+        strbuf_printf(text, "\n  ");
         cli_append_name(text, port->name);
-        ree_strbuf_printf(text, "  ");
+        strbuf_printf(text, "  ");
         cli_append_port(text, port);
-        if (port->optional) ree_strbuf_printf(text, "  (optional)");
+        if (port->optional) strbuf_printf(text, "  (optional)");
     }
 }
 
 // Prints "input 'x' is missing; the model wants: ..."
 static int fail_with_wants(const struct ree_model *model, const char *before, const char *name,
                            const char *after) {
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    ree_strbuf_printf(&text, "%s'", before);
+    struct strbuf text;
+    strbuf_init(&text);
+    strbuf_printf(&text, "%s'", before);
     cli_append_name(&text, name);
-    ree_strbuf_printf(&text, "'%s", after);
+    strbuf_printf(&text, "'%s", after);
     append_wants(&text, model);
     cli_error("%s", text.data ? text.data : "out of memory");
-    ree_strbuf_finish(&text);
+    strbuf_finish(&text);
     return CLI_FAILED;
 }
 
@@ -112,11 +110,9 @@ static int split_argument(const struct ree_model *model, const char *arg,
     for (size_t n = strlen(arg); n-- > 0 && !*out_port;) {
         char *name = arg[n] == '=' ? strndup(arg, n) : NULL;
         if (!name) continue;
-        size_t i = ree_name_index_find(&model->input_names, name);
-        free(name);
-        if (i == REE_NO_NAME) continue;
-        *out_port = ree_model_input(model, i);
+        *out_port = ree_model_find_input(model, name);
         *out_file = arg + n + 1;
+        free(name);
     }
     if (*out_port) return 0;
     const char *equals = strchr(arg, '=');
@@ -142,7 +138,7 @@ static int append_item(struct ree_tensor *sequence, const struct ree_port *port,
     struct ree_tensor item;
     struct ree_error err;
     if (ree_tensor_load(&item, file, &err) != REE_OK) return cli_fail(&err);
-    if (ree_npy_retype(&item, port->dtype, &err) != REE_OK) {
+    if (ree_tensor_retype(&item, port->dtype, &err) != REE_OK) {
         ree_tensor_finish(&item);
         return cli_fail(&err);
     }
@@ -179,7 +175,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     if (item) return append_item(t, port, file);
     // A .npy file stores int4 as int8, and so on.
     if (t->kind != REE_TENSOR) return 0;
-    return ree_npy_retype(t, port->dtype, &err) == REE_OK ? 0 : cli_fail(&err);
+    return ree_tensor_retype(t, port->dtype, &err) == REE_OK ? 0 : cli_fail(&err);
 }
 
 static void add_dim(struct run_inputs *inputs, struct cli *cli, const char *text) {

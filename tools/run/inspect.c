@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json.h"
 
 struct options {
     const char *path;
@@ -77,28 +77,28 @@ static size_t count_notes(const struct ree_model *model, bool problems) {
     return matching;
 }
 
-static void append_notes(struct ree_strbuf *out, const struct ree_model *model, bool problems) {
+static void append_notes(struct strbuf *out, const struct ree_model *model, bool problems) {
     const struct ree_model_note *notes;
     size_t n = ree_model_notes(model, &notes);
     for (size_t i = 0; i < n; i++) {
         if (notes[i].is_problem != problems) continue;
-        ree_strbuf_printf(out, "  ");
+        strbuf_printf(out, "  ");
         cli_append_name(out, notes[i].text);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
 }
 
-static void append_ports(struct ree_strbuf *out, const char *title, size_t n,
+static void append_ports(struct strbuf *out, const char *title, size_t n,
                          const struct ree_port *(*port_of)(const struct ree_model *, size_t),
                          const struct ree_model *model) {
-    ree_strbuf_printf(out, "%s\n", title);
+    strbuf_printf(out, "%s\n", title);
     for (size_t i = 0; i < n; i++) {
         const struct ree_port *port = port_of(model, i);
-        ree_strbuf_printf(out, "  ");
+        strbuf_printf(out, "  ");
         cli_append_name(out, port->name);
-        ree_strbuf_printf(out, "  ");
+        strbuf_printf(out, "  ");
         cli_append_port(out, port);
-        ree_strbuf_printf(out, "%s\n", port->optional ? "  (optional)" : "");
+        strbuf_printf(out, "%s\n", port->optional ? "  (optional)" : "");
     }
 }
 
@@ -118,10 +118,10 @@ static void each_domain(const struct ree_model *model,
 }
 
 static void append_opset(void *user, const char *domain, int64_t version) {
-    struct ree_strbuf *out = user;
-    ree_strbuf_printf(out, "  ");
+    struct strbuf *out = user;
+    strbuf_printf(out, "  ");
     cli_append_name(out, domain[0] ? domain : "ai.onnx");
-    ree_strbuf_printf(out, " %lld\n", (long long)version);
+    strbuf_printf(out, " %lld\n", (long long)version);
 }
 
 struct hashes {
@@ -130,46 +130,45 @@ struct hashes {
 };
 
 static void report_text(const struct ree_model *model, const struct hashes *hashes,
-                        struct ree_strbuf *out) {
+                        struct strbuf *out) {
     append_ports(out, "inputs", ree_model_n_inputs(model), ree_model_input, model);
     append_ports(out, "outputs", ree_model_n_outputs(model), ree_model_output, model);
-    ree_strbuf_printf(out, "operator sets (IR version %lld)\n",
-                      (long long)ree_model_ir_version(model));
+    strbuf_printf(out, "operator sets (IR version %lld)\n", (long long)ree_model_ir_version(model));
     each_domain(model, append_opset, out);
-    ree_strbuf_printf(out, "weights\n  %llu bytes\n",
-                      (unsigned long long)ree_model_weight_bytes(model));
+    strbuf_printf(out, "weights\n  %llu bytes\n",
+                  (unsigned long long)ree_model_weight_bytes(model));
     if (hashes->wanted)
-        ree_strbuf_printf(out, "SHA-256\n  graph    %s\n  weights  %s\n", hashes->graph,
-                          hashes->weights);
-    ree_strbuf_printf(out, "operators\n");
+        strbuf_printf(out, "SHA-256\n  graph    %s\n  weights  %s\n", hashes->graph,
+                      hashes->weights);
+    strbuf_printf(out, "operators\n");
     const struct ree_op_count *counts = ree_model_op_counts(model);
     for (size_t i = 0; i < ree_model_n_op_counts(model); i++) {
-        ree_strbuf_printf(out, "  %6u  ", counts[i].count);
+        strbuf_printf(out, "  %6u  ", counts[i].count);
         if (counts[i].domain[0]) {
             cli_append_name(out, counts[i].domain);
-            ree_strbuf_append(out, ".", 1);
+            strbuf_append(out, ".", 1);
         }
         cli_append_name(out, counts[i].op_type);
         if (!counts[i].supported) {
-            ree_strbuf_printf(out, "  NOT SUPPORTED: ");
+            strbuf_printf(out, "  NOT SUPPORTED: ");
             cli_append_name(out, counts[i].reason ? counts[i].reason : "no reason recorded");
         }
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
     }
     if (count_notes(model, false)) {
-        ree_strbuf_printf(out, "warnings\n");
+        strbuf_printf(out, "warnings\n");
         append_notes(out, model, false);
     }
     size_t n_unsupported = count_unsupported(model);
     if (count_notes(model, true)) {
-        ree_strbuf_printf(out, "ree cannot run this model\n");
+        strbuf_printf(out, "ree cannot run this model\n");
         append_notes(out, model, true);
     }
     if (n_unsupported)
-        ree_strbuf_printf(out, "ree cannot run this model: %zu operator%s not supported\n",
-                          n_unsupported, n_unsupported == 1 ? " is" : "s are");
+        strbuf_printf(out, "ree cannot run this model: %zu operator%s not supported\n",
+                      n_unsupported, n_unsupported == 1 ? " is" : "s are");
     else if (!count_notes(model, true))
-        ree_strbuf_printf(out, "every operator is supported\n");
+        strbuf_printf(out, "every operator is supported\n");
 }
 
 static void add_ports_json(cJSON *root, const char *title, size_t n,
@@ -191,10 +190,10 @@ static void add_ports_json(cJSON *root, const char *title, size_t n,
             cJSON *dim = port->dims[j] >= 0 ? cJSON_CreateNumber((double)port->dims[j])
                          : port->symbols[j] ? cJSON_CreateString(port->symbols[j])
                                             : cJSON_CreateNull();
-            ree_json_put(shape, dim);
+            json_put(shape, dim);
         }
         cJSON_AddBoolToObject(item, "optional", port->optional);
-        ree_json_put(ports, item);
+        json_put(ports, item);
     }
 }
 
@@ -204,7 +203,7 @@ static void add_notes_json(cJSON *root, const char *title, const struct ree_mode
     size_t n = ree_model_notes(model, &notes);
     cJSON *list = cJSON_AddArrayToObject(root, title);
     for (size_t i = 0; i < n; i++)
-        if (notes[i].is_problem == problems) ree_json_put(list, cJSON_CreateString(notes[i].text));
+        if (notes[i].is_problem == problems) json_put(list, cJSON_CreateString(notes[i].text));
 }
 
 static void add_opset_json(void *user, const char *domain, int64_t version) {
@@ -212,7 +211,7 @@ static void add_opset_json(void *user, const char *domain, int64_t version) {
 }
 
 static void report_json(const struct ree_model *model, const struct hashes *hashes,
-                        struct ree_strbuf *out) {
+                        struct strbuf *out) {
     cJSON *root = cJSON_CreateObject();
     add_ports_json(root, "inputs", ree_model_n_inputs(model), ree_model_input, model);
     add_ports_json(root, "outputs", ree_model_n_outputs(model), ree_model_output, model);
@@ -233,7 +232,7 @@ static void report_json(const struct ree_model *model, const struct hashes *hash
         cJSON_AddNumberToObject(item, "count", counts[i].count);
         cJSON_AddBoolToObject(item, "supported", counts[i].supported);
         if (counts[i].reason) cJSON_AddStringToObject(item, "reason", counts[i].reason);
-        ree_json_put(operators, item);
+        json_put(operators, item);
     }
     add_notes_json(root, "problems", model, true);
     add_notes_json(root, "warnings", model, false);
@@ -244,10 +243,10 @@ static void report_json(const struct ree_model *model, const struct hashes *hash
 }
 
 static int inspect(const char *path, bool json, struct hashes *hashes) {
-    struct ree_strbuf text;
+    struct strbuf text;
     struct ree_error err;
     struct ree_model *model;
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (ree_model_inspect(path, &model, &err) != REE_OK) return cli_fail(&err);
     if (hashes->wanted &&
         (ree_model_graph_sha256(model, hashes->graph, &err) != REE_OK ||

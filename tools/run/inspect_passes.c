@@ -6,7 +6,7 @@
 #include <string.h>
 
 // Appends line by line, because names come from the file and are escaped.
-static void append_lines(struct ree_strbuf *out, const char *text) {
+static void append_lines(struct strbuf *out, const char *text) {
     for (const char *line = text; *line;) {
         size_t n = strcspn(line, "\n");
         char *copy = strndup(line, n);
@@ -15,26 +15,26 @@ static void append_lines(struct ree_strbuf *out, const char *text) {
             return;
         }
         cli_append_name(out, copy);
-        ree_strbuf_append(out, "\n", 1);
+        strbuf_append(out, "\n", 1);
         free(copy);
         line += n + (line[n] == '\n');
     }
 }
 
 static void append_pass(void *user, const char *pass, const char *graph_text) {
-    struct ree_strbuf *out = user;
-    ree_strbuf_printf(out, "== after %s\n", pass);
+    struct strbuf *out = user;
+    strbuf_printf(out, "== after %s\n", pass);
     append_lines(out, graph_text);
 }
 
 static void append_program(void *user, const char *what, const char *program_text) {
-    struct ree_strbuf *out = user;
-    ree_strbuf_printf(out, "== %s\n", what);
+    struct strbuf *out = user;
+    strbuf_printf(out, "== %s\n", what);
     append_lines(out, program_text);
 }
 
 // Binds on the CPU, which reads weights in place. All devices get the same dispatches.
-static int bind(struct ree_model *model, struct run_inputs *inputs, struct ree_strbuf *text) {
+static int bind(struct ree_model *model, struct run_inputs *inputs, struct strbuf *text) {
     struct ree_error err;
     struct ree_device *device = NULL;
     struct ree_session *session = NULL;
@@ -52,10 +52,10 @@ static int bind(struct ree_model *model, struct run_inputs *inputs, struct ree_s
 }
 
 int inspect_passes(const char *path, struct run_inputs *inputs) {
-    struct ree_strbuf text;
+    struct strbuf text;
     struct ree_error err;
     struct ree_model *model;
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     struct ree_model_options options = {
         .size = sizeof options, .on_pass = append_pass, .user = &text};
     enum ree_status status = ree_model_load(path, &options, &model, &err);

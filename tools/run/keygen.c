@@ -2,8 +2,8 @@
 #include "commands.h"
 #include "start.h"
 
-#include "receipt/receipt.h"
 #include "paths.h"
+#include "ree.h"
 
 #include <string.h>
 
@@ -31,11 +31,11 @@ const struct cli_option_table ree_run_keygen_options = CLI_OPTION_TABLE(rows);
 
 static int keygen(const char *path) {
     struct ree_error err;
-    struct ree_strbuf text;
+    struct strbuf text;
     char public_key[65];
     if (ree_key_create(path, public_key, &err) != REE_OK) return cli_fail(&err);
-    ree_strbuf_init(&text);
-    ree_strbuf_printf(&text, "%s\n", public_key);
+    strbuf_init(&text);
+    strbuf_printf(&text, "%s\n", public_key);
     return cli_print(&text);
 }
 

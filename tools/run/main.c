@@ -30,21 +30,21 @@ const char *cli_introduction(void) {
 
 #define SUMMARY_COLUMN 36
 
-static void append_usage(struct ree_strbuf *out, bool is_first, const char *usage,
+static void append_usage(struct strbuf *out, bool is_first, const char *usage,
                          const char *summary) {
     size_t begin = out->size;
-    ree_strbuf_printf(out, "%sree-run %s", is_first ? "usage: " : "       ", usage);
+    strbuf_printf(out, "%sree-run %s", is_first ? "usage: " : "       ", usage);
     if (*summary) {
         size_t column = out->size - begin;
-        ree_strbuf_printf(out, "%*s%s",
+        strbuf_printf(out, "%*s%s",
                           column < SUMMARY_COLUMN ? (int)(SUMMARY_COLUMN - column) : 3, "",
                           summary);
     }
-    ree_strbuf_append(out, "\n", 1);
+    strbuf_append(out, "\n", 1);
 }
 
-static void append_overview(struct ree_strbuf *out) {
-    ree_strbuf_printf(out, "%s", title);
+static void append_overview(struct strbuf *out) {
+    strbuf_printf(out, "%s", title);
     for (size_t i = 0; i < cli_n_commands; i++) {
         const struct cli_command *c = &cli_commands[i];
         char usage[128];
@@ -54,22 +54,22 @@ static void append_overview(struct ree_strbuf *out) {
     }
     append_usage(out, false, "help SUBCOMMAND", "print the manual of run, generate, inspect, ...");
     append_usage(out, false, "--version", "");
-    ree_strbuf_printf(out, "%s", introduction);
+    strbuf_printf(out, "%s", introduction);
 }
 
 static int print_overview(void) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     append_overview(&out);
     return cli_print(&out);
 }
 
 static int usage(void) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     append_overview(&out);
     fputs(out.failed ? title : out.data, stderr);
-    ree_strbuf_finish(&out);
+    strbuf_finish(&out);
     return CLI_USAGE;
 }
 
@@ -89,10 +89,10 @@ static int help(int argc, char **argv) {
 }
 
 static int version(int argc, char **argv) {
-    struct ree_strbuf out;
+    struct strbuf out;
     if (argc > 1) return unexpected(argv[1]);
-    ree_strbuf_init(&out);
-    ree_strbuf_printf(&out, "ree-run %s (%s)\n", ree_version(), ree_numerics_version());
+    strbuf_init(&out);
+    strbuf_printf(&out, "ree-run %s (%s)\n", ree_version(), ree_numerics_version());
     return cli_print(&out);
 }
 

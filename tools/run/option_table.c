@@ -32,9 +32,9 @@ static bool take_real(struct cli *cli, const struct cli_option_row *row, float *
 }
 
 // Appends "a, b or c".
-static void append_choices(struct ree_strbuf *out, const char *const *choices) {
+static void append_choices(struct strbuf *out, const char *const *choices) {
     for (size_t i = 0; choices[i]; i++)
-        ree_strbuf_printf(out, "%s%s", i == 0 ? "" : choices[i + 1] ? ", " : " or ", choices[i]);
+        strbuf_printf(out, "%s%s", i == 0 ? "" : choices[i + 1] ? ", " : " or ", choices[i]);
 }
 
 // Stores the choice that the option names in *out; leaves it unchanged after a message.
@@ -47,11 +47,11 @@ static bool take_choice(struct cli *cli, const struct cli_option_row *row, const
         return true;
     }
     if (!text) return true;
-    struct ree_strbuf names;
-    ree_strbuf_init(&names);
+    struct strbuf names;
+    strbuf_init(&names);
     append_choices(&names, row->choices);
     cli_usage(cli, "%s requires %s, not '%s'", row->name, names.failed ? "" : names.data, text);
-    ree_strbuf_finish(&names);
+    strbuf_finish(&names);
     return true;
 }
 
@@ -107,45 +107,45 @@ void cli_options_parse(struct cli *cli, const struct cli_option_table *table, vo
 
 // Appends the words of `text` in lines that begin at HELP_COLUMN. The first line begins at
 // `column`.
-static void append_words(struct ree_strbuf *out, const char *text, size_t column) {
+static void append_words(struct strbuf *out, const char *text, size_t column) {
     bool is_first = true;
     while (*text) {
         size_t n = strcspn(text, " ");
         if (!is_first && column + 1 + n > HELP_WIDTH) {
-            ree_strbuf_printf(out, "\n");
+            strbuf_printf(out, "\n");
             column = 0;
             is_first = true;
         }
         if (is_first) {
-            ree_strbuf_printf(out, "%*s", (int)(HELP_COLUMN - column), "");
+            strbuf_printf(out, "%*s", (int)(HELP_COLUMN - column), "");
             column = HELP_COLUMN;
         } else {
-            ree_strbuf_printf(out, " ");
+            strbuf_printf(out, " ");
             column++;
         }
-        ree_strbuf_append(out, text, n);
+        strbuf_append(out, text, n);
         column += n;
         is_first = false;
         text += n + (text[n] == ' ');
     }
-    ree_strbuf_printf(out, "\n");
+    strbuf_printf(out, "\n");
 }
 
-static void append_rows(struct ree_strbuf *out, const struct cli_option_table *table) {
+static void append_rows(struct strbuf *out, const struct cli_option_table *table) {
     for (size_t i = 0; i < table->n; i++) {
         const struct cli_option_row *row = &table->rows[i];
         if (row->kind == ROW_GROUP && !row->help) append_rows(out, row->group);
         if (!row->help) continue;
         if (!row->name) {
-            ree_strbuf_printf(out, "%s", row->help);
+            strbuf_printf(out, "%s", row->help);
             continue;
         }
         size_t begin = out->size;
-        ree_strbuf_printf(out, "  %s", row->name);
-        if (row->value) ree_strbuf_printf(out, row->is_optional ? " [%s]" : " %s", row->value);
+        strbuf_printf(out, "  %s", row->name);
+        if (row->value) strbuf_printf(out, row->is_optional ? " [%s]" : " %s", row->value);
         size_t column = out->size - begin;
         if (column >= HELP_COLUMN) {
-            ree_strbuf_printf(out, "\n");
+            strbuf_printf(out, "\n");
             column = 0;
         }
         append_words(out, row->help, column);
@@ -153,8 +153,8 @@ static void append_rows(struct ree_strbuf *out, const struct cli_option_table *t
 }
 
 int cli_options_help(const struct cli_option_table *table) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     append_rows(&out, table);
     return cli_print(&out);
 }

@@ -1,4 +1,5 @@
 #include "outputs.h"
+#include "trace_options.h"
 
 #include "stage_options.h"
 #include "sandbox.h"
@@ -11,7 +12,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "base/json.h"
+#include "json.h"
 
 #define MAX_TOP_ROWS 16 // rows shown of a long output; the others are only counted
 #define MAX_STRINGS 16  // strings shown as text; the others are only counted
@@ -59,7 +60,7 @@ static bool has_rows(const struct ree_tensor *t, int64_t *out_n_rows, int64_t *o
     return true;
 }
 
-static void append_label(struct ree_strbuf *out, const struct ree_model *model, int64_t n,
+static void append_label(struct strbuf *out, const struct ree_model *model, int64_t n,
                          int64_t index) {
     const char *label = NULL;
     size_t length = find_label(model, n, index, &label);
@@ -68,12 +69,12 @@ static void append_label(struct ree_strbuf *out, const struct ree_model *model, 
     if (copy)
         cli_append_name(out, copy);
     else
-        ree_strbuf_printf(out, "[%lld]", (long long)index);
+        strbuf_printf(out, "[%lld]", (long long)index);
     free(copy);
 }
 
 static void append_top(const struct run_report *report, const struct ree_tensor *t,
-                       struct ree_strbuf *out) {
+                       struct strbuf *out) {
     int64_t n_rows, n;
     if (!has_rows(t, &n_rows, &n)) return;
     uint32_t k = (int64_t)report->top < n ? report->top : (uint32_t)n;
@@ -85,104 +86,99 @@ static void append_top(const struct run_report *report, const struct ree_tensor 
     for (int64_t r = 0; r < n_rows && r < MAX_TOP_ROWS; r++) {
         const float *row = (const float *)t->data + r * n;
         find_top(row, n, k, best);
-        if (n_rows > 1) ree_strbuf_printf(out, "  row %lld\n", (long long)r);
+        if (n_rows > 1) strbuf_printf(out, "  row %lld\n", (long long)r);
         for (uint32_t j = 0; j < k; j++) {
-            ree_strbuf_printf(out, "  %u. ", j + 1);
+            strbuf_printf(out, "  %u. ", j + 1);
             append_label(out, report->model, n, best[j]);
-            ree_strbuf_printf(out, "  %.6g\n", (double)row[best[j]]);
+            strbuf_printf(out, "  %.6g\n", (double)row[best[j]]);
         }
     }
     if (n_rows > MAX_TOP_ROWS)
-        ree_strbuf_printf(out, "  ... and %lld more rows\n", (long long)(n_rows - MAX_TOP_ROWS));
+        strbuf_printf(out, "  ... and %lld more rows\n", (long long)(n_rows - MAX_TOP_ROWS));
     free(best);
 }
 
-static void append_strings(const struct ree_tensor *t, struct ree_strbuf *out) {
+static void append_strings(const struct ree_tensor *t, struct strbuf *out) {
     char *const *strings = t->data;
     size_t n = t->nbytes / sizeof *strings;
     for (size_t i = 0; i < n && i < MAX_STRINGS; i++) {
-        ree_strbuf_printf(out, "  \"");
+        strbuf_printf(out, "  \"");
         cli_append_name(out, strings[i] ? strings[i] : "");
-        ree_strbuf_printf(out, "\"\n");
+        strbuf_printf(out, "\"\n");
     }
-    if (n > MAX_STRINGS) ree_strbuf_printf(out, "  ... and %zu more strings\n", n - MAX_STRINGS);
+    if (n > MAX_STRINGS) strbuf_printf(out, "  ... and %zu more strings\n", n - MAX_STRINGS);
 }
 
 // Appends "float32[2,3]  SHA-256", and the strings and top entries of the tensor.
 static void append_tensor(const struct run_report *report, const struct ree_tensor *t,
-                          struct ree_strbuf *out) {
+                          struct strbuf *out) {
     char hex[65];
     ree_tensor_sha256(t, hex);
     cli_append_shape(out, t->dtype, t->rank, t->dims);
-    ree_strbuf_printf(out, "  %s\n", hex);
+    strbuf_printf(out, "  %s\n", hex);
     if (t->dtype == REE_STRING) append_strings(t, out);
     if (report->top) append_top(report, t, out);
 }
 
 static void append_output(const struct run_report *report, const struct ree_tensor *t,
-                          struct ree_strbuf *out) {
+                          struct strbuf *out) {
     char hex[65];
     cli_append_name(out, t->name);
-    ree_strbuf_printf(out, "  ");
+    strbuf_printf(out, "  ");
     if (t->kind == REE_TENSOR) {
         append_tensor(report, t, out);
         return;
     }
     ree_tensor_sha256(t, hex);
     if (t->kind == REE_ABSENT)
-        ree_strbuf_printf(out, "absent  %s\n", hex);
+        strbuf_printf(out, "absent  %s\n", hex);
     else
-        ree_strbuf_printf(out, "sequence of %zu  %s\n", t->n_items, hex);
+        strbuf_printf(out, "sequence of %zu  %s\n", t->n_items, hex);
     for (size_t i = 0; i < t->n_items; i++) {
-        ree_strbuf_printf(out, "  item %zu  ", i);
+        strbuf_printf(out, "  item %zu  ", i);
         append_tensor(report, &t->items[i], out);
     }
 }
 
-void run_trace_text(const struct ree_traced *trace, struct ree_strbuf *out) {
-    char hex[65];
+void run_trace_text(const struct traced *trace, struct strbuf *out) {
     if (!trace) return;
-    ree_hex(trace->root, hex);
-    ree_strbuf_printf(out, "trace   %s  %llu step%s\n", hex, (unsigned long long)trace->n_steps,
-                      trace->n_steps == 1 ? "" : "s");
+    strbuf_printf(out, "trace   %s  %llu step%s\n", trace->root, (unsigned long long)trace->n_steps,
+                  trace->n_steps == 1 ? "" : "s");
 }
 
-void run_trace_json(const struct ree_traced *trace, cJSON *root) {
-    char hex[65];
+void run_trace_json(const struct traced *trace, cJSON *root) {
     if (!trace) return;
-    ree_hex(trace->root, hex);
     cJSON *object = cJSON_AddObjectToObject(root, "trace");
-    cJSON_AddStringToObject(object, "root", hex);
+    cJSON_AddStringToObject(object, "root", trace->root);
     cJSON_AddNumberToObject(object, "n_steps", (double)trace->n_steps);
 }
 
-void run_report_text(const struct run_report *report, struct ree_strbuf *out) {
+void run_report_text(const struct run_report *report, struct strbuf *out) {
     char hex[65];
     for (size_t i = 0; i < report->n_outputs; i++) {
         append_output(report, &report->outputs[i], out);
     }
     ree_tensors_sha256(report->outputs, report->n_outputs, hex);
-    ree_strbuf_printf(out, "device  ");
+    strbuf_printf(out, "device  ");
     cli_append_name(out, report->device);
     if (report->operation_set != REE_REPRODUCIBLE)
-        ree_strbuf_printf(out, ", operation set '%s': other devices may give other bits",
-                          ree_operation_set_name(report->operation_set));
-    ree_strbuf_printf(out, "\nsha256  %s\n", hex);
-    if (report->receipt_hash[0]) ree_strbuf_printf(out, "receipt %s\n", report->receipt_hash);
+        strbuf_printf(out, ", operation set '%s': other devices may give other bits",
+                      ree_operation_set_name(report->operation_set));
+    strbuf_printf(out, "\nsha256  %s\n", hex);
+    if (report->receipt_hash[0]) strbuf_printf(out, "receipt %s\n", report->receipt_hash);
     run_trace_text(report->trace, out);
     const struct ree_session_stats *s = report->stats;
     if (!s) return;
-    ree_strbuf_printf(
-        out,
-        "stats   %llu dispatches in %llu segment%s, weights %.1f KiB, intermediates "
-        "%.1f KiB\n        bind %.3f ms, run %.3f ms (upload and download included)\n",
-        (unsigned long long)s->n_dispatches, (unsigned long long)s->n_segments,
-        s->n_segments == 1 ? "" : "s", (double)s->weight_bytes / 1024,
-        (double)s->arena_bytes / 1024, 1e3 * s->bind_seconds, 1e3 * s->run_seconds);
+    strbuf_printf(out,
+                  "stats   %llu dispatches in %llu segment%s, weights %.1f KiB, intermediates "
+                  "%.1f KiB\n        bind %.3f ms, run %.3f ms (upload and download included)\n",
+                  (unsigned long long)s->n_dispatches, (unsigned long long)s->n_segments,
+                  s->n_segments == 1 ? "" : "s", (double)s->weight_bytes / 1024,
+                  (double)s->arena_bytes / 1024, 1e3 * s->bind_seconds, 1e3 * s->run_seconds);
     if (s->peak_bytes)
-        ree_strbuf_printf(out, "        at most %.1f KiB in use on a device\n",
-                          (double)s->peak_bytes / 1024);
-    ree_strbuf_printf(out, "sandbox: %s\n", sandbox_text());
+        strbuf_printf(out, "        at most %.1f KiB in use on a device\n",
+                      (double)s->peak_bytes / 1024);
+    strbuf_printf(out, "sandbox: %s\n", sandbox_text());
     cli_stages_text(report->pipeline, out);
 }
 
@@ -210,9 +206,9 @@ static cJSON *top_json(const struct run_report *report, const struct ree_tensor 
             // JSON has no NaN and no infinity; cJSON writes null.
             cJSON_AddNumberToObject(entry, "value", (double)row[best[j]]);
             free(copy);
-            ree_json_put(entries, entry);
+            json_put(entries, entry);
         }
-        ree_json_put(rows, entries);
+        json_put(rows, entries);
     }
     free(best);
     return rows;
@@ -225,16 +221,16 @@ static void add_tensor_json(const struct run_report *report, const struct ree_te
     cJSON_AddStringToObject(output, "type", ree_dtype_name(t->dtype));
     cJSON *shape = cJSON_AddArrayToObject(output, "shape");
     for (uint32_t j = 0; j < t->rank; j++)
-        ree_json_put(shape, cJSON_CreateNumber((double)t->dims[j]));
+        json_put(shape, cJSON_CreateNumber((double)t->dims[j]));
     ree_tensor_sha256(t, hex);
     cJSON_AddStringToObject(output, "sha256", hex);
     if (t->dtype == REE_STRING) {
         char *const *strings = t->data;
         cJSON *values = cJSON_AddArrayToObject(output, "strings");
         for (size_t j = 0; j < t->nbytes / sizeof *strings; j++)
-            ree_json_put(values, cJSON_CreateString(strings[j] ? strings[j] : ""));
+            json_put(values, cJSON_CreateString(strings[j] ? strings[j] : ""));
     }
-    if (report->top) ree_json_put_as(output, "top", top_json(report, t));
+    if (report->top) json_put_as(output, "top", top_json(report, t));
 }
 
 static void add_output_json(const struct run_report *report, const struct ree_tensor *t,
@@ -254,18 +250,18 @@ static void add_output_json(const struct run_report *report, const struct ree_te
     for (size_t i = 0; i < t->n_items; i++) {
         cJSON *item = cJSON_CreateObject();
         add_tensor_json(report, &t->items[i], item);
-        ree_json_put(items, item);
+        json_put(items, item);
     }
 }
 
-void run_report_json(const struct run_report *report, struct ree_strbuf *out) {
+void run_report_json(const struct run_report *report, struct strbuf *out) {
     char hex[65];
     cJSON *root = cJSON_CreateObject();
     cJSON *outputs = cJSON_AddArrayToObject(root, "outputs");
     for (size_t i = 0; i < report->n_outputs; i++) {
         cJSON *output = cJSON_CreateObject();
         add_output_json(report, &report->outputs[i], output);
-        ree_json_put(outputs, output);
+        json_put(outputs, output);
     }
     ree_tensors_sha256(report->outputs, report->n_outputs, hex);
     cJSON_AddStringToObject(root, "sha256", hex);
@@ -349,20 +345,20 @@ static void file_name(const struct run_report *report, size_t i, char (*taken)[M
 // Saves to FOLDER/NAME.npy, or to FOLDER/NAME_ITEM.npy for an item of a sequence.
 static int save_tensor(const struct ree_tensor *t, const char *folder, const char *name,
                        const size_t *item) {
-    struct ree_strbuf path;
+    struct strbuf path;
     struct ree_error err;
     int code = 0;
-    ree_strbuf_init(&path);
-    ree_strbuf_printf(&path, "%s/%s", folder, name);
-    if (item) ree_strbuf_printf(&path, "_%zu", *item);
-    ree_strbuf_printf(&path, ".npy");
+    strbuf_init(&path);
+    strbuf_printf(&path, "%s/%s", folder, name);
+    if (item) strbuf_printf(&path, "_%zu", *item);
+    strbuf_printf(&path, ".npy");
     if (path.failed) {
         cli_error("out of memory");
         code = CLI_FAILED;
     } else if (ree_tensor_save_npy(t, path.data, &err) != REE_OK) {
         code = cli_fail(&err);
     }
-    ree_strbuf_finish(&path);
+    strbuf_finish(&path);
     return code;
 }
 
@@ -390,7 +386,7 @@ int run_save_outputs(const struct run_report *report, const char *folder) {
 
 #define MAX_IMAGE_SIDE 96 // in pixels; a pixel is two characters wide
 
-void run_show_image(const struct ree_tensor *t, struct ree_strbuf *out) {
+void run_show_image(const struct ree_tensor *t, struct strbuf *out) {
     static const char shades[] = " .:-=+*#%@";
     if (t->kind != REE_TENSOR || t->dtype != REE_F32 || t->rank < 2) return;
     for (uint32_t i = 0; i + 2 < t->rank; i++)
@@ -416,6 +412,6 @@ void run_show_image(const struct ree_tensor *t, struct ree_strbuf *out) {
         while (n > 0 && line[n - 1] == ' ')
             n--;
         line[n++] = '\n';
-        ree_strbuf_append(out, line, (size_t)n);
+        strbuf_append(out, line, (size_t)n);
     }
 }

@@ -2,8 +2,7 @@
 #ifndef REE_TOOLS_RUN_OUTPUTS_H
 #define REE_TOOLS_RUN_OUTPUTS_H
 
-#include "receipt/make_receipt.h"
-#include "base/strbuf.h"
+#include "strbuf.h"
 #include "ree.h"
 
 struct run_report {
@@ -16,16 +15,16 @@ struct run_report {
     const struct ree_session_stats *stats; // NULL: not requested
     const struct ree_pipeline *pipeline;   // used if stats is not NULL
     const char *receipt_hash;              // hash of the written receipt; "": none
-    const struct ree_traced *trace;        // the written trace; NULL: none
+    const struct traced *trace;            // the written trace; NULL: none
 };
 
-void run_report_text(const struct run_report *report, struct ree_strbuf *out);
+void run_report_text(const struct run_report *report, struct strbuf *out);
 // Appends one object: {"outputs": [{"name", "type", "shape", "sha256"}], "sha256", "device"}.
 // - An output also has "top" if requested. Strings have "strings" with all values. A sequence has
 //   "kind" and "items" instead of "shape". An absent value has only "kind".
 // - The root also has "stats" if requested, "stages" if there are several, and "operation_set" if
 //   it is not "reproducible".
-void run_report_json(const struct run_report *report, struct ree_strbuf *out);
+void run_report_json(const struct run_report *report, struct strbuf *out);
 
 // Writes every output to FOLDER/NAME.npy and creates the folder. Items of a sequence go to
 // NAME_0.npy and so on; absent values are not written. Names come from the model: characters other
@@ -36,12 +35,12 @@ int run_save_outputs(const struct run_report *report, const char *folder);
 // Creates the folder and its missing parents. false: it does not exist; see errno.
 bool run_make_folders(const char *path);
 // Append "trace": {"root", "n_steps"}, or a line of text; nothing if trace is NULL.
-void run_trace_text(const struct ree_traced *trace, struct ree_strbuf *out);
+void run_trace_text(const struct traced *trace, struct strbuf *out);
 struct cJSON;
-void run_trace_json(const struct ree_traced *trace, struct cJSON *root);
+void run_trace_json(const struct traced *trace, struct cJSON *root);
 
 // Draws an input that is one image as characters: float32, rank 2 or more, all dimensions but the
 // last two equal to 1. Appends nothing for other tensors.
-void run_show_image(const struct ree_tensor *tensor, struct ree_strbuf *out);
+void run_show_image(const struct ree_tensor *tensor, struct strbuf *out);
 
 #endif

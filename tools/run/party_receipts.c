@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/status.h"
+#include "status.h"
 #include "receipts.h"
 
 #define MAX_TOKENS_FILE ((size_t)64 << 20)
@@ -69,7 +68,7 @@ static enum ree_status read_ids(const char *text, int32_t *ids, size_t *out_n,
         for (; *at >= '0' && *at <= '9' && n_digits < 11; at++, n_digits++)
             id = 10 * id + (uint64_t)(*at - '0');
         if (n_digits == 0 || n_digits > 10 || id > INT32_MAX || (*at && !is_between(*at)))
-            return ree_fail(err, REE_INVALID, "token %zu is not an integer below 2^31", n);
+            return set_error(err, REE_INVALID, "token %zu is not an integer below 2^31", n);
         ids[n] = (int32_t)id;
     }
     *out_n = n;
@@ -79,28 +78,25 @@ static enum ree_status read_ids(const char *text, int32_t *ids, size_t *out_n,
 static enum ree_status load_tokens(struct party_receipts *s, unsigned k, struct ree_error *err) {
     void *bytes;
     size_t nbytes;
-    REE_TRY(ree_file_read_small(s->token_paths[k], MAX_TOKENS_FILE, &bytes, &nbytes, err));
+    TRY(ree_file_read_small(s->token_paths[k], MAX_TOKENS_FILE, &bytes, &nbytes, err));
     char *text = strndup(bytes, nbytes);
-    free(bytes);
+    ree_free(bytes);
     s->ids[k] = malloc((nbytes / 2 + 1) * sizeof *s->ids[k]);
     enum ree_status status =
-        text && s->ids[k] ? read_ids(text, s->ids[k], &s->tokens[k].n, err) : ree_no_memory(err);
+        text && s->ids[k] ? read_ids(text, s->ids[k], &s->n_ids[k], err) : memory_error(err);
     free(text);
-    s->tokens[k].ids = s->ids[k];
-    if (status != REE_OK) ree_fail_prefix(err, "%s", s->token_paths[k]);
+    if (status != REE_OK) prefix_error(err, "%s", s->token_paths[k]);
     return status;
 }
 
 int party_receipts_load(struct party_receipts *s) {
     struct ree_error err;
-    ree_request_init(&s->request);
     if (s->request_path && ree_request_load(s->request_path, &s->request, &err) != REE_OK)
         return cli_fail(&err);
     for (unsigned k = 0; k < 2; k++) {
         if (!s->paths[k]) continue;
-        s->is_loaded[k] = true;
         if (ree_receipt_load(s->paths[k], &s->receipts[k], &err) != REE_OK) return cli_fail(&err);
-        int code = cli_receipt_salt(&s->receipts[k], s->paths[k], s->salts[k]);
+        int code = cli_receipt_salt(s->receipts[k], s->paths[k], s->salts[k]);
         if (code) return code;
         if (s->token_paths[k] && load_tokens(s, k, &err) != REE_OK) return cli_fail(&err);
         if (s->keys[k] && !cli_public_key(s->keys[k], s->public_keys[k])) return CLI_FAILED;
@@ -109,21 +105,22 @@ int party_receipts_load(struct party_receipts *s) {
 }
 
 void party_receipts_finish(struct party_receipts *s) {
-    if (s->request_path) ree_request_finish(&s->request);
+    ree_request_destroy(s->request);
     for (unsigned k = 0; k < 2; k++) {
         free(s->ids[k]);
-        if (s->is_loaded[k]) ree_receipt_finish(&s->receipts[k]);
+        ree_receipt_destroy(s->receipts[k]);
     }
 }
 
-const struct ree_receipt *party_receipt(const struct party_receipts *s, unsigned k) {
-    return s->paths[k] ? &s->receipts[k] : NULL;
-}
-
-const char *party_public_key(const struct party_receipts *s, unsigned k) {
-    return s->keys[k] ? s->public_keys[k] : NULL;
+void party_receipts_fill(const struct party_receipts *s, struct ree_disputant out[2]) {
+    for (unsigned k = 0; k < 2; k++) {
+        out[k].receipt = s->receipts[k];
+        out[k].public_key = s->keys[k] ? s->public_keys[k] : NULL;
+        out[k].tokens = s->ids[k];
+        out[k].n_tokens = s->n_ids[k];
+    }
 }
 
 const struct ree_request *party_request(const struct party_receipts *s) {
-    return s->request_path ? &s->request : NULL;
+    return s->request;
 }

@@ -2,20 +2,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "commands.h"
 #include "start.h"
-#include "graph/ir/mapping.h"
-#include "graph/partition/notes.h"
-#include "graph/partition/plan_file.h"
-#include "model_plan.h"
 #include "paths.h"
+#include "status.h"
 
 struct options {
     const char *model, *devices, *out, *write;
-    uint64_t context;
-    struct model_plan_options plan;
+    uint64_t n_partitions, n_devices, n_processes, n_cache_slots;
+    struct ree_plan_options plan;
     bool json;
 };
 
@@ -46,19 +42,19 @@ static const struct cli_option_row rows[] = {
   "\n"
   "number of stages\n"},
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
-    {.name = "--n-partitions", .value = "N", .kind = ROW_NUMBER, .at = AT(plan.n_stages), .min = 1, .max = REE_MAX_STAGES,
+    {.name = "--n-partitions", .value = "N", .kind = ROW_NUMBER, .at = AT(n_partitions), .min = 1, .max = REE_MAX_STAGES,
      .help = "the number of stages"},
     {.name = "--device", .value = "A,B,...", .kind = ROW_STRING, .at = AT(devices), .choices = CLI_DEVICE_CHOICES,
      .help = "the devices, assigned to the stages in turn; without --n-partitions, at least one "
              "stage per device"},
-    {.name = "--processes", .value = "N", .kind = ROW_NUMBER, .at = AT(plan.n_ranks), .min = 1, .max = REE_MAX_STAGES,
+    {.name = "--processes", .value = "N", .kind = ROW_NUMBER, .at = AT(n_processes), .min = 1, .max = REE_MAX_STAGES,
      .help = "plan for N processes, each with these devices; without --n-partitions, at least one "
              "stage per process and device"},
-    {.name = "--max-device-memory", .value = "SIZE", .kind = ROW_SIZE, .at = AT(plan.memory),
+    {.name = "--max-device-memory", .value = "SIZE", .kind = ROW_SIZE, .at = AT(plan.max_device_memory),
      .help = "maximum bytes on a device (600M, 2G; powers of 1024): the weights of the stage that "
              "runs, the caches of all its stages, and a sixteenth for intermediate results; "
              "without --n-partitions, as few stages as possible"},
-    {.name = "--micro-batches", .value = "N", .kind = ROW_NUMBER, .at = AT(plan.n_cache_slots), .min = 1, .max = 256,
+    {.name = "--micro-batches", .value = "N", .kind = ROW_NUMBER, .at = AT(n_cache_slots), .min = 1, .max = 256,
      .help = "with --max-device-memory: count the caches of N groups of prompts"},
     {.name = "--plan", .value = "FILE", .kind = ROW_STRING, .at = AT(plan.plan_path), .path = CLI_READS,
      .help = "use a plan that -o wrote; its ends may have been edited"},
@@ -103,22 +99,22 @@ static void parse(struct cli *cli, struct options *o) {
     cli_options_parse(cli, &ree_run_plan_options, o);
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model given");
-    if (o->plan.plan_path && o->plan.n_stages)
+    if (o->plan.plan_path && o->n_partitions)
         cli_usage(cli, "--plan and --n-partitions exclude each other");
-    if (o->devices) o->plan.n_devices = cli_count_devices(o->devices);
+    if (o->devices) o->n_devices = cli_count_devices(o->devices);
     if (o->devices && !o->devices[0])
         cli_usage(cli, "--device requires devices separated by commas");
-    if (o->plan.n_stages && o->plan.n_devices > o->plan.n_stages)
+    if (o->n_partitions && o->n_devices > o->n_partitions)
         cli_usage(cli, "--device names %llu devices, but --n-partitions %llu gives fewer stages",
-                  (unsigned long long)o->plan.n_devices, (unsigned long long)o->plan.n_stages);
+                  (unsigned long long)o->n_devices, (unsigned long long)o->n_partitions);
 }
 
 // The table
 
-static void append_device(const struct options *o, size_t stage, struct ree_strbuf *out) {
+static void append_device(const struct options *o, size_t stage, struct strbuf *out) {
     if (!o->devices) return;
     const char *device = o->devices;
-    for (size_t i = stage % (size_t)o->plan.n_devices; i > 0; i--)
+    for (size_t i = stage % (size_t)o->n_devices; i > 0; i--)
         device = next_device(device);
     char name[256];
     size_t n = cli_first_device(device);
@@ -126,183 +122,113 @@ static void append_device(const struct options *o, size_t stage, struct ree_strb
     cli_append_name(out, name);
 }
 
-static void append_stage(const struct options *o, const struct model_plan *p, size_t i,
-                         double total, const char *contents, int width, struct ree_strbuf *out) {
-    const struct ree_stage_cost *cost = &p->partition.costs[i];
-    struct ree_strbuf device;
-    ree_strbuf_init(&device);
+static void append_stage(const struct options *o, const struct ree_plan_stage *stage, size_t i,
+                         double total, int width, struct strbuf *out) {
+    struct strbuf device;
+    strbuf_init(&device);
     append_device(o, i, &device);
     out->failed = out->failed || device.failed;
-    ree_strbuf_printf(out, "%5zu  %-*s%6zu %13llu %9llu %14llu %5.1f%%  ", i, width,
-                      device.data ? device.data : "", cost->n_nodes,
-                      (unsigned long long)cost->weight_bytes,
-                      (unsigned long long)cost->kv_cache_bytes, (unsigned long long)cost->flops,
-                      total > 0 ? 100 * (double)cost->work / total : 0.0);
-    cli_append_name(out, contents);
-    ree_strbuf_printf(out, "\n");
-    ree_strbuf_finish(&device);
+    strbuf_printf(out, "%5zu  %-*s%6zu %13llu %9llu %14llu %5.1f%%  ", i, width,
+                  device.data ? device.data : "", stage->n_nodes,
+                  (unsigned long long)stage->weight_bytes,
+                  (unsigned long long)stage->kv_cache_bytes, (unsigned long long)stage->flops,
+                  total > 0 ? 100 * (double)stage->work / total : 0.0);
+    cli_append_name(out, stage->contents);
+    strbuf_printf(out, "\n");
+    strbuf_finish(&device);
 }
 
-// Lists the branches of merged decoders, which have one for each phase.
-static void append_branches(const struct ree_graph *graph, struct ree_strbuf *out) {
-    for (size_t i = 0; i < graph->n_nodes; i++) {
-        const struct ree_node *node = graph->nodes[i];
-        for (size_t k = 0; k < node->n_attrs; k++) {
-            const struct ree_attr *branch = &node->attrs[k];
-            if (!branch->graph) continue;
-            uint32_t phases = ree_branch_phases(graph, node, branch);
-            if (phases == (REE_PHASE_PREFILL | REE_PHASE_DECODE)) continue;
-            char label[320];
-            ree_strbuf_printf(out, "phase     %s: %s of ", ree_phases_name(phases), branch->name);
-            cli_append_name(out, ree_node_label(node, label, sizeof label));
-            ree_strbuf_printf(out, "\n");
-        }
+// Appends the branches of merged decoders, which have one for each phase.
+static enum ree_status append_branches(const struct ree_plan *p, size_t n, struct strbuf *out,
+                                       struct ree_error *err) {
+    for (size_t i = 0; i < n; i++) {
+        struct ree_plan_branch branch = {.size = sizeof branch};
+        TRY(ree_plan_branch(p, i, &branch, err));
+        strbuf_printf(out, "phase     %s: %s of ", branch.phases, branch.branch);
+        cli_append_name(out, branch.node);
+        strbuf_printf(out, "\n");
+    }
+    return REE_OK;
+}
+
+static void append_stages(const struct options *o, const struct ree_plan_stage *stages, size_t n,
+                          int width, struct strbuf *out) {
+    double total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += (double)stages[i].work;
+    strbuf_printf(out, "\nstage  %-*s%6s %13s %9s %14s %6s  contents\n", width,
+                  width ? "device" : "", "nodes", "weights", "state", "flops", "share");
+    for (size_t i = 0; i < n; i++)
+        append_stage(o, &stages[i], i, total, width, out);
+    if (n > 1) strbuf_printf(out, "\n");
+    for (size_t i = 0; i + 1 < n; i++) {
+        strbuf_printf(out, "cut %zu|%zu  ", i, i + 1);
+        cli_append_name(out, stages[i].cut_reason);
+        strbuf_printf(out, "\n");
     }
 }
 
-static void report(const struct options *o, const struct model_plan *p, const char *const *contents,
-                   struct ree_strbuf *out) {
-    const struct ree_partition *plan = &p->partition;
-    double total = 0;
+static enum ree_status report(const struct options *o, const struct ree_plan *p, struct strbuf *out,
+                              struct ree_error *err) {
+    struct ree_plan_info info = {.size = sizeof info};
     int width = 0;
-    for (size_t i = 0; i < plan->n_stages; i++)
-        total += (double)plan->costs[i].work;
+    TRY(ree_plan_info(p, &info, err));
     for (const char *at = o->devices; at; at = next_device(at)) {
         size_t n = cli_first_device(at);
         if (n < 60 && (int)n + 2 > width) width = (int)n + 2;
     }
     if (width && width < 8) width = 8;
-    ree_strbuf_printf(out, "graph     %s\nstages    %zu, %s\n", p->graph_sha256, plan->n_stages,
-                      p->origin);
-    if (p->options.n_kv_caches)
-        ree_strbuf_printf(out, "caches    %zu, counted for %llu tokens\n", p->options.n_kv_caches,
-                          (unsigned long long)p->partition.context);
+    strbuf_printf(out, "graph     %s\nstages    %zu, %s\n", info.graph_sha256, info.n_stages,
+                  info.origin);
+    if (info.n_kv_caches)
+        strbuf_printf(out, "caches    %zu, counted for %llu tokens\n", info.n_kv_caches,
+                      (unsigned long long)info.context);
     else
-        ree_strbuf_printf(out, "caches    none%s\n",
-                          p->is_language_model ? "" : " (not a language model)");
-    if (p->options.n_kv_caches) append_branches(p->model->graph, out);
-    ree_strbuf_printf(out, "\nstage  %-*s%6s %13s %9s %14s %6s  contents\n", width,
-                      width ? "device" : "", "nodes", "weights", "state", "flops", "share");
-    for (size_t i = 0; i < plan->n_stages; i++)
-        append_stage(o, p, i, total, contents[i], width, out);
-    if (plan->n_stages > 1) ree_strbuf_printf(out, "\n");
-    for (size_t i = 0; i + 1 < plan->n_stages; i++) {
-        ree_strbuf_printf(out, "cut %zu|%zu  ", i, i + 1);
-        cli_append_name(out, plan->cuts[i].reason);
-        ree_strbuf_printf(out, "\n");
+        strbuf_printf(out, "caches    none%s\n",
+                      info.is_language_model ? "" : " (not a language model)");
+    TRY(append_branches(p, info.n_branches, out, err));
+    struct ree_plan_stage *stages = calloc(info.n_stages, sizeof *stages);
+    enum ree_status status = stages ? REE_OK : memory_error(err);
+    for (size_t i = 0; i < info.n_stages && status == REE_OK; i++) {
+        stages[i].size = sizeof *stages;
+        status = ree_plan_stage(p, i, &stages[i], err);
     }
-}
-
-// The annotated file
-
-static bool has_external_data(const struct ree_graph *graph) {
-    for (const struct ree_mapping *m = graph->mappings; m; m = m->next)
-        if (m->is_file) return true;
-    return false;
-}
-
-static bool folder_of(const char *path, struct stat *out) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    bool found = folder && stat(folder, out) == 0;
-    free(folder);
-    return found;
-}
-
-static enum ree_status check_folder(const struct model_plan *p, const char *out,
-                                    struct ree_error *err) {
-    struct stat here, there;
-    if (stat(p->model_path, &here) == 0 && S_ISDIR(here.st_mode))
-        return ree_fail(err, REE_INVALID,
-                        "%s is a checkpoint's folder: export it with 'ree-run export', then use "
-                        "--write with the ONNX file",
-                        p->model_path);
-    if (!has_external_data(p->model->graph)) return REE_OK;
-    bool same = folder_of(p->model_path, &here) && folder_of(out, &there) &&
-                here.st_dev == there.st_dev && here.st_ino == there.st_ino;
-    if (same) return REE_OK;
-    return ree_fail(err, REE_INVALID,
-                    "%s: must be in the folder of %s, whose weights are in files of that folder",
-                    out, p->model_path);
-}
-
-static enum ree_status write_notes(const struct model_plan *p, const char *path,
-                                   const struct ree_file_nodes *file, struct ree_error *err) {
-    struct ree_arena arena;
-    ree_arena_init(&arena);
-    struct ree_node_notes *notes = ree_arena_alloc_array(&arena, file->n + 1, sizeof *notes);
-    enum ree_status status =
-        notes ? REE_OK : ree_fail(err, REE_NO_MEMORY, "%s: out of memory", path);
-    if (status == REE_OK)
-        status = ree_partition_notes(p->model->graph, &p->partition, &p->annotations, file, &arena,
-                                     notes, err);
-    if (status == REE_OK)
-        status = ree_file_nodes_write(path, file, notes, REE_PIPELINE_CONFIGURATION,
-                                      (uint32_t)p->partition.n_stages, err);
-    ree_arena_finish(&arena);
-    return status;
-}
-
-static enum ree_status write_model(const struct model_plan *p, const char *path,
-                                   struct ree_error *err) {
-    struct ree_mapping *file;
-    struct ree_file_nodes nodes;
-    REE_TRY(check_folder(p, path, err));
-    REE_TRY(ree_mapping_of_path(p->model_path, &file, err));
-    enum ree_status status = ree_file_nodes_find(file->data, file->size, &nodes, err);
-    if (status == REE_OK) {
-        status = write_notes(p, path, &nodes, err);
-        ree_file_nodes_finish(&nodes);
-    } else {
-        ree_fail_prefix(err, "%s", p->model_path);
-    }
-    ree_mapping_destroy(file);
+    if (status == REE_OK) append_stages(o, stages, info.n_stages, width, out);
+    free(stages);
     return status;
 }
 
 // All results
 
-static enum ree_status write_results(const struct options *o, const struct model_plan *p,
-                                     const char *const *contents, struct ree_strbuf *text,
-                                     struct ree_error *err) {
-    struct ree_plan_file plan = {.graph = p->model->graph,
-                                 .partition = &p->partition,
-                                 .graph_sha256 = p->graph_sha256,
-                                 .context = p->partition.context,
-                                 .contents = contents};
-    if (o->out) REE_TRY(ree_plan_file_write(o->out, &plan, err));
-    if (o->write) REE_TRY(write_model(p, o->write, err));
-    if (o->json) return ree_plan_file_print(&plan, text, err);
-    report(o, p, contents, text);
+static enum ree_status write_results(const struct options *o, const struct ree_plan *p,
+                                     struct strbuf *text, struct ree_error *err) {
+    if (o->out) TRY(ree_plan_save(p, o->out, err));
+    if (o->write) TRY(ree_plan_write_model(p, o->write, err));
+    if (!o->json) return report(o, p, text, err);
+    char *json;
+    TRY(ree_plan_json(p, &json, err));
+    strbuf_append(text, json, strlen(json));
+    free(json);
     return REE_OK;
 }
 
-static int run(const struct options *o) {
+static int run(struct options *o) {
     struct ree_error err;
-    struct model_plan p;
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    char **contents = NULL;
-    enum ree_status status = model_plan_make(o->model, &o->plan, &p, &err);
+    struct ree_plan *p;
+    struct strbuf text;
+    strbuf_init(&text);
+    o->plan.size = sizeof o->plan;
+    o->plan.n_partitions = (uint32_t)o->n_partitions;
+    o->plan.n_devices = (uint32_t)o->n_devices;
+    o->plan.n_processes = (uint32_t)o->n_processes;
+    o->plan.n_cache_slots = (uint32_t)o->n_cache_slots;
+    o->plan.progress = cli_reports;
+    enum ree_status status = ree_plan_create(o->model, &o->plan, &p, &err);
     cli_progress_end();
-    if (status == REE_OK) {
-        contents = calloc(p.partition.n_stages, sizeof *contents);
-        if (!contents) status = ree_fail(&err, REE_NO_MEMORY, "out of memory");
-    }
-    for (size_t i = 0; status == REE_OK && i < p.partition.n_stages; i++) {
-        struct ree_strbuf buf;
-        ree_strbuf_init(&buf);
-        ree_stage_contents(p.model->graph, &p.annotations, &p.partition, i, &buf);
-        contents[i] = ree_strbuf_take(&buf);
-        if (!contents[i]) status = ree_fail(&err, REE_NO_MEMORY, "out of memory");
-    }
-    if (status == REE_OK) status = write_results(o, &p, (const char *const *)contents, &text, &err);
-    for (size_t i = 0; contents && i < p.partition.n_stages; i++)
-        free(contents[i]);
-    free(contents);
-    model_plan_finish(&p);
+    if (status == REE_OK) status = write_results(o, p, &text, &err);
+    ree_plan_destroy(p);
     if (status == REE_OK) return cli_print(&text);
-    ree_strbuf_finish(&text);
+    strbuf_finish(&text);
     return cli_fail(&err);
 }
 

@@ -23,16 +23,16 @@ bool stop_option(struct cli *cli, const char **list, size_t *n);
 
 struct prompts {
     size_t n;
-    struct ree_prompt *list; // the ids are allocated with malloc and owned
-    bool *is_chat; // per prompt: it is a conversation, which is not echoed before the answer
+    const struct ree_prompt *list; // borrowed from `all`
+    struct ree_prompts *all;
 };
 
 // Reads and encodes all prompts. `tokenizer` may be NULL if all prompts are ids. `chat_family` may
 // be NULL. raw: add no special tokens to texts. Prints errors and returns an exit code.
 int prompts_load(struct prompts *prompts, const struct prompt_arg *args, size_t n_args,
                  const struct ree_tokenizer *tokenizer, const char *chat_family, bool raw);
-// Creates one prompt from a copy of these ids. False: out of memory.
-bool prompts_of_ids(struct prompts *prompts, const int32_t *ids, size_t n);
-void prompts_finish(struct prompts *prompts);
+// A conversation is not echoed before the answer.
+bool prompts_is_chat(const struct prompts *prompts, size_t i);
+void prompts_finish(struct prompts *prompts); // accepts a zeroed struct
 
 #endif

@@ -157,33 +157,33 @@ static double per(uint64_t nbytes, uint64_t n) {
     return n ? (double)nbytes / (double)n : 0;
 }
 
-void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out) {
+void cli_ranks_report_text(const struct cli_ranks *r, struct strbuf *out) {
     for (size_t i = 0; r->n && i < ree_ranks_n(r->ranks); i++) {
         const struct ree_rank_report *p = ree_ranks_report(r->ranks, i);
         bool last = i + 1 == ree_ranks_n(r->ranks);
-        ree_strbuf_printf(
+        strbuf_printf(
             out, "rank %zu: busy %.3f s, waited %.3f s; sent %llu bytes in %llu messages", i,
             p->busy, p->waited,
             (unsigned long long)(p->step_nbytes + p->logits_nbytes + p->other_nbytes),
             (unsigned long long)(p->n_step_messages + p->n_logits_messages + p->n_other_messages));
-        ree_strbuf_printf(out, " and %llu in heartbeats", (unsigned long long)p->heartbeat_nbytes);
+        strbuf_printf(out, " and %llu in heartbeats", (unsigned long long)p->heartbeat_nbytes);
         if (!last)
-            ree_strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
-                              per(p->decode_nbytes, p->n_decode_tokens), i + 1);
+            strbuf_printf(out, ", %.1f bytes per decoded token to rank %zu",
+                          per(p->decode_nbytes, p->n_decode_tokens), i + 1);
         else
-            ree_strbuf_printf(out, ", %.1f bytes of logits per step",
-                              per(p->logits_nbytes, p->n_logits_messages));
-        ree_strbuf_printf(out,
-                          "; resident %.1f MiB: %.1f of weights, %.1f of caches, %.1f other "
-                          "(messages at most %.2f)\n",
-                          (double)p->resident_nbytes / 1048576, (double)p->weight_nbytes / 1048576,
-                          (double)p->cache_nbytes / 1048576, (double)other_bytes(p) / 1048576,
-                          (double)p->buffered_nbytes / 1048576);
+            strbuf_printf(out, ", %.1f bytes of logits per step",
+                          per(p->logits_nbytes, p->n_logits_messages));
+        strbuf_printf(out,
+                      "; resident %.1f MiB: %.1f of weights, %.1f of caches, %.1f other "
+                      "(messages at most %.2f)\n",
+                      (double)p->resident_nbytes / 1048576, (double)p->weight_nbytes / 1048576,
+                      (double)p->cache_nbytes / 1048576, (double)other_bytes(p) / 1048576,
+                      (double)p->buffered_nbytes / 1048576);
     }
     if (r->n)
-        ree_strbuf_printf(out,
-                          "overlap: the ranks together were busy for %.2f times the elapsed time\n",
-                          ree_ranks_overlap(r->ranks));
+        strbuf_printf(out,
+                      "overlap: the ranks together were busy for %.2f times the elapsed time\n",
+                      ree_ranks_overlap(r->ranks));
 }
 
 struct cJSON *cli_ranks_report_json(const struct cli_ranks *r) {

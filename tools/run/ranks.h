@@ -44,7 +44,7 @@ int cli_ranks_serve(struct cli_ranks *r);
 int cli_ranks_end(struct cli_ranks *r);
 // For --stats, after cli_ranks_end. Appends lines of text, or returns the value of a JSON member
 // "processes".
-void cli_ranks_report_text(const struct cli_ranks *r, struct ree_strbuf *out);
+void cli_ranks_report_text(const struct cli_ranks *r, struct strbuf *out);
 struct cJSON;
 struct cJSON *cli_ranks_report_json(const struct cli_ranks *r); // NULL: out of memory
 // Closes the connections and returns the exit code. After a failure it first sends the last printed

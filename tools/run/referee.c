@@ -2,8 +2,7 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "dispute/referee.h"
+#include "json.h"
 #include "cli.h"
 #include "commands.h"
 #include "party_receipts.h"
@@ -15,8 +14,7 @@
 #define CLI_UNBOUND 3
 
 struct options {
-    const char *claim;
-    struct ree_referee_options referee;
+    const char *claim, *model, *values;
     struct party_receipts parties;
     bool json;
 };
@@ -49,8 +47,8 @@ static const struct cli_option_row rows[] = {
   "it. Only claims about nodes and caches can be decided without both receipts.\n"
   "\n"},
     {.name = "CLAIM", .kind = ROW_POSITIONAL, .at = AT(claim), .path = CLI_READS},
-    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(referee.model), .path = CLI_READS_BESIDE},
-    {.name = "--inputs", .value = "DIR", .kind = ROW_STRING, .at = AT(referee.folder), .path = CLI_READS,
+    {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
+    {.name = "--inputs", .value = "DIR", .kind = ROW_STRING, .at = AT(values), .path = CLI_READS,
      .help = "values that the node read, or logits, written by either party's run (--dump-tensors "
              "REGEX --dump-folder DIR with the same prompt or inputs; for caches, all steps up to "
              "the disputed one). They must have the digests of the claim"},
@@ -70,91 +68,97 @@ static const struct cli_option_row rows[] = {
 };
 const struct cli_option_table ree_run_referee_options = CLI_OPTION_TABLE(rows);
 
+// What is reported.
+struct verdict {
+    struct ree_claim_info claim;
+    struct ree_disputant parties[2];
+    const struct ree_decision *decision;
+};
+
 // True if both roots are bound.
-static bool is_bound(const struct ree_ruling *r) {
+static bool is_bound(const struct ree_decision *r) {
     return r->is_bound[0] && r->is_bound[1];
 }
 
-static void append_claim(const struct ree_claim *c, struct ree_strbuf *out) {
-    ree_strbuf_printf(out, "claim   ");
+static void append_claim(const struct ree_claim_info *c, struct strbuf *out) {
+    strbuf_printf(out, "claim   ");
     switch (c->kind) {
     case REE_CLAIM_OF_NODE:
-        ree_strbuf_printf(out, "step %llu, node %u", (unsigned long long)c->step, c->node);
-        if (c->op.name[0]) {
-            ree_strbuf_printf(out, " '");
-            cli_append_name(out, c->op.name);
-            ree_strbuf_printf(out, "'");
+        strbuf_printf(out, "step %llu, node %u", (unsigned long long)c->step, c->node);
+        if (c->name[0]) {
+            strbuf_printf(out, " '");
+            cli_append_name(out, c->name);
+            strbuf_printf(out, "'");
         }
-        ree_strbuf_printf(out, " (");
-        cli_append_name(out, c->op.op_type);
-        ree_strbuf_printf(out, ")\n");
+        strbuf_printf(out, " (");
+        cli_append_name(out, c->op_type);
+        strbuf_printf(out, ")\n");
         break;
     case REE_CLAIM_OF_INPUT:
-        ree_strbuf_printf(out, "step %llu, input %u\n", (unsigned long long)c->step, c->input);
+        strbuf_printf(out, "step %llu, input %u\n", (unsigned long long)c->step, c->input);
         break;
     case REE_CLAIM_OF_TOKEN:
-        ree_strbuf_printf(out, "the token chosen after step %llu\n",
-                          (unsigned long long)c->step - 1);
+        strbuf_printf(out, "the token chosen after step %llu\n", (unsigned long long)c->step - 1);
         break;
-    case REE_CLAIM_OF_HEADER: ree_strbuf_printf(out, "the headers\n"); break;
-    case REE_CLAIM_OF_LENGTH: ree_strbuf_printf(out, "the number of steps\n"); break;
+    case REE_CLAIM_OF_HEADER: strbuf_printf(out, "the headers\n"); break;
+    case REE_CLAIM_OF_LENGTH: strbuf_printf(out, "the number of steps\n"); break;
     }
 }
 
-static void append_root(const struct ree_claim *c, const struct options *o, unsigned k,
-                        struct ree_strbuf *out) {
-    char root[65];
-    const struct ree_receipt *r = party_receipt(&o->parties, k);
-    ree_hex(c->sides[k].root, root);
-    ree_strbuf_printf(out, "root %c  %s, %llu steps\n        ", "AB"[k], root,
-                      (unsigned long long)c -> sides[k].n_steps);
+static void append_root(const struct verdict *v, unsigned k, struct strbuf *out) {
+    const struct ree_receipt *receipt = v->parties[k].receipt;
+    const struct ree_receipt_info *r = receipt ? ree_receipt_info(receipt) : NULL;
+    const struct ree_claim_info *c = &v->claim;
+    strbuf_printf(out, "root %c  %s, %llu steps\n        ", "AB"[k], c -> roots[k],
+                  (unsigned long long)c -> n_steps[k]);
     if (!r)
-        ree_strbuf_printf(out, "of no receipt\n");
-    else if (r->is_signed)
-        ree_strbuf_printf(out, "of receipt %s, signed by %s%s\n", r->receipt_hash, r->public_key,
-                          party_public_key(&o->parties, k) ? "" : " (no key was required)");
+        strbuf_printf(out, "of no receipt\n");
+    else if (r->public_key[0])
+        strbuf_printf(out, "of receipt %s, signed by %s%s\n", r->receipt_hash, r->public_key,
+                      v->parties[k].public_key ? "" : " (no key was required)");
     else
-        ree_strbuf_printf(out, "of receipt %s, not signed\n", r->receipt_hash);
+        strbuf_printf(out, "of receipt %s, not signed\n", r->receipt_hash);
 }
 
-static void report_text(const struct ree_claim *c, const struct options *o,
-                        const struct ree_ruling *r, struct ree_strbuf *out) {
-    append_claim(c, out);
-    append_root(c, o, 0, out);
-    append_root(c, o, 1, out);
+static void report_text(const struct verdict *v, struct strbuf *out) {
+    const struct ree_decision *r = v->decision;
+    append_claim(&v->claim, out);
+    append_root(v, 0, out);
+    append_root(v, 1, out);
     if (r->n_loaded || r->n_constant)
-        ree_strbuf_printf(out, "inputs  %u from files, %u constant%s of the model\n", r->n_loaded,
-                          r->n_constant, r->n_constant == 1 ? "" : "s");
+        strbuf_printf(out, "inputs  %u from files, %u constant%s of the model\n", r->n_loaded,
+                      r->n_constant, r->n_constant == 1 ? "" : "s");
     for (unsigned k = 0; k < 2; k++)
-        ree_strbuf_printf(out, "%c       %s%s\n", "AB"[k], r -> is_wrong[k] ? "wrong: " : "right",
-                          r->why[k]);
-    ree_strbuf_printf(out, "%s\n", ree_verdict_text(r->verdict));
+        strbuf_printf(out, "%c       %s%s\n", "AB"[k], r -> is_wrong[k] ? "wrong: " : "right",
+                      r->why[k]);
+    strbuf_printf(out, "%s\n", ree_verdict_text(r->verdict));
     if (!is_bound(r))
-        ree_strbuf_printf(out, "this binds nobody: %s, and anyone can make up a root\n",
-                          r->is_bound[0]   ? "B's root is of no receipt"
-                          : r->is_bound[1] ? "A's root is of no receipt"
-                                           : "neither root is of a receipt");
+        strbuf_printf(out, "this binds nobody: %s, and anyone can make up a root\n",
+                      r->is_bound[0]   ? "B's root is of no receipt"
+                      : r->is_bound[1] ? "A's root is of no receipt"
+                                       : "neither root is of a receipt");
 }
 
-static void add_side(cJSON *object, const struct ree_claim *c, const struct options *o,
-                     const struct ree_ruling *r, unsigned k) {
-    char root[65];
-    const struct ree_receipt *receipt = party_receipt(&o->parties, k);
+static void add_side(cJSON *object, const struct verdict *v, unsigned k) {
+    const struct ree_decision *r = v->decision;
+    const struct ree_receipt *stated = v->parties[k].receipt;
+    const struct ree_receipt_info *receipt = stated ? ree_receipt_info(stated) : NULL;
     cJSON *side = cJSON_AddObjectToObject(object, k ? "b" : "a");
-    ree_hex(c->sides[k].root, root);
-    cJSON_AddStringToObject(side, "root", root);
-    cJSON_AddNumberToObject(side, "n_steps", (double)c->sides[k].n_steps);
+    cJSON_AddStringToObject(side, "root", v->claim.roots[k]);
+    cJSON_AddNumberToObject(side, "n_steps", (double)v->claim.n_steps[k]);
     if (receipt) cJSON_AddStringToObject(side, "receipt", receipt->receipt_hash);
-    if (receipt && receipt->is_signed)
+    if (receipt && receipt->public_key[0])
         cJSON_AddStringToObject(side, "public_key", receipt->public_key);
     cJSON_AddBoolToObject(side, "right", !r->is_wrong[k]);
     if (r->is_wrong[k]) cJSON_AddStringToObject(side, "reason", r->why[k]);
     if (r->misread[k] >= 0) cJSON_AddNumberToObject(side, "misread", (double)r->misread[k]);
-    if (r->wrong[k] >= 0) cJSON_AddNumberToObject(side, "wrong_output", (double)r->wrong[k]);
+    if (r->wrong_output[k] >= 0)
+        cJSON_AddNumberToObject(side, "wrong_output", (double)r->wrong_output[k]);
 }
 
-static void report_json(const struct ree_claim *c, const struct options *o,
-                        const struct ree_ruling *r, struct ree_strbuf *out) {
+static void report_json(const struct verdict *v, struct strbuf *out) {
+    const struct ree_claim_info *c = &v->claim;
+    const struct ree_decision *r = v->decision;
     static const char *const names[] = {"A", "B", "neither"};
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "right", names[r->verdict]);
@@ -165,48 +169,48 @@ static void report_json(const struct ree_claim *c, const struct options *o,
     if (c->kind == REE_CLAIM_OF_INPUT) cJSON_AddNumberToObject(object, "input", c->input);
     if (c->kind == REE_CLAIM_OF_NODE) {
         cJSON_AddNumberToObject(object, "node", c->node);
-        cJSON_AddStringToObject(object, "name", c->op.name);
-        cJSON_AddStringToObject(object, "op_type", c->op.op_type);
+        cJSON_AddStringToObject(object, "name", c->name);
+        cJSON_AddStringToObject(object, "op_type", c->op_type);
     }
-    add_side(object, c, o, r, 0);
-    add_side(object, c, o, r, 1);
+    add_side(object, v, 0);
+    add_side(object, v, 1);
     cJSON *outputs = cJSON_AddArrayToObject(object, "outputs");
-    for (uint32_t i = 0; i < r->n_outputs; i++) {
-        char hex[65];
-        ree_hex(r->outputs[i], hex);
-        ree_json_put(outputs, cJSON_CreateString(hex));
-    }
+    for (uint32_t i = 0; i < r->n_outputs; i++)
+        json_put(outputs, cJSON_CreateString(r->outputs[i]));
     if (!outputs) out->failed = true;
     cli_append_json(out, object, false);
 }
 
 static int decide(struct options *o, const struct ree_claim *claim) {
     struct ree_error err;
-    struct ree_ruling ruling = {0};
-    struct ree_strbuf text;
+    struct ree_decision *decision;
+    struct strbuf text;
+    struct verdict v = {.claim = {.size = sizeof v.claim}};
     int code = CLI_UNDECIDED;
-    o->referee.request = party_request(&o->parties);
-    for (unsigned k = 0; k < 2; k++) {
-        o->referee.receipts[k] = party_receipt(&o->parties, k);
-        o->referee.keys[k] = party_public_key(&o->parties, k);
-        o->referee.tokens[k] = o->parties.tokens[k];
-    }
-    enum ree_status status = ree_referee(claim, &o->referee, &ruling, &err);
+    const struct ree_decide_options options = {.size = sizeof options,
+                                               .values = o->values,
+                                               .request = party_request(&o->parties),
+                                               .progress = cli_reports};
+    party_receipts_fill(&o->parties, v.parties);
+    enum ree_status status = ree_claim_info(claim, &v.claim, &err);
+    if (status == REE_OK)
+        status = ree_claim_decide(claim, o->model, v.parties, &options, &decision, &err);
     cli_progress_end();
-    if (status == REE_OK) {
-        ree_strbuf_init(&text);
-        if (o->json)
-            report_json(claim, o, &ruling, &text);
-        else
-            report_text(claim, o, &ruling, &text);
-        if (cli_print(&text) == 0)
-            code = !is_bound(&ruling)                      ? CLI_UNBOUND
-                   : ruling.verdict == REE_VERDICT_NEITHER ? CLI_NEITHER
-                                                           : 0;
-    } else {
+    if (status != REE_OK) {
         cli_fail(&err);
+        return CLI_UNDECIDED;
     }
-    ree_ruling_finish(&ruling);
+    v.decision = decision;
+    strbuf_init(&text);
+    if (o->json)
+        report_json(&v, &text);
+    else
+        report_text(&v, &text);
+    if (cli_print(&text) == 0)
+        code = !is_bound(decision)                        ? CLI_UNBOUND
+               : decision->verdict == REE_VERDICT_NEITHER ? CLI_NEITHER
+                                                          : 0;
+    ree_decision_destroy(decision);
     return code;
 }
 
@@ -225,11 +229,11 @@ static int run(struct options *o) {
 
 int ree_run_referee(int argc, char **argv) {
     struct cli cli;
-    struct options o = {.referee = {.progress = {.report = cli_progress}}};
+    struct options o = {0};
     if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_referee_options);
     cli_init(&cli, argc, argv);
     cli_options_parse(&cli, &ree_run_referee_options, &o);
-    if (!cli.failed && !o.referee.model) cli_usage(&cli, "a claim and a model are required");
+    if (!cli.failed && !o.model) cli_usage(&cli, "a claim and a model are required");
     party_receipts_check(&cli, &o.parties);
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.uses = SANDBOX_DEVICE, .cannot = CLI_UNDECIDED});

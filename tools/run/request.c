@@ -1,15 +1,10 @@
 // ree-run request: writes a file with the run that a verifier requests from a prover.
-#include "receipt/request.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
-#include "receipt/make_receipt.h"
-#include "base/sha256.h"
-#include "base/status.h"
+#include "ree.h"
 #include "cli.h"
 #include "prompts.h"
 #include "commands.h"
@@ -135,47 +130,36 @@ static int load_tokenizer(const struct options *o, struct ree_tokenizer **out) {
     return status == REE_NOT_FOUND && !o->tokenizer ? 0 : cli_fail(&err);
 }
 
-static int name_model(const struct options *o, struct ree_request *request) {
-    struct ree_error err;
-    struct ree_model *model;
-    struct ree_model_hashes hashes;
-    struct ree_model_options options = {.size = sizeof options,
-                                        .progress = {.report = cli_progress}};
-    if (o->any_model) return 0;
-    if (ree_model_load(o->model, &options, &model, &err) != REE_OK) return cli_fail(&err);
-    enum ree_status status = ree_model_hashes_make(model, &cli_reports, &hashes, &err);
-    ree_model_destroy(model);
-    if (status != REE_OK) return cli_fail(&err);
-    memcpy(request->graph_sha256, hashes.graph, sizeof hashes.graph);
-    memcpy(request->weights_sha256, hashes.weights, sizeof hashes.weights);
-    return 0;
+static int print_hash(const struct ree_request *request) {
+    struct strbuf text;
+    strbuf_init(&text);
+    strbuf_printf(&text, "%s\n", ree_request_info(request)->request_sha256);
+    return cli_print(&text);
 }
 
 static int write_request(const struct options *o, const struct ree_prompt *prompt) {
     struct ree_error err;
-    struct ree_request request;
-    unsigned char nonce[32];
-    struct ree_strbuf text;
-    ree_request_init(&request);
-    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
-        cli_error("the system returned no random bytes for a nonce");
-        return CLI_FAILED;
-    }
-    ree_hex(nonce, request.nonce);
-    request.tokens = prompt->ids;
-    request.n_tokens = prompt->n;
-    request.sampling = o->sampling;
-    request.max_new_tokens = o->max_new_tokens;
-    request.stops = o->stops;
-    request.n_stops = o->n_stops;
-    int code = name_model(o, &request);
-    if (code) return code;
-    if (ree_request_seal(&request, &err) != REE_OK ||
-        ree_request_write(&request, o->output, &err) != REE_OK)
+    struct ree_model *model = NULL;
+    struct ree_request *request = NULL;
+    struct ree_model_options model_options = {.size = sizeof model_options,
+                                              .progress = cli_reports};
+    if (!o->any_model && ree_model_load(o->model, &model_options, &model, &err) != REE_OK)
         return cli_fail(&err);
-    ree_strbuf_init(&text);
-    ree_strbuf_printf(&text, "%s\n", request.request_sha256);
-    return cli_print(&text);
+    struct ree_request_options options = {.size = sizeof options,
+                                          .prompt = prompt,
+                                          .sampling = &o->sampling,
+                                          .max_new_tokens = o->max_new_tokens,
+                                          .n_stops = o->n_stops,
+                                          .stops = o->stops,
+                                          .model = model,
+                                          .progress = cli_reports};
+    int code = ree_request_create(&options, &request, &err) == REE_OK &&
+                       ree_request_write(request, o->output, &err) == REE_OK
+                   ? print_hash(request)
+                   : cli_fail(&err);
+    ree_request_destroy(request);
+    ree_model_destroy(model);
+    return code;
 }
 
 static int run(const struct options *o) {

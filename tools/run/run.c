@@ -112,8 +112,8 @@ static void parse(struct cli *cli, struct options *o) {
 
 // Prints the inputs that are images, if requested, and then the report.
 static int print_results(const struct options *o, const struct run_report *report) {
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
+    struct strbuf text;
+    strbuf_init(&text);
     for (size_t i = 0; o->show_input && !o->json && i < o->inputs.n_tensors; i++)
         run_show_image(&o->inputs.tensors[i], &text);
     if (o->json)
@@ -126,25 +126,19 @@ static int print_results(const struct options *o, const struct run_report *repor
 static int save_receipt(const struct options *o, const struct run_report *report,
                         char receipt_hash[65]) {
     struct ree_error err;
-    struct ree_model_hashes hashes;
-    struct ree_receipt receipt;
+    struct ree_receipt *receipt = NULL;
     if (!o->receipt.path) return 0;
-    if (ree_model_hashes_make(report->model, &cli_reports, &hashes, &err) != REE_OK)
-        return cli_fail(&err);
-    struct ree_tensors_run run = {.of = report->model,
-                                  .model = &hashes,
-                                  .operation_set = report->operation_set,
-                                  .n_inputs = o->inputs.n_tensors,
-                                  .inputs = o->inputs.tensors,
-                                  .n_outputs = report->n_outputs,
-                                  .outputs = report->outputs,
-                                  .trace = report->trace,
-                                  .device = report->device};
-    int code = ree_receipt_make_tensors(&run, &receipt, &err) == REE_OK
-                   ? cli_receipt_save(&o->receipt, &receipt)
+    struct ree_receipt_trace trace;
+    struct ree_receipt_options options = {.size = sizeof options,
+                                          .trace = cli_receipt_trace(report->trace, &trace),
+                                          .progress = cli_reports};
+    int code = ree_receipt_create_tensors(report->model, o->stages.devices, o->stages.n_devices,
+                                          o->inputs.tensors, o->inputs.n_tensors, report->outputs,
+                                          &options, &receipt, &err) == REE_OK
+                   ? cli_receipt_save(&o->receipt, receipt)
                    : cli_fail(&err);
-    if (!code) memcpy(receipt_hash, receipt.receipt_hash, sizeof receipt.receipt_hash);
-    ree_receipt_finish(&receipt);
+    if (!code) memcpy(receipt_hash, ree_receipt_info(receipt)->receipt_hash, 65);
+    ree_receipt_destroy(receipt);
     return code;
 }
 
@@ -156,13 +150,13 @@ static int run(struct options *o) {
     size_t n_outputs = 0;
     char receipt_hash[65] = "";
     struct tracing tracing = {0};
-    struct ree_traced traced;
+    struct traced traced;
     bool has_trace = false;
     int code = cli_receipt_prepare(&o->receipt);
     if (code) return code;
 
     struct ree_model_options model_options = {
-        .size = sizeof model_options, .no_fold = o->no_fold, .progress = {.report = cli_progress}};
+        .size = sizeof model_options, .no_fold = o->no_fold, .progress = cli_reports};
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
     cli_print_notes(model);
@@ -174,15 +168,14 @@ static int run(struct options *o) {
         goto done;
     }
     struct ree_session_options options = {
-        .size = sizeof options, .no_fuse = o->no_fuse, .progress = {.report = cli_progress}};
-    struct ree_pipeline_options divided = cli_stages_pipeline(&o->stages, &options);
-    if (ree_pipeline_create(model, o->stages.devices, o->stages.n_devices, &divided, NULL, 0,
-                            REE_NO_INPUT, &pipeline, &err) != REE_OK) {
+        .size = sizeof options, .no_fuse = o->no_fuse, .progress = cli_reports};
+    struct ree_stages_options divided = cli_stages_pipeline(&o->stages, &options);
+    if (ree_pipeline_open(model, o->stages.devices, o->stages.n_devices, &divided, &pipeline,
+                          &err) != REE_OK) {
         code = cli_fail(&err);
         goto done;
     }
-    struct traced_run traced_run = {
-        .model = model, .pipeline = pipeline, .operation_set = o->device.options.operation_set};
+    struct traced_run traced_run = {.pipeline = pipeline};
     code = tracing_begin(&tracing, &o->tracing, &traced_run);
     if (code) goto done;
     outputs = calloc(ree_model_n_outputs(model) + 1, sizeof *outputs);
@@ -201,8 +194,8 @@ static int run(struct options *o) {
     code = tracing_end(&tracing, &traced, &has_trace);
     if (code) goto done;
 
-    struct ree_session_stats stats;
-    ree_pipeline_stats(pipeline, &stats);
+    struct ree_session_stats stats = {.size = sizeof stats};
+    ree_pipeline_stats(pipeline, &stats, NULL);
     struct run_report report = {
         .model = model,
         .device = cli_stages_device(&o->stages),

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/status.h"
+#include "status.h"
 #include "cli.h"
 #include "driver_paths.h"
 #include "landlock.h"
@@ -362,9 +362,9 @@ enum ree_status sandbox_close(struct ree_error *err) {
     if (!has_seccomp || is_closed) return REE_OK;
     is_closed = true;
     if (seccomp_enter(SECCOMP_CLOSED)) return REE_OK;
-    return ree_fail(err, REE_INTERNAL,
-                    "the sandbox: seccomp for all threads: %s (run without it: --no-sandbox)",
-                    strerror(errno));
+    return set_error(err, REE_INTERNAL,
+                     "the sandbox: seccomp for all threads: %s (run without it: --no-sandbox)",
+                     strerror(errno));
 }
 
 void sandbox_skip(const char *why) {

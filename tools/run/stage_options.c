@@ -1,4 +1,5 @@
 #include "stage_options.h"
+#include "status.h"
 
 #include "sandbox.h"
 
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "json.h"
 #include "option_groups.h"
 #include "paths.h"
 
@@ -50,29 +51,29 @@ enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_devi
                                 struct ree_error *err) {
     const char *list = device->spec ? device->spec : "cpu";
     stages->devices = calloc(cli_count_devices(list), sizeof(struct ree_device *));
-    ree_strbuf_init(&stages->names);
-    if (!stages->devices) return ree_no_memory(err);
+    strbuf_init(&stages->names);
+    if (!stages->devices) return memory_error(err);
     while (true) {
         size_t length = cli_first_device(list);
         struct cli_device one = *device;
         char *spec = strndup(list, length);
-        if (!spec) return ree_no_memory(err);
+        if (!spec) return memory_error(err);
         one.spec = spec;
         enum ree_status status = cli_device_open(&one, &stages->devices[stages->n_devices], err);
         free(spec);
         if (status == REE_UNAVAILABLE) {
             char why[REE_ERROR_MAX];
             memcpy(why, err->message, sizeof why);
-            return ree_fail(err, status, "%s; without --device, the CPU runs the model", why);
+            return set_error(err, status, "%s; without --device, the CPU runs the model", why);
         }
         if (status != REE_OK) return status;
-        ree_strbuf_printf(&stages->names, "%s%s", stages->n_devices ? ", " : "",
-                          ree_device_name(stages->devices[stages->n_devices]));
+        strbuf_printf(&stages->names, "%s%s", stages->n_devices ? ", " : "",
+                      ree_device_name(stages->devices[stages->n_devices]));
         stages->n_devices++;
         if (!list[length]) break;
         list += length + 1;
     }
-    if (stages->names.failed) return ree_no_memory(err);
+    if (stages->names.failed) return memory_error(err);
     return sandbox_close(err);
 }
 
@@ -80,12 +81,13 @@ const char *cli_stages_device(const struct cli_stages *stages) {
     return stages->names.data ? stages->names.data : "";
 }
 
-struct ree_pipeline_options cli_stages_pipeline(const struct cli_stages *stages,
-                                                const struct ree_session_options *session) {
-    return (struct ree_pipeline_options){.n_stages = (size_t)stages->n,
-                                         .plan_path = stages->plan,
-                                         .max_memory = stages->memory,
-                                         .session = *session};
+struct ree_stages_options cli_stages_pipeline(const struct cli_stages *stages,
+                                              const struct ree_session_options *session) {
+    return (struct ree_stages_options){.size = sizeof(struct ree_stages_options),
+                                       .n_partitions = (uint32_t)stages->n,
+                                       .partition_plan = stages->plan,
+                                       .max_device_memory = stages->memory,
+                                       .session = session};
 }
 
 void cli_stages_generator(const struct cli_stages *stages, struct ree_generator_options *out) {
@@ -100,19 +102,19 @@ void cli_stages_finish(struct cli_stages *stages) {
     for (size_t i = 0; i < stages->n_devices; i++)
         cli_device_close(stages->devices[i]);
     free(stages->devices);
-    if (stages->devices) ree_strbuf_finish(&stages->names);
+    if (stages->devices) strbuf_finish(&stages->names);
     *stages = (struct cli_stages){0};
 }
 
-void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out) {
+void cli_stages_text(const struct ree_pipeline *pipeline, struct strbuf *out) {
     size_t n = ree_pipeline_n_stages(pipeline);
     if (n == 1) return;
-    ree_strbuf_printf(out, "%zu stages, cut after ", n);
+    strbuf_printf(out, "%zu stages, cut after ", n);
     for (size_t i = 0; i + 1 < n; i++) {
-        if (i) ree_strbuf_printf(out, ", ");
+        if (i) strbuf_printf(out, ", ");
         cli_append_name(out, ree_pipeline_stage_end(pipeline, i));
     }
-    ree_strbuf_printf(out, "\n");
+    strbuf_printf(out, "\n");
 }
 
 void cli_stages_json(const struct ree_pipeline *pipeline, cJSON *out) {
@@ -122,6 +124,6 @@ void cli_stages_json(const struct ree_pipeline *pipeline, cJSON *out) {
         cJSON *stage = cJSON_CreateObject();
         const char *end = ree_pipeline_stage_end(pipeline, i);
         if (end) cJSON_AddStringToObject(stage, "ends_with", end);
-        ree_json_put(stages, stage);
+        json_put(stages, stage);
     }
 }

@@ -3,7 +3,7 @@
 #define REE_TOOLS_RUN_STAGE_OPTIONS_H
 
 #include "cli.h"
-#include "pipeline/pipeline.h"
+#include "ree.h"
 
 struct cli_stages {
     uint64_t n;       // --n-partitions: number of stages; 0: one per device
@@ -11,7 +11,7 @@ struct cli_stages {
     uint64_t memory;  // --max-device-memory in bytes; 0: no limit
     size_t n_devices;
     struct ree_device **devices;
-    struct ree_strbuf names; // names of the devices, for reports
+    struct strbuf names; // names of the devices, for reports
 };
 
 // The options are cli_stages_group.
@@ -24,13 +24,13 @@ enum ree_status cli_stages_open(struct cli_stages *stages, const struct cli_devi
                                 struct ree_error *err);
 const char *cli_stages_device(const struct cli_stages *stages); // names of the devices in use
 // These copy the options; plan path and devices are borrowed from `stages`.
-struct ree_pipeline_options cli_stages_pipeline(const struct cli_stages *stages,
-                                                const struct ree_session_options *session);
+struct ree_stages_options cli_stages_pipeline(const struct cli_stages *stages,
+                                              const struct ree_session_options *session);
 void cli_stages_generator(const struct cli_stages *stages, struct ree_generator_options *out);
 void cli_stages_finish(struct cli_stages *stages); // accepts a zeroed struct
 
 // Appends where each stage ends, for --stats; nothing if the model ran as one stage.
-void cli_stages_text(const struct ree_pipeline *pipeline, struct ree_strbuf *out);
+void cli_stages_text(const struct ree_pipeline *pipeline, struct strbuf *out);
 struct cJSON;
 // "stages": [{"ends_with": "..."}, ..., {}], as in plan files
 void cli_stages_json(const struct ree_pipeline *pipeline, struct cJSON *out);

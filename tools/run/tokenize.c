@@ -2,8 +2,7 @@
 #include "commands.h"
 #include "start.h"
 
-#include "base/json.h"
-#include "base/file.h"
+#include "json.h"
 #include "paths.h"
 
 #include <cjson/cJSON.h>
@@ -66,19 +65,19 @@ const struct cli_option_table ree_run_tokenize_options = CLI_OPTION_TABLE(rows);
 
 // Reads standard input to its end; release the result with free. NULL: it cannot be read.
 static char *read_stdin(size_t *out_n) {
-    struct ree_strbuf text;
+    struct strbuf text;
     char block[65536];
     size_t n;
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     while ((n = fread(block, 1, sizeof block, stdin)) > 0)
-        ree_strbuf_append(&text, block, n);
+        strbuf_append(&text, block, n);
     if (ferror(stdin)) {
         cli_error("cannot read standard input: %s", strerror(errno));
-        ree_strbuf_finish(&text);
+        strbuf_finish(&text);
         return NULL;
     }
     *out_n = text.size;
-    char *data = ree_strbuf_take(&text);
+    char *data = strbuf_take(&text);
     if (!data) cli_error("out of memory");
     return data;
 }
@@ -87,21 +86,20 @@ static char *read_input(const char *path, size_t *out_n) {
     if (!path || strcmp(path, "-") == 0) return read_stdin(out_n);
     struct ree_error err;
     void *bytes;
-    if (ree_file_read(path, &bytes, out_n, &err) == REE_OK) return bytes;
+    if (ree_file_read_small(path, SIZE_MAX, &bytes, out_n, &err) == REE_OK) return bytes;
     cli_fail(&err);
     return NULL;
 }
 
-static void append_piece(struct ree_strbuf *out, const struct ree_tokenizer *tokenizer,
-                         int32_t id) {
+static void append_piece(struct strbuf *out, const struct ree_tokenizer *tokenizer, int32_t id) {
     const char *piece = ree_tokenizer_token(tokenizer, id);
     cli_append_name(out, piece ? piece : "?");
 }
 
 static int print_json(cJSON *root, const struct ree_tokenizer *tokenizer) {
     char hex[65];
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     ree_tokenizer_sha256(tokenizer, hex);
     cJSON_AddStringToObject(root, "tokenizer_sha256", hex);
     cli_append_json(&out, root, true);
@@ -113,31 +111,31 @@ static int print_ids(const struct request *request, const struct ree_tokenizer *
     if (request->json) {
         cJSON *root = cJSON_CreateObject(), *pieces;
         if (prompt) cJSON_AddStringToObject(root, "prompt", prompt);
-        ree_json_put_as(root, "ids", cJSON_CreateIntArray(ids, (int)n));
+        json_put_as(root, "ids", cJSON_CreateIntArray(ids, (int)n));
         pieces = cJSON_AddArrayToObject(root, "tokens");
         for (size_t i = 0; i < n; i++) {
             const char *piece = ree_tokenizer_token(tokenizer, ids[i]);
-            ree_json_put(pieces, cJSON_CreateString(piece ? piece : ""));
+            json_put(pieces, cJSON_CreateString(piece ? piece : ""));
         }
         return print_json(root, tokenizer);
     }
-    struct ree_strbuf out;
+    struct strbuf out;
     char hex[65];
-    ree_strbuf_init(&out);
+    strbuf_init(&out);
     if (prompt && cli_must_escape(request->raw_output))
         cli_append_escaped(&out, prompt, strlen(prompt), false);
     else if (prompt)
-        ree_strbuf_append(&out, prompt, strlen(prompt));
-    if (prompt) ree_strbuf_append(&out, "\n\n", 2);
+        strbuf_append(&out, prompt, strlen(prompt));
+    if (prompt) strbuf_append(&out, "\n\n", 2);
     // Few tokens are listed with their text, many as one line of numbers.
     for (size_t i = 0; i < n; i++) {
-        ree_strbuf_printf(&out, n <= 64 ? "%7d  " : "%d ", ids[i]);
+        strbuf_printf(&out, n <= 64 ? "%7d  " : "%d ", ids[i]);
         if (n > 64) continue;
         append_piece(&out, tokenizer, ids[i]);
-        ree_strbuf_append(&out, "\n", 1);
+        strbuf_append(&out, "\n", 1);
     }
     ree_tokenizer_sha256(tokenizer, hex);
-    ree_strbuf_printf(&out, "%s%zu tokens, tokenizer %s\n", n > 64 ? "\n" : "", n, hex);
+    strbuf_printf(&out, "%s%zu tokens, tokenizer %s\n", n > 64 ? "\n" : "", n, hex);
     return cli_print(&out);
 }
 
@@ -215,12 +213,12 @@ static int decode(const struct request *request, const struct ree_tokenizer *tok
         return print_json(root, tokenizer);
     }
     // Only the text, so that it can be compared and piped.
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+    struct strbuf out;
+    strbuf_init(&out);
     if (cli_must_escape(request->raw_output))
         cli_append_escaped(&out, text, n_text, false);
     else
-        ree_strbuf_append(&out, text, n_text);
+        strbuf_append(&out, text, n_text);
     free(text);
     return cli_print(&out);
 }
@@ -230,10 +228,10 @@ int ree_run_tokenize(int argc, char **argv) {
     struct request request = {0};
     if (cli_wants_help(argc, argv)) {
         char tables[200];
-        struct ree_strbuf text;
+        struct strbuf text;
         ree_text_tables(tables, sizeof tables);
-        ree_strbuf_init(&text);
-        ree_strbuf_printf(&text, "\nUnicode tables: %s\n", tables);
+        strbuf_init(&text);
+        strbuf_printf(&text, "\nUnicode tables: %s\n", tables);
         int code = cli_options_help(&ree_run_tokenize_options), after = cli_print(&text);
         return code ? code : after;
     }

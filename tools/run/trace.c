@@ -4,8 +4,7 @@
 
 #include "commands.h"
 #include "start.h"
-#include "base/json.h"
-#include "trace/trace.h"
+#include "json.h"
 #include "paths.h"
 
 struct options {
@@ -34,56 +33,46 @@ static const struct cli_option_row rows[] = {
 };
 const struct cli_option_table ree_run_trace_options = CLI_OPTION_TABLE(rows);
 
-static uint64_t n_caches(const struct ree_trace_header *h) {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < h->n_inputs; i++)
-        n += h->inputs[i].cache_axis >= 0;
-    return n;
-}
-
-static void report_text(const struct ree_trace *t, struct ree_strbuf *out) {
-    const struct ree_trace_header *h = &t->header;
-    char root[65];
-    ree_hex(t->root, root);
-    ree_strbuf_printf(out, "root           %s\nsteps          %llu\n", root,
-                      (unsigned long long)t->n_steps);
-    ree_strbuf_printf(out,
-                      "model graph    %s\nmodel weights  %s\nnodes          %u\n"
-                      "inputs         %u, of which caches %llu\nconstants      %u\n",
-                      h->graph_sha256, h->weights_sha256, h->n_nodes, h->n_inputs,
-                      (unsigned long long)n_caches(h), h->n_constants);
-    ree_strbuf_printf(out, "numerics       ");
+static void report_text(const struct ree_trace_info *h, struct strbuf *out) {
+    strbuf_printf(out, "root           %s\nsteps          %llu\n", h->root,
+                  (unsigned long long)h->n_steps);
+    strbuf_printf(out,
+                  "model graph    %s\nmodel weights  %s\nnodes          %u\n"
+                  "inputs         %u, of which caches %u\nconstants      %u\n",
+                  h->graph_sha256, h->weights_sha256, h->n_nodes, h->n_inputs, h->n_caches,
+                  h->n_constants);
+    strbuf_printf(out, "numerics       ");
     cli_append_name(out, h->numerics);
-    ree_strbuf_printf(out, "\noperation set  ");
+    strbuf_printf(out, "\noperation set  ");
     cli_append_name(out, h->operation_set);
-    if (h->prefill_chunk) ree_strbuf_printf(out, "\nprefill chunk  %u tokens", h->prefill_chunk);
-    ree_strbuf_printf(out, "\n");
+    if (h->prefill_chunk) strbuf_printf(out, "\nprefill chunk  %u tokens", h->prefill_chunk);
+    strbuf_printf(out, "\n");
 }
 
-static void report_json(const struct ree_trace *t, struct ree_strbuf *out) {
-    const struct ree_trace_header *h = &t->header;
-    char root[65];
-    ree_hex(t->root, root);
+static void report_json(const struct ree_trace *t, const struct ree_trace_info *h,
+                        struct strbuf *out) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "root", root);
-    cJSON_AddNumberToObject(object, "n_steps", (double)t->n_steps);
+    cJSON_AddStringToObject(object, "root", h->root);
+    cJSON_AddNumberToObject(object, "n_steps", (double)h->n_steps);
     cJSON_AddStringToObject(object, "graph_sha256", h->graph_sha256);
     cJSON_AddStringToObject(object, "weights_sha256", h->weights_sha256);
     cJSON_AddStringToObject(object, "numerics", h->numerics);
     cJSON_AddStringToObject(object, "operation_set", h->operation_set);
     cJSON_AddNumberToObject(object, "prefill_chunk", h->prefill_chunk);
     cJSON_AddNumberToObject(object, "n_inputs", h->n_inputs);
-    cJSON_AddNumberToObject(object, "n_caches", (double)n_caches(h));
+    cJSON_AddNumberToObject(object, "n_caches", h->n_caches);
     cJSON_AddNumberToObject(object, "n_constants", h->n_constants);
     cJSON *nodes = cJSON_AddArrayToObject(object, "nodes");
     for (uint32_t i = 0; i < h->n_nodes; i++) {
+        struct ree_node_info info = {.size = sizeof info};
         cJSON *node = cJSON_CreateObject();
-        cJSON_AddStringToObject(node, "name", h->nodes[i].name);
-        cJSON_AddStringToObject(node, "domain", h->nodes[i].domain);
-        cJSON_AddStringToObject(node, "op_type", h->nodes[i].op_type);
-        cJSON_AddNumberToObject(node, "opset", (double)h->nodes[i].opset);
-        cJSON_AddNumberToObject(node, "n_outputs", h->nodes[i].n_outputs);
-        ree_json_put(nodes, node);
+        ree_trace_node(t, i, &info, NULL);
+        cJSON_AddStringToObject(node, "name", info.name);
+        cJSON_AddStringToObject(node, "domain", info.domain);
+        cJSON_AddStringToObject(node, "op_type", info.op_type);
+        cJSON_AddNumberToObject(node, "opset", (double)info.opset);
+        cJSON_AddNumberToObject(node, "n_outputs", info.n_outputs);
+        json_put(nodes, node);
     }
     if (!(nodes && (uint32_t)cJSON_GetArraySize(nodes) == h->n_nodes)) out->failed = true;
     cli_append_json(out, object, false);
@@ -92,9 +81,9 @@ static void report_json(const struct ree_trace *t, struct ree_strbuf *out) {
 int ree_run_trace(int argc, char **argv) {
     struct cli cli;
     struct ree_error err;
-    struct ree_strbuf text;
+    struct strbuf text;
     struct options o = {0};
-    ree_strbuf_init(&text);
+    strbuf_init(&text);
     if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_trace_options);
     cli_init(&cli, argc, argv);
     cli_options_parse(&cli, &ree_run_trace_options, &o);
@@ -103,11 +92,13 @@ int ree_run_trace(int argc, char **argv) {
     int code = cli_start(&(struct cli_start){0});
     if (code) return code;
     struct ree_trace *trace;
+    struct ree_trace_info info = {.size = sizeof info};
     if (ree_trace_load(o.path, &trace, &err) != REE_OK) return cli_fail(&err);
+    ree_trace_info(trace, &info, NULL);
     if (o.json)
-        report_json(trace, &text);
+        report_json(trace, &info, &text);
     else
-        report_text(trace, &text);
+        report_text(&info, &text);
     ree_trace_destroy(trace);
     return cli_print(&text);
 }

@@ -2,9 +2,7 @@
 #ifndef REE_TOOLS_RUN_TRACE_OPTIONS_H
 #define REE_TOOLS_RUN_TRACE_OPTIONS_H
 
-#include "receipt/make_receipt.h"
-#include "trace/record.h"
-#include "pipeline/pipeline.h"
+#include "ree.h"
 
 // Default number of prompt tokens per step.
 #define TRACE_CHUNK 64
@@ -18,42 +16,38 @@ struct trace_options {
 };
 
 // The options are cli_trace_group.
+// Reports a malformed --inject-fault as wrong usage; `fault` may be NULL.
+void fault_option_check(struct cli *cli, const char *fault);
 // Reports options that exclude each other as wrong usage.
 void trace_options_check(struct cli *cli, const struct trace_options *options);
 // true: at least one of --trace, --dump-tensors and --inject-fault was given.
 bool trace_options_any(const struct trace_options *options);
 
-struct tracing {
-    const struct trace_options *options;
-    struct ree_recorder *recorder;
-    struct tensor_dump *dump;
-    struct ree_observer observers[2]; // observers of recorder and dump
-    size_t n_observers;
-    // unused
-    uint64_t fault_step;
+// A trace that was written.
+struct traced {
+    char root[65]; // in hexadecimal
     uint64_t n_steps;
     uint32_t prefill_chunk;
+    const char *file; // file name without folders; NULL: not stated
+};
+
+struct tracing {
+    const struct trace_options *options;
+    struct ree_recording *recording; // NULL: nothing is recorded
 };
 
 struct traced_run {
-    const struct ree_model *model;
-    const struct ree_model_hashes *hashes; // NULL: tracing_begin computes them if needed
+    struct ree_generator *generator; // this or the pipeline
     struct ree_pipeline *pipeline;
-    enum ree_operation_set operation_set;
-    uint32_t prefill_chunk; // tokens per prefill step; 0: a model without steps
-    size_t n_kv_caches;
-    const struct ree_kv_cache_spec *kv_caches;
+    const char *graph_sha256, *weights_sha256; // of the model; NULL: computed if needed
 };
 
 // Must be called before the first run. Prints errors; returns an exit code.
 int tracing_begin(struct tracing *tracing, const struct trace_options *options,
                   const struct traced_run *run);
 // Must be called after the last run. *out_has: a trace was written; *out_traced describes it.
-int tracing_end(struct tracing *tracing, struct ree_traced *out_traced, bool *out_has);
-void tracing_finish(struct tracing *tracing); // accepts a zeroed struct
-
-// Parses --inject-fault and finds its node.
-enum ree_status parse_fault_option(const char *text, const struct ree_model *model,
-                                   struct ree_fault *out, struct ree_error *err);
+int tracing_end(struct tracing *tracing, struct traced *out_traced, bool *out_has);
+uint64_t tracing_n_steps(const struct tracing *tracing); // recorded so far
+void tracing_finish(struct tracing *tracing);            // accepts a zeroed struct
 
 #endif

@@ -3,13 +3,9 @@
 #include "start.h"
 #include "receipts.h"
 
-#include "base/json.h"
-#include "receipt/dsse.h"
-#include "receipt/receipt.h"
+#include "json.h"
 #include "paths.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "ree.h"
 
 struct options {
     const char *path, *key, *dsse;
@@ -54,108 +50,71 @@ const struct cli_option_table ree_run_validate_options = CLI_OPTION_TABLE(rows);
 #define CANNOT_CHECK 2
 
 struct report {
-    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS + 2];
+    const struct ree_receipt_finding *findings;
     size_t n;
     bool ok;
 };
 
-// Returns a finding that says nothing about the receipt: memory ran out, or a file cannot be read.
-static const struct ree_receipt_finding *find_unknown(const struct report *report) {
-    for (size_t i = 0; i < report->n; i++)
-        if (report->findings[i].unknown) return &report->findings[i];
-    return NULL;
-}
-
-static void check_key(const struct ree_receipt *receipt, const char *key, struct report *report) {
-    struct ree_receipt_finding *finding = &report->findings[report->n++];
-    *finding = (struct ree_receipt_finding){.what = "public key"};
-    finding->ok = receipt->is_signed && strcmp(receipt->public_key, key) == 0;
-    if (finding->ok)
-        snprintf(finding->detail, sizeof finding->detail, "%s, as required", key);
-    else if (receipt->is_signed)
-        snprintf(finding->detail, sizeof finding->detail, "it is %s, required is %s",
-                 receipt->public_key, key);
-    else
-        snprintf(finding->detail, sizeof finding->detail,
-                 "the receipt is not signed, required is %s", key);
-    report->ok = report->ok && finding->ok;
-}
-
-static void check_dsse(const char *path, const char *receipt_path, const char *key,
-                       struct report *report) {
-    struct ree_receipt_finding *finding = &report->findings[report->n++];
-    struct ree_error err;
-    char signer[65];
-    enum ree_status status = ree_dsse_check(path, receipt_path, key, signer, &err);
-    *finding = (struct ree_receipt_finding){.what = "attestation",
-                                            .ok = status == REE_OK,
-                                            .unknown = status == REE_NO_MEMORY ||
-                                                       status == REE_NOT_FOUND || status == REE_IO};
-    if (finding->ok)
-        snprintf(finding->detail, sizeof finding->detail, "by %s", signer);
-    else
-        snprintf(finding->detail, sizeof finding->detail, "%.250s", err.message);
-    report->ok = report->ok && finding->ok;
-}
-
-static int print_text(const struct ree_receipt *receipt, const struct report *report) {
-    struct ree_strbuf out;
-    ree_strbuf_init(&out);
+static int print_text(const struct ree_receipt_info *receipt, const struct report *report) {
+    struct strbuf out;
+    strbuf_init(&out);
     for (size_t i = 0; i < report->n; i++) {
         const struct ree_receipt_finding *finding = &report->findings[i];
-        ree_strbuf_printf(&out, "%-14s  %-5s  ", finding->what, finding->ok ? "ok" : "WRONG");
+        strbuf_printf(&out, "%-14s  %-5s  ", finding->what, finding->ok ? "ok" : "WRONG");
         cli_append_name(&out, finding->detail);
-        ree_strbuf_append(&out, "\n", 1);
+        strbuf_append(&out, "\n", 1);
     }
-    if (!receipt->is_signed) ree_strbuf_printf(&out, "%-14s  -      none\n", "signature");
-    ree_strbuf_printf(&out, "%s\n", report->ok ? "valid" : "not valid");
+    if (!receipt->public_key[0]) strbuf_printf(&out, "%-14s  -      none\n", "signature");
+    strbuf_printf(&out, "%s\n", report->ok ? "valid" : "not valid");
     return cli_print(&out);
 }
 
-static int print_json(const struct ree_receipt *receipt, const struct report *report) {
-    struct ree_strbuf out;
+static int print_json(const struct ree_receipt_info *receipt, const struct report *report) {
+    struct strbuf out;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddBoolToObject(root, "valid", report->ok);
     cJSON_AddStringToObject(root, "receipt_hash", receipt->receipt_hash);
-    cJSON_AddBoolToObject(root, "signed", receipt->is_signed);
-    if (receipt->is_signed) cJSON_AddStringToObject(root, "public_key", receipt->public_key);
+    cJSON_AddBoolToObject(root, "signed", receipt->public_key[0]);
+    if (receipt->public_key[0]) cJSON_AddStringToObject(root, "public_key", receipt->public_key);
     cJSON *array = cJSON_AddArrayToObject(root, "findings");
     for (size_t i = 0; i < report->n; i++) {
         cJSON *item = cJSON_CreateObject();
         cJSON_AddStringToObject(item, "what", report->findings[i].what);
         cJSON_AddBoolToObject(item, "ok", report->findings[i].ok);
         cJSON_AddStringToObject(item, "detail", report->findings[i].detail);
-        ree_json_put(array, item);
+        json_put(array, item);
     }
-    ree_strbuf_init(&out);
+    strbuf_init(&out);
     cli_append_json(&out, root, true);
     return cli_print(&out);
 }
 
+static int cannot_check(const struct ree_error *err) {
+    cli_fail(err);
+    return CANNOT_CHECK;
+}
+
 static int validate(const char *path, const char *key_text, const char *dsse, bool json) {
     struct ree_error err;
-    struct ree_receipt receipt;
+    struct ree_receipt *receipt;
     struct report report;
     char key[65] = "";
     if (key_text && !cli_public_key(key_text, key)) return CANNOT_CHECK;
-    int code = CANNOT_CHECK;
-    if (ree_receipt_load(path, &receipt, &err) == REE_OK) {
-        report.n = ree_receipt_check(&receipt, report.findings, &report.ok);
-        if (key_text && (!dsse || receipt.is_signed)) check_key(&receipt, key, &report);
-        if (dsse) check_dsse(dsse, path, key, &report);
-        code = report.ok ? 0 : CLI_FAILED;
-        const struct ree_receipt_finding *unknown = find_unknown(&report);
-        if (unknown) {
-            cli_error("%s: %s: %s", path, unknown->what, unknown->detail);
-            code = CANNOT_CHECK;
-        }
-        // If the result cannot be printed, the receipt counts as not checked.
-        else if ((json ? print_json(&receipt, &report) : print_text(&receipt, &report)) != 0)
-            code = CANNOT_CHECK;
+    if (ree_receipt_load(path, &receipt, &err) != REE_OK) return cannot_check(&err);
+    struct ree_validate_options options = {
+        .size = sizeof options, .public_key = key_text ? key : NULL, .attestation = dsse};
+    int code;
+    if (ree_receipt_validate(receipt, &options, &report.findings, &report.n, &report.ok, &err) !=
+        REE_OK) {
+        code = cannot_check(&err);
     } else {
-        cli_fail(&err);
+        const struct ree_receipt_info *info = ree_receipt_info(receipt);
+        code = report.ok ? 0 : CLI_FAILED;
+        // If the result cannot be printed, the receipt counts as not checked.
+        if ((json ? print_json(info, &report) : print_text(info, &report)) != 0)
+            code = CANNOT_CHECK;
     }
-    ree_receipt_finish(&receipt);
+    ree_receipt_destroy(receipt);
     return code;
 }
 

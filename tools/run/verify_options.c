@@ -58,7 +58,7 @@ static const struct cli_option_row rows[] = {
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.name = "--stepwise", .kind = ROW_FLAG, .at = AT(stepwise),
      .help = "generate the answer again, token by token, even if one pass is proven to be enough"},
-    {.name = "--trace", .value = "FILE", .kind = ROW_STRING, .at = AT(tracing.trace), .path = CLI_WRITES,
+    {.name = "--trace", .value = "FILE", .kind = ROW_STRING, .at = AT(trace), .path = CLI_WRITES,
      .help = "also compute the trace again, step by step, compare it, and write it to FILE, for "
              "'ree-run diff'"},
     {.name = "--tokenizer", .value = "PATH", .kind = ROW_STRING, .at = AT(tokenizer),
@@ -128,7 +128,7 @@ static void check(struct cli *cli, const struct verify_options *o) {
     cli_path_add_suffixed(CLI_READS, o->receipt, ".salt");
     cli_quantize_check(cli, &o->quantize);
     cli_stages_check(cli, &o->stages, &o->device);
-    if (o->tracing.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
+    if (o->trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->request && o->n_prompts) cli_usage(cli, "--request already sets the prompt");
     if (o->n_prompts > 1) cli_usage(cli, "a receipt has one prompt, not %zu", o->n_prompts);
     if (o->device.options.operation_set != REE_REPRODUCIBLE)

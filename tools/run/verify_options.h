@@ -7,17 +7,15 @@
 #include "stage_options.h"
 #include "prompts.h"
 #include "quantize.h"
-#include "trace_options.h"
 
 struct verify_options {
-    const char *receipt, *model, *tokenizer, *chat_family, *key, *salt, *request;
+    const char *receipt, *model, *tokenizer, *chat_family, *key, *salt, *request, *trace;
     struct cli_quantize quantize;
     struct cli_device device;
     struct cli_stages stages;
     struct prompt_arg *prompts;
     size_t n_prompts;
     struct run_inputs inputs;
-    struct trace_options tracing;
     uint64_t chunk;
     bool stepwise, ignore_eos, raw, json, no_fuse, no_fold;
 };

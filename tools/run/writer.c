@@ -4,87 +4,55 @@
 
 #include "cli.h"
 
+void writer_init(struct writer *w, bool escapes) {
+    *w = (struct writer){.escapes = escapes};
+    strbuf_init(&w->pending);
+}
+
 static void lack_memory(struct writer *w) {
     if (!w->failed) cli_error("out of memory");
     w->failed = true;
 }
 
-// Prints the part of the text's first `certain` bytes that is not printed yet. `more`: more text
-// may follow.
-static void print(struct writer *w, const struct ree_strbuf *text, size_t certain, bool more) {
-    if (certain <= w->printed) return;
-    if (!w->prints) {
-        w->printed = certain;
-        return;
-    }
-    const char *from = text->data + w->printed;
-    size_t n = certain - w->printed;
-    struct ree_strbuf escaped;
-    ree_strbuf_init(&escaped);
-    if (w->escapes) n = cli_append_escaped(&escaped, from, n, more);
-    if (escaped.failed) lack_memory(w);
+// Prints the pending text. `more`: more text may follow.
+static void print(struct writer *w, bool more) {
+    struct strbuf escaped;
+    strbuf_init(&escaped);
+    size_t n = cli_append_escaped(&escaped, w->pending.data, w->pending.size, more);
     // Lost output shows in the report's exit code. The generation continues, for the sake of its
     // receipt.
-    if (!escaped.failed) cli_write(w->escapes ? escaped.data : from, w->escapes ? escaped.size : n);
-    ree_strbuf_finish(&escaped);
-    w->printed += n;
+    if (escaped.failed)
+        lack_memory(w);
+    else
+        cli_write(escaped.data, escaped.size);
+    strbuf_finish(&escaped);
+    w->pending.size -= n;
+    if (n) memmove(w->pending.data, w->pending.data + n, w->pending.size);
 }
 
-static bool fail(struct writer *w, const struct ree_error *err) {
-    cli_fail(err);
-    w->failed = true;
-    return false;
-}
-
-bool writer_begin(struct writer *w, const struct ree_prompt *prompt) {
-    struct ree_error err;
-    ree_strbuf_init(&w->ids);
-    if (!w->tokenizer) return true;
-    if (ree_answer_begin(&w->answer, w->tokenizer, w->stops, w->n_stops, prompt->ids, prompt->n,
-                         REE_BOUNDARY_SETTLED, &err) == REE_OK)
-        return true;
-    return fail(w, &err);
-}
-
-bool writer_push(struct writer *w, int32_t id) {
-    struct ree_error err;
-    if (!w->tokenizer) {
-        ree_strbuf_printf(&w->ids, "%s%d", w->ids.size ? " " : "", id);
-        if (!w->ids.failed) print(w, &w->ids, w->ids.size, true);
-        if (w->ids.failed) lack_memory(w);
-        return !w->failed;
+void writer_print(struct writer *w, const char *text, size_t n) {
+    if (!w->escapes) {
+        cli_write(text, n);
+        return;
     }
-    if (ree_answer_push(&w->answer, id, &err) != REE_OK) return fail(w, &err);
-    const struct ree_answer *a = &w->answer;
-    print(w, &a->text, a->text.size - (a->stopped ? 0 : ree_answer_held_back(a)), true);
-    return !a->stopped;
+    strbuf_append(&w->pending, text, n);
+    if (w->pending.failed)
+        lack_memory(w);
+    else
+        print(w, true);
 }
 
 void writer_end(struct writer *w) {
-    struct ree_error err;
-    if (!w->tokenizer || w->failed) return;
-    if (ree_answer_end(&w->answer, &err) != REE_OK)
-        fail(w, &err);
-    else
-        print(w, &w->answer.text, w->answer.text.size, false);
+    if (w->pending.size && !w->pending.failed) print(w, false);
 }
 
 void writer_finish(struct writer *w) {
-    ree_answer_finish(&w->answer);
-    ree_strbuf_finish(&w->ids);
+    strbuf_finish(&w->pending);
 }
 
-void writer_append(const struct writer *w, const struct ree_strbuf *text, struct ree_strbuf *out) {
-    if (w->escapes)
-        cli_append_escaped(out, text->data, text->size, false);
+void writer_append(bool escapes, const char *text, size_t n, struct strbuf *out) {
+    if (escapes)
+        cli_append_escaped(out, text, n, false);
     else
-        ree_strbuf_append(out, text->data, text->size);
-}
-
-const struct ree_strbuf *writer_prompt(const struct writer *w) {
-    return &w->answer.prompt;
-}
-
-const struct ree_strbuf *writer_text(const struct writer *w) {
-    return w->tokenizer ? &w->answer.text : &w->ids;
+        strbuf_append(out, text, n);
 }

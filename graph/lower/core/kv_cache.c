@@ -1,5 +1,6 @@
 // Tensors that stay on the device between runs (kv caches), and growing them in place.
 #include "graph/lower/core/lower.h"
+#include "graph/lower/core/pages.h"
 
 #include <string.h>
 
@@ -24,8 +25,7 @@ enum ree_status ree_lower_kv_cache(struct ree_lower *lower, enum ree_dtype dtype
 // Returns whether t is the whole kv cache as the graph received it, not a slice or permutation of
 // it.
 static bool is_whole(const struct ree_view *t, uint32_t axis) {
-    if (t->kind != REE_TENSOR || !t->storage || t->storage->kind != REE_STORAGE_KV_CACHE)
-        return false;
+    if (t->kind != REE_TENSOR || !t->storage || !t->storage->kv_cache) return false;
     const struct ree_lower_kv_cache *s = t->storage->kv_cache;
     if (t->offset || t->rank != s->rank || axis != s->axis) return false;
     int64_t stride = 1;
@@ -39,7 +39,7 @@ static bool is_whole(const struct ree_view *t, uint32_t axis) {
 bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_t n) {
     if (!is_whole(past, axis)) return false;
     const struct ree_lower_kv_cache *s = past->storage->kv_cache;
-    return !s->is_extended && n <= s->capacity - s->dims[axis];
+    return !s->is_extended && (s->pool || n <= s->capacity - s->dims[axis]);
 }
 
 // Returns the kv cache with n more rows, as a view.
@@ -98,6 +98,8 @@ enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past,
                                  struct ree_view *t, struct ree_view **out) {
     struct ree_view *part;
     int64_t before = past->dims[axis], n = t->dims[axis];
+    if (ree_lower_pages_of(past) && ree_lower_grows_in_place(past, axis, n))
+        return ree_lower_append_to_pages(lower, past, t, out);
     bool in_place = ree_lower_grows_in_place(past, axis, n);
     REE_TRY(ree_lower_extend(lower, past, axis, n, out));
     if (n == 0) return REE_OK;
@@ -109,8 +111,9 @@ enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past,
 
 enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
                                  int64_t n, struct ree_view **out) {
-    if (ree_lower_grows_in_place(past, axis, n)) return grow(lower, past, axis, n, out);
-    if (lower->cache_positions && past->storage->kind == REE_STORAGE_KV_CACHE)
+    if (!ree_lower_pages_of(past) && ree_lower_grows_in_place(past, axis, n))
+        return grow(lower, past, axis, n, out);
+    if (lower->cache_positions && past->storage->kv_cache)
         return ree_lower_fail(
             lower, REE_UNSUPPORTED,
             "a cache of sequences of different lengths cannot be appended to as a whole");

@@ -41,6 +41,12 @@ struct ree_storage {
 // A tensor that stays on the device between runs and grows along one axis, above all a kv cache.
 // Its storage has capacity for `capacity` positions along that axis; the first dims[axis] are
 // filled.
+//
+// A kv cache in pages: the device keeps a pool of pages of 2^page_bits positions, which several
+// sequences share. Position j of a sequence is position j % 2^page_bits of page table[sequence, j
+// >> page_bits]. The graph sees a dense copy of the sequences' pages, whose storage has this
+// description too. Attention reads the pool instead of the copy if the device can; a copy that
+// nothing reads is pruned.
 struct ree_lower_kv_cache {
     uint32_t index; // index among the session's kv caches
     uint32_t rank, axis;
@@ -49,6 +55,12 @@ struct ree_lower_kv_cache {
     bool is_extended; // this bind has added positions; allowed once per bind
     // this bind has written to positions that data selects, which may already have been filled
     bool is_scattered;
+    // Only in pages, otherwise NULL. The pool: the cache's dims, except 1 sequence with stride 0,
+    // and all positions of the pool. i32 [batch, pages]. i32 [batch, new positions]: positions in
+    // the pool of the new positions.
+    struct ree_view *pool, *table, *targets;
+    uint32_t page_bits, batch_axis;
+    bool is_appended; // the copy of the pages after this bind's append
 };
 
 struct ree_view {
@@ -108,6 +120,7 @@ struct ree_lower {
     // row of a batch is written, i64 or i32 [batch, new rows]. The filled length then counts up to
     // the longest batch. NULL: all batches are filled alike.
     struct ree_view *cache_positions;
+    uint32_t paged_queries; // of the device: see struct ree_device
 
     size_t n_storages, storages_capacity;
     struct ree_storage **storages;
@@ -183,6 +196,17 @@ const char *ree_view_text(const struct ree_view *t, char *out, size_t size);
 // Makes the tensor of a kv cache, with its filled part as the shape.
 enum ree_status ree_lower_kv_cache(struct ree_lower *lower, enum ree_dtype dtype,
                                    const struct ree_lower_kv_cache *cache, struct ree_view **out);
+// Makes a kv cache in pages: `cache` with its fields for pages, except `pool`, which has pool_len
+// positions. *out is the copy of the pages.
+enum ree_status ree_lower_paged_kv_cache(struct ree_lower *lower, enum ree_dtype dtype,
+                                         const struct ree_lower_kv_cache *cache, int64_t pool_len,
+                                         struct ree_view **out);
+// The description of the kv cache in pages of which t is a copy, with the copy's strides; NULL: t
+// is no such copy, or a part of one.
+const struct ree_lower_kv_cache *ree_lower_pages_of(const struct ree_view *t);
+// Writes t, the whole new contents of the kv cache, into its pages.
+enum ree_status ree_lower_write_pages(struct ree_lower *lower,
+                                      const struct ree_lower_kv_cache *cache, struct ree_view *t);
 // Appends t to `past` along the axis. The caller has checked that the other dimensions are equal.
 // If `past` is a kv cache with enough free capacity, t is written in place and the result is a view
 // of the kv cache; else the result is a new tensor.

@@ -109,7 +109,7 @@ static enum ree_status lower_node(struct ree_lower *lower, const struct ree_node
                                   node->outputs[i]->name);
         REE_TRY(check_declared(lower, node->outputs[i], out[i]));
         if (!lower->fuse && out[i]->kind == REE_TENSOR && !ree_lower_is_host(out[i]) &&
-            out[i]->storage->kind != REE_STORAGE_KV_CACHE)
+            !out[i]->storage->kv_cache)
             REE_TRY(ree_lower_dense(lower, out[i], &out[i]));
         *slot_of(lower, node->outputs[i]) = out[i];
     }

@@ -225,6 +225,7 @@ static struct ree_attend read_operands(const struct ree_cpu_context *ctx,
     if (p->has_allowed) a.allowed = (const uint8_t *)operands[o.allowed] + p->allowed_offset;
     if (p->has_bias) a.bias = (const float *)operands[o.bias] + p->bias_offset;
     if (p->has_sink) a.sink = (const float *)operands[o.sink] + p->sink_offset;
+    if (p->page_bits) a.pages = (const int32_t *)operands[o.pages] + p->pages_offset;
     return a;
 }
 

@@ -30,6 +30,7 @@ struct ree_attend {
     const void *starts, *n_keys; // optional operands, NULL if absent
     const uint8_t *allowed;
     const float *bias, *sink;
+    const int32_t *pages; // NULL: keys and values are not in pages
     float *out;
     bool k_adjacent, v_adjacent; // the elements of a row are adjacent
 };

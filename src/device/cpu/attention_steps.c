@@ -114,11 +114,25 @@ static struct chunk find_chunk(const struct ree_attend_unit *u, uint32_t number)
     return c;
 }
 
-static const char *row_of(const char *data, const struct ree_attend_unit *u, const int32_t *strides,
-                          uint32_t dtype, uint32_t key) {
+static const char *row_of(const struct ree_attend *a, const char *data,
+                          const struct ree_attend_unit *u, const int32_t *strides, uint32_t dtype,
+                          uint32_t key) {
+    int64_t row = key;
+    if (a->pages) {
+        uint32_t bits = a->p->page_bits;
+        int64_t page = a->pages[u->batch * (int64_t)a->p->pages_stride + (key >> bits)];
+        row = page << bits | (key & ((1u << bits) - 1));
+    }
     int64_t at = u->batch * (int64_t)strides[0] + u->kv_head * (int64_t)strides[1] +
-                 key * (int64_t)strides[2];
+                 row * (int64_t)strides[2];
     return data + at * (int64_t)ree_dtype_size((enum ree_dtype)dtype);
+}
+
+// Returns how many of the keys key ... key + n - 1 follow each other in memory.
+static uint32_t run_of_keys(const struct ree_attend *a, uint32_t key, uint32_t n) {
+    if (!a->pages) return n;
+    uint32_t size = 1u << a->p->page_bits;
+    return min_u32(n, size - (key & (size - 1)));
 }
 
 // Scores
@@ -158,18 +172,19 @@ static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u
                      const struct chunk *c, uint32_t n, const struct work *w) {
     const struct ree_attention_params *p = a->p;
     const struct ree_tiles *tiles = a->tiles;
-    const char *keys = row_of(a->k, u, p->k_strides, p->k_dtype, c->key);
     uint32_t head_dim = p->head_dim;
     if (streams(a->k_adjacent, u)) {
         enum ree_tile_type type = ree_tile_type_of((enum ree_dtype)p->k_dtype);
         int64_t row = p->k_strides[2] * (int64_t)ree_dtype_size((enum ree_dtype)p->k_dtype);
         size_t row_size = head_dim * ree_dtype_size((enum ree_dtype)p->k_dtype);
-        for (uint32_t j = 0; j < n; j += STREAM_KEYS) {
-            uint32_t width = min_u32(n - j, STREAM_KEYS), next = min_u32(n - j - width, width);
-            const char *at = keys + j * row;
+        const char *at = row_of(a, a->k, u, p->k_strides, p->k_dtype, c->key), *next_at;
+        for (uint32_t j = 0, width; j < n; j += width, at = next_at) {
+            width = run_of_keys(a, c->key + j, min_u32(n - j, STREAM_KEYS));
+            uint32_t next = min_u32(n - j - width, width);
+            next_at = next ? row_of(a, a->k, u, p->k_strides, p->k_dtype, c->key + j + width) : at;
             for (uint32_t i = 0; i < next; i++)
                 for (size_t b = 0; b < row_size; b += 64)
-                    __builtin_prefetch(at + (width + i) * row + (int64_t)b);
+                    __builtin_prefetch(next_at + i * row + (int64_t)b);
             for (uint32_t r = 0; r < u->n_rows; r += REE_STREAM_MAX_ROWS)
                 tiles->stream_by_cols[type](min_u32(u->n_rows - r, REE_STREAM_MAX_ROWS), width,
                                             head_dim, u->q + (size_t)r * head_dim, head_dim, 1, at,
@@ -178,20 +193,20 @@ static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u
         }
         return;
     }
-    struct ree_cpu_operand f = {.data = keys,
-                                .dtype = (enum ree_dtype)p->k_dtype,
+    struct ree_cpu_operand f = {.dtype = (enum ree_dtype)p->k_dtype,
                                 .stride_vector = p->k_strides[2],
                                 .stride_k = p->k_strides[3]};
     uint32_t height = panel_rows(a, u->n_rows);
     if (head_dim == 0) memset(c->t, 0, (size_t)u->n_rows * c->pitch * sizeof(float));
-    for (uint32_t j = 0; j < n; j += tiles->cols) {
-        uint32_t width = min_u32(n - j, tiles->cols);
+    for (uint32_t j = 0, width; j < n; j += width) {
+        width = run_of_keys(a, c->key + j, min_u32(n - j, tiles->cols));
         uint32_t vecs = (width + tiles->lanes - 1) / tiles->lanes;
+        f.data = row_of(a, a->k, u, p->k_strides, p->k_dtype, c->key + j);
         for (uint32_t d = 0; d < head_dim; d += REE_CHUNK) {
             uint32_t n_terms = min_u32(head_dim - d, REE_CHUNK);
             uint32_t flags =
                 (d == 0 ? REE_TILE_FIRST : 0) | (d + n_terms == head_dim ? REE_TILE_LAST : 0);
-            ree_cpu_operand_pack(tiles, &f, head_dim, j, width, d, n_terms, w->panel, tiles->cols);
+            ree_cpu_operand_pack(tiles, &f, head_dim, 0, width, d, n_terms, w->panel, tiles->cols);
             for (uint32_t i = 0; i < u->n_rows; i += height)
                 tiles->tile[min_u32(u->n_rows - i, height) - 1][vecs - 1](
                     n_terms, u->packed_q + (size_t)u->n_rows * d + (size_t)i * n_terms, w->panel,
@@ -349,32 +364,49 @@ void ree_attend_join_sums(const struct ree_attend *a, const struct ree_attend_un
 
 // p = chunk-dot(w, v) for at most REE_STREAM_MAX_ROWS rows at a time; v is read in place.
 static void stream_values(const struct ree_attend *a, const struct ree_attend_unit *u,
-                          const struct chunk *c, const char *values, const struct work *w,
-                          float *out) {
+                          const struct chunk *c, const struct work *w, float *out) {
     const struct ree_attention_params *p = a->p;
     enum ree_tile_type type = ree_tile_type_of((enum ree_dtype)p->v_dtype);
     uint32_t n = p->v_head_dim;
-    for (uint32_t r = 0; r < u->n_rows; r += REE_STREAM_MAX_ROWS)
-        a->tiles->stream_by_rows[type](min_u32(u->n_rows - r, REE_STREAM_MAX_ROWS), n, c->n,
-                                       c->t + (size_t)r * c->pitch, c->pitch, 1, values,
-                                       p->v_strides[2], w->sums, out + (size_t)r * n, n);
+    for (uint32_t r = 0; r < u->n_rows; r += REE_STREAM_MAX_ROWS) {
+        uint32_t m = min_u32(u->n_rows - r, REE_STREAM_MAX_ROWS), width;
+        const float *weights = c->t + (size_t)r * c->pitch;
+        if (!a->pages) {
+            const char *values = row_of(a, a->v, u, p->v_strides, p->v_dtype, c->key);
+            a->tiles->stream_by_rows[type](m, n, c->n, weights, c->pitch, 1, values,
+                                           p->v_strides[2], w->sums, out + (size_t)r * n, n);
+            continue;
+        }
+        memset(w->sums, 0, sizeof(float) * m * n);
+        for (uint32_t j = 0; j < c->n; j += width) {
+            width = run_of_keys(a, c->key + j, c->n - j);
+            a->tiles->stream_part[type](m, n, width, weights + j, c->pitch, 1,
+                                        row_of(a, a->v, u, p->v_strides, p->v_dtype, c->key + j),
+                                        p->v_strides[2], w->sums);
+        }
+        for (uint32_t i = 0; i < m * n; i++) // rows of `out` are adjacent
+            out[(size_t)r * n + i] = w->sums[i] + 0.0f;
+    }
 }
 
 static void tile_values(const struct ree_attend *a, const struct ree_attend_unit *u,
-                        const struct chunk *c, const char *values, const struct work *w,
-                        uint32_t flags, float *y) {
+                        const struct chunk *c, const struct work *w, uint32_t flags, float *y) {
     const struct ree_attention_params *p = a->p;
     const struct ree_tiles *tiles = a->tiles;
     uint32_t v_head_dim = p->v_head_dim, height = panel_rows(a, u->n_rows);
-    struct ree_cpu_operand f = {.data = values,
-                                .dtype = (enum ree_dtype)p->v_dtype,
+    struct ree_cpu_operand f = {.dtype = (enum ree_dtype)p->v_dtype,
                                 .stride_vector = p->v_strides[3],
                                 .stride_k = p->v_strides[2]};
     pack_rows(a, c->t, c->pitch, u->n_rows, c->n, height, w->rows);
     for (uint32_t j = 0; j < v_head_dim; j += tiles->cols) {
         uint32_t width = min_u32(v_head_dim - j, tiles->cols);
         uint32_t vecs = (width + tiles->lanes - 1) / tiles->lanes;
-        ree_cpu_operand_pack(tiles, &f, c->n, j, width, 0, c->n, w->panel, tiles->cols);
+        for (uint32_t key = 0, run; key < c->n; key += run) {
+            run = run_of_keys(a, c->key + key, c->n - key);
+            f.data = row_of(a, a->v, u, p->v_strides, p->v_dtype, c->key + key);
+            ree_cpu_operand_pack(tiles, &f, run, j, width, 0, run,
+                                 w->panel + (size_t)key * tiles->cols, tiles->cols);
+        }
         for (uint32_t i = 0; i < u->n_rows; i += height)
             tiles->tile[min_u32(u->n_rows - i, height) - 1][vecs - 1](
                 c->n, w->rows + (size_t)i * c->n, w->panel, y + (size_t)i * v_head_dim + j,
@@ -392,7 +424,6 @@ void ree_attend_values(const struct ree_attend *a, const struct ree_attend_unit 
                        bool alone, float *y, float *work) {
     struct chunk c = find_chunk(u, chunk);
     struct work w = cut_work(a, u, work);
-    const char *values = row_of(a->v, u, a->p->v_strides, a->p->v_dtype, c.key);
     bool first = alone || chunk == 0, last = alone || chunk + 1 == u->n_chunks;
     for (uint32_t r = 0; r < u->n_rows; r += REE_CPU_LANES) {
         uint32_t n = min_u32(u->n_rows - r, REE_CPU_LANES);
@@ -401,12 +432,12 @@ void ree_attend_values(const struct ree_attend *a, const struct ree_attend_unit 
     }
     if (!streams(a->v_adjacent, u)) {
         uint32_t flags = (first ? REE_TILE_FIRST : 0) | (last ? REE_TILE_LAST : 0);
-        tile_values(a, u, &c, values, &w, flags, y);
+        tile_values(a, u, &c, &w, flags, y);
         return;
     }
     // Each chunk's result already includes an addition of +0, which only turns -0 into +0; the
     // sum's last step does that anyway.
-    stream_values(a, u, &c, values, &w, first ? y : w.part);
+    stream_values(a, u, &c, &w, first ? y : w.part);
     if (!first) ree_attend_add(a, u, w.part, y);
 }
 

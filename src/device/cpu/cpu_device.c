@@ -399,6 +399,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     device->base.max_buffer_size =
         pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : (uint64_t)1 << 40;
     device->base.memory_size = device->base.max_buffer_size;
+    device->base.paged_queries = UINT32_MAX;
     gather_facts(device, options->cache_dir);
     if (device->facts.failed) {
         device->base.vtable->destroy(&device->base);

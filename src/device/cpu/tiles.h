@@ -102,6 +102,11 @@ struct ree_tiles {
                                              int64_t a_stride_m, int64_t a_stride_k, const void *b,
                                              int64_t b_stride_k, float *acc, float *out,
                                              size_t ldo);
+    // acc (m, n) += the sum over k of a chunk's part, in ascending order: by_rows in several calls,
+    // whose parts of b may be anywhere.
+    void (*stream_part[REE_N_TILE_TYPES])(uint32_t m, uint32_t n, uint32_t k, const float *a,
+                                          int64_t a_stride_m, int64_t a_stride_k, const void *b,
+                                          int64_t b_stride_k, float *acc);
     void (*stream_by_cols[REE_N_TILE_TYPES])(uint32_t m, uint32_t n, uint32_t k, const float *a,
                                              int64_t a_stride_m, int64_t a_stride_k, const void *b,
                                              int64_t b_stride_n, float *out, size_t ldo);

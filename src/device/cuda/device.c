@@ -98,6 +98,7 @@ static enum ree_status read_limits(struct ree_cuda *cuda, struct ree_error *err)
     REE_CUDA_CALL(device_memory(&memory, cuda->ordinal), "cannot read a device's memory size");
     cuda->memory_size = memory;
     cuda->base.max_buffer_size = cuda->base.memory_size = memory;
+    cuda->base.paged_queries = 31; // tiles for longer prompts read dense keys and values
     return REE_OK;
 }
 

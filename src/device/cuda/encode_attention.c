@@ -20,7 +20,8 @@ static uint64_t tiles_of(uint32_t n) {
 // Returns the number of stages if float32 tiles compute the dispatch, otherwise 0. Tiles require
 // enough queries and shared memory for the stages.
 static uint32_t tile_stages(const struct ree_cuda *cuda, const struct ree_attention_params *p) {
-    if (p->q_len < MIN_QUERIES || p->k_dtype != REE_F32 || p->v_dtype != REE_F32 || !p->kv_len)
+    if (p->q_len < MIN_QUERIES || p->k_dtype != REE_F32 || p->v_dtype != REE_F32 || !p->kv_len ||
+        p->page_bits) // tiles read dense keys and values
         return 0;
     uint32_t n_stages = 4; // 33 KiB: four blocks per multiprocessor
     while (n_stages >= 2 && TOTALS_BYTES + n_stages * STAGE_BYTES > cuda->limits.max_shared)

@@ -625,10 +625,16 @@ static bool shrink_attention(struct shrinking *s) {
     if (old.head_dim == 0) p->head_dim = 0;
     const uint32_t q0[4] = {old.batch, old.n_heads, n_queries, old.head_dim};
     const uint32_t q1[4] = {p->batch, p->n_heads, p->q_len, p->head_dim};
-    const uint32_t k0[4] = {old.batch, old.n_kv_heads, old.kv_len, old.head_dim};
-    const uint32_t k1[4] = {p->batch, p->n_kv_heads, p->kv_len, p->head_dim};
-    const uint32_t v0[4] = {old.batch, old.n_kv_heads, old.kv_len, old.v_head_dim};
-    const uint32_t v1[4] = {p->batch, p->n_kv_heads, p->kv_len, p->v_head_dim};
+    const uint32_t page = 1u << p->page_bits, n_pages = (p->kv_len + page - 1) / page;
+    uint32_t old_keys = old.kv_len, n_keys = p->kv_len;
+    if (p->page_bits) {
+        old_keys = old.pool_len;
+        n_keys = p->pool_len = (n_pages + 1) * page;
+    }
+    const uint32_t k0[4] = {old.batch, old.n_kv_heads, old_keys, old.head_dim};
+    const uint32_t k1[4] = {p->batch, p->n_kv_heads, n_keys, p->head_dim};
+    const uint32_t v0[4] = {old.batch, old.n_kv_heads, old_keys, old.v_head_dim};
+    const uint32_t v1[4] = {p->batch, p->n_kv_heads, n_keys, p->v_head_dim};
     const uint32_t scores0[4] = {old.batch, old.n_heads, old.q_len, old.kv_len};
     const uint32_t scores1[4] = {p->batch, p->n_heads, p->q_len, p->kv_len};
     const uint32_t out0[4] = {old.batch, old.n_heads, old.q_len, old.v_head_dim};
@@ -673,6 +679,11 @@ static bool shrink_attention(struct shrinking *s) {
     if (p->has_sink)
         add(s, REE_HARD_MODERATE, REE_F32,
             ree_twin_view(s->size, 3, scores0, scores1, p->sink_strides, &p->sink_offset), 1);
+    if (p->page_bits) {
+        p->pages_offset = 0;
+        p->pages_stride = (int32_t)n_pages;
+        add_bounded(s, REE_I32, (uint64_t)p->batch * n_pages, 0, n_pages);
+    }
     // The values of a query are adjacent. A single value becomes several as if there had been two.
     const bool widens = old.v_head_dim == 1 && p->v_head_dim > 1;
     uint32_t out_from[4] = {out0[0], out0[1], out0[2], widens ? 2 : out0[3]};

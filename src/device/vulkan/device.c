@@ -63,6 +63,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vk->loop_budget = UINT64_MAX;
     vk->thresholds = vk->is_cpu ? ree_vk_cpu_thresholds : ree_vk_gpu_thresholds;
     vk->base.max_buffer_size = maintenance3.maxMemoryAllocationSize;
+    vk->base.paged_queries = UINT32_MAX;
     for (uint32_t i = 0; i < vk->memory.memoryHeapCount; i++) {
         const VkMemoryHeap *heap = &vk->memory.memoryHeaps[i];
         if (heap->flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT && heap->size > vk->base.memory_size)

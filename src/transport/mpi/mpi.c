@@ -39,6 +39,8 @@ struct mpi {
     struct ree_watchdog watchdog;
     size_t piece;                // maximum bytes per MPI message
     struct receiving *receiving; // (n_ranks, channels)
+    void *(*reallocate)(void *memory, size_t size);
+    void (*release)(void *memory);
 };
 
 static struct mpi *mpi_of(struct ree_link *link) {
@@ -169,8 +171,8 @@ static enum ree_status too_long(struct ree_error *err, uint64_t nbytes, size_t l
 }
 
 // Starts receiving the next MPI message if one has arrived.
-static enum ree_status begin_piece(struct receiving *r, uint32_t from, enum ree_channel channel,
-                                   size_t limit, struct ree_error *err) {
+static enum ree_status begin_piece(const struct mpi *m, struct receiving *r, uint32_t from,
+                                   enum ree_channel channel, size_t limit, struct ree_error *err) {
     MPI_Message message;
     MPI_Status status;
     int there = 0, n = 0;
@@ -181,7 +183,7 @@ static enum ree_status begin_piece(struct receiving *r, uint32_t from, enum ree_
     size_t capacity = r->frame ? r->nbytes - r->have : limit;
     if (n < 1 || (size_t)n > capacity) return too_long(err, n > 0 ? (uint64_t)n : 0, capacity);
     if (!r->frame) {
-        r->frame = malloc((size_t)n);
+        r->frame = m->reallocate(NULL, (size_t)n);
         if (!r->frame) return no_memory(err);
         r->nbytes = (size_t)n;
         r->have = 0;
@@ -195,7 +197,8 @@ static enum ree_status begin_piece(struct receiving *r, uint32_t from, enum ree_
 
 // Called after the first MPI message of a frame if it has full size: allocates memory for the rest,
 // as announced in the frame's header.
-static enum ree_status reserve_buffer(struct receiving *r, size_t limit, struct ree_error *err) {
+static enum ree_status reserve_buffer(const struct mpi *m, struct receiving *r, size_t limit,
+                                      struct ree_error *err) {
     uint64_t behind = 0;
     if (r->have < REE_FRAME_HEADER) return REE_OK;
     for (int i = 0; i < 8; i++)
@@ -203,7 +206,7 @@ static enum ree_status reserve_buffer(struct receiving *r, size_t limit, struct 
     if (behind > limit - REE_FRAME_HEADER) return too_long(err, behind, limit);
     size_t nbytes = REE_FRAME_HEADER + (size_t)behind;
     if (nbytes <= r->have) return REE_OK;
-    unsigned char *frame = realloc(r->frame, nbytes);
+    unsigned char *frame = m->reallocate(r->frame, nbytes);
     if (!frame) return no_memory(err);
     r->frame = frame;
     r->nbytes = nbytes;
@@ -220,7 +223,7 @@ static enum ree_status mpi_take(struct ree_link *link, uint32_t from, enum ree_c
     *out_nbytes = 0;
     do {
         int done = 0;
-        if (!r->is_under_way) status = begin_piece(r, from, channel, limit, err);
+        if (!r->is_under_way) status = begin_piece(m, r, from, channel, limit, err);
         if (status != REE_OK || !r->is_under_way) return status;
         int code = MPI_Test(&r->request, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS) return fail(err, "cannot receive", code);
@@ -228,7 +231,7 @@ static enum ree_status mpi_take(struct ree_link *link, uint32_t from, enum ree_c
         r->is_under_way = false;
         bool is_first = r->have == 0;
         r->have += r->arriving;
-        if (is_first && r->have == m->piece) status = reserve_buffer(r, limit, err);
+        if (is_first && r->have == m->piece) status = reserve_buffer(m, r, limit, err);
         if (status != REE_OK) return status;
     } while (r->have < r->nbytes);
     *out_frame = r->frame;
@@ -255,7 +258,7 @@ static void mpi_close(struct ree_link *link) {
         waitpid(m->watchdog.pid, NULL, 0);
     }
     for (size_t i = 0; i < (size_t)link->n_ranks * REE_N_CHANNELS; i++)
-        free(m->receiving[i].frame);
+        m->release(m->receiving[i].frame);
     free(m->receiving);
     free(m);
 }
@@ -288,6 +291,8 @@ enum ree_status ree_mpi_open(const struct ree_mpi_setup *setup, struct ree_link 
     }
     m->link = (struct ree_link){&mpi_ops, (uint32_t)rank, (uint32_t)size};
     m->seconds = options->seconds;
+    m->reallocate = setup->reallocate;
+    m->release = setup->release;
     m->watchdog = setup->watchdog;
     m->piece = options->piece && options->piece < MAX_PIECE ? options->piece : MAX_PIECE;
     *out = &m->link;

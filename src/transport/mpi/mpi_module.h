@@ -8,6 +8,9 @@
 struct ree_mpi_setup {
     struct ree_link_mpi_options options;
     struct ree_watchdog watchdog;
+    // Frames belong to the transport, which releases them with ree_free.
+    void *(*reallocate)(void *memory, size_t size);
+    void (*release)(void *memory);
 };
 
 // See ree_link_mpi_create.

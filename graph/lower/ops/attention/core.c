@@ -458,6 +458,57 @@ static void add_positions(struct ree_view *t, uint32_t *dtype, int32_t *offset, 
     operands[(*n_operands)++] = t;
 }
 
+// Strides of keys or values in their pool of pages, if t is a copy of pages; false otherwise.
+static bool pool_strides(const struct ree_view *t, int32_t *out) {
+    const struct ree_lower_kv_cache *cache = ree_lower_pages_of(t);
+    if (!cache || cache->rank != 4 || cache->axis == cache->batch_axis || t->offset) return false;
+    // The order of the cache's dimensions: sequences, heads, positions, elements of a head.
+    uint32_t order[4] = {cache->batch_axis, 0, cache->axis, 0}, other[2], n = 0;
+    int64_t strides[4], stride = 1;
+    for (uint32_t i = 4; i-- > 0;) {
+        strides[i] = stride;
+        stride *= i == cache->axis ? cache->capacity : cache->dims[i];
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        if (i != cache->axis && i != cache->batch_axis) other[n++] = i;
+    for (uint32_t swap = 0; swap < 2; swap++) {
+        bool fits = true;
+        order[1] = other[swap];
+        order[3] = other[1 - swap];
+        for (uint32_t i = 0; fits && i < 4; i++)
+            fits = t->dims[i] == cache->dims[order[i]] &&
+                   (t->dims[i] == 1 || t->strides[i] == strides[order[i]]);
+        if (!fits) continue;
+        out[0] = 0;
+        for (uint32_t i = 1; i < 4; i++)
+            out[i] = (int32_t)cache->pool->strides[order[i]];
+        return true;
+    }
+    return false;
+}
+
+// Lets the dispatch read the pools instead of the copies, if it can read both.
+static void use_pages(const struct ree_lower *lower, const struct ree_attention *a,
+                      struct ree_attention_params *p, struct ree_view **operands,
+                      uint32_t *n_operands) {
+    int32_t k_strides[4], v_strides[4];
+    if (p->q_len > lower->paged_queries || !pool_strides(a->k, k_strides) ||
+        !pool_strides(a->v, v_strides))
+        return;
+    const struct ree_lower_kv_cache *k = ree_lower_pages_of(a->k), *v = ree_lower_pages_of(a->v);
+    const int64_t pool_len = k->pool->dims[k->axis];
+    if (k->table != v->table || v->pool->dims[v->axis] != pool_len) return;
+    p->page_bits = k->page_bits;
+    p->pool_len = (uint32_t)pool_len;
+    p->pages_stride = (int32_t)k->table->dims[1];
+    p->k_offset = p->v_offset = 0;
+    memcpy(p->k_strides, k_strides, sizeof k_strides);
+    memcpy(p->v_strides, v_strides, sizeof v_strides);
+    operands[1] = k->pool;
+    operands[2] = v->pool;
+    operands[(*n_operands)++] = k->table;
+}
+
 static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_attention *a,
                                     const struct shape *s, struct ree_view **out) {
     union ree_params params;
@@ -497,6 +548,7 @@ static enum ree_status attend_fused(struct ree_lower *lower, const struct ree_at
         add_mask(lower, s, a->allowed, 4, &p->allowed_offset, p->allowed_strides, operands, &n));
     REE_TRY(add_mask(lower, s, a->bias, 4, &p->bias_offset, p->bias_strides, operands, &n));
     REE_TRY(add_mask(lower, s, a->sink, 3, &p->sink_offset, p->sink_strides, operands, &n));
+    use_pages(lower, a, p, operands, &n);
     REE_TRY(new_output(lower, a, s, out));
     set_strides(*out, 3, &none, p->out_strides);
     operands[n++] = *out;

@@ -213,6 +213,7 @@ static enum ree_status merge(struct ree_lower *lower, const struct group_query *
     int64_t zero_row[4] = {dims[0], dims[1], 1, dims[3]}, column[2] = {g->batch, 1};
     struct ree_view *pool, *part, *zeros, *before = NULL, *index;
     if (past && g->capacity == g->past_len + g->length &&
+        !(g->before && ree_lower_pages_of(past)) && // the rows are not known while binding
         ree_lower_grows_in_place(past, 2, g->length))
         return merge_in_place(lower, g, past, new, out);
     REE_TRY(ree_lower_new(lower, g->dtype, 4, dims, &pool));

@@ -1,0 +1,17 @@
+// Receipts on the heap: what the public functions return of a receipt, and what they remember.
+#ifndef REE_RECEIPT_RECEIPT_OBJECT_H
+#define REE_RECEIPT_RECEIPT_OBJECT_H
+
+#include "receipt/receipt.h"
+
+struct ree_receipt_object {
+    struct ree_receipt_info info; // filled by ree_receipt_info
+    char *json;                   // the last result of ree_receipt_json; NULL: none
+    char *path;                   // the file it was loaded from; NULL: none
+    struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS + 2];
+};
+
+// Allocates an empty receipt. Release with ree_receipt_destroy.
+enum ree_status ree_receipt_create(struct ree_receipt **out, struct ree_error *err);
+
+#endif

@@ -1,0 +1,347 @@
+// The public functions of verification: what a verification runs, and in which order.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/float_env.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/status.h"
+#include "pipeline/pipeline.h"
+#include "receipt/receipt_internal.h"
+#include "receipt/receipt_object.h"
+#include "receipt/verify.h"
+#include "trace/record.h"
+
+struct ree_verify_job {
+    const struct ree_receipt *receipt;
+    struct ree_verify_options options;
+    struct ree_generator_options run; // its pointers point to the two structs behind it
+    struct ree_model_options run_model;
+    struct ree_session_options run_session;
+    bool is_loaded;
+    struct ree_device **devices;
+    size_t n_devices;
+    struct ree_generator *generator; // for a text
+    struct ree_tokenizer *tokenizer;
+    struct ree_model *model; // for tensors
+    struct ree_pipeline *pipeline;
+    struct ree_recorder *recorder; // with a trace, during the run
+    uint64_t n_steps;              // that the recorder received
+};
+
+static enum ree_status no_memory_if_failed(const struct ree_verification *v,
+                                           struct ree_error *err) {
+    return v->failed ? ree_no_memory(err) : REE_OK;
+}
+
+bool ree_verification_is_decided(const struct ree_verification *v) {
+    const struct ree_verify_job *job = v->job;
+    if (v->cannot[0] || !v->is_pending) return true;
+    // The inputs may differ too: the receipt is of another model.
+    return job->is_loaded && job->receipt->kind == REE_RECEIPT_TENSORS && v->differs;
+}
+
+// Checks the receipt without the model
+
+static enum ree_status read_options(struct ree_verify_job *job,
+                                    const struct ree_verify_options *options,
+                                    struct ree_error *err) {
+    struct ree_verify_options *o = &job->options;
+    REE_TRY(ree_options_read(o, sizeof *o, options, "ree_verify_options", err));
+    if (o->trace_path) o->trace = true;
+    return REE_OK;
+}
+
+static enum ree_status check_receipt(struct ree_verification *v, struct ree_error *err) {
+    const struct ree_verify_options *o = &v->job->options;
+    const struct ree_receipt *receipt = v->job->receipt;
+    const char *path = receipt->object ? receipt->object->path : NULL;
+    char key[65];
+    if (o->public_key) REE_TRY(ree_key_parse(o->public_key, key, err));
+    ree_verify_receipt(v, receipt);
+    ree_verify_request(v, receipt, o->request);
+    if (o->public_key) ree_verify_key(v, receipt, key);
+    if (!v->cannot[0] && o->trace && !receipt->has_trace)
+        return ree_fail(err, REE_INVALID, "%s%sthis receipt has no trace to compare with",
+                        path ? path : "", path ? ": " : "");
+    return no_memory_if_failed(v, err);
+}
+
+enum ree_status ree_verification_create(const struct ree_receipt *receipt,
+                                        const struct ree_verify_options *options,
+                                        struct ree_verification **out, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    *out = NULL;
+    struct ree_verification *v = ree_alloc(sizeof *v);
+    if (!v) return ree_no_memory(err);
+    ree_verification_init(v);
+    v->is_pending = true;
+    v->job = ree_alloc_zeroed(1, sizeof *v->job);
+    enum ree_status status = v->job ? REE_OK : ree_no_memory(err);
+    if (status == REE_OK) {
+        v->job->receipt = receipt;
+        status = read_options(v->job, options, err);
+    }
+    if (status == REE_OK) status = check_receipt(v, err);
+    if (status != REE_OK) {
+        ree_verification_destroy(v);
+        return status;
+    }
+    *out = v;
+    return REE_OK;
+}
+
+void ree_verification_destroy(struct ree_verification *v) {
+    REE_FLOAT_ENV_API();
+    if (!v) return;
+    if (v->job) {
+        ree_recorder_destroy(v->job->recorder);
+        ree_tokenizer_destroy(v->job->tokenizer);
+        ree_generator_destroy(v->job->generator);
+        ree_pipeline_destroy(v->job->pipeline);
+        ree_model_destroy(v->job->model);
+        ree_free(v->job->devices);
+        ree_free(v->job);
+    }
+    ree_verification_finish(v);
+    ree_free(v);
+}
+
+// Loads the model
+
+static enum ree_status read_run(struct ree_verify_job *job, const struct ree_generator_options *run,
+                                struct ree_error *err) {
+    REE_TRY(ree_options_read(&job->run, sizeof job->run, run, "ree_generator_options", err));
+    REE_TRY(ree_options_read(&job->run_model, sizeof job->run_model, job->run.model,
+                             "ree_model_options", err));
+    REE_TRY(ree_options_read(&job->run_session, sizeof job->run_session, job->run.session,
+                             "ree_session_options", err));
+    job->run.model = &job->run_model;
+    job->run.session = &job->run_session;
+    if (job->options.trace && job->run_model.no_fold)
+        return ree_fail(err, REE_INVALID,
+                        "a receipt's trace requires folded constants: no_fold would change its "
+                        "root");
+    if (job->run.rank) return ree_fail(err, REE_UNSUPPORTED, "verification runs in one process");
+    return REE_OK;
+}
+
+// The bits of other operation sets depend on the device.
+static enum ree_status take_devices(struct ree_verify_job *job, struct ree_device *device,
+                                    struct ree_error *err) {
+    size_t n = 1 + job->run.n_more_devices;
+    job->devices = ree_alloc_zeroed(n, sizeof(struct ree_device *));
+    if (!job->devices) return ree_no_memory(err);
+    job->n_devices = n;
+    job->devices[0] = device;
+    for (size_t i = 1; i < n; i++)
+        job->devices[i] = job->run.more_devices[i - 1];
+    for (size_t i = 0; i < n; i++)
+        if (ree_device_operation_set(job->devices[i]) != REE_REPRODUCIBLE)
+            return ree_fail(err, REE_INVALID,
+                            "verification requires the operation set 'reproducible', but %s is "
+                            "opened with '%s'",
+                            ree_device_name(job->devices[i]),
+                            ree_operation_set_name(ree_device_operation_set(job->devices[i])));
+    return REE_OK;
+}
+
+static enum ree_status load_text(struct ree_verify_job *job, const char *path,
+                                 struct ree_error *err) {
+    const struct ree_receipt *r = job->receipt;
+    const struct ree_verify_options *o = &job->options;
+    struct ree_generator_options run = job->run;
+    run.all_logits = r->logits_sha256[0];
+    run.exact_lengths = o->trace;
+    if (o->trace) run.prefill_chunk = r->trace_chunk;
+    REE_TRY(ree_generator_create(path, job->devices[0], &run, &job->generator, err));
+    const char *tokenizer =
+        o->tokenizer ? o->tokenizer : ree_generator_info(job->generator)->folder;
+    struct ree_error why;
+    enum ree_status status = ree_tokenizer_load(tokenizer, &job->tokenizer, &why);
+    // A receipt of token ids requires none; ree_verify_text says if it does.
+    if (status == REE_OK || (status == REE_NOT_FOUND && !o->tokenizer)) return REE_OK;
+    return ree_fail(err, status, "%s", why.message);
+}
+
+enum ree_status ree_verification_load(struct ree_verification *v, const char *path,
+                                      struct ree_device *device,
+                                      const struct ree_generator_options *run,
+                                      struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_verify_job *job = v->job;
+    if (ree_verification_is_decided(v)) return REE_OK;
+    if (job->devices) return ree_fail(err, REE_INVALID, "the model is already loaded");
+    REE_TRY(read_run(job, run, err));
+    REE_TRY(take_devices(job, device, err));
+    if (job->receipt->kind == REE_RECEIPT_TEXT)
+        REE_TRY(load_text(job, path, err));
+    else
+        REE_TRY(ree_model_load(path, &job->run_model, &job->model, err));
+    REE_TRY(
+        ree_verify_model(v, job->receipt, ree_verification_model(v), &job->options.progress, err));
+    job->is_loaded = true;
+    return no_memory_if_failed(v, err);
+}
+
+const struct ree_model *ree_verification_model(const struct ree_verification *v) {
+    return v->job->generator ? v->job->generator->model : v->job->model;
+}
+
+const struct ree_tokenizer *ree_verification_tokenizer(const struct ree_verification *v) {
+    return v->job->tokenizer;
+}
+
+// Runs the model
+
+static enum ree_status count_step(void *user, uint64_t step, const ree_digest *digests,
+                                  struct ree_error *err) {
+    struct ree_verify_job *job = user;
+    (void)digests, (void)err;
+    job->n_steps = step + 1;
+    return REE_OK;
+}
+
+// Does nothing if no trace is requested, or if the model will not run.
+static enum ree_status begin_trace(struct ree_verification *v, struct ree_pipeline *pipeline,
+                                   size_t n_kv_caches, const struct ree_kv_cache_spec *kv_caches,
+                                   struct ree_error *err) {
+    struct ree_verify_job *job = v->job;
+    const struct ree_receipt *r = job->receipt;
+    if (!job->options.trace || v->differs) return REE_OK;
+    // The receipt's hashes are the model's, since they agreed.
+    struct ree_trace_header_options options = {.graph_sha256 = r->graph_sha256,
+                                               .weights_sha256 = r->weights_sha256,
+                                               .operation_set = REE_REPRODUCIBLE,
+                                               .prefill_chunk = r->trace_chunk,
+                                               .is_secret = r->is_private,
+                                               .n_kv_caches = n_kv_caches,
+                                               .kv_caches = kv_caches,
+                                               .progress = job->options.progress};
+    REE_TRY(ree_recorder_create(ree_verification_model(v), &options, job->options.trace_path,
+                                &job->recorder, err));
+    ree_recorder_on_step(job->recorder, count_step, job);
+    struct ree_observer observer = ree_recorder_observer(job->recorder);
+    return ree_pipeline_observe(pipeline, &observer, err);
+}
+
+static enum ree_status end_trace(struct ree_verification *v, struct ree_error *err) {
+    struct ree_verify_job *job = v->job;
+    struct ree_recorder *recorder = job->recorder;
+    struct ree_record_summary summary;
+    if (!job->n_steps) {
+        if (job->options.trace)
+            ree_verify_add(v, "trace", REE_VERIFY_NOT_CHECKED, "the model was not run");
+        return REE_OK;
+    }
+    job->recorder = NULL;
+    REE_TRY(ree_recorder_finish(recorder, &summary, err));
+    ree_verify_trace(v, job->receipt, summary.root, summary.n_steps);
+    return REE_OK;
+}
+
+static enum ree_status run_text(struct ree_verification *v, const struct ree_verify_inputs *inputs,
+                                struct ree_error *err) {
+    struct ree_verify_job *job = v->job;
+    const struct ree_verify_options *o = &job->options;
+    struct ree_generator *g = job->generator;
+    struct ree_prompt asked;
+    if (o->request) asked = (struct ree_prompt){o->request->tokens, o->request->n_tokens};
+    struct ree_verify_text what = {.receipt = job->receipt,
+                                   .generator = g,
+                                   .tokenizer = job->tokenizer,
+                                   .prompt = o->request ? &asked : inputs->prompt,
+                                   .ignores_eos = o->ignores_eos,
+                                   .stepwise = o->stepwise || o->trace,
+                                   .traced = o->trace};
+    REE_TRY(begin_trace(v, g->pipeline, g->roles.n_kv_caches, g->roles.kv_caches, err));
+    REE_TRY(ree_verify_text(v, &what, err));
+    return end_trace(v, err);
+}
+
+static enum ree_status run_tensors(struct ree_verification *v,
+                                   const struct ree_verify_inputs *inputs, struct ree_error *err) {
+    struct ree_verify_job *job = v->job;
+    struct ree_pipeline_options divided = {.n_stages = job->run.n_partitions,
+                                           .plan_path = job->run.partition_plan,
+                                           .max_memory = job->run.max_device_memory,
+                                           .session = job->run_session};
+    REE_TRY(ree_pipeline_create(job->model, job->devices, job->n_devices, &divided, NULL, 0,
+                                REE_NO_INPUT, &job->pipeline, err));
+    struct ree_verify_tensors what = {.receipt = job->receipt,
+                                      .model = job->model,
+                                      .pipeline = job->pipeline,
+                                      .n_inputs = inputs->n_tensors,
+                                      .inputs = inputs->tensors,
+                                      .traced = job->options.trace};
+    REE_TRY(begin_trace(v, job->pipeline, 0, NULL, err));
+    REE_TRY(ree_verify_tensors(v, &what, err));
+    return end_trace(v, err);
+}
+
+static enum ree_status check_inputs(const struct ree_verify_job *job,
+                                    const struct ree_verify_inputs *inputs, struct ree_error *err) {
+    bool is_text = job->receipt->kind == REE_RECEIPT_TEXT;
+    if (is_text && inputs->n_tensors)
+        return ree_fail(err, REE_INVALID, "this is a receipt of a text: it has no input tensors");
+    if (!is_text && inputs->prompt)
+        return ree_fail(err, REE_INVALID, "this is a receipt of tensors: it has no prompt");
+    if (job->options.request && inputs->prompt)
+        return ree_fail(err, REE_INVALID, "the request already has the prompt");
+    return REE_OK;
+}
+
+enum ree_status ree_verification_run(struct ree_verification *v,
+                                     const struct ree_verify_inputs *inputs,
+                                     struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_verify_job *job = v->job;
+    struct ree_verify_inputs given;
+    REE_TRY(ree_options_read(&given, sizeof given, inputs, "ree_verify_inputs", err));
+    REE_TRY(check_inputs(job, &given, err));
+    if (ree_verification_is_decided(v)) return REE_OK;
+    if (!job->is_loaded || job->pipeline || job->recorder)
+        return ree_fail(err, REE_INVALID, "the model is not loaded, or an earlier run failed");
+    bool is_text = job->receipt->kind == REE_RECEIPT_TEXT;
+    REE_TRY(is_text ? run_text(v, &given, err) : run_tensors(v, &given, err));
+    REE_TRY(no_memory_if_failed(v, err));
+    v->is_pending = false;
+    return REE_OK;
+}
+
+enum ree_status ree_verify(const struct ree_receipt *receipt, const char *path,
+                           struct ree_device *device, const struct ree_generator_options *run,
+                           const struct ree_verify_options *options,
+                           const struct ree_verify_inputs *inputs, struct ree_verification **out,
+                           struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    REE_TRY(ree_verification_create(receipt, options, out, err));
+    enum ree_status status = ree_verification_load(*out, path, device, run, err);
+    if (status == REE_OK) status = ree_verification_run(*out, inputs, err);
+    if (status == REE_OK) return REE_OK;
+    ree_verification_destroy(*out);
+    *out = NULL;
+    return status;
+}
+
+// The result
+
+size_t ree_verification_checks(const struct ree_verification *v,
+                               const struct ree_verify_check **out_checks) {
+    *out_checks = v->checks;
+    return v->n;
+}
+
+const char *ree_verification_reason(const struct ree_verification *v) {
+    if (v->cannot[0]) return v->cannot;
+    return v->is_pending && !v->differs ? "the model was not run" : "";
+}
+
+const char *ree_verification_stepwise(const struct ree_verification *v) {
+    return v->stepwise;
+}
+
+size_t ree_verification_runs(const struct ree_verification *v, double *out_seconds) {
+    if (out_seconds) *out_seconds = v->run_seconds;
+    return v->n_runs;
+}

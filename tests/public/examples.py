@@ -1,0 +1,75 @@
+"""Runs the programs of docs/examples and compares their output with ree-run's."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import harness
+from harness import check, run
+
+parser = argparse.ArgumentParser()
+for name in ("--ree-run", "--examples", "--source"):
+    parser.add_argument(name, required=True)
+args = parser.parse_args()
+sample = os.path.join(args.source, "tools/sample")
+stories, digits, seven = (os.path.join(sample, name) for name in ("stories", "digits.onnx", "seven.npy"))
+prompt = "Once upon a time"
+
+
+def example(name, *arguments, code=0):
+    return run(os.path.join(args.examples, name), *arguments, code=code)
+
+
+def hash_of(text, label):
+    return re.search(rf"^{label} .*?([0-9a-f]{{64}})$", text, flags=re.M).group(1)
+
+
+for path in ("generate.c", "receipt.c", "classify.c"):
+    with open(os.path.join(args.source, "docs/examples", path)) as file:
+        lines = file.read().split("\n")
+    check(len(lines) <= 80, f"{path} has {len(lines)} lines")
+    includes = {line.split()[1] for line in lines if line.startswith("#include")}
+    check("<ree.h>" in includes and not any(name.startswith('"') for name in includes), f"{path}: {includes}")
+
+# The same text and hash as ree-run with these options.
+said = example("generate", stories, prompt)
+same = run(args.ree_run, stories, "--prompt-text", prompt, "--max-new-tokens", "64", "--temperature", "0.8",
+           "--top-p", "0.95", "--seed", "7", "--stop", "\n")
+check(said.split("\nprompt ")[0].strip() == same.split("\n\nprompt ")[0].strip(), f"{said}\nree-run: {same}")
+
+# decode: the first of its two texts is the most likely one, ree-run's.
+said = example("decode", stories, prompt).split("\n")
+same = run(args.ree_run, stories, "--prompt-text", prompt, "--max-new-tokens", "30", "--temperature", "0")
+text = same.split("\n\n")[0].strip()
+joined = "\n".join(said)
+check(joined.replace(" ...", "", 1).startswith(text), f"{said}\nree-run: {same}")
+check(joined.count(f"{prompt} ...") == 2 and re.search(r"^\d+ tokens were run, \d+ of them for both$", joined,
+                                                      flags=re.M), joined)
+
+with tempfile.TemporaryDirectory() as folder:
+    path, theirs = f"{folder}/r.json", f"{folder}/theirs.json"
+    said = example("receipt", "make", path, stories, prompt)
+    same = run(args.ree_run, stories, "--prompt-text", prompt, "--max-new-tokens", "24", "--receipt-path", theirs)
+    check(hash_of(said, "receipt") == hash_of(same, "receipt"), f"{said}\nree-run: {same}")
+    check(example("receipt", "verify", path, stories) == "verified\n", "its own receipt")
+    check(example("receipt", "verify", theirs, stories) == "verified\n", "a receipt of ree-run")
+    run(args.ree_run, "verify", path, stories)
+    with open(path) as file:
+        receipt = json.load(file)
+    receipt["body"]["output"]["tokens"][3] += 1
+    with open(path, "w") as file:
+        json.dump(receipt, file)
+    check("differs\n" in example("receipt", "verify", path, stories, code=1), "a forged receipt")
+    example("receipt", "verify", f"{folder}/none.json", stories, code=2)
+
+said = example("classify", digits, seven)
+same = run(args.ree_run, digits, "--input", seven, "--top", "1")
+check(hash_of(said, "sha256") == hash_of(same, "sha256"), f"{said}\nree-run: {same}")
+check(said.startswith("class 7"), said)
+print("generate, receipt, classify: as ree-run")
+sys.exit(harness.finish())
