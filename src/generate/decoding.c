@@ -247,6 +247,7 @@ static enum ree_status run(struct ree_decoding *d, const struct ree_decode *item
     }
     logits_at[n] = n_rows;
     enum ree_status status = ree_pages_reserve(d, sequences, n, first, end, err);
+    if (status == REE_OK) status = ree_pages_begin_run(d, sequences, n, end, err);
     if (status == REE_OK) status = ree_decoding_run_items(d, items, sequences, n, logits_at, err);
     for (size_t i = 0; i < n && status != REE_OK; i++)
         ree_pages_release(d, sequences[i], ree_pages_for(sequences[i]->n));

@@ -7,12 +7,15 @@
 
 // Divides REE_CHUNK and REE_PARTITION_POSITIONS. Smaller pages share more positions of a prefix;
 // larger ones have smaller tables.
-#define REE_PAGE_BITS 6
+#define REE_PAGE_BITS 4
 #define REE_PAGE_POSITIONS ((size_t)1 << REE_PAGE_BITS)
 
 struct ree_decoding_sequence {
     int32_t *ids;
     size_t n, capacity;
+    // Positions n ... n_written - 1 of the last page may hold values of tokens that were truncated,
+    // or of a run that failed.
+    size_t n_written;
     int32_t *pages; // pages of positions 0 ... n - 1; reserved pages may follow
     size_t n_pages, pages_capacity;
     bool logits_changed;
@@ -40,7 +43,8 @@ struct ree_decoding {
 struct ree_decoding_sequence *ree_decoding_find(const struct ree_decoding *d, ree_sequence_id id,
                                                 struct ree_error *err);
 
-// decoding_pages.c. A new page is zeros, so that what other sequences wrote has no effect.
+// decoding_pages.c. A new page is zeros, and so is what follows a truncated sequence: attention
+// reads whole blocks of positions, and a weight of 0 does not remove an infinity.
 static inline size_t ree_pages_for(size_t positions) {
     return (positions + REE_PAGE_POSITIONS - 1) >> REE_PAGE_BITS;
 }
@@ -51,6 +55,12 @@ enum ree_status ree_pages_reserve(struct ree_decoding *d,
                                   struct ree_decoding_sequence *const *sequences, size_t n,
                                   const size_t *first, const size_t *positions,
                                   struct ree_error *err);
+// To be called before a run that writes positions[i] positions of sequence i, all reserved: what
+// follows the sequence's end becomes zeros. Until the next call it counts as written, because the
+// run may fail after it wrote.
+enum ree_status ree_pages_begin_run(struct ree_decoding *d,
+                                    struct ree_decoding_sequence *const *sequences, size_t n,
+                                    const size_t *positions, struct ree_error *err);
 // Gives back the pages after the first n_pages.
 void ree_pages_release(struct ree_decoding *d, struct ree_decoding_sequence *s, size_t n_pages);
 // The fork shares the pages of all positions of `from`.

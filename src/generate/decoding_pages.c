@@ -167,9 +167,32 @@ enum ree_status ree_pages_reserve(struct ree_decoding *d,
     return status;
 }
 
+// Makes zeros of what truncated tokens have left in the last page, which the sequence owns.
+static enum ree_status clear_rest(struct ree_decoding *d, struct ree_decoding_sequence *s,
+                                  struct ree_error *err) {
+    int32_t positions[REE_PAGE_POSITIONS];
+    size_t n = 0;
+    for (size_t at = s->n; at < s->n_written && at % REE_PAGE_POSITIONS != 0; at++)
+        positions[n++] =
+            s->pages[at >> REE_PAGE_BITS] << REE_PAGE_BITS | (int32_t)(at % REE_PAGE_POSITIONS);
+    return n ? ree_page_pool_clear(d->pool, positions, n, err) : REE_OK;
+}
+
+enum ree_status ree_pages_begin_run(struct ree_decoding *d,
+                                    struct ree_decoding_sequence *const *sequences, size_t n,
+                                    const size_t *positions, struct ree_error *err) {
+    for (size_t i = 0; i < n; i++)
+        REE_TRY(clear_rest(d, sequences[i], err));
+    for (size_t i = 0; i < n; i++)
+        sequences[i]->n_written = positions[i];
+    return REE_OK;
+}
+
 void ree_pages_release(struct ree_decoding *d, struct ree_decoding_sequence *s, size_t n_pages) {
     while (s->n_pages > n_pages)
         give_page(d, s->pages[--s->n_pages]);
+    const size_t kept = s->n_pages << REE_PAGE_BITS;
+    if (s->n_written > kept) s->n_written = kept;
 }
 
 enum ree_status ree_pages_share(struct ree_decoding *d, const struct ree_decoding_sequence *from,
@@ -181,5 +204,6 @@ enum ree_status ree_pages_share(struct ree_decoding *d, const struct ree_decodin
         d->owners[from->pages[i]]++;
     }
     fork->n_pages = n;
+    fork->n_written = from->n_written;
     return REE_OK;
 }

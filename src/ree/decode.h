@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 // The sequences that a caller decodes with one generator. Their kv caches stay on the device from
-// call to call, in pages of 64 positions. Sequences may share pages: a fork copies a page only when
+// call to call, in pages of 16 positions. Sequences may share pages: a fork copies a page only when
 // one of its owners writes into it.
 //
 // Bits: the logits of a sequence depend on its tokens only, and are those that ree_generate

@@ -406,7 +406,7 @@ struct ree_attention_params {
     int32_t pages_offset, pages_stride; // (batch); pages of one batch are adjacent
 };
 #define REE_ATTENTION_MAX_PAGE_BITS 8 // 2^8 = REE_CHUNK
-#define REE_ATTENTION_MIN_PAGE_BITS 5 // kernels read blocks of 32 keys
+#define REE_ATTENTION_MIN_PAGE_BITS 4
 // The range of keys that the sums of query `row` run over: the chunks in which causality and window
 // allow at least one key, or all keys if `starts` or `n_keys` is an operand.
 void ree_attention_keys(const struct ree_attention_params *p, uint32_t row, uint32_t *out_first,

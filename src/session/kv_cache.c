@@ -109,6 +109,111 @@ static void drop(struct ree_session *s, struct ree_kv_cache *cache) {
     }
     cache->buffer = NULL;
     cache->capacity = 0;
+    cache->n_written = 0;
+}
+
+// Slots of the programs: 64 bytes of zeros, a new buffer, and the cache's own buffer; or the zeros
+// and the buffers of all kv caches.
+
+// Copies zeros to the first n of `capacity` positions of the buffer in a slot.
+static void describe_zeros(const struct ree_session *s, const struct ree_kv_cache *cache,
+                           int64_t capacity, int64_t n, uint32_t slot, struct ree_dispatch *d) {
+    int64_t outer, inner;
+    split_dims(s, cache, &outer, &inner);
+    const uint32_t size = (uint32_t)ree_dtype_size(port_of(s, cache)->dtype);
+    struct ree_copy_params *p = &d->params.copy;
+    memset(d, 0, sizeof *d);
+    *p = (struct ree_copy_params){
+        .elem_size = size, .rank = 2, .n_elements = (uint32_t)(outer * n * inner)};
+    p->dims[0] = (uint32_t)outer;
+    p->dims[1] = (uint32_t)(n * inner);
+    p->dst_strides[0] = (int32_t)(capacity * inner);
+    p->dst_strides[1] = 1;
+    d->op = REE_REPOP_COPY;
+    d->n_operands = 2;
+    d->n_outputs = 1;
+    d->operands[0] = (struct ree_operand){0, 0, 64};
+    d->operands[1] = (struct ree_operand){slot, 0, (uint64_t)(outer * capacity * inner) * size};
+}
+
+// Copies the filled positions of the cache's buffer, slot 2, to a buffer for `capacity` positions,
+// slot 1.
+static void describe_move(const struct ree_session *s, const struct ree_kv_cache *cache,
+                          int64_t capacity, struct ree_dispatch *d) {
+    int64_t outer, inner;
+    describe_zeros(s, cache, capacity, cache->dims[cache->spec.axis], 1, d);
+    split_dims(s, cache, &outer, &inner);
+    d->params.copy.src_strides[0] = (int32_t)(cache->capacity * inner);
+    d->params.copy.src_strides[1] = 1;
+    d->operands[0] = (struct ree_operand){
+        2, 0, (uint64_t)(outer * cache->capacity * inner) * d->params.copy.elem_size};
+}
+
+// Runs the dispatches once. slots[0] becomes the zeros.
+static enum ree_status run_once(struct ree_session *s, const struct ree_dispatch *d,
+                                uint32_t n_dispatches, struct ree_device_buffer **slots,
+                                uint32_t n_slots, const char *name, struct ree_error *err) {
+    const struct ree_device_vtable *v = s->device->vtable;
+    const struct ree_program program = {.dispatches = d,
+                                        .n_dispatches = n_dispatches,
+                                        .n_slots = n_slots,
+                                        .node_names = &name,
+                                        .n_node_names = 1};
+    const char zeros[64] = {0};
+    struct ree_device_program *made = NULL;
+    struct ree_device_buffer **none = ree_alloc_zeroed(n_slots, sizeof(struct ree_device_buffer *));
+    if (!none) return ree_no_memory(err);
+    enum ree_status status = v->buffer_create(s->device, sizeof zeros, &slots[0], err);
+    if (status == REE_OK)
+        status = v->buffer_write(s->device, slots[0], 0, zeros, sizeof zeros, err);
+    if (status == REE_OK) status = v->program_create(s->device, &program, none, NULL, &made, err);
+    if (status == REE_OK) status = v->program_run(s->device, made, slots, NULL, err);
+    if (made) v->program_destroy(s->device, made);
+    if (slots[0]) v->buffer_destroy(s->device, slots[0]);
+    ree_free(none);
+    return status;
+}
+
+// Zeroes `to`, which has capacity for `positions` positions, and copies the filled positions from
+// the current buffer: two dispatches on the device.
+static enum ree_status move_positions(struct ree_session *s, const struct ree_kv_cache *cache,
+                                      struct ree_device_buffer *to, int64_t positions,
+                                      struct ree_error *err) {
+    int64_t outer, inner, filled = cache->dims[cache->spec.axis];
+    split_dims(s, cache, &outer, &inner);
+    const bool has_positions = cache->buffer && filled && outer && inner;
+    struct ree_device_buffer *slots[3] = {NULL, to, cache->buffer};
+    struct ree_dispatch d[2];
+    describe_zeros(s, cache, positions, positions, 1, &d[0]);
+    if (has_positions) describe_move(s, cache, positions, &d[1]);
+    const uint32_t n = has_positions ? 2 : 1;
+    return run_once(s, d, n, slots, n + 1, "growing a cache", err);
+}
+
+// Zeroes what earlier texts have written. Attention reads whole blocks of positions, and a weight
+// of 0 does not remove an infinity: a text must not depend on the one before it.
+static enum ree_status clear_positions(struct ree_session *s, struct ree_error *err) {
+    struct ree_dispatch *d = ree_alloc_zeroed(s->n_kv_caches + 1, sizeof *d);
+    struct ree_device_buffer **slots =
+        ree_alloc_zeroed(s->n_kv_caches + 1, sizeof(struct ree_device_buffer *));
+    enum ree_status status = d && slots ? REE_OK : ree_no_memory(err);
+    uint32_t n = 0;
+    for (size_t i = 0; status == REE_OK && i < s->n_kv_caches; i++) {
+        const struct ree_kv_cache *cache = &s->kv_caches[i];
+        int64_t outer, inner;
+        split_dims(s, cache, &outer, &inner);
+        if (!cache->buffer || !cache->n_written || !outer || !inner) continue;
+        slots[n + 1] = cache->buffer;
+        describe_zeros(s, cache, cache->capacity, cache->n_written, n + 1, &d[n]);
+        n++;
+    }
+    if (status == REE_OK && n)
+        status = run_once(s, d, n, slots, n + 1, "clearing the kv caches", err);
+    for (size_t i = 0; status == REE_OK && i < s->n_kv_caches; i++)
+        s->kv_caches[i].n_written = 0;
+    ree_free(d);
+    ree_free(slots);
+    return status;
 }
 
 enum ree_status ree_session_reset_kv_caches(struct ree_session *s, int64_t batch,
@@ -123,62 +228,12 @@ enum ree_status ree_session_reset_kv_caches(struct ree_session *s, int64_t batch
         cache->dims[cache->spec.batch_axis] = batch;
         cache->dims[cache->spec.axis] = 0;
     }
-    return REE_OK;
+    return clear_positions(s, err);
 }
 
-// Zeroes `to`, which has capacity for `positions` positions, and copies the filled positions from
-// the current buffer: two dispatches on the device.
-static enum ree_status move_positions(struct ree_session *s, const struct ree_kv_cache *cache,
-                                      struct ree_device_buffer *to, int64_t positions,
-                                      struct ree_error *err) {
-    const struct ree_device_vtable *v = s->device->vtable;
-    int64_t outer, inner, filled = cache->dims[cache->spec.axis];
-    split_dims(s, cache, &outer, &inner);
-    uint32_t size = (uint32_t)ree_dtype_size(port_of(s, cache)->dtype);
-    uint64_t nbytes = (uint64_t)(outer * positions * inner) * size;
-    struct ree_dispatch d[2];
-    memset(d, 0, sizeof d);
-    struct ree_copy_params *p = &d[0].params.copy;
-    *p = (struct ree_copy_params){
-        .elem_size = size, .rank = 1, .n_elements = (uint32_t)(outer * positions * inner)};
-    p->dims[0] = p->n_elements;
-    p->dst_strides[0] = 1;
-    d[0].operands[0] = (struct ree_operand){0, 0, 64};
-    d[0].operands[1] = (struct ree_operand){1, 0, nbytes};
-    p = &d[1].params.copy;
-    *p = (struct ree_copy_params){
-        .elem_size = size, .rank = 2, .n_elements = (uint32_t)(outer * filled * inner)};
-    p->dims[0] = (uint32_t)outer;
-    p->dims[1] = (uint32_t)(filled * inner);
-    p->src_strides[0] = (int32_t)(cache->capacity * inner);
-    p->dst_strides[0] = (int32_t)(positions * inner);
-    p->src_strides[1] = p->dst_strides[1] = 1;
-    d[1].operands[0] =
-        (struct ree_operand){2, 0, (uint64_t)(outer * cache->capacity * inner) * size};
-    d[1].operands[1] = d[0].operands[1];
-    for (uint32_t i = 0; i < 2; i++) {
-        d[i].op = REE_REPOP_COPY;
-        d[i].n_operands = 2;
-        d[i].n_outputs = 1;
-    }
-    bool has_positions = cache->buffer && filled && outer && inner;
-    const char *name = "growing a cache";
-    struct ree_program program = {.dispatches = d,
-                                  .n_dispatches = has_positions ? 2 : 1,
-                                  .n_slots = has_positions ? 3 : 2,
-                                  .node_names = &name,
-                                  .n_node_names = 1};
-    const char zeros[64] = {0};
-    struct ree_device_buffer *zero = NULL, *none[3] = {NULL};
-    struct ree_device_program *made = NULL;
-    enum ree_status status = v->buffer_create(s->device, sizeof zeros, &zero, err);
-    if (status == REE_OK) status = v->buffer_write(s->device, zero, 0, zeros, sizeof zeros, err);
-    if (status == REE_OK) status = v->program_create(s->device, &program, none, NULL, &made, err);
-    struct ree_device_buffer *slots[3] = {zero, to, cache->buffer};
-    if (status == REE_OK) status = v->program_run(s->device, made, slots, NULL, err);
-    if (made) v->program_destroy(s->device, made);
-    if (zero) v->buffer_destroy(s->device, zero);
-    return status;
+void ree_session_note_written(struct ree_session *s, const int64_t *positions) {
+    for (size_t i = 0; i < s->n_kv_caches; i++)
+        if (positions[i] > s->kv_caches[i].n_written) s->kv_caches[i].n_written = positions[i];
 }
 
 static enum ree_status reserve(struct ree_session *s, struct ree_kv_cache *cache, int64_t positions,

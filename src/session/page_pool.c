@@ -59,9 +59,10 @@ enum ree_status ree_page_pool_create(struct ree_session *s, uint32_t page_bits,
 
 static void drop_copies(struct ree_page_pool *pool) {
     struct ree_device *device = pool->session->device;
-    for (uint32_t i = 0; i < REE_PAGE_PROGRAMS; i++) {
-        if (pool->copies[i]) device->vtable->program_destroy(device, pool->copies[i]);
-        pool->copies[i] = NULL;
+    struct ree_device_program **programs = &pool->copies[0][0];
+    for (uint32_t i = 0; i < 2 * REE_PAGE_PROGRAMS; i++) {
+        if (programs[i]) device->vtable->program_destroy(device, programs[i]);
+        programs[i] = NULL;
     }
     if (pool->index) device->vtable->buffer_destroy(device, pool->index);
     if (pool->moved) device->vtable->buffer_destroy(device, pool->moved);
@@ -117,17 +118,21 @@ enum ree_status ree_page_pool_reserve(struct ree_page_pool *pool, size_t n_pages
     return status;
 }
 
-// Copying
+// Copying pages, or single positions
 
-// gather: moved = pages index[0 ... n-1] of one cache; scatter: pages index[n ... 2n-1] = moved.
-static void describe_copy(const struct ree_page_pool *pool, size_t i, uint32_t n,
+static uint32_t unit_bits(const struct ree_page_pool *pool, bool of_pages) {
+    return of_pages ? pool->page_bits : 0;
+}
+
+// gather: moved = units index[0 ... n-1] of one cache; scatter: units index[n ... 2n-1] = moved.
+static void describe_copy(const struct ree_page_pool *pool, size_t i, bool of_pages, uint32_t n,
                           struct ree_dispatch *d) {
     uint32_t outer, inner;
     split_dims(pool, i, &outer, &inner);
     const uint32_t elem_size = (uint32_t)ree_dtype_size(port_of(pool, i)->dtype);
     const uint32_t capacity = (uint32_t)pool->kv_caches[i].capacity;
-    const uint32_t page = inner << pool->page_bits, n_elements = outer * n * page;
-    const uint32_t dims[3] = {outer, n, page};
+    const uint32_t bits = unit_bits(pool, of_pages), unit = inner << bits;
+    const uint32_t n_elements = outer * n * unit, dims[3] = {outer, n, unit};
     const int32_t strides[3] = {(int32_t)(capacity * inner), 0, 1};
     const uint64_t cache_bytes = (uint64_t)outer * capacity * inner * elem_size;
     const struct ree_operand cache = {(uint32_t)i, 0, cache_bytes};
@@ -147,12 +152,12 @@ static void describe_copy(const struct ree_page_pool *pool, size_t i, uint32_t n
                                     .n_elements = n_elements,
                                     .n_components = 1};
     g->index_strides[1] = 1;
-    g->component_sizes[0] = capacity >> pool->page_bits;
-    g->component_strides[0] = (int32_t)page;
+    g->component_sizes[0] = capacity >> bits;
+    g->component_strides[0] = (int32_t)unit;
     d[1].op = REE_REPOP_SCATTER;
     d[1].n_operands = 3;
     d[1].operands[0] = cache;
-    // Page numbers of the targets start at a multiple of 64 bytes.
+    // The numbers of the targets start at a multiple of 64 bytes.
     d[1].operands[1] = (struct ree_operand){index_slot, 64 * REE_PAGE_PROGRAMS, (uint64_t)n * 4};
     d[1].operands[2] = moved;
     struct ree_scatter_params *s = &d[1].params.scatter;
@@ -166,8 +171,8 @@ static void describe_copy(const struct ree_page_pool *pool, size_t i, uint32_t n
     s->index_strides[1] = 1;
     s->component_sizes[0] = g->component_sizes[0];
     s->component_strides[0] = g->component_strides[0];
-    s->update_strides[0] = (int32_t)(n * page);
-    s->update_strides[1] = (int32_t)page;
+    s->update_strides[0] = (int32_t)(n * unit);
+    s->update_strides[1] = (int32_t)unit;
     s->update_strides[2] = 1;
     for (uint32_t k = 0; k < 3; k++) {
         g->dims[k] = s->dims[k] = dims[k];
@@ -189,7 +194,8 @@ static enum ree_status make_buffers(struct ree_page_pool *pool, struct ree_error
     return device->vtable->buffer_create(device, most + 4, &pool->moved, err);
 }
 
-static enum ree_status make_copy(struct ree_page_pool *pool, uint32_t size, struct ree_error *err) {
+static enum ree_status make_copy(struct ree_page_pool *pool, bool of_pages, uint32_t size,
+                                 struct ree_error *err) {
     struct ree_session *s = pool->session;
     const size_t n = s->n_kv_caches;
     const char *name = "copying pages of caches";
@@ -198,7 +204,7 @@ static enum ree_status make_copy(struct ree_page_pool *pool, uint32_t size, stru
     struct ree_device_buffer **none = ree_alloc_zeroed(n + 2, sizeof(struct ree_device_buffer *));
     enum ree_status status = d && none ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && i < n; i++)
-        describe_copy(pool, i, 1u << size, &d[2 * i]);
+        describe_copy(pool, i, of_pages, 1u << size, &d[2 * i]);
     const struct ree_program program = {.dispatches = d,
                                         .n_dispatches = (uint32_t)(2 * n),
                                         .n_slots = (uint32_t)n + 2,
@@ -206,18 +212,18 @@ static enum ree_status make_copy(struct ree_page_pool *pool, uint32_t size, stru
                                         .n_node_names = 1};
     if (status == REE_OK)
         status = s->device->vtable->program_create(s->device, &program, none, NULL,
-                                                   &pool->copies[size], err);
+                                                   &pool->copies[of_pages][size], err);
     ree_free(d);
     ree_free(none);
     return status;
 }
 
-static enum ree_status copy_some(struct ree_page_pool *pool, uint32_t size, const int32_t *from,
-                                 const int32_t *to, struct ree_device_buffer **slots,
-                                 struct ree_error *err) {
+static enum ree_status copy_some(struct ree_page_pool *pool, bool of_pages, uint32_t size,
+                                 const int32_t *from, const int32_t *to,
+                                 struct ree_device_buffer **slots, struct ree_error *err) {
     struct ree_session *s = pool->session;
     const struct ree_device_vtable *v = s->device->vtable;
-    if (!pool->copies[size]) REE_TRY(make_copy(pool, size, err));
+    if (!pool->copies[of_pages][size]) REE_TRY(make_copy(pool, of_pages, size, err));
     const size_t nbytes = sizeof *from << size;
     for (size_t i = 0; i < s->n_kv_caches; i++)
         slots[i] = pool->kv_caches[i].buffer;
@@ -225,11 +231,11 @@ static enum ree_status copy_some(struct ree_page_pool *pool, uint32_t size, cons
     slots[s->n_kv_caches + 1] = pool->moved;
     REE_TRY(v->buffer_write(s->device, pool->index, 0, from, nbytes, err));
     REE_TRY(v->buffer_write(s->device, pool->index, 64 * REE_PAGE_PROGRAMS, to, nbytes, err));
-    return v->program_run(s->device, pool->copies[size], slots, NULL, err);
+    return v->program_run(s->device, pool->copies[of_pages][size], slots, NULL, err);
 }
 
-enum ree_status ree_page_pool_copy(struct ree_page_pool *pool, const int32_t *from,
-                                   const int32_t *to, size_t n, struct ree_error *err) {
+static enum ree_status copy_units(struct ree_page_pool *pool, bool of_pages, const int32_t *from,
+                                  const int32_t *to, size_t n, struct ree_error *err) {
     struct ree_device_buffer **slots =
         ree_alloc_zeroed(pool->session->n_kv_caches + 2, sizeof(struct ree_device_buffer *));
     if (!slots) return ree_no_memory(err);
@@ -238,10 +244,24 @@ enum ree_status ree_page_pool_copy(struct ree_page_pool *pool, const int32_t *fr
         uint32_t size = 0;
         while (size + 1 < REE_PAGE_PROGRAMS && (size_t)2 << size <= n - i)
             size++;
-        status = copy_some(pool, size, from + i, to + i, slots, err);
+        status = copy_some(pool, of_pages, size, from + i, to + i, slots, err);
         i += (size_t)1 << size;
     }
     ree_free(slots);
+    return status;
+}
+
+enum ree_status ree_page_pool_copy(struct ree_page_pool *pool, const int32_t *from,
+                                   const int32_t *to, size_t n, struct ree_error *err) {
+    return copy_units(pool, true, from, to, n, err);
+}
+
+enum ree_status ree_page_pool_clear(struct ree_page_pool *pool, const int32_t *positions, size_t n,
+                                    struct ree_error *err) {
+    int32_t *zeros = ree_alloc_zeroed(n + 1, sizeof *zeros); // position 0 is in page 0
+    if (!zeros) return ree_no_memory(err);
+    enum ree_status status = copy_units(pool, false, zeros, positions, n, err);
+    ree_free(zeros);
     return status;
 }
 

@@ -30,6 +30,9 @@ enum ree_status ree_page_pool_reserve(struct ree_page_pool *pool, size_t n_pages
 // Copies page from[i] to page to[i] for i < n. No page is in both.
 enum ree_status ree_page_pool_copy(struct ree_page_pool *pool, const int32_t *from,
                                    const int32_t *to, size_t n, struct ree_error *err);
+// Makes n positions of the pool zeros. None is in page 0.
+enum ree_status ree_page_pool_clear(struct ree_page_pool *pool, const int32_t *positions, size_t n,
+                                    struct ree_error *err);
 // ree_page_pool_bind tells whether a run would write all pages of the tables, not only those of the
 // targets. A run of sequences of different lengths never does: binding such a model fails instead.
 enum ree_status ree_page_pool_bind(struct ree_page_pool *pool, const struct ree_page_run *run,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/ir/mapping.h"
+#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 #include "base/clock.h"
@@ -210,6 +211,7 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
     double bound = ree_clock();
     if (status == REE_OK) {
         struct ree_bind *b = s->binds;
+        ree_session_note_written(s, b->filled_positions);
         status = ree_bind_run(b, &run_inputs, outputs, err);
         if (status != REE_OK && s->model->graph->file[0])
             ree_fail_prefix(err, "%s", s->model->graph->file);

@@ -15,6 +15,7 @@ struct ree_kv_cache {
     struct ree_kv_cache_spec spec;
     int64_t dims[REE_MAX_RANK]; // dims[axis]: positions filled
     int64_t capacity;           // positions along the axis; 0: no buffer yet
+    int64_t n_written;          // positions that runs since the last reset may have written
     struct ree_device_buffer *buffer;
 };
 
@@ -26,9 +27,10 @@ struct ree_page_pool {
     struct ree_session *session;
     struct ree_kv_cache *kv_caches; // dims[axis]: all positions
     uint32_t page_bits;
-    // Programs that copy 1, 2, 4, ... pages; made on first use for the present capacity.
-    struct ree_device_program *copies[REE_PAGE_PROGRAMS];
-    struct ree_device_buffer *index, *moved; // page numbers; pages on their way
+    // Programs that copy 1, 2, 4, ... single positions and pages; made on first use for the present
+    // capacity.
+    struct ree_device_program *copies[2][REE_PAGE_PROGRAMS];
+    struct ree_device_buffer *index, *moved; // numbers of positions or pages; their contents
     // During a run: i32 [batch, pages], i32 [batch, new positions].
     struct ree_tensor tensors[REE_PAGE_TENSORS];
     // Of the last run: see struct ree_bind.

@@ -128,11 +128,17 @@ static const char *row_of(const struct ree_attend *a, const char *data,
     return data + at * (int64_t)ree_dtype_size((enum ree_dtype)dtype);
 }
 
-// Returns how many of the keys key ... key + n - 1 follow each other in memory.
-static uint32_t run_of_keys(const struct ree_attend *a, uint32_t key, uint32_t n) {
+// Returns how many of the keys key ... key + n - 1 follow each other in memory: those of one page,
+// and of the next pages as long as they are adjacent in the pool too.
+static uint32_t run_of_keys(const struct ree_attend *a, const struct ree_attend_unit *u,
+                            uint32_t key, uint32_t n) {
     if (!a->pages) return n;
-    uint32_t size = 1u << a->p->page_bits;
-    return min_u32(n, size - (key & (size - 1)));
+    const uint32_t bits = a->p->page_bits, size = 1u << bits;
+    const int32_t *pages = a->pages + u->batch * (int64_t)a->p->pages_stride;
+    uint32_t run = size - (key & (size - 1));
+    while (run < n && pages[(key + run) >> bits] == pages[(key + run - 1) >> bits] + 1)
+        run += size;
+    return min_u32(n, run);
 }
 
 // Scores
@@ -179,7 +185,7 @@ static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u
         size_t row_size = head_dim * ree_dtype_size((enum ree_dtype)p->k_dtype);
         const char *at = row_of(a, a->k, u, p->k_strides, p->k_dtype, c->key), *next_at;
         for (uint32_t j = 0, width; j < n; j += width, at = next_at) {
-            width = run_of_keys(a, c->key + j, min_u32(n - j, STREAM_KEYS));
+            width = run_of_keys(a, u, c->key + j, min_u32(n - j, STREAM_KEYS));
             uint32_t next = min_u32(n - j - width, width);
             next_at = next ? row_of(a, a->k, u, p->k_strides, p->k_dtype, c->key + j + width) : at;
             for (uint32_t i = 0; i < next; i++)
@@ -199,7 +205,7 @@ static void dot_keys(const struct ree_attend *a, const struct ree_attend_unit *u
     uint32_t height = panel_rows(a, u->n_rows);
     if (head_dim == 0) memset(c->t, 0, (size_t)u->n_rows * c->pitch * sizeof(float));
     for (uint32_t j = 0, width; j < n; j += width) {
-        width = run_of_keys(a, c->key + j, min_u32(n - j, tiles->cols));
+        width = run_of_keys(a, u, c->key + j, min_u32(n - j, tiles->cols));
         uint32_t vecs = (width + tiles->lanes - 1) / tiles->lanes;
         f.data = row_of(a, a->k, u, p->k_strides, p->k_dtype, c->key + j);
         for (uint32_t d = 0; d < head_dim; d += REE_CHUNK) {
@@ -379,7 +385,7 @@ static void stream_values(const struct ree_attend *a, const struct ree_attend_un
         }
         memset(w->sums, 0, sizeof(float) * m * n);
         for (uint32_t j = 0; j < c->n; j += width) {
-            width = run_of_keys(a, c->key + j, c->n - j);
+            width = run_of_keys(a, u, c->key + j, c->n - j);
             a->tiles->stream_part[type](m, n, width, weights + j, c->pitch, 1,
                                         row_of(a, a->v, u, p->v_strides, p->v_dtype, c->key + j),
                                         p->v_strides[2], w->sums);
@@ -402,7 +408,7 @@ static void tile_values(const struct ree_attend *a, const struct ree_attend_unit
         uint32_t width = min_u32(v_head_dim - j, tiles->cols);
         uint32_t vecs = (width + tiles->lanes - 1) / tiles->lanes;
         for (uint32_t key = 0, run; key < c->n; key += run) {
-            run = run_of_keys(a, c->key + key, c->n - key);
+            run = run_of_keys(a, u, c->key + key, c->n - key);
             f.data = row_of(a, a->v, u, p->v_strides, p->v_dtype, c->key + key);
             ree_cpu_operand_pack(tiles, &f, run, j, width, 0, run,
                                  w->panel + (size_t)key * tiles->cols, tiles->cols);
