@@ -2,13 +2,13 @@
 // one with the most likely next token, one with the second, and share its kv caches.
 //
 //     decode MODEL_FOLDER "Once upon a time" [DEVICE]
+#include <ree.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ree.h"
-
-#define N_NEW 30
+#define N_NEW 30 // tokens of each continuation
 
 static struct ree_error err;
 
@@ -37,8 +37,8 @@ int main(int argc, char **argv) {
     check(ree_tokenizer_load(argv[1], &tokenizer, &err));
     check(ree_decoding_create(generator, NULL, &decoding, &err));
 
-    int32_t *prompt, answers[2][N_NEW];
-    size_t n_prompt, n_bytes;
+    int32_t *prompt, next[2];
+    size_t n_prompt, n;
     check(ree_tokenizer_encode(tokenizer, argv[2], strlen(argv[2]), REE_ADD_SPECIAL, &prompt,
                                &n_prompt, &err));
     ree_sequence_id sequences[2];
@@ -49,25 +49,27 @@ int main(int argc, char **argv) {
     struct ree_decoding_stats stats = {.size = sizeof stats};
     check(ree_decoding_stats(decoding, &stats, &err));
 
-    answers[0][0] = largest(first.logits, stats.vocab_size, -1);
-    answers[1][0] = largest(first.logits, stats.vocab_size, answers[0][0]);
-    for (size_t step = 0; step + 1 < N_NEW; step++) {
+    next[0] = largest(first.logits, stats.vocab_size, -1);
+    next[1] = largest(first.logits, stats.vocab_size, next[0]);
+    for (size_t step = 0; step < N_NEW; step++) {
         struct ree_decode items[2]; // one token of each sequence, in one run
         for (size_t i = 0; i < 2; i++)
-            items[i] = (struct ree_decode){sequences[i], &answers[i][step], 1, NULL, 1, NULL};
+            items[i] = (struct ree_decode){sequences[i], &next[i], 1, NULL, 1, NULL};
         check(ree_decoding_run(decoding, items, 2, &err));
         for (size_t i = 0; i < 2; i++)
-            answers[i][step + 1] = largest(items[i].logits, stats.vocab_size, -1);
+            next[i] = largest(items[i].logits, stats.vocab_size, -1);
     }
-    check(ree_decoding_stats(decoding, &stats, &err));
     for (size_t i = 0; i < 2; i++) {
-        char *text;
-        check(ree_tokenizer_decode(tokenizer, answers[i], N_NEW, 0, &text, &n_bytes, &err));
-        printf("%s ...%s\n", argv[2], text);
+        char *text, hex[65];
+        struct ree_sequence_info info = {.size = sizeof info};
+        check(ree_decoding_sequence(decoding, sequences[i], &info, &err));
+        check(ree_tokenizer_decode(tokenizer, info.ids, info.n, REE_SKIP_SPECIAL, &text, &n, &err));
+        ree_tokens_sha256(info.ids, info.n, hex);
+        printf("%s\ntokens  %zu  SHA-256 %s\n\n", text, info.n, hex);
         ree_free(text);
     }
-    printf("%llu tokens were run, %zu of them for both\n", (unsigned long long)stats.n_tokens,
-           n_prompt);
+    check(ree_decoding_stats(decoding, &stats, &err));
+    printf("%u tokens were run, %zu of them for both\n", (unsigned)stats.n_tokens, n_prompt);
     ree_free(prompt);
     ree_decoding_destroy(decoding);
     ree_tokenizer_destroy(tokenizer);

@@ -324,10 +324,11 @@ static void finish(struct driver *d) {
     ree_free(d->sequences);
 }
 
-static void hash_tokens(struct ree_generation *out) {
+void ree_tokens_sha256(const int32_t *ids, size_t n, char hex[65]) {
+    REE_FLOAT_ENV_API();
     struct ree_hasher *hasher = ree_hasher_create("ree-tokens/1");
-    ree_hasher_update(hasher, out->ids, out->n * sizeof *out->ids);
-    ree_hasher_finish(hasher, out->tokens_sha256);
+    ree_hasher_update(hasher, ids, n * sizeof *ids);
+    ree_hasher_finish(hasher, hex);
 }
 
 enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *prompts, size_t n,
@@ -356,7 +357,7 @@ enum ree_status ree_generate(struct ree_generator *g, const struct ree_prompt *p
     if (status == REE_OK) status = drive(&d, err);
     finish(&d);
     for (size_t i = 0; status == REE_OK && i < n; i++)
-        hash_tokens(&out[i]);
+        ree_tokens_sha256(out[i].ids, out[i].n, out[i].tokens_sha256);
     for (size_t i = 0; status != REE_OK && i < n; i++)
         ree_generation_finish(&out[i]);
     if (out_stats) ree_stats_fill(out_stats, &stats, sizeof stats);

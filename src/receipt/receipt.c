@@ -29,12 +29,6 @@ void ree_receipt_finish(struct ree_receipt *receipt) {
     ree_receipt_init(receipt);
 }
 
-void ree_receipt_tokens_sha256(const int32_t *ids, size_t n, char hex[65]) {
-    struct ree_hasher *hasher = ree_hasher_create("ree-tokens/1");
-    ree_hasher_update(hasher, ids, n * sizeof *ids);
-    ree_hasher_finish(hasher, hex);
-}
-
 void ree_receipt_text_sha256(const char *text, char hex[65]) {
     struct ree_hasher *hasher = ree_hasher_create("ree-text/1");
     ree_hasher_update(hasher, text, strlen(text));
@@ -52,7 +46,7 @@ enum ree_status ree_receipt_body_digest(const struct ree_receipt *receipt, ree_d
 }
 
 static void seal_text(struct ree_receipt_text *text) {
-    if (text->tokens) ree_receipt_tokens_sha256(text->tokens, text->n_tokens, text->tokens_sha256);
+    if (text->tokens) ree_tokens_sha256(text->tokens, text->n_tokens, text->tokens_sha256);
     if (text->text) ree_receipt_text_sha256(text->text, text->text_sha256);
 }
 

@@ -49,7 +49,7 @@ static void check_text(struct report *report, const struct ree_receipt_text *tex
                        const char *what_tokens, const char *what_text) {
     char hex[65];
     if (text->tokens) {
-        ree_receipt_tokens_sha256(text->tokens, text->n_tokens, hex);
+        ree_tokens_sha256(text->tokens, text->n_tokens, hex);
         compare(report, what_tokens, hex, text->tokens_sha256);
     }
     if (text->text) {

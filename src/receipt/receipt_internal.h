@@ -45,7 +45,6 @@ enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
 // them off.
 bool ree_receipt_sampling_is_canonical(const struct ree_sampling *sampling);
 
-void ree_receipt_tokens_sha256(const int32_t *ids, size_t n, char hex[65]);
 void ree_receipt_text_sha256(const char *text, char hex[65]);
 
 // Signs any message with Ed25519 (RFC 8032). The key is a PEM file as ree_key_create writes it.

@@ -191,6 +191,8 @@ struct ree_generation {
     bool logits_changed;    // on_logits was called before a choice
 };
 REE_API void ree_generation_finish(struct ree_generation *generation); // frees ids
+// The hash of tokens that tokens_sha256 of a generation has: 64 hexadecimal digits.
+REE_API void ree_tokens_sha256(const int32_t *ids, size_t n, char hex[65]);
 
 struct ree_generate_stats {
     size_t size; // sizeof(struct ree_generate_stats)

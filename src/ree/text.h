@@ -56,7 +56,7 @@ REE_API enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokeniz
                                              int32_t **out_ids, size_t *out_n,
                                              struct ree_error *err);
 // *out_text is valid UTF-8 followed by a NUL; *out_nbytes does not count the NUL. Release with
-// free. Fails with REE_INVALID if the tokenizer lacks an id.
+// ree_free. Fails with REE_INVALID if the tokenizer lacks an id.
 REE_API enum ree_status ree_tokenizer_decode(const struct ree_tokenizer *tokenizer,
                                              const int32_t *ids, size_t n, uint32_t flags,
                                              char **out_text, size_t *out_nbytes,
