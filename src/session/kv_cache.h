@@ -29,9 +29,6 @@ enum ree_status ree_session_reset_kv_caches(struct ree_session *session, int64_t
 // Ensures capacity for `positions` positions in total. Keeps filled positions; zeroes new memory.
 enum ree_status ree_session_reserve_kv_caches(struct ree_session *session, int64_t positions,
                                               struct ree_error *err);
-// To be called before a run that fills positions[i] positions of kv cache i, whether it succeeds or
-// not.
-void ree_session_note_written(struct ree_session *session, const int64_t *positions);
 // With positions_input: sets the number of positions that the next run treats as filled; at least
 // the length of the longest sequence.
 void ree_session_set_filled_positions(struct ree_session *session, int64_t positions);

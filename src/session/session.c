@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "graph/ir/mapping.h"
-#include "session/kv_cache.h"
 #include "session/session_internal.h"
 
 #include "base/clock.h"

@@ -197,6 +197,9 @@ enum ree_status ree_session_load(struct ree_session *session, struct ree_error *
 void ree_session_estimate_growth(const struct ree_session *session,
                                  const struct ree_kv_cache *kv_caches, int64_t positions,
                                  uint64_t *used, uint64_t *peak);
+// To be called before a run that fills positions[i] positions of kv cache i, whether it succeeds or
+// not.
+void ree_session_note_written(struct ree_session *session, const int64_t *positions);
 uint64_t ree_session_cache_slot_bytes(const struct ree_session *session,
                                       const struct ree_kv_cache *kv_caches);
 
