@@ -24,7 +24,8 @@ static bool report(void *user, const char *what, uint64_t done, uint64_t total) 
     CHECK(what && *what);
     CHECK_MSG(done <= total, "%s: %llu of %llu", what, (unsigned long long)done,
               (unsigned long long)total);
-    CHECK_MSG(!calls->is_over || calls->may_go_on, "'%s' is reported after the operation was cancelled", what);
+    CHECK_MSG(!calls->is_over || calls->may_go_on,
+              "'%s' is reported after the operation was cancelled", what);
     if (calls->only && strcmp(what, calls->only) != 0) return true;
     if (++calls->n != calls->cancel_at) return true;
     calls->is_over = true;

@@ -17,7 +17,8 @@ struct function {
     F(rsqrt)                                                                                       \
     F(exp)                                                                                         \
     F(expm1)                                                                                       \
-    F(log) F(log1p) F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) F(asinh)  \
+    F(log)                                                                                         \
+    F(log1p) F(sin) F(cos) F(tan) F(asin) F(acos) F(atan) F(sinh) F(cosh) F(tanh) F(asinh)         \
         F(acosh) F(atanh) F(erf) F(sigmoid) F(softplus)
 #define ENTRY(name) {#name, ree_op_##name##_f32, ree_int_##name##_f32, LIMBS_##name},
 static const struct function functions[] = {FUNCTIONS(ENTRY)};

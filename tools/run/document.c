@@ -241,11 +241,11 @@ static void man_of_program(struct strbuf *out) {
     for (size_t i = 0; i < cli_n_commands; i++) {
         const struct cli_command *c = &cli_commands[i];
         strbuf_printf(out, "\\fBree\\-run%s%s\\fR ", c->is_default ? "" : " ",
-                          c->is_default ? "" : c->name);
+                      c->is_default ? "" : c->name);
         append_line(out, c->usage);
     }
     strbuf_printf(out, "\\fBree\\-run help\\fR [SUBCOMMAND]\n\\fBree\\-run "
-                           "\\-\\-version\\fR\n.fi\n.SH DESCRIPTION\n");
+                       "\\-\\-version\\fR\n.fi\n.SH DESCRIPTION\n");
     append_text(&(struct page){.out = out}, cli_introduction(), false);
     strbuf_printf(out, ".SH COMMANDS\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
@@ -301,9 +301,9 @@ static void append_bash_values(const struct cli_option_row *row, void *user) {
         strbuf_printf(values->out, "'");
     } else {
         strbuf_printf(values->out, "kind=%s",
-                          row->path == CLI_FILLS     ? "folder"
-                          : row->path != CLI_NO_PATH ? "file"
-                                                     : "none");
+                      row->path == CLI_FILLS     ? "folder"
+                      : row->path != CLI_NO_PATH ? "file"
+                                                 : "none");
     }
     strbuf_printf(values->out, " ;;\n");
 }
@@ -320,31 +320,30 @@ static void append_names(struct strbuf *out, const char *separator) {
 }
 
 static void bash(struct strbuf *out) {
-    strbuf_printf(out,
-                      "# bash completion for ree-run, made by the build from its option tables.\n"
-                      "_ree_run() {\n"
-                      "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-                      "    local command=${COMP_WORDS[1]} words='' kind='' options='' first=''\n"
-                      "    COMPREPLY=()\n"
-                      "    # readline divides --option=value into three words.\n"
-                      "    if [[ $cur == = ]]; then\n"
-                      "        cur=\n"
-                      "    elif [[ $prev == = ]]; then\n"
-                      "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
-                      "    fi\n"
-                      "    if ((COMP_CWORD == 1)) && [[ $cur != -* ]]; then\n"
-                      "        COMPREPLY=($(compgen -W '");
+    strbuf_printf(out, "# bash completion for ree-run, made by the build from its option tables.\n"
+                       "_ree_run() {\n"
+                       "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+                       "    local command=${COMP_WORDS[1]} words='' kind='' options='' first=''\n"
+                       "    COMPREPLY=()\n"
+                       "    # readline divides --option=value into three words.\n"
+                       "    if [[ $cur == = ]]; then\n"
+                       "        cur=\n"
+                       "    elif [[ $prev == = ]]; then\n"
+                       "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+                       "    fi\n"
+                       "    if ((COMP_CWORD == 1)) && [[ $cur != -* ]]; then\n"
+                       "        COMPREPLY=($(compgen -W '");
     append_names(out, " ");
     strbuf_printf(out, " help' -- \"$cur\"))\n"
-                           "        compopt -o filenames 2>/dev/null\n"
-                           "        COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
-                           "        return\n"
-                           "    fi\n"
-                           "    case $command in\n    ");
+                       "        compopt -o filenames 2>/dev/null\n"
+                       "        COMPREPLY+=($(compgen -f -- \"$cur\"))\n"
+                       "        return\n"
+                       "    fi\n"
+                       "    case $command in\n    ");
     append_names(out, " | ");
     strbuf_printf(out, ") ;;\n"
-                           "    help)\n"
-                           "        COMPREPLY=($(compgen -W '");
+                       "    help)\n"
+                       "        COMPREPLY=($(compgen -W '");
     append_names(out, " ");
     strbuf_printf(
         out, "' -- \"$cur\"))\n"
@@ -365,30 +364,29 @@ static void bash(struct strbuf *out) {
         strbuf_printf(out, "' ;;\n");
     }
     strbuf_printf(out, "    esac\n"
-                           "    if ((COMP_CWORD == 1)) && [[ $command == run ]]; then\n"
-                           "        options+=' --prompt-text --prompt-ids --prompt-file --messages "
-                           "--version'\n"
-                           "    fi\n"
-                           "    case $command/$prev in\n");
+                       "    if ((COMP_CWORD == 1)) && [[ $command == run ]]; then\n"
+                       "        options+=' --prompt-text --prompt-ids --prompt-file --messages "
+                       "--version'\n"
+                       "    fi\n"
+                       "    case $command/$prev in\n");
     for (size_t i = 0; i < cli_n_commands; i++)
         each_option(cli_commands[i].options, append_bash_values,
                     &(struct bash_values){out, cli_commands[i].name});
-    strbuf_printf(out,
-                      "    *) [[ $cur != -* ]] || words=$options ;;\n"
-                      "    esac\n"
-                      "    if [[ -z $words$kind ]]; then\n"
-                      "        kind=file\n"
-                      "        ((COMP_CWORD != 2)) || words=$first\n"
-                      "    fi\n"
-                      "    [[ -z $words ]] || COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-                      "    case $kind in\n"
-                      "    file) COMPREPLY+=($(compgen -f -- \"$cur\")) ;;\n"
-                      "    folder) COMPREPLY+=($(compgen -d -- \"$cur\")) ;;\n"
-                      "    *) return ;;\n"
-                      "    esac\n"
-                      "    compopt -o filenames 2>/dev/null\n"
-                      "}\n"
-                      "complete -F _ree_run ree-run\n");
+    strbuf_printf(out, "    *) [[ $cur != -* ]] || words=$options ;;\n"
+                       "    esac\n"
+                       "    if [[ -z $words$kind ]]; then\n"
+                       "        kind=file\n"
+                       "        ((COMP_CWORD != 2)) || words=$first\n"
+                       "    fi\n"
+                       "    [[ -z $words ]] || COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+                       "    case $kind in\n"
+                       "    file) COMPREPLY+=($(compgen -f -- \"$cur\")) ;;\n"
+                       "    folder) COMPREPLY+=($(compgen -d -- \"$cur\")) ;;\n"
+                       "    *) return ;;\n"
+                       "    esac\n"
+                       "    compopt -o filenames 2>/dev/null\n"
+                       "}\n"
+                       "complete -F _ree_run ree-run\n");
 }
 
 static const char *zsh_action(const struct cli_option_row *row) {
@@ -435,13 +433,12 @@ static void append_zsh_positional(const struct cli_option_row *row, void *user) 
 }
 
 static void zsh(struct strbuf *out) {
-    strbuf_printf(out,
-                      "#compdef ree-run\n"
-                      "# zsh completion for ree-run, made by the build from its option tables.\n"
-                      "_ree_run() {\n"
-                      "    local -a commands arguments\n"
-                      "    local command=$words[2]\n"
-                      "    commands=(\n");
+    strbuf_printf(out, "#compdef ree-run\n"
+                       "# zsh completion for ree-run, made by the build from its option tables.\n"
+                       "_ree_run() {\n"
+                       "    local -a commands arguments\n"
+                       "    local command=$words[2]\n"
+                       "    commands=(\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
         strbuf_printf(out, "        '%s:", cli_commands[i].name);
         for (const char *c = cli_commands[i].summary; *c; c++)
@@ -449,24 +446,24 @@ static void zsh(struct strbuf *out) {
         strbuf_printf(out, "'\n");
     }
     strbuf_printf(out, "        'help:print the manual of a command'\n"
-                           "    )\n"
-                           "    if ((CURRENT == 2)) && [[ $command != -* ]]; then\n"
-                           "        _describe command commands\n"
-                           "        _files\n"
-                           "        return\n"
-                           "    fi\n"
-                           "    case $command in\n    ");
+                       "    )\n"
+                       "    if ((CURRENT == 2)) && [[ $command != -* ]]; then\n"
+                       "        _describe command commands\n"
+                       "        _files\n"
+                       "        return\n"
+                       "    fi\n"
+                       "    case $command in\n    ");
     append_names(out, "|");
     strbuf_printf(out, ") shift words; ((CURRENT--)) ;;\n"
-                           "    help)\n"
-                           "        _describe command commands\n"
-                           "        return ;;\n"
-                           "    *)\n"
-                           "        command=run\n"
-                           "        [[ -z ${words[(r)--prompt-*]}${words[(r)--messages*]} ]] || "
-                           "command=generate ;;\n"
-                           "    esac\n"
-                           "    case $command in\n");
+                       "    help)\n"
+                       "        _describe command commands\n"
+                       "        return ;;\n"
+                       "    *)\n"
+                       "        command=run\n"
+                       "        [[ -z ${words[(r)--prompt-*]}${words[(r)--messages*]} ]] || "
+                       "command=generate ;;\n"
+                       "    esac\n"
+                       "    case $command in\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
         strbuf_printf(out, "    %s) arguments=(\n", cli_commands[i].name);
         each_option(cli_commands[i].options, append_zsh_positional, out);
@@ -474,9 +471,9 @@ static void zsh(struct strbuf *out) {
         strbuf_printf(out, "        '--help[print the manual]'\n    ) ;;\n");
     }
     strbuf_printf(out, "    esac\n"
-                           "    _arguments -S $arguments\n"
-                           "}\n"
-                           "_ree_run \"$@\"\n");
+                       "    _arguments -S $arguments\n"
+                       "}\n"
+                       "_ree_run \"$@\"\n");
 }
 
 struct fish_option {
@@ -491,7 +488,7 @@ static void append_fish_option(const struct cli_option_row *row, void *user) {
     strbuf_printf(out, "complete -c ree-run -n '%s'", fish->condition);
     if (is_option(row))
         strbuf_printf(out, row->name[1] == '-' ? " -l %s" : " -s %s",
-                          row->name + (row->name[1] == '-' ? 2 : 1));
+                      row->name + (row->name[1] == '-' ? 2 : 1));
     if (row->choices) {
         strbuf_printf(out, " %s-a '", is_option(row) ? "-x " : "");
         append_choices(out, row->choices);
@@ -499,8 +496,8 @@ static void append_fish_option(const struct cli_option_row *row, void *user) {
     } else if (row->value && !row->is_optional) {
         // -x: no file names
         strbuf_printf(out, row->path == CLI_FILLS     ? " -x -a '(__fish_complete_directories)'"
-                               : row->path != CLI_NO_PATH ? " -r"
-                                                          : " -x");
+                           : row->path != CLI_NO_PATH ? " -r"
+                                                      : " -x");
     }
     if (is_option(row) && row->help) {
         strbuf_printf(out, " -d '");
@@ -512,18 +509,17 @@ static void append_fish_option(const struct cli_option_row *row, void *user) {
 
 static void fish(struct strbuf *out) {
     strbuf_printf(out,
-                      "# fish completion for ree-run, made by the build from its option tables.\n");
+                  "# fish completion for ree-run, made by the build from its option tables.\n");
     for (size_t i = 0; i < cli_n_commands; i++) {
         strbuf_printf(out, "complete -c ree-run -n __fish_use_subcommand -a %s -d '",
-                          cli_commands[i].name);
+                      cli_commands[i].name);
         for (const char *c = cli_commands[i].summary; *c; c++)
             if (*c != '\'') strbuf_append(out, c, 1);
         strbuf_printf(out, "'\n");
     }
-    strbuf_printf(out,
-                      "complete -c ree-run -n __fish_use_subcommand -a help -d 'print the manual "
-                      "of a command'\n"
-                      "complete -c ree-run -n '__fish_seen_subcommand_from help' -f -a '");
+    strbuf_printf(out, "complete -c ree-run -n __fish_use_subcommand -a help -d 'print the manual "
+                       "of a command'\n"
+                       "complete -c ree-run -n '__fish_seen_subcommand_from help' -f -a '");
     append_names(out, " ");
     strbuf_printf(out, "'\ncomplete -c ree-run -l help -d 'print the manual'\n");
     for (size_t i = 0; i < cli_n_commands; i++) {

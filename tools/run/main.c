@@ -4,8 +4,7 @@
 #include "commands.h"
 #include "start.h"
 
-#include "base/float_env.h"
-
+#include <fenv.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,9 +35,8 @@ static void append_usage(struct strbuf *out, bool is_first, const char *usage,
     strbuf_printf(out, "%sree-run %s", is_first ? "usage: " : "       ", usage);
     if (*summary) {
         size_t column = out->size - begin;
-        strbuf_printf(out, "%*s%s",
-                          column < SUMMARY_COLUMN ? (int)(SUMMARY_COLUMN - column) : 3, "",
-                          summary);
+        strbuf_printf(out, "%*s%s", column < SUMMARY_COLUMN ? (int)(SUMMARY_COLUMN - column) : 3,
+                      "", summary);
     }
     strbuf_append(out, "\n", 1);
 }
@@ -115,7 +113,8 @@ static int choose(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     budget_begin();
-    ree_float_env_set(); // subcommands also call internal functions of the library
+    // A library that was loaded with the program may have changed how numbers are read and printed.
+    fesetenv(FE_DFL_ENV);
     cli_json_init();
     cli_start_init();
     return budget_end(choose(argc, argv));

@@ -10,7 +10,7 @@
 
 #include "device/cpu/selftest_trial.h"
 
-#define SOME 100     // a dimension whose length the twin chooses
+#define SOME 100 // a dimension whose length the twin chooses
 
 #define ROWS 19      // of a product: more than one tile, with unequal heights
 #define TALL_ROWS 24 // a multiple of the largest tile height of every instruction set

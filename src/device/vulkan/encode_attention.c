@@ -34,10 +34,10 @@ static struct layout make_layout(const struct ree_vk_encoding *out) {
 static void add_constants(struct ree_vk_step *step, const struct ree_attention_params *p,
                           const struct layout *l) {
     const uint32_t constants[] = {
-        l->combined, p->starts_dtype, p->n_keys_dtype, p->has_allowed, p->has_bias,
-        p->has_sink, p->softcap != 0, p->left >= 0,    p->right >= 0,  p->k_dtype,
-        p->v_dtype,  l->k_copy,       l->v_copy,       p->scale != 1,  p->zero_empty != 0,
-        p->page_bits,
+        l->combined,   p->starts_dtype, p->n_keys_dtype,    p->has_allowed,
+        p->has_bias,   p->has_sink,     p->softcap != 0,    p->left >= 0,
+        p->right >= 0, p->k_dtype,      p->v_dtype,         l->k_copy,
+        l->v_copy,     p->scale != 1,   p->zero_empty != 0, p->page_bits,
     };
     for (uint32_t i = 0; i < sizeof constants / sizeof *constants; i++)
         ree_vk_add_spec(step, constants[i]);
