@@ -28,10 +28,10 @@ extern "C" {
 // same major version that is not older: see "Versions" in ree.h. For #if: REE_VERSION >= 200 is
 // version 0.2.0 or later.
 #define REE_VERSION_MAJOR 0
-#define REE_VERSION_MINOR 1
+#define REE_VERSION_MINOR 2
 #define REE_VERSION_PATCH 0
 #define REE_VERSION (REE_VERSION_MAJOR * 10000 + REE_VERSION_MINOR * 100 + REE_VERSION_PATCH)
-REE_API const char *ree_version(void);          // of the library that runs: "0.1.0"
+REE_API const char *ree_version(void);          // of the library that runs: "0.2.0"
 REE_API const char *ree_numerics_version(void); // "RepOps/1"
 
 enum ree_status {
