@@ -11,7 +11,7 @@
 bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
                          bool mixes_lengths, char *out_reason, size_t size);
 
-// Builds the causality question for a model with the given port roles. `inputs` has room for
+// Builds the causality question for a model with the given port roles. `inputs` has space for
 // roles->n_inputs elements; the question refers to them.
 struct ree_causality_input;
 struct ree_causality_question;

@@ -62,7 +62,7 @@ enum ree_status ree_tokenizer_load_memory(const char *json, size_t nbytes,
 }
 
 // The files that a path names: the file itself, its kind by its name, and its folder.
-struct place {
+struct tokenizer_files {
     char *file, *folder, *merges;
     enum { JSON, GPT2, TIKTOKEN } kind;
 };
@@ -85,40 +85,40 @@ static bool is_file(const char *path) {
 }
 
 // Finds the first of these files that exists in the folder.
-static enum ree_status find_in_folder(struct place *place, struct ree_error *err) {
+static enum ree_status find_in_folder(struct tokenizer_files *files, struct ree_error *err) {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "tokenizer.tiktoken",
                                         "qwen.tiktoken", "tokenizer.model"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        place->file = join(place->folder, names[i]);
-        if (!place->file) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
-        if (is_file(place->file)) return REE_OK;
-        ree_free(place->file);
-        place->file = NULL;
+        files->file = join(files->folder, names[i]);
+        if (!files->file) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
+        if (is_file(files->file)) return REE_OK;
+        ree_free(files->file);
+        files->file = NULL;
     }
     return ree_fail(
         err, REE_NOT_FOUND,
         "%s: this folder contains no tokenizer.json, vocab.json with merges.txt, or tiktoken file",
-        place->folder);
+        files->folder);
 }
 
-static enum ree_status find(const char *path, struct place *place, struct ree_error *err) {
+static enum ree_status find(const char *path, struct tokenizer_files *files, struct ree_error *err) {
     struct stat info;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
-        place->folder = ree_strdup(path);
-        if (place->folder) REE_TRY(find_in_folder(place, err));
+        files->folder = ree_strdup(path);
+        if (files->folder) REE_TRY(find_in_folder(files, err));
     } else {
         const char *slash = strrchr(path, '/');
-        place->folder = slash == path ? ree_strdup("/")
+        files->folder = slash == path ? ree_strdup("/")
                         : slash       ? ree_strndup(path, (size_t)(slash - path))
                                       : ree_strdup(".");
-        place->file = ree_strdup(path);
+        files->file = ree_strdup(path);
     }
-    place->merges = place->folder ? join(place->folder, "merges.txt") : NULL;
-    if (!place->file || !place->merges) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
-    if (ends_with(place->file, ".tiktoken") || ends_with(place->file, ".model"))
-        place->kind = TIKTOKEN;
-    else if (ends_with(place->file, "vocab.json"))
-        place->kind = GPT2;
+    files->merges = files->folder ? join(files->folder, "merges.txt") : NULL;
+    if (!files->file || !files->merges) return ree_fail(err, REE_NO_MEMORY, "no memory for a path");
+    if (ends_with(files->file, ".tiktoken") || ends_with(files->file, ".model"))
+        files->kind = TIKTOKEN;
+    else if (ends_with(files->file, "vocab.json"))
+        files->kind = GPT2;
     return REE_OK;
 }
 
@@ -132,43 +132,43 @@ static enum ree_status read_json_file(struct ree_tokenizer *tokenizer, const cha
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", path);
 }
 
-static enum ree_status read_place(struct ree_tokenizer *tokenizer, const struct place *place,
+static enum ree_status read_place(struct ree_tokenizer *tokenizer, const struct tokenizer_files *files,
                                   struct ree_error *err) {
     enum ree_status status;
-    switch (place->kind) {
+    switch (files->kind) {
     case JSON:
-        REE_TRY(read_json_file(tokenizer, place->file, err));
-        return ree_tokenizer_read_more_added(tokenizer, place->folder, err);
+        REE_TRY(read_json_file(tokenizer, files->file, err));
+        return ree_tokenizer_read_more_added(tokenizer, files->folder, err);
     case GPT2:
-        return ree_tokenizer_read_gpt2(tokenizer, place->file, place->merges, place->folder, err);
+        return ree_tokenizer_read_gpt2(tokenizer, files->file, files->merges, files->folder, err);
     default:
-        status = ree_tokenizer_read_tiktoken(tokenizer, place->file, place->folder, err);
-        return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", place->file);
+        status = ree_tokenizer_read_tiktoken(tokenizer, files->file, files->folder, err);
+        return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", files->file);
     }
 }
 
 static enum ree_status load(const char *path, struct ree_tokenizer **out_tokenizer,
                             struct ree_error *err) {
     *out_tokenizer = NULL;
-    struct place place = {.kind = JSON};
+    struct tokenizer_files files = {.kind = JSON};
     struct ree_tokenizer *tokenizer = create();
-    enum ree_status status = tokenizer ? find(path, &place, err)
+    enum ree_status status = tokenizer ? find(path, &files, err)
                                        : ree_fail(err, REE_NO_MEMORY, "no memory for a tokenizer");
-    if (status == REE_OK) status = read_place(tokenizer, &place, err);
+    if (status == REE_OK) status = read_place(tokenizer, &files, err);
     if (status == REE_OK) {
         status = ree_tokenizer_complete(tokenizer, err);
-        if (status != REE_OK) ree_fail_prefix(err, "%s", place.file);
+        if (status != REE_OK) ree_fail_prefix(err, "%s", files.file);
     }
-    if (status == REE_OK) status = ree_tokenizer_read_config(tokenizer, place.folder, err);
+    if (status == REE_OK) status = ree_tokenizer_read_config(tokenizer, files.folder, err);
     if (status == REE_OK) {
         tokenizer->chat_family = ree_chat_recognise(tokenizer);
         *out_tokenizer = tokenizer;
     } else {
         ree_tokenizer_destroy(tokenizer);
     }
-    ree_free(place.file);
-    ree_free(place.folder);
-    ree_free(place.merges);
+    ree_free(files.file);
+    ree_free(files.folder);
+    ree_free(files.merges);
     return status;
 }
 

@@ -17,8 +17,8 @@ CALL = re.compile(r"(?<![\w.>])(?:malloc|calloc|realloc|reallocarray|strdup|strn
                   r"posix_memalign|memalign|free)\s*\(")
 
 wrong, found, n = [], set(), 0
-for room in ("src", "graph"):
-    for path in sorted(glob.glob(os.path.join(args.source, room, "**/*.[ch]"), recursive=True)):
+for folder in ("src", "graph"):
+    for path in sorted(glob.glob(os.path.join(args.source, folder, "**/*.[ch]"), recursive=True)):
         name = os.path.relpath(path, args.source)
         if name.startswith(WITHOUT):
             continue
