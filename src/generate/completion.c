@@ -94,12 +94,14 @@ static bool take_token(void *user, const struct ree_token *token) {
         REE_FLOAT_ENV_CALLBACK();
         goes_on = c->options.on_token(c->options.user, token);
     }
+    // A checkpoint cannot record that the caller ended one answer: it would contradict the tokens.
+    if (!goes_on && c->keep) goes_on = c->is_cut = true;
     return push(c, token->sequence, token->id) && goes_on;
 }
 
 static bool must_end(void *user) {
     struct ree_completion *c = user;
-    if (c->status != REE_OK) return true;
+    if (c->status != REE_OK || c->is_cut) return true;
     if (!c->options.is_interrupted) return false;
     REE_FLOAT_ENV_CALLBACK();
     return c->options.is_interrupted(c->options.user);
@@ -212,6 +214,16 @@ static enum ree_status end_answers(struct ree_completion *c, struct ree_error *e
     return c->status == REE_OK ? REE_OK : ree_fail(err, c->status, "%s", c->error.message);
 }
 
+// What follows from tokens, stop texts and limits, as a verifier finds it: an answer that on_token
+// ended before its time is interrupted.
+static void correct_finish(struct ree_completion *c, size_t i) {
+    struct ree_generation *g = &c->generations[i];
+    if (g->finish != REE_FINISH_STOP || c->answers[i].stopped) return;
+    g->finish = g->n >= ree_token_limit(c->generator, g->n_prompt, c->options.max_new_tokens)
+                    ? REE_FINISH_LENGTH
+                    : REE_FINISH_INTERRUPTED;
+}
+
 enum ree_status ree_completion_run(struct ree_completion *c, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error ignored;
@@ -231,6 +243,8 @@ enum ree_status ree_completion_run(struct ree_completion *c, struct ree_error *e
         return status;
     }
     REE_TRY(end_answers(c, err));
+    for (size_t i = 0; i < c->n; i++)
+        correct_finish(c, i);
     c->is_done = true;
     return REE_OK;
 }

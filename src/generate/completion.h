@@ -22,6 +22,7 @@ struct ree_completion {
     struct ree_generation *generations;
     struct ree_generate_stats stats;
     bool is_started, is_done;
+    bool is_cut; // on_token ended an answer that a checkpoint records: all are interrupted
     // A callback of this file failed; ends the generation.
     enum ree_status status;
     struct ree_error error;

@@ -162,6 +162,14 @@ void ree_generator_destroy(struct ree_generator *g) {
     ree_free(g);
 }
 
+size_t ree_token_limit(const struct ree_generator *g, size_t n_prompt, size_t max_new_tokens) {
+    int64_t context = g->info.context_length;
+    size_t limit = context ? (size_t)context : (size_t)1 << 30;
+    if (max_new_tokens && max_new_tokens < limit && n_prompt + max_new_tokens < limit)
+        limit = n_prompt + max_new_tokens;
+    return limit;
+}
+
 const struct ree_generator_info *ree_generator_info(const struct ree_generator *g) {
     return &g->info;
 }

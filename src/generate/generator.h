@@ -36,6 +36,9 @@ struct ree_generator {
     struct ree_model_hashes hashes; // graph "": not computed yet
 };
 
+// Returns the most tokens that a sequence can have, prompt included. max_new_tokens 0: no limit but
+// the context.
+size_t ree_token_limit(const struct ree_generator *g, size_t n_prompt, size_t max_new_tokens);
 // Computes the hashes of the generator's model at the first call; reads all weights.
 enum ree_status ree_generator_hashes(struct ree_generator *g, const struct ree_progress *progress,
                                      const struct ree_model_hashes **out, struct ree_error *err);

@@ -155,7 +155,7 @@ static bool print_json(const cJSON *json, struct ree_strbuf *out) {
         at = nul + strlen(REE_TEXT_JSON_NUL);
     }
     if (at) ree_strbuf_append(out, at, strlen(at));
-    ree_free(text);
+    cJSON_free(text);
     return at && !out->failed;
 }
 

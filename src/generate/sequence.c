@@ -11,11 +11,7 @@
 #include "generate/group.h"
 
 size_t ree_sequence_limit(const struct ree_generate_call *call, const struct ree_sequence *s) {
-    int64_t context = call->g->info.context_length;
-    size_t limit = context ? (size_t)context : (size_t)1 << 30;
-    size_t wanted = call->options->max_new_tokens, n = s->out->n_prompt;
-    if (wanted && wanted < limit && n + wanted < limit) limit = n + wanted;
-    return limit;
+    return ree_token_limit(call->g, s->out->n_prompt, call->options->max_new_tokens);
 }
 
 bool ree_sequence_is_eos(const struct ree_generate_call *call, int32_t id) {

@@ -193,6 +193,14 @@ static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *d
     p->positions_elsewhere = ree_alloc_zeroed(p->n_cache_slots, sizeof *p->positions_elsewhere);
     if (!p->workers || !p->jobs || !p->batches || !p->positions_elsewhere)
         return ree_no_memory(err);
+    // The bits would be those of no operation set.
+    for (size_t i = 1; i < n_devices; i++)
+        if (devices[i]->operation_set != devices[0]->operation_set)
+            return ree_fail(err, REE_INVALID,
+                            "the devices are opened with different operation sets: %s with '%s', "
+                            "%s with '%s'",
+                            devices[0]->name, ree_operation_set_name(devices[0]->operation_set),
+                            devices[i]->name, ree_operation_set_name(devices[i]->operation_set));
     for (size_t i = 0; i < n_devices; i++) {
         p->workers[i].pipeline = p;
         p->workers[i].device = devices[i];

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "session/observe.h"
-#include "base/memory.h"
 #include "session/kv_cache.h"
 #include "pipeline/pipeline_internal.h"
 

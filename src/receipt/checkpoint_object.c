@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "generate/completion.h"
 #include "receipt/checkpoint.h"
+#include "receipt/receipt_internal.h"
 
 struct ree_checkpoint {
     struct ree_checkpoint_options options; // path and resume are owned
@@ -154,6 +155,9 @@ enum ree_status ree_checkpoint_attach(struct ree_checkpoint *c, struct ree_compl
         return ree_fail(err, REE_INVALID, "a checkpoint stores no log probabilities");
     if (c->resume && completion->request_sha256[0])
         return ree_fail(err, REE_INVALID, "an answer to a request cannot be resumed");
+    // Otherwise a file would be written that cannot be read again.
+    REE_TRY(ree_receipt_check_limits("a checkpoint", completion->options.max_new_tokens,
+                                     completion->options.stops, completion->options.n_stops, err));
     REE_TRY(describe(c, completion, err));
     if (c->resume) REE_TRY(compare(c, err));
     completion->keep = save;

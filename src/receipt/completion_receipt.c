@@ -3,13 +3,16 @@
 #include <sys/random.h>
 
 #include "base/float_env.h"
+#include "base/memory.h"
 #include "base/sha256.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "base/strbuf.h"
 #include "generate/completion.h"
 #include "receipt/make_receipt.h"
+#include "receipt/receipt_internal.h"
 #include "receipt/receipt_object.h"
+#include "session/session_internal.h"
 
 // The options in the form that make_receipt.h takes.
 struct making {
@@ -34,27 +37,32 @@ static enum ree_status begin(struct making *m, const struct ree_receipt_options 
     m->traced = (struct ree_traced){.n_steps = m->trace.n_steps,
                                     .prefill_chunk = m->trace.prefill_chunk,
                                     .file = m->trace.file};
-    if (m->trace.root && ree_unhex(m->trace.root, m->traced.root)) return REE_OK;
-    return ree_fail(err, REE_INVALID, "the trace's root is not 64 hexadecimal digits");
+    if (!m->trace.root || !ree_unhex(m->trace.root, m->traced.root))
+        return ree_fail(err, REE_INVALID, "the trace's root is not 64 hexadecimal digits");
+    if (m->traced.n_steps < 1 || m->traced.n_steps > REE_RECEIPT_MAX_NUMBER)
+        return ree_fail(err, REE_INVALID, "a trace has at least one step, and at most 2^53 - 1");
+    return REE_OK;
+}
+
+static enum ree_status no_fold_fails(struct ree_error *err) {
+    return ree_fail(err, REE_INVALID,
+                    "a receipt's trace requires folded constants: no_fold would change its root");
 }
 
 // Everything of the receipt that is known before the run; `generation` is NULL then.
 static enum ree_status describe(struct ree_completion *c, struct making *m,
                                 struct ree_text_run *out, struct ree_error *err) {
     const struct ree_generator *g = c->generator;
-    size_t nbytes = 0;
     if (c->n != 1)
         return ree_fail(err, REE_INVALID, "a receipt requires one prompt, not %zu", c->n);
-    if (m->options.trace && g->model_options.no_fold)
+    if (m->options.trace && g->model_options.no_fold) return no_fold_fails(err);
+    if (m->options.trace &&
+        (m->traced.prefill_chunk < 1 || m->traced.prefill_chunk > REE_MAX_PREFILL_CHUNK))
         return ree_fail(err, REE_INVALID,
-                        "a receipt's trace requires folded constants: no_fold would change its "
-                        "root");
-    for (size_t i = 0; i < c->options.n_stops; i++)
-        nbytes += strlen(c->options.stops[i]);
-    if (c->options.n_stops > REE_RECEIPT_MAX_STOPS || nbytes > REE_RECEIPT_MAX_STOP_BYTES)
-        return ree_fail(err, REE_INVALID,
-                        "a receipt has at most %d stop texts, of at most %d bytes",
-                        REE_RECEIPT_MAX_STOPS, REE_RECEIPT_MAX_STOP_BYTES);
+                        "the trace of a text has a prefill chunk from 1 to %d tokens, not %u",
+                        REE_MAX_PREFILL_CHUNK, m->traced.prefill_chunk);
+    REE_TRY(ree_receipt_check_limits("a receipt", c->options.max_new_tokens, c->options.stops,
+                                     c->options.n_stops, err));
     REE_TRY(ree_roles_check_bound(&g->roles, err));
     *out = (struct ree_text_run){
         .tokenizer = c->tokenizer,
@@ -69,6 +77,16 @@ static enum ree_status describe(struct ree_completion *c, struct making *m,
         .device = g->device_names,
     };
     return REE_OK;
+}
+
+// Checks names, types and shapes, and that no required input is missing.
+static enum ree_status check_inputs(const struct ree_model *model, const struct ree_tensor *inputs,
+                                    size_t n_inputs, struct ree_error *err) {
+    struct ree_tensor *ordered = ree_alloc_zeroed(model->n_inputs + 1, sizeof *ordered);
+    if (!ordered) return ree_no_memory(err);
+    enum ree_status status = ree_inputs_match(model, NULL, 0, inputs, n_inputs, ordered, err);
+    ree_free(ordered);
+    return status;
 }
 
 // Hashes the model, which must be the one that the request names.
@@ -139,6 +157,14 @@ enum ree_status ree_receipt_create_tensors(const struct ree_model *model,
                         "a receipt of tensors contains only hashes; it cannot be "
                         "private");
     if (n_devices == 0) return ree_fail(err, REE_INVALID, "a run requires a device");
+    for (size_t i = 1; i < n_devices; i++)
+        if (ree_device_operation_set(devices[i]) != ree_device_operation_set(devices[0]))
+            return ree_fail(err, REE_INVALID,
+                            "the devices are opened with different operation sets");
+    if (m.options.trace && model->no_fold) return no_fold_fails(err);
+    if (m.options.trace && m.traced.prefill_chunk)
+        return ree_fail(err, REE_INVALID, "the trace of a run of tensors has no prefill chunk");
+    REE_TRY(check_inputs(model, inputs, n_inputs, err));
     REE_TRY(ree_model_hashes_make(model, &m.options.progress, &hashes, err));
     struct ree_strbuf names;
     ree_strbuf_init(&names);

@@ -64,6 +64,20 @@ enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *
     return REE_OK;
 }
 
+enum ree_status ree_receipt_check_limits(const char *kind, uint64_t max_new_tokens,
+                                         const char *const *stops, size_t n_stops,
+                                         struct ree_error *err) {
+    size_t nbytes = 0;
+    for (size_t i = 0; i < n_stops; i++)
+        nbytes += strlen(stops[i]);
+    if (n_stops > REE_RECEIPT_MAX_STOPS || nbytes > REE_RECEIPT_MAX_STOP_BYTES)
+        return ree_fail(err, REE_INVALID, "%s has at most %d stop texts, of at most %d bytes", kind,
+                        REE_RECEIPT_MAX_STOPS, REE_RECEIPT_MAX_STOP_BYTES);
+    if (max_new_tokens > REE_RECEIPT_MAX_NUMBER)
+        return ree_fail(err, REE_INVALID, "max_new_tokens of %s is at most 2^53 - 1", kind);
+    return REE_OK;
+}
+
 static void salt_sha256(const unsigned char salt[REE_SALT_SIZE], char hex[65]) {
     struct ree_hasher *hasher = ree_hasher_create("ree-salt/1");
     ree_hasher_update(hasher, salt, REE_SALT_SIZE);
@@ -73,9 +87,10 @@ static void salt_sha256(const unsigned char salt[REE_SALT_SIZE], char hex[65]) {
 bool ree_receipt_set_salt(struct ree_receipt *receipt, const unsigned char salt[REE_SALT_SIZE]) {
     char hex[65];
     salt_sha256(salt, hex);
-    receipt->has_salt = receipt->is_private && strcmp(hex, receipt->salt_sha256) == 0;
-    if (receipt->has_salt) memcpy(receipt->salt, salt, REE_SALT_SIZE);
-    return receipt->has_salt;
+    // After a wrong salt, the receipt keeps the one that it has.
+    if (!receipt->is_private || strcmp(hex, receipt->salt_sha256) != 0) return false;
+    memcpy(receipt->salt, salt, REE_SALT_SIZE);
+    return receipt->has_salt = true;
 }
 
 void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]) {

@@ -36,6 +36,12 @@ enum ree_status ree_receipt_get_model(const struct ree_fields *body, struct ree_
 enum ree_status ree_receipt_get_sampling(const struct ree_fields *body, struct ree_receipt *out,
                                          struct ree_error *err);
 
+// Fails with REE_INVALID if a file of this kind ("a receipt") cannot hold these values, so that
+// none is written that cannot be read again.
+enum ree_status ree_receipt_check_limits(const char *kind, uint64_t max_new_tokens,
+                                         const char *const *stops, size_t n_stops,
+                                         struct ree_error *err);
+
 // Stop texts: an array of non-empty strings within REE_RECEIPT_MAX_STOPS and
 // REE_RECEIPT_MAX_STOP_BYTES.
 enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,

@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "generate/completion.h"
-#include "receipt/receipt.h"
+#include "receipt/receipt_internal.h"
 #include "receipt/request.h"
 #include "session/identity.h"
 
@@ -32,6 +32,10 @@ static enum ree_status copy_prompt(struct ree_request *r, const struct ree_promp
     int32_t *ids = ree_arena_alloc_array(&r->arena, prompt->n, sizeof *ids);
     if (!ids) return ree_no_memory(err);
     memcpy(ids, prompt->ids, prompt->n * sizeof *ids);
+    for (size_t i = 0; i < prompt->n; i++)
+        if (ids[i] < 0)
+            return ree_fail(err, REE_INVALID, "token %zu of the prompt is %d, which is no token", i,
+                            ids[i]);
     r->tokens = ids;
     r->n_tokens = prompt->n;
     return REE_OK;
@@ -39,13 +43,7 @@ static enum ree_status copy_prompt(struct ree_request *r, const struct ree_promp
 
 static enum ree_status copy_stops(struct ree_request *r, const struct ree_request_options *o,
                                   struct ree_error *err) {
-    size_t nbytes = 0;
-    for (size_t i = 0; i < o->n_stops; i++)
-        nbytes += strlen(o->stops[i]);
-    if (o->n_stops > REE_RECEIPT_MAX_STOPS || nbytes > REE_RECEIPT_MAX_STOP_BYTES)
-        return ree_fail(err, REE_INVALID,
-                        "a request has at most %d stop texts, of at most %d bytes",
-                        REE_RECEIPT_MAX_STOPS, REE_RECEIPT_MAX_STOP_BYTES);
+    REE_TRY(ree_receipt_check_limits("a request", o->max_new_tokens, o->stops, o->n_stops, err));
     const char **stops = ree_arena_alloc_array(&r->arena, o->n_stops + 1, sizeof *stops);
     if (!stops) return ree_no_memory(err);
     for (size_t i = 0; i < o->n_stops; i++) {
@@ -98,7 +96,9 @@ enum ree_status ree_request_create(const struct ree_request_options *options,
                                    struct ree_request **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_request_options o;
+    struct ree_error local;
     *out = NULL;
+    if (!err) err = &local; // messages are extended
     REE_TRY(ree_options_read(&o, sizeof o, options, "ree_request_options", err));
     REE_TRY(allocate(out, err));
     return complete(fill(*out, &o, err), out);

@@ -144,11 +144,12 @@ enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_pa
                                  struct ree_error *err) {
     REE_FLOAT_ENV_API();
     unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
-    receipt->is_signed = false;
+    char public_key[65];
     if (!message_of(receipt, message))
         return ree_fail(err, REE_INVALID, "the receipt is not sealed, so it has no hash");
-    REE_TRY(
-        ree_ed25519_sign(key_path, message, sizeof message, receipt->public_key, signature, err));
+    // A failure leaves an older signature as it was.
+    REE_TRY(ree_ed25519_sign(key_path, message, sizeof message, public_key, signature, err));
+    memcpy(receipt->public_key, public_key, sizeof public_key);
     hex_of_signature(signature, receipt->signature);
     receipt->is_signed = true;
     return REE_OK;

@@ -14,10 +14,12 @@
 
 struct ree_verify_job {
     const struct ree_receipt *receipt;
-    struct ree_verify_options options;
-    struct ree_generator_options run; // its pointers point to the two structs behind it
+    struct ree_verify_options options; // its paths are owned
+    // Its pointers to options point to the two structs behind it; its plan's path is owned.
+    struct ree_generator_options run;
     struct ree_model_options run_model;
     struct ree_session_options run_session;
+    bool owns_paths, owns_plan;
     bool is_loaded;
     struct ree_device **devices;
     size_t n_devices;
@@ -49,6 +51,12 @@ static enum ree_status read_options(struct ree_verify_job *job,
     struct ree_verify_options *o = &job->options;
     REE_TRY(ree_options_read(o, sizeof *o, options, "ree_verify_options", err));
     if (o->trace_path) o->trace = true;
+    // All copies are made before a failure, so that destroy releases no string of the caller.
+    const char *tokenizer = o->tokenizer, *trace_path = o->trace_path;
+    o->tokenizer = tokenizer ? ree_strdup(tokenizer) : NULL;
+    o->trace_path = trace_path ? ree_strdup(trace_path) : NULL;
+    job->owns_paths = true;
+    if ((tokenizer && !o->tokenizer) || (trace_path && !o->trace_path)) return ree_no_memory(err);
     return REE_OK;
 }
 
@@ -91,16 +99,31 @@ enum ree_status ree_verification_create(const struct ree_receipt *receipt,
     return REE_OK;
 }
 
+// Releases what ree_verification_load makes.
+static void unload(struct ree_verify_job *job) {
+    ree_tokenizer_destroy(job->tokenizer);
+    ree_generator_destroy(job->generator);
+    ree_model_destroy(job->model);
+    ree_free(job->devices);
+    if (job->owns_plan) ree_free((char *)(uintptr_t)job->run.partition_plan);
+    job->tokenizer = NULL;
+    job->generator = NULL;
+    job->model = NULL;
+    job->devices = NULL;
+    job->owns_plan = false;
+}
+
 void ree_verification_destroy(struct ree_verification *v) {
     REE_FLOAT_ENV_API();
     if (!v) return;
     if (v->job) {
         ree_recorder_destroy(v->job->recorder);
-        ree_tokenizer_destroy(v->job->tokenizer);
-        ree_generator_destroy(v->job->generator);
         ree_pipeline_destroy(v->job->pipeline);
-        ree_model_destroy(v->job->model);
-        ree_free(v->job->devices);
+        unload(v->job);
+        if (v->job->owns_paths) {
+            ree_free((char *)(uintptr_t)v->job->options.tokenizer);
+            ree_free((char *)(uintptr_t)v->job->options.trace_path);
+        }
         ree_free(v->job);
     }
     ree_verification_finish(v);
@@ -118,6 +141,11 @@ static enum ree_status read_run(struct ree_verify_job *job, const struct ree_gen
                              "ree_session_options", err));
     job->run.model = &job->run_model;
     job->run.session = &job->run_session;
+    if (job->run.partition_plan) {
+        job->run.partition_plan = ree_strdup(job->run.partition_plan);
+        job->owns_plan = true;
+        if (!job->run.partition_plan) return ree_no_memory(err);
+    }
     if (job->options.trace && job->run_model.no_fold)
         return ree_fail(err, REE_INVALID,
                         "a receipt's trace requires folded constants: no_fold would change its "
@@ -164,6 +192,14 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
     return ree_fail(err, status, "%s", why.message);
 }
 
+static enum ree_status load(struct ree_verify_job *job, const char *path, struct ree_device *device,
+                            const struct ree_generator_options *run, struct ree_error *err) {
+    REE_TRY(read_run(job, run, err));
+    REE_TRY(take_devices(job, device, err));
+    if (job->receipt->kind == REE_RECEIPT_TEXT) return load_text(job, path, err);
+    return ree_model_load(path, &job->run_model, &job->model, err);
+}
+
 enum ree_status ree_verification_load(struct ree_verification *v, const char *path,
                                       struct ree_device *device,
                                       const struct ree_generator_options *run,
@@ -172,14 +208,14 @@ enum ree_status ree_verification_load(struct ree_verification *v, const char *pa
     struct ree_verify_job *job = v->job;
     if (ree_verification_is_decided(v)) return REE_OK;
     if (job->devices) return ree_fail(err, REE_INVALID, "the model is already loaded");
-    REE_TRY(read_run(job, run, err));
-    REE_TRY(take_devices(job, device, err));
-    if (job->receipt->kind == REE_RECEIPT_TEXT)
-        REE_TRY(load_text(job, path, err));
-    else
-        REE_TRY(ree_model_load(path, &job->run_model, &job->model, err));
-    REE_TRY(
-        ree_verify_model(v, job->receipt, ree_verification_model(v), &job->options.progress, err));
+    enum ree_status status = load(job, path, device, run, err);
+    if (status == REE_OK)
+        status = ree_verify_model(v, job->receipt, ree_verification_model(v),
+                                  &job->options.progress, err);
+    if (status != REE_OK) { // the caller may try again, with another path or device
+        unload(job);
+        return status;
+    }
     job->is_loaded = true;
     return no_memory_if_failed(v, err);
 }

@@ -281,8 +281,9 @@ struct ree_completion_options {
     // The concatenation for a sequence is the text of its answer. `text` is NUL-terminated and may
     // contain NULs. Not called without a tokenizer. NULL: off.
     void (*on_text)(void *user, size_t sequence, const char *text, size_t nbytes);
-    // Called with each new token, before its text. Returning false ends its sequence at that token.
-    // A completion that continues from a checkpoint calls it first with the tokens that it has, and
+    // Called with each new token, before its text. Returning false ends its sequence at that token;
+    // it is then interrupted, like an answer that is_interrupted ended. With a checkpoint, it ends
+    // all sequences, and each can be continued. A completion that continues from a checkpoint calls it first with the tokens that it has, and
     // ignores what it returns. NULL: off.
     bool (*on_token)(void *user, const struct ree_token *token);
     // Called before each run; returning true ends the completion and keeps the tokens made so far.

@@ -324,12 +324,13 @@ ree_verify(const struct ree_receipt *receipt, const char *path, struct ree_devic
 // The steps, for callers that choose inputs by the model.
 //
 // 1. Checks what the receipt's own contents allow, the request and the public key. The receipt must
-//    outlive the verification.
+//    outlive the verification. Paths and `run` are copied: they need not.
 REE_API enum ree_status ree_verification_create(const struct ree_receipt *receipt,
                                                 const struct ree_verify_options *options,
                                                 struct ree_verification **out_verification,
                                                 struct ree_error *err);
-// 2. Loads the model and compares its hashes.
+// 2. Loads the model and compares its hashes. After a failure it may be called again, with another
+//    path or device.
 REE_API enum ree_status ree_verification_load(struct ree_verification *verification,
                                               const char *path, struct ree_device *device,
                                               const struct ree_generator_options *run,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct ree_error err;
 
@@ -143,6 +144,55 @@ static enum ree_status run_stories(const char *samples, struct ree_device *devic
     return status;
 }
 
+// A file with a conversation. Whether the model has a chat format does not matter here.
+static enum ree_status run_prompts(const struct ree_tokenizer *tokenizer) {
+    static const char line[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"a\\u0000b\"}]}\n";
+    char name[] = "/tmp/ree-allocator-XXXXXX";
+    const int fd = mkstemp(name);
+    if (fd < 0 || write(fd, line, strlen(line)) != (ssize_t)strlen(line)) fail("a temporary file");
+    close(fd);
+    struct ree_prompts *prompts = NULL;
+    const struct ree_prompts_options options = {
+        .size = sizeof options, .tokenizer = tokenizer, .chat_family = "chatml"};
+    enum ree_status status = ree_prompts_create(&options, &prompts, &err);
+    TRY(ree_prompts_add_text(prompts, "Once", 4, &err));
+    TRY(ree_prompts_add_file(prompts, name, &err));
+    ree_prompts_destroy(prompts);
+    unlink(name);
+    return status == REE_NO_MEMORY ? status : REE_OK;
+}
+
+static enum ree_status run_receipt(const char *samples, struct ree_device *device) {
+    struct ree_generator *generator = NULL;
+    struct ree_tokenizer *tokenizer = NULL;
+    struct ree_completion *completion = NULL;
+    struct ree_receipt *receipt = NULL, *read = NULL;
+    struct ree_verification *verification = NULL;
+    const struct ree_completion_options options = {.size = sizeof options, .max_new_tokens = 4};
+    enum ree_status status = REE_OK;
+    TRY(ree_tokenizer_load(sample(samples, "stories"), &tokenizer, &err));
+    TRY(run_prompts(tokenizer));
+    TRY(ree_generator_create(sample(samples, "stories"), device, NULL, &generator, &err));
+    TRY(ree_complete_text(generator, "Once", 4, &options, &completion, &err));
+    TRY(ree_receipt_create_text(completion, NULL, &receipt, &err));
+    if (status == REE_OK) {
+        const char *text = ree_receipt_json(receipt);
+        status = ree_receipt_parse(text, strlen(text), "receipt", &read, &err);
+    }
+    TRY(ree_verify(read, sample(samples, "stories"), device, NULL, NULL, NULL, &verification,
+                   &err));
+    if (status == REE_OK && ree_verification_verdict(verification) != REE_VERIFIED)
+        fail("the receipt is not verified");
+    ree_verification_destroy(verification);
+    ree_receipt_destroy(read);
+    ree_receipt_destroy(receipt);
+    ree_completion_destroy(completion);
+    ree_generator_destroy(generator);
+    ree_tokenizer_destroy(tokenizer);
+    return status;
+}
+
 static enum ree_status run(const char *samples, char digits[65], char stories[65]) {
     const struct ree_device_options options = {
         .size = sizeof options, .n_threads = 2, .cache_dir = ""};
@@ -150,6 +200,7 @@ static enum ree_status run(const char *samples, char digits[65], char stories[65
     enum ree_status status = ree_device_open("cpu", &options, &device, &err);
     TRY(run_digits(samples, device, digits));
     TRY(run_stories(samples, device, stories));
+    TRY(run_receipt(samples, device));
     ree_device_destroy(device);
     return status;
 }

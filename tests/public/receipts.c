@@ -186,6 +186,7 @@ static void test_private(const char *model) {
     CHECK(ree_receipt_info(read)->has_salt);
     unsigned char wrong[REE_SALT_SIZE] = {1};
     CHECK(!ree_receipt_set_salt(receipt, wrong));
+    CHECK(ree_receipt_info(receipt)->has_salt); // the right one
     // The prompt is the verifier's.
     const struct ree_generation *made = ree_completion_generation(c, 0);
     struct ree_prompt prompt = {made->ids, made->n_prompt};
@@ -218,6 +219,9 @@ static void test_signature(const char *model) {
     REQUIRE(read);
     CHECK(strcmp(ree_receipt_info(read)->public_key, key) == 0);
     struct ree_validate_options by = {.size = sizeof by, .public_key = key, .attestation = dsse};
+    CHECK(is_valid(read, &by));
+    // The signature outlives a failed attempt to sign again.
+    CHECK(ree_receipt_sign(read, path_of("missing"), NULL) != REE_OK);
     CHECK(is_valid(read, &by));
     by.public_key = other;
     CHECK(!is_valid(read, &by));
@@ -256,6 +260,110 @@ static struct ree_request *ask(const struct ree_generator *g, const struct ree_p
     OK(ree_request_create(&options, &request, &err));
     REQUIRE(request);
     return request;
+}
+
+// What a file cannot hold is refused before the run.
+static void test_limits(const char *model) {
+    struct ree_generator *g = open_generator(model);
+    static const int32_t ids[] = {0, 41, 74}, negative[] = {0, -2};
+    const struct ree_prompt prompt = {ids, 3}, wrong = {negative, 2};
+    static char text[70001];
+    memset(text, 'x', sizeof text - 1);
+    const char *stops[] = {text};
+    struct ree_tokenizer *tokenizer = NULL;
+    OK(ree_tokenizer_load(model, &tokenizer, &err));
+    for (int i = 0; i < 2; i++) {
+        struct ree_completion_options options = {.size = sizeof options, .max_new_tokens = 4};
+        struct ree_request_options asking = {.size = sizeof asking, .prompt = &prompt};
+        if (i == 0) options.max_new_tokens = SIZE_MAX, asking.max_new_tokens = UINT64_MAX;
+        if (i == 1) options.stops = asking.stops = stops, options.n_stops = asking.n_stops = 1;
+        struct ree_completion *c = NULL;
+        struct ree_checkpoint *saved = NULL;
+        struct ree_request *request = NULL;
+        struct ree_checkpoint_options saving = {.size = sizeof saving, .path = path_of("no.ckpt")};
+        OK(ree_completion_create(g, tokenizer, &prompt, 1, &options, &c, &err));
+        OK(ree_checkpoint_open(&saving, &saved, &err));
+        CHECK(ree_checkpoint_attach(saved, c, NULL) == REE_INVALID);
+        CHECK(ree_receipt_prepare(c, NULL, NULL) == REE_INVALID);
+        CHECK(ree_request_create(&asking, &request, NULL) == REE_INVALID && !request);
+        ree_completion_destroy(c);
+        ree_checkpoint_destroy(saved);
+    }
+    struct ree_request *request = NULL;
+    struct ree_request_options asking = {.size = sizeof asking, .prompt = &wrong};
+    CHECK(ree_request_create(&asking, &request, NULL) == REE_INVALID && !request);
+    const char *not_utf8[] = {"\xFF"};
+    asking = (struct ree_request_options){
+        .size = sizeof asking, .prompt = &prompt, .n_stops = 1, .stops = not_utf8};
+    CHECK(ree_request_create(&asking, &request, NULL) == REE_INVALID && !request);
+    // A trace has steps, and that of a text a prefill chunk.
+    static const char root[] = "00000000000000000000000000000000000000000000000000000000000000ab";
+    struct ree_receipt_trace trace = {.size = sizeof trace, .root = root, .prefill_chunk = 64};
+    struct ree_receipt_options with = {.size = sizeof with, .trace = &trace};
+    struct ree_completion *c = complete(g, "Once");
+    CHECK(ree_receipt_prepare(c, &with, NULL) == REE_INVALID);
+    trace.n_steps = 1;
+    OK(ree_receipt_prepare(c, &with, &err));
+    trace.prefill_chunk = 0;
+    CHECK(ree_receipt_prepare(c, &with, NULL) == REE_INVALID);
+    ree_completion_destroy(c);
+    ree_tokenizer_destroy(tokenizer);
+    ree_generator_destroy(g);
+}
+
+static size_t n_until_end;
+static bool end_early(void *user, const struct ree_token *token) {
+    on_token(user, token);
+    return ((struct streamed *)user)[token->sequence].n_tokens < n_until_end;
+}
+
+// on_token ends the answer: its receipt states a prefix, and a checkpoint can be continued.
+static void test_ended(const char *model) {
+    struct ree_generator *g = open_generator(model);
+    for (n_until_end = 6; n_until_end <= 16; n_until_end += 10) {
+        struct streamed streamed = {0};
+        struct ree_completion_options options = sixteen(&streamed);
+        struct ree_completion *c = NULL;
+        struct ree_receipt *receipt = NULL;
+        options.on_token = end_early;
+        OK(ree_complete_text(g, "Once upon a time", 16, &options, &c, &err));
+        REQUIRE(c);
+        const bool all = n_until_end == 16;
+        CHECK(streamed.n_tokens == n_until_end);
+        CHECK(ree_completion_generation(c, 0)->finish ==
+              (all ? REE_FINISH_LENGTH : REE_FINISH_INTERRUPTED));
+        OK(ree_receipt_create_text(c, NULL, &receipt, &err));
+        CHECK(verdict_of(receipt, model, NULL, NULL) == (all ? REE_VERIFIED : REE_VERIFIED_PREFIX));
+        ree_receipt_destroy(receipt);
+        ree_completion_destroy(c);
+    }
+    struct ree_tokenizer *tokenizer = NULL;
+    OK(ree_tokenizer_load(model, &tokenizer, &err));
+    const struct ree_prompt prompts[2] = {{(const int32_t[]){0, 41, 74}, 3},
+                                          {(const int32_t[]){0, 41}, 2}};
+    struct ree_checkpoint_options saving = {.size = sizeof saving, .path = path_of("cut.ckpt")};
+    char hashes[2][2][65];
+    n_until_end = 5;
+    for (int i = 0; i < 3; i++) { // whole, cut, continued
+        struct streamed streamed[2] = {0};
+        struct ree_completion_options options = sixteen(streamed);
+        struct ree_completion *c = NULL;
+        struct ree_checkpoint *saved = NULL;
+        if (i == 1) options.on_token = end_early;
+        if (i == 2) saving.resume = saving.path;
+        OK(ree_completion_create(g, tokenizer, prompts, 2, &options, &c, &err));
+        if (i > 0) OK(ree_checkpoint_open(&saving, &saved, &err));
+        if (i > 0) OK(ree_checkpoint_attach(saved, c, &err));
+        OK(ree_completion_run(c, &err));
+        for (size_t k = 0; i != 1 && k < 2; k++)
+            memcpy(hashes[i / 2][k], ree_completion_generation(c, k)->tokens_sha256, 65);
+        CHECK(i != 1 || ree_completion_generation(c, 0)->finish == REE_FINISH_INTERRUPTED);
+        ree_completion_destroy(c);
+        ree_checkpoint_destroy(saved);
+    }
+    CHECK(memcmp(hashes[0], hashes[1], sizeof hashes[0]) == 0);
+    ree_tokenizer_destroy(tokenizer);
+    ree_generator_destroy(g);
 }
 
 static void test_request(const char *model) {
@@ -388,6 +496,15 @@ static void test_tensors(const char *path, const char *image) {
     OK(ree_session_run(session, &input, 1, outputs, &err));
     OK(ree_receipt_create_tensors(model, &device, 1, &input, 1, outputs, NULL, &receipt, &err));
     REQUIRE(receipt);
+    // Other inputs than the model's.
+    struct ree_receipt *none = NULL;
+    CHECK(ree_receipt_create_tensors(model, &device, 1, NULL, 0, outputs, NULL, &none, NULL) ==
+          REE_INVALID);
+    char *name = input.name;
+    input.name = NULL;
+    CHECK(ree_receipt_create_tensors(model, &device, 1, &input, 1, outputs, NULL, &none, NULL) ==
+          REE_INVALID);
+    input.name = name;
     const struct ree_receipt_info *info = ree_receipt_info(receipt);
     CHECK(info->kind == REE_RECEIPT_TENSORS && info->n_inputs == 1 && !info->prompt);
     printf("tensors %s\n", info->receipt_hash);
@@ -402,6 +519,7 @@ static void test_tensors(const char *path, const char *image) {
     OK(ree_verification_create(receipt, NULL, &v, &err));
     REQUIRE(v);
     CHECK(ree_verification_verdict(v) == REE_VERIFIED_NOT && !ree_verification_is_decided(v));
+    CHECK(ree_verification_load(v, "none.onnx", device, NULL, NULL) != REE_OK);
     OK(ree_verification_load(v, path, device, NULL, &err));
     CHECK(ree_verification_verdict(v) == REE_VERIFIED_NOT && ree_verification_model(v));
     ((float *)input.data)[0] -= 1;
@@ -439,6 +557,22 @@ static void test_sizes(const char *model) {
     OK(ree_receipt_load(path_of("text.json"), &receipt, &err));
     CHECK(ree_device_operation_set(own) == REE_DETERMINISTIC);
     CHECK(ree_verify(receipt, model, own, NULL, NULL, NULL, &v, NULL) == REE_INVALID && !v);
+    // A run on devices with different sets has no set.
+    struct ree_generator *mixed;
+    struct ree_generator_options two = {
+        .size = sizeof two, .n_more_devices = 1, .more_devices = &own, .n_partitions = 2};
+    CHECK(ree_generator_create(model, device, &two, &mixed, &err) == REE_INVALID && !mixed);
+    CHECK(strstr(err.message, "different operation sets") != NULL);
+    // The caller's strings may go after a verification was created.
+    char tokenizer[512];
+    snprintf(tokenizer, sizeof tokenizer, "%s", model);
+    struct ree_verify_options copied = {.size = sizeof copied, .tokenizer = tokenizer};
+    OK(ree_verification_create(receipt, &copied, &v, &err));
+    memset(tokenizer, 'x', sizeof tokenizer - 1);
+    OK(ree_verification_load(v, model, device, NULL, &err));
+    OK(ree_verification_run(v, NULL, &err));
+    CHECK(ree_verification_verdict(v) == REE_VERIFIED);
+    ree_verification_destroy(v);
     ree_receipt_destroy(receipt);
     ree_device_destroy(own);
 }
@@ -451,6 +585,8 @@ int main(int argc, char **argv) {
     test_false_run(argv[1]);
     test_private(argv[1]);
     test_signature(argv[1]);
+    test_limits(argv[1]);
+    test_ended(argv[1]);
     test_request(argv[1]);
     test_batch(argv[1]);
     test_tensors(argv[2], argv[3]);
