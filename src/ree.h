@@ -8,8 +8,8 @@
 //     ree/trace.h     traces of runs                     ree/audit.h     comparisons, disputes
 //     ree/receipt.h   receipts, verification             ree/file.h      whole files
 //
-// Two headers are included only by programs that need them: ree/ranks.h (several processes) and
-// ree/testing.h (planted faults, for tests).
+// ree.h does not include three headers that few programs need: ree/bench.h (benchmarks),
+// ree/ranks.h (several processes) and ree/testing.h (planted faults, for tests).
 //
 // Typical use:
 //
@@ -31,31 +31,37 @@
 // with ree_free. Memory that the caller gives to ree (the name and data of a struct ree_tensor)
 // comes from ree_alloc. Both are malloc and free, unless ree_set_allocator was called.
 //
-// Errors: a function that can fail returns REE_OK (0) or another ree_status. On failure it sets its
-// out parameters to NULL and, unless `err` is NULL, writes a message that names the file, node and
-// tensor concerned.
+// Errors: a function that can fail returns REE_OK (0) or another ree_status. On failure it sets
+// the pointers that it returns through `out_` parameters to NULL and, unless `err` is NULL, writes
+// a message that names the file, node and tensor concerned. `err` need not be initialised. After a
+// success its contents are undefined: decide by the returned status.
 //
-// Threads: any thread may use an object, but only one at a time, and an object may be destroyed by
-// another thread than the one that made it. Different objects are independent, except those that an
-// object was made from, which are used with it:
+// Threads: any thread may use an object, but only one thread at a time. Another thread than the one
+// that made an object may destroy it. Different objects are independent, with one exception: using
+// an object also uses the objects that it was made from.
 //
-//     struct ree_model      on its own. Several sessions may be made from one model; use them one
+//     struct ree_model      independent. Several sessions may be made from one model; use them one
 //                           at a time.
-//     struct ree_device     on its own, even two of one GPU.
+//     struct ree_device     independent, even two of one GPU.
 //     struct ree_session    uses its model and its device.
-//     struct ree_generator  uses its devices. With several devices it has threads of its own.
-//     struct ree_tokenizer, struct ree_tensor, struct ree_decoder
-//                           on their own.
+//     struct ree_pipeline   uses its model and its devices.
+//     struct ree_generator  uses its devices.
+//     struct ree_tokenizer  independent. Several threads may encode and decode with one tokenizer
+//                           at the same time.
+//     struct ree_tensor, struct ree_decoder
+//                           independent.
+//
+// A pipeline or a generator with several devices has threads of its own.
 //
 // Functions without an object may be called by any thread at any time, except ree_device_list,
-// which one thread may call at a time. Opening a Vulkan device waits while another thread opens
-// one, because the driver is tried in a child process.
+// which only one thread may call at a time. Opening a Vulkan device waits while another thread
+// opens one, because the driver is tried in a child process.
 //
 // Callbacks: ree calls them from the thread that called ree, and a callback may call ree for other
-// objects. Exceptions: a generator with several devices calls progress.report and on_program from
-// threads of its own, one at a time; such a callback must not use the generator. The function of
-// ree_set_log may be called by any of these threads. `const` pointers that a callback receives are
-// valid only during the call.
+// objects. Exceptions: a pipeline or a generator with several devices calls progress.report and
+// on_program from threads of its own, one at a time; such a callback must not use the pipeline or
+// the generator. Any of these threads may call the function of ree_set_log. `const` pointers that a
+// callback receives are valid only during the call.
 //
 // Floating-point environment: the output bits do not depend on the caller's. The calling thread may
 // have set any rounding direction, flushing of subnormals (-ffast-math, FTZ and DAZ of x86, FZ of
@@ -74,9 +80,9 @@
 //   and passes as a `const` pointer to one struct (ree_generator_info, ree_port, ree_token,
 //   ree_rank_report). Nothing else changes: structs without a size that the program makes, and
 //   elements of arrays, stay as they are.
-// - A function that is to go is marked REE_DEPRECATED("use ree_x") first. It stays for two minor
-//   versions after the one that marked it, and then goes with the next major version. Until 1.0 it
-//   goes with the next minor version instead.
+// - A function that will be removed is first marked REE_DEPRECATED("use ree_x"). It stays for two
+//   minor versions after the one that marked it. The next major version then removes it; before 1.0
+//   the next minor version does.
 // - The output bits follow ree_numerics_version, not this version.
 //
 // `size`: set it to sizeof the struct, for instance
@@ -87,9 +93,11 @@
 // zero, which always means the behaviour before the field was added. If a newer program sets a
 // field that an older library lacks, the call fails with REE_UNSUPPORTED; if the field is zero, the
 // call works. In structs that the library fills (stats), it writes no more than `size` bytes and
-// sets what it does not know to zero. A size of 0 is an error. Options, and the structs and strings
-// that they point to, are read only during the call. Callbacks and `user` are kept as long as the
-// object that was made with them.
+// sets fields that it does not know to zero. A size of 0 fails with REE_INVALID.
+//
+// Options, and the structs and strings that they point to, are read only during the call, unless
+// the comment of a field says how long it must stay valid. Callbacks and `user` are kept as long as
+// the object that was made with them.
 #ifndef REE_H
 #define REE_H
 

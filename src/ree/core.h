@@ -36,7 +36,7 @@ REE_API const char *ree_numerics_version(void); // "RepOps/1"
 
 enum ree_status {
     REE_OK = 0,
-    REE_INVALID,     // the model, tensor or argument is malformed or inconsistent
+    REE_INVALID,     // a model, file, tensor or argument is malformed or inconsistent
     REE_UNSUPPORTED, // well formed, but not supported by ree (operator, opset, type, rank)
     REE_NOT_FOUND,   // no such file, device, input
     REE_IO,          // reading or writing failed
@@ -56,13 +56,13 @@ struct ree_error {
 
 REE_API const char *ree_status_name(enum ree_status status); // "invalid", "unsupported", ...
 
-// Receives the progress of a long operation, and can cancel it. `what` names the work at hand
+// Receives the progress of a long operation, and can cancel it. `what` names the current work
 // ("reading", "hashing weights", "running"); done and total count in a unit of that work, mostly
 // bytes. report returns true to continue. If it returns false, the operation stops soon, releases
-// what it has made, writes no file, and fails with REE_CANCELLED. A run that a device has begun
-// ends first: the CPU stops after a dispatch, a GPU after the program that it runs. The object
-// that was used stays usable. report is called by the thread that called ree, or, by a generator
-// with several devices, by one of its threads at a time. This struct does not change between
+// what it has made, writes no file, and fails with REE_CANCELLED. A device first ends what it has
+// begun: the CPU the current dispatch, a GPU the program that it runs. The object that was used
+// stays usable. The thread that called ree calls report; a pipeline or a generator with several
+// devices calls it from threads of its own, one at a time. This struct does not change between
 // versions.
 struct ree_progress {
     bool (*report)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
@@ -71,7 +71,8 @@ struct ree_progress {
 
 // Hooks of the whole process
 
-// How ree allocates memory. The functions are called by any thread, several at a time.
+// How ree allocates memory. Any thread may call the functions, and several threads at the same
+// time.
 struct ree_allocator {
     // Returns memory for any type, as malloc does; NULL if memory is exhausted. size is not 0.
     void *(*alloc)(void *user, size_t size);
@@ -80,9 +81,10 @@ struct ree_allocator {
     void *user;
 };
 
-// Makes ree allocate by these functions instead of malloc. The struct is copied. Call it before any
-// other function of ree. Fails with REE_INVALID if a function is NULL, or if ree has allocated
-// memory already. The functions run in ree's floating-point environment and must not call ree.
+// Makes ree allocate by these functions; NULL: by malloc and free, the default. Copies the struct.
+// Call it before any other function of ree. Fails with REE_INVALID if a function is NULL, or if ree
+// has allocated memory already. The functions run in ree's floating-point environment and must not
+// call ree.
 //
 // Covers what ree's own code allocates, and what protobuf-c and PCRE2 allocate for it. Does not
 // cover files that ree maps, threads, drivers, MPI, and what cJSON, OpenSSL, MPFR, utf8proc, OpenMP
@@ -91,7 +93,8 @@ struct ree_allocator {
 REE_API enum ree_status ree_set_allocator(const struct ree_allocator *allocator,
                                           struct ree_error *err);
 // Allocates memory that ree can release, such as the name and the data of a struct ree_tensor that
-// the caller makes. Release with ree_free. Both are malloc and free if no allocator is set.
+// the caller makes. Release with ree_free. Returns NULL if memory is exhausted. Both are malloc and
+// free if no allocator is set.
 REE_API void *ree_alloc(size_t size);
 // Releases memory that ree has given to the caller. Accepts NULL.
 REE_API void ree_free(void *memory);
@@ -103,9 +106,9 @@ enum ree_log_level {
 
 // Sets the function that receives ree's messages: `text` is one line without a newline, valid only
 // during the call. NULL, the default: messages are dropped. Errors are not logged; functions return
-// them. `log` may be called by any thread inside a call of ree, by one at a time, and must not call
-// ree. May be called at any time, from any thread; when it returns, the former function is not
-// called any more.
+// them. Any thread inside a call of ree may call `log`, one thread at a time; `log` must not call
+// ree. ree_set_log may be called at any time, from any thread; after it returns, ree no longer
+// calls the former function.
 REE_API void ree_set_log(void (*log)(void *user, enum ree_log_level level, const char *text),
                          void *user);
 
