@@ -26,12 +26,12 @@ REE_API const char *ree_operation_set_name(enum ree_operation_set set); // "repr
 struct ree_device_options {
     size_t size; // sizeof(struct ree_device_options)
     enum ree_operation_set operation_set;
-    // CPU threads; 0: one per core. If all cores are used, each OpenMP worker is bound to one core,
-    // but not the calling thread. OMP_PROC_BIND, if set, disables the binding.
+    // CPU threads; 0: one per core. If all cores are used, each OpenMP worker is bound to one core;
+    // the calling thread is not bound. If OMP_PROC_BIND is set, ree binds no thread.
     uint32_t n_threads;
     const char *cpu_isa; // "avx512", "avx2", "neon", "portable"; NULL: best available
     bool validation;     // Vulkan: enable VK_LAYER_KHRONOS_validation; its messages fail the run
-    // Folder for compiled pipelines and self-test results, which later starts reuse. NULL:
+    // Folder for compiled pipelines and self-test results, which later processes reuse. NULL:
     // $XDG_CACHE_HOME/ree, or $HOME/.cache/ree; "": do not cache.
     const char *cache_dir;
     // For tests; NULL: none.
@@ -40,7 +40,11 @@ struct ree_device_options {
 
 // spec: "cpu", "cuda" or "vulkan" for the first device of that kind; "cuda:INDEX"; or "cuda:NAME",
 // where NAME is a part of the device's name in any case. Likewise "vulkan:INDEX" and "vulkan:NAME".
-// `options` may be NULL.
+// `options` may be NULL. Fails with
+// - REE_UNAVAILABLE if there is no driver, or no usable device of that kind
+// - REE_NOT_FOUND if there is no device of that index or name
+// - REE_INVALID if spec or an option is malformed
+// - REE_UNSUPPORTED if the device computes wrongly and ree has no other form for it
 REE_API enum ree_status ree_device_open(const char *spec, const struct ree_device_options *options,
                                         struct ree_device **out_device, struct ree_error *err);
 REE_API void ree_device_destroy(struct ree_device *device);
@@ -54,19 +58,23 @@ REE_API enum ree_operation_set ree_device_operation_set(const struct ree_device 
 struct ree_device_fact {
     // One of
     // - "device", "limit", "feature", "primitive"
-    // - "self-test": the value is "passed", or "failed" with the reason; after a failure another
-    //   form of that code runs
+    // - "self-test": the name is "passed", "failed" or "not tested"; the value says which code, and
+    //   why it failed. Another form of code that failed runs instead
+    // - "cache": the name is "not used", the value is the reason
     // - "not used": the device's own functions, tested only for information
     const char *kind;
     const char *name;
     const char *value;
 };
+// Returns the number of facts. *out_facts is borrowed. A later call may return more: self-tests run
+// when a program first uses a kernel or pipeline.
 REE_API size_t ree_device_facts(const struct ree_device *device,
                                 const struct ree_device_fact **out_facts);
 
 // Lists the devices that can be opened. Writes up to `max` specs in the grammar of ree_device_open
-// and returns the number of devices found. Unless out_note is NULL, sets *out_note to NULL or to
-// the reasons why kinds are missing, one line per kind ("Vulkan: libvulkan.so.1 ...").
+// and returns the number of devices found, which may be larger. Unless out_note is NULL, sets
+// *out_note to NULL or to the reasons why kinds are missing, one line per kind ("Vulkan:
+// libvulkan.so.1 ..."); the text is valid until the next call.
 struct ree_device_listing {
     char spec[64];
     char name[256];

@@ -13,7 +13,7 @@ struct ree_model;
 struct ree_model_options {
     size_t size;  // sizeof(struct ree_model_options)
     bool no_fold; // keep constant subgraphs in the graph (shapes are still evaluated on the host)
-    // Quantisation of a checkpoint folder, as in struct ree_export_options; 0: none.
+    // Quantisation of a checkpoint folder, as in struct ree_export_options; quantize_bits 0: none.
     uint32_t quantize_bits, quantize_block;
     // Called after each pass with its name and the resulting graph as text; NULL: off.
     void (*on_pass)(void *user, const char *pass, const char *graph_text);
@@ -30,9 +30,9 @@ struct ree_port {
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
     const char *symbols[REE_MAX_RANK]; // borrowed; NULL: no symbol
-    bool optional;                     // the input has a default value
+    bool optional;                     // the input has a default value, so a run may omit it
     enum ree_kind kind;                // for a sequence, dtype and shape are those of its items
-    bool nullable;                     // the value may be REE_ABSENT
+    bool nullable;                     // the value may be REE_ABSENT; a run may omit the input
 };
 
 struct ree_op_count {
@@ -44,21 +44,26 @@ struct ree_op_count {
 };
 
 // `path` is an ONNX file, or a folder with a Hugging Face checkpoint. A checkpoint is exported in
-// memory as ree_export would do with the same quantisation and default options. Fails with
-// REE_INVALID if quantisation is requested for an ONNX file.
+// memory as ree_export would do with the same quantisation and default options. `options` may be
+// NULL. Fails with
+// - REE_NOT_FOUND or REE_IO if a file is missing or cannot be read
+// - REE_INVALID if a file is malformed, or if quantisation is requested for an ONNX file
+// - REE_UNSUPPORTED if the model has an operator or a type that ree lacks
 REE_API enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
                                        struct ree_model **out_model, struct ree_error *err);
-// Like ree_model_load, for an ONNX file in memory. Copies `bytes`. Rejects external data, because
-// there is no folder to look in.
+// Like ree_model_load, for an ONNX file in memory. Copies `bytes`. Fails if the model has external
+// data, because there is no folder to read it from.
 REE_API enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
                                               const struct ree_model_options *options,
                                               struct ree_model **out_model, struct ree_error *err);
-// Reads and checks a model without requiring that every operator is supported. For
-// ree_model_op_counts.
+// Like ree_model_load, but does not require that ree supports the model, and prepares no run:
+// ree_model_op_counts and ree_model_notes say what ree lacks. No session can be made from it.
 REE_API enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model,
                                           struct ree_error *err);
 REE_API void ree_model_destroy(struct ree_model *model);
 
+// Everything that the following functions return as a pointer is borrowed from the model. An input
+// or output is NULL if i is out of range.
 REE_API size_t ree_model_n_inputs(const struct ree_model *model);
 REE_API const struct ree_port *ree_model_input(const struct ree_model *model, size_t i);
 // The input of that name; NULL if there is none.
@@ -68,12 +73,13 @@ REE_API size_t ree_model_n_outputs(const struct ree_model *model);
 REE_API const struct ree_port *ree_model_output(const struct ree_model *model, size_t i);
 REE_API size_t ree_model_n_op_counts(const struct ree_model *model);
 REE_API const struct ree_op_count *
-ree_model_op_counts(const struct ree_model *model); // sorted by name
+ree_model_op_counts(const struct ree_model *model); // sorted by domain, then by op_type
 REE_API int64_t ree_model_ir_version(const struct ree_model *model);
 // 0: domain not imported
 REE_API int64_t ree_model_opset(const struct ree_model *model, const char *domain);
 REE_API const char *ree_model_metadata(const struct ree_model *model,
                                        const char *key); // NULL: no such key
+// Bytes of all weights, subgraphs included.
 REE_API uint64_t ree_model_weight_bytes(const struct ree_model *model);
 // Diagnostics that are not tied to an operator and can be found without inputs. For an inspected
 // model: all of them. For a model loaded to run: contents of its folder that the run does not use.
@@ -82,6 +88,7 @@ struct ree_model_note {
     bool is_problem;
     const char *text;
 };
+// Returns the number of notes.
 REE_API size_t ree_model_notes(const struct ree_model *model,
                                const struct ree_model_note **out_notes);
 // The identity of a model as two SHA-256 (NUMERICS.md, "Hashes"): one of its graph, one of the
@@ -115,11 +122,12 @@ struct ree_export_options {
     void *user; // of on_note
 };
 
-// Writes the decoder in the folder `hf_dir` (config.json and safetensors, as saved by the Hugging
-// Face libraries) as an ONNX model to `out_path`, which must end in .onnx; NULL: model.onnx in
-// hf_dir. Unless colocate_tensors is set, the model refers to the safetensors files, so it must be
-// in the same folder. Quantised and copied tensors go to `out_path`.data. Files appear whole or not
-// at all. graph/hf/README.md describes what is exported and how. `options` may be NULL.
+// Writes the language model in the folder `hf_dir` (config.json and safetensors, as saved by the
+// Hugging Face libraries) as an ONNX model to `out_path`, which must end in .onnx; NULL: model.onnx
+// in hf_dir. Unless colocate_tensors is set, the model refers to the safetensors files, so it must
+// be in the same folder. Quantised and copied tensors go to `out_path`.data. Files appear whole or
+// not at all. graph/hf/README.md in ree's source describes what is exported and how. `options` may
+// be NULL.
 REE_API enum ree_status ree_export(const char *hf_dir, const char *out_path,
                                    const struct ree_export_options *options, struct ree_error *err);
 

@@ -13,34 +13,36 @@ struct ree_session;
 
 struct ree_session_options {
     size_t size;  // sizeof(struct ree_session_options)
-    bool no_fuse; // one dispatch per step; proves that fusion does not change bits
+    bool no_fuse; // one dispatch per arithmetic step; to show that fusion changes no bit
     // Of loading weights, in bytes, and of runs, in dispatches ("running").
     struct ree_progress progress;
     // Called each time the model is bound to shapes; NULL: off. `what` is "lowered" with the
-    // dispatches in order, then "memory plan" with the placement of the intermediate tensors. If
+    // dispatches in order, then "memory plan" with the offsets of the intermediate tensors. If
     // shapes depend on computed data, there are several segments: "lowered, part 2".
     void (*on_program)(void *user, const char *what, const char *text);
     void *user; // of on_program
 };
 
 // Creates a session of a loaded model on a device. The model and the device must outlive it. The
-// first run loads the weights onto the device. `options` may be NULL.
+// first run loads the weights onto the device. `options` may be NULL. Fails with REE_INVALID if the
+// model is from ree_model_inspect.
 REE_API enum ree_status ree_session_create(struct ree_model *model, struct ree_device *device,
                                            const struct ree_session_options *options,
                                            struct ree_session **out_session, struct ree_error *err);
 REE_API void ree_session_destroy(struct ree_session *session);
 
-// Runs the model once. `inputs` are matched by name, in any order. Fails with REE_INVALID if a name
-// is missing or unknown, a type is wrong, or the model does not allow a shape; the message lists
-// the model's inputs. `outputs` must have space for ree_model_n_outputs tensors; this call
-// initialises them in the model's order. Release each with ree_tensor_finish. NaNs in outputs are
-// those of NUMERICS.md, section 1 (float32: 0x7FC00000).
+// Runs the model once. `inputs` are matched by name, in any order; they are only read. Optional and
+// nullable inputs (struct ree_port) may be omitted. Fails with REE_INVALID if a name is missing or
+// unknown, a type is wrong, or the model does not allow a shape; the message lists the model's
+// inputs. `outputs` must have space for ree_model_n_outputs tensors; this call initialises them in
+// the model's order. Release each with ree_tensor_finish; after a failure they are zeroed. NaNs in
+// outputs are those of NUMERICS.md, section 1 (float32: 0x7FC00000).
 REE_API enum ree_status ree_session_run(struct ree_session *session,
                                         const struct ree_tensor *inputs, size_t n_inputs,
                                         struct ree_tensor *outputs, struct ree_error *err);
 
-// Binds the model to the inputs' shapes, as the next run with these shapes would. Runs only what
-// shapes depend on.
+// Binds the model to the inputs' shapes, so that the next run with these shapes need not. Runs only
+// the dispatches that shapes depend on.
 REE_API enum ree_status ree_session_bind(struct ree_session *session,
                                          const struct ree_tensor *inputs, size_t n_inputs,
                                          struct ree_error *err);
@@ -48,10 +50,10 @@ REE_API enum ree_status ree_session_bind(struct ree_session *session,
 struct ree_session_stats {
     size_t size;           // sizeof(struct ree_session_stats)
     uint64_t weight_bytes; // weight bytes resident on the device
-    uint64_t arena_bytes;  // intermediate results of the last run in bytes, after reuse
-    uint64_t n_dispatches; // kernel dispatches of the last run
+    uint64_t arena_bytes;  // memory for the intermediate tensors of the last run, in bytes
+    uint64_t n_dispatches; // dispatches of the last run
     uint64_t n_segments;   // segments of the last run: 1 unless a shape depended on computed data
-    uint64_t n_binds, n_bind_hits; // lookups and hits of the shape cache
+    uint64_t n_binds, n_bind_hits; // binds made; runs that used an earlier bind
     double bind_seconds;           // time to bind for the last run
     double run_seconds;            // last run, upload and download included
     // With max_device_memory: the highest number of bytes held on one device; otherwise 0.

@@ -68,49 +68,56 @@ struct ree_tensor {
     enum ree_dtype dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
-    void *data;    // (dims[0] * ... * dims[rank-1]) elements; may be NULL if that is 0
+    void *data;    // (dims[0] * ... * dims[rank-1]) elements; may be NULL if there are none
     size_t nbytes; // data size in bytes: elements * ree_dtype_size(dtype)
     enum ree_kind kind;
     size_t n_items;           // number of items of a sequence
     struct ree_tensor *items; // each of kind REE_TENSOR
 };
 
-// Allocates zeroed data and copies `name`, which may be NULL. Release with ree_tensor_finish.
+// Initialises *tensor: zeroed data of this type and shape, and a copy of `name`, which may be NULL.
+// dims has `rank` entries. Release with ree_tensor_finish. Fails with REE_UNSUPPORTED if the rank
+// is above REE_MAX_RANK or the type is unknown, and with REE_INVALID if a dimension is negative;
+// *tensor is then zeroed.
 REE_API enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name,
                                         enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
                                         struct ree_error *err);
-// Appends `item` to a sequence and takes ownership of it, even on failure. An empty sequence is a
-// zeroed struct of kind REE_SEQUENCE.
+// Moves *item to the end of a sequence: the sequence owns its contents, and *item is zeroed. On
+// failure the contents are released. An empty sequence is a zeroed struct of kind REE_SEQUENCE.
 REE_API enum ree_status ree_sequence_append(struct ree_tensor *sequence, struct ree_tensor *item,
                                             struct ree_error *err);
 REE_API void
 ree_tensor_finish(struct ree_tensor *tensor); // frees name, data, items; zeroes the struct
 
 // Reads FILE.npy (NumPy format 1 to 3, C or Fortran order) or FILE.pb (an ONNX TensorProto).
+// Initialises *tensor; release with ree_tensor_finish. The name is NULL after a .npy file, and the
+// TensorProto's after a .pb file. Fails with REE_UNSUPPORTED if the path ends otherwise; on failure
+// *tensor is zeroed.
 REE_API enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path,
                                         struct ree_error *err);
-// Like ree_tensor_load, for a value of model input `port`. If the port is a sequence or nullable, a
-// .pb file is a SequenceProto or an OptionalProto.
+// Like ree_tensor_load, for a value of the model input `port`. A .pb file holds a SequenceProto if
+// the port is a sequence, and an OptionalProto if it is nullable.
 REE_API enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const char *path,
                                             const struct ree_port *port, struct ree_error *err);
-// Writes NumPy format 1.0. Writes to a temporary file in the same folder first, so that the file
-// appears whole or not at all. Types that NumPy lacks are written as their bytes:
+// Writes NumPy format 1.0. The file appears whole or not at all. Fails with REE_UNSUPPORTED if the
+// value is not a tensor. Types that NumPy lacks are written as their bytes:
 // - int4 and int2 as int8
 // - uint4, uint2, float4e2m1 and the float8 types (their bits) as uint8
 // - bfloat16 as raw data of two bytes
 //
-// Loading such a file returns a tensor of the type written (bfloat16 for two raw bytes).
+// ree_tensor_load reads raw data of two bytes as bfloat16. Of the other types it returns int8 or
+// uint8, which ree_tensor_retype converts back.
 REE_API enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
                                             struct ree_error *err);
 
-// Converts, in place, a tensor read from a .npy file to `dtype` if ree_tensor_save_npy writes
-// `dtype` as the tensor's type (int4 as int8, float8e5m2 as uint8, ...). Otherwise does nothing.
-// Fails with REE_INVALID if a byte is not a valid element of `dtype`.
+// Changes the type of a tensor from a .npy file to `dtype`, in place, if ree_tensor_save_npy writes
+// `dtype` as the tensor's present type (int4 as int8, float8e5m2 as uint8, ...). Otherwise does
+// nothing. Fails with REE_INVALID if a byte is not a valid element of `dtype`.
 REE_API enum ree_status ree_tensor_retype(struct ree_tensor *tensor, enum ree_dtype dtype,
                                           struct ree_error *err);
 
-// SHA-256 of one tensor, or of n tensors in order, as lower-case hex. NUMERICS.md, "Hashes",
-// defines the hashed bytes.
+// SHA-256 of one tensor, or of n tensors in order, as 64 lower-case hexadecimal digits and a NUL.
+// NUMERICS.md, "Hashes", defines the hashed bytes.
 REE_API void ree_tensor_sha256(const struct ree_tensor *tensor, char hex[65]);
 REE_API void ree_tensors_sha256(const struct ree_tensor *tensors, size_t n, char hex[65]);
 
