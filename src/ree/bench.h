@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-// Runs of what is measured and of what it is compared with alternate. Use one benchmark at a time
-// in a process: others would distort it.
+// A benchmark alternates runs of what it measures with runs of what it compares that with. Use one
+// benchmark at a time in a process: several would distort each other's times.
 struct ree_benchmark;
 
 // The same device, opened with another operation set, for comparison. Does not change between
@@ -25,20 +25,23 @@ struct ree_bench_peer {
 struct ree_benchmark_options {
     size_t size;        // sizeof this struct
     uint32_t n_runs;    // of each measurement; 0: 21; at most REE_BENCH_MAX_RUNS
-    uint32_t n_threads; // CPU threads of what is compared with; 0: one per core
+    uint32_t n_threads; // CPU threads of OpenBLAS and of memory baselines; 0: one per core
     size_t n_peers;     // at most REE_BENCH_MAX_PEERS
     const struct ree_bench_peer *peers;
-    // On the CPU: load OpenBLAS, if it is installed, to compare matrix products with. It is loaded
-    // by ree_benchmark_create, which also sets environment variables that it reads.
+    // On the CPU: compare matrix products with OpenBLAS if it is installed. ree_benchmark_create
+    // loads it; before that, it may set the environment variables OPENBLAS_CORETYPE and
+    // OPENBLAS_THREAD_TIMEOUT if the process does not have them.
     bool use_openblas;
-    // Of single RepOps: sizes such as "1024x1024x1024", as `ree-run help bench` lists them; NULL: a
-    // selection. Of convolutions: 0: 64, 3, 1 and 1.
+    // ree_benchmark_repop: sizes such as "1024x1024x1024", as `ree-run help bench` lists them; must
+    // stay valid as long as the benchmark. NULL: a selection.
     const char *shape;
+    // "conv": 0 means 64 filters, a kernel of 3 x 3, stride 1 and 1 group.
     uint32_t filters, kernel, stride, groups;
     struct ree_progress progress; // done: runs of one measurement
 };
 
-// The device and its peers must outlive the benchmark. `options` may be NULL.
+// The device, the peers' devices and the strings of the peers must outlive the benchmark. `options`
+// may be NULL.
 REE_API enum ree_status ree_benchmark_create(struct ree_device *device,
                                              const struct ree_benchmark_options *options,
                                              struct ree_benchmark **out_benchmark,
@@ -49,7 +52,7 @@ REE_API void ree_benchmark_destroy(struct ree_benchmark *benchmark);
 struct ree_bench_result {
     const char *name; // "1024 x 1024 x 1024"
     const char *unit; // "GFLOP/s", "GOP/s" or "GB/s"
-    // In `unit`: at the median time, at the slower and at the faster quartile.
+    // In `unit`: at the median time; at the slower quartile; at the faster quartile.
     double rate, rate_lower_quartile, rate_upper_quartile;
     double seconds;       // of one run, median
     const char *baseline; // what the rate is compared with; NULL: nothing
@@ -65,8 +68,8 @@ struct ree_bench_report {
 
 // Whether there is a benchmark of this name: "matmul", "conv", "map", "rows" or "attention".
 REE_API bool ree_benchmark_has(const char *name);
-// Runs it. Fails with REE_INVALID if there is none of this name or the shape is wrong. *out_report
-// belongs to the benchmark and is valid until its next run.
+// Runs the benchmark of this name. Fails with REE_INVALID if there is none, or if the shape is
+// wrong. *out_report belongs to the benchmark and is valid until its next run.
 REE_API enum ree_status ree_benchmark_repop(struct ree_benchmark *benchmark, const char *name,
                                             const struct ree_bench_report **out_report,
                                             struct ree_error *err);
@@ -75,21 +78,22 @@ REE_API enum ree_status ree_benchmark_repop(struct ree_benchmark *benchmark, con
 // versions.
 struct ree_bench_set {
     const char *name; // of the operation set, or of the peer
-    // The first run, which uploads the weights and compiles what it needs; part of it: binding.
+    // Duration of the first run, which uploads the weights and compiles kernels; the part of it
+    // that was spent binding.
     double first_seconds, bind_seconds;
     // Whole runs, including the transfer of inputs and outputs: median and quartiles.
     double seconds, seconds_lower_quartile, seconds_upper_quartile;
 };
 
-// Dispatches of a run, measured one by one: of one kind, or a single one. Does not change between
-// versions.
+// The cost of one dispatch of a run, or of all dispatches of one RepOp. Dispatches are measured one
+// by one. Does not change between versions.
 struct ree_bench_cost {
     const char *repop; // "matmul"
-    const char *node;  // "node 'conv1' (Conv)"; NULL: all of this kind
+    const char *node;  // "node 'conv1' (Conv)"; NULL: all dispatches of this RepOp
     uint32_t n;        // dispatches
-    double seconds;    // median of all of this kind; minimum of a single one
+    double seconds;    // over the runs: the minimum for one dispatch, the median for a RepOp's sum
     double flops;      // of products; 0 for other RepOps
-    double bytes;      // spanned by the operands
+    double bytes;      // size of all operands
 };
 
 // Made by the library.
@@ -97,20 +101,22 @@ struct ree_bench_model_report {
     size_t n_sets;
     const struct ree_bench_set *sets;
     struct ree_session_stats stats; // of the first entry
-    // Bandwidth that limits a model that reads all weights in each run, in GB/s; NULL: the weights
-    // are too small to measure it.
+    // Name of the memory bandwidth that limits a model that reads all weights in each run; NULL:
+    // the weights are too small to measure it.
     const char *memory;
-    double memory_rate;
-    double flops;     // of the products of one run
-    bool has_profile; // false: the device cannot measure single RepOps
-    double profile_seconds;
-    size_t n_repops; // the slowest first
+    double memory_rate;     // that bandwidth, in GB/s
+    double flops;           // of the products of one run; 0 without a profile
+    bool has_profile;       // false: the device cannot measure single dispatches
+    double profile_seconds; // device time of one run: the sum of `repops`
+    size_t n_repops;        // the slowest first
     const struct ree_bench_cost *repops;
     size_t n_dispatches; // the slowest first
     const struct ree_bench_cost *dispatches;
 };
 
-// Measures whole runs of a model with these inputs. Otherwise as ree_benchmark_repop.
+// Measures whole runs of a model with these inputs, which are as for ree_session_run. The model
+// must outlive the benchmark. *out_report belongs to the benchmark and is valid until the next
+// ree_benchmark_model.
 REE_API enum ree_status ree_benchmark_model(struct ree_benchmark *benchmark,
                                             struct ree_model *model,
                                             const struct ree_tensor *inputs, size_t n_inputs,

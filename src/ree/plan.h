@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-// A plan of a model. It depends only on the model's graph, on the number of stages and on memory
-// limits, so everybody gets the same one. A run with the same options uses the same plan. A plan
+// A plan: the list of a model's stages. It depends only on the model's graph and the options below,
+// so it is the same on every machine. A run with the same options uses the same plan. A plan
 // decides where nodes run, never what they compute.
 struct ree_plan;
 
@@ -17,22 +17,23 @@ struct ree_plan;
 
 struct ree_plan_options {
     size_t size; // sizeof this struct
-    // A plan file, whose stage boundaries may have been edited; NULL: none.
+    // Take the stage boundaries from this plan file, which may have been edited; NULL: none.
     const char *plan_path;
-    uint32_t n_partitions; // stages; 0: not given. Excludes plan_path
-    // Each device of each process gets at least one stage; 0: not given.
+    uint32_t n_partitions; // stages, at most REE_MAX_STAGES; 0: not set. Not with plan_path
+    // Each device of each process gets at least one stage; 0: not set.
     uint32_t n_devices, n_processes;
-    uint32_t n_cache_slots; // with max_device_memory: groups of sequences whose caches count; 0: 1
-    // Memory budget per device in bytes: the weights of the stage that runs, the caches of all its
-    // stages, and a sixteenth for intermediate results. 0: no limit.
+    uint32_t n_cache_slots; // with max_device_memory: cache slots that take memory; 0: 1
+    // Memory budget per device in bytes: the weights of the stage that runs, the kv caches of all
+    // the device's stages, and a sixteenth for intermediate results. 0: no limit.
     uint64_t max_device_memory;
-    uint64_t context;             // tokens for which caches are counted; 0: 1024, as in runs
+    uint64_t context;             // tokens for which kv caches are counted; 0: 1024, as in runs
     struct ree_progress progress; // of reading the model
 };
 
 // Plans a model: an ONNX file, or a folder with a language model. Runs nothing and opens no device.
-// Without any option, the plan is the one that the file's nodes name; fails with REE_INVALID if
-// they name none. Also fails with REE_INVALID, and says why, if no plan satisfies the options.
+// `options` may be NULL. Without any option, the plan is the one that the file's nodes name; fails
+// with REE_INVALID if they name none. Also fails with REE_INVALID, and says why, if no plan
+// satisfies the options.
 REE_API enum ree_status ree_plan_create(const char *model, const struct ree_plan_options *options,
                                         struct ree_plan **out_plan, struct ree_error *err);
 REE_API void ree_plan_destroy(struct ree_plan *plan);
@@ -44,9 +45,11 @@ struct ree_plan_info {
     size_t n_stages;
     bool is_language_model; // its kv caches are known, if it has any
     size_t n_kv_caches;
-    uint64_t context;  // tokens for which caches are counted
+    uint64_t context;  // tokens for which kv caches are counted
     size_t n_branches; // see ree_plan_branch
 };
+// For this function and the next two the caller sets the struct's size. Strings are borrowed from
+// the plan.
 REE_API enum ree_status ree_plan_info(const struct ree_plan *plan, struct ree_plan_info *out_info,
                                       struct ree_error *err);
 
@@ -69,7 +72,8 @@ struct ree_plan_stage {
 REE_API enum ree_status ree_plan_stage(const struct ree_plan *plan, size_t stage,
                                        struct ree_plan_stage *out_stage, struct ree_error *err);
 
-// A branch of a merged decoder, which has one for each phase.
+// A branch of an If node in a merged decoder: a model file that has one branch for the prompt
+// (prefill) and one for single tokens (decode).
 struct ree_plan_branch {
     size_t size;        // sizeof this struct
     const char *phases; // "prefill" or "decode"
@@ -80,10 +84,12 @@ struct ree_plan_branch {
 REE_API enum ree_status ree_plan_branch(const struct ree_plan *plan, size_t branch,
                                         struct ree_plan_branch *out_branch, struct ree_error *err);
 
-// The plan file: JSON for partition_plan and plan_path of options. Readers use only "ends_with" of
-// each stage and the hash of the graph. Release *out_json with ree_free.
+// The contents of a plan file, for the options partition_plan and plan_path: JSON, NUL-terminated.
+// Readers use only "ends_with" of each stage and the hash of the graph. Release *out_json with
+// ree_free.
 REE_API enum ree_status ree_plan_json(const struct ree_plan *plan, char **out_json,
                                       struct ree_error *err);
+// Writes the plan file; it appears whole or not at all.
 REE_API enum ree_status ree_plan_save(const struct ree_plan *plan, const char *path,
                                       struct ree_error *err);
 // Writes the ONNX file again, unchanged except for notes on its nodes: ree.role, ree.layer,

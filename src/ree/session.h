@@ -59,7 +59,7 @@ struct ree_session_stats {
     // With max_device_memory: the highest number of bytes held on one device; otherwise 0.
     uint64_t peak_bytes;
 };
-// Fails with REE_INVALID if out_stats->size is 0.
+// The caller sets out_stats->size. Fails with REE_INVALID if it is 0.
 REE_API enum ree_status ree_session_stats(const struct ree_session *session,
                                           struct ree_session_stats *out_stats,
                                           struct ree_error *err);

@@ -13,13 +13,14 @@ extern "C" {
 // In struct ree_device_options.
 struct ree_device_testing {
     size_t size; // sizeof(struct ree_device_testing)
-    // Vulkan and CUDA: pretend that this primitive ("fma", "div", "add", ...; on Vulkan also
-    // integer ones, "integer fma") computes wrong results, which the probe must then detect. NULL:
-    // off. Vulkan also knows "driver", "driver exit" and "driver hang": the trial of the driver in
-    // a child process fails in this way.
+    // Vulkan and CUDA: make this primitive ("fma", "div", "add", ...; on Vulkan also integer forms,
+    // "integer fma") compute wrong results, which the probe must then detect. NULL: off. On Vulkan
+    // "driver", "driver exit" and "driver hang" make the trial of the driver in a child process
+    // fail: the child crashes, exits or hangs.
     const char *break_primitive;
     // Vulkan: use this form for the primitives instead of the probe's choice: "native", "float64",
-    // "float32" or "integer"; NULL: the probe decides. Rejected if the probe found the form wrong.
+    // "float32" or "integer"; NULL: the probe decides. Opening the device fails if the probe found
+    // the form wrong.
     const char *force_form;
 };
 
@@ -28,10 +29,11 @@ struct ree_ranks_testing {
     size_t size; // sizeof(struct ree_ranks_testing)
     // 1-based index of the data message that this rank corrupts before sending; 0: none.
     uint64_t corrupt;
-    // Maximum bytes of a frame per MPI message; must be equal on all ranks. 0: 1 GiB (MPI's counts
-    // are ints). Longer frames are split.
+    // Maximum bytes of an MPI message; must be equal on all ranks. Longer frames are split. 0:
+    // 1 GiB, because MPI counts bytes with an int.
     uint64_t message_piece;
-    const char *numerics; // claimed instead of ree_numerics_version; NULL: the real version
+    // Numerics version that this rank states instead of ree_numerics_version; NULL: the real one.
+    const char *numerics;
 };
 
 // A bit of one output of a node, flipped in one run before later nodes read the output, as a
@@ -43,9 +45,9 @@ struct ree_fault {
     uint64_t run; // number of runs before the affected one; 0: the next run
 };
 
-// Injects the fault once; replaces a pending fault. Fails with REE_INVALID if the graph has no such
-// output. The affected run fails with REE_UNSUPPORTED if the output is empty, holds strings, is not
-// a tensor, is computed while binding, or is kept as a kv cache.
+// Injects the fault into one run; replaces a fault that is still pending. Fails with REE_INVALID if
+// the graph has no such output. The affected run fails with REE_UNSUPPORTED if the output is empty,
+// holds strings, is not a tensor, is computed while binding, or is kept as a kv cache.
 REE_API enum ree_status ree_session_inject(struct ree_session *session,
                                            const struct ree_fault *fault, struct ree_error *err);
 
