@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
-// A causal language model on a device, with its kv caches. Maps token ids to token ids.
+// A causal language model on one or more devices, with its kv caches. Maps token ids to token ids.
 struct ree_generator;
 struct ree_rank; // ranks.h
 
-// Maximum of prefill_chunk in a receipt's trace.
+// Largest prefill_chunk that the trace of a receipt may state.
 #define REE_MAX_PREFILL_CHUNK (1 << 20)
 
 struct ree_generator_options {
@@ -30,16 +30,18 @@ struct ree_generator_options {
     // Groups of sequences in flight at the same time, each with kv caches of its own; 0: 1.
     uint32_t n_cache_slots;
     // Stages of the model, which run one after another: stage i runs on device i modulo the number
-    // of devices. `device` is device 0, more_devices follow. The output bits do not depend on it.
-    // 0: one stage per device.
+    // of devices. `device` is device 0, more_devices follow. The output bits do not depend on the
+    // stages. 0: one stage; with several devices, the stages that the nodes name, or one per
+    // device.
     uint32_t n_partitions;
     struct ree_device *const *more_devices;
     size_t n_more_devices;
-    // File of `ree-run plan` with the stage boundaries; NULL: ree chooses them.
+    // Plan file (ree_plan_save, or `ree-run plan`) with the stage boundaries; NULL: ree chooses
+    // them.
     const char *partition_plan;
     // Memory budget per device in bytes, for weights, kv caches and intermediate results; 0: no
-    // limit. The model is then split into n_partitions stages, or as many as needed, and a stage's
-    // weights are on the device only while it runs.
+    // limit. With a budget the model is split into n_partitions stages, or as many as needed, and a
+    // stage's weights are on the device only while it runs.
     uint64_t max_device_memory;
     const struct ree_rank *rank; // one of several processes, ranks.h; NULL: a single process
 };
@@ -50,13 +52,13 @@ struct ree_generator_info {
     const char *folder;     // folder in which a tokenizer is looked up
     const char *model_type; // "llama", ...; "" if unknown
     int64_t context_length; // maximum tokens of prompt and answer together; 0: unknown
-    int64_t vocab_size;     // 0: unknown before the first run
+    int64_t vocab_size;     // 0: the model's output does not declare it
     int32_t bos;            // -1: unknown
     size_t n_eos;
     const int32_t *eos; // ids that end a text
     bool has_cache;     // keys and values stay on the device between steps
     bool mixes_lengths; // sequences of different lengths may share a batch
-    // Computes only the last token's logits, unless others are requested.
+    // The model computes logits only for the requested tokens: usually the last one of a run.
     bool computes_one_row;
 };
 
@@ -67,7 +69,8 @@ struct ree_generator_info {
 // - a folder with an ONNX file as above
 // - a Hugging Face checkpoint
 //
-// `options` may be NULL.
+// The devices must outlive the generator. `options` may be NULL. Fails like ree_model_load, and
+// with REE_UNSUPPORTED, naming the input or output, if the model is not such a language model.
 REE_API enum ree_status ree_generator_create(const char *path, struct ree_device *device,
                                              const struct ree_generator_options *options,
                                              struct ree_generator **out_generator,
@@ -76,23 +79,25 @@ REE_API void ree_generator_destroy(struct ree_generator *generator);
 REE_API const struct ree_generator_info *ree_generator_info(const struct ree_generator *generator);
 // The generator's model, in the form in which it runs. Borrowed from the generator.
 REE_API const struct ree_model *ree_generator_model(const struct ree_generator *generator);
-// NULL if the model runs in several stages. Borrowed from the generator.
+// The session that runs the generator's model, borrowed; NULL if the model runs in several stages.
 REE_API struct ree_session *ree_generator_session(struct ree_generator *generator);
-// Sums over all stages.
+// Sums over all stages. The caller sets out_stats->size. Fails with REE_INVALID if it is 0.
 REE_API enum ree_status ree_generator_stats(const struct ree_generator *generator,
                                             struct ree_session_stats *out_stats,
                                             struct ree_error *err);
 
 // How to choose a token from logits. NUMERICS.md, "Sampling", defines each parameter to the bit.
+// Start from ree_greedy: a struct of zeros is not valid.
 struct ree_sampling {
     // 0: the largest logit, the first one if several are equal; otherwise 1e-6 to 1e6
     float temperature;
     uint32_t top_k;           // 0: off
-    float top_p;              // 1: off
-    float min_p;              // 0: off
-    float repetition_penalty; // 1: off
-    uint64_t seed;
+    float top_p;              // above 0, at most 1; 1: off
+    float min_p;              // 0 to 1; 0: off
+    float repetition_penalty; // above 0, at most 1e6; 1: off
+    uint64_t seed;            // of the random draws
 };
+// Temperature 0, all other parameters off.
 REE_API extern const struct ree_sampling ree_greedy;
 
 // Fails with REE_INVALID and the reason if a parameter is out of range ("top_p is 1.5, expected
@@ -100,7 +105,8 @@ REE_API extern const struct ree_sampling ree_greedy;
 REE_API enum ree_status ree_sampling_check(const struct ree_sampling *sampling,
                                            struct ree_error *err);
 // Chooses the token that follows ids[0 ... n-1]. `position` is the index of the new token in the
-// sequence, from 0. Fails if a logit is not a number.
+// sequence, from 0. `logits` has vocab_size entries. Fails with REE_INVALID if a parameter is out
+// of range, a logit is a NaN, or no logit is above -infinity; *out_id is then -1.
 REE_API enum ree_status ree_sampling_choose(const struct ree_sampling *sampling,
                                             const float *logits, size_t vocab_size,
                                             const int32_t *ids, size_t n, uint64_t position,
@@ -129,11 +135,11 @@ struct ree_token {
     size_t sequence; // index of the prompt
     size_t position; // index in the sequence, prompt included
     int32_t id;
-    float logprob;                 // only with n_logprobs
-    const struct ree_logprob *top; // n_logprobs entries, the most likely first
+    float logprob;                 // of id; only with n_logprobs
+    const struct ree_logprob *top; // n_logprobs entries, the most likely first; NULL: none
 };
 
-// The progress of a sequence: its contents in a checkpoint, from which it can resume.
+// A sequence in progress, as a checkpoint holds it and a generation can resume it.
 struct ree_snapshot {
     const int32_t *ids; // prompt and answer so far
     size_t n_prompt, n; // 1 <= n_prompt <= n
@@ -148,10 +154,10 @@ struct ree_snapshot {
 };
 
 struct ree_generate_options {
-    size_t size; // sizeof(struct ree_generate_options)
-    struct ree_sampling sampling;
-    size_t max_new_tokens; // per sequence; 0: until the context is full
-    const int32_t *eos;    // ids that end a sequence; the id becomes its last token
+    size_t size;                  // sizeof(struct ree_generate_options)
+    struct ree_sampling sampling; // must be set; ree_greedy: no random choice
+    size_t max_new_tokens;        // per sequence; 0: until the context is full
+    const int32_t *eos;           // ids that end a sequence; the id becomes its last token
     size_t n_eos;
     uint32_t n_logprobs; // at most 100
     // Called with each new token, but not with those of `resume`; returning false ends its sequence
@@ -160,8 +166,8 @@ struct ree_generate_options {
     // Called before each run; returning true ends the generation and keeps the tokens made so far.
     // NULL: off.
     bool (*is_interrupted)(void *user);
-    // Receives the sequences of all prompts, which are valid only during the call. NULL: off. A
-    // failure ends the generation. Called
+    // Receives the sequences of all prompts, which are valid only during the call. NULL: off. If it
+    // fails, it must fill *err; the generation then fails with its status. Called
     // - before the first run
     // - when a sequence has `checkpoint_every` tokens more than at the last call
     // - at the end, and after an interruption
@@ -183,15 +189,16 @@ struct ree_generate_options {
 };
 
 struct ree_generation {
-    int32_t *ids; // prompt and answer; owned; ree_generation_finish releases them
-    size_t n_prompt, n;
+    int32_t *ids;       // prompt and answer; owned; ree_generation_finish releases them
+    size_t n_prompt, n; // tokens of the prompt; tokens of prompt and answer
     enum ree_finish finish;
     char tokens_sha256[65]; // NUMERICS.md, "Hashes"
     char logits_sha256[65]; // with all_logits; otherwise ""
     bool logits_changed;    // on_logits was called before a choice
 };
 REE_API void ree_generation_finish(struct ree_generation *generation); // frees ids
-// The hash of tokens that tokens_sha256 of a generation has: 64 hexadecimal digits.
+// Computes the hash that is tokens_sha256 of a generation with these ids: 64 hexadecimal digits and
+// a NUL.
 REE_API void ree_tokens_sha256(const int32_t *ids, size_t n, char hex[65]);
 
 struct ree_generate_stats {
@@ -201,22 +208,23 @@ struct ree_generate_stats {
     size_t decode_tokens;                  // new tokens that decode steps produced
     double prompt_seconds, decode_seconds; // time in runs over prompts; time in decode steps
     double first_token_seconds;            // time from the call to the first token
-    size_t n_runs;
-    uint64_t cache_bytes;
+    size_t n_runs;                         // runs of the model
+    uint64_t cache_bytes;                  // highest memory of the kv caches, in bytes
 };
 
-// Continues each prompt. The tokens of a sequence do not depend on the other sequences in its
-// batch, nor on how prompts are divided into runs. `out` has n entries, which this call initialises
-// even on failure; release each with ree_generation_finish. `options` must not be NULL; `out_stats`
-// may be NULL.
+// Continues each of n prompts. The tokens of a sequence do not depend on the other sequences in its
+// batch, nor on how prompts are divided into runs. `out` has n entries, which this call
+// initialises; release each with ree_generation_finish. After a failure they are zeroed. `options`
+// must not be NULL; `out_stats` may be NULL. Fails with REE_INVALID if an option is out of range, a
+// prompt has no tokens, an id outside the vocabulary, or no space for an answer in the model's
+// context.
 REE_API enum ree_status ree_generate(struct ree_generator *generator,
                                      const struct ree_prompt *prompts, size_t n,
                                      const struct ree_generate_options *options,
                                      struct ree_generation *out,
                                      struct ree_generate_stats *out_stats, struct ree_error *err);
 
-// Prompts: texts, conversations and token ids, all as token ids
-
+// A list of prompts, made from texts, conversations and token ids. All are stored as token ids.
 struct ree_prompts;
 
 struct ree_prompts_options {
@@ -229,12 +237,13 @@ struct ree_prompts_options {
     bool raw;
 };
 
-// `options` may be NULL. The options' strings are copied.
+// Creates an empty list. `options` may be NULL. The options' strings are copied.
 REE_API enum ree_status ree_prompts_create(const struct ree_prompts_options *options,
                                            struct ree_prompts **out_prompts, struct ree_error *err);
 REE_API void ree_prompts_destroy(struct ree_prompts *prompts);
-// Each of these appends one prompt. They fail with REE_INVALID, and append nothing, if the prompt
-// has no tokens, or if it is a text and there is no tokenizer.
+// Each of the next three functions appends one prompt and copies what it is passed. They fail with
+// REE_INVALID, and append nothing, if the prompt has no tokens, or if a text or a conversation has
+// no tokenizer.
 REE_API enum ree_status ree_prompts_add_text(struct ree_prompts *prompts, const char *text,
                                              size_t nbytes, struct ree_error *err);
 REE_API enum ree_status ree_prompts_add_ids(struct ree_prompts *prompts, const int32_t *ids,
@@ -248,20 +257,19 @@ REE_API enum ree_status ree_prompts_add_messages(struct ree_prompts *prompts, co
 // prompts of earlier lines.
 REE_API enum ree_status ree_prompts_add_file(struct ree_prompts *prompts, const char *path,
                                              struct ree_error *err);
-// *out_list is borrowed and valid until the next prompt is added.
+// Returns the number of prompts. *out_list is borrowed and valid until the next prompt is added.
 REE_API size_t ree_prompts_list(const struct ree_prompts *prompts,
                                 const struct ree_prompt **out_list);
-// true: prompt i is a conversation.
+// Whether prompt i is a conversation. i must be less than the number of prompts.
 REE_API bool ree_prompts_is_chat(const struct ree_prompts *prompts, size_t i);
 
-// Completions: prompts, and the texts with which a model continues them
+// A completion: prompts, and the texts with which a model continues them.
 //
 //     ree_completion_create -> ree_completion_run -> ree_completion_text, ... -> _destroy
 //
 // The tokens of an answer are all that were generated, including those that completed a stop text.
 // The text of an answer ends before that stop text. Special tokens produce no text. receipt.h makes
 // receipts of completions, and checkpoints from which they continue.
-
 struct ree_completion;
 
 struct ree_completion_options {
@@ -272,19 +280,20 @@ struct ree_completion_options {
     // several, the one that begins first ends the text.
     size_t n_stops;
     const char *const *stops;
-    // Continue after eos tokens. Otherwise an answer ends with a token that the model's files or
-    // its tokenizer name as one.
+    // Continue after eos tokens. Otherwise an answer ends with any eos token that the model's files
+    // or its tokenizer name.
     bool ignores_eos;
     uint32_t n_logprobs; // for on_token; at most 100
-    // Receives the text of an answer as soon as later tokens cannot change it: not the beginning of
-    // what may become a stop text, and never part of a character. `sequence` is the prompt's index.
-    // The concatenation for a sequence is the text of its answer. `text` is NUL-terminated and may
-    // contain NULs. Not called without a tokenizer. NULL: off.
+    // Receives the text of an answer as soon as later tokens cannot change it: text that may be the
+    // beginning of a stop text comes later, and part of a character never comes. `sequence` is the
+    // prompt's index. The texts of a sequence, one after the other, are the text of its answer.
+    // `text` is NUL-terminated and may contain NULs. Not called without a tokenizer. NULL: off.
     void (*on_text)(void *user, size_t sequence, const char *text, size_t nbytes);
     // Called with each new token, before its text. Returning false ends its sequence at that token;
-    // it is then interrupted, like an answer that is_interrupted ended. With a checkpoint, it ends
-    // all sequences, and each can be continued. A completion that continues from a checkpoint calls it first with the tokens that it has, and
-    // ignores what it returns. NULL: off.
+    // the finish is then REE_FINISH_INTERRUPTED, unless that token was the last one anyway. With a
+    // checkpoint, returning false interrupts all sequences, and a later run can continue each. A
+    // completion that continues from a checkpoint first calls it with the checkpoint's tokens,
+    // without probabilities, and ignores the result. NULL: off.
     bool (*on_token)(void *user, const struct ree_token *token);
     // Called before each run; returning true ends the completion and keeps the tokens made so far.
     // NULL: off.
@@ -292,10 +301,10 @@ struct ree_completion_options {
     void *user;
 };
 
-// Prepares the continuation of n prompts, which run as one batch; at least 1. The prompts are
-// copied. `tokenizer` decodes texts; NULL: there are no texts, only tokens. Generator and tokenizer
-// must outlive the completion. `options` may be NULL. Fails with REE_INVALID if the tokenizer lacks
-// a token of a prompt.
+// Prepares the continuation of n prompts, at least 1, which run in batches. The prompts are copied.
+// `tokenizer` decodes texts; NULL: there are no texts, only tokens. Generator and tokenizer must
+// outlive the completion. `options` may be NULL. Fails with REE_INVALID if the tokenizer does not
+// have a token of a prompt, a prompt has no tokens, or an option is out of range.
 REE_API enum ree_status ree_completion_create(struct ree_generator *generator,
                                               const struct ree_tokenizer *tokenizer,
                                               const struct ree_prompt *prompts, size_t n,
@@ -303,18 +312,21 @@ REE_API enum ree_status ree_completion_create(struct ree_generator *generator,
                                               struct ree_completion **out_completion,
                                               struct ree_error *err);
 REE_API void ree_completion_destroy(struct ree_completion *completion);
-// Generates the answers. May be called once.
+// Generates the answers. May be called once. After a failure, ree_completion_text returns the text
+// generated so far.
 REE_API enum ree_status ree_completion_run(struct ree_completion *completion,
                                            struct ree_error *err);
-// Continues one text in one call: encodes it with the generator's tokenizer (that of its folder),
-// creates a completion and runs it. Release *out_completion with ree_completion_destroy.
+// Continues one text in one call: encodes it with the tokenizer in the generator's folder, creates
+// a completion and runs it. The completion owns the tokenizer. Release *out_completion with
+// ree_completion_destroy. Fails with REE_NOT_FOUND if the folder has no tokenizer.
 REE_API enum ree_status ree_complete_text(struct ree_generator *generator, const char *text,
                                           size_t nbytes,
                                           const struct ree_completion_options *options,
                                           struct ree_completion **out_completion,
                                           struct ree_error *err);
 
-// The results, all borrowed from the completion.
+// The results, all borrowed from the completion. i must be less than the number of prompts.
+// `out_nbytes` may be NULL; texts are NUL-terminated.
 
 REE_API size_t ree_completion_n_prompts(const struct ree_completion *completion);
 // The text of prompt i as the tokenizer decodes it; also before the run. "" without a tokenizer.
@@ -323,9 +335,11 @@ REE_API const char *ree_completion_prompt_text(const struct ree_completion *comp
 // The text of answer i; "" without a tokenizer.
 REE_API const char *ree_completion_text(const struct ree_completion *completion, size_t i,
                                         size_t *out_nbytes);
-// Tokens of prompt i and its answer, why it ended, and their hashes. NULL before the run.
+// Tokens of prompt i and its answer, why it ended, and their hashes. NULL before the run, and after
+// a run that failed.
 REE_API const struct ree_generation *
 ree_completion_generation(const struct ree_completion *completion, size_t i);
+// The statistics of the run; all zeros before it.
 REE_API const struct ree_generate_stats *
 ree_completion_stats(const struct ree_completion *completion);
 

@@ -13,8 +13,9 @@ extern "C" {
 struct ree_pipeline;
 
 struct ree_stages_options {
-    size_t size;           // sizeof this struct
-    uint32_t n_partitions; // stages; 0: those that the nodes name, or one per device
+    size_t size; // sizeof this struct
+    // Stages. 0: one; with several devices, the stages that the nodes name, or one per device.
+    uint32_t n_partitions;
     // Plan file (ree_plan_save, or `ree-run plan`) with the stage boundaries; NULL: ree chooses
     // them.
     const char *partition_plan;

@@ -14,30 +14,35 @@ struct ree_tokenizer;
 
 // `path` is one of
 // - a tokenizer.json
-// - a *.tiktoken file
 // - a GPT-2 vocab.json with merges.txt in the same folder
-// - a folder that holds one of these
+// - a tiktoken file: *.tiktoken or *.model
+// - a folder; the first of these files that exists in it is read: tokenizer.json, vocab.json,
+//   tokenizer.tiktoken, qwen.tiktoken, tokenizer.model
 //
 // If they exist in the same folder, tokenizer_config.json, special_tokens_map.json,
 // generation_config.json and config.json are read too: for the bos and eos ids and the chat
 // template, and, unless the file is a tokenizer.json, for added tokens and the kind of tokenizer.
+// Fails with REE_NOT_FOUND if there is no such file, REE_INVALID if a file is malformed, and
+// REE_UNSUPPORTED if ree lacks something that the tokenizer uses.
 REE_API enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_tokenizer,
                                            struct ree_error *err);
 REE_API void ree_tokenizer_destroy(struct ree_tokenizer *tokenizer);
 
 REE_API uint32_t ree_tokenizer_vocab_size(const struct ree_tokenizer *tokenizer); // largest id + 1
-// The token as the vocabulary writes it ("\u0120the", "<0x0A>"), NUL-terminated; NULL if there is
-// no such id. Use a decoder to get the text that a token represents.
+// The token as the vocabulary writes it ("\u0120the", "<0x0A>"), NUL-terminated and borrowed from
+// the tokenizer; NULL if there is no such id. Use a decoder to get the text that a token
+// represents.
 REE_API const char *ree_tokenizer_token(const struct ree_tokenizer *tokenizer, int32_t id);
 // -1: no such token
 REE_API int32_t ree_tokenizer_id(const struct ree_tokenizer *tokenizer, const char *token);
 REE_API bool ree_tokenizer_is_special(const struct ree_tokenizer *tokenizer, int32_t id);
 REE_API int32_t ree_tokenizer_bos(const struct ree_tokenizer *tokenizer); // -1: none declared
-// Returns the number of ids that end a text, which may be 0 or several; *out_ids lists them in
-// ascending order. The array belongs to the tokenizer.
+// Returns the number of ids that end a text, which may be 0; *out_ids lists them in ascending
+// order. The array belongs to the tokenizer.
 REE_API size_t ree_tokenizer_eos(const struct ree_tokenizer *tokenizer, const int32_t **out_ids);
 // SHA-256 over everything that determines how the tokenizer encodes and decodes, independent of the
-// layout of the files it was loaded from. src/text/README.md defines the hashed bytes.
+// layout of the files it was loaded from; 64 hexadecimal digits and a NUL. src/text/README.md in
+// ree's source defines the hashed bytes.
 REE_API void ree_tokenizer_sha256(const struct ree_tokenizer *tokenizer, char hex[65]);
 
 enum {
@@ -55,8 +60,8 @@ REE_API enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokeniz
                                              const char *text, size_t nbytes, uint32_t flags,
                                              int32_t **out_ids, size_t *out_n,
                                              struct ree_error *err);
-// *out_text is valid UTF-8 followed by a NUL; *out_nbytes does not count the NUL. Release with
-// ree_free. Fails with REE_INVALID if the tokenizer lacks an id.
+// *out_text is valid UTF-8 followed by a NUL; *out_nbytes does not count the NUL. Release *out_text
+// with ree_free. Fails with REE_INVALID if the tokenizer does not have one of the ids.
 REE_API enum ree_status ree_tokenizer_decode(const struct ree_tokenizer *tokenizer,
                                              const int32_t *ids, size_t n, uint32_t flags,
                                              char **out_text, size_t *out_nbytes,
@@ -68,10 +73,11 @@ struct ree_decoder;
 REE_API enum ree_status ree_decoder_create(const struct ree_tokenizer *tokenizer, uint32_t flags,
                                            struct ree_decoder **out_decoder, struct ree_error *err);
 REE_API void ree_decoder_destroy(struct ree_decoder *decoder);
-// Adds a token and returns the text that has become certain: usually the text of the token, nothing
-// in the middle of a character, never part of a character. The concatenation of all returned texts,
-// including that of ree_decoder_flush, equals the result of ree_tokenizer_decode. The text is
-// NUL-terminated, belongs to the decoder and is valid until its next call.
+// Adds a token and returns the text that later tokens cannot change any more: usually the text of
+// the token, "" in the middle of a character, never part of a character. The concatenation of all
+// returned texts, including that of ree_decoder_flush, equals the result of ree_tokenizer_decode.
+// The text is NUL-terminated, belongs to the decoder and is valid until the next call with this
+// decoder. Fails with REE_INVALID if the tokenizer does not have the id.
 REE_API enum ree_status ree_decoder_push(struct ree_decoder *decoder, int32_t id,
                                          const char **out_text, size_t *out_nbytes,
                                          struct ree_error *err);
@@ -85,20 +91,24 @@ REE_API enum ree_status ree_decoder_settle(struct ree_decoder *decoder, const ch
 REE_API enum ree_status ree_decoder_flush(struct ree_decoder *decoder, const char **out_text,
                                           size_t *out_nbytes, struct ree_error *err);
 
-// Chat: renders a conversation as the text format that a model was trained on. `family` is one of
+// Chat: writes a conversation as the text format that a model was trained on. `family` is one of
 // ree_chat_families; NULL: that of the tokenizer's chat template. `messages` is a JSON array of
 // objects {"role": "system" | "user" | "assistant", "content": "..."}, `nbytes` long. With `reply`
-// the text ends at the point at which the assistant's answer begins. The text includes the tokens
-// that the family puts at the beginning, so encode it with REE_PARSE_SPECIAL and without
-// REE_ADD_SPECIAL. Release *out_text with ree_free.
+// the text ends where the assistant's answer begins. The text includes the tokens that the family
+// puts at the beginning, so encode it with REE_PARSE_SPECIAL and without REE_ADD_SPECIAL. Release
+// *out_text with ree_free. Fails with
+// - REE_NOT_FOUND if there is no such family
+// - REE_UNSUPPORTED if `family` is NULL and the tokenizer has no chat template of a known family,
+//   or if the family has no system message or ree does not support a member of a message
+// - REE_INVALID if the messages are malformed or not in an order that the family allows
 REE_API enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const char *family,
                                         const char *messages, size_t nbytes, bool reply,
                                         char **out_text, size_t *out_nbytes, struct ree_error *err);
 // The family of the tokenizer's chat template; NULL if it has none or the template is unknown.
 REE_API const char *ree_tokenizer_chat_family(const struct ree_tokenizer *tokenizer);
-REE_API const char *const *ree_chat_families(void); // names, NULL-terminated
-// Writes one line of less than 200 bytes: the libraries whose Unicode tables affect tokenization,
-// with their versions.
+REE_API const char *const *ree_chat_families(void); // static names; the last entry is NULL
+// Writes one line of less than 200 bytes to `out`, which has `size` bytes: the libraries whose
+// Unicode tables affect tokenization, with their versions.
 REE_API void ree_text_tables(char *out, size_t size);
 
 #ifdef __cplusplus
