@@ -1,8 +1,9 @@
-// Traces: digests of what every node of a model computed in every step of a run, under one root.
+// Traces: digests of what every node of a model computed in every step of a run, under one root. A
+// step is one run of the model.
 //
 // Two runs with the same root computed the same. If two roots differ, ree_trace_diff finds the
 // first node that differs. audit.h has comparisons while two devices run, and disputes between two
-// parties. A step is one run of the model. src/trace/trace.h defines the hashed bytes and the file.
+// parties. src/trace/trace.h in ree's source defines the hashed bytes and the file.
 #ifndef REE_TRACE_H
 #define REE_TRACE_H
 
@@ -20,20 +21,21 @@ extern "C" {
 //     ree_session_run(session, ...);
 //     ree_recording_finish(recording, &recorded, &err);
 //
-// A recorded run keeps the value of every node in memory until its step ends, and fuses nothing
-// across nodes. This changes no bit; it costs memory and time.
+// A recorded run keeps the value of every node in memory until its step ends, and ree does not fuse
+// nodes. This changes no bit; it costs memory and time.
 struct ree_recording;
 
 struct ree_record_options {
     size_t size;       // sizeof this struct
     const char *trace; // file to write; NULL: none
-    bool is_private;   // files and folders that are written are accessible to their owner only
+    bool is_private;   // only the owner can access the files and folders that are written
     // Writes the values of nodes and inputs whose name, or whose output's name, matches this POSIX
     // extended regular expression to dump_folder, as .npy files: step-STEP/NODE-NAME-OUTPUT.npy and
-    // step-STEP/input-INDEX-NAME.npy. Of a kv cache only the positions that the step added. At most
-    // REE_DUMP_MAX_FILES files. A referee reads values from such a folder. NULL: off.
+    // step-STEP/input-INDEX-NAME.npy. Of a kv cache it writes only the positions that the step
+    // added. At most REE_DUMP_MAX_FILES files. A referee reads values from such a folder. NULL:
+    // off.
     const char *dump_names;
-    const char *dump_folder; // created if it is missing
+    const char *dump_folder; // created if it is missing; required with dump_names
     // For tests of error detection: flips one bit of a value before later nodes read it, as a
     // failing device would. "NODE:STEP:BIT" or "NODE:STEP:BIT:OUTPUT"; NODE is a number or a unique
     // name, STEP counts runs from 0. NULL: off.
@@ -45,16 +47,19 @@ struct ree_record_options {
 };
 #define REE_DUMP_MAX_FILES 10000
 
-// Checks the options as far as that is possible without a model. Fails like ree_record_session.
+// Checks the options as far as that is possible without a model. Fails with REE_INVALID like
+// ree_record_session.
 REE_API enum ree_status ree_record_check(const struct ree_record_options *options,
                                          struct ree_error *err);
-// Starts to record the next runs. Call it before the first run; the session, pipeline or generator
-// must outlive the recording's last run, and may only be destroyed after the recording. A session
-// or pipeline must be of a model that keeps no kv caches; every run is one step. A generator must
-// have been created with exact_lengths, and generates one sequence. Fails with
-// - REE_INVALID if the options contradict each other, or if a regular expression or a fault is
-//   malformed
+// Starts to record the next runs. Call it before the first run. The session, pipeline or generator
+// must exist until the recording ends (ree_recording_finish or ree_recording_destroy); afterwards
+// it must not run again and can only be destroyed. A session or pipeline must be of a model that
+// keeps no kv caches; every run is one step. A generator must have been created with exact_lengths,
+// and generates one sequence. Fails with
+// - REE_INVALID if a run was made before, the options contradict each other, or a regular
+//   expression or a fault is malformed
 // - REE_NOT_FOUND if dump_names matches nothing
+// - REE_UNSUPPORTED if the generator mixes sequences of different lengths
 REE_API enum ree_status ree_record_session(struct ree_session *session,
                                            const struct ree_record_options *options,
                                            struct ree_recording **out_recording,
@@ -72,27 +77,28 @@ struct ree_recorded {
     size_t size;            // sizeof this struct
     char root[65];          // of the trace, in hexadecimal; "": no trace was requested
     uint64_t n_steps;       // steps recorded
-    uint32_t prefill_chunk; // prompt tokens per step; 0: the model has no steps
+    uint32_t prefill_chunk; // prompt tokens per step; 0: not a generator
     uint64_t n_files;       // dumped tensors
     uint64_t n_omitted;     // not dumped because of REE_DUMP_MAX_FILES
     uint64_t n_unfit;       // not dumped because a .npy file cannot represent them
 };
 
-// Completes the files after the last run and releases the recording, also on failure. Only then the
-// trace appears under its name. Fails with REE_INVALID if the step of the fault does not exist.
-// `out_recorded` may be NULL.
+// Completes the files after the last run; only now does the trace appear under its name. Releases
+// the recording, also on failure. Fails with REE_INVALID if the step of the fault does not exist.
+// `out_recorded` may be NULL; otherwise the caller sets its size.
 REE_API enum ree_status ree_recording_finish(struct ree_recording *recording,
                                              struct ree_recorded *out_recorded,
                                              struct ree_error *err);
 // The number of steps recorded so far.
 REE_API uint64_t ree_recording_n_steps(const struct ree_recording *recording);
-// Discards the trace; dumped tensors stay. Accepts NULL.
+// Releases the recording without writing the trace; dumped tensors stay. Accepts NULL.
 REE_API void ree_recording_destroy(struct ree_recording *recording);
 
 // Reading a trace
 struct ree_trace;
 
-// Reads a file. It may come from anyone: everything is checked, including the root.
+// Reads a trace. The file may come from anyone: everything is checked, including the root. Fails
+// with REE_INVALID if it is malformed or was changed.
 REE_API enum ree_status ree_trace_load(const char *path, struct ree_trace **out_trace,
                                        struct ree_error *err);
 REE_API void ree_trace_destroy(struct ree_trace *trace);
@@ -104,17 +110,18 @@ struct ree_trace_info {
     const char *numerics;                      // "RepOps/1"
     const char *operation_set;                 // "reproducible", ...
     uint64_t n_steps;
-    uint32_t prefill_chunk;      // prompt tokens per step; 0: the model has no steps
+    uint32_t prefill_chunk;      // prompt tokens per step; 0: not of a generator
     uint32_t n_inputs, n_caches; // inputs of the model; kv caches among them
     uint32_t n_constants, n_nodes;
 };
+// The caller sets out_info->size. Strings are borrowed from the trace.
 REE_API enum ree_status ree_trace_info(const struct ree_trace *trace,
                                        struct ree_trace_info *out_info, struct ree_error *err);
 // The name of an input; NULL if there is no such input.
 REE_API const char *ree_trace_input_name(const struct ree_trace *trace, uint32_t input);
 
 // The values of a trace are numbered: first the inputs, then the constants, then the outputs of
-// each node. This stands for an input or output that a node omits:
+// each node, omitted ones included. This number stands for an input that a node omits:
 #define REE_VALUE_OMITTED (-1)
 
 struct ree_node_info {
@@ -122,17 +129,18 @@ struct ree_node_info {
     const char *name, *domain, *op_type; // "" if the node has none
     int64_t opset;                       // 0: unknown
     uint32_t n_inputs;
-    const int32_t *inputs; // (n_inputs) values; NULL: not known
+    const int32_t *inputs; // (n_inputs) numbers of values; NULL: unknown
     uint32_t n_outputs;
-    uint32_t first_output; // the value that is output 0; the others follow
-    const bool *omitted;   // (n_outputs); NULL: not known
+    uint32_t first_output; // number of the value that is output 0; the others follow
+    const bool *omitted;   // (n_outputs) whether the node omits the output; NULL: unknown
 };
-// Fails with REE_NOT_FOUND if there is no such node.
+// The caller sets out_info->size. Pointers are borrowed from the trace. Fails with REE_NOT_FOUND if
+// there is no such node.
 REE_API enum ree_status ree_trace_node(const struct ree_trace *trace, uint32_t node,
                                        struct ree_node_info *out_info, struct ree_error *err);
-// Where a value comes from: "input 'x'", "constant 'w'", "output 1 of node 12 'split' (Split)". The
-// names are those of the model and may contain control characters. Release with ree_free; NULL if
-// memory is exhausted or there is no such value.
+// Where a value comes from: "input 'x'", "constant 'w'", "output 1 of node 12 'split' (Split)",
+// "omitted". The names are those of the model and may contain control characters. Release with
+// ree_free; NULL if memory is exhausted or there is no such value.
 REE_API char *ree_trace_value_text(const struct ree_trace *trace, int32_t value);
 
 // Comparing two traces
@@ -145,12 +153,12 @@ enum ree_diff_kind {
 };
 REE_API const char *ree_diff_kind_name(enum ree_diff_kind kind); // "same", "other_run", ...
 
-// Bits of ree_diff.header: the parts in which the headers differ.
+// Bits of ree_diff.header: what differs between the headers.
 #define REE_DIFF_GRAPH 1u
 #define REE_DIFF_WEIGHTS 2u
 #define REE_DIFF_NUMERICS 4u
 #define REE_DIFF_OPERATION_SET 8u
-#define REE_DIFF_CHUNK 16u
+#define REE_DIFF_CHUNK 16u // prefill_chunk
 #define REE_DIFF_PORTS 32u // the inputs of the graph
 // The constants differ although the weights are equal: the passes made other constants.
 #define REE_DIFF_CONSTANTS 64u
@@ -159,23 +167,24 @@ REE_API const char *ree_diff_kind_name(enum ree_diff_kind kind); // "same", "oth
 struct ree_diff {
     size_t size; // sizeof this struct
     enum ree_diff_kind kind;
-    uint32_t header;   // OTHER_RUN: a combination of the bits above
-    uint64_t n_steps;  // steps that both traces have
-    uint64_t step;     // first step that differs; LENGTH: n_steps
-    uint32_t input;    // INPUT: its number
-    uint32_t node;     // NODE: its number
+    uint32_t header;  // OTHER_RUN: a combination of the bits above
+    uint64_t n_steps; // steps that both traces have
+    uint64_t step;    // first step that differs; LENGTH: n_steps
+    uint32_t input;   // INPUT: its number
+    uint32_t node;    // NODE: its number
+    // A node run is one node in one step.
     uint64_t n_before; // node runs before the difference; all agree
     uint64_t n_after;  // node runs after the difference that differ
-    uint64_t n_new;    // among n_after, those whose inputs all agree: further faults
+    uint64_t n_new;    // node runs among n_after whose inputs all agree: further faults
 };
 
 // Finds the first difference, in the order in which nodes run. The devices of the runs do not
-// matter. Fails with REE_INVALID if out_diff->size is 0.
+// matter. The caller sets out_diff->size. Fails with REE_INVALID if it is 0.
 REE_API enum ree_status ree_trace_diff(const struct ree_trace *a, const struct ree_trace *b,
                                        struct ree_diff *out_diff, struct ree_error *err);
 
-// For one node or value in one step of two traces whose headers agree (ree_diff.header is 0). For a
-// step, node or value that both traces do not have: nothing differs.
+// The following three functions compare one node or value in one step of two traces whose headers
+// agree (ree_diff.header is 0). A step, node or value that is not in both traces does not differ.
 REE_API bool ree_trace_node_differs(const struct ree_trace *a, const struct ree_trace *b,
                                     uint64_t step, uint32_t node);
 REE_API bool ree_trace_value_agrees(const struct ree_trace *a, const struct ree_trace *b,
@@ -185,8 +194,8 @@ REE_API bool ree_trace_inputs_agree(const struct ree_trace *a, const struct ree_
                                     uint64_t step, uint32_t node);
 
 // Makes an HTML page with a picture: which nodes of which steps differ. `names` are the titles of
-// the traces. The page needs no network and no scripts, and everything from the files is escaped.
-// Release *out_html with ree_free.
+// the traces. The page needs no network and no scripts, and all text from the files is escaped.
+// *out_html is NUL-terminated; release it with ree_free.
 REE_API enum ree_status ree_trace_diff_html(const struct ree_trace *a, const struct ree_trace *b,
                                             const char *const names[2], char **out_html,
                                             struct ree_error *err);
