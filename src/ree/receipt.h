@@ -1,8 +1,9 @@
 // Receipts: what was run, on which model, with which result; requests, verification, checkpoints,
 // keys and attestations.
 //
-// A receipt is a JSON object that anyone with the model can check. src/receipt/receipt.h describes
-// its fields, and src/repops/NUMERICS.md, "Receipts", what is hashed.
+// A receipt is a JSON object that anyone with the model can check. In ree's source,
+// src/receipt/receipt.h describes its fields, and src/repops/NUMERICS.md, "Receipts", what is
+// hashed.
 //
 //     ree_receipt_create_text     of a completion (generate.h)      ree_receipt_write
 //     ree_receipt_create_tensors  of a run of any model             ree_receipt_load
@@ -38,32 +39,39 @@ struct ree_receipt_trace {
 
 struct ree_receipt_options {
     size_t size; // sizeof(struct ree_receipt_options)
-    // Text: salted hashes instead of tokens and texts. Who may verify the receipt needs the salt.
+    // Text only: salted hashes instead of tokens and texts. Verifying the receipt requires the
+    // salt.
     bool is_private;
-    // REE_SALT_SIZE secret random bytes, for a private receipt; NULL: of the system's generator.
+    // Only with is_private: REE_SALT_SIZE secret random bytes; NULL: ree takes them from the
+    // system's random generator.
     const unsigned char *salt;
     const struct ree_receipt_trace *trace; // NULL: none
     struct ree_progress progress;          // of hashing the weights, in bytes
 };
 
-// Before the run: fails as ree_receipt_create_text would fail after it, for every reason that does
-// not depend on the result, so that no work is lost. Hashes the model, which reads all weights; the
-// hashes are kept. Optional. `options` may be NULL.
+// Optional, before the run: checks everything that can make ree_receipt_create_text fail and does
+// not depend on the result, so that no work is lost. Fails as that function would. Hashes the
+// model, which reads all weights; the generator keeps the hashes. `options` may be NULL.
 REE_API enum ree_status ree_receipt_prepare(struct ree_completion *completion,
                                             const struct ree_receipt_options *options,
                                             struct ree_error *err);
 // Makes the receipt of a completion of one prompt that has run. The receipt answers the request
-// that the completion was created from, if any. Fails with REE_INVALID if a receipt cannot hold
-// something (a stop text that is not UTF-8), if the request names another model, or if a trace was
-// recorded without folded constants; with REE_UNSUPPORTED if the model's hashes do not determine
-// what its inputs are for. `options` may be NULL.
+// that the completion was created from, if any. `options` may be NULL. Release *out_receipt with
+// ree_receipt_destroy. Fails with
+// - REE_INVALID if the completion has not run or has several prompts, a receipt cannot hold
+//   something (a stop text that is not UTF-8), the request names another model, or a trace was
+//   recorded without folded constants (no_fold)
+// - REE_UNSUPPORTED if the model's hashes do not determine what its inputs are for
 REE_API enum ree_status ree_receipt_create_text(struct ree_completion *completion,
                                                 const struct ree_receipt_options *options,
                                                 struct ree_receipt **out_receipt,
                                                 struct ree_error *err);
 // Makes the receipt of one run of a model: ree_session_run with these inputs (in any order) gave
-// these outputs (in the model's order, one for each). The devices are those that ran it; the first
-// one's operation set is the receipt's. `options` may be NULL.
+// these outputs (ree_model_n_outputs tensors, in the model's order). The devices are those that ran
+// it, all opened with one operation set. Hashes the model, which reads all weights. `options` may
+// be NULL. Release *out_receipt with ree_receipt_destroy. Fails with REE_INVALID if the inputs are
+// not those of the model, the operation sets differ, options.is_private is set, or a trace has a
+// prefill_chunk or was recorded without folded constants (no_fold).
 REE_API enum ree_status
 ree_receipt_create_tensors(const struct ree_model *model, struct ree_device *const *devices,
                            size_t n_devices, const struct ree_tensor *inputs, size_t n_inputs,
@@ -72,8 +80,9 @@ ree_receipt_create_tensors(const struct ree_model *model, struct ree_device *con
                            struct ree_receipt **out_receipt, struct ree_error *err);
 REE_API void ree_receipt_destroy(struct ree_receipt *receipt);
 
-// Signs the receipt with an Ed25519 key, a PEM file as ree_key_create writes it; replaces an older
-// signature. Fails with REE_INVALID if anyone but the key file's owner can access it.
+// Signs the receipt with an Ed25519 key, a PEM file as ree_key_create writes it. Replaces an older
+// signature; a failure leaves it. Fails with REE_INVALID if anyone but the key file's owner can
+// access it.
 REE_API enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
                                          struct ree_error *err);
 // Writes the receipt. The file appears whole or not at all. The salt of a private receipt, if the
@@ -84,19 +93,21 @@ REE_API enum ree_status ree_receipt_write(const struct ree_receipt *receipt, con
 // Reading receipts
 
 // Reads a receipt and checks its structure: strict JSON, every field present with the right type
-// and range, no unknown field. Compares no hashes: ree_receipt_validate does.
+// and range, no unknown field. Fails with REE_INVALID if the structure is wrong. Compares no
+// hashes: ree_receipt_validate does.
 REE_API enum ree_status ree_receipt_load(const char *path, struct ree_receipt **out_receipt,
                                          struct ree_error *err);
 // Like ree_receipt_load, for a receipt in memory. `where` names it in messages.
 REE_API enum ree_status ree_receipt_parse(const void *bytes, size_t nbytes, const char *where,
                                           struct ree_receipt **out_receipt, struct ree_error *err);
-// Sets the salt of a private receipt. Returns false if it is the salt of another receipt, or if the
-// receipt is not private.
+// Sets the salt of a private receipt. Returns false, and changes nothing, if it is the salt of
+// another receipt or the receipt is not private.
 REE_API bool ree_receipt_set_salt(struct ree_receipt *receipt,
                                   const unsigned char salt[REE_SALT_SIZE]);
-// Reads the salt from a file as ree_receipt_write writes it. `path` NULL: the file of that name
-// next to the file that the receipt was loaded from; then it succeeds if there is no such file, and
-// the receipt stays without a salt. Fails with REE_INVALID if it is the salt of another receipt.
+// Reads the salt from a file as ree_receipt_write writes it. `path` NULL: the file RECEIPT.salt
+// next to the file RECEIPT that the receipt was loaded from; if there is none, the receipt stays
+// without a salt and the function succeeds. Fails with REE_INVALID if it is the salt of another
+// receipt.
 REE_API enum ree_status ree_receipt_load_salt(struct ree_receipt *receipt, const char *path,
                                               struct ree_error *err);
 
@@ -116,7 +127,8 @@ struct ree_receipt_tensor {
     char sha256[65];
 };
 
-// The fields of a receipt. A hash that is "" is absent. New versions add fields at the end.
+// The fields of a receipt. A hash that is "" is absent. Made by the library. Later versions may add
+// fields at the end.
 struct ree_receipt_info {
     uint32_t version; // of the schema: 1 or 2
     enum ree_receipt_kind kind;
@@ -142,16 +154,16 @@ struct ree_receipt_info {
     // Trace
     const char *trace_root; // "": no trace
     uint64_t trace_steps;
-    uint32_t trace_chunk;
+    uint32_t trace_chunk;   // prompt tokens per step; 0 for tensors
     const char *public_key; // of the signature, hexadecimal; "": not signed
-    // Claims, which nothing proves; NULL: absent
+    // Statements that nothing proves; NULL: absent
     const char *device, *ree_version, *created, *trace_file;
 };
 
 // Borrowed; valid until the receipt is changed or destroyed.
 REE_API const struct ree_receipt_info *ree_receipt_info(const struct ree_receipt *receipt);
-// Whether the receipt states this root of a trace, 64 hexadecimal digits. A private receipt
-// requires its salt.
+// Whether the receipt states this root of a trace, 64 hexadecimal digits. False for a private
+// receipt without its salt.
 REE_API bool ree_receipt_has_root(const struct ree_receipt *receipt, const char *root);
 // The receipt as canonical JSON, without the newline that ends its file. Borrowed; valid until the
 // receipt is changed or destroyed. NULL: out of memory.
@@ -159,17 +171,15 @@ REE_API const char *ree_receipt_json(const struct ree_receipt *receipt);
 
 // Validation: what a receipt's own contents allow
 
-// One finding, in words for people: "SHA-256 is ..., the receipt says ...". Does not change between
-// versions.
+// The result of one check. Does not change between versions.
 struct ree_receipt_finding {
     // "receipt", "prompt tokens", "prompt text", "output tokens", "output text", "counts",
     // "parameters", "signature", "public key", "attestation"
     const char *what;
     bool ok;
-    // Not ok because something failed that says nothing about the receipt. ree_receipt_validate
-    // fails instead.
+    // Always false here: if a check cannot be made, ree_receipt_validate fails.
     bool unknown;
-    char detail[256];
+    char detail[256]; // for people to read: "SHA-256 is ..., but the receipt has ..."
 };
 #define REE_RECEIPT_MAX_FINDINGS 16
 
@@ -177,16 +187,16 @@ struct ree_validate_options {
     size_t size; // sizeof(struct ree_validate_options)
     // Require a signature by this key: 64 hexadecimal digits. NULL: any key, or no signature.
     const char *public_key;
-    // Also check this attestation (a DSSE envelope), which must be signed (with public_key, if that
-    // is given) and be about this receipt. NULL: none. With an attestation, public_key may be
-    // missing on the receipt itself. The receipt must have been loaded from a file.
+    // Also check the attestation in this file (a DSSE envelope). It must be about this receipt, and
+    // be signed, with public_key if that is set. NULL: none. With an attestation the receipt itself
+    // need not be signed. The receipt must have been loaded from a file.
     const char *attestation;
 };
 
 // Checks hashes, counts, parameters and signatures. Runs nothing, so it does not show that the run
 // gave this result. *out_ok: all findings are ok. The findings are borrowed and valid until the
-// next call or the receipt's end. Fails, and gives no findings, if something could not be checked:
-// out of memory, a file that cannot be read. `options` may be NULL.
+// next call, or until the receipt is destroyed. If something cannot be checked (memory is
+// exhausted, a file cannot be read), fails and returns no findings. `options` may be NULL.
 REE_API enum ree_status ree_receipt_validate(struct ree_receipt *receipt,
                                              const struct ree_validate_options *options,
                                              const struct ree_receipt_finding **out_findings,
@@ -194,21 +204,23 @@ REE_API enum ree_status ree_receipt_validate(struct ree_receipt *receipt,
 
 // Keys and attestations
 
-// Writes a new private key (Ed25519, PEM, PKCS #8, mode 0600) to `path`, which must not exist, and
-// its public key (PEM) to `path`.pub. `public_key` receives the public key in hexadecimal.
+// Writes a new private key (Ed25519, PEM, PKCS #8, mode 0600) to `path`, and its public key (PEM)
+// to `path`.pub. `public_key` receives the public key in hexadecimal. Fails with REE_IO if one of
+// the files exists.
 REE_API enum ree_status ree_key_create(const char *path, char public_key[65],
                                        struct ree_error *err);
 // Checks that ree_receipt_sign can use the key file.
 REE_API enum ree_status ree_key_check(const char *path, struct ree_error *err);
-// Reads the public key of a PEM file that has a private or a public key.
+// Reads the public key from a PEM file with a private or a public key.
 REE_API enum ree_status ree_key_public(const char *path, char public_key[65],
                                        struct ree_error *err);
-// Like ree_key_public, or accepts the public key itself as 64 hexadecimal digits of any case.
+// Like ree_key_public, but also accepts the public key itself: 64 hexadecimal digits of any case.
 REE_API enum ree_status ree_key_named(const char *path_or_hex, char public_key[65],
                                       struct ree_error *err);
 
-// Writes an attestation of a receipt to `path`: an in-toto statement in a DSSE envelope, for tools
-// that use these formats. The receipt must already be in the file `receipt_path`.
+// Writes an attestation of a receipt to `path`: an in-toto statement in a DSSE envelope, signed
+// with the private key in `key_path`, for tools that use these formats. The receipt must already be
+// in the file `receipt_path`.
 REE_API enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
                                        const char *key_path, const char *path,
                                        struct ree_error *err);
@@ -231,26 +243,28 @@ struct ree_request_options {
     uint64_t max_new_tokens;             // 0: until the context is full
     size_t n_stops;
     const char *const *stops;
-    // The model that must run it; hashes it, which reads all weights. NULL: any model.
+    // The model that must run it. ree_request_create hashes it, which reads all weights. NULL: any
+    // model.
     const struct ree_model *model;
     struct ree_progress progress; // of hashing the weights, in bytes
 };
 
-// Makes a request with a random nonce. Copies what the options point to.
+// Makes a request with a random nonce. Copies what the options point to. Fails with REE_INVALID if
+// the prompt has no tokens, a parameter is out of range or a stop text is empty.
 REE_API enum ree_status ree_request_create(const struct ree_request_options *options,
                                            struct ree_request **out_request, struct ree_error *err);
 // Reads a request and checks it, including its hash.
 REE_API enum ree_status ree_request_load(const char *path, struct ree_request **out_request,
                                          struct ree_error *err);
 REE_API void ree_request_destroy(struct ree_request *request);
-// The file, which only the owner can read, appears whole or not at all. Keep it secret until the
-// run is due: whoever has it can run it.
+// Writes the request. The file, which only the owner can read, appears whole or not at all. Keep it
+// secret until the run is due: with it, a prover can run the request earlier.
 REE_API enum ree_status ree_request_write(const struct ree_request *request, const char *path,
                                           struct ree_error *err);
 
-// The fields of a request. New versions add fields at the end.
+// The fields of a request. Made by the library. Later versions may add fields at the end.
 struct ree_request_info {
-    const char *request_sha256, *nonce;
+    const char *request_sha256, *nonce;        // in hexadecimal
     const char *graph_sha256, *weights_sha256; // "": any model
     struct ree_prompt prompt;
     const struct ree_sampling *sampling; // with the seed that follows from the request
@@ -258,11 +272,12 @@ struct ree_request_info {
     size_t n_stops;
     const char *const *stops;
 };
+// Borrowed from the request.
 REE_API const struct ree_request_info *ree_request_info(const struct ree_request *request);
 
-// Creates the completion that answers a request: prompt, sampling, max_new_tokens and stop texts
-// are the request's, and those of `options` must be unset; so must ignores_eos. A receipt of it
-// names the request.
+// Creates the completion that answers a request, with its prompt, sampling, max_new_tokens and stop
+// texts. Fails with REE_INVALID if `options` sets one of these or ignores_eos. A receipt of the
+// completion names the request. Otherwise like ree_completion_create.
 REE_API enum ree_status ree_completion_create_requested(
     struct ree_generator *generator, const struct ree_tokenizer *tokenizer,
     const struct ree_request *request, const struct ree_completion_options *options,
@@ -280,17 +295,18 @@ struct ree_verify_options {
     // to give the same result.
     bool stepwise;
     bool ignores_eos; // accept an answer that was generated with ignores_eos
-    // Compute the trace again, step by step, and compare it. Implies stepwise.
+    // Compute the trace again, step by step, and compare it. Implies stepwise. Creating the
+    // verification fails with REE_INVALID if the receipt has no trace.
     bool trace;
-    const char *trace_path;       // file for the new trace; NULL: none
+    const char *trace_path;       // file for the new trace; implies `trace`; NULL: none
     struct ree_progress progress; // of hashing the weights, in bytes
 };
 
-// What a receipt does not contain, but the run requires.
+// Inputs of the run that the receipt does not contain.
 struct ree_verify_inputs {
     size_t size; // sizeof(struct ree_verify_inputs)
-    // Text: the prompt that the verifier knows, for example of a private receipt. NULL: the
-    // request's, or else the receipt's own.
+    // Text: the prompt that the verifier knows, for example of a private receipt; not with
+    // options.request. NULL: the request's prompt, or else the receipt's own.
     const struct ree_prompt *prompt;
     // Tensors: the model's inputs, with names, in any order.
     const struct ree_tensor *tensors;
@@ -307,42 +323,44 @@ enum ree_verify_verdict {
 // "verified", "verified prefix of an answer", "verified in part", "differs", "cannot be checked"
 REE_API const char *ree_verify_verdict_name(enum ree_verify_verdict verdict);
 
-// Verifies a receipt in one call: the three steps below. `path` is the verifier's copy of the
-// model, of any format. `device` must be opened with REE_REPRODUCIBLE and, like the receipt,
-// outlive the verification. `run` says how to run the model, of any kind: model and session
-// options, more devices, stages, memory, prefill_chunk. The output bits do not depend on it.
-// all_logits, exact_lengths and, with a trace, prefill_chunk follow from the receipt. `run`,
-// `options` and `inputs` may be NULL. Returns REE_OK whatever the verdict is. A failure says
-// nothing about the receipt: it concerns the model, the device or the inputs. Then
-// *out_verification is NULL.
+// Verifies a receipt in one call: the three steps below. Returns REE_OK whatever the verdict is. A
+// failure says nothing about the receipt: it concerns the model, the device or the arguments.
+//
+// `path` is the verifier's copy of the model, in any format. All devices must be opened with
+// REE_REPRODUCIBLE. The devices and the receipt must outlive the verification. `run` says how to
+// run the model, whether the receipt is of a text or of tensors: model and session options, more
+// devices, stages, memory, prefill_chunk. The output bits do not depend on it. all_logits,
+// exact_lengths and, with a trace, prefill_chunk follow from the receipt. `run`, `options` and
+// `inputs` may be NULL. Release *out_verification with ree_verification_destroy.
 REE_API enum ree_status
 ree_verify(const struct ree_receipt *receipt, const char *path, struct ree_device *device,
            const struct ree_generator_options *run, const struct ree_verify_options *options,
            const struct ree_verify_inputs *inputs, struct ree_verification **out_verification,
            struct ree_error *err);
 
-// The steps, for callers that choose inputs by the model.
+// The steps, for callers that need the loaded model to choose the inputs. A step does nothing if an
+// earlier one has decided the verification (ree_verification_is_decided).
 //
 // 1. Checks what the receipt's own contents allow, the request and the public key. The receipt must
-//    outlive the verification. Paths and `run` are copied: they need not.
+//    outlive the verification. Paths are copied. `options` may be NULL.
 REE_API enum ree_status ree_verification_create(const struct ree_receipt *receipt,
                                                 const struct ree_verify_options *options,
                                                 struct ree_verification **out_verification,
                                                 struct ree_error *err);
-// 2. Loads the model and compares its hashes. After a failure it may be called again, with another
-//    path or device.
+// 2. Loads the model and compares its hashes. `run` may be NULL; it is copied. After a failure this
+//    step may be called again, with another path or device.
 REE_API enum ree_status ree_verification_load(struct ree_verification *verification,
                                               const char *path, struct ree_device *device,
                                               const struct ree_generator_options *run,
                                               struct ree_error *err);
-// 3. Runs the model and compares the results.
+// 3. Runs the model and compares the results. `inputs` may be NULL.
 REE_API enum ree_status ree_verification_run(struct ree_verification *verification,
                                              const struct ree_verify_inputs *inputs,
                                              struct ree_error *err);
 REE_API void ree_verification_destroy(struct ree_verification *verification);
-// true: the remaining steps would do nothing.
+// Whether the remaining steps would do nothing.
 REE_API bool ree_verification_is_decided(const struct ree_verification *verification);
-// The loaded model and tokenizer; NULL: none. Borrowed from the verification.
+// The model and the tokenizer that step 2 loaded; NULL: none. Borrowed from the verification.
 REE_API const struct ree_model *ree_verification_model(const struct ree_verification *verification);
 REE_API const struct ree_tokenizer *
 ree_verification_tokenizer(const struct ree_verification *verification);
@@ -357,26 +375,30 @@ struct ree_verify_check {
     const char *detail;
 };
 
-// REE_VERIFIED_NOT until all steps are done, unless something already differs.
+// REE_VERIFIED_NOT until all steps are done; REE_VERIFIED_FALSE as soon as something differs.
 REE_API enum ree_verify_verdict
 ree_verification_verdict(const struct ree_verification *verification);
-// *out_checks is borrowed and valid until the next step.
+// Returns the number of checks. *out_checks is borrowed and valid until the next step.
 REE_API size_t ree_verification_checks(const struct ree_verification *verification,
                                        const struct ree_verify_check **out_checks);
 // Why the receipt cannot be checked with this ree or model; "": it was checked.
 REE_API const char *ree_verification_reason(const struct ree_verification *verification);
-// Why a text that could be checked in one pass was run token by token; "": it was not.
+// Why the receipt's tokens were checked token by token and not in one pass. "" if they were checked
+// in one pass, options.stepwise is set, or the receipt has no tokens.
 REE_API const char *ree_verification_stepwise(const struct ree_verification *verification);
 // Runs of the model, and the time they took. `out_seconds` may be NULL.
 REE_API size_t ree_verification_runs(const struct ree_verification *verification,
                                      double *out_seconds);
 
-// Checkpoints: completions in progress, as files from which they continue
+// Checkpoints: files with completions in progress, from which a later run continues
+//
+//     ree_checkpoint_open -> ree_checkpoint_attach -> ree_completion_run -> ree_checkpoint_close
+//     -> _destroy
 
 struct ree_checkpoint_options {
     size_t size; // sizeof(struct ree_checkpoint_options)
-    // File to write: when the run begins, whenever an answer has `every` more tokens, at the end,
-    // and after an interruption. Each save replaces the whole file.
+    // File to write, required: when the run begins, whenever an answer has `every` more tokens, at
+    // the end, and after an interruption. Each save replaces the whole file.
     const char *path;
     size_t every;       // 0: 32
     const char *resume; // checkpoint to continue from; may be the same file; NULL: none
@@ -390,19 +412,21 @@ struct ree_checkpoint_options {
     void *user;
 };
 
-// Reads `resume`. Fails with REE_INVALID if `path` exists and is not `resume`, unless it is the
-// checkpoint of a finished run: a checkpoint is not overwritten by mistake.
+// Reads `resume`. To protect a checkpoint from being overwritten by mistake, fails with REE_INVALID
+// if the file `path` exists, unless it is `resume` or the checkpoint of a finished run.
 REE_API enum ree_status ree_checkpoint_open(const struct ree_checkpoint_options *options,
                                             struct ree_checkpoint **out_checkpoint,
                                             struct ree_error *err);
-// Must be called before the completion runs; the checkpoint must outlive the run. Hashes the model
-// and compares the run with `resume`: model, tokenizer, prompts and parameters must be the same;
-// otherwise it fails with REE_INVALID. Requires the operation set reproducible, and no n_logprobs.
-// The resumed run computes the tokens of `resume` again and compares them.
+// Must be called once, before the completion runs; the checkpoint must outlive the run. Hashes the
+// model and compares the run with `resume`. The resumed run computes the tokens of `resume` again
+// and compares them. Fails with REE_INVALID if
+// - model, tokenizer, prompts or parameters are not those of `resume`
+// - the operation set is not reproducible, or n_logprobs is set
+// - an answer to a request would be resumed
 REE_API enum ree_status ree_checkpoint_attach(struct ree_checkpoint *checkpoint,
                                               struct ree_completion *completion,
                                               struct ree_error *err);
-// After the run: fails if the last save failed.
+// Call it after the run: fails if the last save failed. Releases nothing.
 REE_API enum ree_status ree_checkpoint_close(const struct ree_checkpoint *checkpoint,
                                              struct ree_error *err);
 REE_API void ree_checkpoint_destroy(struct ree_checkpoint *checkpoint);
