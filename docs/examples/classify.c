@@ -38,7 +38,8 @@ int main(int argc, char **argv) {
     if (ree_device_open(argc > 3 ? argv[3] : "cpu", NULL, &device, &err)) goto end;
     if (ree_session_create(model, device, NULL, &session, &err)) goto end;
 
-    // Inputs are matched by name. A file of NumPy has none.
+    // Inputs are matched by name, and a .npy file has no name. Without ree_set_allocator, ree
+    // releases names with free, so strdup may make them.
     if (ree_tensor_load(&input, argv[2], &err)) goto end;
     input.name = strdup(ree_model_input(model, 0)->name);
     outputs = calloc(ree_model_n_outputs(model), sizeof *outputs);
@@ -55,7 +56,7 @@ int main(int argc, char **argv) {
         for (int64_t row = 0; row < scores->dims[0]; row++)
             print_best(model, (const float *)scores->data + row * scores->dims[1],
                        (size_t)scores->dims[1]);
-    // The same value on every device: ree-run prints it, too.
+    // The same value on every device. ree-run prints it as "sha256".
     char hex[65];
     ree_tensors_sha256(outputs, n, hex);
     printf("sha256  %s\n", hex);

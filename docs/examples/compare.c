@@ -1,8 +1,7 @@
 // Compares two devices: runs a model on both with the same input and finds the first node whose
 // results are not the same bytes.
 //
-//     cc compare.c $(pkg-config --cflags --libs ree) -o compare
-//     ./compare model.onnx input.npy cpu vulkan
+//     compare MODEL.onnx INPUT.npy DEVICE DEVICE [FAULT]
 #include <ree.h>
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include <string.h>
 
 // Prints where the devices start to differ. The name of a node comes from the model file: a program
-// that prints to a terminal escapes it.
+// that prints it to a terminal should escape control characters.
 static void explain(const struct ree_comparison *comparison) {
     const struct ree_compare_result *result = ree_comparison_result(comparison);
     const struct ree_compare_first *first = &result->first;
@@ -58,7 +57,8 @@ int main(int argc, char **argv) {
         goto end;
     explain(comparison);
     differs = ree_comparison_result(comparison)->first.found;
-    for (int i = 0; i < 2 && ree_model_n_outputs(model) == 1; i++) { // FAULT was only for above
+    // FAULT affected only the comparison: these runs give the same bits again.
+    for (int i = 0; i < 2 && ree_model_n_outputs(model) == 1; i++) {
         if (ree_session_run(sessions[i], &input, 1, &output, &err)) goto end;
         ree_tensors_sha256(&output, 1, hex);
         printf("sha256  %s on %s\n", hex, argv[3 + i]);

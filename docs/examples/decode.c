@@ -1,7 +1,8 @@
-// Decodes step by step with a sampling of its own. A text is computed once; two forks continue it,
-// one with the most likely next token, one with the second, and share its kv caches.
+// Decodes step by step and chooses the tokens itself. The prompt runs once. A sequence and its fork
+// continue it, one with the most likely next token, one with the second; they share the prompt's kv
+// caches.
 //
-//     decode MODEL_FOLDER "Once upon a time" [DEVICE]
+//     decode MODEL_FOLDER TEXT [DEVICE]
 #include <ree.h>
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ static void check(enum ree_status status) {
     exit(1);
 }
 
-// The largest logit, but not that of `except`: this program's sampling.
+// How this program chooses a token: the id with the largest logit, except the id `except`.
 static int32_t largest(const float *logits, size_t n, int32_t except) {
     size_t best = except == 0;
     for (size_t i = 0; i < n; i++)

@@ -36,7 +36,7 @@ static enum ree_status verify(const char *path, const char *model, struct ree_de
     const struct ree_verify_check *checks;
     enum ree_status status = ree_receipt_load(path, &receipt, err);
     // Compares every field with the verifier's own copy of the model, and runs the model. A failure
-    // is about the model or the device; what is said about the receipt is in `verification`.
+    // is about the model or the device; the result about the receipt is in `verification`.
     if (!status) status = ree_verify(receipt, model, device, NULL, NULL, NULL, &verification, err);
     if (!status) {
         size_t n = ree_verification_checks(verification, &checks);
