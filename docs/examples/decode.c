@@ -1,6 +1,5 @@
 // Decodes step by step and chooses the tokens itself. The prompt runs once. A sequence and its fork
-// continue it, one with the most likely next token, one with the second; they share the prompt's kv
-// caches.
+// share it; one continues with the most likely next token, the other with the second.
 //
 //     decode MODEL_FOLDER TEXT [DEVICE]
 #include <ree.h>
