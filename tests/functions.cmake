@@ -1,8 +1,9 @@
 # ree_add_test(NAME area/name [LABELS label...] [CONFIGURATIONS ...] COMMAND ...): add_test with the
-# project's rules. `area` is the folder. Exit code 77 means skipped. A test ends after 20 minutes,
-# unless set_tests_properties says something else. Labels of all tests of a folder: REE_TEST_LABELS.
+# project's rules. `area` is the name of the folder. Exit code 77 means skipped. CTest stops a test
+# after 20 minutes, unless set_tests_properties sets another TIMEOUT. A folder's CMakeLists.txt can
+# set REE_TEST_LABELS, labels for all its tests.
 #
-#   unit          needs nothing but the build; a test without any of the next four has it
+#   unit          needs nothing but the build; added to tests that have none of the next four
 #   models        runs whole models: real ones, the sample models, or ONNX's operator tests
 #   vulkan        runs on the Vulkan driver that VK_ICD_FILENAMES names
 #   cuda          runs CUDA kernels, on the emulator
@@ -11,15 +12,15 @@
 #
 # For the choices of tools/test.sh:
 #
-#   driver        shows how a Vulkan driver compiles and runs our shaders; runs on every driver
-#   driver_few    the few of these that show most in little time
+#   driver        shows how a Vulkan driver compiles and runs ree's shaders; runs on every driver
+#   driver_few    a quick choice of these, for drivers that differ little from another one
 #   planted       plants faults into a driver's modules
 #   validation    runs with the Vulkan validation layer
 #   sampled       runs a part of its cases if REE_TEST_SAMPLE is set
-#   one_compiler  code that counts, compares and refuses: bits that a compiler could change do not
-#                 matter, or the test takes long
-#   no_sanitizer  not in the build with AddressSanitizer: impossible there, or too slow
-#   sanitized     of the tests of Vulkan, those that run in that build
+#   one_compiler  not run in the build with clang: its result does not depend on bits that a
+#                 compiler could change, or it takes long
+#   no_sanitizer  not run in the build with AddressSanitizer: impossible there, or too slow
+#   sanitized     a test with the label vulkan that also runs in the build with AddressSanitizer
 set(REE_LABELS unit models vulkan cuda oracle slow driver driver_few planted validation sampled one_compiler
   no_sanitizer sanitized)
 

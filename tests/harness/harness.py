@@ -17,15 +17,16 @@ _helpers = set()
 
 
 def helper(function):
-    """A decorator for functions that contain checks: a failure is reported with the line of their
-    caller."""
+    """Decorates a function that contains checks: a failure is reported with the line that called the
+    function."""
     _helpers.add(function.__code__)
     return function
 
 
 def check(ok, what):
-    """Counts a check; if it failed, prints its line and `what`, or what the function `what` returns.
-    Returns `ok`. If the environment variable REE_TEST_STOP is set, the first failure ends the test."""
+    """Counts a check. If `ok` is false, prints the line of the call and `what`; if `what` is a function,
+    prints its result. Returns `ok`. If the environment variable REE_TEST_STOP is set, the first failure
+    ends the test."""
     global passed, failed
     if ok:
         passed += 1
@@ -47,7 +48,7 @@ def call(program, *arguments, **options):
 
 def run(*command, code=0, env=None):
     """Runs a program, which must exit with `code`, and returns its standard output. `env` is added to
-    the environment. Another exit code ends the test with what the program printed."""
+    the environment. If the program exits with another code, prints its output and ends the test."""
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env={**os.environ, **(env or {})})
     if done.returncode != code:
         sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
@@ -62,12 +63,13 @@ def parser(description=None):
 
 
 def skip(reason):
+    """Ends the test as skipped."""
     print(f"skipped: {reason}")
     sys.exit(77)  # CTest: SKIP_RETURN_CODE
 
 
 def need_program(path, what):
-    """Skips the test if the program, a path or a name, is not there."""
+    """Skips the test if the program (a path, or a name in PATH) does not exist. `what` names it."""
     if not shutil.which(path):
         skip(f"there is no {what}")
 
