@@ -16,16 +16,16 @@ struct budget {
     int cannot;
 };
 
-// Starts the clock. Must be called at the beginning of the process.
+// Starts the clock of --timeout. Must be called at the beginning of the process.
 void budget_begin(void);
 // Limits memory and starts the thread that ends the process at the timeout. Must be called after
 // sandbox_enter, so that this thread inherits the sandbox. Prints errors and returns an exit code.
 int budget_start(const struct budget *budget);
-// Tells the budget that the computation is done and that writing results begins. From here on the
-// timeout ends the process only if writing takes until ten seconds after the timeout. So either all
-// files of a result exist, or none.
+// Must be called when the computation is done and writing the results begins. From here on the
+// process has ten seconds more than the timeout, so that either all files of a result exist or
+// none.
 void budget_results(void);
-// Ends the command. Returns `code`; does not return if the time ran out before.
+// Ends the command. Returns `code`, or does not return if the timeout has passed.
 int budget_end(int code);
 // Text to append to `message` if it looks like an error caused by --max-memory; "" otherwise.
 const char *budget_hint(const char *message);

@@ -82,8 +82,8 @@ const char *cli_rank_prefix(void); // "rank 2: "; "" if there is only one proces
 // Prints the message of a library error like cli_error; returns CLI_FAILED.
 int cli_fail(const struct ree_error *err);
 
-// Checks before the work whether a file at `path` can probably be written. Prints the reason if
-// not, and returns an exit code. `what` names the file in messages: "a receipt".
+// Checks, before a command starts its work, whether a file at `path` can probably be written. If
+// not, prints the reason and returns an exit code. `what` names the file in messages: "a receipt".
 int cli_check_output_path(const char *path, const char *what);
 
 // Appends a name that comes from a file. Bytes that are neither printable ASCII nor plausible UTF-8

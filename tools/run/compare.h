@@ -9,8 +9,9 @@
 #include "prompts.h"
 #include "quantize.h"
 
-#define COMPARE_N_TWICE 6
+#define COMPARE_N_TWICE 6 // options that are allowed twice
 
+// Exit codes.
 #define COMPARE_DIFFERS 1
 #define COMPARE_CANNOT 2
 
@@ -18,7 +19,7 @@ struct compare_options {
     const char *model, *tokenizer, *html, *fault;
     struct cli_quantize quantize;
     struct cli_device devices[2];
-    // per option that may be given twice, once per device: how often it was given
+    // Per option that is allowed twice, once per device: how often the command line has it.
     unsigned n_given[COMPARE_N_TWICE];
     struct run_inputs inputs;
     struct prompt_arg *prompts; // at most one

@@ -1,5 +1,5 @@
 // Lists the files that device drivers need: libraries, manifests, settings, device nodes and
-// caches, as named by the environment or found at the usual places.
+// caches. Environment variables name them, or they are in the usual folders.
 #ifndef REE_TOOLS_RUN_DRIVER_PATHS_H
 #define REE_TOOLS_RUN_DRIVER_PATHS_H
 

@@ -16,9 +16,8 @@ struct generate_report {
     size_t n;
     const struct ree_completion *completion;
     bool has_text;
-    bool escapes; // escape control characters of texts
-    // print the texts here: with several sequences they were not printed during generation
-    bool prints_texts;
+    bool escapes;      // escape control characters of texts
+    bool prints_texts; // the report includes the texts, because generation did not print them
     uint32_t n_logprobs;
     struct token_logprob *const *logprobs; // per sequence and new token; NULL: not requested
     const struct ree_generate_stats *stats;

@@ -1,12 +1,12 @@
-// An option table of a subcommand. The arguments are parsed by it; --help, the manual pages and the
-// shell completions are printed from it.
+// The option table of a subcommand: the parser, --help, the manual pages and the shell completions
+// all use it.
 //
 //     #define AT(field) offsetof(struct options, field)
 //     static const struct cli_option_row rows[] = {
 //         {.kind = ROW_TEXT, .help = "ree-run count MODEL [options]: ...\n\nhow\n"},
 //         {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model)},
 //         {.name = "--top", .value = "N", .kind = ROW_NUMBER, .at = AT(top), .min = 1, .max = 9,
-//          .help = "so many (otherwise 3)"},
+//          .help = "count the N most frequent (otherwise 3)"},
 //         {.name = "--json", .kind = ROW_FLAG, .at = AT(json), .help = "one JSON object"},
 //         {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device)},
 //     };
@@ -43,32 +43,35 @@ struct cli_option_table {
 struct cli_option_row {
     const char *name;  // "--top"; NULL for text and groups
     const char *value; // placeholder of the value in the help; NULL: the option has no value
-    // One or more sentences; cli_options_help breaks them into lines. NULL: the option is
-    // documented with another one. A group's help is printed unchanged instead of the help of its
-    // rows.
+    // One or more sentences; cli_options_help breaks them into lines. NULL: another row's help
+    // describes this option too. The help of a ROW_GROUP is printed unchanged, instead of the help
+    // of the group's rows.
     const char *help;
     enum cli_option_kind kind;
     enum cli_path_kind path; // kind of path, for a positional or an option that is a path
-    bool may_be_empty;       // of ROW_STRING: the value may be ""
-    bool is_optional;        // the value may be missing
+    bool may_be_empty;       // ROW_STRING: the value may be ""
+    bool is_optional;        // the option may be given without its value
     bool is_unlisted;        // shell completions do not offer this option
-    size_t at;               // offset of the target in the struct of options; a group's rows add it
-    uint64_t min, max;
-    double low, high;
-    bool above; // the value must be greater than `low`, not equal
-    // All values of ROW_CHOICE and ROW_CHOICE_OF_NUMBERS, the usual values of other options; ends
-    // with NULL. Shell completions offer them.
+    // Offset of the target in the struct of options. For a group: offset of the group's struct; the
+    // offsets of the group's rows are within that struct.
+    size_t at;
+    uint64_t min, max; // ROW_NUMBER
+    double low, high;  // ROW_REAL
+    bool above;        // ROW_REAL: the value must be greater than `low`, not equal
+    // All values of ROW_CHOICE and ROW_CHOICE_OF_NUMBERS; common values of other options. Ends with
+    // NULL. Shell completions offer them.
     const char *const *choices;
-    const struct cli_option_table *group;
-    // Parses the current argument. Returns true if it is this option, like cli_option. `target` is
-    // the address at offset `at`.
+    const struct cli_option_table *group; // ROW_GROUP
+    // ROW_TAKE: parses the current argument. Returns true if it is this option, like cli_option.
+    // `target` is the address at offset `at`.
     bool (*take)(struct cli *cli, const char *name, void *target);
 };
 #define CLI_CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-// Parses the current argument. true: the table has this option.
+// Parses the current argument into the struct `options`. Returns false if the table does not have
+// the option.
 bool cli_options_take(struct cli *cli, const struct cli_option_table *table, void *options);
-// Parses all arguments; sets cli->failed on wrong usage.
+// Parses all arguments. On wrong usage it prints a message and sets cli->failed.
 void cli_options_parse(struct cli *cli, const struct cli_option_table *table, void *options);
 // Prints the help; returns the exit code.
 int cli_options_help(const struct cli_option_table *table);

@@ -16,7 +16,7 @@ enum cli_path_kind {
 
 struct cli_path {
     enum cli_path_kind kind;
-    const char *path; // borrowed from the command line, or owned by this module if it was suffixed
+    const char *path; // borrowed from the command line; owned if cli_path_add_suffixed made it
 };
 
 // Adds a path. `path` must live as long as the process, as argv does; NULL adds nothing. If memory

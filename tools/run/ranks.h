@@ -1,5 +1,5 @@
-// Text generation on several machines: its options, and the additional work of each process. mpirun
-// starts the processes; otherwise these functions have no effect.
+// Text generation by several processes: its options, and the additional work of each process. The
+// functions do nothing if mpirun has not started the process.
 #ifndef REE_TOOLS_RUN_RANKS_H
 #define REE_TOOLS_RUN_RANKS_H
 

@@ -18,9 +18,9 @@
 // The flags for a list of devices such as "cpu,vulkan:1"; NULL is the CPU.
 unsigned sandbox_uses(const char *devices);
 
-// Enters step 1. If the kernel lacks Landlock or seccomp, the other one is used. Creates the
-// folders that the command line names if they are missing. If the kernel has a feature but refuses
-// it, prints an error and returns an exit code.
+// Enters step 1. If the kernel lacks Landlock or seccomp, uses only the other one. Creates the
+// folders that the command line names if they are missing. If the kernel has one of them but
+// refuses it, prints an error and returns an exit code.
 int sandbox_enter(unsigned uses);
 // Records that the command runs without a sandbox, and why: "--no-sandbox", "several processes".
 void sandbox_skip(const char *why);
