@@ -1,5 +1,5 @@
-// The digest of a kv cache, position by position, so that a step hashes only its new positions.
-// NUMERICS.md, "Traces" and "Checkpoints".
+// The digest of a kv cache. It is extended position by position, so a step hashes only its new
+// positions. NUMERICS.md, "Traces" and "Checkpoints".
 #ifndef REE_BASE_CACHE_DIGEST_H
 #define REE_BASE_CACHE_DIGEST_H
 

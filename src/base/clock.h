@@ -1,3 +1,4 @@
+// Time for measuring durations and deadlines.
 #ifndef REE_BASE_CLOCK_H
 #define REE_BASE_CLOCK_H
 

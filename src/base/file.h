@@ -17,15 +17,15 @@ enum ree_status ree_file_write_secret(const char *path, const void *bytes, size_
 enum ree_status ree_file_create(const char *path, const void *bytes, size_t nbytes, unsigned mode,
                                 struct ree_error *err);
 
-// Like ree_file_create or ree_file_write, in steps, for contents that take hours to compute: the
-// file appears at ree_file_commit and not before; after a failure it does not appear at all. The
-// process's umask is applied to `mode`: 0666, or 0600 for a secret.
+// Like ree_file_write, in steps, for contents that take hours to compute: the file appears at
+// ree_file_commit and not before; after a failure it does not appear at all. The process's umask is
+// applied to `mode`: 0666, or 0600 for a secret.
 struct ree_file_draft;
 enum ree_status ree_file_begin(const char *path, unsigned mode, struct ree_file_draft **out,
                                struct ree_error *err);
 enum ree_status ree_file_append(struct ree_file_draft *draft, const void *bytes, size_t nbytes,
                                 struct ree_error *err);
-// Flushes what was appended to disk: afterwards only giving the name can fail.
+// Writes what was appended to disk. Afterwards ree_file_commit can fail only at giving the name.
 enum ree_status ree_file_sync(struct ree_file_draft *draft, struct ree_error *err);
 // Gives the file its name. Releases the draft even on failure.
 enum ree_status ree_file_commit(struct ree_file_draft *draft, struct ree_error *err);

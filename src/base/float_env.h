@@ -4,7 +4,7 @@
 // another library. ree computes in an environment of its own and then restores the caller's.
 //
 //     ree's      round to nearest even; subnormals kept; no exception traps
-//     x86-64     MXCSR 0x1F80, x87 control word 0x037F (strtod and printf round by it)
+//     x86-64     MXCSR 0x1F80, x87 control word 0x037F (which strtod and printf use)
 //     AArch64    FPCR 0
 //     others     FE_DFL_ENV of <fenv.h>
 //

@@ -2,8 +2,8 @@
 // set with ree_set_allocator. The test base/allocations checks that no other code calls malloc.
 // ree_alloc and ree_free are public (ree/core.h).
 //
-// Not from here:
-// - memory that the C library allocates and ree frees: getline, realpath
+// These do not allocate here:
+// - functions of the C library whose result ree frees: getline, realpath
 // - the libraries that ree uses, except protobuf-c and PCRE2
 #ifndef REE_BASE_MEMORY_H
 #define REE_BASE_MEMORY_H

@@ -9,7 +9,7 @@
 
 struct ree_name_entry {
     const char *name;
-    size_t place;
+    size_t place; // index in the list
 };
 
 struct ree_name_index {

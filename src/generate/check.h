@@ -1,7 +1,7 @@
-// Checks a given text: whether the model, run at each position, chooses the token at that position.
-// If the model is proved to be causal (generate/causality.h), the whole text runs in one pass, like
-// a prompt, which is several times faster than generating it. In one pass, any other model could
-// look ahead at tokens that were unknown when the text was generated. For those models the answer
+// Checks the tokens of a prompt and an answer: whether the model chooses each token of the answer.
+// If the model is proved to be causal (generate/causality.h), all tokens run in one pass, like a
+// prompt, which is several times faster than generating them. In one pass, any other model could
+// look ahead at tokens that were unknown when the text was generated. With such a model the answer
 // runs token by token, as in generation.
 #ifndef REE_GENERATE_CHECK_H
 #define REE_GENERATE_CHECK_H
@@ -23,8 +23,8 @@ struct ree_check {
 struct ree_check_result {
     bool agrees;     // the model chooses every token of the answer
     size_t position; // first position that differs, counted from the prompt's first token
-    // Tokens at `position`: in the text, and chosen by the model. chosen is -1 if the model chooses
-    // none, because of `reason`.
+    // Tokens at `position`: the answer's, and the one that the model chooses. chosen is -1 if the
+    // model chooses none, because of `reason`.
     int32_t given, chosen;
     char reason[160];       // "" if a token was chosen
     char logits_sha256[65]; // with hash_logits; otherwise ""

@@ -1,4 +1,4 @@
-// The inside of struct ree_completion, for requests, receipts and checkpoints (src/receipt).
+// The fields of struct ree_completion, for requests, receipts and checkpoints (src/receipt).
 #ifndef REE_GENERATE_COMPLETION_H
 #define REE_GENERATE_COMPLETION_H
 

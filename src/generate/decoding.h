@@ -19,7 +19,7 @@ struct ree_decoding_sequence {
     int32_t *pages; // pages of positions 0 ... n - 1; reserved pages may follow
     size_t n_pages, pages_capacity;
     bool logits_changed;
-    uint32_t use; // sequences that had this index before; part of the number
+    uint32_t use; // number of earlier sequences with this index; part of the ree_sequence_id
     bool is_used;
 };
 
@@ -55,9 +55,9 @@ enum ree_status ree_pages_reserve(struct ree_decoding *d,
                                   struct ree_decoding_sequence *const *sequences, size_t n,
                                   const size_t *first, const size_t *positions,
                                   struct ree_error *err);
-// To be called before a run that writes positions[i] positions of sequence i, all reserved: what
-// follows the sequence's end becomes zeros. Until the next call it counts as written, because the
-// run may fail after it wrote.
+// Must be called before a run that fills sequence i up to positions[i]; the pages must be reserved.
+// Makes the positions from the sequence's end to the end of its last page zeros. Until the next
+// call these positions count as written, because the run may fail after it has written some.
 enum ree_status ree_pages_begin_run(struct ree_decoding *d,
                                     struct ree_decoding_sequence *const *sequences, size_t n,
                                     const size_t *positions, struct ree_error *err);

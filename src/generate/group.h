@@ -26,8 +26,8 @@ struct ree_sequence {
     struct ree_hasher *logits; // NULL: not requested, or not running
     // Per kv cache: hash of its first n_hashed positions; NULL: none yet.
     struct ree_cache_digest *caches;
-    int64_t n_hashed;    // positions in `caches`
-    ree_digest *digests; // per kv cache: digest of `caches` or from `from`; NULL: none
+    int64_t n_hashed;    // positions hashed in `caches`
+    ree_digest *digests; // per kv cache: digest of `caches`, or the snapshot's; NULL: none
 };
 
 struct ree_group {
@@ -68,7 +68,8 @@ enum ree_status ree_group_hash_kv_caches(struct ree_group *group, struct ree_err
 // sequences resume from.
 enum ree_status ree_group_check_kv_caches(struct ree_group *group, struct ree_error *err);
 
-// The batching: order[first[k]] to order[first[k + 1] - 1] are the sequences of group k.
+// How sequences are divided into groups: order[first[k]] to order[first[k + 1] - 1] are the
+// sequences of group k.
 struct ree_batching {
     size_t n_groups;
     size_t *first; // n_groups + 1 elements

@@ -11,7 +11,7 @@
 
 struct ree_id_set {
     size_t n;
-    int32_t *ids; // ascending, without duplicates; malloc
+    int32_t *ids; // ascending, without duplicates; owned
 };
 
 // Makes the set of ids[0 ... n-1], which may be unsorted and contain duplicates. Fails with

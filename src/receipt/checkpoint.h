@@ -11,18 +11,19 @@
 //           "tokens": [ids],                       tokens of the answer so far
 //           "finish_reason": "length" | "eos" | "stop",     only if the sequence is done
 //           "logits_sha256": hex,                  only if it is done and logits_hash is true
-//           "caches": [hex]                        only if it is not done and has tokens: a digest
-//           for
-//         }]                                       each cache, over all tokens but the last; null
-//         if
-//                                                  the digest was not known
+//           "caches": [hex]                        only if it is not done and has tokens: see below
+//         }]
 //       },
 //       "checkpoint_sha256": hex                   SHA-256("ree-checkpoint/1\0" | canonical body)
 //     }
 //
-// The file is this object as canonical JSON followed by a newline. The hash detects damage but not
-// forgery: anyone can compute it. A resumed run recomputes the caches and compares their digests.
-// Sequences that are done are not recomputed. NUMERICS.md, "Checkpoints".
+// "caches" has a digest for each kv cache, over all tokens but the last; null if the digest was
+// unknown. A resumed run computes the caches again and compares the digests. It also checks that
+// the model chooses the tokens of every sequence, including those that are done.
+//
+// The file is this object as canonical JSON followed by a newline. Its hash shows that the file was
+// corrupted by accident, but not that it was forged: anyone can compute the hash. NUMERICS.md,
+// "Checkpoints".
 #ifndef REE_RECEIPT_CHECKPOINT_H
 #define REE_RECEIPT_CHECKPOINT_H
 
@@ -40,7 +41,7 @@ struct ree_text_checkpoint {
     const struct ree_snapshot *sequences;
 };
 
-// Writes the file atomically (base/file.h); it is on disk when this returns.
+// Writes the file whole or not at all (base/file.h); it is on disk when this returns.
 enum ree_status ree_text_checkpoint_write(const struct ree_text_checkpoint *checkpoint,
                                           const char *path, struct ree_error *err);
 // Reads a checkpoint and checks structure, types, ranges and the hash; it does not check what

@@ -27,7 +27,7 @@
 //       "receipt_hash": hex,                       SHA-256("ree-receipt/2\0" | canonical body)
 //       "signature": {"algorithm": "ed25519", "public_key": hex, "signature": hex},
 //       "unbound": {"ree_version", "device", "created", "trace_file", "stats": {...}}
-//                                                  for readers only: not hashed, proves nothing
+//                                                  only for people: not hashed, proves nothing
 //     }
 //
 // The floats of "sampling" are binary32 values. Each is written as the shortest decimal number of
@@ -116,7 +116,8 @@ struct ree_receipt {
     // Unbound: name of the trace file, in the same folder as the receipt; NULL: absent.
     const char *trace_file;
     cJSON *stats; // unbound; NULL: absent; owned
-    // What the public functions return of it. Only of receipts on the heap (receipt_object.c).
+    // What the public functions return about it. NULL unless the receipt is on the heap
+    // (receipt_object.c).
     struct ree_receipt_object *object;
 };
 

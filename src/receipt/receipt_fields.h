@@ -1,5 +1,5 @@
 // Strict access to the members of JSON objects, for the decoders of receipts, checkpoints and
-// requests. A member that is null does not count as absent.
+// requests. A member with the value null counts as present.
 #ifndef REE_RECEIPT_RECEIPT_FIELDS_H
 #define REE_RECEIPT_RECEIPT_FIELDS_H
 

@@ -1,4 +1,4 @@
-// Receipts on the heap: what the public functions return of a receipt, and what they remember.
+// Receipts on the heap: storage for what the public functions return about a receipt.
 #ifndef REE_RECEIPT_RECEIPT_OBJECT_H
 #define REE_RECEIPT_RECEIPT_OBJECT_H
 

@@ -33,11 +33,11 @@ struct ree_verification {
     bool is_pending; // the model was not run yet: nothing is verified
     // Why the receipt cannot be checked with this ree or model; "": it was checked.
     char cannot[512];
-    // Why a text that could be checked in one pass was not; "": it was.
+    // Why the receipt's tokens were checked token by token and not in one pass; otherwise "".
     char stepwise[384];
     size_t n_runs;
     double run_seconds;
-    // The model and the devices. Only of verifications on the heap (verification.c).
+    // The model and the devices. NULL unless the verification is on the heap (verification.c).
     struct ree_verify_job *job;
 };
 

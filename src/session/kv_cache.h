@@ -1,7 +1,7 @@
 // A kv cache: a value that a session keeps on its device from run to run. It is an output of one
 // run and an input of the next, and grows along one axis. Its entries along this axis are called
-// positions. Callers neither pass it in nor receive it. If the graph appends positions, they are
-// written in place.
+// positions. Callers neither pass it in nor receive it. If the graph appends positions, a run
+// writes them in place.
 #ifndef REE_SESSION_KV_CACHE_H
 #define REE_SESSION_KV_CACHE_H
 
@@ -23,14 +23,14 @@ enum ree_status ree_session_create_cache_slots(struct ree_session *session, size
                                                struct ree_error *err);
 void ree_session_use_cache_slot(struct ree_session *session, size_t slot);
 // Empties the kv caches and sets the number of sequences. If that number is unchanged, keeps their
-// memory and makes zeros of what was written there.
+// memory and zeroes the positions that were written.
 enum ree_status ree_session_reset_kv_caches(struct ree_session *session, int64_t batch,
                                             struct ree_error *err);
 // Ensures capacity for `positions` positions in total. Keeps filled positions; zeroes new memory.
 enum ree_status ree_session_reserve_kv_caches(struct ree_session *session, int64_t positions,
                                               struct ree_error *err);
-// With positions_input: sets the number of positions that the next run treats as filled; at least
-// the length of the longest sequence.
+// Only with positions_input: sets the number of positions that the next run treats as filled. It
+// must be at least the length of the longest sequence.
 void ree_session_set_filled_positions(struct ree_session *session, int64_t positions);
 // Filled positions of the first kv cache; 0 if there is none.
 int64_t ree_session_filled_positions(const struct ree_session *session);

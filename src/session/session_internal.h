@@ -94,7 +94,8 @@ struct ree_slot {
     uint32_t index;
 };
 
-// A run of dispatches up to a point at which a shape depended on computed data, or to the end.
+// Consecutive dispatches, up to the point at which a shape depended on computed data, or to the
+// end.
 struct ree_segment {
     struct ree_device_program *program; // NULL if there is nothing to run
     uint32_t n_slots;
@@ -197,8 +198,7 @@ enum ree_status ree_session_load(struct ree_session *session, struct ree_error *
 void ree_session_estimate_growth(const struct ree_session *session,
                                  const struct ree_kv_cache *kv_caches, int64_t positions,
                                  uint64_t *used, uint64_t *peak);
-// To be called before a run that fills positions[i] positions of kv cache i, whether it succeeds or
-// not.
+// Must be called before a run that fills positions[i] positions of kv cache i. The run may fail.
 void ree_session_note_written(struct ree_session *session, const int64_t *positions);
 uint64_t ree_session_cache_slot_bytes(const struct ree_session *session,
                                       const struct ree_kv_cache *kv_caches);
