@@ -11,18 +11,18 @@
 struct ree_compare {
     struct ree_arena arena;
     const struct ree_graph *graph;
-    struct ree_value *const **reads; // values that each node reads; one list per node
+    struct ree_value *const **reads; // per node: the values that it reads
     uint32_t *n_reads;
-    ptrdiff_t *kv_cache_input; // value id of each state's input; one per state
+    ptrdiff_t *kv_cache_input; // per kv cache: value id of its input
     size_t n_kv_caches;
-    bool *differs; // one flag per value, for the current step
-    // One flag per state: differs since an earlier step; differs since the current step.
+    bool *differs; // per value, in the current step
+    // Per kv cache: it differs since an earlier step; it differs since the current step.
     bool *kv_cache_differs, *was_new;
     // Values of the first session in the current step, in the order of arrival.
     struct ree_tensor *kept;
     size_t n_kept, at, capacity;
     struct ree_drift *drift;
-    bool *node_differs; // one flag per node, for the current step
+    bool *node_differs; // per node, in the current step
     struct ree_compare_first first;
     uint64_t n_steps, steps_capacity; // steps done; capacity of `rel` and `ulp` in steps
     float *rel, *ulp;

@@ -29,7 +29,7 @@ static void print_port(struct ree_strbuf *out, const struct ree_port *port) {
     ree_strbuf_printf(out, "]");
 }
 
-// "<message>; the model wants 'x' float32[1,3,224,224], ..."
+// "<message>; the model's inputs are 'x' float32[1,3,224,224], ..."
 static enum ree_status refuse_inputs(const struct ree_model *m, struct ree_error *err,
                                      const char *message) {
     struct ree_strbuf text;

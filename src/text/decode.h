@@ -36,8 +36,8 @@ void ree_decoding_finish(struct ree_decoding_chain *chain);
 // cannot change.
 enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,
                                   struct ree_error *err);
-// Appends the text that is held back, as text in the middle of a text: an incomplete character
-// becomes U+FFFD, and nothing is removed that only the end of a text loses. The next token does not
+// Appends the text that is held back as if more text followed: an incomplete character becomes
+// U+FFFD, and characters that are removed only at the end of a text stay. The next token does not
 // count as the first one.
 enum ree_status ree_decoding_settle(struct ree_decoding_chain *chain, struct ree_error *err);
 // Appends the remaining text as the end of a text and resets the chain.

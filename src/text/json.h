@@ -1,5 +1,5 @@
 // Access to members of JSON objects, with type checks. Messages name the member; the caller adds
-// where it is.
+// the names of the file and of the object.
 #ifndef REE_TEXT_JSON_H
 #define REE_TEXT_JSON_H
 
@@ -17,8 +17,9 @@ enum ree_status ree_text_json_parse(const char *text, size_t nbytes, cJSON **out
                                     struct ree_error *err);
 // Returns a member, or NULL if it does not exist or is null.
 const cJSON *ree_text_json_get(const cJSON *object, const char *name);
+// Like ree_text_json_get, but fails if the member does not exist.
 enum ree_status ree_text_json_want(const cJSON *object, const char *name, const cJSON **out,
-                                   struct ree_error *err); // fails if it does not exist
+                                   struct ree_error *err);
 // Copies a string member into the arena. If it does not exist, `fallback` is copied (NULL: *out has
 // NULL data).
 enum ree_status ree_text_json_string(struct ree_arena *arena, const cJSON *object, const char *name,

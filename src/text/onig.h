@@ -15,9 +15,9 @@
 enum ree_status ree_onig_translate(struct ree_str pattern, struct ree_strbuf *out,
                                    struct ree_error *err);
 
-// Finds a property of characters (\p{name}, [:name:]; onig_names.c). *out_items receives what
-// stands for it inside brackets; if *out_opposite, it stands for the complement. `buffer` may hold
-// the result. Fails with REE_INVALID for an unknown name, and with REE_NO_MEMORY.
+// Finds a property of characters (\p{name}, [:name:]; onig_names.c). *out_items receives PCRE2's
+// form of it for use inside brackets; if *out_opposite is set, the form of its complement. The form
+// may be stored in `buffer`. Fails with REE_INVALID for an unknown name, and with REE_NO_MEMORY.
 enum ree_status ree_onig_property(const char *name, size_t n, const char **out_items,
                                   bool *out_opposite, char buffer[80]);
 

@@ -1,7 +1,7 @@
 // The stages of a tokenizer.json: normalizers, pre-tokenizers, post-processors and decoders. Each
-// stage is an object with a "type" and parameters. A "Sequence" of stages is also a stage. The file
-// of each family has the table of its kinds and runs them. This header has what the families share:
-// the struct, parsing, and descriptions.
+// stage is an object with a "type" and parameters. A "Sequence" of stages is also a stage. Each of
+// the four families has a source file with the table of its kinds and the code that runs them. This
+// header has what the families share: the struct, parsing, and descriptions.
 #ifndef REE_TEXT_STAGE_H
 #define REE_TEXT_STAGE_H
 
@@ -55,9 +55,8 @@ void ree_describe_string(struct ree_str string, struct ree_strbuf *out); // for 
 enum ree_status ree_stage_pattern(struct ree_arena *arena, const cJSON *json,
                                   struct ree_stage *stage, struct ree_error *err);
 
-// Consecutive parts of a text that was searched for a stage's pattern: matches, and the parts
-// between them. A match may be empty, but not directly after another match. An empty text has no
-// parts.
+// Spans divide a text that was searched for a stage's pattern: into matches, and the text between
+// them. A match may be empty, but not directly after another match. An empty text has no spans.
 struct ree_span {
     size_t start, end;
     bool match;

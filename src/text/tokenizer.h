@@ -61,9 +61,9 @@ enum ree_status ree_added_add_special(struct ree_tokenizer *tokenizer, const cha
 enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_error *err);
 const struct ree_added_token *ree_added_of_id(const struct ree_tokenizer *tokenizer, int32_t id);
 
-// Cuts a text at added tokens. Calls `on_part` with each part in order: either text (`added` is
-// NULL) or a token. `origin`: number of bytes at the beginning of the text that come from the
-// beginning of the whole text.
+// Cuts a text at added tokens. Calls `on_part` with each text (`added` is NULL) and each token, in
+// order. `origin`: number of bytes at the beginning of the text that come from the beginning of the
+// whole text.
 struct ree_added_cut {
     const struct ree_tokenizer *tokenizer;
     const struct ree_trie *trie; // exact or normal

@@ -12,7 +12,7 @@ struct ree_recorder {
     struct ree_trace_writer *writer; // NULL: no file is written
     size_t n_kv_caches;
     struct ree_kv_cache_spec *specs;
-    struct ree_cache_digest *positions; // one per state
+    struct ree_cache_digest *positions; // per kv cache
     bool *begun;
     ree_digest *step; // digests of the current step
     bool *known;      // one flag per digest of the current step
