@@ -70,7 +70,9 @@ struct ree_generator_info {
 // - a Hugging Face checkpoint
 //
 // The devices must outlive the generator. `options` may be NULL. Fails like ree_model_load, and
-// with REE_UNSUPPORTED, naming the input or output, if the model is not such a language model.
+// with
+// - REE_INVALID if the devices are opened with different operation sets
+// - REE_UNSUPPORTED, naming the input or output, if the model is not such a language model
 REE_API enum ree_status ree_generator_create(const char *path, struct ree_device *device,
                                              const struct ree_generator_options *options,
                                              struct ree_generator **out_generator,

@@ -27,7 +27,8 @@ struct ree_stages_options {
 
 // Divides the model into stages, each with a session of its own. Stage i, from 0, runs on device i
 // modulo n_devices; n_devices is at least 1. The model and the devices must outlive the pipeline.
-// `options` may be NULL. Fails with REE_INVALID if the model cannot be divided in this way.
+// `options` may be NULL. Fails with REE_INVALID if the devices are opened with different operation
+// sets, or if the model cannot be divided in this way.
 REE_API enum ree_status ree_pipeline_open(struct ree_model *model,
                                           struct ree_device *const *devices, size_t n_devices,
                                           const struct ree_stages_options *options,
