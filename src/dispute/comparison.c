@@ -18,6 +18,7 @@
 struct ree_comparison {
     const struct ree_model *model; // of side A
     struct ree_session *sessions[2];
+    unsigned n_observed; // of the sessions
     struct ree_compare *compare;
     struct ree_compare_result result;
     bool has_fault, has_suspects;
@@ -37,6 +38,7 @@ static enum ree_status observe(struct ree_comparison *c, const struct ree_roles 
         // Measuring lets a node's RepOps be found if the node differs.
         ree_session_measure(c->sessions[k], true);
         REE_TRY(ree_session_observe(c->sessions[k], &observer, err));
+        c->n_observed++;
     }
     c->has_fault = fault != NULL;
     if (!fault) return REE_OK;
@@ -109,6 +111,12 @@ static enum ree_status conclude(struct ree_comparison *c, struct ree_error *err)
     return ree_fault_not_reached(&c->fault, result.n_steps, err);
 }
 
+// The sessions may run again, without effect on the comparison.
+static void end_observation(struct ree_comparison *c) {
+    while (c->n_observed > 0)
+        ree_session_end_observation(c->sessions[--c->n_observed]);
+}
+
 static enum ree_status check_models(const struct ree_model *a, const struct ree_model *b,
                                     struct ree_error *err) {
     if (a == b) return REE_OK;
@@ -143,6 +151,7 @@ enum ree_status ree_compare_sessions(struct ree_session *a, struct ree_session *
     c->sessions[0] = a;
     c->sessions[1] = b;
     enum ree_status status = compare_sessions(c, inputs, n_inputs, &options, err);
+    end_observation(c);
     if (status == REE_OK)
         *out = c;
     else
@@ -191,6 +200,7 @@ enum ree_status ree_compare_generators(struct ree_generator *a, struct ree_gener
     for (int k = 0; k < 2; k++)
         c->sessions[k] = ree_pipeline_session(sides[k]->pipeline);
     enum ree_status status = compare_generators(c, sides, prompt, &options, err);
+    end_observation(c);
     if (status == REE_OK)
         *out = c;
     else

@@ -106,6 +106,8 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *pipeline, size_
 // with REE_INVALID.
 enum ree_status ree_pipeline_observe(struct ree_pipeline *pipeline,
                                      const struct ree_observer *observer, struct ree_error *err);
+// Ends the observation, as ree_session_end_observation does.
+void ree_pipeline_end_observation(struct ree_pipeline *pipeline);
 enum ree_status ree_pipeline_inject(struct ree_pipeline *pipeline, const struct ree_fault *fault,
                                     struct ree_error *err);
 // Sums over the local stages.

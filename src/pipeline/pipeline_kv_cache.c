@@ -214,6 +214,12 @@ enum ree_status ree_pipeline_observe(struct ree_pipeline *p, const struct ree_ob
     return REE_OK;
 }
 
+void ree_pipeline_end_observation(struct ree_pipeline *p) {
+    p->observer = (struct ree_observer){0};
+    for (size_t i = 0; i < p->n_stages; i++)
+        if (p->stages[i].session) ree_session_end_observation(p->stages[i].session);
+}
+
 enum ree_status ree_pipeline_inject(struct ree_pipeline *p, const struct ree_fault *fault,
                                     struct ree_error *err) {
     if (!p->divided) return ree_session_inject(p->stages[0].session, fault, err);

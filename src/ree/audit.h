@@ -104,7 +104,7 @@ struct ree_compare_options {
 
 // Runs two sessions of one model once, with the same inputs, and compares them. The sessions may be
 // made from one model or from two models with the same graph. They must not have run before, and
-// must outlive the comparison. Afterwards they must not run again and can only be destroyed.
+// must outlive the comparison. They may run again afterwards, as slowly as in the comparison.
 // `options` may be NULL. Fails with REE_INVALID if the models differ, a session has run, or the
 // fault is malformed or its step does not exist. Release *out_comparison with
 // ree_comparison_destroy.

@@ -52,8 +52,8 @@ struct ree_record_options {
 REE_API enum ree_status ree_record_check(const struct ree_record_options *options,
                                          struct ree_error *err);
 // Starts to record the next runs. Call it before the first run. The session, pipeline or generator
-// must exist until the recording ends (ree_recording_finish or ree_recording_destroy); afterwards
-// it must not run again and can only be destroyed. A session or pipeline must be of a model that
+// must exist until the recording ends (ree_recording_finish or ree_recording_destroy); later runs
+// are not recorded, and as slow. A session or pipeline must be of a model that
 // keeps no kv caches; every run is one step. A generator must have been created with exact_lengths,
 // and generates one sequence. Fails with
 // - REE_INVALID if a run was made before, the options contradict each other, or a regular

@@ -25,6 +25,11 @@ enum ree_status ree_session_observe(struct ree_session *s, const struct ree_obse
     return REE_OK;
 }
 
+void ree_session_end_observation(struct ree_session *s) {
+    // The binds stay as they are, so the session continues to count as observed.
+    if (s->observer) *s->observer = (struct ree_observer){0};
+}
+
 const struct ree_model *ree_session_model(const struct ree_session *s) {
     return s->model;
 }

@@ -21,6 +21,8 @@ struct ree_recording {
     size_t n_observers;
     uint64_t n_steps;
     uint32_t prefill_chunk;
+    struct ree_session *session; // that calls this recording; this or the pipeline, or neither
+    struct ree_pipeline *pipeline;
 };
 
 // What is recorded.
@@ -111,8 +113,11 @@ static enum ree_status start(struct ree_recording *r, const struct subject *of,
     struct ree_observer observer = {r->n_observers ? on_inputs : NULL,
                                     r->n_observers ? on_value : NULL, on_end, r,
                                     r->n_observers == 1 && r->observers[0].concurrent};
-    return of->session ? ree_session_observe(of->session, &observer, err)
-                       : ree_pipeline_observe(of->pipeline, &observer, err);
+    REE_TRY(of->session ? ree_session_observe(of->session, &observer, err)
+                        : ree_pipeline_observe(of->pipeline, &observer, err));
+    r->session = of->session;
+    r->pipeline = of->pipeline;
+    return REE_OK;
 }
 
 static enum ree_status read_options(const struct ree_record_options *requested,
@@ -211,6 +216,8 @@ uint64_t ree_recording_n_steps(const struct ree_recording *r) {
 void ree_recording_destroy(struct ree_recording *r) {
     REE_FLOAT_ENV_API();
     if (!r) return;
+    if (r->session) ree_session_end_observation(r->session);
+    if (r->pipeline) ree_pipeline_end_observation(r->pipeline);
     ree_recorder_destroy(r->recorder);
     ree_dump_destroy(r->dump);
     ree_free(r->folder);
