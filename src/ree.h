@@ -33,8 +33,8 @@
 //
 // Errors: a function that can fail returns REE_OK (0) or another ree_status. On failure it sets
 // the pointers that it returns through `out_` parameters to NULL and, unless `err` is NULL, writes
-// a message that names the file, node and tensor concerned. `err` need not be initialised. After a
-// success its contents are undefined: decide by the returned status.
+// a message that names the file, node and tensor concerned. `err` need not be initialised. A success
+// leaves no failure in it: its status is as before the call, or REE_OK.
 //
 // Threads: any thread may use an object, but only one thread at a time. Another thread than the one
 // that made an object may destroy it. Different objects are independent, with one exception: using

@@ -18,6 +18,12 @@ ree_fail_message(struct ree_error *err, enum ree_status status, const char *form
 static inline enum ree_status ree_no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
+// For a caller that goes on after a failure: its own success leaves no message behind.
+static inline void ree_error_clear(struct ree_error *err) {
+    if (!err) return;
+    err->status = REE_OK;
+    err->message[0] = 0;
+}
 // Prepends the prefix and ": " to the message in *err and returns its status. Adds context while
 // unwinding ("model.onnx: ", "node 'conv1' (Conv): "). Never returns REE_OK: returns REE_INTERNAL
 // if err is NULL or holds no failure.

@@ -155,7 +155,7 @@ void ree_html_compare(const struct ree_html_compare *page, struct ree_strbuf *ou
     ree_strbuf_printf(out, "<p>First difference: step %llu, node ",
                       (unsigned long long)r->first.step);
     append_graph_node(out, page->graph->nodes[r->first.node]);
-    ree_strbuf_printf(out, "; its inputs %s.</p>\n", r->first.inputs_agree ? "agrees" : "differs");
+    ree_strbuf_printf(out, "; its inputs %s.</p>\n", r->first.inputs_agree ? "agree" : "differ");
     append_picture(out, r);
     ree_strbuf_printf(out, "<table><tr><th>steps that differ</th><th>of which with equal "
                            "inputs</th><th>elements</th><th>max abs</th><th>max rel</th><th>max "

@@ -51,7 +51,10 @@ static enum ree_status need_pages(struct ree_decoding *d, size_t n, struct ree_e
                         (unsigned long long)page_bytes);
     if (wanted > most) wanted = most;
     enum ree_status status = ree_page_pool_reserve(d->pool, wanted, err);
-    if (status != REE_OK && wanted > exact) status = ree_page_pool_reserve(d->pool, exact, err);
+    if (status != REE_OK && wanted > exact) {
+        ree_error_clear(err);
+        status = ree_page_pool_reserve(d->pool, exact, err);
+    }
     if (status != REE_OK) return status;
     return know_pages(d, err);
 }

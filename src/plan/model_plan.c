@@ -23,6 +23,7 @@ static enum ree_status find_source(const char *path, struct ree_model_plan *p,
         return err->status;
     else
         p->source = (struct ree_model_source){0};
+    ree_error_clear(err);
     return REE_OK;
 }
 

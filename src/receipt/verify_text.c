@@ -182,6 +182,7 @@ static enum ree_status check_tokens(struct text_check *c, struct ree_error *err)
     if (status != REE_INVALID) return status;
     // The tokenizer does not have one of the ids.
     ree_verify_add(c->v, "decoded answer", REE_VERIFY_DIFFERS, "%s", err->message);
+    ree_error_clear(err);
     return REE_OK;
 }
 
@@ -273,6 +274,7 @@ static enum ree_status run(struct text_check *c, struct ree_error *err) {
     if (status != REE_INVALID) return status;
     // No run of this model can have produced these tokens.
     ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS, "%s", err->message);
+    ree_error_clear(err);
     return REE_OK;
 }
 
@@ -322,10 +324,11 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     if (c->knows_texts && !c->what->prompt) {
         enum ree_status status =
             ree_verify_encoding(c->v, c->what->tokenizer, c->prompt.ids, c->prompt.n, err);
-        if (status == REE_INVALID) // the tokenizer does not have one of the ids
+        if (status != REE_OK && status != REE_INVALID) return status;
+        if (status == REE_INVALID) { // the tokenizer does not have one of the ids
             ree_verify_add(c->v, "prompt encoding", REE_VERIFY_DIFFERS, "%s", err->message);
-        else if (status != REE_OK)
-            return status;
+            ree_error_clear(err);
+        }
     }
     REE_TRY(join(c, err));
     bool told = c->ids != NULL;

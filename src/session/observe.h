@@ -11,8 +11,8 @@
 // different lengths.
 enum ree_status ree_session_observe(struct ree_session *session,
                                     const struct ree_observer *observer, struct ree_error *err);
-// Ends the observation: later runs call none of the callbacks. They still fuse nothing across nodes.
-// No effect on a session that is not observed.
+// Ends the observation: later runs call none of the callbacks. They still fuse nothing across
+// nodes. No effect on a session that is not observed.
 void ree_session_end_observation(struct ree_session *session);
 
 // The model and the operation set that a session runs.

@@ -113,6 +113,7 @@ static enum ree_status prepare(struct ree_session *s, const struct ree_run_input
     if (status == REE_OK) status = ree_bind_reserve(s->binds, err);
     // Copies that only make runs faster are released if memory is exhausted.
     if (status != REE_NO_MEMORY || !ree_session_drop_copies(s)) return status;
+    ree_error_clear(err);
     REE_TRY(find_bind(s, run_inputs, err));
     return ree_bind_reserve(s->binds, err);
 }

@@ -423,6 +423,8 @@ enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const cha
                                 const char *messages, size_t nbytes, bool reply, char **out_text,
                                 size_t *out_nbytes, struct ree_error *err) {
     REE_FLOAT_ENV_API();
+    struct ree_error local;
+    if (!err) err = &local; // messages are extended
     *out_text = NULL;
     *out_nbytes = 0;
     const struct family *found = NULL;

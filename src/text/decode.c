@@ -123,7 +123,7 @@ static void add_leaves(struct ree_decoding_chain *chain, const struct ree_stage 
         add_leaves(chain, &stage->children[i]);
 }
 
-static void restart(struct ree_decoding *stage) {
+static void restart(struct ree_decoder_stage *stage) {
     stage->token.size = stage->held.size = stage->n_tokens = 0;
     stage->begun = stage->settled = false;
     stage->left = stage->n_held = 0;
@@ -263,7 +263,7 @@ static bool starts_with(const char *text, size_t n, struct ree_str prefix) {
     return n >= prefix.size && memcmp(text, prefix.data, prefix.size) == 0;
 }
 
-static void wordpiece(const struct ree_decoding *state, const char *token, size_t n,
+static void wordpiece(const struct ree_decoder_stage *state, const char *token, size_t n,
                       struct ree_strbuf *out) {
     const struct ree_str prefix = state->stage->strings[0];
     bool later = state->n_tokens > 0, more = later && starts_with(token, n, prefix);
@@ -273,7 +273,8 @@ static void wordpiece(const struct ree_decoding *state, const char *token, size_
 }
 
 // CTC: a repeated token and the padding token produce no text.
-static bool ctc(struct ree_decoding *state, const char *token, size_t n, struct ree_strbuf *out) {
+static bool ctc(struct ree_decoder_stage *state, const char *token, size_t n,
+                struct ree_strbuf *out) {
     bool again = state->n_tokens > 0 && state->held.size == n &&
                  (n == 0 || memcmp(state->held.data, token, n) == 0);
     if (again) return false;
@@ -325,7 +326,7 @@ static enum ree_status replace_regex(const struct ree_decoding_chain *chain,
 // held back.
 static enum ree_status bpe(struct ree_decoding_chain *chain, size_t i, const char *token, size_t n,
                            struct ree_error *err) {
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     struct ree_strbuf out;
     ree_strbuf_init(&out);
     enum ree_status status = REE_OK;
@@ -344,7 +345,7 @@ static enum ree_status bpe(struct ree_decoding_chain *chain, size_t i, const cha
 // Decodes a complete token. If `end`, the next stage receives a whole token, otherwise a part.
 static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const char *token,
                              size_t n, bool end, struct ree_error *err) {
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     struct ree_strbuf out;
     enum ree_status status = REE_OK;
     bool some = true;
@@ -380,7 +381,7 @@ static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const c
 // removed at the end.
 static enum ree_status strip(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
                              bool end, struct ree_error *err) {
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     const struct ree_str content = state->stage->strings[0];
     uint32_t stop = state->stage->numbers[1];
     struct ree_strbuf out;
@@ -424,7 +425,7 @@ static size_t begun_match(const char *text, size_t n, struct ree_str pattern) {
 // Replace of a string: holds back a suffix that may become a match with the next part.
 static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i, const char *data,
                                       size_t n, bool end, struct ree_error *err) {
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     const struct ree_str pattern = state->stage->strings[0];
     struct ree_strbuf *text = &state->token, out;
     ree_strbuf_init(&out);
@@ -463,7 +464,7 @@ static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const ch
         ree_strbuf_append(&chain->out, data, n);
         return chain->out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text") : REE_OK;
     }
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     int op = state->stage->kind->op;
     enum ree_status status = REE_OK;
     if (op == FUSE) {
@@ -489,7 +490,7 @@ static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const ch
 // Called when stage i receives no more tokens.
 static enum ree_status end(struct ree_decoding_chain *chain, size_t i, struct ree_error *err) {
     if (i == chain->n) return REE_OK;
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     struct ree_strbuf out;
     ree_strbuf_init(&out);
     enum ree_status status = REE_OK;
@@ -517,7 +518,7 @@ static enum ree_status end(struct ree_decoding_chain *chain, size_t i, struct re
 // Strip: passes on the held characters, which are now in the middle of the text.
 static enum ree_status settle_strip(struct ree_decoding_chain *chain, size_t i,
                                     struct ree_error *err) {
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     const struct ree_str content = state->stage->strings[0];
     enum ree_status status = REE_OK;
     for (; status == REE_OK && state->n_held; state->n_held--)
@@ -527,7 +528,7 @@ static enum ree_status settle_strip(struct ree_decoding_chain *chain, size_t i,
 
 static enum ree_status settle_bpe(struct ree_decoding_chain *chain, size_t i,
                                   struct ree_error *err) {
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     struct ree_strbuf out;
     if (state->n_tokens == 0 || state->settled) return REE_OK;
     ree_strbuf_init(&out);
@@ -542,7 +543,7 @@ static enum ree_status settle_bpe(struct ree_decoding_chain *chain, size_t i,
 // Passes on what stage i has received of an unfinished token.
 static enum ree_status settle_token(struct ree_decoding_chain *chain, size_t i,
                                     struct ree_error *err) {
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     struct ree_strbuf *token = &state->token;
     enum ree_status status;
     if (token->size == 0) return REE_OK;
@@ -557,7 +558,7 @@ static enum ree_status settle_token(struct ree_decoding_chain *chain, size_t i,
 
 static enum ree_status settle(struct ree_decoding_chain *chain, size_t i, struct ree_error *err) {
     if (i == chain->n) return REE_OK;
-    struct ree_decoding *state = &chain->stages[i];
+    struct ree_decoder_stage *state = &chain->stages[i];
     REE_TRY(settle_token(chain, i, err));
     switch (state->stage->kind->op) {
     case BYTE_LEVEL:

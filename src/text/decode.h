@@ -5,7 +5,7 @@
 #include "text/stage.h"
 
 // State of a stage between tokens.
-struct ree_decoding {
+struct ree_decoder_stage {
     const struct ree_stage *stage;
     // The part of the current token that is not decided yet.
     struct ree_strbuf token;
@@ -20,7 +20,7 @@ struct ree_decoding {
 };
 
 struct ree_decoding_chain {
-    struct ree_decoding *stages;
+    struct ree_decoder_stage *stages;
     size_t n;
     struct ree_strbuf out;
     // Bytes of tokens received, and of text produced. Each Replace stage can multiply the length of

@@ -101,7 +101,8 @@ static enum ree_status find_in_folder(struct tokenizer_files *files, struct ree_
         files->folder);
 }
 
-static enum ree_status find(const char *path, struct tokenizer_files *files, struct ree_error *err) {
+static enum ree_status find(const char *path, struct tokenizer_files *files,
+                            struct ree_error *err) {
     struct stat info;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
         files->folder = ree_strdup(path);
@@ -132,8 +133,8 @@ static enum ree_status read_json_file(struct ree_tokenizer *tokenizer, const cha
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", path);
 }
 
-static enum ree_status read_place(struct ree_tokenizer *tokenizer, const struct tokenizer_files *files,
-                                  struct ree_error *err) {
+static enum ree_status read_place(struct ree_tokenizer *tokenizer,
+                                  const struct tokenizer_files *files, struct ree_error *err) {
     enum ree_status status;
     switch (files->kind) {
     case JSON:

@@ -178,8 +178,8 @@ static enum ree_status run_receipt(const char *samples, struct ree_device *devic
     TRY(ree_receipt_create_text(completion, NULL, &receipt, &err));
     if (status == REE_OK) {
         const char *text = ree_receipt_json(receipt);
-        status = text ? ree_receipt_parse(text, strlen(text), "receipt", &read, &err)
-                      : REE_NO_MEMORY;
+        status =
+            text ? ree_receipt_parse(text, strlen(text), "receipt", &read, &err) : REE_NO_MEMORY;
     }
     TRY(ree_verify(read, sample(samples, "stories"), device, NULL, NULL, NULL, &verification,
                    &err));

@@ -74,7 +74,7 @@ static void append_first(const struct compare_report *r, struct strbuf *out) {
     strbuf_printf(out, "step %llu: ", (unsigned long long)f->step);
     append_node(out, r, f->node);
     strbuf_printf(out, " is the first that differs; its inputs %s\n",
-                  f->inputs_agree ? "agrees" : "differs");
+                  f->inputs_agree ? "agree" : "differ");
     strbuf_printf(out, "  output %zu '", f->output);
     cli_append_name(out, f->name);
     strbuf_printf(out, "' ");
