@@ -186,7 +186,7 @@ static enum ree_status expected_input(const struct ree_court *court, unsigned k,
     const char *name = court->model->header.inputs[c->input].name;
     enum ree_status status = ree_stated_run_input(&court->stated_runs[k], court->model,
                                                   &court->rules, c->step, c->input, out, err);
-    if (kind != REE_RULE_GIVEN || status != REE_UNSUPPORTED || !court->folder) return status;
+    if (kind != REE_RULE_RUN_INPUT || status != REE_UNSUPPORTED || !court->folder) return status;
     for (size_t i = 0; i < r->n_inputs; i++)
         if (strcmp(r->inputs[i].name, name) == 0)
             return ree_recorded_given(court->folder, court->model, c->input, r->inputs[i].sha256,

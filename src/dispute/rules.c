@@ -59,7 +59,7 @@ enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *are
     memset(out->rules, 0, (out->n + 1) * sizeof *out->rules);
     for (uint32_t i = 0; i < out->n; i++) {
         enum ree_role role = m->is_text ? m->roles.of_input[i] : REE_ROLE_KV_CACHE;
-        out->rules[i].kind = !m->is_text                 ? REE_RULE_GIVEN
+        out->rules[i].kind = !m->is_text                 ? REE_RULE_RUN_INPUT
                              : role == REE_ROLE_TOKENS   ? REE_RULE_TOKENS
                              : role == REE_ROLE_KV_CACHE ? REE_RULE_NONE
                                                          : REE_RULE_MADE;
@@ -320,7 +320,7 @@ enum ree_status ree_stated_run_input(const struct ree_stated_run *t, const struc
                                      ree_digest out, struct ree_error *err) {
     enum ree_rule_kind kind = input < rules->n ? rules->rules[input].kind : REE_RULE_NONE;
     memset(out, 0, sizeof(ree_digest));
-    if (kind == REE_RULE_GIVEN) return given_input(t, m, input, out, err);
+    if (kind == REE_RULE_RUN_INPUT) return given_input(t, m, input, out, err);
     if (kind == REE_RULE_TOKENS && !t->ids)
         return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not contain its tokens");
     if (kind == REE_RULE_MADE || kind == REE_RULE_TOKENS)

@@ -20,11 +20,11 @@
 #include "receipt/receipt.h"
 
 enum ree_rule_kind {
-    REE_RULE_NONE, // the model does not define where the input comes from
-    REE_RULE_GIVEN,
-    REE_RULE_MADE,
+    REE_RULE_NONE,      // the model does not define where the input comes from
+    REE_RULE_RUN_INPUT, // a tensor that the caller of the run supplies
+    REE_RULE_MADE,      // positions, masks and sizes, which follow from the number of tokens
     REE_RULE_TOKENS,
-    REE_RULE_CACHE,
+    REE_RULE_CACHE, // what the same party's previous step wrote
 };
 const char *ree_rule_name(enum ree_rule_kind kind); // "cache"
 

@@ -133,7 +133,7 @@ static enum ree_status read_json_file(struct ree_tokenizer *tokenizer, const cha
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", path);
 }
 
-static enum ree_status read_place(struct ree_tokenizer *tokenizer,
+static enum ree_status read_found(struct ree_tokenizer *tokenizer,
                                   const struct tokenizer_files *files, struct ree_error *err) {
     enum ree_status status;
     switch (files->kind) {
@@ -155,7 +155,7 @@ static enum ree_status load(const char *path, struct ree_tokenizer **out_tokeniz
     struct ree_tokenizer *tokenizer = create();
     enum ree_status status = tokenizer ? find(path, &files, err)
                                        : ree_fail(err, REE_NO_MEMORY, "no memory for a tokenizer");
-    if (status == REE_OK) status = read_place(tokenizer, &files, err);
+    if (status == REE_OK) status = read_found(tokenizer, &files, err);
     if (status == REE_OK) {
         status = ree_tokenizer_complete(tokenizer, err);
         if (status != REE_OK) ree_fail_prefix(err, "%s", files.file);

@@ -40,7 +40,7 @@ WITHOUT = set("""
     ree_transport_rank ree_transport_started ree_version""".split())
 # The modules of libree whose callbacks are checked. Callbacks of others are ree-run's; a device's
 # are ree's own.
-CALLBACK_ROOMS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/",
+CALLBACK_FOLDERS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/",
                   "src/transport/", "src/ranks/", "src/trace/", "src/dispute/", "src/plan/", "src/bench/")
 # report_progress and report_program are called as callbacks themselves.
 CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "report"), ("src/pipeline/pipeline.c", "on_program")}
@@ -91,7 +91,7 @@ def callbacks_leave(header, files):
     pointers = set(re.findall(r"\(\*((?:on|is)_\w+|report|log)\)", header))
     n, found = 0, set()
     for path, text in files.items():
-        if not path.startswith(CALLBACK_ROOMS):
+        if not path.startswith(CALLBACK_FOLDERS):
             continue
         lines = text.split("\n")
         for i, line in enumerate(lines):
