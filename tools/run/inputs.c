@@ -147,8 +147,8 @@ static int append_item(struct ree_tensor *sequence, const struct ree_port *port,
 
 static int load_argument(struct run_inputs *inputs, const struct ree_model *model,
                          const char *arg) {
-    const struct ree_port *port;
-    const char *file;
+    const struct ree_port *port = NULL;
+    const char *file = NULL;
     int code = split_argument(model, arg, &port, &file);
     if (code) return code;
     size_t n = strlen(file);
