@@ -16,7 +16,6 @@ void ree_bench_times_add(struct ree_bench_times *times, double seconds);
 // q from 0 to 1; 0.5: the median. 0 without times
 double ree_bench_quantile(const struct ree_bench_times *times, double q);
 // Monotonic seconds.
-double ree_bench_now(void);
 // Sleeps between two measurements, so that idle threads of the first do not slow down the second.
 void ree_bench_rest(void);
 

@@ -2,6 +2,7 @@
 #include "bench/bench_internal.h"
 
 #include "base/any.h"
+#include "base/clock.h"
 #include "base/float_env.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -12,12 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-
-double ree_bench_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // Idle threads of one thread pool spin for some milliseconds before they sleep. Without this rest
 // they would take processor time from another pool.
@@ -120,9 +115,9 @@ void ree_bench_program_destroy(struct ree_bench_program *bench) {
 
 enum ree_status ree_bench_program_run(struct ree_bench_program *bench, struct ree_error *err) {
     const struct ree_device_vtable *vtable = bench->device->vtable;
-    double before = ree_bench_now(), seconds;
+    double before = ree_clock(), seconds;
     REE_TRY(vtable->program_run(bench->device, bench->program, bench->slots, NULL, err));
-    double wall = ree_bench_now() - before;
+    double wall = ree_clock() - before;
     if (!vtable->program_times(bench->device, bench->program, &seconds) || seconds <= 0)
         seconds = wall;
     ree_bench_times_add(&bench->times, seconds);
@@ -191,7 +186,7 @@ double ree_bench_read(const void *memory, size_t size, uint32_t n_threads) {
     const uint64_t *words = memory;
     size_t n_lines = size / sizeof *words / LINE;
     uint64_t total = 0;
-    double before = ree_bench_now();
+    double before = ree_clock();
 #pragma omp parallel num_threads(n_threads) reduction(+ : total)
     {
         REE_FLOAT_ENV_WORKER();
@@ -199,7 +194,7 @@ double ree_bench_read(const void *memory, size_t size, uint32_t n_threads) {
         size_t begin = n_lines * t / n, end = n_lines * (t + 1) / n;
         total += read_words(words + begin * LINE, (end - begin) * LINE);
     }
-    double seconds = ree_bench_now() - before;
+    double seconds = ree_clock() - before;
     static volatile uint64_t sink;
     sink = total;
     (void)sink;
@@ -207,7 +202,7 @@ double ree_bench_read(const void *memory, size_t size, uint32_t n_threads) {
 }
 
 double ree_bench_copy(void *to, const void *from, size_t size, uint32_t n_threads) {
-    double before = ree_bench_now();
+    double before = ree_clock();
 #pragma omp parallel num_threads(n_threads)
     {
         REE_FLOAT_ENV_WORKER();
@@ -215,7 +210,7 @@ double ree_bench_copy(void *to, const void *from, size_t size, uint32_t n_thread
         size_t begin = size / 64 * t / n * 64, end = size / 64 * (t + 1) / n * 64;
         memcpy((char *)to + begin, (const char *)from + begin, end - begin);
     }
-    return ree_bench_now() - before;
+    return ree_clock() - before;
 }
 
 // Larger than the last-level cache of any GPU.

@@ -1,6 +1,7 @@
 // Whole runs of a model, where their time is spent, and what limits them.
 #include "bench/bench_internal.h"
 
+#include "base/clock.h"
 #include "base/float_env.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -61,9 +62,9 @@ struct ree_bench_model {
 static enum ree_status run_once(struct ree_bench_model *r, struct contender *c,
                                 const struct inputs *inputs, double *out_seconds,
                                 struct ree_error *err) {
-    double before = ree_bench_now();
+    double before = ree_clock();
     REE_TRY(ree_session_run(c->session, inputs->tensors, inputs->n, r->outputs, err));
-    *out_seconds = ree_bench_now() - before;
+    *out_seconds = ree_clock() - before;
     for (size_t i = 0; i < ree_model_n_outputs(r->model); i++)
         ree_tensor_finish(&r->outputs[i]);
     return REE_OK;

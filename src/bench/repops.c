@@ -1,6 +1,7 @@
 // The benchmarks matmul, conv and map; attention.c has attention.
 #include "bench/bench_internal.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -133,9 +134,9 @@ static enum ree_status contenders_run(struct ree_benchmark *bench, const struct 
     if (bench->blas.library) {
         ree_bench_rest();
         run_openblas(bench, size, x->a, x->b, x->c);
-        double before = ree_bench_now();
+        double before = ree_clock();
         run_openblas(bench, size, x->a, x->b, x->c);
-        ree_bench_times_add(&x->blas, ree_bench_now() - before);
+        ree_bench_times_add(&x->blas, ree_clock() - before);
         ree_bench_rest();
     }
     REE_TRY(ree_bench_program_run_warm(&x->packed, err));

@@ -39,7 +39,7 @@ struct test_graph {
     int n_kv_caches;
 };
 
-uint32_t test_random(uint64_t *state); // xorshift
+uint32_t test_random(uint64_t *state);
 uint32_t test_below(uint64_t *state, uint32_t n);
 
 int test_add_input(struct test_graph *g, uint32_t rank, const int64_t *dims);

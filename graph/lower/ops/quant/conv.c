@@ -100,13 +100,13 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x,
     return ree_lower_map(&e, value, REE_I32, out);
 }
 
-QUANT_RULE(conv_integer) {
+RULE(conv_integer) {
     return convolve(lower, in[0], ree_rule_input(lower, in, 2), in[1], ree_rule_input(lower, in, 3),
                     &out[0]);
 }
 
 // x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B (int32)
-QUANT_RULE(qlinear_conv) {
+RULE(qlinear_conv) {
     struct ree_view *w = in[3], *bias = ree_rule_input(lower, in, 8), *sum, *factor;
     struct ree_view *x_scale, *w_scale, *y_scale, *y_zero;
     enum ree_dtype to = in[7]->dtype;

@@ -67,7 +67,7 @@ static enum ree_status read_pair(struct ree_lower *lower, struct ree_view *const
     return REE_OK;
 }
 
-QUANT_RULE(qlinear_add) {
+RULE(qlinear_add) {
     struct quantised a, b, c;
     struct ree_expr_builder e;
     REE_TRY(read_pair(lower, in, &a, &b, &c, &e));
@@ -78,7 +78,7 @@ QUANT_RULE(qlinear_add) {
     return ree_lower_map(&e, value, a.q->dtype, &out[0]);
 }
 
-QUANT_RULE(qlinear_mul) {
+RULE(qlinear_mul) {
     struct quantised a, b, c;
     struct ree_expr_builder e;
     struct ree_view *factor;
@@ -116,11 +116,11 @@ static int leaky_relu(struct ree_expr_builder *e, int x) {
     return ree_expr_op3(e, REE_MAP_select_b32, below, scaled, x);
 }
 
-QUANT_RULE(qlinear_sigmoid) {
+RULE(qlinear_sigmoid) {
     return unary(lower, in, sigmoid, out);
 }
 
-QUANT_RULE(qlinear_leaky_relu) {
+RULE(qlinear_leaky_relu) {
     return unary(lower, in, leaky_relu, out);
 }
 
@@ -138,7 +138,7 @@ static enum ree_status move_channels(struct ree_lower *lower, struct ree_view *t
 }
 
 // The exact sum of a plane's integers, times x_scale / (y_scale * n).
-QUANT_RULE(qlinear_global_average_pool) {
+RULE(qlinear_global_average_pool) {
     struct quantised x, y;
     struct ree_view *t, *wide, *sum, *factor, *count;
     bool last = ree_rule_int(lower, "channels_last", 0) != 0;
@@ -164,7 +164,7 @@ QUANT_RULE(qlinear_global_average_pool) {
 }
 
 // AveragePool of the dequantised input.
-QUANT_RULE(qlinear_average_pool) {
+RULE(qlinear_average_pool) {
     struct quantised x, y;
     struct ree_view *pooled;
     bool last = ree_rule_int(lower, "channels_last", 0) != 0;
@@ -178,7 +178,7 @@ QUANT_RULE(qlinear_average_pool) {
 }
 
 // Inputs: Y_scale, Y_zero_point, then X, scale and zero_point of each tensor.
-QUANT_RULE(qlinear_concat) {
+RULE(qlinear_concat) {
     struct quantised y, x;
     size_t n = (lower->node->n_inputs - 2) / 3;
     if (lower->node->n_inputs != 2 + 3 * n || n == 0)

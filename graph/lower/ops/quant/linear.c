@@ -77,7 +77,7 @@ static enum ree_status unsupported(struct ree_lower *lower, enum ree_dtype from,
                           lower->node->op_type, ree_dtype_name(from), ree_dtype_name(to));
 }
 
-QUANT_RULE(quantize_linear) {
+RULE(quantize_linear) {
     struct ree_view *x = in[0], *scale = in[1], *zero = ree_rule_input(lower, in, 2);
     enum ree_dtype to, precision;
     int32_t low, high;
@@ -111,7 +111,7 @@ QUANT_RULE(quantize_linear) {
     return ree_lower_map(&e, value, to, &out[0]);
 }
 
-QUANT_RULE(dequantize_linear) {
+RULE(dequantize_linear) {
     struct ree_view *x = in[0], *scale = in[1], *zero = ree_rule_input(lower, in, 2);
     enum ree_dtype to;
     int32_t low, high;
@@ -132,6 +132,6 @@ QUANT_RULE(dequantize_linear) {
     return ree_lower_map(&e, ree_expr_cast(&e, value, REE_F32, to), to, &out[0]);
 }
 
-QUANT_RULE(dynamic_quantize_linear) {
+RULE(dynamic_quantize_linear) {
     return ree_quant_dynamic(lower, in[0], &out[0], &out[1], &out[2]);
 }

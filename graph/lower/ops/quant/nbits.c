@@ -61,7 +61,7 @@ static enum ree_status unpack_zeros(struct ree_lower *lower, struct ree_view *pa
 }
 
 // Inputs: A (..., K), B, scales, zero_points, g_idx, bias.
-QUANT_RULE(matmul_nbits) {
+RULE(matmul_nbits) {
     struct ree_view *a = in[0], *b = in[1], *scales = in[2], *product;
     struct ree_view *zeros = ree_rule_input(lower, in, 3), *bias = ree_rule_input(lower, in, 5);
     struct nbits w;

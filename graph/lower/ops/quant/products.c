@@ -73,7 +73,7 @@ static enum ree_status sums(struct ree_lower *lower, const struct operands *o,
     return ree_quant_product(lower, o->a, a_zero, o->b, b_zero, out);
 }
 
-QUANT_RULE(matmul_integer) {
+RULE(matmul_integer) {
     struct operands o;
     struct ree_view *product;
     REE_TRY(matrices(lower, in[0], in[1], &o));
@@ -82,7 +82,7 @@ QUANT_RULE(matmul_integer) {
     return as_given(lower, &o, product, &out[0]);
 }
 
-QUANT_RULE(qlinear_matmul) {
+RULE(qlinear_matmul) {
     struct operands o;
     struct ree_view *a_scale, *b_scale, *y_scale, *y_zero, *factor, *product;
     enum ree_dtype to = in[7]->dtype;
@@ -123,7 +123,7 @@ static enum ree_status to_float(struct ree_lower *lower, const struct operands *
 }
 
 // Inputs: A, B, a_scale, b_scale, a_zero_point, b_zero_point, bias.
-QUANT_RULE(matmul_integer_to_float) {
+RULE(matmul_integer_to_float) {
     struct operands o;
     REE_TRY(matrices(lower, in[0], in[1], &o));
     return to_float(lower, &o, in[2], ree_rule_input(lower, in, 4), in[3],
@@ -131,7 +131,7 @@ QUANT_RULE(matmul_integer_to_float) {
 }
 
 // Inputs: A (float32), B, b_scale, b_zero_point, bias.
-QUANT_RULE(dynamic_quantize_matmul) {
+RULE(dynamic_quantize_matmul) {
     struct operands o;
     struct ree_view *q, *scale, *zero;
     REE_TRY(ree_quant_dynamic(lower, in[0], &q, &scale, &zero));
@@ -142,7 +142,7 @@ QUANT_RULE(dynamic_quantize_matmul) {
 
 // Inputs: A, a_scale, a_zero_point, B, b_scale, b_zero_point, C (int32), y_scale, y_zero_point.
 // Computes alpha * a_scale * b_scale * (sums + C), quantised if y_scale is given.
-QUANT_RULE(qgemm) {
+RULE(qgemm) {
     struct operands o;
     struct ree_view *a = in[0], *b = in[3], *c = ree_rule_input(lower, in, 6);
     struct ree_view *y_scale = ree_rule_input(lower, in, 7), *a_scale, *b_scale, *factor, *product;

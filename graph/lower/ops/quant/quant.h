@@ -9,10 +9,6 @@
 
 #include "graph/lower/ops/rules.h"
 
-#define QUANT_RULE(name)                                                                           \
-    enum ree_status ree_lower_op_##name(struct ree_lower *lower, struct ree_view *const *in,       \
-                                        struct ree_view **out)
-
 // Lowest and highest number of a quantised type; returns false for other types.
 bool ree_quant_range(enum ree_dtype dtype, int32_t *out_low, int32_t *out_high);
 // Returns whether dtype is a narrow float that QuantizeLinear and DequantizeLinear also accept.
