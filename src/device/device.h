@@ -13,7 +13,7 @@ struct ree_device_program;
 struct ree_program_run {
     bool measures; // measure each dispatch, even if the run takes longer then
     // Receives REE_RUNNING, the dispatches done and their total. A run that is cancelled has
-    // written some of its results. It returns when the device works on nothing of it.
+    // written some of its results. It returns after the device has stopped working on it.
     struct ree_progress progress;
 };
 #define REE_RUNNING "running"
