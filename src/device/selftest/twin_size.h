@@ -16,10 +16,11 @@ struct ree_twin_size {
     // Dimensions of size 1 keep it, and few queries stay as few, even if that selects no code. A
     // non-zero `alignment` implies this.
     bool keeps_ones;
-    uint32_t few_rows;    // products with fewer rows keep their number of rows
-    uint32_t rows;        // of other products
-    uint32_t few_queries; // attention with at most this many queries per head keeps them
-    uint32_t keys;        // of attention; 0: half the length of a row
+    uint32_t few_rows; // products with fewer rows keep their number of rows
+    uint32_t rows;     // of other products
+    // An attention with at most this many queries per head has a twin with the same number of them.
+    uint32_t few_queries;
+    uint32_t keys; // of attention; 0: half the length of a row
     // A power of two, or 0 to keep none of the following properties:
     // - the greatest common divisor of lengths, strides and offsets with `alignment` (or with 16)
     // - the position of operands within 16 bytes
