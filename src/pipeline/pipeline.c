@@ -193,7 +193,7 @@ static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *d
     p->positions_elsewhere = ree_alloc_zeroed(p->n_cache_slots, sizeof *p->positions_elsewhere);
     if (!p->workers || !p->jobs || !p->batches || !p->positions_elsewhere)
         return ree_no_memory(err);
-    // The bits would be those of no operation set.
+    // Otherwise no operation set would describe the bits of the run.
     for (size_t i = 1; i < n_devices; i++)
         if (devices[i]->operation_set != devices[0]->operation_set)
             return ree_fail(err, REE_INVALID,

@@ -45,9 +45,9 @@ REE_API void ree_ulp_range(uint32_t bucket, uint64_t *out_first, uint64_t *out_l
 
 // Differences of one node, over all steps. Does not change between versions.
 struct ree_drift {
-    // Steps; steps in which the node differs; those of them in which all values that the node read
-    // agree.
-    uint64_t n_runs, n_differ, n_new;
+    uint64_t n_runs;    // steps that ran the node
+    uint64_t n_differ;  // steps in which its values differ
+    uint64_t n_new;     // steps in which they differ although all values that it read agree
     bool other_shape;   // in a step the type or shape of an output differed: not counted in `ulp`
     struct ree_ulp ulp; // over all outputs; its worst element is not set
 };

@@ -35,7 +35,8 @@ REE_API enum ree_status ree_pipeline_open(struct ree_model *model,
                                           struct ree_pipeline **out_pipeline,
                                           struct ree_error *err);
 REE_API void ree_pipeline_destroy(struct ree_pipeline *pipeline);
-// Runs the model once. Inputs, outputs and errors are those of ree_session_run.
+// Runs the model once. Takes the same inputs as ree_session_run, returns the same outputs, and
+// fails with the same errors.
 REE_API enum ree_status ree_pipeline_run(struct ree_pipeline *pipeline,
                                          const struct ree_tensor *inputs, size_t n_inputs,
                                          struct ree_tensor *outputs, struct ree_error *err);

@@ -394,6 +394,16 @@ static const char *zsh_action(const struct cli_option_row *row) {
     return row->path == CLI_NO_PATH ? "" : "_files";
 }
 
+static void append_zsh_values(struct strbuf *out, const struct cli_option_row *row) {
+    if (!row->choices) {
+        strbuf_printf(out, "%s", zsh_action(row));
+        return;
+    }
+    strbuf_printf(out, "(");
+    append_choices(out, row->choices);
+    strbuf_printf(out, ")");
+}
+
 static void append_zsh_option(const struct cli_option_row *row, void *user) {
     struct strbuf *out = user;
     if (!is_option(row)) return;
@@ -407,13 +417,7 @@ static void append_zsh_option(const struct cli_option_row *row, void *user) {
         for (const char *c = row->value; *c; c++)
             strbuf_printf(out, *c == ':' ? "\\%c" : "%c", *c);
         strbuf_printf(out, ":");
-        if (row->choices) {
-            strbuf_printf(out, "(");
-            append_choices(out, row->choices);
-            strbuf_printf(out, ")");
-        } else {
-            strbuf_printf(out, "%s", zsh_action(row));
-        }
+        append_zsh_values(out, row);
     }
     strbuf_printf(out, "'\n");
 }
@@ -422,13 +426,7 @@ static void append_zsh_positional(const struct cli_option_row *row, void *user) 
     struct strbuf *out = user;
     if (is_option(row)) return;
     strbuf_printf(out, "        ':%s:", row->name);
-    if (row->choices) {
-        strbuf_printf(out, "(");
-        append_choices(out, row->choices);
-        strbuf_printf(out, ")");
-    } else {
-        strbuf_printf(out, "%s", zsh_action(row));
-    }
+    append_zsh_values(out, row);
     strbuf_printf(out, "'\n");
 }
 

@@ -128,8 +128,8 @@ static const char *row_of(const struct ree_attend *a, const char *data,
     return data + at * (int64_t)ree_dtype_size((enum ree_dtype)dtype);
 }
 
-// Returns how many of the keys key ... key + n - 1 follow each other in memory: those of one page,
-// and of the next pages as long as they are adjacent in the pool too.
+// Returns how many keys from `key` on, at most n, are adjacent in memory. The keys of a page are,
+// and so are those of two pages if the second one follows the first in the pool.
 static uint32_t run_of_keys(const struct ree_attend *a, const struct ree_attend_unit *u,
                             uint32_t key, uint32_t n) {
     if (!a->pages) return n;
