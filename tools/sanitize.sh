@@ -11,6 +11,8 @@
 #                                  object does not have. The same programs as memory
 #     tools/sanitize.sh analyze    clang's static analyzer over src, graph and tools
 #
+#     tools/sanitize.sh --check BUILD    only checks that the build folder BUILD has the programs of these runs
+#
 #     --compiler CLANG   the clang to use (default: the newest in the path)
 #     --folder DIR       build folder (default: build/sanitize)
 #     --jobs N           number of parallel processes (default: one per processor)
@@ -36,19 +38,20 @@ fail_usage() {
     exit 2
 }
 
-mode="" compiler="" folder=build/sanitize jobs=$(nproc)
+mode="" check="" compiler="" folder=build/sanitize jobs=$(nproc)
 while [ $# -gt 0 ]; do
     case $1 in
     --help)
         sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
-    --compiler | --folder | --jobs)
+    --compiler | --folder | --jobs | --check)
         [ $# -gt 1 ] || fail_usage "$1 needs a value"
         case $1 in
         --compiler) compiler=$2 ;;
         --folder) folder=$2 ;;
         --jobs) jobs=$2 ;;
+        --check) check=$2 ;;
         esac
         shift 2
         ;;
@@ -60,7 +63,31 @@ while [ $# -gt 0 ]; do
     *) fail_usage "unknown argument '$1'" ;;
     esac
 done
-[ -n "$mode" ] || fail_usage "say which check: memory, thread, type or analyze"
+[ -n "$mode$check" ] || fail_usage "say which check: memory, thread, type or analyze"
+
+kernel_tests="attention conv copy gather map matmul norm pool products reduce resize scan scatter softmax topk"
+# The tests that "thread" runs, and the programs that "memory" and "type" run.
+thread_programs() {
+    echo device_cache_folder base_sha256_memory transport_frames transport_local transport_watchdog \
+        partition_codec partition_weights partition_ranks_local generate_decoding generate_cancel
+    for name in $kernel_tests device float_env affinity selftest team wrap; do echo "device_cpu_$name"; done
+    for name in observe pipeline random_graphs kv_cache truncated; do echo "session_$name"; done
+}
+value_programs() {
+    echo ree-run
+    for name in $kernel_tests; do echo "device_cpu_$name"; done
+    for name in soft soft64 convert formats integer; do echo "repops_${name}_test"; done
+}
+
+if [ -n "$check" ]; then
+    targets=$(ninja -C "$check" -t targets all) || exit 1
+    absent=""
+    for name in $(thread_programs) $(value_programs); do
+        printf '%s\n' "$targets" | grep -q "^$name: " || absent="$absent $name"
+    done
+    [ -z "$absent" ] || { echo "$check has no target$absent"; exit 1; }
+    exit 0
+fi
 
 if [ -z "$compiler" ]; then
     for version in 24 23 22 21 20 19 18 17 16 15 14; do
@@ -83,7 +110,6 @@ fi
 
 build=$folder/$mode
 mkdir -p "$build"
-kernel_tests="attention conv copy gather map matmul norm pool products reduce resize scan scatter softmax topk"
 launcher=$(command -v ccache >/dev/null && echo -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 
 configure() {
@@ -168,12 +194,7 @@ threads() {
         tail -n 20 "$build/configure.log"
         return 1
     }
-    programs="device_cache_folder base_sha256_memory transport_frames transport_local transport_watchdog
-        partition_codec partition_weights partition_ranks_local"
-    for name in $kernel_tests device float_env place selftest team wrap; do
-        programs="$programs device_cpu_$name"
-    done
-    for name in observe pipeline random_graphs states truncated; do programs="$programs session_$name"; done
+    programs=$(thread_programs)
     # shellcheck disable=SC2086 # a list of words
     TSAN_OPTIONS=ignore_noninstrumented_modules=1 ninja -C "$build" -j "$jobs" ree-run $programs \
         >"$build/build.log" 2>&1 || {
@@ -183,8 +204,11 @@ threads() {
     status=0 n_runs=0 n_reports=0
     stories=$PWD/tools/sample/stories
     for name in $programs; do
-        set --
-        [ "$name" != partition_ranks_local ] || set -- "$stories"
+        case $name in
+        partition_ranks_local) set -- "$stories" ;;
+        generate_decoding) set -- cpu 2 "$stories" 60 ;;
+        *) set -- ;;
+        esac
         REE_TEST_SAMPLE=1/10 thread_run "$name" "$(find "$build" -name "$name" -type f | head -n 1)" "$@"
     done
     ree=$build/ree-run
@@ -207,9 +231,7 @@ threads() {
 }
 
 sanitize() {
-    programs="ree-run"
-    for name in $kernel_tests; do programs="$programs device_cpu_$name"; done
-    for name in soft soft64 convert formats integer; do programs="$programs repops_${name}_test"; done
+    programs=$(value_programs)
     # Little optimization, so that undefined behaviour reaches the sanitizer.
     configure -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O1 -g -DNDEBUG" -DREE_SANITIZE="$mode" \
         -DREE_STRICT_ALIASING=ON -DREE_CC_AVX2=OFF -DREE_CC_AVX512=OFF -DREE_CC_AVX512VNNI=OFF \
@@ -354,6 +376,20 @@ known = {
     "'score')": "cJSON_IsNumber, whose body is not seen, is false of NULL",
     "src/text/read_json.c: Access to field 'next' results in a dereference of a null pointer (loaded from variable "
     "'right')": "cJSON_IsString, whose body is not seen, is false of NULL",
+    "graph/onnx/external.c: The 1st argument to 'fstat' is < 0 but should be >= 0":
+        "ree_onnx_open_beneath returns REE_OK only with an open file",
+    "src/device/cpu/cpu_device.c: Dereference of null pointer":
+        "a program without steps has n_steps 0: ree_alloc_zeroed, whose body is not seen, clears it",
+    "src/device/selftest/hard_values.c: 1st function call argument is an uninitialized value":
+        "a block's r and x are set up to n, where all loops end; n is at least 1",
+    "src/device/selftest/hard_values.c: 3rd function call argument is an uninitialized value":
+        "a block's r and x are set up to n, where all loops end; n is at least 1",
+    "src/device/selftest/hard_values.c: Assigned value is garbage or undefined":
+        "a block's r and x are set up to n, where all loops end; n is at least 1",
+    "src/dispute/claim_decode.c: The left operand of '!=' is a garbage value":
+        "take_digests sets it whenever it returns REE_OK, which ree_fields_wrong never does",
+    "src/dispute/claim_decode.c: Assigned value is garbage or undefined":
+        "take_digests sets it whenever it returns REE_OK, which ree_fields_wrong never does",
     "graph/onnx/external.c: Access to field 'size' results in a dereference of a null pointer (loaded from "
     "variable 'mapping')": "map_location sets it whenever it returns REE_OK, which ree_fail never is",
 }

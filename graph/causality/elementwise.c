@@ -155,7 +155,8 @@ const char *ree_causality_bias(struct ree_derivation *d) {
     size_t n = 0;
     for (size_t i = 0; i < d->n_in; i++)
         if (d->in[i] && n < 4) in[n++] = d->in[i];
-    d->out->dtype = d->in[0]->dtype;
+    if (!n) return "it has no inputs";
+    d->out->dtype = in[0]->dtype;
     return ree_fact_broadcast(d->out, n, in, shifts);
 }
 

@@ -231,7 +231,7 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
         if (r && !ree_bind_root(r, s->root))
             return ree_side_lied(s, "its root is not the root in its receipt");
         is_other |= memcmp(s->header, b->header->digest, sizeof s->header) != 0;
-        is_length |= t->runs[k] && !has_steps(t->runs[k], b->out->n_steps[k]);
+        is_length |= r && !has_steps(t->runs[k], b->out->n_steps[k]);
     }
     *done = is_other || is_length;
     // If both have the same header and it is not the model's, another version of ree may have made

@@ -188,7 +188,8 @@ static enum ree_status report(const struct options *o, const struct ree_plan *p,
                       info.is_language_model ? "" : " (not a language model)");
     TRY(append_branches(p, info.n_branches, out, err));
     struct ree_plan_stage *stages = calloc(info.n_stages, sizeof *stages);
-    enum ree_status status = stages ? REE_OK : memory_error(err);
+    if (!stages) return memory_error(err);
+    enum ree_status status = REE_OK;
     for (size_t i = 0; i < info.n_stages && status == REE_OK; i++) {
         stages[i].size = sizeof *stages;
         status = ree_plan_stage(p, i, &stages[i], err);
