@@ -2,9 +2,9 @@
 #
 #   ree_shader(NAME SOURCE [glslc options...])
 #
-# adds one module; src/device/vulkan refers to it as REE_VK_SHADER_<NAME>. A module is compiled
-# without optimization when the host stitches an expression into it (spirv_stitch.c needs the scalar
-# functions as they were written), and drivers optimize anyway.
+# adds one module; src/device/vulkan refers to it as REE_VK_SHADER_<NAME>. glslc does not optimize;
+# optimize.py prepares the module for the host, which stitches expressions into it and specializes it
+# (spirv_stitch.c, spirv_fold.c).
 set(shader_dir ${CMAKE_CURRENT_LIST_DIR})
 set(shader_out ${CMAKE_CURRENT_BINARY_DIR}/shaders)
 file(MAKE_DIRECTORY ${shader_out})
@@ -17,9 +17,9 @@ function(ree_shader name source)
     OUTPUT ${module}
     COMMAND ${GLSLC} --target-env=vulkan1.2 -O0 -Werror -I ${shader_dir}/include
             -I ${PROJECT_SOURCE_DIR}/src ${ARGN} -MD -MF ${module}.d -MT ${module}
-            -o ${module} ${shader_dir}/${source}
-    COMMAND ${SPIRV_VAL} --target-env vulkan1.2 ${module}
-    DEPENDS ${shader_dir}/${source}
+            -o ${module}.glslc ${shader_dir}/${source}
+    COMMAND ${Python3_EXECUTABLE} ${shader_dir}/optimize.py ${SPIRV_OPT} ${SPIRV_VAL} ${module}.glslc ${module}
+    DEPENDS ${shader_dir}/${source} ${shader_dir}/optimize.py
     DEPFILE ${module}.d
     COMMENT "Shader ${name}"
     VERBATIM)

@@ -11,12 +11,13 @@ pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 find_program(PROTOC_C protoc-c REQUIRED)
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 
-# Vulkan: headers, volk (one C file that loads the loader at run time), glslc and spirv-val.
+# Vulkan: headers, volk (one C file that loads the loader at run time), glslc, spirv-opt and spirv-val.
 find_path(VULKAN_INCLUDE_DIR vulkan/vulkan.h)
 find_path(VOLK_INCLUDE_DIR volk.c)
 find_program(GLSLC glslc)
+find_program(SPIRV_OPT spirv-opt)
 find_program(SPIRV_VAL spirv-val)
-if(VULKAN_INCLUDE_DIR AND VOLK_INCLUDE_DIR AND GLSLC AND SPIRV_VAL)
+if(VULKAN_INCLUDE_DIR AND VOLK_INCLUDE_DIR AND GLSLC AND SPIRV_OPT AND SPIRV_VAL)
   set(REE_HAVE_VULKAN ON)
   message(STATUS "Vulkan backend: yes")
 else()

@@ -4,14 +4,18 @@
 #include "base/memory.h"
 #include "device/selftest/identity.h"
 #include "device/selftest/twin.h"
+#include "device/vulkan/spirv_fold.h"
 #include "device/vulkan/spirv_stitch.h"
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "shaders.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MAX_CONSTANTS (1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC)
 
 // Everything that a pipeline depends on. Compared as bytes, so unused parts are zero.
 struct key {
@@ -245,10 +249,13 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
     if (vk->pipeline_layout) vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
 }
 
-// hasher receives the module's words.
-static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step *step,
-                                     const struct ree_expr *expr, struct ree_hasher *hasher,
-                                     VkShaderModule *out, struct ree_error *err) {
+// Inserts the step's expression into its module and specializes it. *out_folded: whether it is
+// specialized; otherwise the driver has to do it. The caller frees *out.
+static enum ree_status make_words(const struct ree_vk *vk, const struct ree_vk_step *step,
+                                  const struct ree_expr *expr,
+                                  const struct ree_spirv_constant *constants, uint32_t n_constants,
+                                  uint32_t **out, size_t *out_n, bool *out_folded,
+                                  struct ree_error *err) {
     const struct ree_vk_shader_module *source = &vk->modules[step->shader];
     const VkPhysicalDeviceFloatControlsProperties *controls = &vk->float_controls;
     bool asks = step->shader != REE_VK_SHADER_OBSERVE;
@@ -268,65 +275,87 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
     uint32_t *words;
     size_t n_words;
     REE_TRY(ree_spirv_stitch(source->words, source->n_words, &options, &words, &n_words, err));
+    enum ree_status status =
+        ree_spirv_fold(words, n_words, constants, n_constants, out, out_n, err);
+    *out_folded = status == REE_OK;
+    if (status == REE_UNSUPPORTED) {
+        ree_error_clear(err);
+        *out = words;
+        *out_n = n_words;
+        return REE_OK;
+    }
+    ree_free(words);
+    return status;
+}
+
+static enum ree_status create_module(struct ree_vk *vk, const uint32_t *words, size_t n_words,
+                                     VkShaderModule *out, struct ree_error *err) {
     VkShaderModuleCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
         .codeSize = n_words * sizeof *words,
         .pCode = words,
     };
-    ree_hasher_update(hasher, words, n_words * sizeof *words);
     VkResult result = vk->vk.vkCreateShaderModule(vk->handle, &info, NULL, out);
-    ree_free(words);
-    if (result == VK_SUCCESS) return REE_OK;
-    ree_vk_fail(err, result, "cannot load a shader");
-    return ree_fail_prefix(err, "%s", source->name);
+    return result == VK_SUCCESS ? REE_OK : ree_vk_fail(err, result, "cannot load a shader");
+}
+
+// Writes the step's specialization constants and returns their number.
+static uint32_t list_constants(const struct ree_vk_step *step,
+                               struct ree_spirv_constant out[MAX_CONSTANTS]) {
+    uint32_t n = 0;
+    out[n++] = (struct ree_spirv_constant){REE_VK_SPEC_LOCAL_SIZE, step->local_size};
+    for (uint32_t p = 0; p < REE_VK_N_PRIMITIVES; p++)
+        out[n++] = (struct ree_spirv_constant){REE_VK_SPEC_FORMS + p, step->forms.of[p]};
+    for (uint32_t i = 0; i < step->n_spec; i++)
+        out[n++] = (struct ree_spirv_constant){REE_VK_SPEC_FIRST + i, step->spec[i]};
+    return n;
 }
 
 // Creates out->handle and computes out->digest.
 static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_step *step,
                                        const struct ree_expr *expr, struct ree_vk_pipeline *out,
                                        struct ree_error *err) {
-    uint32_t values[1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC];
-    VkSpecializationMapEntry entries[1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC];
-    uint32_t n = 0;
-    values[n] = step->local_size;
-    entries[n++].constantID = REE_VK_SPEC_LOCAL_SIZE;
-    for (uint32_t p = 0; p < REE_VK_N_PRIMITIVES; p++) {
-        values[n] = step->forms.of[p];
-        entries[n++].constantID = REE_VK_SPEC_FORMS + p;
+    struct ree_spirv_constant constants[MAX_CONSTANTS];
+    const uint32_t n = list_constants(step, constants);
+    uint32_t *words;
+    size_t n_words;
+    bool is_folded;
+    REE_TRY(make_words(vk, step, expr, constants, n, &words, &n_words, &is_folded, err));
+    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-pipeline/2");
+    if (!hasher) {
+        ree_free(words);
+        return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
     }
-    for (uint32_t i = 0; i < step->n_spec; i++) {
-        values[n] = step->spec[i];
-        entries[n++].constantID = REE_VK_SPEC_FIRST + i;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        entries[i].offset = i * (uint32_t)sizeof *values;
-        entries[i].size = sizeof *values;
-    }
+    ree_hasher_update(hasher, vk->identity, sizeof vk->identity);
+    ree_hasher_update(hasher, vk->tester, sizeof vk->tester);
+    ree_hasher_update(hasher, constants, n * sizeof *constants);
+    ree_hasher_update(hasher, words, n_words * sizeof *words);
+    ree_hasher_digest(hasher, out->digest);
+    VkShaderModule module;
+    enum ree_status status = create_module(vk, words, n_words, &module, err);
+    ree_free(words);
+    if (status != REE_OK) return ree_fail_prefix(err, "%s", vk->modules[step->shader].name);
+    VkSpecializationMapEntry entries[MAX_CONSTANTS];
+    for (uint32_t i = 0; i < n; i++)
+        entries[i] = (VkSpecializationMapEntry){
+            .constantID = constants[i].id,
+            .offset =
+                (uint32_t)(i * sizeof *constants + offsetof(struct ree_spirv_constant, value)),
+            .size = sizeof constants->value,
+        };
     VkSpecializationInfo specialization = {
         .mapEntryCount = n,
         .pMapEntries = entries,
-        .dataSize = n * sizeof *values,
-        .pData = values,
+        .dataSize = n * sizeof *constants,
+        .pData = constants,
     };
-    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-pipeline/1");
-    if (!hasher) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
-    ree_hasher_update(hasher, vk->identity, sizeof vk->identity);
-    ree_hasher_update(hasher, vk->tester, sizeof vk->tester);
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t pair[2] = {entries[i].constantID, values[i]};
-        ree_hasher_update(hasher, pair, sizeof pair);
-    }
-    VkShaderModule module;
-    enum ree_status status = create_module(vk, step, expr, hasher, &module, err);
-    ree_hasher_digest(hasher, out->digest);
-    if (status != REE_OK) return status;
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
                   .pName = "main",
-                  .pSpecializationInfo = &specialization},
+                  .pSpecializationInfo = is_folded ? NULL : &specialization},
         .layout = vk->pipeline_layout,
     };
     VkResult result = vk->vk.vkCreateComputePipelines(vk->handle, vk->pipeline_cache, 1, &info,

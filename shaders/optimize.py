@@ -1,0 +1,66 @@
+"""Prepares a SPIR-V module for specialization when a program runs (src/device/vulkan/spirv_fold.c).
+
+Usage: optimize.py SPIRV_OPT SPIRV_VAL MODULE.spv OUTPUT.spv
+
+Inlines functions and replaces local variables by values, so that the specialization constants reach
+the conditions that depend on them. No pass of the list computes floats. In a module with ree_expr,
+whose body the host writes (spirv_stitch.c), that function, the functions ree_op_* and what these call
+stay functions.
+"""
+
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+OP_NAME, OP_FUNCTION, OP_FUNCTION_CALL = 5, 54, 57
+DONT_INLINE = 2  # function control
+
+# Constants are folded by the host: it has their values.
+LOCAL_VALUES = ["--convert-local-access-chains", "--eliminate-local-single-block", "--eliminate-local-single-store"]
+PASSES = [
+    "--eliminate-dead-functions", "--merge-return", "--inline-entry-points-exhaustive", "--eliminate-dead-functions",
+    "--private-to-local", *LOCAL_VALUES, "--scalar-replacement=0", *LOCAL_VALUES, "--ssa-rewrite",
+    "--eliminate-dead-code-aggressive", "--merge-blocks", "--eliminate-dead-const",
+]
+
+
+def keep_functions(words):
+    """Marks the functions that must stay."""
+    names, functions, calls, current, at = {}, {}, {}, None, 5
+    while at < len(words):
+        length, opcode = words[at] >> 16, words[at] & 0xFFFF
+        if opcode == OP_NAME:
+            text = struct.pack(f"<{length - 2}I", *words[at + 2 : at + length])
+            names[words[at + 1]] = text.split(b"\0")[0].decode()
+        elif opcode == OP_FUNCTION:
+            current = words[at + 2]
+            functions[current], calls[current] = at, set()
+        elif opcode == OP_FUNCTION_CALL:
+            calls[current].add(words[at + 3])
+        at += length
+    expr = [f for f in functions if names.get(f, "").startswith("ree_expr(")]
+    waiting = [f for f in functions if expr and names.get(f, "").startswith("ree_op_")]
+    kept = set(expr)
+    while waiting:
+        function = waiting.pop()
+        if function not in kept:
+            kept.add(function)
+            waiting += calls[function]
+    for function in kept:
+        words[functions[function] + 3] |= DONT_INLINE
+
+
+def main(spirv_opt, spirv_val, source, out):
+    data = pathlib.Path(source).read_bytes()
+    words = list(struct.unpack(f"<{len(data) // 4}I", data))
+    keep_functions(words)
+    with tempfile.TemporaryDirectory() as folder:
+        marked = pathlib.Path(folder) / "marked.spv"
+        marked.write_bytes(struct.pack(f"<{len(words)}I", *words))
+        subprocess.run([spirv_opt, "--target-env=vulkan1.2", *PASSES, marked, "-o", out], check=True)
+    subprocess.run([spirv_val, "--target-env", "vulkan1.2", out], check=True)
+
+
+main(*sys.argv[1:])
