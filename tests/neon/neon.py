@@ -15,7 +15,7 @@ for name in ("--source", "--folder", "--cc", "--qemu", "--host-hash"):
 args = parser.parse_args()
 TESTS = ("device", "products", "matmul", "conv", "float_env")
 FLAGS = """-std=gnu17 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -D_GNU_SOURCE
-    -DREE_VERSION="0" -DREE_CPU_HAVE_NEON -DREE_CPU_HAVE_NEONDOT -I. -Isrc -Itests -Itests/device -Wall -Wextra
+    -DREE_CPU_HAVE_NEON -DREE_CPU_HAVE_NEONDOT -I. -Isrc -Itests -Itests/device -Wall -Wextra
     -Werror -Wno-format-truncation""".split()
 
 

@@ -108,7 +108,8 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     return ree_fail(err, REE_UNAVAILABLE, "Vulkan: '%s' has no compute queue", name);
 }
 
-static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
+// Creates the logical device.
+static enum ree_status create_handle(struct ree_vk *vk, struct ree_error *err) {
     float priority = 1;
     VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -130,15 +131,22 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
         .pNext = &features12,
         .features = {.shaderFloat64 = vk->has_float64},
     };
-    const char *extensions[2];
+    VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR statistics = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+        .pNext = &features,
+        .pipelineExecutableInfo = VK_TRUE,
+    };
+    const char *extensions[3];
     uint32_t n_extensions = 0;
     // A portability driver (Vulkan over Metal) requires its extension to be enabled.
     if (has_extension(vk->physical, "VK_KHR_portability_subset"))
         extensions[n_extensions++] = "VK_KHR_portability_subset";
     if (vk->has_dot8) extensions[n_extensions++] = DOT_PRODUCT_EXTENSION;
+    if (vk->has_statistics)
+        extensions[n_extensions++] = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = &features,
+        .pNext = vk->has_statistics ? (const void *)&statistics : &features,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
         .enabledExtensionCount = n_extensions,
@@ -148,6 +156,11 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
     ree_float_env_set(); // libraries that the driver loads may have changed it
     REE_VK_TRY(err, created, "cannot open the device");
     volkLoadDeviceTable(&vk->vk, vk->handle);
+    return REE_OK;
+}
+
+// Creates what submissions need.
+static enum ree_status create_queue(struct ree_vk *vk, struct ree_error *err) {
     vk->vk.vkGetDeviceQueue(vk->handle, vk->queue_family, 0, &vk->queue);
 
     VkCommandPoolCreateInfo pool = {
@@ -244,7 +257,8 @@ static enum ree_status introduce(struct ree_vk *vk, const char *which,
 // Second half of opening.
 static enum ree_status open_steps(struct ree_vk *vk, const struct ree_device_options *options,
                                   struct ree_error *err) {
-    REE_TRY(create_device(vk, err));
+    REE_TRY(create_handle(vk, err));
+    REE_TRY(create_queue(vk, err));
     REE_TRY(ree_vk_memory_init(vk, err));
     REE_TRY(ree_vk_pipelines_init(vk, err));
     REE_TRY(ree_vk_probe(vk, options, err));
@@ -270,6 +284,18 @@ enum ree_status ree_vk_open(const char *which, const struct ree_device_options *
     enum ree_status status = introduce(vk, which, options, err);
     if (status == REE_OK) status = open_steps(vk, options, err);
     return finish_opening(vk, status, out);
+}
+
+enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out,
+                                          struct ree_error *err) {
+    const struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
+    REE_TRY(create(out, err));
+    struct ree_vk *vk = *out;
+    REE_TRY(introduce(vk, which, &options, err));
+    vk->has_statistics =
+        has_extension(vk->physical, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+    REE_TRY(create_handle(vk, err));
+    return ree_vk_pipelines_init(vk, err);
 }
 
 static enum ree_status open_or_meet(const char *which, const struct ree_device_options *options,

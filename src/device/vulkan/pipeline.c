@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MAX_CONSTANTS (1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC)
 
@@ -333,8 +334,10 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     ree_hasher_digest(hasher, out->digest);
     VkShaderModule module;
     enum ree_status status = create_module(vk, words, n_words, &module, err);
-    ree_free(words);
-    if (status != REE_OK) return ree_fail_prefix(err, "%s", vk->modules[step->shader].name);
+    if (status != REE_OK) {
+        ree_free(words);
+        return ree_fail_prefix(err, "%s", vk->modules[step->shader].name);
+    }
     VkSpecializationMapEntry entries[MAX_CONSTANTS];
     for (uint32_t i = 0; i < n; i++)
         entries[i] = (VkSpecializationMapEntry){
@@ -351,6 +354,7 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     };
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = vk->has_statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
@@ -358,8 +362,21 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
                   .pSpecializationInfo = is_folded ? NULL : &specialization},
         .layout = vk->pipeline_layout,
     };
+    const clock_t begin = clock();
     VkResult result = vk->vk.vkCreateComputePipelines(vk->handle, vk->pipeline_cache, 1, &info,
                                                       NULL, &out->handle);
+    if (vk->compiled) {
+        const struct ree_vk_compilation compilation = {
+            .module = vk->modules[step->shader].name,
+            .words = words,
+            .n_words = n_words,
+            .is_specialized = is_folded,
+            .seconds = (double)(clock() - begin) / CLOCKS_PER_SEC,
+            .pipeline = out->handle,
+        };
+        vk->compiled(vk->compiled_user, &compilation);
+    }
+    ree_free(words);
     vk->vk.vkDestroyShaderModule(vk->handle, module, NULL);
     if (result == VK_SUCCESS) return ree_vk_check_validation(vk, err);
     ree_vk_fail(err, result, "cannot create a pipeline");

@@ -72,6 +72,17 @@ struct ree_vk_pipeline {
 };
 struct ree_vk_cached_pipeline; // pipeline.c
 
+// A pipeline that the driver has just compiled.
+struct ree_vk_compilation {
+    const char *module;
+    const uint32_t *words; // the SPIR-V that the driver received
+    size_t n_words;
+    bool is_specialized; // by spirv_fold.c
+    double seconds;      // of the process's processors
+    VkPipeline pipeline;
+};
+typedef void ree_vk_compiled(void *user, const struct ree_vk_compilation *compilation);
+
 // The push constants of every shader, declared in shaders/include/ree.glsl.
 struct ree_vk_push {
     uint64_t block;  // device address of the dispatch's block
@@ -96,9 +107,10 @@ struct ree_vk {
     bool has_float64, has_int64, has_int16, has_int8, has_float16;
     // Compare words with guards (spirv_stitch.h), because the integer form is wrong without them.
     bool guarded;
-    bool has_dot8; // dot product of four bytes; tests may clear it
-    bool is_cpu;   // the driver runs on the host's processor
-    bool unified;  // device-local memory is host-visible and cached: no staging
+    bool has_dot8;       // dot product of four bytes; tests may clear it
+    bool is_cpu;         // the driver runs on the host's processor
+    bool has_statistics; // drivers report on pipelines; only of devices that only compile
+    bool unified;        // device-local memory is host-visible and cached: no staging
     struct ree_vk_thresholds thresholds;
     // Loop iterations after which the driver ends a thread's loops; UINT64_MAX: no limit was found.
     // Lavapipe of Mesa 22 has 65535.
@@ -133,6 +145,9 @@ struct ree_vk {
     uint32_t n_passed;   // pipelines that passed, now or according to the record
     char *passed_text;   // value of the fact about passed pipelines; NULL: not yet added
     bool forced;         // a form is forced (ree/testing.h): try no other form
+    // compiler.c; NULL on devices that run
+    ree_vk_compiled *compiled;
+    void *compiled_user;
     // probe.c
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
@@ -181,6 +196,10 @@ enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_opt
 // Opens a device without ree_vk_try_driver.
 enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
                             struct ree_device **out, struct ree_error *err);
+// Opens a device that only compiles (compiler.h): without memory, queue and probe, which null
+// hardware does not have. The caller does not close it: null hardware crashes then.
+enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out,
+                                          struct ree_error *err);
 // Submits one command buffer and waits for it without a time limit. Meanwhile calls `watch` (may be
 // NULL) a few times a second.
 enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands,

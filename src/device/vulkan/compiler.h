@@ -1,0 +1,26 @@
+// A device that compiles what a program would run, and runs nothing. It needs no GPU: Mesa's RADV
+// compiles for AMD's GPUs on "null hardware", if the environment variable RADV_FORCE_FAMILY names
+// one.
+#ifndef REE_DEVICE_VULKAN_COMPILER_H
+#define REE_DEVICE_VULKAN_COMPILER_H
+
+#include "device/vulkan/vulkan.h"
+
+// Opens the device `which` (as in ree_vulkan_device_open). Its primitives have their native forms,
+// as on a GPU that passes the probe. Buffers are memory of the host, set to 0; a run writes
+// nothing. `compiled` is called for each pipeline that the driver compiles. The device must not be
+// destroyed, because drivers of null hardware crash then; the process ends with _exit.
+enum ree_status ree_vk_compiler_open(const char *which, ree_vk_compiled *compiled, void *user,
+                                     struct ree_device **out, struct ree_error *err);
+
+// Numbers that the driver knows about a pipeline, such as "VGPRs" and "Code size".
+#define REE_VK_MAX_STATISTICS 32
+struct ree_vk_statistic {
+    char name[VK_MAX_DESCRIPTION_SIZE];
+    uint64_t value;
+};
+// Returns how many were written to out[REE_VK_MAX_STATISTICS]; 0 if the driver has none.
+uint32_t ree_vk_statistics(const struct ree_device *compiler, VkPipeline pipeline,
+                           struct ree_vk_statistic *out);
+
+#endif
