@@ -6,9 +6,15 @@ Inlines functions and replaces local variables by values, so that the specializa
 the conditions that depend on them. No pass of the list computes floats. In a module with ree_expr,
 whose body the host writes (spirv_stitch.c), that function, the functions ree_op_* and what these call
 stay functions.
+
+The environment variable REE_SHADER_CACHE names a folder that keeps the results, for builds in several
+folders. A result is found by the module, spirv-opt's version and this file.
 """
 
+import hashlib
+import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -52,8 +58,23 @@ def keep_functions(words):
         words[functions[function] + 3] |= DONT_INLINE
 
 
+def cached(spirv_opt, data):
+    """Returns the path of the module's result in the cache, or None if there is no cache."""
+    folder = os.environ.get("REE_SHADER_CACHE")
+    if not folder:
+        return None
+    version = subprocess.run([spirv_opt, "--version"], capture_output=True, check=True).stdout
+    key = hashlib.sha256(data + version + pathlib.Path(__file__).read_bytes()).hexdigest()
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    return pathlib.Path(folder) / f"{key}.spv"
+
+
 def main(spirv_opt, spirv_val, source, out):
     data = pathlib.Path(source).read_bytes()
+    kept = cached(spirv_opt, data)
+    if kept and kept.exists():
+        shutil.copyfile(kept, out)
+        return
     words = list(struct.unpack(f"<{len(data) // 4}I", data))
     keep_functions(words)
     with tempfile.TemporaryDirectory() as folder:
@@ -61,6 +82,11 @@ def main(spirv_opt, spirv_val, source, out):
         marked.write_bytes(struct.pack(f"<{len(words)}I", *words))
         subprocess.run([spirv_opt, "--target-env=vulkan1.2", *PASSES, marked, "-o", out], check=True)
     subprocess.run([spirv_val, "--target-env", "vulkan1.2", out], check=True)
+    if kept:
+        # Several builds may do this at the same time.
+        partial = kept.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(out, partial)
+        partial.replace(kept)
 
 
 main(*sys.argv[1:])

@@ -86,6 +86,9 @@ step() {
 # as long.
 export OMP_WAIT_POLICY=passive
 
+# The builds share the shaders, which take a minute (shaders/optimize.py).
+export REE_SHADER_CACHE="$PWD/build/shader-cache"
+
 # suite NAME BUILD [ctest options]: runs ctest and adds its counts, read from its JUnit file, to
 # ours.
 suite() {
