@@ -13,6 +13,11 @@
 // Optional extensions. Vulkan 1.2 contains everything that is required.
 #define DOT_PRODUCT_EXTENSION VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME
 
+// Long enough that submitting costs nothing in comparison. Short enough that a prediction may be
+// wrong by a factor of 10 before a watchdog ends the submission (pace.c), and that a cancelled run
+// returns soon.
+#define SUBMISSION_SECONDS 0.1
+
 static bool has_extension(VkPhysicalDevice physical, const char *name) {
     uint32_t n = 0;
     if (vkEnumerateDeviceExtensionProperties(physical, NULL, &n, NULL) != VK_SUCCESS) return false;
@@ -95,17 +100,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vk->has_float16 = features12.shaderFloat16;
     vk->has_dot8 = dot_product.shaderIntegerDotProduct;
 
-    VkQueueFamilyProperties families[16];
-    uint32_t n = 16;
-    vkGetPhysicalDeviceQueueFamilyProperties(vk->physical, &n, families);
-    for (uint32_t i = 0; i < n; i++) {
-        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
-        vk->queue_family = i;
-        vk->has_timestamps =
-            families[i].timestampValidBits == 64 && vk->properties.limits.timestampPeriod > 0;
-        return REE_OK;
-    }
-    return ree_fail(err, REE_UNAVAILABLE, "Vulkan: '%s' has no compute queue", name);
+    return ree_vk_queue_choose(vk, err);
 }
 
 static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
@@ -166,31 +161,9 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
     REE_VK_TRY(err, vk->vk.vkAllocateCommandBuffers(vk->handle, &commands, &vk->transfer_commands),
                "cannot create a command buffer");
     VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-    REE_VK_TRY(err, vk->vk.vkCreateFence(vk->handle, &fence, NULL, &vk->fence),
-               "cannot create a fence");
-    return REE_OK;
-}
-
-#define WATCH_NANOSECONDS 250000000
-
-enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands,
-                              void (*watch)(struct ree_vk *vk, void *user), void *user,
-                              struct ree_error *err) {
-    VkSubmitInfo info = {
-        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-        .commandBufferCount = 1,
-        .pCommandBuffers = &commands,
-    };
-    REE_VK_TRY(err, vk->vk.vkQueueSubmit(vk->queue, 1, &info, vk->fence), "cannot submit");
-    VkResult result;
-    for (;;) {
-        result = vk->vk.vkWaitForFences(vk->handle, 1, &vk->fence, VK_TRUE,
-                                        watch ? WATCH_NANOSECONDS : UINT64_MAX);
-        if (result != VK_TIMEOUT || !watch) break;
-        watch(vk, user);
-    }
-    REE_VK_TRY(err, result, "waiting for the device");
-    REE_VK_TRY(err, vk->vk.vkResetFences(vk->handle, 1, &vk->fence), "cannot reset a fence");
+    for (int i = 0; i < REE_VK_N_IN_FLIGHT; i++)
+        REE_VK_TRY(err, vk->vk.vkCreateFence(vk->handle, &fence, NULL, &vk->fences[i]),
+                   "cannot create a fence");
     return REE_OK;
 }
 
@@ -200,7 +173,8 @@ static void destroy(struct ree_device *device) {
         vk->vk.vkDeviceWaitIdle(vk->handle);
         ree_vk_pipelines_finish(vk);
         ree_vk_memory_finish(vk);
-        if (vk->fence) vk->vk.vkDestroyFence(vk->handle, vk->fence, NULL);
+        for (int i = 0; i < REE_VK_N_IN_FLIGHT; i++)
+            if (vk->fences[i]) vk->vk.vkDestroyFence(vk->handle, vk->fences[i], NULL);
         if (vk->command_pool) vk->vk.vkDestroyCommandPool(vk->handle, vk->command_pool, NULL);
         vk->vk.vkDestroyDevice(vk->handle, NULL);
     }
@@ -228,6 +202,8 @@ static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
     if (!vk) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     vk->base.vtable = &vtable;
     vk->modules = ree_vk_shader_modules;
+    vk->submission_seconds = SUBMISSION_SECONDS;
+    vk->pace = 1;
     *out = vk;
     return REE_OK;
 }

@@ -38,7 +38,9 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
         status = REE_NO_MEMORY;
         name = "out of device memory";
         break;
-    case VK_ERROR_DEVICE_LOST: name = "the device was lost"; break;
+    case VK_ERROR_DEVICE_LOST:
+        name = "the device was lost: it was reset, or its driver failed; open it again";
+        break;
     case VK_ERROR_INITIALIZATION_FAILED: name = "initialization failed"; break;
     case VK_ERROR_INCOMPATIBLE_DRIVER:
         status = REE_UNAVAILABLE;

@@ -337,12 +337,29 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     return ree_fail_prefix(err, "%s", vk->modules[step->shader].name);
 }
 
-void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
-                          uint64_t block) {
-    struct ree_vk_push push = {.block = block};
-    vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+// Records one vkCmdDispatch of x * y groups.
+static void record_grid(const struct ree_vk *vk, VkCommandBuffer commands, uint64_t block,
+                        uint64_t first_group, uint64_t x, uint64_t y) {
+    struct ree_vk_push push = {.block = block, .first_group = (uint32_t)first_group};
     vk->vk.vkCmdPushConstants(commands, vk->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                               sizeof push, &push);
+    vk->vk.vkCmdDispatch(commands, (uint32_t)x, (uint32_t)y, 1);
+}
+
+void ree_vk_record_groups(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
+                          uint64_t block, uint64_t first_group, uint64_t n_groups) {
+    // The groups are numbered row by row (ree_group of shaders/include/ree.glsl). More groups than
+    // fit one row are whole rows and then the rest, because groups of another piece of the same
+    // step must not run twice.
+    const uint32_t *limit = vk->properties.limits.maxComputeWorkGroupCount;
+    vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    while (n_groups > 0) {
+        uint64_t x = n_groups < limit[0] ? n_groups : limit[0];
+        uint64_t y = n_groups / x < limit[1] ? n_groups / x : limit[1];
+        record_grid(vk, commands, block, first_group, x, y);
+        first_group += x * y;
+        n_groups -= x * y;
+    }
 }
 
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
