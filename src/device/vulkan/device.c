@@ -12,6 +12,7 @@
 
 // Optional extensions. Vulkan 1.2 contains everything that is required.
 #define DOT_PRODUCT_EXTENSION VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME
+#define SUBGROUP_SIZE_EXTENSION VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME
 
 // Long enough that submitting costs nothing in comparison. Short enough that a prediction may be
 // wrong by a factor of 10 before a watchdog ends the submission (pace.c), and that a cancelled run
@@ -36,6 +37,41 @@ static bool has_avx512(void) {
 #else
     return false;
 #endif
+}
+
+// Decides whether pipelines may rely on subgroups of exactly vk->subgroup.subgroupSize threads.
+// Without the extension a driver may run a pipeline with smaller subgroups than it reports; only a
+// CPU driver's subgroup is always a vector.
+static void query_subgroups(struct ree_vk *vk) {
+    const VkSubgroupFeatureFlags operations = VK_SUBGROUP_FEATURE_BASIC_BIT |
+                                              VK_SUBGROUP_FEATURE_BALLOT_BIT |
+                                              VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    vk->has_subgroups = (vk->subgroup.supportedOperations & operations) == operations &&
+                        vk->subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    vk->has_subgroup_size = false;
+    if (vk->has_subgroups && has_extension(vk->physical, SUBGROUP_SIZE_EXTENSION)) {
+        VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT,
+        };
+        VkPhysicalDeviceProperties2 properties = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+            .pNext = &sizes,
+        };
+        VkPhysicalDeviceSubgroupSizeControlFeaturesEXT control = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT,
+        };
+        VkPhysicalDeviceFeatures2 features = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+            .pNext = &control,
+        };
+        vkGetPhysicalDeviceProperties2(vk->physical, &properties);
+        vkGetPhysicalDeviceFeatures2(vk->physical, &features);
+        vk->has_subgroup_size = control.subgroupSizeControl && control.computeFullSubgroups &&
+                                sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT &&
+                                sizes.minSubgroupSize <= vk->subgroup.subgroupSize &&
+                                vk->subgroup.subgroupSize <= sizes.maxSubgroupSize;
+    }
+    vk->has_subgroups = vk->has_subgroups && (vk->has_subgroup_size || vk->is_cpu);
 }
 
 static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
@@ -75,6 +111,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
             vk->base.memory_size = heap->size;
     }
     snprintf(vk->base.name, sizeof vk->base.name, "%.255s", name);
+    query_subgroups(vk);
 
     bool has_dot_product = has_extension(vk->physical, DOT_PRODUCT_EXTENSION);
     VkPhysicalDeviceShaderIntegerDotProductFeatures dot_product = {
@@ -115,9 +152,15 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
         .shaderIntegerDotProduct = VK_TRUE,
     };
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroup_size = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT,
+        .pNext = vk->has_dot8 ? &dot_product : NULL,
+        .subgroupSizeControl = VK_TRUE,
+        .computeFullSubgroups = VK_TRUE,
+    };
     VkPhysicalDeviceVulkan12Features features12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-        .pNext = vk->has_dot8 ? &dot_product : NULL,
+        .pNext = vk->has_subgroup_size ? &subgroup_size : subgroup_size.pNext,
         .bufferDeviceAddress = VK_TRUE,
     };
     VkPhysicalDeviceFeatures2 features = {
@@ -125,12 +168,13 @@ static enum ree_status create_device(struct ree_vk *vk, struct ree_error *err) {
         .pNext = &features12,
         .features = {.shaderFloat64 = vk->has_float64},
     };
-    const char *extensions[2];
+    const char *extensions[3];
     uint32_t n_extensions = 0;
     // A portability driver (Vulkan over Metal) requires its extension to be enabled.
     if (has_extension(vk->physical, "VK_KHR_portability_subset"))
         extensions[n_extensions++] = "VK_KHR_portability_subset";
     if (vk->has_dot8) extensions[n_extensions++] = DOT_PRODUCT_EXTENSION;
+    if (vk->has_subgroup_size) extensions[n_extensions++] = SUBGROUP_SIZE_EXTENSION;
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
         .pNext = &features,

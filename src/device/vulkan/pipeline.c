@@ -154,6 +154,7 @@ static void hash_driver(struct ree_vk *vk) {
         vk->subgroup.subgroupSize,
         vk->has_float64,
         vk->has_dot8,
+        vk->has_subgroup_size,
         f->shaderDenormPreserveFloat32,
         f->shaderRoundingModeRTEFloat32,
         f->shaderSignedZeroInfNanPreserveFloat32,
@@ -281,6 +282,17 @@ static enum ree_status create_module(struct ree_vk *vk, const struct ree_vk_step
     return ree_fail_prefix(err, "%s", source->name);
 }
 
+// Returns whether the module's threads share operands in a subgroup (TILE_SUBGROUP of tile.glsl).
+static bool uses_subgroups(uint32_t shader) {
+    switch (shader) {
+    case REE_VK_SHADER_MATMUL_N_FLOAT64:
+    case REE_VK_SHADER_CONV_N_FLOAT64:
+    case REE_VK_SHADER_ATTENTION_SCORES_N_FLOAT64:
+    case REE_VK_SHADER_ATTENTION_VALUES_N_FLOAT64: return true;
+    default: return false;
+    }
+}
+
 // Creates out->handle and computes out->digest.
 static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_step *step,
                                        const struct ree_expr *expr, struct ree_vk_pipeline *out,
@@ -320,9 +332,19 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     enum ree_status status = create_module(vk, step, expr, hasher, &module, err);
     ree_hasher_digest(hasher, out->digest);
     if (status != REE_OK) return status;
+    // The workgroup is one subgroup.
+    bool requires_size = uses_subgroups(step->shader) && vk->has_subgroup_size;
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT subgroup = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT,
+        .requiredSubgroupSize = vk->subgroup.subgroupSize,
+    };
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .pNext = requires_size ? &subgroup : NULL,
+                  .flags = requires_size
+                               ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT
+                               : 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
                   .pName = "main",

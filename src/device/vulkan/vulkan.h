@@ -98,6 +98,9 @@ struct ree_vk {
     bool has_float64, has_int64, has_int16, has_int8, has_float16;
     // Compare words with guards (spirv_stitch.h), because the integer form is wrong without them.
     bool guarded;
+    // Modules may rely on subgroups of subgroup.subgroupSize threads. has_subgroup_size: pipelines
+    // must request this size.
+    bool has_subgroups, has_subgroup_size;
     bool has_dot8; // dot product of four bytes; tests may clear it
     bool is_cpu;   // the driver runs on the host's processor
     bool unified;  // device-local memory is host-visible and cached: no staging
