@@ -187,25 +187,14 @@ struct run {
     struct ree_error *err;
 };
 
-// Reports how many dispatches are done. Timestamps, of which there is one after each dispatch, show
-// it within a segment.
+// Reports how many dispatches are done. Timestamps would show it within a segment, but before the
+// device has reset them they are the last run's.
 static void report(struct ree_vk *vk, void *user) {
+    (void)vk;
     struct run *run = user;
-    struct ree_device_program *program = run->program;
+    const struct ree_device_program *program = run->program;
     if (!run->progress || run->status != REE_OK) return;
-    uint32_t done = program->last_seen;
-    if (run->n_done > 0 && program->segments[run->n_done - 1].end.n_dispatches > done)
-        done = program->segments[run->n_done - 1].end.n_dispatches;
-    while (program->queries && done < program->info.n_dispatches) {
-        uint64_t result[2]; // ticks, availability
-        if (vk->vk.vkGetQueryPoolResults(
-                vk->handle, program->queries, done + 1, 1, sizeof result, result, sizeof result,
-                VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != VK_SUCCESS ||
-            !result[1])
-            break;
-        done++;
-    }
-    program->last_seen = done;
+    uint32_t done = run->n_done > 0 ? program->segments[run->n_done - 1].end.n_dispatches : 0;
     run->reported = ree_clock();
     run->status =
         ree_progress_report(run->progress, REE_RUNNING, done, program->info.n_dispatches, run->err);
@@ -295,7 +284,6 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
     REE_TRY(bind_slots(program, slots, err));
     struct ree_vk_fault *fault = (struct ree_vk_fault *)program->blocks_host->mapped;
     memset(fault, 0, sizeof *fault);
-    program->last_seen = 0;
     program->is_timed = false;
     struct run run = {.program = program,
                       .progress = options && options->progress.report ? &options->progress : NULL,

@@ -58,7 +58,6 @@ struct ree_device_program {
     bool halves;         // launch each step in two pieces (selftest.c)
     VkQueryPool queries; // n_dispatches + 1 timestamps; null if unsupported
     bool is_timed;       // the last run wrote all timestamps
-    uint32_t last_seen;  // dispatches known to be done, during a run
 };
 
 // pace.c
