@@ -50,6 +50,7 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Re
 layout(push_constant) uniform ReePush {
     uvec2 block;
     uint zero; // 0 at run time, unknown to compilers: primitives.glsl, ree_rounded
+    uint first_group; // a step may be launched in several pieces
 } ree_push;
 
 uvec2 ree_address_add(uvec2 address, uint bytes) {
@@ -64,9 +65,11 @@ uvec2 ree_params() { return ree_address_add(ree_push.block, REE_BLOCK_SIZE); }
 ReeWords ree_operand(uint i) { return ReeWords(ree_block().operands[i]); }
 ReeWords ree_scratch() { return ReeWords(ree_block().scratch); }
 
-// Index of the workgroup over both dimensions. A dispatch may have more groups than work: compare
-// with the count.
-uint ree_group() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
+// Index of the workgroup in its step, over both dimensions and all pieces. Each index has one group,
+// but a step may have more threads than work: compare with the count.
+uint ree_group() {
+    return ree_push.first_group + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+}
 uint ree_local() { return gl_LocalInvocationID.x; }
 uint ree_thread() { return ree_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
 

@@ -12,7 +12,7 @@ static struct ree_error err;
 struct kind_of_device {
     const char *name;
     bool is_cpu;
-    uint32_t subgroup;
+    uint32_t subgroup; // 0: modules cannot rely on subgroups
     uint64_t loop_budget;
     enum ree_vk_form fma;
     bool dot8;
@@ -22,6 +22,8 @@ static const struct kind_of_device kinds[] = {
     {"the same in integers", true, 8, 65534, REE_VK_INTEGER, true},
     {"a GPU", false, 32, UINT64_MAX, REE_VK_NATIVE, true},
     {"a GPU without fma", false, 64, UINT64_MAX, REE_VK_FLOAT32, false},
+    {"a GPU with float64 instead", false, 32, UINT64_MAX, REE_VK_FLOAT64, false},
+    {"the same without subgroups", false, 0, UINT64_MAX, REE_VK_FLOAT64, false},
 };
 
 static struct ree_vk_forms forms_of(const struct kind_of_device *kind) {
@@ -36,6 +38,7 @@ static void device_init(struct ree_vk *vk, const struct kind_of_device *kind) {
     snprintf(vk->base.name, sizeof vk->base.name, "%s", kind->name);
     vk->is_cpu = kind->is_cpu;
     vk->subgroup.subgroupSize = kind->subgroup;
+    vk->has_subgroups = kind->subgroup > 0;
     vk->loop_budget = kind->loop_budget;
     vk->thresholds = kind->is_cpu ? ree_vk_cpu_thresholds : ree_vk_gpu_thresholds;
 }

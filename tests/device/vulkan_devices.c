@@ -164,7 +164,7 @@ static void row_times_matrix(struct ree_device *device, uint32_t K, uint32_t N) 
     }
     CHECK_MSG(n_wrong == 0, "%u results differ", n_wrong);
     double seconds;
-    if (ree_vk_of(device)->has_timestamps) {
+    if (ree_vk_of(device)->timestamp_mask) {
         CHECK(vt->program_times(device, program, &seconds));
         CHECK(seconds > 0);
     }

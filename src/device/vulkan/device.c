@@ -12,6 +12,12 @@
 
 // Optional extensions. Vulkan 1.2 contains everything that is required.
 #define DOT_PRODUCT_EXTENSION VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME
+#define SUBGROUP_SIZE_EXTENSION VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME
+
+// Long enough that submitting costs nothing in comparison. Short enough that a prediction may be
+// wrong by a factor of 10 before a watchdog ends the submission (pace.c), and that a cancelled run
+// returns soon.
+#define SUBMISSION_SECONDS 0.1
 
 static bool has_extension(VkPhysicalDevice physical, const char *name) {
     uint32_t n = 0;
@@ -31,6 +37,41 @@ static bool has_avx512(void) {
 #else
     return false;
 #endif
+}
+
+// Decides whether pipelines may rely on subgroups of exactly vk->subgroup.subgroupSize threads.
+// Without the extension a driver may run a pipeline with smaller subgroups than it reports; only a
+// CPU driver's subgroup is always a vector.
+static void query_subgroups(struct ree_vk *vk) {
+    const VkSubgroupFeatureFlags operations = VK_SUBGROUP_FEATURE_BASIC_BIT |
+                                              VK_SUBGROUP_FEATURE_BALLOT_BIT |
+                                              VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    vk->has_subgroups = (vk->subgroup.supportedOperations & operations) == operations &&
+                        vk->subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    vk->has_subgroup_size = false;
+    if (vk->has_subgroups && has_extension(vk->physical, SUBGROUP_SIZE_EXTENSION)) {
+        VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT,
+        };
+        VkPhysicalDeviceProperties2 properties = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+            .pNext = &sizes,
+        };
+        VkPhysicalDeviceSubgroupSizeControlFeaturesEXT control = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT,
+        };
+        VkPhysicalDeviceFeatures2 features = {
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+            .pNext = &control,
+        };
+        vkGetPhysicalDeviceProperties2(vk->physical, &properties);
+        vkGetPhysicalDeviceFeatures2(vk->physical, &features);
+        vk->has_subgroup_size = control.subgroupSizeControl && control.computeFullSubgroups &&
+                                sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT &&
+                                sizes.minSubgroupSize <= vk->subgroup.subgroupSize &&
+                                vk->subgroup.subgroupSize <= sizes.maxSubgroupSize;
+    }
+    vk->has_subgroups = vk->has_subgroups && (vk->has_subgroup_size || vk->is_cpu);
 }
 
 static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
@@ -70,6 +111,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
             vk->base.memory_size = heap->size;
     }
     snprintf(vk->base.name, sizeof vk->base.name, "%.255s", name);
+    query_subgroups(vk);
 
     bool has_dot_product = has_extension(vk->physical, DOT_PRODUCT_EXTENSION);
     VkPhysicalDeviceShaderIntegerDotProductFeatures dot_product = {
@@ -95,17 +137,7 @@ static enum ree_status query(struct ree_vk *vk, struct ree_error *err) {
     vk->has_float16 = features12.shaderFloat16;
     vk->has_dot8 = dot_product.shaderIntegerDotProduct;
 
-    VkQueueFamilyProperties families[16];
-    uint32_t n = 16;
-    vkGetPhysicalDeviceQueueFamilyProperties(vk->physical, &n, families);
-    for (uint32_t i = 0; i < n; i++) {
-        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) continue;
-        vk->queue_family = i;
-        vk->has_timestamps =
-            families[i].timestampValidBits == 64 && vk->properties.limits.timestampPeriod > 0;
-        return REE_OK;
-    }
-    return ree_fail(err, REE_UNAVAILABLE, "Vulkan: '%s' has no compute queue", name);
+    return ree_vk_queue_choose(vk, err);
 }
 
 // Creates the logical device.
@@ -121,9 +153,15 @@ static enum ree_status create_handle(struct ree_vk *vk, struct ree_error *err) {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
         .shaderIntegerDotProduct = VK_TRUE,
     };
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroup_size = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT,
+        .pNext = vk->has_dot8 ? &dot_product : NULL,
+        .subgroupSizeControl = VK_TRUE,
+        .computeFullSubgroups = VK_TRUE,
+    };
     VkPhysicalDeviceVulkan12Features features12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-        .pNext = vk->has_dot8 ? &dot_product : NULL,
+        .pNext = vk->has_subgroup_size ? &subgroup_size : subgroup_size.pNext,
         .bufferDeviceAddress = VK_TRUE,
     };
     VkPhysicalDeviceFeatures2 features = {
@@ -136,7 +174,7 @@ static enum ree_status create_handle(struct ree_vk *vk, struct ree_error *err) {
         .pNext = &features,
         .pipelineExecutableInfo = VK_TRUE,
     };
-    const char *extensions[3];
+    const char *extensions[4];
     uint32_t n_extensions = 0;
     // A portability driver (Vulkan over Metal) requires its extension to be enabled.
     if (has_extension(vk->physical, "VK_KHR_portability_subset"))
@@ -144,6 +182,7 @@ static enum ree_status create_handle(struct ree_vk *vk, struct ree_error *err) {
     if (vk->has_dot8) extensions[n_extensions++] = DOT_PRODUCT_EXTENSION;
     if (vk->has_statistics)
         extensions[n_extensions++] = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
+    if (vk->has_subgroup_size) extensions[n_extensions++] = SUBGROUP_SIZE_EXTENSION;
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
         .pNext = vk->has_statistics ? (const void *)&statistics : &features,
@@ -179,31 +218,9 @@ static enum ree_status create_queue(struct ree_vk *vk, struct ree_error *err) {
     REE_VK_TRY(err, vk->vk.vkAllocateCommandBuffers(vk->handle, &commands, &vk->transfer_commands),
                "cannot create a command buffer");
     VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-    REE_VK_TRY(err, vk->vk.vkCreateFence(vk->handle, &fence, NULL, &vk->fence),
-               "cannot create a fence");
-    return REE_OK;
-}
-
-#define WATCH_NANOSECONDS 250000000
-
-enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands,
-                              void (*watch)(struct ree_vk *vk, void *user), void *user,
-                              struct ree_error *err) {
-    VkSubmitInfo info = {
-        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-        .commandBufferCount = 1,
-        .pCommandBuffers = &commands,
-    };
-    REE_VK_TRY(err, vk->vk.vkQueueSubmit(vk->queue, 1, &info, vk->fence), "cannot submit");
-    VkResult result;
-    for (;;) {
-        result = vk->vk.vkWaitForFences(vk->handle, 1, &vk->fence, VK_TRUE,
-                                        watch ? WATCH_NANOSECONDS : UINT64_MAX);
-        if (result != VK_TIMEOUT || !watch) break;
-        watch(vk, user);
-    }
-    REE_VK_TRY(err, result, "waiting for the device");
-    REE_VK_TRY(err, vk->vk.vkResetFences(vk->handle, 1, &vk->fence), "cannot reset a fence");
+    for (int i = 0; i < REE_VK_N_IN_FLIGHT; i++)
+        REE_VK_TRY(err, vk->vk.vkCreateFence(vk->handle, &fence, NULL, &vk->fences[i]),
+                   "cannot create a fence");
     return REE_OK;
 }
 
@@ -213,7 +230,8 @@ static void destroy(struct ree_device *device) {
         vk->vk.vkDeviceWaitIdle(vk->handle);
         ree_vk_pipelines_finish(vk);
         ree_vk_memory_finish(vk);
-        if (vk->fence) vk->vk.vkDestroyFence(vk->handle, vk->fence, NULL);
+        for (int i = 0; i < REE_VK_N_IN_FLIGHT; i++)
+            if (vk->fences[i]) vk->vk.vkDestroyFence(vk->handle, vk->fences[i], NULL);
         if (vk->command_pool) vk->vk.vkDestroyCommandPool(vk->handle, vk->command_pool, NULL);
         vk->vk.vkDestroyDevice(vk->handle, NULL);
     }
@@ -241,6 +259,8 @@ static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
     if (!vk) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
     vk->base.vtable = &vtable;
     vk->modules = ree_vk_shader_modules;
+    vk->submission_seconds = SUBMISSION_SECONDS;
+    vk->pace = 1;
     *out = vk;
     return REE_OK;
 }

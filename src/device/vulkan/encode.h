@@ -18,8 +18,8 @@ struct ree_vk;
 
 extern const struct ree_vk_thresholds ree_vk_gpu_thresholds, ree_vk_cpu_thresholds; // encode.c
 
-// One vkCmdDispatch. Its workgroups are numbered 0 to n_groups - 1. The shader may be started with
-// more groups and skips the excess.
+// One launch of a shader. Its workgroups are numbered 0 to n_groups - 1. It may be recorded as
+// several vkCmdDispatch that have a part of the groups each, so groups must be independent.
 struct ree_vk_step {
     uint32_t shader;     // enum ree_vk_shader
     uint32_t local_size; // threads per workgroup

@@ -32,7 +32,8 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     static const uint32_t tile_rows[REE_VK_N_FORMS] = {
         [REE_VK_NATIVE] = 8, [REE_VK_FLOAT64] = 16, [REE_VK_FLOAT32] = 4, [REE_VK_INTEGER] = 1};
     uint32_t form = out->forms.of[REE_VK_FMA];
-    uint32_t rows = m < FEW_ROWS ? 1 : tile_rows[form];
+    bool shares_rows = form == REE_VK_FLOAT64; // within a subgroup, in the module for many rows
+    uint32_t rows = m < FEW_ROWS || (shares_rows && !vk->has_subgroups) ? 1 : tile_rows[form];
     uint64_t n_chunks = (k + REE_CHUNK - 1) / REE_CHUNK;
     uint64_t scratch = (uint64_t)m * n * n_products * n_chunks * 4;
     store_loops += ree_vk_expr_loops(out->expr);
@@ -44,7 +45,7 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     uint32_t module = first_module + form + (rows > 1 ? REE_VK_N_FORMS : 0);
     // On a CPU driver a group consists of a vector's lanes; more threads would only enlarge the
     // stack. The float64 module for many rows requires exactly one subgroup.
-    bool one_subgroup = vk->is_cpu || (form == REE_VK_FLOAT64 && rows > 1);
+    bool one_subgroup = vk->is_cpu || (shares_rows && rows > 1);
     uint32_t lanes = one_subgroup ? vk->subgroup.subgroupSize : 64;
     struct ree_vk_step *step = ree_vk_add_step(out, module, lanes, 1);
     uint64_t width = (uint64_t)TILE_COLUMNS * lanes;

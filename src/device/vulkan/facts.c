@@ -51,7 +51,7 @@ static void add_features(struct ree_facts *facts, const struct ree_vk *vk) {
         {"subnormals kept on request", vk->float_controls.shaderDenormPreserveFloat32},
         {"rounding to even on request", vk->float_controls.shaderRoundingModeRTEFloat32},
         {"words compared with guards", vk->guarded},
-        {"timestamps", vk->has_timestamps},
+        {"timestamps", vk->timestamp_mask != 0},
         {"memory shared with the host", vk->unified},
     };
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)

@@ -14,6 +14,10 @@
 #define INSTALL_HINT "install libvulkan1 and a driver, e.g. mesa-vulkan-drivers"
 #define MAX_DEVICES 16
 
+// In the headers since 1.3.208; older ones compile too.
+#define PORTABILITY_EXTENSION "VK_KHR_portability_enumeration"
+#define ENUMERATE_PORTABILITY_BIT 1u // VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
+
 static pthread_once_t loader_once = PTHREAD_ONCE_INIT;
 static VkResult loader_result;
 
@@ -34,7 +38,9 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
         status = REE_NO_MEMORY;
         name = "out of device memory";
         break;
-    case VK_ERROR_DEVICE_LOST: name = "the device was lost"; break;
+    case VK_ERROR_DEVICE_LOST:
+        name = "the device was lost: it was reset, or its driver failed; open it again";
+        break;
     case VK_ERROR_INITIALIZATION_FAILED: name = "initialization failed"; break;
     case VK_ERROR_INCOMPATIBLE_DRIVER:
         status = REE_UNAVAILABLE;
@@ -79,6 +85,19 @@ static bool has_layer(const char *name) {
     return found;
 }
 
+static bool has_instance_extension(const char *name) {
+    uint32_t n = 0;
+    if (vkEnumerateInstanceExtensionProperties(NULL, &n, NULL) != VK_SUCCESS || n == 0)
+        return false;
+    VkExtensionProperties *extensions = ree_alloc_zeroed(n, sizeof *extensions);
+    bool found = false;
+    if (extensions && vkEnumerateInstanceExtensionProperties(NULL, &n, extensions) >= 0)
+        for (uint32_t i = 0; i < n; i++)
+            found = found || strcmp(extensions[i].extensionName, name) == 0;
+    ree_free(extensions);
+    return found;
+}
+
 // volk keeps instance functions in global variables. Functions of core Vulkan belong to the loader
 // and are the same for every instance. Extension functions differ between instances, so they are
 // looked up at their use.
@@ -104,7 +123,12 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
         return ree_fail(err, REE_UNAVAILABLE,
                         "Vulkan: %s is not installed (vulkan-validationlayers)", layer);
     const char *layers[] = {layer};
-    const char *extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
+    const char *extensions[2];
+    uint32_t n_extensions = 0;
+    if (validation) extensions[n_extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+    // Otherwise the loader hides drivers that lack parts of Vulkan, such as MoltenVK.
+    bool portability = has_instance_extension(PORTABILITY_EXTENSION);
+    if (portability) extensions[n_extensions++] = PORTABILITY_EXTENSION;
     VkApplicationInfo application = {
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
         .pApplicationName = "ree",
@@ -122,10 +146,11 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
     VkInstanceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
         .pNext = validation ? &messenger : NULL,
+        .flags = portability ? ENUMERATE_PORTABILITY_BIT : 0,
         .pApplicationInfo = &application,
         .enabledLayerCount = validation ? 1 : 0,
         .ppEnabledLayerNames = layers,
-        .enabledExtensionCount = validation ? 1 : 0,
+        .enabledExtensionCount = n_extensions,
         .ppEnabledExtensionNames = extensions,
     };
     VkResult created = vkCreateInstance(&info, NULL, out);

@@ -309,7 +309,7 @@ static enum ree_status copy_staged(struct ree_vk *vk, struct ree_device_buffer *
     vk->vk.vkCmdPipelineBarrier(commands, all, all | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0,
                                 NULL, 0, NULL);
     REE_VK_TRY(err, vk->vk.vkEndCommandBuffer(commands), "cannot record a copy");
-    return ree_vk_submit(vk, commands, NULL, NULL, err);
+    return ree_vk_submit(vk, commands, err);
 }
 
 // Writes if `from` is not NULL, reads if `to` is not NULL; exactly one of them must be set.

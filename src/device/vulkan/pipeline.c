@@ -159,6 +159,7 @@ static void hash_driver(struct ree_vk *vk) {
         vk->subgroup.subgroupSize,
         vk->has_float64,
         vk->has_dot8,
+        vk->has_subgroup_size,
         f->shaderDenormPreserveFloat32,
         f->shaderRoundingModeRTEFloat32,
         f->shaderSignedZeroInfNanPreserveFloat32,
@@ -312,6 +313,17 @@ static uint32_t list_constants(const struct ree_vk_step *step,
     return n;
 }
 
+// Returns whether the module's threads share operands in a subgroup (TILE_SUBGROUP of tile.glsl).
+static bool uses_subgroups(uint32_t shader) {
+    switch (shader) {
+    case REE_VK_SHADER_MATMUL_N_FLOAT64:
+    case REE_VK_SHADER_CONV_N_FLOAT64:
+    case REE_VK_SHADER_ATTENTION_SCORES_N_FLOAT64:
+    case REE_VK_SHADER_ATTENTION_VALUES_N_FLOAT64: return true;
+    default: return false;
+    }
+}
+
 // Creates out->handle and computes out->digest.
 static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_step *step,
                                        const struct ree_expr *expr, struct ree_vk_pipeline *out,
@@ -352,10 +364,20 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
         .dataSize = n * sizeof *constants,
         .pData = constants,
     };
+    // The workgroup is one subgroup.
+    bool requires_size = uses_subgroups(step->shader) && vk->has_subgroup_size;
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT subgroup = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT,
+        .requiredSubgroupSize = vk->subgroup.subgroupSize,
+    };
     VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .flags = vk->has_statistics ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .pNext = requires_size ? &subgroup : NULL,
+                  .flags = requires_size
+                               ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT
+                               : 0,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = module,
                   .pName = "main",
@@ -383,12 +405,29 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     return ree_fail_prefix(err, "%s", vk->modules[step->shader].name);
 }
 
-void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
-                          uint64_t block) {
-    struct ree_vk_push push = {.block = block};
-    vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+// Records one vkCmdDispatch of x * y groups.
+static void record_grid(const struct ree_vk *vk, VkCommandBuffer commands, uint64_t block,
+                        uint64_t first_group, uint64_t x, uint64_t y) {
+    struct ree_vk_push push = {.block = block, .first_group = (uint32_t)first_group};
     vk->vk.vkCmdPushConstants(commands, vk->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                               sizeof push, &push);
+    vk->vk.vkCmdDispatch(commands, (uint32_t)x, (uint32_t)y, 1);
+}
+
+void ree_vk_record_groups(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
+                          uint64_t block, uint64_t first_group, uint64_t n_groups) {
+    // The groups are numbered row by row (ree_group of shaders/include/ree.glsl). More groups than
+    // fit one row are whole rows and then the rest, because groups of another piece of the same
+    // step must not run twice.
+    const uint32_t *limit = vk->properties.limits.maxComputeWorkGroupCount;
+    vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    while (n_groups > 0) {
+        uint64_t x = n_groups < limit[0] ? n_groups : limit[0];
+        uint64_t y = n_groups / x < limit[1] ? n_groups / x : limit[1];
+        record_grid(vk, commands, block, first_group, x, y);
+        first_group += x * y;
+        n_groups -= x * y;
+    }
 }
 
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,

@@ -41,8 +41,7 @@ enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *
         .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
     };
     REE_VK_TRY(err, vk->vk.vkBeginCommandBuffer(commands, &info), "cannot record the probe");
-    ree_vk_pipeline_bind(vk, commands, pipeline->handle, block->address);
-    vk->vk.vkCmdDispatch(commands, (n + 63) / 64, 1, 1);
+    ree_vk_record_groups(vk, commands, pipeline->handle, block->address, 0, (n + 63) / 64);
     VkMemoryBarrier barrier = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
         .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
@@ -51,7 +50,7 @@ enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *
     vk->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                                 VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, NULL, 0, NULL);
     REE_VK_TRY(err, vk->vk.vkEndCommandBuffer(commands), "cannot record the probe");
-    return ree_vk_submit(vk, commands, NULL, NULL, err);
+    return ree_vk_submit(vk, commands, err);
 }
 
 // The tests in their order. The form float64 exists only for fma. Conversions, comparisons and

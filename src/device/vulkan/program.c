@@ -1,17 +1,17 @@
-// Programs: a sequence of RepOps as one command buffer, recorded once and submitted at each run.
+// Programs: a sequence of RepOps, recorded once and submitted at each run. A long program is
+// several segments (program_internal.h).
 //
 // Every dispatch has a block in memory: the addresses of its operands, the address for a fault
 // report, and its parameters (read by shaders/include/ree.glsl). A step's push constant is the
 // block's address. Buffers may change between runs; then only the addresses in the blocks are
 // rewritten.
 //
-// If memory is not unified, the host writes the blocks into a host-visible copy, and the command
-// buffer first copies them to the device.
-#include "device/vulkan/vulkan.h"
-#include "device/vulkan/encode.h"
+// If memory is not unified, the host writes the blocks into a host-visible copy, and the first
+// segment begins with copying them to the device.
+#include "device/vulkan/program_internal.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/progress.h"
-#include "device/program_info.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,182 +26,11 @@ struct block_header {
 };
 _Static_assert(sizeof(struct block_header) == 128, "shaders/include/ree.glsl relies on it");
 
-// A shader's report of the first index out of range. It is the first of the program's blocks.
-struct fault {
-    uint32_t dispatch;  // index plus 1; 0: no fault
-    uint32_t low, high; // the two halves of the index
-    uint32_t unused[13];
-};
-_Static_assert(sizeof(struct fault) == 64, "blocks are aligned to 64 bytes");
-
-struct ree_device_program {
-    struct ree_program_info info;
-    uint64_t *block_offsets; // [n_dispatches], bytes
-    uint64_t *bound;         // [n_slots], addresses of the last run
-    bool is_bound;
-    struct ree_device_buffer *blocks_host; // mapped
-    struct ree_device_buffer *blocks;      // read by the device; equals blocks_host if unified
-    struct ree_device_buffer *scratch;     // NULL if not required
-    VkCommandBuffer commands;
-    uint32_t last_seen;  // dispatches known to be done, during a run
-    VkQueryPool queries; // n_dispatches + 1 timestamps; null if unsupported
-};
-
-// Hazards: which ranges were read and written since the last barrier.
-
-struct access {
-    uint32_t slot;
-    bool write;
-    uint64_t begin, end; // bytes
-};
-
-struct hazards {
-    struct access *list;
-    size_t n, capacity;
-    bool scratch; // the scratch buffer was used
-};
-
-static bool conflicts(const struct hazards *hazards, const struct access *access) {
-    for (size_t i = 0; i < hazards->n; i++) {
-        const struct access *other = &hazards->list[i];
-        if (other->slot == access->slot && (other->write || access->write) &&
-            other->begin < access->end && access->begin < other->end)
-            return true;
-    }
-    return false;
-}
-
-static bool is_written(const struct ree_dispatch *dispatch, uint32_t operand) {
-    if (dispatch->op == REE_REPOP_SCATTER) return operand == 0;
-    return operand >= dispatch->n_operands - dispatch->n_outputs;
-}
-
-// Decides whether a barrier must precede the dispatch, and records its accesses.
-static enum ree_status note_dispatch(struct hazards *hazards, const struct ree_dispatch *dispatch,
-                                     bool uses_scratch, bool *out_barrier, struct ree_error *err) {
-    bool barrier = uses_scratch && hazards->scratch;
-    struct access accesses[REE_MAX_OPERANDS];
-    for (uint32_t i = 0; i < dispatch->n_operands; i++) {
-        const struct ree_operand *operand = &dispatch->operands[i];
-        // Shaders write whole words, so a range ends at a multiple of 4.
-        accesses[i] = (struct access){operand->slot, is_written(dispatch, i), operand->offset,
-                                      (operand->offset + operand->size + 3) / 4 * 4};
-        barrier = barrier || conflicts(hazards, &accesses[i]);
-    }
-    if (barrier) {
-        hazards->n = 0;
-        hazards->scratch = false;
-    }
-    if (hazards->n + dispatch->n_operands > hazards->capacity) {
-        size_t capacity = hazards->capacity * 2 + REE_MAX_OPERANDS;
-        struct access *list = ree_realloc(hazards->list, capacity * sizeof *list);
-        if (!list) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-        hazards->list = list;
-        hazards->capacity = capacity;
-    }
-    memcpy(hazards->list + hazards->n, accesses, dispatch->n_operands * sizeof *accesses);
-    hazards->n += dispatch->n_operands;
-    hazards->scratch = hazards->scratch || uses_scratch;
-    *out_barrier = barrier;
-    return REE_OK;
-}
-
-// Recording
-
-static void barrier(struct ree_vk *vk, VkCommandBuffer commands, VkPipelineStageFlags from,
-                    VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used) {
-    VkMemoryBarrier memory = {
-        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-        .srcAccessMask = written,
-        .dstAccessMask = used,
-    };
-    vk->vk.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, NULL, 0, NULL);
-}
-
-static void compute_barrier(struct ree_vk *vk, VkCommandBuffer commands) {
-    barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
-}
-
-static enum ree_status record_dispatch(struct ree_vk *vk, struct ree_device_program *program,
-                                       uint32_t index, const struct ree_vk_encoding *encoding,
-                                       struct ree_error *err) {
-    VkCommandBuffer commands = program->commands;
-    uint64_t block = program->blocks->address + program->block_offsets[index];
-    for (uint32_t s = 0; s < encoding->n_steps; s++) {
-        const struct ree_vk_step *step = &encoding->steps[s];
-        if (step->n_groups == 0) continue;
-        if (s > 0) compute_barrier(vk, commands);
-        struct ree_vk_pipeline *pipeline;
-        REE_TRY(ree_vk_pipeline_get(vk, step, encoding->expr, &pipeline, err));
-        ree_vk_pipeline_bind(vk, commands, pipeline->handle, block);
-        uint64_t limit = vk->properties.limits.maxComputeWorkGroupCount[0];
-        uint64_t x = step->n_groups < limit ? step->n_groups : limit;
-        uint64_t y = (step->n_groups + x - 1) / x;
-        if (y > vk->properties.limits.maxComputeWorkGroupCount[1])
-            return ree_fail(err, REE_UNSUPPORTED,
-                            "%s requires %llu work groups, more than device '%s' supports",
-                            program->info.labels[index], (unsigned long long)step->n_groups,
-                            vk->base.name);
-        vk->vk.vkCmdDispatch(commands, (uint32_t)x, (uint32_t)y, 1);
-    }
-    if (program->queries)
-        vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, program->queries,
-                                   index + 1);
-    return REE_OK;
-}
-
-static enum ree_status record(struct ree_vk *vk, struct ree_device_program *program,
-                              const struct ree_program *source,
-                              const struct ree_vk_encoding *encodings, struct hazards *hazards,
-                              struct ree_error *err) {
-    VkCommandBuffer commands = program->commands;
-    VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-    REE_VK_TRY(err, vk->vk.vkBeginCommandBuffer(commands, &begin), "cannot record");
-    // Make all writes of earlier submissions and of the host visible to this submission.
-    if (program->blocks != program->blocks_host) {
-        VkBufferCopy all = {.srcOffset = program->blocks_host->offset,
-                            .dstOffset = program->blocks->offset,
-                            .size = program->blocks->size};
-        vk->vk.vkCmdCopyBuffer(commands, program->blocks_host->handle, program->blocks->handle, 1,
-                               &all);
-    }
-    barrier(vk, commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_WRITE_BIT,
-            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
-    if (program->queries) {
-        vk->vk.vkCmdResetQueryPool(commands, program->queries, 0, program->info.n_dispatches + 1);
-        vk->vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, program->queries,
-                                   0);
-    }
-    for (uint32_t i = 0; i < program->info.n_dispatches; i++) {
-        bool needs_barrier;
-        REE_TRY(note_dispatch(hazards, &source->dispatches[i], encodings[i].scratch_bytes > 0,
-                              &needs_barrier, err));
-        if (needs_barrier) compute_barrier(vk, commands);
-        REE_TRY(record_dispatch(vk, program, i, &encodings[i], err));
-    }
-    if (program->blocks != program->blocks_host) {
-        barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-                VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_READ_BIT);
-        VkBufferCopy fault = {.srcOffset = program->blocks->offset,
-                              .dstOffset = program->blocks_host->offset,
-                              .size = sizeof(struct fault)};
-        vk->vk.vkCmdCopyBuffer(commands, program->blocks->handle, program->blocks_host->handle, 1,
-                               &fault);
-    }
-    barrier(vk, commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_ACCESS_MEMORY_WRITE_BIT,
-            VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
-    REE_VK_TRY(err, vk->vk.vkEndCommandBuffer(commands), "cannot record");
-    return REE_OK;
-}
-
 // Creation
 
 static enum ree_status create_queries(struct ree_vk *vk, struct ree_device_program *program,
                                       struct ree_error *err) {
-    if (!vk->has_timestamps || program->info.n_dispatches == 0) return REE_OK;
+    if (!vk->timestamp_mask || program->info.n_dispatches == 0) return REE_OK;
     VkQueryPoolCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
         .queryType = VK_QUERY_TYPE_TIMESTAMP,
@@ -214,7 +43,7 @@ static enum ree_status create_queries(struct ree_vk *vk, struct ree_device_progr
 
 static enum ree_status fill_blocks(struct ree_vk *vk, struct ree_device_program *program,
                                    const struct ree_vk_encoding *encodings, struct ree_error *err) {
-    uint64_t size = sizeof(struct fault), scratch_bytes = 0;
+    uint64_t size = sizeof(struct ree_vk_fault), scratch_bytes = 0;
     for (uint32_t i = 0; i < program->info.n_dispatches; i++) {
         program->block_offsets[i] = size;
         size += (sizeof(struct block_header) + encodings[i].params_size + 63) / 64 * 64;
@@ -254,32 +83,23 @@ static enum ree_status copy_source(struct ree_device_program *program,
 
 static enum ree_status build(struct ree_vk *vk, struct ree_device_program *program,
                              const struct ree_program *source,
-                             const struct ree_vk_encoding *encodings, struct hazards *hazards,
-                             struct ree_error *err) {
+                             const struct ree_vk_encoding *encodings, struct ree_error *err) {
     REE_TRY(copy_source(program, source, err));
     REE_TRY(fill_blocks(vk, program, encodings, err));
     REE_TRY(create_queries(vk, program, err));
-    VkCommandBufferAllocateInfo commands = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-        .commandPool = vk->command_pool,
-        .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
-        .commandBufferCount = 1,
-    };
-    REE_VK_TRY(err, vk->vk.vkAllocateCommandBuffers(vk->handle, &commands, &program->commands),
-               "cannot create a command buffer");
-    REE_TRY(record(vk, program, source, encodings, hazards, err));
+    REE_TRY(ree_vk_launches_init(vk, program, source, encodings, err));
+    REE_TRY(ree_vk_program_cut(vk, program, 0, err));
     return ree_vk_check_validation(vk, err);
 }
 
 enum ree_status ree_vk_program_assemble(struct ree_vk *vk, const struct ree_program *source,
-                                        const struct ree_vk_encoding *encodings,
+                                        const struct ree_vk_encoding *encodings, bool halves,
                                         struct ree_device_program **out, struct ree_error *err) {
     *out = NULL;
     struct ree_device_program *program = ree_alloc_zeroed(1, sizeof *program);
     if (!program) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    struct hazards hazards = {0};
-    enum ree_status status = build(vk, program, source, encodings, &hazards, err);
-    ree_free(hazards.list);
+    program->halves = halves;
+    enum ree_status status = build(vk, program, source, encodings, err);
     if (status != REE_OK) {
         ree_vk_program_destroy(&vk->base, program);
         return status;
@@ -304,7 +124,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
         status = ree_vk_encode_tested(vk, &source->dispatches[i], &encodings[i], err);
         if (status != REE_OK) ree_fail_prefix(err, "%s", ree_program_info_label(source, i));
     }
-    if (status == REE_OK) status = ree_vk_program_assemble(vk, source, encodings, out, err);
+    if (status == REE_OK) status = ree_vk_program_assemble(vk, source, encodings, false, out, err);
     ree_free(encodings);
     return status;
 }
@@ -312,8 +132,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
 void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program *program) {
     if (!program) return;
     struct ree_vk *vk = ree_vk_of(device);
-    if (program->commands)
-        vk->vk.vkFreeCommandBuffers(vk->handle, vk->command_pool, 1, &program->commands);
+    ree_vk_program_discard(vk, program, 0);
     if (program->queries) vk->vk.vkDestroyQueryPool(vk->handle, program->queries, NULL);
     ree_vk_buffer_destroy(device, program->scratch);
     if (program->blocks != program->blocks_host) ree_vk_buffer_destroy(device, program->blocks);
@@ -321,6 +140,8 @@ void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program
     ree_program_info_finish(&program->info);
     ree_free(program->block_offsets);
     ree_free(program->bound);
+    ree_free(program->launches);
+    ree_free(program->segments);
     ree_free(program);
 }
 
@@ -353,32 +174,107 @@ static enum ree_status bind_slots(struct ree_device_program *program,
     return REE_OK;
 }
 
-struct watch {
+// A run in progress. Segments 0 to n_done - 1 are done; the device has the following ones up to
+// n_submitted - 1.
+struct run {
     struct ree_device_program *program;
-    const struct ree_progress *progress;
-    enum ree_status status;
+    uint32_t n_submitted, n_done;
+    double submitted[REE_VK_N_IN_FLIGHT]; // when segment i was submitted, at i % N_IN_FLIGHT
+    double done;                          // when segment n_done - 1 was done
+    const struct ree_progress *progress;  // NULL: report nothing
+    double reported;                      // time of the last report
+    enum ree_status status;               // of the reports
     struct ree_error *err;
 };
 
-// Counts the timestamps written so far. There is one before the first dispatch and one after each.
-// A program that the device runs cannot be stopped; the run fails when it ends.
-static void report_progress(struct ree_vk *vk, void *user) {
-    struct watch *watch = user;
-    struct ree_device_program *program = watch->program;
-    if (watch->status != REE_OK) return;
-    uint32_t done = program->last_seen;
-    while (done < program->info.n_dispatches) {
-        uint64_t result[2]; // ticks, availability
-        if (vk->vk.vkGetQueryPoolResults(
-                vk->handle, program->queries, done + 1, 1, sizeof result, result, sizeof result,
-                VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != VK_SUCCESS ||
-            !result[1])
-            break;
-        done++;
-    }
-    program->last_seen = done;
-    watch->status = ree_progress_report(watch->progress, REE_RUNNING, done,
-                                        program->info.n_dispatches, watch->err);
+// Reports how many dispatches are done. Timestamps would show it within a segment, but before the
+// device has reset them they are the last run's.
+static void report(struct ree_vk *vk, void *user) {
+    (void)vk;
+    struct run *run = user;
+    const struct ree_device_program *program = run->program;
+    if (!run->progress || run->status != REE_OK) return;
+    uint32_t done = run->n_done > 0 ? program->segments[run->n_done - 1].end.n_dispatches : 0;
+    run->reported = ree_clock();
+    run->status =
+        ree_progress_report(run->progress, REE_RUNNING, done, program->info.n_dispatches, run->err);
+}
+
+static bool is_complete(const struct ree_device_program *program) {
+    const uint32_t n = program->n_segments;
+    return n > 0 && program->segments[n - 1].end.launch == program->n_launches;
+}
+
+// Cuts the segments that are not yet submitted again if they would be too long now, or if a program
+// that has not begun would do with fewer.
+static enum ree_status adapt(struct ree_vk *vk, struct run *run, struct ree_error *err) {
+    struct ree_device_program *program = run->program;
+    const uint32_t first = run->n_submitted;
+    // In an earlier run, cutting failed.
+    if (first == 0 && !is_complete(program)) return ree_vk_program_cut(vk, program, 0, err);
+    bool slower = vk->pace > 2 * program->pace &&
+                  program->segments[first].work * vk->pace > vk->submission_seconds;
+    bool faster = first == 0 && program->n_segments > 1 && 2 * vk->pace < program->pace;
+    return slower || faster ? ree_vk_program_cut(vk, program, first, err) : REE_OK;
+}
+
+static enum ree_status submit_next(struct ree_vk *vk, struct run *run, struct ree_error *err) {
+    struct ree_device_program *program = run->program;
+    const uint32_t slot = run->n_submitted % REE_VK_N_IN_FLIGHT;
+    enum ree_status status = adapt(vk, run, err);
+    if (status == REE_OK)
+        status = ree_vk_queue_submit(vk, program->segments[run->n_submitted].commands,
+                                     vk->fences[slot], err);
+    if (status != REE_OK) return status;
+    run->submitted[slot] = ree_clock();
+    run->n_submitted++;
+    return REE_OK;
+}
+
+static enum ree_status wait_next(struct ree_vk *vk, struct run *run, struct ree_error *err) {
+    const uint32_t slot = run->n_done % REE_VK_N_IN_FLIGHT;
+    REE_TRY(ree_vk_queue_wait(vk, vk->fences[slot], report, run, err));
+    const double now = ree_clock(), submitted = run->submitted[slot];
+    const double began = run->n_done > 0 && run->done > submitted ? run->done : submitted;
+    ree_vk_pace_note(vk, run->program->segments[run->n_done].work, now - began);
+    run->done = now;
+    run->n_done++;
+    return REE_OK;
+}
+
+#define REPORT_SECONDS 0.25
+
+// Two segments are in flight, so that the device need not wait for the host between them.
+static enum ree_status run_segments(struct ree_vk *vk, struct run *run, struct ree_error *err) {
+    const struct ree_device_program *program = run->program;
+    do {
+        while (run->n_submitted - run->n_done < REE_VK_N_IN_FLIGHT &&
+               (run->n_submitted < program->n_segments || run->n_submitted == 0))
+            REE_TRY(submit_next(vk, run, err));
+        REE_TRY(wait_next(vk, run, err));
+        if (run->n_done < program->n_segments && ree_clock() - run->reported > REPORT_SECONDS)
+            report(vk, run);
+        REE_TRY(run->status);
+    } while (run->n_done < program->n_segments);
+    return REE_OK;
+}
+
+// Waits for what the device still has after a failure.
+static void drain(struct ree_vk *vk, struct run *run) {
+    struct ree_error ignored;
+    run->progress = NULL;
+    while (!vk->is_lost && run->n_done < run->n_submitted)
+        if (wait_next(vk, run, &ignored) != REE_OK) break;
+}
+
+static enum ree_status fail_run(struct ree_vk *vk, struct run *run, enum ree_status status,
+                                struct ree_error *err) {
+    const struct ree_device_program *program = run->program;
+    uint32_t done = run->n_done > 0 ? program->segments[run->n_done - 1].end.n_dispatches : 0;
+    if (vk->is_lost && done < program->info.n_dispatches)
+        ree_fail_prefix(err, "%s", program->info.labels[done]);
+    drain(vk, run);
+    return status;
 }
 
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,
@@ -386,16 +282,17 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
                                    const struct ree_program_run *options, struct ree_error *err) {
     struct ree_vk *vk = ree_vk_of(device);
     REE_TRY(bind_slots(program, slots, err));
-    struct fault *fault = (struct fault *)program->blocks_host->mapped;
+    struct ree_vk_fault *fault = (struct ree_vk_fault *)program->blocks_host->mapped;
     memset(fault, 0, sizeof *fault);
-    program->last_seen = 0;
-    bool reports = options && options->progress.report && program->queries;
-    struct watch watch = {.program = program,
-                          .progress = reports ? &options->progress : NULL,
-                          .status = REE_OK,
-                          .err = err};
-    REE_TRY(ree_vk_submit(vk, program->commands, reports ? report_progress : NULL, &watch, err));
-    REE_TRY(watch.status);
+    program->is_timed = false;
+    struct run run = {.program = program,
+                      .progress = options && options->progress.report ? &options->progress : NULL,
+                      .reported = ree_clock(),
+                      .status = REE_OK,
+                      .err = err};
+    enum ree_status status = run_segments(vk, &run, err);
+    if (status != REE_OK) return fail_run(vk, &run, status, err);
+    program->is_timed = true;
     REE_TRY(ree_vk_check_validation(vk, err));
     return ree_program_info_fault(&program->info, "Vulkan", fault->dispatch, fault->low,
                                   fault->high, err);
@@ -404,16 +301,16 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
 bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds) {
     struct ree_vk *vk = ree_vk_of(device);
-    if (!program->queries || !program->is_bound) return false;
+    // Otherwise some timestamps may be missing, and waiting for them would not end.
+    if (!program->queries || !program->is_timed) return false;
     size_t n = program->info.n_dispatches + 1;
     uint64_t *ticks = ree_alloc_zeroed(n, sizeof *ticks);
     if (!ticks) return false;
     VkResult result = vk->vk.vkGetQueryPoolResults(
         vk->handle, program->queries, 0, (uint32_t)n, n * sizeof *ticks, ticks, sizeof *ticks,
         VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
-    double period = vk->properties.limits.timestampPeriod * 1e-9;
     for (size_t i = 0; i + 1 < n && result == VK_SUCCESS; i++)
-        out_seconds[i] = (double)(ticks[i + 1] - ticks[i]) * period;
+        out_seconds[i] = ree_vk_seconds_between(vk, ticks[i], ticks[i + 1]);
     ree_free(ticks);
     return result == VK_SUCCESS;
 }

@@ -166,7 +166,8 @@ static enum ree_status run_twin(struct ree_vk *vk, struct ree_twin *twin,
     const struct ree_program source = {
         .dispatches = d, .n_dispatches = 1, .n_slots = d->n_operands};
     struct ree_device_program *program = NULL;
-    REE_TRY(ree_vk_program_assemble(vk, &source, encoding, &program, err));
+    const bool halves = true;
+    REE_TRY(ree_vk_program_assemble(vk, &source, encoding, halves, &program, err));
     enum ree_status status = ree_twin_run(&vk->base, twin, program, out_text, err);
     ree_vk_program_destroy(&vk->base, program);
     return status;

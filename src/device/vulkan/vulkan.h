@@ -85,10 +85,12 @@ typedef void ree_vk_compiled(void *user, const struct ree_vk_compilation *compil
 
 // The push constants of every shader, declared in shaders/include/ree.glsl.
 struct ree_vk_push {
-    uint64_t block;  // device address of the dispatch's block
-    uint32_t zero;   // always 0; used by ree_rounded of shaders/include/primitives.glsl
-    uint32_t unused; // padding
+    uint64_t block;       // device address of the dispatch's block
+    uint32_t zero;        // always 0; used by ree_rounded of shaders/include/primitives.glsl
+    uint32_t first_group; // index of the first workgroup of this vkCmdDispatch
 };
+
+#define REE_VK_N_IN_FLIGHT 2 // submissions of a program that the device has at the same time
 
 struct ree_vk {
     struct ree_device base;
@@ -107,6 +109,9 @@ struct ree_vk {
     bool has_float64, has_int64, has_int16, has_int8, has_float16;
     // Compare words with guards (spirv_stitch.h), because the integer form is wrong without them.
     bool guarded;
+    // Modules may rely on subgroups of subgroup.subgroupSize threads. has_subgroup_size: pipelines
+    // must request this size.
+    bool has_subgroups, has_subgroup_size;
     bool has_dot8;       // dot product of four bytes; tests may clear it
     bool is_cpu;         // the driver runs on the host's processor
     bool has_statistics; // drivers report on pipelines; only of devices that only compile
@@ -115,14 +120,18 @@ struct ree_vk {
     // Loop iterations after which the driver ends a thread's loops; UINT64_MAX: no limit was found.
     // Lavapipe of Mesa 22 has 65535.
     uint64_t loop_budget;
-    uint32_t queue_family;
-    bool has_timestamps;
+    uint32_t queue_family;   // queue.c
+    uint64_t timestamp_mask; // valid bits of the queue's timestamps, which wrap; 0: it has none
     VkDevice handle;
     struct VolkDeviceTable vk;
     VkQueue queue;
     VkCommandPool command_pool;
     VkCommandBuffer transfer_commands;
-    VkFence fence;
+    VkFence fences[REE_VK_N_IN_FLIGHT];
+    bool is_lost; // the driver reported VK_ERROR_DEVICE_LOST
+    // pace.c
+    double submission_seconds; // intended length of a program's submissions; tests may change it
+    double pace;               // measured seconds per predicted second
     // memory.c
     uint32_t device_type, host_type; // memory type indices
     struct ree_vk_block *blocks;
@@ -200,11 +209,24 @@ enum ree_status ree_vk_open(const char *which, const struct ree_device_options *
 // hardware does not have. The caller does not close it: null hardware crashes then.
 enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out,
                                           struct ree_error *err);
-// Submits one command buffer and waits for it without a time limit. Meanwhile calls `watch` (may be
-// NULL) a few times a second.
-enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands,
-                              void (*watch)(struct ree_vk *vk, void *user), void *user,
-                              struct ree_error *err);
+
+// queue.c
+
+// Fills vk->queue_family and vk->timestamp_mask. Requires vk->properties.
+enum ree_status ree_vk_queue_choose(struct ree_vk *vk, struct ree_error *err);
+// Returns the seconds between two of the queue's timestamps that are less than one wrap apart.
+double ree_vk_seconds_between(const struct ree_vk *vk, uint64_t from, uint64_t to);
+// Submits a command buffer. Every successful call must be followed by ree_vk_queue_wait with the
+// same fence.
+enum ree_status ree_vk_queue_submit(struct ree_vk *vk, VkCommandBuffer commands, VkFence fence,
+                                    struct ree_error *err);
+// Waits for a submission without a time limit. Meanwhile calls `watch` (may be NULL) a few times a
+// second.
+enum ree_status ree_vk_queue_wait(struct ree_vk *vk, VkFence fence,
+                                  void (*watch)(struct ree_vk *vk, void *user), void *user,
+                                  struct ree_error *err);
+// Submits a short command buffer and waits for it.
+enum ree_status ree_vk_submit(struct ree_vk *vk, VkCommandBuffer commands, struct ree_error *err);
 
 // facts.c
 
@@ -238,9 +260,10 @@ void ree_vk_identify(struct ree_vk *vk, const char *cache_dir);
 void ree_vk_unidentify(struct ree_vk *vk);
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err);
 void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it grew
-// Binds the pipeline and pushes the address of the dispatch's block.
-void ree_vk_pipeline_bind(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
-                          uint64_t block);
+// Records the groups first_group, first_group + 1, ... of a step, n_groups of them and no more.
+// block: the address of the dispatch's block.
+void ree_vk_record_groups(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
+                          uint64_t block, uint64_t first_group, uint64_t n_groups);
 // Returns the pipeline of a step, from the device's cache or newly created. expr may be NULL. The
 // pipeline lives as long as the device. Fails with REE_DEVICE if the driver cannot create it.
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
@@ -298,9 +321,10 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
                                       struct ree_device_buffer *const *constants,
                                       uint64_t *copies_capacity, struct ree_device_program **out,
                                       struct ree_error *err);
-// Creates a program from encodings, one per dispatch.
+// Creates a program from encodings, one per dispatch. halves: launch each step in two pieces, so
+// that both ways to number its groups are tested.
 enum ree_status ree_vk_program_assemble(struct ree_vk *vk, const struct ree_program *program,
-                                        const struct ree_vk_encoding *encodings,
+                                        const struct ree_vk_encoding *encodings, bool halves,
                                         struct ree_device_program **out, struct ree_error *err);
 void ree_vk_program_destroy(struct ree_device *device, struct ree_device_program *program);
 enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_program *program,

@@ -1,0 +1,85 @@
+// A program of the Vulkan backend, shared by the files that create, record and run it.
+//
+//     dispatches   0       1               2
+//     launches     0       1       2       3          one for each step that has groups
+//     segments     0       0       0  1    1          command buffers, submitted one by one
+//
+// A segment is about as long as vk->submission_seconds. A launch that is longer is cut between two
+// of its groups.
+#ifndef REE_DEVICE_VULKAN_PROGRAM_INTERNAL_H
+#define REE_DEVICE_VULKAN_PROGRAM_INTERNAL_H
+
+#include "device/program_info.h"
+#include "device/vulkan/encode.h"
+#include "device/vulkan/vulkan.h"
+
+// A shader's report of the first index out of range. It is the first of the program's blocks.
+struct ree_vk_fault {
+    uint32_t dispatch;  // index plus 1; 0: no fault
+    uint32_t low, high; // the two halves of the index
+    uint32_t unused[13];
+};
+_Static_assert(sizeof(struct ree_vk_fault) == 64, "blocks are aligned to 64 bytes");
+
+struct ree_vk_launch {
+    VkPipeline pipeline;
+    uint64_t n_groups;
+    double work;       // predicted seconds at pace 1 (pace.c)
+    uint32_t dispatch; // index in the program
+    bool barrier;      // reads or overwrites results of earlier launches
+};
+
+// A place between two groups of a program.
+struct ree_vk_cursor {
+    uint32_t launch;
+    uint64_t group;
+    uint32_t n_dispatches; // that are complete before it
+};
+
+struct ree_vk_segment {
+    VkCommandBuffer commands;
+    struct ree_vk_cursor begin, end;
+    double work; // predicted seconds at pace 1
+};
+
+struct ree_device_program {
+    struct ree_program_info info;
+    uint64_t *block_offsets; // [n_dispatches], bytes
+    uint64_t *bound;         // [n_slots], addresses of the last run
+    bool is_bound;
+    struct ree_device_buffer *blocks_host; // mapped
+    struct ree_device_buffer *blocks;      // read by the device; equals blocks_host if unified
+    struct ree_device_buffer *scratch;     // NULL if not required
+    struct ree_vk_launch *launches;        // [n_launches]
+    uint32_t n_launches;
+    struct ree_vk_segment *segments; // [n_segments]; fewer than needed if recording failed
+    uint32_t n_segments, segments_capacity;
+    double pace;         // that the cut was made for
+    bool halves;         // launch each step in two pieces (selftest.c)
+    VkQueryPool queries; // n_dispatches + 1 timestamps; null if unsupported
+    bool is_timed;       // the last run wrote all timestamps
+};
+
+// pace.c
+
+// Predicts the seconds of an encoding's steps at pace 1.
+void ree_vk_work_of(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
+                    const struct ree_vk_encoding *encoding, double out_work[REE_VK_MAX_STEPS]);
+// Corrects vk->pace after a submission of this work took `seconds`.
+void ree_vk_pace_note(struct ree_vk *vk, double work, double seconds);
+
+// record.c
+
+// Makes the launches of a program. Creates pipelines that do not exist yet.
+enum ree_status ree_vk_launches_init(struct ree_vk *vk, struct ree_device_program *program,
+                                     const struct ree_program *source,
+                                     const struct ree_vk_encoding *encodings,
+                                     struct ree_error *err);
+// Records the segments again, from segment `first` on, for the device's present pace. The device
+// must not be executing them. On failure the program has no segments from `first` on.
+enum ree_status ree_vk_program_cut(struct ree_vk *vk, struct ree_device_program *program,
+                                   uint32_t first, struct ree_error *err);
+// Frees the command buffers from segment `first` on.
+void ree_vk_program_discard(struct ree_vk *vk, struct ree_device_program *program, uint32_t first);
+
+#endif
