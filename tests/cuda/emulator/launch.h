@@ -14,6 +14,7 @@ struct options {
     enum order order;
     uint64_t seed;
     bool late, races;
+    int n_devices;
 };
 extern struct options options;
 
@@ -81,8 +82,10 @@ uint3 thread_index(uint32_t thread);
 struct allocation {
     uintptr_t base;
     uint64_t size;
+    int device;
     struct shadow *words, *bytes; // allocated on first use
 };
+// Finds memory of the selected device.
 struct allocation *find_allocation(uintptr_t at, uint64_t size);
 bool make_shadows(struct allocation *a);
 void *map_memory(uint64_t size); // returns zeros, committed when touched
