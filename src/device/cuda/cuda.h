@@ -48,7 +48,8 @@ struct ree_cuda {
     // modules.c
     CUmodule modules[REE_CUDA_N_MODULES];
     CUfunction functions[REE_CUDA_N_KERNELS];
-    uint32_t shared_set[REE_CUDA_N_KERNELS]; // bytes of dynamic shared memory already enabled
+    uint32_t static_shared[REE_CUDA_N_KERNELS]; // bytes of the kernels' own shared arrays
+    uint32_t shared_set[REE_CUDA_N_KERNELS];    // bytes of dynamic shared memory already enabled
     // jit.c
     struct ree_cuda_jit *jit;
     bool no_jit; // the driver cannot compile PTX

@@ -50,6 +50,7 @@ enum { // CUdevice_attribute
 };
 
 enum { // CUfunction_attribute
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
 };
@@ -98,6 +99,7 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
     DRIVER(module_unload, cuModuleUnload, (CUmodule module))                                       \
     DRIVER(module_function, cuModuleGetFunction,                                                   \
            (CUfunction * function, CUmodule module, const char *name))                             \
+    DRIVER(function_get, cuFuncGetAttribute, (int *value, int attribute, CUfunction function))     \
     DRIVER(function_set, cuFuncSetAttribute, (CUfunction function, int attribute, int value))      \
     DRIVER(memory_alloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t size))                      \
     DRIVER(memory_free, cuMemFree_v2, (CUdeviceptr address))                                       \
