@@ -8,10 +8,10 @@
 #include <strings.h>
 #include "base/memory.h"
 
-static void destroy(struct ree_device *device) {
+void ree_cuda_destroy(struct ree_device *device) {
     struct ree_cuda *cuda = ree_cuda_of(device);
     if (cuda->context) {
-        cuda->driver.context_set(cuda->context);
+        const bool entered = ree_cuda_enter(cuda, NULL) == REE_OK;
         if (cuda->stream) cuda->driver.stream_wait(cuda->stream);
         ree_cublas_close(cuda->cublas);
         ree_cuda_selftest_finish(cuda);
@@ -19,6 +19,7 @@ static void destroy(struct ree_device *device) {
         ree_cuda_modules_finish(cuda);
         ree_cuda_memory_finish(cuda);
         if (cuda->stream) cuda->driver.stream_destroy(cuda->stream);
+        if (entered) ree_cuda_leave(cuda);
         cuda->driver.context_release(cuda->ordinal);
     }
     ree_cuda_driver_close(&cuda->driver);
@@ -26,24 +27,11 @@ static void destroy(struct ree_device *device) {
     ree_free(cuda);
 }
 
-static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
+size_t ree_cuda_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
     const struct ree_cuda *cuda = REE_CONTAINER_OF(device, const struct ree_cuda, base);
     *out_facts = cuda->facts.list;
     return cuda->facts.n;
 }
-
-static const struct ree_device_vtable vtable = {
-    .destroy = destroy,
-    .buffer_create = ree_cuda_buffer_create,
-    .buffer_destroy = ree_cuda_buffer_destroy,
-    .buffer_write = ree_cuda_buffer_write,
-    .buffer_read = ree_cuda_buffer_read,
-    .program_create = ree_cuda_program_create,
-    .program_destroy = ree_cuda_program_destroy,
-    .program_run = ree_cuda_program_run,
-    .program_times = ree_cuda_program_times,
-    .facts = facts,
-};
 
 // Finds the index of the device that `which` selects: "" the first, an index, or part of a name.
 static enum ree_status find(struct ree_cuda *cuda, const char *which, int *out_index,
@@ -126,8 +114,8 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     return REE_OK;
 }
 
-static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
-                                   const struct ree_device_options *options,
+// Finds the device and retains its context.
+static enum ree_status take_device(struct ree_cuda *cuda, const char *which,
                                    struct ree_error *err) {
     int index;
     REE_TRY(ree_cuda_driver_open(&cuda->driver, err));
@@ -138,7 +126,11 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     REE_CUDA_CALL(device_name(cuda->base.name, sizeof cuda->base.name, cuda->ordinal),
                   "cannot read the device's name");
     REE_CUDA_CALL(context_retain(&cuda->context, cuda->ordinal), "cannot use the device");
-    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
+    return REE_OK;
+}
+
+static enum ree_status prepare(struct ree_cuda *cuda, const struct ree_device_options *options,
+                               struct ree_error *err) {
     REE_CUDA_CALL(stream_create(&cuda->stream, CU_STREAM_NON_BLOCKING), "cannot create a stream");
     REE_TRY(read_limits(cuda, err));
     REE_TRY(ree_cuda_memory_init(cuda, err));
@@ -154,16 +146,26 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     return REE_OK;
 }
 
+static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
+                                   const struct ree_device_options *options,
+                                   struct ree_error *err) {
+    REE_TRY(take_device(cuda, which, err));
+    REE_TRY(ree_cuda_enter(cuda, err));
+    const enum ree_status status = prepare(cuda, options, err);
+    ree_cuda_leave(cuda);
+    return status;
+}
+
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
                                      struct ree_device **out, struct ree_error *err) {
     *out = NULL;
     struct ree_cuda *cuda = ree_alloc_zeroed(1, sizeof *cuda);
     if (!cuda) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
-    cuda->base.vtable = &vtable;
+    cuda->base.vtable = &ree_cuda_vtable;
     cuda->operation_set = options->operation_set;
     enum ree_status status = open_device(cuda, which, options, err);
     if (status != REE_OK) {
-        destroy(&cuda->base);
+        ree_cuda_destroy(&cuda->base);
         return status;
     }
     *out = &cuda->base;

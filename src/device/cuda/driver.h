@@ -91,7 +91,8 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
     DRIVER(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))   \
     DRIVER(context_retain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))       \
     DRIVER(context_release, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                       \
-    DRIVER(context_set, cuCtxSetCurrent, (CUcontext context))                                      \
+    DRIVER(context_push, cuCtxPushCurrent_v2, (CUcontext context))                                 \
+    DRIVER(context_pop, cuCtxPopCurrent_v2, (CUcontext * context))                                 \
     DRIVER(module_load, cuModuleLoadData, (CUmodule * module, const void *image))                  \
     DRIVER(                                                                                        \
         module_load_ex, cuModuleLoadDataEx,                                                        \

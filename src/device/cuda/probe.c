@@ -140,10 +140,9 @@ static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, c
     enum ree_status status =
         args ? REE_OK : ree_fail(err, REE_NO_MEMORY, "no memory for the probe");
     if (status == REE_OK) status = ree_cuda_function(cuda, kernel, 0, &function, err);
-    if (status == REE_OK) status = ree_cuda_buffer_create(&cuda->base, n * size, &in, err);
-    if (status == REE_OK) status = ree_cuda_buffer_create(&cuda->base, n * result_size, &out, err);
-    if (status == REE_OK)
-        status = ree_cuda_buffer_write(&cuda->base, in, 0, vectors, n * size, err);
+    if (status == REE_OK) status = ree_cuda_buffer_create(cuda, n * size, &in, err);
+    if (status == REE_OK) status = ree_cuda_buffer_create(cuda, n * result_size, &out, err);
+    if (status == REE_OK) status = ree_cuda_buffer_write(cuda, in, 0, vectors, n * size, err);
     if (status == REE_OK) {
         void *params[] = {args};
         args->header.operands[0] = in->address;
@@ -157,9 +156,9 @@ static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, c
             status = ree_cuda_fail(&cuda->driver, err, result, ree_cuda_kernel_name(kernel));
     }
     if (status == REE_OK)
-        status = ree_cuda_buffer_read(&cuda->base, out, 0, results, n * result_size, err);
-    ree_cuda_buffer_destroy(&cuda->base, in);
-    ree_cuda_buffer_destroy(&cuda->base, out);
+        status = ree_cuda_buffer_read(cuda, out, 0, results, n * result_size, err);
+    ree_cuda_buffer_destroy(cuda, in);
+    ree_cuda_buffer_destroy(cuda, out);
     ree_free(args);
     return status;
 }

@@ -190,7 +190,7 @@ static enum ree_status run_twin(struct ree_cuda *cuda, struct test *test, struct
         .dispatches = d, .n_dispatches = 1, .n_slots = d->n_operands};
     REE_TRY(ree_cuda_program_assemble(cuda, &source, encoding, &program, err));
     enum ree_status status = ree_twin_run(&cuda->base, twin, program, test->what, err);
-    ree_cuda_program_destroy(&cuda->base, program);
+    ree_cuda_program_destroy(cuda, program);
     cuda->n_tests_run++;
     return status;
 }
