@@ -19,7 +19,8 @@ extern "C" {
 // Selects the device of the calls below: of its memory, and for launches. 0 at the beginning.
 void ree_emulator_set_device(int device);
 
-// Allocates device memory, filled with 0xCD, aligned to 256 bytes. Returns NULL if memory is short.
+// Allocates device memory, filled with 0xCD (more than 256 MiB: with zeros), aligned to 256 bytes.
+// Returns NULL if memory is short.
 void *ree_emulator_alloc(uint64_t size);
 int ree_emulator_free(void *memory); // returns 0 if memory is not the start of an allocation
 // Returns whether one allocation of the device contains the whole range.
@@ -42,6 +43,7 @@ uint32_t ree_emulator_kernel_static_shared(const char *name);
 //   async=late|now                      when asynchronous copies are made
 //   races=on|off                        whether races are errors
 //   devices=1|2                         number of devices
+//   blocks=N                            run only the first and the last N/2 blocks of a launch
 //
 // Options are separated by commas. Returns 0, or -1 if `text` has an invalid option.
 int ree_emulator_options(const char *text);

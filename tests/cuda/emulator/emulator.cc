@@ -522,7 +522,9 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b) {
 }
 
 static void run_grid() {
-    uint64_t n = (uint64_t)gridDim.x * gridDim.y * gridDim.z, step = 1, first = 0;
+    const uint64_t all = (uint64_t)gridDim.x * gridDim.y * gridDim.z;
+    const uint64_t n = options.n_blocks && options.n_blocks < all ? options.n_blocks : all;
+    uint64_t step = 1, first = 0;
     if (options.order == BACKWARD) step = n - 1, first = n - 1;
     if (options.order == RANDOM) { // strides that reach every block
         first = choose((uint32_t)(n < ~0u ? n : ~0u));
@@ -532,8 +534,9 @@ static void run_grid() {
     }
     uint64_t at = first;
     for (uint64_t i = 0; i < n && !failed; i++) {
-        blockIdx = {(uint32_t)(at % gridDim.x), (uint32_t)(at / gridDim.x % gridDim.y),
-                    (uint32_t)(at / gridDim.x / gridDim.y)};
+        const uint64_t block = at < n / 2 ? at : all - (n - at); // half of them the last ones
+        blockIdx = {(uint32_t)(block % gridDim.x), (uint32_t)(block / gridDim.x % gridDim.y),
+                    (uint32_t)(block / gridDim.x / gridDim.y)};
         run_block();
         at = (at + step) % n;
     }
@@ -543,7 +546,7 @@ static void read_options() {
     static bool have_read;
     if (have_read) return;
     have_read = true;
-    options = {FORWARD, 1, true, true, 1};
+    options = {FORWARD, 1, true, true, 1, 0};
     const char *text = getenv("REE_EMULATOR");
     if (text && ree_emulator_options(text) != 0)
         fprintf(stderr, "REE_EMULATOR=%s: not understood\n", text);
@@ -563,7 +566,7 @@ int ree_emulator_options(const char *text) {
         if (n >= sizeof word) return -1;
         memcpy(word, text, n);
         word[n] = 0;
-        unsigned long long seed;
+        unsigned long long seed, n_blocks;
         if (strcmp(word, "order=forward") == 0)
             options.order = FORWARD;
         else if (strcmp(word, "order=backward") == 0)
@@ -576,6 +579,8 @@ int ree_emulator_options(const char *text) {
             options.races = word[7] == 'n';
         else if (strcmp(word, "devices=1") == 0 || strcmp(word, "devices=2") == 0)
             options.n_devices = word[8] - '0';
+        else if (sscanf(word, "blocks=%llu", &n_blocks) == 1 && n_blocks > 1)
+            options.n_blocks = n_blocks;
         else if (n != 0)
             return -1;
         text += n + (text[n] == ',');

@@ -15,6 +15,7 @@ struct options {
     uint64_t seed;
     bool late, races;
     int n_devices;
+    uint64_t n_blocks; // 0: all of a launch
 };
 extern struct options options;
 
@@ -83,6 +84,7 @@ struct allocation {
     uintptr_t base;
     uint64_t size;
     int device;
+    bool is_mapped;
     struct shadow *words, *bytes; // allocated on first use
 };
 // Finds memory of the selected device.

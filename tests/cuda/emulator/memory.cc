@@ -46,6 +46,8 @@ bool make_shadows(struct allocation *a) {
 
 using namespace ree_emulator;
 
+#define LARGE ((uint64_t)256 << 20) // bytes
+
 void ree_emulator_set_device(int device) {
     selected_device = device;
 }
@@ -53,12 +55,14 @@ void ree_emulator_set_device(int device) {
 void *ree_emulator_alloc(uint64_t size) {
     if (size == 0 || size > (uint64_t)1 << 46) return NULL;
     uint64_t padded = (size + 255) / 256 * 256;
-    void *memory = aligned_alloc(256, padded);
+    // Large memory is zero, so that only what a test touches occupies memory.
+    const bool maps = size > LARGE;
+    void *memory = maps ? map_memory(padded) : aligned_alloc(256, padded);
     if (!memory) return NULL;
-    memset(memory, 0xCD, padded);
+    if (!maps) memset(memory, 0xCD, padded);
     // The bytes between the requested size and the next multiple of 4 belong to the allocation.
-    allocations[(uintptr_t)memory] = {(uintptr_t)memory, (size + 3) / 4 * 4, selected_device, NULL,
-                                      NULL};
+    allocations[(uintptr_t)memory] = {
+        (uintptr_t)memory, (size + 3) / 4 * 4, selected_device, maps, NULL, NULL};
     return memory;
 }
 
@@ -68,8 +72,13 @@ int ree_emulator_free(void *memory) {
     struct allocation *a = &found->second;
     unmap_memory(a->words, words_size(a->size));
     unmap_memory(a->bytes, bytes_size(a->size));
+    const bool is_mapped = a->is_mapped;
+    const uint64_t size = a->size;
     allocations.erase(found);
-    free(memory);
+    if (is_mapped)
+        unmap_memory(memory, (size + 255) / 256 * 256);
+    else
+        free(memory);
     return 1;
 }
 
