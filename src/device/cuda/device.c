@@ -1,5 +1,6 @@
 // Opens CUDA devices: the driver, a device's primary context, one stream.
 #include "device/cuda/cuda.h"
+#include "device/cuda/versions.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -92,9 +93,8 @@ static enum ree_status read_limits(struct ree_cuda *cuda, struct ree_error *err)
 
 static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *err) {
     struct ree_facts *f = &cuda->facts;
-    int version = 0;
+    const int version = cuda->driver.version;
     uint32_t ratio = 0, clock = 0;
-    REE_CUDA_CALL(driver_version(&version), "cannot read the driver's version");
     REE_TRY(
         attribute(cuda, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, &ratio, err));
     REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &clock, err));
@@ -102,6 +102,11 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     ree_facts_add(f, "device", "driver", "CUDA %d.%d", version / 1000, version % 1000 / 10);
     ree_facts_add(f, "device", "compute capability", "%u.%u", cuda->capability / 10,
                   cuda->capability % 10);
+    if (!cuda->driver.emulated)
+        ree_facts_add(f, "device", "kernels", "%s of CUDA %u.%u",
+                      ree_cuda_has_binary(&ree_cuda_build, cuda->capability) ? "machine code"
+                                                                             : "PTX",
+                      ree_cuda_build.toolkit / 1000, ree_cuda_build.toolkit % 1000 / 10);
     ree_facts_add(f, "device", "multiprocessors", "%u at %u MHz", cuda->limits.n_multiprocessors,
                   clock / 1000);
     ree_facts_add(f, "device", "float64", "1/%u of the rate of float32", ratio);
@@ -133,6 +138,9 @@ static enum ree_status prepare(struct ree_cuda *cuda, const struct ree_device_op
                                struct ree_error *err) {
     REE_CUDA_CALL(stream_create(&cuda->stream, CU_STREAM_NON_BLOCKING), "cannot create a stream");
     REE_TRY(read_limits(cuda, err));
+    if (!cuda->driver.emulated)
+        REE_TRY(
+            ree_cuda_check_versions(&ree_cuda_build, cuda->capability, cuda->driver.version, err));
     REE_TRY(ree_cuda_memory_init(cuda, err));
     if (cuda->operation_set != REE_REPRODUCIBLE)
         REE_TRY(

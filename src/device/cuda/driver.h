@@ -1,6 +1,6 @@
 // The part of the CUDA driver API that ree uses, loaded at run time. Building this folder requires
 // no CUDA header or library, and one binary runs with and without a driver. Names, types and values
-// are those of NVIDIA's driver API, version 11.1 and later.
+// are those of NVIDIA's driver API, version REE_CUDA_DRIVER_VERSION and later.
 #ifndef REE_DEVICE_CUDA_DRIVER_H
 #define REE_DEVICE_CUDA_DRIVER_H
 
@@ -8,6 +8,10 @@
 #include <stdint.h>
 
 #include "base/status.h"
+
+// The first version that has all functions below, as cuDriverGetVersion returns it: 11.4, which has
+// cuGraphInstantiateWithFlags. The test cuda/driver_version derives it from NVIDIA's header.
+#define REE_CUDA_DRIVER_VERSION 11040
 
 typedef int CUresult;
 typedef int CUdevice;
@@ -143,6 +147,7 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
 struct ree_cuda_driver {
     void *library;
     bool emulated; // the tests' emulator, which contains the kernels
+    int version;   // 12040: the driver is for CUDA 12.4
 #define REE_CUDA_DRIVER_FIELD(name, symbol, parameters) CUresult(*name) parameters;
     REE_CUDA_DRIVER(REE_CUDA_DRIVER_FIELD)
 };

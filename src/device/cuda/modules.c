@@ -46,7 +46,11 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
         if (!cuda->modules[module]) {
             // The tests' emulator contains the kernels and ignores the data.
             const void *data = image->data ? image->data : "";
-            snprintf(what, sizeof what, "cannot load the kernels of '%s'", image->name);
+            snprintf(what, sizeof what,
+                     "cannot load the kernels of '%s', built with CUDA %u.%u, by a driver for CUDA "
+                     "%d.%d",
+                     image->name, ree_cuda_build.toolkit / 1000, ree_cuda_build.toolkit % 1000 / 10,
+                     cuda->driver.version / 1000, cuda->driver.version % 1000 / 10);
             REE_CUDA_CALL(module_load(&cuda->modules[module], data), what);
         }
         snprintf(what, sizeof what, "no kernel '%s'", names[kernel]);
