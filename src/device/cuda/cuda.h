@@ -54,6 +54,7 @@ struct ree_cuda {
     struct ree_cuda_jit *jit;
     bool no_jit; // the driver cannot compile PTX
     char no_jit_why[256];
+    uint32_t n_jit_failed; // expressions that the driver could not compile
     // selftest.c
     struct ree_cuda_tested *tested[REE_CUDA_TEST_BUCKETS];
     struct ree_test_record tests;

@@ -43,11 +43,20 @@ uint32_t ree_emulator_kernel_static_shared(const char *name);
 //   async=late|now                      when asynchronous copies are made
 //   races=on|off                        whether races are errors
 //   devices=1|2                         number of devices
+//   jit=on|plain|broken|off             whether PTX can be compiled: always, without calls of
+//                                       functions, never, or there is no compiler
 //   blocks=N                            run only the first and the last N/2 blocks of a launch
 //
 // Options are separated by commas. Returns 0, or -1 if `text` has an invalid option.
 int ree_emulator_options(const char *text);
 int ree_emulator_n_devices(void);
+enum ree_emulator_jit {
+    REE_EMULATOR_JIT_ON,
+    REE_EMULATOR_JIT_PLAIN,
+    REE_EMULATOR_JIT_BROKEN,
+    REE_EMULATOR_JIT_OFF
+};
+enum ree_emulator_jit ree_emulator_jit(void);
 // Returns the text of the driver's most recent failed launch, or "" if none failed.
 const char *ree_emulator_last_error(void);
 // Returns a number below n that depends on the order option: 0, n-1, or random.

@@ -315,6 +315,11 @@ EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     CHECK(module && image, INVALID);
     struct ree_emulator_ptx *ptx = NULL;
     if (strncmp((const char *)image, ".version", 8) == 0) {
+        const enum ree_emulator_jit jit = ree_emulator_jit();
+        CHECK(jit != REE_EMULATOR_JIT_OFF, CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+        CHECK(jit == REE_EMULATOR_JIT_ON ||
+                  (jit == REE_EMULATOR_JIT_PLAIN && !strstr((const char *)image, "call")),
+              CUDA_ERROR_INVALID_PTX);
         ptx = ree_emulator_ptx_parse((const char *)image, last_error, sizeof last_error);
         if (!ptx) fprintf(stderr, "CUDA emulator: %s\n", last_error);
         CHECK(ptx, CUDA_ERROR_INVALID_PTX);
@@ -958,6 +963,8 @@ EXPORT CUresult CUDAAPI cuGetErrorName(CUresult error, const char **name) {
         NAME(CUDA_ERROR_NOT_INITIALIZED)
         NAME(CUDA_ERROR_INVALID_DEVICE)
         NAME(CUDA_ERROR_INVALID_CONTEXT)
+        NAME(CUDA_ERROR_INVALID_PTX)
+        NAME(CUDA_ERROR_JIT_COMPILER_NOT_FOUND)
         NAME(CUDA_ERROR_INVALID_HANDLE)
         NAME(CUDA_ERROR_NOT_FOUND)
         NAME(CUDA_ERROR_ILLEGAL_ADDRESS)

@@ -546,7 +546,7 @@ static void read_options() {
     static bool have_read;
     if (have_read) return;
     have_read = true;
-    options = {FORWARD, 1, true, true, 1, 0};
+    options = {FORWARD, 1, true, true, 1, 0, REE_EMULATOR_JIT_ON};
     const char *text = getenv("REE_EMULATOR");
     if (text && ree_emulator_options(text) != 0)
         fprintf(stderr, "REE_EMULATOR=%s: not understood\n", text);
@@ -579,6 +579,14 @@ int ree_emulator_options(const char *text) {
             options.races = word[7] == 'n';
         else if (strcmp(word, "devices=1") == 0 || strcmp(word, "devices=2") == 0)
             options.n_devices = word[8] - '0';
+        else if (strcmp(word, "jit=on") == 0)
+            options.jit = REE_EMULATOR_JIT_ON;
+        else if (strcmp(word, "jit=plain") == 0)
+            options.jit = REE_EMULATOR_JIT_PLAIN;
+        else if (strcmp(word, "jit=broken") == 0)
+            options.jit = REE_EMULATOR_JIT_BROKEN;
+        else if (strcmp(word, "jit=off") == 0)
+            options.jit = REE_EMULATOR_JIT_OFF;
         else if (sscanf(word, "blocks=%llu", &n_blocks) == 1 && n_blocks > 1)
             options.n_blocks = n_blocks;
         else if (n != 0)
@@ -598,6 +606,12 @@ int ree_emulator_n_devices(void) {
     std::lock_guard<std::recursive_mutex> lock(launches);
     read_options();
     return options.n_devices;
+}
+
+enum ree_emulator_jit ree_emulator_jit(void) {
+    std::lock_guard<std::recursive_mutex> lock(launches);
+    read_options();
+    return options.jit;
 }
 
 size_t ree_emulator_kernel_args_size(const char *name) {

@@ -2,6 +2,7 @@
 #ifndef REE_EMULATOR_LAUNCH_H
 #define REE_EMULATOR_LAUNCH_H
 
+#include "api.h"
 #include "state.h"
 #include "vectors.h"
 
@@ -16,6 +17,7 @@ struct options {
     bool late, races;
     int n_devices;
     uint64_t n_blocks; // 0: all of a launch
+    enum ree_emulator_jit jit;
 };
 extern struct options options;
 
