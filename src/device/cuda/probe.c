@@ -3,7 +3,8 @@
 // It runs the vectors of probe_vectors.h and, because elementary functions are computed in doubles,
 // vectors of binary64. Each vector uses the operation exactly as every kernel does (cuda/probe.cu).
 // CUDA has no alternative form of an operation, so a device that computes one incorrectly is
-// rejected.
+// rejected. It does not try the instructions of JIT-generated kernels: each of these kernels is
+// tested before its first use (selftest.c) and has an alternative.
 #include "device/cuda/cuda.h"
 #include "base/memory.h"
 #include "device/cuda/kernel_interface.h"
