@@ -63,8 +63,7 @@ static void note_failure(struct ree_cuda *cuda, const struct ree_cuda_ptx_key *k
     ree_log(REE_LOG_WARNING, "%s cannot compile an expression, which is interpreted: %s: %s",
             cuda->base.name, operations, why);
     if (cuda->n_jit_failed++ < MAX_REASONS)
-        ree_facts_add(&cuda->facts, "feature", "expression", "interpreted: %s (%s)", operations,
-                      why);
+        ree_facts_add(&cuda->facts, "feature", "not compiled", "%s (%s)", operations, why);
 }
 
 // Leaves jit->function NULL if the driver cannot compile the kernel.
