@@ -3,9 +3,9 @@
 // loads libree may use CUDA itself. On the emulator this test has two devices, on a machine with
 // one GPU it opens that GPU twice.
 #include "device/cuda/cuda.h"
+#include "cuda_symbol.h"
 #include "device_cases.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
 static CUresult (*get_current)(CUcontext *);
@@ -97,9 +97,8 @@ int main(void) {
     devices[1] = open_device(n_devices > 1 ? "1" : "0");
     REQUIRE(devices[0] && devices[1]);
     struct ree_cuda *second = ree_cuda_of(devices[1]);
-    *(void **)&get_current = dlsym(second->driver.library, "cuCtxGetCurrent");
-    *(void **)&set_current = dlsym(second->driver.library, "cuCtxSetCurrent");
-    REQUIRE(get_current && set_current);
+    REQUIRE(cuda_symbol(second, "cuCtxGetCurrent", &get_current) &&
+            cuda_symbol(second, "cuCtxSetCurrent", &set_current));
     CHECK_MSG(current() == NULL, "opening a device leaves its context");
 
     pthread_t thread;

@@ -7,8 +7,8 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
+#include "cuda_symbol.h"
 #include "device_cases.h"
-#include <dlfcn.h>
 #include "kernels.h"
 
 static int write_modules(uint32_t n, const char *folder) {
@@ -149,9 +149,9 @@ static void opens_with(const char *jit, const char *expressions, const char *exp
     struct ree_error err;
     REQUIRE(ree_cuda_device_open("", &options, &device, &err) == REE_OK);
     int (*set)(const char *);
-    *(void **)&set = dlsym(ree_cuda_of(device)->driver.library, "ree_emulator_options");
+    const bool emulated = cuda_symbol(ree_cuda_of(device), "ree_emulator_options", &set);
     ree_device_destroy(device);
-    if (!set) return; // a GPU
+    if (!emulated) return;
     REQUIRE(set(jit) == 0 && ree_cuda_device_open("", &options, &device, &err) == REE_OK);
     CHECK_MSG(strcmp(fact(device, "expressions"), expressions) == 0, "%s: %s", jit,
               fact(device, "expressions"));

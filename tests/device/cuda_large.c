@@ -3,9 +3,9 @@
 // GPU needs 5 GiB.
 #include "device/cuda/cuda.h"
 #include "device/cuda/kernel_interface.h"
+#include "cuda_symbol.h"
 #include "test.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,10 +170,10 @@ static void copies_end(struct ree_cuda *cuda) {
     int (*free_memory)(void *);
     int (*launch)(const char *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
                   uint32_t, const void *, char *, size_t);
-    *(void **)&alloc = dlsym(cuda->driver.library, "ree_emulator_alloc");
-    *(void **)&free_memory = dlsym(cuda->driver.library, "ree_emulator_free");
-    *(void **)&launch = dlsym(cuda->driver.library, "ree_emulator_launch");
-    if (!alloc || !free_memory || !launch) return;
+    if (!cuda_symbol(cuda, "ree_emulator_alloc", &alloc) ||
+        !cuda_symbol(cuda, "ree_emulator_free", &free_memory) ||
+        !cuda_symbol(cuda, "ree_emulator_launch", &launch))
+        return; // a GPU
     const uint32_t n_elements = INT32_MAX, n_words = 2 * n_elements;
     const uint64_t size = 8 * (uint64_t)n_elements;
     uint8_t *from = alloc(size), *to = alloc(size);
