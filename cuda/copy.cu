@@ -37,13 +37,15 @@ REE_KERNEL(copy_words, struct ree_cuda_copy_params, 256) {
     auto src = ree_in<u32>(h, 0);
     auto dst = ree_out<u32>(h, 1);
     u32 first = ree_thread() * 4u, n = h.extra[0];
-    u32 from = (u32)p.src_offset * p.elem_size / 4u + first;
-    u32 to = (u32)p.dst_offset * p.elem_size / 4u + first;
-    if (first + 4u <= n && ree_aligned(src, from, 16) && ree_aligned(dst, to, 16)) {
+    if (first >= n) return;
+    // Words fit in 32 bits, bytes do not.
+    u32 from = (u32)((u64)(u32)p.src_offset * p.elem_size / 4u) + first;
+    u32 to = (u32)((u64)(u32)p.dst_offset * p.elem_size / 4u) + first;
+    if (n - first >= 4u && ree_aligned(src, from, 16) && ree_aligned(dst, to, 16)) {
         ree_store(dst, to, ree_load<uint4>(src, from));
         return;
     }
-    for (u32 j = 0; j < 4u && first + j < n; j++)
+    for (u32 j = 0; j < 4u && j < n - first; j++)
         dst[to + j] = src[from + j];
 }
 

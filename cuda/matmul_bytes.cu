@@ -345,7 +345,8 @@ REE_DEVICE void bytes_rows(const struct ree_cuda_header &h, const struct ree_mat
 
 // One warp per column.
 REE_KERNEL(matmul_bytes_rows, struct ree_cuda_matmul_params, 256) {
-    const u32 lane = threadIdx.x % 32u, at = ree_thread() / 32u;
+    // not ree_thread() / 32, because 32 threads per column may be more than 2^32
+    const u32 lane = threadIdx.x % 32u, at = blockIdx.x * (blockDim.x / 32u) + threadIdx.x / 32u;
     if (at >= p.p.n_batch * p.p.n) return;
     const u32 j = at % p.p.n, batch = at / p.p.n;
     u32 a, b, sum[8] = {0, 0, 0, 0, 0, 0, 0, 0};

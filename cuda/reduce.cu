@@ -353,7 +353,9 @@ REE_DEVICE void find(const struct ree_cuda_header &h, const struct ree_cuda_redu
                      ree_shared_t<u64> values, ree_shared_t<u32> indices) {
     auto x = ree_in<S>(h, 0);
     const u32 group = h.extra[0], per_segment = h.extra[1], n_outer = p.p.n_outer;
-    const u32 o = ree_thread() / group, lane = ree_thread() % group;
+    // not ree_thread() / group, because the threads of all outputs may be more than 2^32
+    const u32 o = blockIdx.x * (blockDim.x / group) + threadIdx.x / group;
+    const u32 lane = threadIdx.x % group;
     struct found best = found_none<OP>();
     if (o < n_outer) {
         u32 base = first_term(p, o), begin = blockIdx.y * per_segment;

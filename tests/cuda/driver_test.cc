@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <thread>
 
 static int n_failures;
 #define EXPECT(is, should)                                                                         \
@@ -52,9 +53,16 @@ int main() {
     auto retain = CALL(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
     auto release = CALL(cuDevicePrimaryCtxRelease_v2, CUdevice);
     auto set_current = CALL(cuCtxSetCurrent, CUcontext);
+    auto push = CALL(cuCtxPushCurrent_v2, CUcontext);
+    auto pop = CALL(cuCtxPopCurrent_v2, CUcontext *);
+    auto event_create = CALL(cuEventCreate, CUevent *, unsigned);
+    auto event_record = CALL(cuEventRecord, CUevent, CUstream);
+    auto stream_create = CALL(cuStreamCreate, CUstream *, unsigned);
+    auto set_options = function<int (*)(const char *)>("ree_emulator_options");
     auto synchronize = CALL(cuCtxSynchronize, void);
     auto load = CALL(cuModuleLoadData, CUmodule *, const void *);
     auto get_function = CALL(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
+    auto get_attribute = CALL(cuFuncGetAttribute, int *, CUfunction_attribute, CUfunction);
     auto set_attribute = CALL(cuFuncSetAttribute, CUfunction, CUfunction_attribute, int);
     auto alloc = CALL(cuMemAlloc_v2, CUdeviceptr *, size_t);
     auto free_memory = CALL(cuMemFree_v2, CUdeviceptr);
@@ -132,10 +140,41 @@ int main() {
            CUDA_SUCCESS);
     EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 64 << 10, NULL, params, NULL), CUDA_SUCCESS);
 
+    // The kernel's own shared arrays count too: a launch may have 48 KiB with them, or more after
+    // an opt-in, up to the device's limit.
+    CUfunction softmax;
+    CUgraph graph;
+    CUgraphNode first;
+    CUDA_KERNEL_NODE_PARAMS node = {};
+    int own = 0, dynamic = 0;
+    const int limit = (int)REE_EMULATOR_STATIC_SHARED, most = (int)REE_EMULATOR_MAX_SHARED;
+    EXPECT(get_function(&softmax, module, "ree_softmax_rows"), CUDA_SUCCESS);
+    EXPECT(get_attribute(&own, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, softmax), CUDA_SUCCESS);
+    EXPECT(get_attribute(&dynamic, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, softmax),
+           CUDA_SUCCESS);
+    EXPECT(own > 0 && dynamic == limit - own, true);
+    node.func = softmax;
+    node.gridDimX = node.gridDimY = node.gridDimZ = 1;
+    node.blockDimX = 128, node.blockDimY = node.blockDimZ = 1;
+    node.kernelParams = params;
+    node.sharedMemBytes = (unsigned)(limit - own);
+    EXPECT(graph_create(&graph, 0), CUDA_SUCCESS);
+    EXPECT(add_kernel(&first, graph, NULL, 0, &node), CUDA_SUCCESS);
+    node.sharedMemBytes++;
+    EXPECT(add_kernel(&first, graph, NULL, 0, &node), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(launch(softmax, 1, 1, 1, 128, 1, 1, node.sharedMemBytes, NULL, params, NULL),
+           CUDA_ERROR_INVALID_VALUE);
+    EXPECT(set_attribute(softmax, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most - own + 1),
+           CUDA_ERROR_INVALID_VALUE);
+    EXPECT(set_attribute(softmax, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most - own),
+           CUDA_SUCCESS);
+    node.sharedMemBytes = (unsigned)(most - own);
+    EXPECT(add_kernel(&first, graph, NULL, 0, &node), CUDA_SUCCESS);
+    EXPECT(graph_destroy(graph), CUDA_SUCCESS);
+
     // A graph: a to b, then b to c; b is cleared first. A node copies its arguments when it is
     // added.
-    CUgraph graph;
-    CUgraphNode clear, first, second;
+    CUgraphNode clear, second;
     CUgraphExec exec;
     EXPECT(graph_create(&graph, 0), CUDA_SUCCESS);
     CUDA_MEMSET_NODE_PARAMS zero = {};
@@ -143,7 +182,7 @@ int main() {
     EXPECT(add_memset(&clear, graph, NULL, 0, &zero, context), CUDA_SUCCESS);
     zero.width = 1025;
     EXPECT(add_memset(&clear, graph, NULL, 0, &zero, context), CUDA_ERROR_INVALID_VALUE);
-    CUDA_KERNEL_NODE_PARAMS node = {};
+    node = {};
     node.func = copy;
     node.gridDimX = 2, node.gridDimY = node.gridDimZ = 1;
     node.blockDimX = 128, node.blockDimY = node.blockDimZ = 1;
@@ -180,6 +219,51 @@ int main() {
     EXPECT(release(0), CUDA_SUCCESS);
     EXPECT(retain(&context, 0), CUDA_SUCCESS);
     EXPECT(synchronize(), CUDA_SUCCESS);
+
+    // Two devices. What belongs to one context is an error in the other; a thread begins without a
+    // context.
+    CUcontext other, now = NULL;
+    CUdeviceptr far;
+    CUevent event;
+    CUstream stream;
+    CUdevice device = 7;
+    EXPECT(set_options("devices=2"), 0);
+    EXPECT(retain(&other, 1), CUDA_SUCCESS);
+    EXPECT(push(other), CUDA_SUCCESS);
+    EXPECT(CALL(cuCtxGetDevice, CUdevice *)(&device), CUDA_SUCCESS);
+    EXPECT(device, 1);
+    EXPECT(alloc(&far, 4096), CUDA_SUCCESS);
+    EXPECT(up(far, words, 4096), CUDA_SUCCESS);
+    EXPECT(up(a, words, 4096), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(free_memory(a), CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT(event_create(&event, 0), CUDA_SUCCESS);
+    EXPECT(stream_create(&stream, 0), CUDA_SUCCESS);
+    args = copy_of(a, b, 1024);
+    EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(get_function(&copy, module, "ree_copy_words"), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(pop(&now), CUDA_SUCCESS);
+    EXPECT(now == other, true);
+    EXPECT(event_record(event, NULL), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 0, stream, params, NULL), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 0, NULL, params, NULL), CUDA_SUCCESS);
+    args = copy_of(far, b, 1024);
+    EXPECT(launch(copy, 2, 1, 1, 128, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(synchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT(strstr(last_error(), "operand 0") && strstr(last_error(), "of this device"), true);
+    EXPECT(set_current(other), CUDA_SUCCESS); // the other context still works
+    EXPECT(synchronize(), CUDA_SUCCESS);
+    std::thread([&] {
+        CUcontext none = other;
+        CUdeviceptr memory;
+        EXPECT(CALL(cuCtxGetCurrent, CUcontext *)(&none), CUDA_SUCCESS);
+        EXPECT(none == NULL, true);
+        EXPECT(alloc(&memory, 16), CUDA_ERROR_INVALID_CONTEXT);
+        EXPECT(free_memory(far), CUDA_ERROR_INVALID_CONTEXT);
+        EXPECT(pop(&none), CUDA_ERROR_INVALID_CONTEXT);
+    }).join();
+    EXPECT(free_memory(far), CUDA_SUCCESS);
+    EXPECT(release(1), CUDA_SUCCESS);
+    EXPECT(synchronize(), CUDA_ERROR_INVALID_CONTEXT);
 
     // cuGetProcAddress returns the newest version.
     void *found = NULL;

@@ -11,6 +11,9 @@ Compiles cuda/*.cu with the flags of the build and checks every floating-point i
     call of an unknown function, has none.
 
 The checks are first tried on a kernel that violates them.
+
+If ptxas is beside nvcc, the shared memory of each kernel's own arrays must be what
+tests/cuda/emulator/static_shared.def lists.
 """
 
 import pathlib
@@ -83,10 +86,27 @@ def faults(ptx, allow_fma):
     return found, n_fma
 
 
+def static_shared(ptxas, ptx):
+    """Returns {kernel: bytes of its own shared arrays}, as ptxas reports them."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "in.ptx"
+        source.write_text(ptx)
+        command = [str(ptxas), "-v", "-arch=sm_80", "-o", str(source.with_suffix(".cubin")), str(source)]
+        report = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    found = {}
+    for name, used in re.findall(r"entry function 'ree_(\w+)'[^\n]*\n(?:(?!entry function)[^U])*Used ([^\n]*)", report):
+        smem = re.search(r"(\d+) bytes smem", used)
+        found[name] = int(smem.group(1)) if smem else 0
+    return found
+
+
 def main():
     nvcc, root = sys.argv[1], pathlib.Path(sys.argv[2])
     listed = re.findall(r"^MODULE\((\w+)\)", (root / "src/device/cuda/kernels.def").read_text(), re.M)
     modules = sys.argv[3:] or [*listed, "functions"]
+    listed_shared = {name: int(n) for name, n in re.findall(
+        r"^SHARED\((\w+), (\d+)\)", (root / "tests/cuda/emulator/static_shared.def").read_text(), re.M)}
+    ptxas = pathlib.Path(nvcc).with_name("ptxas")
     n_failed = 0
     with tempfile.TemporaryDirectory() as folder:
         wrong = pathlib.Path(folder) / "wrong.cu"
@@ -101,7 +121,14 @@ def main():
         for module in modules:
             source = root / "cuda" / (module + ".cu")
             options = ["-fmad=false", "-rdc=true"] if module == "functions" else ["-fmad=false"]
-            found, n_fma = faults(compile_ptx(nvcc, root, source, options), allow_fma=True)
+            ptx = compile_ptx(nvcc, root, source, options)
+            found, n_fma = faults(ptx, allow_fma=True)
+            shared = static_shared(ptxas, ptx) if ptxas.exists() and module != "functions" else {}
+            for name, n in shared.items():
+                if n != listed_shared.get(name, 0):
+                    print(f"FAILED: {name}: {n} bytes of shared arrays, static_shared.def has "
+                          f"{listed_shared.get(name, 0)}")
+                    n_failed += 1
             # -rdc: the unknown function is defined elsewhere.
             options = ["-fmad=false", "-rdc=true", "-include", no_fma]
             hidden, _ = faults(compile_ptx(nvcc, root, source, options), allow_fma=False)

@@ -7,6 +7,7 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
+#include "cuda_symbol.h"
 #include "device_cases.h"
 #include "kernels.h"
 
@@ -44,7 +45,7 @@ static uint32_t n_kernels(const struct ree_cuda *cuda) {
     uint32_t n = 0;
     for (const struct list *w = (const void *)cuda->jit; w; w = w->next)
         n++;
-    return n;
+    return n - cuda->n_jit_failed;
 }
 
 // x (rows, columns) * scale (columns) + constant
@@ -96,6 +97,72 @@ static CUresult cannot_compile(CUmodule *module, const void *image, unsigned n_o
     return 222; // CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 }
 
+// A driver that fails on one expression: the one with a subtraction.
+static CUresult (*real_load)(CUmodule *, const void *, unsigned, int *, void **);
+static uint32_t n_refused;
+static CUresult compiles_most(CUmodule *module, const void *image, unsigned n_options, int *options,
+                              void **values) {
+    if (!strstr(image, "sub.rn.f32")) return real_load(module, image, n_options, options, values);
+    for (unsigned i = 0; i < n_options; i++)
+        if (options[i] == 5) strcpy(values[i], "too many registers");
+    n_refused++;
+    return 218; // CUDA_ERROR_INVALID_PTX
+}
+
+static char logged[256];
+static void keep_log(void *user, enum ree_log_level level, const char *text) {
+    (void)user, (void)level;
+    snprintf(logged, sizeof logged, "%s", text);
+}
+
+// x - scale is interpreted, x * scale is compiled, and both are right.
+static void one_fails(struct ree_device *device) {
+    struct ree_cuda *cuda = ree_cuda_of(device);
+    real_load = cuda->driver.module_load_ex;
+    cuda->driver.module_load_ex = compiles_most;
+    ree_set_log(keep_log, NULL);
+    const uint32_t before = n_kernels(cuda);
+    const enum ree_map_op operations[] = {REE_MAP_sub_f32, REE_MAP_mul_f32, REE_MAP_sub_f32};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct test_case c;
+        make(&c, 3, 40, 1.0f);
+        c.dispatch.params.map.expr.n_instrs = 1;
+        c.dispatch.params.map.expr.instrs[0].op = (uint16_t)operations[i];
+        const char *what = run_device_case(device, GUARD_32, &c);
+        CHECK_MSG(!what, "operation %u: %s", i, what);
+        test_case_finish(&c);
+    }
+    ree_set_log(NULL, NULL);
+    CHECK_MSG(n_refused == 1, "the driver was asked %u times", n_refused);
+    CHECK(!cuda->no_jit && cuda->n_jit_failed == 1);
+    CHECK_MSG(n_kernels(cuda) == before + 1, "%u kernels, then %u", before, n_kernels(cuda));
+    CHECK_MSG(strcmp(fact(device, "not compiled"), "sub_f32 (too many registers)") == 0, "%s",
+              fact(device, "not compiled"));
+    CHECK_MSG(strstr(logged, "sub_f32: too many registers"), "%s", logged);
+    cuda->driver.module_load_ex = real_load;
+}
+
+// Opens the emulated device with another compiler.
+static void opens_with(const char *jit, const char *expressions, const char *expression) {
+    struct ree_device_options options = {.size = sizeof options};
+    struct ree_device *device;
+    struct ree_error err;
+    REQUIRE(ree_cuda_device_open("", &options, &device, &err) == REE_OK);
+    int (*set)(const char *);
+    const bool emulated = cuda_symbol(ree_cuda_of(device), "ree_emulator_options", &set);
+    ree_device_destroy(device);
+    if (!emulated) return;
+    REQUIRE(set(jit) == 0 && ree_cuda_device_open("", &options, &device, &err) == REE_OK);
+    CHECK_MSG(strcmp(fact(device, "expressions"), expressions) == 0, "%s: %s", jit,
+              fact(device, "expressions"));
+    CHECK_MSG(strcmp(fact(device, "not compiled"), expression) == 0, "%s: %s", jit,
+              fact(device, "not compiled"));
+    run(device, 50, 33, 2.0f);
+    CHECK(n_kernels(ree_cuda_of(device)) == (strcmp(jit, "jit=plain") == 0 ? 2 : 0));
+    ree_device_destroy(device);
+    set("jit=on");
+}
+
 int main(int argc, char **argv) {
     if (argc > 2) return write_modules((uint32_t)atoi(argv[1]), argv[2]);
     struct ree_device_options options = {.size = sizeof options};
@@ -119,15 +186,22 @@ int main(int argc, char **argv) {
     run(device, 50, 33, -3.0f);
     CHECK(n_kernels(cuda) == before + 2);
 
-    // A driver that cannot compile: new expressions are interpreted, and the reason is recorded.
+    one_fails(device);
+
+    // A driver that cannot compile at all: new expressions are interpreted, and the reason is
+    // recorded.
     cuda->driver.module_load_ex = cannot_compile;
     run(device, 50, 132, 2.0f); // its kernel already exists
     CHECK(!cuda->no_jit);
     run(device, 1, 5, 2.0f);
     CHECK(cuda->no_jit && strcmp(cuda->no_jit_why, "version 7.1 is too new") == 0);
-    CHECK(n_kernels(cuda) == before + 2);
     run(device, 50, 132, 2.0f);
     ree_device_destroy(device);
+
+    opens_with("jit=plain", "compiled by the driver", "exp_f32, mul_f32 (CUDA_ERROR_INVALID_PTX)");
+    opens_with("jit=broken", "interpreted (the driver compiles no expression)",
+               "exp_f32, mul_f32 (CUDA_ERROR_INVALID_PTX)");
+    opens_with("jit=off", "interpreted (CUDA_ERROR_JIT_COMPILER_NOT_FOUND)", "");
 
     setenv("REE_CUDA_EXPRESSIONS", "interpreted", 1);
     REQUIRE(ree_cuda_device_open("", &options, &device, &err) == REE_OK);

@@ -41,6 +41,7 @@ int main(int argc, char **argv) {
         compare_cases(device, variant->name, v == 0 ? n : (n + 2) / 3, argc > 2 ? argv[2] : NULL);
         CHECK_MSG(cuda->no_jit == variant->interprets, "%s: %s", variant->name, cuda->no_jit_why);
     }
+    CHECK_MSG(cuda->n_jit_failed == 0, "%u expressions were not compiled", cuda->n_jit_failed);
     // No kernel ran without a self-test, and no self-test failed.
     CHECK_MSG(cuda->n_untested == 0, "%u launches were not tested", cuda->n_untested);
     const struct ree_device_fact *facts;

@@ -48,11 +48,13 @@ struct ree_cuda {
     // modules.c
     CUmodule modules[REE_CUDA_N_MODULES];
     CUfunction functions[REE_CUDA_N_KERNELS];
-    uint32_t shared_set[REE_CUDA_N_KERNELS]; // bytes of dynamic shared memory already enabled
+    uint32_t static_shared[REE_CUDA_N_KERNELS]; // bytes of the kernels' own shared arrays
+    uint32_t shared_set[REE_CUDA_N_KERNELS];    // bytes of dynamic shared memory already enabled
     // jit.c
     struct ree_cuda_jit *jit;
     bool no_jit; // the driver cannot compile PTX
     char no_jit_why[256];
+    uint32_t n_jit_failed; // expressions that the driver could not compile
     // selftest.c
     struct ree_cuda_tested *tested[REE_CUDA_TEST_BUCKETS];
     struct ree_test_record tests;
@@ -76,6 +78,16 @@ static inline struct ree_cuda *ree_cuda_of(struct ree_device *device) {
 
 // Makes a driver call and returns on an error. For functions with variables `cuda` and `err`.
 #define REE_CUDA_CALL(call, what) REE_CUDA_TRY(&cuda->driver, err, call, what)
+
+// entry.c: the vtable. Its functions enter before they call the functions below, which require that
+// the device's context is current, and leave afterwards. enter may be called again while entered.
+extern const struct ree_device_vtable ree_cuda_vtable;
+enum ree_status ree_cuda_enter(struct ree_cuda *cuda, struct ree_error *err);
+void ree_cuda_leave(struct ree_cuda *cuda);
+
+// device.c
+void ree_cuda_destroy(struct ree_device *device);
+size_t ree_cuda_facts(const struct ree_device *device, const struct ree_device_fact **out_facts);
 
 // modules.c: kernels, loaded on first use. shared_bytes: dynamic shared memory of a launch.
 enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel kernel,
@@ -113,13 +125,13 @@ enum ree_status ree_cuda_probe(struct ree_cuda *cuda, const char *break_primitiv
 // memory.c
 enum ree_status ree_cuda_memory_init(struct ree_cuda *cuda, struct ree_error *err);
 void ree_cuda_memory_finish(struct ree_cuda *cuda);
-enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
+enum ree_status ree_cuda_buffer_create(struct ree_cuda *cuda, uint64_t size,
                                        struct ree_device_buffer **out, struct ree_error *err);
-void ree_cuda_buffer_destroy(struct ree_device *device, struct ree_device_buffer *buffer);
-enum ree_status ree_cuda_buffer_write(struct ree_device *device, struct ree_device_buffer *buffer,
+void ree_cuda_buffer_destroy(struct ree_cuda *cuda, struct ree_device_buffer *buffer);
+enum ree_status ree_cuda_buffer_write(struct ree_cuda *cuda, struct ree_device_buffer *buffer,
                                       uint64_t offset, const void *data, uint64_t size,
                                       struct ree_error *err);
-enum ree_status ree_cuda_buffer_read(struct ree_device *device, struct ree_device_buffer *buffer,
+enum ree_status ree_cuda_buffer_read(struct ree_cuda *cuda, struct ree_device_buffer *buffer,
                                      uint64_t offset, void *data, uint64_t size,
                                      struct ree_error *err);
 
@@ -142,16 +154,14 @@ enum ree_status ree_cublas_run(struct ree_cublas *cublas, const struct ree_matmu
 enum ree_status ree_cuda_program_assemble(struct ree_cuda *cuda, const struct ree_program *source,
                                           const struct ree_cuda_encoding *encodings,
                                           struct ree_device_program **out, struct ree_error *err);
-enum ree_status ree_cuda_program_create(struct ree_device *device,
-                                        const struct ree_program *program,
-                                        struct ree_device_buffer *const *constants,
-                                        uint64_t *copies_capacity, struct ree_device_program **out,
-                                        struct ree_error *err);
-void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_program *program);
-enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_device_program *program,
-                                     struct ree_device_buffer *const *slots,
-                                     const struct ree_program_run *options, struct ree_error *err);
-bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
+enum ree_status ree_cuda_program_create(struct ree_cuda *cuda, const struct ree_program *program,
+                                        struct ree_device_program **out, struct ree_error *err);
+void ree_cuda_program_destroy(struct ree_cuda *cuda, struct ree_device_program *program);
+uint32_t ree_cuda_program_size(const struct ree_device_program *program); // number of dispatches
+enum ree_status ree_cuda_program_run(struct ree_cuda *cuda, struct ree_device_program *program,
+                                     struct ree_device_buffer *const *slots, bool measures,
+                                     struct ree_error *err);
+bool ree_cuda_program_times(struct ree_cuda *cuda, struct ree_device_program *program,
                             double *out_seconds);
 
 #endif

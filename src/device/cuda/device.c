@@ -1,5 +1,6 @@
 // Opens CUDA devices: the driver, a device's primary context, one stream.
 #include "device/cuda/cuda.h"
+#include "device/cuda/versions.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -8,10 +9,10 @@
 #include <strings.h>
 #include "base/memory.h"
 
-static void destroy(struct ree_device *device) {
+void ree_cuda_destroy(struct ree_device *device) {
     struct ree_cuda *cuda = ree_cuda_of(device);
     if (cuda->context) {
-        cuda->driver.context_set(cuda->context);
+        const bool entered = ree_cuda_enter(cuda, NULL) == REE_OK;
         if (cuda->stream) cuda->driver.stream_wait(cuda->stream);
         ree_cublas_close(cuda->cublas);
         ree_cuda_selftest_finish(cuda);
@@ -19,6 +20,7 @@ static void destroy(struct ree_device *device) {
         ree_cuda_modules_finish(cuda);
         ree_cuda_memory_finish(cuda);
         if (cuda->stream) cuda->driver.stream_destroy(cuda->stream);
+        if (entered) ree_cuda_leave(cuda);
         cuda->driver.context_release(cuda->ordinal);
     }
     ree_cuda_driver_close(&cuda->driver);
@@ -26,24 +28,11 @@ static void destroy(struct ree_device *device) {
     ree_free(cuda);
 }
 
-static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
+size_t ree_cuda_facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
     const struct ree_cuda *cuda = REE_CONTAINER_OF(device, const struct ree_cuda, base);
     *out_facts = cuda->facts.list;
     return cuda->facts.n;
 }
-
-static const struct ree_device_vtable vtable = {
-    .destroy = destroy,
-    .buffer_create = ree_cuda_buffer_create,
-    .buffer_destroy = ree_cuda_buffer_destroy,
-    .buffer_write = ree_cuda_buffer_write,
-    .buffer_read = ree_cuda_buffer_read,
-    .program_create = ree_cuda_program_create,
-    .program_destroy = ree_cuda_program_destroy,
-    .program_run = ree_cuda_program_run,
-    .program_times = ree_cuda_program_times,
-    .facts = facts,
-};
 
 // Finds the index of the device that `which` selects: "" the first, an index, or part of a name.
 static enum ree_status find(struct ree_cuda *cuda, const char *which, int *out_index,
@@ -104,9 +93,8 @@ static enum ree_status read_limits(struct ree_cuda *cuda, struct ree_error *err)
 
 static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *err) {
     struct ree_facts *f = &cuda->facts;
-    int version = 0;
+    const int version = cuda->driver.version;
     uint32_t ratio = 0, clock = 0;
-    REE_CUDA_CALL(driver_version(&version), "cannot read the driver's version");
     REE_TRY(
         attribute(cuda, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, &ratio, err));
     REE_TRY(attribute(cuda, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, &clock, err));
@@ -114,6 +102,11 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     ree_facts_add(f, "device", "driver", "CUDA %d.%d", version / 1000, version % 1000 / 10);
     ree_facts_add(f, "device", "compute capability", "%u.%u", cuda->capability / 10,
                   cuda->capability % 10);
+    if (!cuda->driver.emulated)
+        ree_facts_add(f, "device", "kernels", "%s of CUDA %u.%u",
+                      ree_cuda_has_binary(&ree_cuda_build, cuda->capability) ? "machine code"
+                                                                             : "PTX",
+                      ree_cuda_build.toolkit / 1000, ree_cuda_build.toolkit % 1000 / 10);
     ree_facts_add(f, "device", "multiprocessors", "%u at %u MHz", cuda->limits.n_multiprocessors,
                   clock / 1000);
     ree_facts_add(f, "device", "float64", "1/%u of the rate of float32", ratio);
@@ -126,8 +119,8 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     return REE_OK;
 }
 
-static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
-                                   const struct ree_device_options *options,
+// Finds the device and retains its context.
+static enum ree_status take_device(struct ree_cuda *cuda, const char *which,
                                    struct ree_error *err) {
     int index;
     REE_TRY(ree_cuda_driver_open(&cuda->driver, err));
@@ -138,9 +131,16 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     REE_CUDA_CALL(device_name(cuda->base.name, sizeof cuda->base.name, cuda->ordinal),
                   "cannot read the device's name");
     REE_CUDA_CALL(context_retain(&cuda->context, cuda->ordinal), "cannot use the device");
-    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
+    return REE_OK;
+}
+
+static enum ree_status prepare(struct ree_cuda *cuda, const struct ree_device_options *options,
+                               struct ree_error *err) {
     REE_CUDA_CALL(stream_create(&cuda->stream, CU_STREAM_NON_BLOCKING), "cannot create a stream");
     REE_TRY(read_limits(cuda, err));
+    if (!cuda->driver.emulated)
+        REE_TRY(
+            ree_cuda_check_versions(&ree_cuda_build, cuda->capability, cuda->driver.version, err));
     REE_TRY(ree_cuda_memory_init(cuda, err));
     if (cuda->operation_set != REE_REPRODUCIBLE)
         REE_TRY(
@@ -154,16 +154,26 @@ static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
     return REE_OK;
 }
 
+static enum ree_status open_device(struct ree_cuda *cuda, const char *which,
+                                   const struct ree_device_options *options,
+                                   struct ree_error *err) {
+    REE_TRY(take_device(cuda, which, err));
+    REE_TRY(ree_cuda_enter(cuda, err));
+    const enum ree_status status = prepare(cuda, options, err);
+    ree_cuda_leave(cuda);
+    return status;
+}
+
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
                                      struct ree_device **out, struct ree_error *err) {
     *out = NULL;
     struct ree_cuda *cuda = ree_alloc_zeroed(1, sizeof *cuda);
     if (!cuda) return ree_fail(err, REE_NO_MEMORY, "no memory for a device");
-    cuda->base.vtable = &vtable;
+    cuda->base.vtable = &ree_cuda_vtable;
     cuda->operation_set = options->operation_set;
     enum ree_status status = open_device(cuda, which, options, err);
     if (status != REE_OK) {
-        destroy(&cuda->base);
+        ree_cuda_destroy(&cuda->base);
         return status;
     }
     *out = &cuda->base;

@@ -25,8 +25,9 @@ static enum ree_status load(struct ree_cuda_driver *driver, const char *path,
         void *symbol = dlsym(driver->library, symbols[i].name);
         if (!symbol)
             return ree_fail(err, REE_UNAVAILABLE,
-                            "CUDA: %s has no %s; a driver for CUDA 11.1 or later is required", path,
-                            symbols[i].name);
+                            "CUDA: %s has no %s; a driver for CUDA %d.%d or later is required",
+                            path, symbols[i].name, REE_CUDA_DRIVER_VERSION / 1000,
+                            REE_CUDA_DRIVER_VERSION % 1000 / 10);
         memcpy((char *)driver + symbols[i].offset, &symbol, sizeof symbol);
     }
     driver->emulated = dlsym(driver->library, "ree_emulator_launch") != NULL;
@@ -40,6 +41,7 @@ enum ree_status ree_cuda_driver_open(struct ree_cuda_driver *driver, struct ree_
     int n_devices = 0;
     if (status == REE_OK) {
         CUresult result = driver->init(0);
+        if (result == CUDA_SUCCESS) result = driver->driver_version(&driver->version);
         if (result == CUDA_SUCCESS) result = driver->device_count(&n_devices);
         if (result == CUDA_SUCCESS && n_devices == 0) result = CUDA_ERROR_NO_DEVICE;
         if (result != CUDA_SUCCESS) {

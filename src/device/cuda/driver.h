@@ -1,6 +1,6 @@
 // The part of the CUDA driver API that ree uses, loaded at run time. Building this folder requires
 // no CUDA header or library, and one binary runs with and without a driver. Names, types and values
-// are those of NVIDIA's driver API, version 11.1 and later.
+// are those of NVIDIA's driver API, version REE_CUDA_DRIVER_VERSION and later.
 #ifndef REE_DEVICE_CUDA_DRIVER_H
 #define REE_DEVICE_CUDA_DRIVER_H
 
@@ -8,6 +8,10 @@
 #include <stdint.h>
 
 #include "base/status.h"
+
+// The first version that has all functions below, as cuDriverGetVersion returns it: 11.4, which has
+// cuGraphInstantiateWithFlags. The test cuda/driver_version derives it from NVIDIA's header.
+#define REE_CUDA_DRIVER_VERSION 11040
 
 typedef int CUresult;
 typedef int CUdevice;
@@ -29,6 +33,9 @@ enum {
     CUDA_ERROR_OUT_OF_MEMORY = 2,
     CUDA_ERROR_NO_DEVICE = 100,
     CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
+    CUDA_ERROR_JIT_COMPILER_NOT_FOUND = 221,
+    CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+    CUDA_ERROR_JIT_COMPILATION_DISABLED = 223,
     CUDA_ERROR_NOT_READY = 600,
 };
 
@@ -50,6 +57,7 @@ enum { // CUdevice_attribute
 };
 
 enum { // CUfunction_attribute
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
 };
@@ -90,7 +98,8 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
     DRIVER(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))   \
     DRIVER(context_retain, cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))       \
     DRIVER(context_release, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                       \
-    DRIVER(context_set, cuCtxSetCurrent, (CUcontext context))                                      \
+    DRIVER(context_push, cuCtxPushCurrent_v2, (CUcontext context))                                 \
+    DRIVER(context_pop, cuCtxPopCurrent_v2, (CUcontext * context))                                 \
     DRIVER(module_load, cuModuleLoadData, (CUmodule * module, const void *image))                  \
     DRIVER(                                                                                        \
         module_load_ex, cuModuleLoadDataEx,                                                        \
@@ -98,6 +107,7 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
     DRIVER(module_unload, cuModuleUnload, (CUmodule module))                                       \
     DRIVER(module_function, cuModuleGetFunction,                                                   \
            (CUfunction * function, CUmodule module, const char *name))                             \
+    DRIVER(function_get, cuFuncGetAttribute, (int *value, int attribute, CUfunction function))     \
     DRIVER(function_set, cuFuncSetAttribute, (CUfunction function, int attribute, int value))      \
     DRIVER(memory_alloc, cuMemAlloc_v2, (CUdeviceptr * address, size_t size))                      \
     DRIVER(memory_free, cuMemFree_v2, (CUdeviceptr address))                                       \
@@ -140,6 +150,7 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
 struct ree_cuda_driver {
     void *library;
     bool emulated; // the tests' emulator, which contains the kernels
+    int version;   // 12040: the driver is for CUDA 12.4
 #define REE_CUDA_DRIVER_FIELD(name, symbol, parameters) CUresult(*name) parameters;
     REE_CUDA_DRIVER(REE_CUDA_DRIVER_FIELD)
 };

@@ -62,6 +62,11 @@ enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_di
         *p = dispatch->params.matmul;
     }
     REE_TRY(encoders[dispatch->op](cuda, dispatch, out, err));
+    for (uint32_t s = 0; s < out->n_steps; s++)
+        if (out->steps[s].grid[0] > INT32_MAX)
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "RepOp %s requires more blocks than a kernel can have",
+                            ree_repop_name(dispatch->op));
     if (out->scratch_bytes / 4 <= UINT32_MAX) return REE_OK;
     return ree_fail(err, REE_UNSUPPORTED,
                     "RepOp %s requires %llu bytes of scratch memory, more than a kernel can index",
@@ -90,7 +95,8 @@ struct ree_cuda_step *ree_cuda_add_step(struct ree_cuda_encoding *out, enum ree_
     struct ree_cuda_step *step = &out->steps[out->n_steps++];
     step->kernel = kernel;
     step->threads = threads;
-    step->grid[0] = (uint32_t)((n_threads + threads - 1) / threads);
+    const uint64_t n_blocks = n_threads / threads + (n_threads % threads != 0);
+    step->grid[0] = n_blocks < UINT32_MAX ? (uint32_t)n_blocks : UINT32_MAX; // refused later
     step->grid[1] = 1;
     return step;
 }

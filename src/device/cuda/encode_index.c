@@ -54,13 +54,14 @@ enum ree_status ree_cuda_encode_gather(const struct ree_cuda *cuda,
 enum ree_status ree_cuda_encode_scatter(const struct ree_cuda *cuda,
                                         const struct ree_dispatch *dispatch,
                                         struct ree_cuda_encoding *out, struct ree_error *err) {
-    (void)err;
     struct ree_cuda_scatter_params *p = &out->params.scatter;
     if (p->p.n_vectors == 0 || p->p.n_steps == 0) return REE_OK;
     for (uint32_t d = 0; d < p->p.rank; d++)
         p->dims[d] = ree_cuda_divider_of(p->p.dims[d]);
     p->vectors = ree_cuda_divider_of(p->p.n_vectors);
     uint64_t n_updates = (uint64_t)p->p.n_vectors * p->p.n_steps;
+    if (n_updates > INT32_MAX) // more than a divider divides
+        return ree_fail(err, REE_UNSUPPORTED, "a scatter of 2^31 updates or more");
     if (p->p.kind == REE_SCATTER_SET && p->p.n_steps > FEW_STEPS) {
         uint32_t size = ree_dtype_size((enum ree_dtype)p->p.dtype);
         out->scratch_bytes = dispatch->operands[0].size / size * sizeof(uint32_t);

@@ -1,6 +1,8 @@
 // JIT-generated kernels for expressions (ptx.h). The driver compiles one when a program first uses
-// it; it is kept until the device is closed. If the driver cannot compile, maps are interpreted.
+// it; it is kept until the device is closed. An expression that the driver cannot compile is
+// interpreted, and so are all if the driver cannot compile at all.
 #include "device/cuda/cuda.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
@@ -14,8 +16,10 @@ struct ree_cuda_jit {
     struct ree_cuda_jit *next;
     struct ree_cuda_ptx_key key;
     CUmodule module;
-    CUfunction function;
+    CUfunction function; // NULL: the driver cannot compile this expression
 };
+
+#define MAX_REASONS 8 // facts about expressions that the driver cannot compile
 
 enum { // CUjit_option
     JIT_ERROR_LOG_BUFFER = 5,
@@ -27,14 +31,42 @@ static void give_up(struct ree_cuda *cuda, const char *why) {
     snprintf(cuda->no_jit_why, sizeof cuda->no_jit_why, "%s", why);
 }
 
-// The reason is the driver's log or, if that is empty, the error's name.
-static void give_up_with(struct ree_cuda *cuda, CUresult result, char *log) {
-    const char *name = NULL;
-    log[strcspn(log, "\n")] = 0;
-    cuda->driver.error_name(result, &name);
-    give_up(cuda, *log ? log : name ? name : "the driver cannot compile");
+// Returns whether the driver compiles no PTX at all, or none of this version.
+static bool compiles_nothing(CUresult result) {
+    return result == CUDA_ERROR_JIT_COMPILER_NOT_FOUND ||
+           result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
+           result == CUDA_ERROR_JIT_COMPILATION_DISABLED;
 }
 
+// Formats "mul_f32, add_f32".
+static void list_operations(const struct ree_cuda_ptx_key *key, char *out, size_t size) {
+    size_t n = (size_t)snprintf(out, size, "%s", key->n_instrs ? "" : "no operation");
+    for (uint32_t i = 0; i < key->n_instrs && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%s", i ? ", " : "",
+                              ree_map_op_infos[key->instrs[i].op].name);
+}
+
+// Handles a failed compilation. The reason is the first line of the driver's log or, if that is
+// empty, the error's name.
+static void note_failure(struct ree_cuda *cuda, const struct ree_cuda_ptx_key *key, CUresult result,
+                         char *log) {
+    const char *name = NULL;
+    char operations[128];
+    log[strcspn(log, "\n")] = 0;
+    cuda->driver.error_name(result, &name);
+    const char *why = *log ? log : name ? name : "the driver cannot compile";
+    if (compiles_nothing(result)) {
+        give_up(cuda, why);
+        return;
+    }
+    list_operations(key, operations, sizeof operations);
+    ree_log(REE_LOG_WARNING, "%s cannot compile an expression, which is interpreted: %s: %s",
+            cuda->base.name, operations, why);
+    if (cuda->n_jit_failed++ < MAX_REASONS)
+        ree_facts_add(&cuda->facts, "feature", "not compiled", "%s (%s)", operations, why);
+}
+
+// Leaves jit->function NULL if the driver cannot compile the kernel.
 static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *jit,
                                struct ree_error *err) {
     char log[256] = "";
@@ -55,8 +87,15 @@ static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *jit,
     ree_strbuf_finish(&text);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         return ree_cuda_fail(&cuda->driver, err, result, "cannot compile an expression");
-    if (result != CUDA_SUCCESS) give_up_with(cuda, result, log);
+    if (result == CUDA_SUCCESS) return REE_OK;
+    jit->function = NULL;
+    note_failure(cuda, &jit->key, result, log);
     return REE_OK;
+}
+
+static void destroy(struct ree_cuda *cuda, struct ree_cuda_jit *jit) {
+    if (jit->module) cuda->driver.module_unload(jit->module);
+    ree_free(jit);
 }
 
 enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
@@ -76,8 +115,7 @@ enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatc
     fresh->key = key;
     enum ree_status status = compile(cuda, fresh, err);
     if (status != REE_OK || cuda->no_jit) {
-        if (fresh->module) cuda->driver.module_unload(fresh->module);
-        ree_free(fresh);
+        destroy(cuda, fresh);
         return status;
     }
     fresh->next = cuda->jit;
@@ -95,23 +133,40 @@ struct ree_cuda_step ree_cuda_jit_step(uint32_t n_elements) {
     };
 }
 
-// Compiles a * exp(b): instructions and a function call.
-static enum ree_status try_one(struct ree_cuda *cuda, struct ree_error *err) {
+// Compiles a * exp(b), instructions and a function call, or a * b. *out is NULL if the driver
+// cannot.
+static enum ree_status try_one(struct ree_cuda *cuda, bool calls, CUfunction *out,
+                               struct ree_error *err) {
     struct ree_dispatch dispatch = {.op = REE_REPOP_MAP, .n_operands = 3, .n_outputs = 1};
     struct ree_cuda_expr prepared;
-    CUfunction function;
     dispatch.params.map.expr = (struct ree_expr){
         .rank = 1,
         .dims = {4},
         .n_elements = 4,
         .out_dtype = REE_F32,
         .n_operands = 2,
-        .n_instrs = 2,
+        .n_instrs = 1,
         .operands = {{REE_EXPR_TENSOR, REE_F32, 0, {1}}, {REE_EXPR_TENSOR, REE_F32, 0, {1}}},
-        .instrs = {{REE_MAP_exp_f32, {1}, {0}}, {REE_MAP_mul_f32, {0, 2}, {0}}},
+        .instrs = {{REE_MAP_mul_f32, {0, 1}, {0}}},
     };
+    if (calls) {
+        struct ree_expr *expr = &dispatch.params.map.expr;
+        expr->n_instrs = 2;
+        expr->instrs[0] = (struct ree_expr_instr){REE_MAP_exp_f32, {1}, {0}};
+        expr->instrs[1] = (struct ree_expr_instr){REE_MAP_mul_f32, {0, 2}, {0}};
+    }
     ree_cuda_expr_prepare(&dispatch.params.map.expr, false, &prepared);
-    return ree_cuda_jit_map(cuda, &dispatch, &prepared, &function, err);
+    return ree_cuda_jit_map(cuda, &dispatch, &prepared, out, err);
+}
+
+// If the driver can compile neither, it is not asked again.
+static enum ree_status try_driver(struct ree_cuda *cuda, struct ree_error *err) {
+    CUfunction function;
+    REE_TRY(try_one(cuda, true, &function, err));
+    if (function || cuda->no_jit) return REE_OK;
+    REE_TRY(try_one(cuda, false, &function, err));
+    if (!function) give_up(cuda, "the driver compiles no expression");
+    return REE_OK;
 }
 
 enum ree_status ree_cuda_jit_init(struct ree_cuda *cuda, struct ree_error *err) {
@@ -119,7 +174,7 @@ enum ree_status ree_cuda_jit_init(struct ree_cuda *cuda, struct ree_error *err) 
     if (form && strcmp(form, "interpreted") == 0)
         give_up(cuda, "REE_CUDA_EXPRESSIONS is set");
     else
-        REE_TRY(try_one(cuda, err));
+        REE_TRY(try_driver(cuda, err));
     if (cuda->no_jit)
         ree_facts_add(&cuda->facts, "feature", "expressions", "interpreted (%s)", cuda->no_jit_why);
     else
@@ -130,8 +185,7 @@ enum ree_status ree_cuda_jit_init(struct ree_cuda *cuda, struct ree_error *err) 
 void ree_cuda_jit_finish(struct ree_cuda *cuda) {
     while (cuda->jit) {
         struct ree_cuda_jit *next = cuda->jit->next;
-        cuda->driver.module_unload(cuda->jit->module);
-        ree_free(cuda->jit);
+        destroy(cuda, cuda->jit);
         cuda->jit = next;
     }
 }

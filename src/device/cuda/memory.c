@@ -60,11 +60,10 @@ static enum ree_status take_from_slab(struct ree_cuda *cuda, struct ree_device_b
     return REE_OK;
 }
 
-enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
+enum ree_status ree_cuda_buffer_create(struct ree_cuda *cuda, uint64_t size,
                                        struct ree_device_buffer **out, struct ree_error *err) {
-    struct ree_cuda *cuda = ree_cuda_of(device);
     *out = NULL;
-    if (size > device->max_buffer_size) return out_of_memory(cuda, size, err);
+    if (size > cuda->base.max_buffer_size) return out_of_memory(cuda, size, err);
     uint64_t reserved;
     uint32_t class = class_of(size, &reserved);
     if (reserved <= SMALL && cuda->unused[class]) {
@@ -97,9 +96,8 @@ enum ree_status ree_cuda_buffer_create(struct ree_device *device, uint64_t size,
     return REE_OK;
 }
 
-void ree_cuda_buffer_destroy(struct ree_device *device, struct ree_device_buffer *buffer) {
+void ree_cuda_buffer_destroy(struct ree_cuda *cuda, struct ree_device_buffer *buffer) {
     if (!buffer) return;
-    struct ree_cuda *cuda = ree_cuda_of(device);
     if (!is_small(buffer)) {
         cuda->driver.memory_free(buffer->address);
         ree_free(buffer);
@@ -148,12 +146,10 @@ static uint8_t *half_of(struct ree_cuda *cuda, uint64_t i) {
     return (uint8_t *)cuda->staging + i % 2 * REE_CUDA_STAGING;
 }
 
-enum ree_status ree_cuda_buffer_write(struct ree_device *device, struct ree_device_buffer *buffer,
+enum ree_status ree_cuda_buffer_write(struct ree_cuda *cuda, struct ree_device_buffer *buffer,
                                       uint64_t offset, const void *data, uint64_t size,
                                       struct ree_error *err) {
-    struct ree_cuda *cuda = ree_cuda_of(device);
     REE_TRY(check_range(buffer, offset, size, err));
-    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
     const uint8_t *from = data;
     for (uint64_t i = 0, at = 0; at < size; i++, at += REE_CUDA_STAGING) {
         uint64_t part = size - at < REE_CUDA_STAGING ? size - at : REE_CUDA_STAGING;
@@ -169,12 +165,10 @@ enum ree_status ree_cuda_buffer_write(struct ree_device *device, struct ree_devi
     return REE_OK;
 }
 
-enum ree_status ree_cuda_buffer_read(struct ree_device *device, struct ree_device_buffer *buffer,
+enum ree_status ree_cuda_buffer_read(struct ree_cuda *cuda, struct ree_device_buffer *buffer,
                                      uint64_t offset, void *data, uint64_t size,
                                      struct ree_error *err) {
-    struct ree_cuda *cuda = ree_cuda_of(device);
     REE_TRY(check_range(buffer, offset, size, err));
-    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
     const uint64_t n_parts = (size + REE_CUDA_STAGING - 1) / REE_CUDA_STAGING;
     uint8_t *to = data;
     // Part i is in transfer while part i-1 is copied out.

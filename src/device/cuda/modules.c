@@ -46,16 +46,27 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
         if (!cuda->modules[module]) {
             // The tests' emulator contains the kernels and ignores the data.
             const void *data = image->data ? image->data : "";
-            snprintf(what, sizeof what, "cannot load the kernels of '%s'", image->name);
+            snprintf(what, sizeof what,
+                     "cannot load the kernels of '%s', built with CUDA %u.%u, by a driver for CUDA "
+                     "%d.%d",
+                     image->name, ree_cuda_build.toolkit / 1000, ree_cuda_build.toolkit % 1000 / 10,
+                     cuda->driver.version / 1000, cuda->driver.version % 1000 / 10);
             REE_CUDA_CALL(module_load(&cuda->modules[module], data), what);
         }
         snprintf(what, sizeof what, "no kernel '%s'", names[kernel]);
-        REE_CUDA_CALL(
-            module_function(&cuda->functions[kernel], cuda->modules[module], names[kernel]), what);
+        CUfunction function;
+        int static_shared = 0;
+        REE_CUDA_CALL(module_function(&function, cuda->modules[module], names[kernel]), what);
+        REE_CUDA_CALL(function_get(&static_shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function),
+                      what);
+        cuda->static_shared[kernel] = (uint32_t)static_shared;
+        cuda->functions[kernel] = function;
     }
     *out = cuda->functions[kernel];
-    // More than 48 KiB requires an opt-in.
-    if (shared_bytes > 48u << 10 && shared_bytes > cuda->shared_set[kernel]) {
+    // More than 48 KiB, the kernel's own arrays included, requires an opt-in. Its value counts
+    // dynamic memory only.
+    if (cuda->static_shared[kernel] + shared_bytes > 48u << 10 &&
+        shared_bytes > cuda->shared_set[kernel]) {
         snprintf(what, sizeof what, "cannot get %u bytes of shared memory for kernel '%s'",
                  shared_bytes, names[kernel]);
         REE_CUDA_CALL(

@@ -3,7 +3,8 @@
 // It runs the vectors of probe_vectors.h and, because elementary functions are computed in doubles,
 // vectors of binary64. Each vector uses the operation exactly as every kernel does (cuda/probe.cu).
 // CUDA has no alternative form of an operation, so a device that computes one incorrectly is
-// rejected.
+// rejected. It does not try the instructions of JIT-generated kernels: each of these kernels is
+// tested before its first use (selftest.c) and has an alternative.
 #include "device/cuda/cuda.h"
 #include "base/memory.h"
 #include "device/cuda/kernel_interface.h"
@@ -140,10 +141,9 @@ static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, c
     enum ree_status status =
         args ? REE_OK : ree_fail(err, REE_NO_MEMORY, "no memory for the probe");
     if (status == REE_OK) status = ree_cuda_function(cuda, kernel, 0, &function, err);
-    if (status == REE_OK) status = ree_cuda_buffer_create(&cuda->base, n * size, &in, err);
-    if (status == REE_OK) status = ree_cuda_buffer_create(&cuda->base, n * result_size, &out, err);
-    if (status == REE_OK)
-        status = ree_cuda_buffer_write(&cuda->base, in, 0, vectors, n * size, err);
+    if (status == REE_OK) status = ree_cuda_buffer_create(cuda, n * size, &in, err);
+    if (status == REE_OK) status = ree_cuda_buffer_create(cuda, n * result_size, &out, err);
+    if (status == REE_OK) status = ree_cuda_buffer_write(cuda, in, 0, vectors, n * size, err);
     if (status == REE_OK) {
         void *params[] = {args};
         args->header.operands[0] = in->address;
@@ -157,9 +157,9 @@ static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, c
             status = ree_cuda_fail(&cuda->driver, err, result, ree_cuda_kernel_name(kernel));
     }
     if (status == REE_OK)
-        status = ree_cuda_buffer_read(&cuda->base, out, 0, results, n * result_size, err);
-    ree_cuda_buffer_destroy(&cuda->base, in);
-    ree_cuda_buffer_destroy(&cuda->base, out);
+        status = ree_cuda_buffer_read(cuda, out, 0, results, n * result_size, err);
+    ree_cuda_buffer_destroy(cuda, in);
+    ree_cuda_buffer_destroy(cuda, out);
     ree_free(args);
     return status;
 }

@@ -9,7 +9,6 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "base/memory.h"
-#include "base/progress.h"
 #include "device/program_info.h"
 
 #include <stdlib.h>
@@ -93,8 +92,7 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
                              const struct ree_program *source,
                              const struct ree_cuda_encoding *encodings, struct ree_error *err) {
     REE_TRY(copy_source(program, source, err));
-    REE_TRY(
-        ree_cuda_buffer_create(&cuda->base, sizeof(struct ree_cuda_fault), &program->fault, err));
+    REE_TRY(ree_cuda_buffer_create(cuda, sizeof(struct ree_cuda_fault), &program->fault, err));
     size_t n_launches = 0;
     uint64_t scratch_bytes = 0;
     program->as_graph = program->info.n_dispatches != 1;
@@ -111,8 +109,7 @@ static enum ree_status build(struct ree_cuda *cuda, struct ree_device_program *p
         return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     for (uint32_t i = 0; i < source->n_dispatches; i++)
         REE_TRY(add_launches(cuda, program, i, &source->dispatches[i], &encodings[i], err));
-    if (scratch_bytes)
-        REE_TRY(ree_cuda_buffer_create(&cuda->base, scratch_bytes, &program->scratch, err));
+    if (scratch_bytes) REE_TRY(ree_cuda_buffer_create(cuda, scratch_bytes, &program->scratch, err));
     for (uint32_t i = 0; i < program->n_launches; i++) {
         struct ree_cuda_header *header = &program->args[i].header;
         header->scratch = header->scratch_size ? program->scratch->address : 0;
@@ -128,22 +125,16 @@ enum ree_status ree_cuda_program_assemble(struct ree_cuda *cuda, const struct re
     if (!program) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
     enum ree_status status = build(cuda, program, source, encodings, err);
     if (status != REE_OK) {
-        ree_cuda_program_destroy(&cuda->base, program);
+        ree_cuda_program_destroy(cuda, program);
         return status;
     }
     *out = program;
     return REE_OK;
 }
 
-enum ree_status ree_cuda_program_create(struct ree_device *device, const struct ree_program *source,
-                                        struct ree_device_buffer *const *constants,
-                                        uint64_t *copies_capacity, struct ree_device_program **out,
-                                        struct ree_error *err) {
-    (void)constants; // nothing is repacked
-    (void)copies_capacity;
+enum ree_status ree_cuda_program_create(struct ree_cuda *cuda, const struct ree_program *source,
+                                        struct ree_device_program **out, struct ree_error *err) {
     *out = NULL;
-    struct ree_cuda *cuda = ree_cuda_of(device);
-    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
     struct ree_cuda_encoding *encodings =
         ree_alloc_zeroed(source->n_dispatches + 1, sizeof *encodings);
     if (!encodings) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
@@ -164,15 +155,14 @@ static void drop_graph(struct ree_cuda *cuda, struct ree_device_program *program
     program->graph = NULL;
 }
 
-void ree_cuda_program_destroy(struct ree_device *device, struct ree_device_program *program) {
+void ree_cuda_program_destroy(struct ree_cuda *cuda, struct ree_device_program *program) {
     if (!program) return;
-    const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
-    drop_graph(ree_cuda_of(device), program);
+    drop_graph(cuda, program);
     for (uint32_t e = 0; program->events && e <= program->info.n_dispatches; e++)
-        if (program->events[e]) driver->event_destroy(program->events[e]);
+        if (program->events[e]) cuda->driver.event_destroy(program->events[e]);
     ree_free(program->events);
-    ree_cuda_buffer_destroy(device, program->scratch);
-    ree_cuda_buffer_destroy(device, program->fault);
+    ree_cuda_buffer_destroy(cuda, program->scratch);
+    ree_cuda_buffer_destroy(cuda, program->fault);
     ree_program_info_finish(&program->info);
     for (uint32_t l = 0; l < program->n_launches; l++)
         ree_free(program->launches[l].on_host);
@@ -294,7 +284,6 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
                                    const struct launch *launch,
                                    struct ree_device_buffer *const *slots, struct ree_error *err) {
     const struct ree_dispatch *d = launch->on_host;
-    struct ree_device *device = &cuda->base;
     void *memory[REE_MAX_OPERANDS] = {NULL};
     enum ree_status status = REE_OK;
     for (uint32_t o = 0; o < d->n_operands && status == REE_OK; o++) {
@@ -303,14 +292,14 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
         if (!memory[o])
             status = ree_fail(err, REE_NO_MEMORY, "no memory to run on the host");
         else // outputs too: elements in the gaps of a view must keep their values
-            status = ree_cuda_buffer_read(device, slots[operand->slot], operand->offset, memory[o],
+            status = ree_cuda_buffer_read(cuda, slots[operand->slot], operand->offset, memory[o],
                                           operand->size, err);
     }
     if (status == REE_OK) status = ree_cpu_execute(d, memory, err);
     for (uint32_t o = 0; o < d->n_operands && status == REE_OK; o++) {
         const struct ree_operand *operand = &d->operands[o];
         if (d->n_outputs ? o >= d->n_operands - d->n_outputs : o == 0)
-            status = ree_cuda_buffer_write(device, slots[operand->slot], operand->offset, memory[o],
+            status = ree_cuda_buffer_write(cuda, slots[operand->slot], operand->offset, memory[o],
                                            operand->size, err);
     }
     for (uint32_t o = 0; o < d->n_operands; o++)
@@ -323,7 +312,7 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
 static enum ree_status check_fault(struct ree_cuda *cuda, struct ree_device_program *program,
                                    struct ree_error *err) {
     struct ree_cuda_fault fault;
-    REE_TRY(ree_cuda_buffer_read(&cuda->base, program->fault, 0, &fault, sizeof fault, err));
+    REE_TRY(ree_cuda_buffer_read(cuda, program->fault, 0, &fault, sizeof fault, err));
     return ree_program_info_fault(&program->info, "CUDA", fault.dispatch, fault.low, fault.high,
                                   err);
 }
@@ -370,14 +359,11 @@ static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_progr
     return REE_OK;
 }
 
-enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_device_program *program,
-                                     struct ree_device_buffer *const *slots,
-                                     const struct ree_program_run *options, struct ree_error *err) {
-    struct ree_cuda *cuda = ree_cuda_of(device);
-    REE_CUDA_CALL(context_set(cuda->context), "cannot use the device");
+enum ree_status ree_cuda_program_run(struct ree_cuda *cuda, struct ree_device_program *program,
+                                     struct ree_device_buffer *const *slots, bool measures,
+                                     struct ree_error *err) {
     REE_TRY(bind_slots(cuda, program, slots, err));
     program->was_run = program->is_timed = false;
-    const bool measures = options && options->measures;
     if (!program->as_graph || measures) {
         REE_TRY(launch_all(cuda, program, slots, measures || program->info.n_dispatches == 1, err));
     } else {
@@ -387,18 +373,19 @@ enum ree_status ree_cuda_program_run(struct ree_device *device, struct ree_devic
     const enum ree_status status = check_fault(cuda, program, err);
     if (status != REE_OK && status != REE_INVALID) return status;
     program->was_run = true;
-    if (status != REE_OK || !options) return status;
-    return ree_progress_report(&options->progress, REE_RUNNING, program->info.n_dispatches,
-                               program->info.n_dispatches, err);
+    return status;
 }
 
-bool ree_cuda_program_times(struct ree_device *device, struct ree_device_program *program,
+uint32_t ree_cuda_program_size(const struct ree_device_program *program) {
+    return program->info.n_dispatches;
+}
+
+bool ree_cuda_program_times(struct ree_cuda *cuda, struct ree_device_program *program,
                             double *out_seconds) {
-    const struct ree_cuda_driver *driver = &ree_cuda_of(device)->driver;
     if (!program->was_run || !program->is_timed) return false;
     for (uint32_t i = 0; i < program->info.n_dispatches; i++) {
         float milliseconds;
-        if (driver->event_elapsed(&milliseconds, program->events[i], program->events[i + 1]) !=
+        if (cuda->driver.event_elapsed(&milliseconds, program->events[i], program->events[i + 1]) !=
             CUDA_SUCCESS)
             return false;
         out_seconds[i] = 1e-3 * milliseconds;

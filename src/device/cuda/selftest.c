@@ -190,7 +190,7 @@ static enum ree_status run_twin(struct ree_cuda *cuda, struct test *test, struct
         .dispatches = d, .n_dispatches = 1, .n_slots = d->n_operands};
     REE_TRY(ree_cuda_program_assemble(cuda, &source, encoding, &program, err));
     enum ree_status status = ree_twin_run(&cuda->base, twin, program, test->what, err);
-    ree_cuda_program_destroy(&cuda->base, program);
+    ree_cuda_program_destroy(cuda, program);
     cuda->n_tests_run++;
     return status;
 }
@@ -412,12 +412,11 @@ enum ree_status ree_cuda_encode_tested(struct ree_cuda *cuda, const struct ree_d
 }
 
 void ree_cuda_selftest_init(struct ree_cuda *cuda, const char *cache_dir) {
-    int version = 0;
     struct ree_hasher *hasher = ree_hasher_create("ree-cuda-identity/1");
     bool is_named = hasher != NULL;
     if (hasher) {
-        cuda->driver.driver_version(&version);
-        const uint32_t numbers[] = {(uint32_t)version, cuda->capability, REE_TWIN_VERSION};
+        const uint32_t numbers[] = {(uint32_t)cuda->driver.version, cuda->capability,
+                                    REE_TWIN_VERSION};
         ree_hasher_update(hasher, numbers, sizeof numbers);
         ree_hasher_update(hasher, cuda->base.name, strlen(cuda->base.name) + 1);
         is_named = ree_hash_binary(hasher, (const void *)(uintptr_t)&ree_cuda_images) &&

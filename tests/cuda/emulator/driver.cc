@@ -1,5 +1,9 @@
-// A stand-in for the CUDA driver (libcuda.so.1): one device, on which the emulator runs the kernels
-// that were linked into this library. Every module has all kernels, whatever its image.
+// A stand-in for the CUDA driver (libcuda.so.1): one or two devices, on which the emulator runs the
+// kernels that were linked into this library. Every module has all kernels, whatever its image.
+//
+// Each device has its primary context. As in the driver, each thread has a stack of current
+// contexts, and whatever is made belongs to the context on top. This driver is stricter than the
+// real one: it always refuses what belongs to another context than the current one.
 //
 // Work is done immediately, in the order of submission. A graph's nodes run in an order that its
 // edges allow and that REE_EMULATOR chooses. What the real driver refuses is refused here. After a
@@ -7,6 +11,7 @@
 #include <stddef.h>
 
 #include "api.h"
+#include "device/cuda/kernel_interface.h"
 #include "driver_types.h"
 #include "ptx.h"
 
@@ -27,21 +32,28 @@
 #define DEFAULT_SHARED REE_EMULATOR_STATIC_SHARED
 
 struct CUctx_st {
+    CUdevice device;
     int references;
+    bool broken;
+    size_t used; // bytes
 };
 struct CUmod_st {
+    CUcontext context;
     struct ree_emulator_ptx *ptx; // NULL: the compiled-in kernels
     std::map<std::string, CUfunction> functions;
 };
 struct CUfunc_st {
+    CUcontext context;
     std::string name;
-    unsigned max_dynamic;
+    unsigned max_dynamic; // with the kernel's own arrays at most 48 KiB, unless opted in to more
     const struct ree_emulator_ptx *ptx; // NULL: compiled in
 };
 struct CUstream_st {
+    CUcontext context;
     CUgraph capture; // NULL: not capturing
 };
 struct CUevent_st {
+    CUcontext context;
     bool recorded, timing;
     std::chrono::steady_clock::time_point at;
 };
@@ -50,6 +62,7 @@ struct CUevent_st {
 enum work_kind { KERNEL, COPY, FILL, EMPTY };
 struct work {
     enum work_kind kind;
+    CUcontext context;
     CUfunction function;
     unsigned grid[3], block[3], shared;
     std::vector<unsigned char> args;
@@ -74,13 +87,15 @@ struct CUgraphExec_st {
 
 static std::recursive_mutex mutex;
 static bool initialised;
-static struct CUctx_st primary;
+static struct CUctx_st primary[REE_EMULATOR_MAX_DEVICES] = {{0, 0, false, 0}, {1, 0, false, 0}};
 static thread_local std::vector<CUcontext> current;
 static std::set<const void *> modules, functions, streams, events, graphs, nodes, execs;
 static std::map<void *, size_t> host_memory;
-static std::map<CUdeviceptr, size_t> device_memory;
-static size_t used;
-static bool broken;
+struct block {
+    size_t size;
+    CUcontext context;
+};
+static std::map<CUdeviceptr, struct block> device_memory;
 static char last_error[1000];
 
 #define LOCK std::lock_guard<std::recursive_mutex> lock(mutex)
@@ -91,13 +106,30 @@ static char last_error[1000];
 #define BEGIN                                                                                      \
     LOCK;                                                                                          \
     CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);                                                \
-    CHECK(!current.empty() && current.back(), CUDA_ERROR_INVALID_CONTEXT);                         \
-    CHECK(primary.references > 0, CUDA_ERROR_INVALID_CONTEXT);                                     \
-    CHECK(!broken, CUDA_ERROR_ILLEGAL_ADDRESS)
+    CUcontext here = current.empty() ? NULL : current.back();                                      \
+    CHECK(here && here->references > 0, CUDA_ERROR_INVALID_CONTEXT);                               \
+    CHECK(!here->broken, CUDA_ERROR_ILLEGAL_ADDRESS)
+// Start of every function that destroys something of context `owner`.
+#define OWNED(owner) CHECK(is_current(owner), CUDA_ERROR_INVALID_CONTEXT)
+
+static bool is_current(CUcontext context) {
+    return !current.empty() && current.back() == context;
+}
+static bool context_exists(CUcontext context) {
+    for (int i = 0; i < ree_emulator_n_devices(); i++)
+        if (context == &primary[i]) return true;
+    return false;
+}
+static bool device_exists(CUdevice device) {
+    return device >= 0 && device < ree_emulator_n_devices();
+}
 
 static bool stream_exists(CUstream stream) {
     return stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD ||
-           streams.count(stream);
+           (streams.count(stream) && is_current(stream->context));
+}
+static bool event_exists(CUevent event) {
+    return events.count(event) && is_current(event->context);
 }
 static bool captures(CUstream stream) {
     return streams.count(stream) && stream->capture;
@@ -125,29 +157,30 @@ EXPORT CUresult CUDAAPI cuDriverGetVersion(int *version) {
 EXPORT CUresult CUDAAPI cuDeviceGetCount(int *count) {
     CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
     CHECK(count, INVALID);
-    *count = 1;
+    *count = ree_emulator_n_devices();
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal) {
     CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
     CHECK(device, INVALID);
-    CHECK(ordinal == 0, CUDA_ERROR_INVALID_DEVICE);
-    *device = 0;
+    CHECK(device_exists(ordinal), CUDA_ERROR_INVALID_DEVICE);
+    *device = ordinal;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuDeviceGetName(char *name, int size, CUdevice device) {
-    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(device_exists(device), CUDA_ERROR_INVALID_DEVICE);
     CHECK(name && size > 0, INVALID);
     snprintf(name, (size_t)size, "ree emulator");
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
-    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(device_exists(device), CUDA_ERROR_INVALID_DEVICE);
     CHECK(uuid, INVALID);
     memcpy(uuid->bytes, "ree-emulator-001", 16);
+    uuid->bytes[15] = (char)('1' + device);
     return CUDA_SUCCESS;
 }
 EXPORT CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
@@ -155,7 +188,7 @@ EXPORT CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
 }
 
 EXPORT CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
-    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(device_exists(device), CUDA_ERROR_INVALID_DEVICE);
     CHECK(bytes, INVALID);
     *bytes = MEMORY_SIZE;
     return CUDA_SUCCESS;
@@ -163,7 +196,7 @@ EXPORT CUresult CUDAAPI cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 
 EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute,
                                              CUdevice device) {
-    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(device_exists(device), CUDA_ERROR_INVALID_DEVICE);
     CHECK(value, INVALID);
     switch ((int)attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = REE_EMULATOR_MAX_THREADS; break;
@@ -206,24 +239,24 @@ EXPORT CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attr
 EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     LOCK;
     CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
-    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
+    CHECK(device_exists(device), CUDA_ERROR_INVALID_DEVICE);
     CHECK(context, INVALID);
-    primary.references++;
-    *context = &primary;
+    primary[device].references++;
+    *context = &primary[device];
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     LOCK;
-    CHECK(device == 0, CUDA_ERROR_INVALID_DEVICE);
-    CHECK(primary.references > 0, CUDA_ERROR_INVALID_CONTEXT);
-    if (--primary.references == 0) broken = false;
+    CHECK(device_exists(device), CUDA_ERROR_INVALID_DEVICE);
+    CHECK(primary[device].references > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (--primary[device].references == 0) primary[device].broken = false;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
     CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
-    CHECK(!context || context == &primary, CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(!context || context_exists(context), CUDA_ERROR_INVALID_CONTEXT);
     if (!current.empty()) current.pop_back();
     if (context) current.push_back(context);
     return CUDA_SUCCESS;
@@ -238,7 +271,7 @@ EXPORT CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context) {
 
 EXPORT CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
     CHECK(initialised, CUDA_ERROR_NOT_INITIALIZED);
-    CHECK(context == &primary, CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(context_exists(context), CUDA_ERROR_INVALID_CONTEXT);
     current.push_back(context);
     return CUDA_SUCCESS;
 }
@@ -253,7 +286,7 @@ EXPORT CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *context) {
 EXPORT CUresult CUDAAPI cuCtxGetDevice(CUdevice *device) {
     CHECK(!current.empty(), CUDA_ERROR_INVALID_CONTEXT);
     CHECK(device, INVALID);
-    *device = 0;
+    *device = current.back()->device;
     return CUDA_SUCCESS;
 }
 
@@ -273,16 +306,25 @@ static size_t args_size_of(CUfunction f) {
                   : ree_emulator_kernel_args_size(f->name.c_str());
 }
 
+static unsigned static_shared_of(CUfunction f) {
+    return f->ptx ? 0 : ree_emulator_kernel_static_shared(f->name.c_str());
+}
+
 EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     BEGIN;
     CHECK(module && image, INVALID);
     struct ree_emulator_ptx *ptx = NULL;
     if (strncmp((const char *)image, ".version", 8) == 0) {
+        const enum ree_emulator_jit jit = ree_emulator_jit();
+        CHECK(jit != REE_EMULATOR_JIT_OFF, CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+        CHECK(jit == REE_EMULATOR_JIT_ON ||
+                  (jit == REE_EMULATOR_JIT_PLAIN && !strstr((const char *)image, "call")),
+              CUDA_ERROR_INVALID_PTX);
         ptx = ree_emulator_ptx_parse((const char *)image, last_error, sizeof last_error);
         if (!ptx) fprintf(stderr, "CUDA emulator: %s\n", last_error);
         CHECK(ptx, CUDA_ERROR_INVALID_PTX);
     }
-    *module = new CUmod_st{ptx, {}};
+    *module = new CUmod_st{here, ptx, {}};
     modules.insert(*module);
     return CUDA_SUCCESS;
 }
@@ -297,7 +339,9 @@ EXPORT CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void *imag
 
 EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module) {
     LOCK;
-    CHECK(modules.erase(module), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(modules.count(module), CUDA_ERROR_INVALID_HANDLE);
+    OWNED(module->context);
+    modules.erase(module);
     for (auto &function : module->functions) {
         functions.erase(function.second);
         delete function.second;
@@ -311,12 +355,15 @@ EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule modul
                                             const char *name) {
     BEGIN;
     CHECK(function && name, INVALID);
-    CHECK(modules.count(module), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(modules.count(module) && module->context == here, CUDA_ERROR_INVALID_HANDLE);
     CHECK(module->ptx ? strcmp(ree_emulator_ptx_name(module->ptx), name) == 0
                       : ree_emulator_kernel_args_size(name) != 0,
           CUDA_ERROR_NOT_FOUND);
     CUfunction &known = module->functions[name];
-    if (!known) known = new CUfunc_st{name, DEFAULT_SHARED, module->ptx};
+    if (!known) {
+        known = new CUfunc_st{here, name, 0, module->ptx};
+        known->max_dynamic = DEFAULT_SHARED - static_shared_of(known);
+    }
     functions.insert(known);
     *function = known;
     return CUDA_SUCCESS;
@@ -325,10 +372,10 @@ EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule modul
 EXPORT CUresult CUDAAPI cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
                                            int value) {
     BEGIN;
-    CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(functions.count(function) && function->context == here, CUDA_ERROR_INVALID_HANDLE);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
     CHECK(attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 &&
-              value <= (int)REE_EMULATOR_MAX_SHARED,
+              value <= (int)(REE_EMULATOR_MAX_SHARED - static_shared_of(function)),
           INVALID);
     function->max_dynamic = (unsigned)value;
     return CUDA_SUCCESS;
@@ -338,9 +385,10 @@ EXPORT CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attr
                                            CUfunction function) {
     BEGIN;
     CHECK(value, INVALID);
-    CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(functions.count(function) && function->context == here, CUDA_ERROR_INVALID_HANDLE);
     switch ((int)attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = (int)max_threads_of(function); break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)static_shared_of(function); break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 80; break;
@@ -356,7 +404,8 @@ EXPORT CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfu
                                                                     int block, size_t shared) {
     BEGIN;
     CHECK(n && block > 0, INVALID);
-    CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(functions.count(function) && function->context == here, CUDA_ERROR_INVALID_HANDLE);
+    shared += static_shared_of(function);
     int by_threads = 2048 / block, by_shared = shared ? (int)((164u << 10) / (shared + 1024)) : 32;
     *n = by_threads < by_shared ? by_threads : by_shared;
     if (*n > 32) *n = 32;
@@ -369,11 +418,12 @@ EXPORT CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfu
 EXPORT CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *memory, size_t size) {
     BEGIN;
     CHECK(memory && size, INVALID);
-    CHECK(size <= MEMORY_SIZE - used, CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(size <= MEMORY_SIZE - here->used, CUDA_ERROR_OUT_OF_MEMORY);
+    ree_emulator_set_device(here->device);
     *memory = (CUdeviceptr)ree_emulator_alloc(size);
     CHECK(*memory, CUDA_ERROR_OUT_OF_MEMORY);
-    device_memory[*memory] = size;
-    used += size;
+    device_memory[*memory] = {size, here};
+    here->used += size;
     return CUDA_SUCCESS;
 }
 
@@ -382,10 +432,12 @@ EXPORT CUresult CUDAAPI cuMemFree_v2(CUdeviceptr memory) {
     if (!memory) return CUDA_SUCCESS;
     auto found = device_memory.find(memory);
     CHECK(found != device_memory.end(), INVALID);
-    used -= found->second;
+    CUcontext owner = found->second.context;
+    OWNED(owner);
+    owner->used -= found->second.size;
     device_memory.erase(found);
     ree_emulator_free((void *)memory);
-    return broken ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+    return owner->broken ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuMemHostAlloc(void **memory, size_t size, unsigned flags) {
@@ -402,6 +454,7 @@ EXPORT CUresult CUDAAPI cuMemAllocHost_v2(void **memory, size_t size) {
 
 EXPORT CUresult CUDAAPI cuMemFreeHost(void *memory) {
     LOCK;
+    CHECK(!current.empty(), CUDA_ERROR_INVALID_CONTEXT);
     CHECK(host_memory.erase(memory), INVALID);
     free(memory);
     return CUDA_SUCCESS;
@@ -410,28 +463,48 @@ EXPORT CUresult CUDAAPI cuMemFreeHost(void *memory) {
 EXPORT CUresult CUDAAPI cuMemGetInfo_v2(size_t *left, size_t *total) {
     BEGIN;
     CHECK(left && total, INVALID);
-    *left = MEMORY_SIZE - used;
+    *left = MEMORY_SIZE - here->used;
     *total = MEMORY_SIZE;
     return CUDA_SUCCESS;
 }
 
-static bool on_device(CUdeviceptr at, size_t size) {
+// Returns whether one allocation of the context contains the range.
+static bool is_memory_of(CUcontext context, CUdeviceptr at, size_t size) {
     auto after = device_memory.upper_bound(at);
     if (after == device_memory.begin()) return false;
     auto found = std::prev(after);
-    size_t offset = at - found->first;
-    return offset <= found->second && found->second - offset >= size;
+    size_t offset = at - found->first, whole = found->second.size;
+    return found->second.context == context && offset <= whole && whole - offset >= size;
+}
+static bool on_device(CUdeviceptr at, size_t size) {
+    return !current.empty() && is_memory_of(current.back(), at, size);
 }
 
 // Work.
 
+// Returns whether every operand of a generated kernel is memory of its device.
+static bool holds_operands(const struct work &w) {
+    const struct ree_cuda_header *h = (const struct ree_cuda_header *)w.args.data();
+    for (int o = 0; o < REE_MAX_OPERANDS; o++) {
+        if (!h->operands[o] || ree_emulator_holds((const void *)h->operands[o], h->sizes[o]))
+            continue;
+        snprintf(last_error, sizeof last_error,
+                 "kernel %s: operand %d is not memory of one allocation of this device",
+                 w.function->name.c_str(), o);
+        return false;
+    }
+    return true;
+}
+
 static CUresult run_work(const struct work &w) {
-    if (broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (w.context->broken) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    ree_emulator_set_device(w.context->device);
     switch (w.kind) {
     case KERNEL:
         CHECK(functions.count(w.function), CUDA_ERROR_INVALID_HANDLE);
         if (w.function->ptx) {
-            if (ree_emulator_ptx_run(w.function->ptx, w.grid[0], w.block[0], w.args.data(),
+            if (holds_operands(w) &&
+                ree_emulator_ptx_run(w.function->ptx, w.grid[0], w.block[0], w.args.data(),
                                      last_error, sizeof last_error) == 0)
                 return CUDA_SUCCESS;
         } else if (ree_emulator_launch(w.function->name.c_str(), w.grid[0], w.grid[1], w.grid[2],
@@ -439,7 +512,7 @@ static CUresult run_work(const struct work &w) {
                                        last_error, sizeof last_error) == 0)
             return CUDA_SUCCESS;
         fprintf(stderr, "CUDA emulator: %s\n", last_error);
-        broken = true;
+        w.context->broken = true;
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     case COPY: memmove(w.to, w.from, w.size); return CUDA_SUCCESS;
     case FILL:
@@ -467,10 +540,10 @@ static CUresult submit(CUstream stream, struct work w) {
     return CUDA_SUCCESS;
 }
 
-static CUresult kernel_work(struct work *w, CUfunction function, const unsigned (&grid)[3],
-                            const unsigned (&block)[3], unsigned shared, void **params,
-                            void **extra) {
-    CHECK(functions.count(function), CUDA_ERROR_INVALID_HANDLE);
+static CUresult kernel_work(CUcontext here, struct work *w, CUfunction function,
+                            const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared,
+                            void **params, void **extra) {
+    CHECK(functions.count(function) && function->context == here, CUDA_ERROR_INVALID_HANDLE);
     CHECK(params && params[0] && !extra, INVALID);
     uint64_t n = (uint64_t)block[0] * block[1] * block[2];
     CHECK(n != 0 && block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&
@@ -486,6 +559,7 @@ static CUresult kernel_work(struct work *w, CUfunction function, const unsigned 
     CHECK(shared <= function->max_dynamic, INVALID);
     *w = {};
     w->kind = KERNEL;
+    w->context = here;
     w->function = function;
     memcpy(w->grid, grid, sizeof grid);
     memcpy(w->block, block, sizeof block);
@@ -501,15 +575,16 @@ EXPORT CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, uns
                                        void **params, void **extra) {
     BEGIN;
     struct work w;
-    CUresult result = kernel_work(&w, function, {grid_x, grid_y, grid_z},
+    CUresult result = kernel_work(here, &w, function, {grid_x, grid_y, grid_z},
                                   {block_x, block_y, block_z}, shared, params, extra);
     return result != CUDA_SUCCESS ? result : submit(stream, std::move(w));
 }
 
-static CUresult copy(CUstream stream, void *to, const void *from, size_t size) {
+static CUresult copy(CUcontext here, CUstream stream, void *to, const void *from, size_t size) {
     CHECK(to && from, INVALID);
     struct work w = {};
     w.kind = COPY;
+    w.context = here;
     w.to = to;
     w.from = from;
     w.size = size;
@@ -520,7 +595,7 @@ EXPORT CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, s
                                              CUstream stream) {
     BEGIN;
     CHECK(on_device(to, size), INVALID);
-    return copy(stream, (void *)to, from, size);
+    return copy(here, stream, (void *)to, from, size);
 }
 EXPORT CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
     return cuMemcpyHtoDAsync_v2(to, from, size, NULL);
@@ -529,7 +604,7 @@ EXPORT CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t 
                                              CUstream stream) {
     BEGIN;
     CHECK(on_device(from, size), INVALID);
-    return copy(stream, to, (const void *)from, size);
+    return copy(here, stream, to, (const void *)from, size);
 }
 EXPORT CUresult CUDAAPI cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
     return cuMemcpyDtoHAsync_v2(to, from, size, NULL);
@@ -538,17 +613,18 @@ EXPORT CUresult CUDAAPI cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, s
                                              CUstream stream) {
     BEGIN;
     CHECK(on_device(to, size) && on_device(from, size), INVALID);
-    return copy(stream, (void *)to, (const void *)from, size);
+    return copy(here, stream, (void *)to, (const void *)from, size);
 }
 EXPORT CUresult CUDAAPI cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size) {
     return cuMemcpyDtoDAsync_v2(to, from, size, NULL);
 }
 
-static CUresult fill(CUstream stream, CUdeviceptr to, unsigned value, unsigned element_size,
-                     size_t n) {
+static CUresult fill(CUcontext here, CUstream stream, CUdeviceptr to, unsigned value,
+                     unsigned element_size, size_t n) {
     CHECK(n <= MEMORY_SIZE && on_device(to, n * element_size) && to % element_size == 0, INVALID);
     struct work w = {};
     w.kind = FILL;
+    w.context = here;
     w.to = (void *)to;
     w.size = n;
     w.value = value;
@@ -559,7 +635,7 @@ static CUresult fill(CUstream stream, CUdeviceptr to, unsigned value, unsigned e
 EXPORT CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n,
                                         CUstream stream) {
     BEGIN;
-    return fill(stream, to, value, 1, n);
+    return fill(here, stream, to, value, 1, n);
 }
 EXPORT CUresult CUDAAPI cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t n) {
     return cuMemsetD8Async(to, value, n, NULL);
@@ -567,7 +643,7 @@ EXPORT CUresult CUDAAPI cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_
 EXPORT CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t n,
                                          CUstream stream) {
     BEGIN;
-    return fill(stream, to, value, 4, n);
+    return fill(here, stream, to, value, 4, n);
 }
 EXPORT CUresult CUDAAPI cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t n) {
     return cuMemsetD32Async(to, value, n, NULL);
@@ -578,14 +654,16 @@ EXPORT CUresult CUDAAPI cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t n)
 EXPORT CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned flags) {
     BEGIN;
     CHECK(stream && flags < 2, INVALID);
-    *stream = new CUstream_st{NULL};
+    *stream = new CUstream_st{here, NULL};
     streams.insert(*stream);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream) {
     LOCK;
-    CHECK(streams.erase(stream), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(streams.count(stream), CUDA_ERROR_INVALID_HANDLE);
+    OWNED(stream->context);
+    streams.erase(stream);
     delete stream;
     return CUDA_SUCCESS;
 }
@@ -602,7 +680,7 @@ EXPORT CUresult CUDAAPI cuStreamQuery(CUstream stream) {
 
 EXPORT CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
     BEGIN;
-    CHECK(stream_exists(stream) && events.count(event), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(stream_exists(stream) && event_exists(event), CUDA_ERROR_INVALID_HANDLE);
     CHECK(flags < 2, INVALID);
     return CUDA_SUCCESS;
 }
@@ -637,21 +715,23 @@ EXPORT CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStat
 EXPORT CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned flags) {
     BEGIN;
     CHECK(event && flags < 8, INVALID);
-    *event = new CUevent_st{false, !(flags & 2), {}};
+    *event = new CUevent_st{here, false, !(flags & 2), {}};
     events.insert(*event);
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuEventDestroy_v2(CUevent event) {
     LOCK;
-    CHECK(events.erase(event), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(events.count(event), CUDA_ERROR_INVALID_HANDLE);
+    OWNED(event->context);
+    events.erase(event);
     delete event;
     return CUDA_SUCCESS;
 }
 
 EXPORT CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
     BEGIN;
-    CHECK(events.count(event) && stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(event_exists(event) && stream_exists(stream), CUDA_ERROR_INVALID_HANDLE);
     event->recorded = true;
     event->at = std::chrono::steady_clock::now();
     return CUDA_SUCCESS;
@@ -659,7 +739,7 @@ EXPORT CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
 
 EXPORT CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     BEGIN;
-    CHECK(events.count(event), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(event_exists(event), CUDA_ERROR_INVALID_HANDLE);
     return CUDA_SUCCESS;
 }
 EXPORT CUresult CUDAAPI cuEventQuery(CUevent event) {
@@ -669,7 +749,7 @@ EXPORT CUresult CUDAAPI cuEventQuery(CUevent event) {
 EXPORT CUresult CUDAAPI cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     BEGIN;
     CHECK(milliseconds, INVALID);
-    CHECK(events.count(start) && events.count(end), CUDA_ERROR_INVALID_HANDLE);
+    CHECK(event_exists(start) && event_exists(end), CUDA_ERROR_INVALID_HANDLE);
     CHECK(start->recorded && end->recorded && start->timing && end->timing,
           CUDA_ERROR_INVALID_HANDLE);
     *milliseconds = std::chrono::duration<float, std::milli>(end->at - start->at).count();
@@ -706,9 +786,9 @@ static bool nodes_of(CUgraph graph, const CUgraphNode *after, size_t n) {
 }
 
 // Accepts both versions of the parameters.
-template <class P> static CUresult node_work(struct work *w, const P *p) {
+template <class P> static CUresult node_work(CUcontext here, struct work *w, const P *p) {
     CHECK(p, INVALID);
-    return kernel_work(w, p->func, {p->gridDimX, p->gridDimY, p->gridDimZ},
+    return kernel_work(here, w, p->func, {p->gridDimX, p->gridDimY, p->gridDimZ},
                        {p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes,
                        p->kernelParams, p->extra);
 }
@@ -719,7 +799,7 @@ static CUresult add_kernel_node(CUgraphNode *node, CUgraph graph, const CUgraphN
     BEGIN;
     CHECK(node && nodes_of(graph, after, n_after), INVALID);
     struct work w;
-    CUresult result = node_work(&w, params);
+    CUresult result = node_work(here, &w, params);
     if (result != CUDA_SUCCESS) return result;
     *node = add_node(graph, std::move(w), after, n_after);
     return CUDA_SUCCESS;
@@ -737,13 +817,14 @@ EXPORT CUresult CUDAAPI cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
                                              const CUDA_MEMCPY3D *p, CUcontext context) {
     BEGIN;
     CHECK(node && p && nodes_of(graph, after, n_after), INVALID);
-    CHECK(!context || context == &primary, CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(!context || context == here, CUDA_ERROR_INVALID_CONTEXT);
     CHECK(p->Height == 1 && p->Depth == 1 && p->WidthInBytes, CUDA_ERROR_NOT_SUPPORTED);
     CHECK(!p->srcY && !p->srcZ && !p->srcLOD && !p->dstY && !p->dstZ && !p->dstLOD &&
               !p->reserved0 && !p->reserved1,
           INVALID);
     struct work w = {};
     w.kind = COPY;
+    w.context = here;
     w.size = p->WidthInBytes;
     if (p->srcMemoryType == CU_MEMORYTYPE_DEVICE) {
         CHECK(on_device(p->srcDevice + p->srcXInBytes, w.size), INVALID);
@@ -768,7 +849,7 @@ EXPORT CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph,
                                              const CUDA_MEMSET_NODE_PARAMS *p, CUcontext context) {
     BEGIN;
     CHECK(node && p && nodes_of(graph, after, n_after), INVALID);
-    CHECK(!context || context == &primary, CUDA_ERROR_INVALID_CONTEXT);
+    CHECK(!context || context == here, CUDA_ERROR_INVALID_CONTEXT);
     CHECK(p->elementSize == 1 || p->elementSize == 2 || p->elementSize == 4, INVALID);
     CHECK(p->height == 1, p->height ? CUDA_ERROR_NOT_SUPPORTED : INVALID);
     CHECK(p->width && p->width <= MEMORY_SIZE && p->dst % p->elementSize == 0 &&
@@ -776,6 +857,7 @@ EXPORT CUresult CUDAAPI cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph,
           INVALID);
     struct work w = {};
     w.kind = FILL;
+    w.context = here;
     w.to = (void *)p->dst;
     w.size = p->width;
     w.value = p->value;
@@ -790,6 +872,7 @@ EXPORT CUresult CUDAAPI cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph,
     CHECK(node && nodes_of(graph, after, n_after), INVALID);
     struct work w = {};
     w.kind = EMPTY;
+    w.context = here;
     *node = add_node(graph, std::move(w), after, n_after);
     return CUDA_SUCCESS;
 }
@@ -820,7 +903,7 @@ static CUresult set_kernel_node(CUgraphExec exec, CUgraphNode node, const P *par
     auto found = exec->numbers.find(node);
     CHECK(found != exec->numbers.end() && exec->work[found->second].kind == KERNEL, INVALID);
     struct work w;
-    CUresult result = node_work(&w, params);
+    CUresult result = node_work(here, &w, params);
     if (result != CUDA_SUCCESS) return result;
     exec->work[found->second] = std::move(w);
     return CUDA_SUCCESS;
@@ -880,6 +963,8 @@ EXPORT CUresult CUDAAPI cuGetErrorName(CUresult error, const char **name) {
         NAME(CUDA_ERROR_NOT_INITIALIZED)
         NAME(CUDA_ERROR_INVALID_DEVICE)
         NAME(CUDA_ERROR_INVALID_CONTEXT)
+        NAME(CUDA_ERROR_INVALID_PTX)
+        NAME(CUDA_ERROR_JIT_COMPILER_NOT_FOUND)
         NAME(CUDA_ERROR_INVALID_HANDLE)
         NAME(CUDA_ERROR_NOT_FOUND)
         NAME(CUDA_ERROR_ILLEGAL_ADDRESS)

@@ -45,6 +45,7 @@ static bool operand_usable[REE_MAX_OPERANDS];
 static unsigned char *shared;
 static struct shadow *shared_words, *shared_bytes;
 static uint64_t static_used;
+static uint64_t static_limit;
 static struct range dynamic;
 static bool block_fenced; // a thread has executed a fence
 static bool block_copies; // a thread has made an asynchronous copy
@@ -136,7 +137,7 @@ const struct range *operand_range(const void *header, uint32_t operand) {
     if (operand >= REE_MAX_OPERANDS) fail("there is no operand %u", operand);
     if (!operand_usable[operand])
         fail("operand %u (address %#llx, %llu bytes) is not 4-byte aligned memory of one "
-             "allocation",
+             "allocation of this device",
              operand, (unsigned long long)operands[operand].base,
              (unsigned long long)operands[operand].size);
     return &operands[operand];
@@ -172,10 +173,11 @@ static bool make_shared() {
 
 const struct range *place_shared(struct shared_array *array) {
     if (array->launch != launch_number) {
-        if (static_used + array->size > REE_EMULATOR_STATIC_SHARED ||
+        if (static_used + array->size > static_limit ||
             static_used + array->size + dynamic.size > REE_EMULATOR_MAX_SHARED)
-            fail("shared array '%s' of %llu bytes: too much shared memory", array->name,
-                 (unsigned long long)array->size);
+            fail("shared array '%s' of %llu bytes: too much shared memory; the kernel's arrays may "
+                 "have %llu bytes (static_shared.def)",
+                 array->name, (unsigned long long)array->size, (unsigned long long)static_limit);
         array->launch = launch_number;
         array->range = {
             (uintptr_t)shared + static_used, array->size,  0, shared_words + static_used / 4,
@@ -520,7 +522,9 @@ static uint64_t greatest_divisor(uint64_t a, uint64_t b) {
 }
 
 static void run_grid() {
-    uint64_t n = (uint64_t)gridDim.x * gridDim.y * gridDim.z, step = 1, first = 0;
+    const uint64_t all = (uint64_t)gridDim.x * gridDim.y * gridDim.z;
+    const uint64_t n = options.n_blocks && options.n_blocks < all ? options.n_blocks : all;
+    uint64_t step = 1, first = 0;
     if (options.order == BACKWARD) step = n - 1, first = n - 1;
     if (options.order == RANDOM) { // strides that reach every block
         first = choose((uint32_t)(n < ~0u ? n : ~0u));
@@ -530,8 +534,9 @@ static void run_grid() {
     }
     uint64_t at = first;
     for (uint64_t i = 0; i < n && !failed; i++) {
-        blockIdx = {(uint32_t)(at % gridDim.x), (uint32_t)(at / gridDim.x % gridDim.y),
-                    (uint32_t)(at / gridDim.x / gridDim.y)};
+        const uint64_t block = at < n / 2 ? at : all - (n - at); // half of them the last ones
+        blockIdx = {(uint32_t)(block % gridDim.x), (uint32_t)(block / gridDim.x % gridDim.y),
+                    (uint32_t)(block / gridDim.x / gridDim.y)};
         run_block();
         at = (at + step) % n;
     }
@@ -541,7 +546,7 @@ static void read_options() {
     static bool have_read;
     if (have_read) return;
     have_read = true;
-    options = {FORWARD, 1, true, true};
+    options = {FORWARD, 1, true, true, 1, 0, REE_EMULATOR_JIT_ON};
     const char *text = getenv("REE_EMULATOR");
     if (text && ree_emulator_options(text) != 0)
         fprintf(stderr, "REE_EMULATOR=%s: not understood\n", text);
@@ -561,7 +566,7 @@ int ree_emulator_options(const char *text) {
         if (n >= sizeof word) return -1;
         memcpy(word, text, n);
         word[n] = 0;
-        unsigned long long seed;
+        unsigned long long seed, n_blocks;
         if (strcmp(word, "order=forward") == 0)
             options.order = FORWARD;
         else if (strcmp(word, "order=backward") == 0)
@@ -572,6 +577,18 @@ int ree_emulator_options(const char *text) {
             options.late = word[6] == 'l';
         else if (strcmp(word, "races=on") == 0 || strcmp(word, "races=off") == 0)
             options.races = word[7] == 'n';
+        else if (strcmp(word, "devices=1") == 0 || strcmp(word, "devices=2") == 0)
+            options.n_devices = word[8] - '0';
+        else if (strcmp(word, "jit=on") == 0)
+            options.jit = REE_EMULATOR_JIT_ON;
+        else if (strcmp(word, "jit=plain") == 0)
+            options.jit = REE_EMULATOR_JIT_PLAIN;
+        else if (strcmp(word, "jit=broken") == 0)
+            options.jit = REE_EMULATOR_JIT_BROKEN;
+        else if (strcmp(word, "jit=off") == 0)
+            options.jit = REE_EMULATOR_JIT_OFF;
+        else if (sscanf(word, "blocks=%llu", &n_blocks) == 1 && n_blocks > 1)
+            options.n_blocks = n_blocks;
         else if (n != 0)
             return -1;
         text += n + (text[n] == ',');
@@ -585,6 +602,18 @@ uint32_t ree_emulator_choose(uint32_t n) {
     return choose(n);
 }
 
+int ree_emulator_n_devices(void) {
+    std::lock_guard<std::recursive_mutex> lock(launches);
+    read_options();
+    return options.n_devices;
+}
+
+enum ree_emulator_jit ree_emulator_jit(void) {
+    std::lock_guard<std::recursive_mutex> lock(launches);
+    read_options();
+    return options.jit;
+}
+
 size_t ree_emulator_kernel_args_size(const char *name) {
     const struct kernel *k = find_kernel(name);
     return k ? k->args_size : 0;
@@ -592,6 +621,26 @@ size_t ree_emulator_kernel_args_size(const char *name) {
 uint32_t ree_emulator_kernel_max_threads(const char *name) {
     const struct kernel *k = find_kernel(name);
     return k ? k->max_threads : 0;
+}
+
+static const struct {
+    const char *name;
+    uint32_t bytes;
+} static_shared[] = {
+#define SHARED(name, bytes) {"ree_" #name, bytes},
+#include "static_shared.def"
+};
+
+uint32_t ree_emulator_kernel_static_shared(const char *name) {
+    for (auto &one : static_shared)
+        if (strcmp(one.name, name) == 0) return one.bytes;
+    return 0;
+}
+
+// The kernels of emulator_test.cc are not listed.
+static uint64_t static_limit_of(const char *name) {
+    return strncmp(name, "ree_test_", 9) == 0 ? REE_EMULATOR_STATIC_SHARED
+                                              : ree_emulator_kernel_static_shared(name);
 }
 
 int ree_emulator_launch(const char *name, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
@@ -644,6 +693,7 @@ int ree_emulator_launch(const char *name, uint32_t grid_x, uint32_t grid_y, uint
             make_range(&operands[i], h->operands[i], h->sizes[i], RANGE_OPERAND, (int)i);
     if (!make_range(&scratch, h->scratch, h->scratch_size, RANGE_SCRATCH, 0)) scratch.size = 0;
     static_used = 0;
+    static_limit = static_limit_of(name);
     dynamic = {(uintptr_t)shared + REE_EMULATOR_STATIC_SHARED,
                shared_bytes,
                0,

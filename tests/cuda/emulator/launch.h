@@ -2,6 +2,7 @@
 #ifndef REE_EMULATOR_LAUNCH_H
 #define REE_EMULATOR_LAUNCH_H
 
+#include "api.h"
 #include "state.h"
 #include "vectors.h"
 
@@ -14,6 +15,9 @@ struct options {
     enum order order;
     uint64_t seed;
     bool late, races;
+    int n_devices;
+    uint64_t n_blocks; // 0: all of a launch
+    enum ree_emulator_jit jit;
 };
 extern struct options options;
 
@@ -81,8 +85,11 @@ uint3 thread_index(uint32_t thread);
 struct allocation {
     uintptr_t base;
     uint64_t size;
+    int device;
+    bool is_mapped;
     struct shadow *words, *bytes; // allocated on first use
 };
+// Finds memory of the selected device.
 struct allocation *find_allocation(uintptr_t at, uint64_t size);
 bool make_shadows(struct allocation *a);
 void *map_memory(uint64_t size); // returns zeros, committed when touched

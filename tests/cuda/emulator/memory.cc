@@ -9,6 +9,7 @@
 namespace ree_emulator {
 
 static std::map<uintptr_t, struct allocation> allocations;
+static int selected_device;
 
 void *map_memory(uint64_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -31,6 +32,7 @@ struct allocation *find_allocation(uintptr_t at, uint64_t size) {
     if (after == allocations.begin()) return NULL;
     struct allocation *a = &std::prev(after)->second;
     uint64_t offset = at - a->base;
+    if (a->device != selected_device) return NULL;
     return offset <= a->size && a->size - offset >= size && offset < a->size ? a : NULL;
 }
 
@@ -44,14 +46,23 @@ bool make_shadows(struct allocation *a) {
 
 using namespace ree_emulator;
 
+#define LARGE ((uint64_t)256 << 20) // bytes
+
+void ree_emulator_set_device(int device) {
+    selected_device = device;
+}
+
 void *ree_emulator_alloc(uint64_t size) {
     if (size == 0 || size > (uint64_t)1 << 46) return NULL;
     uint64_t padded = (size + 255) / 256 * 256;
-    void *memory = aligned_alloc(256, padded);
+    // Large memory is zero, so that only what a test touches occupies memory.
+    const bool maps = size > LARGE;
+    void *memory = maps ? map_memory(padded) : aligned_alloc(256, padded);
     if (!memory) return NULL;
-    memset(memory, 0xCD, padded);
+    if (!maps) memset(memory, 0xCD, padded);
     // The bytes between the requested size and the next multiple of 4 belong to the allocation.
-    allocations[(uintptr_t)memory] = {(uintptr_t)memory, (size + 3) / 4 * 4, NULL, NULL};
+    allocations[(uintptr_t)memory] = {
+        (uintptr_t)memory, (size + 3) / 4 * 4, selected_device, maps, NULL, NULL};
     return memory;
 }
 
@@ -61,8 +72,13 @@ int ree_emulator_free(void *memory) {
     struct allocation *a = &found->second;
     unmap_memory(a->words, words_size(a->size));
     unmap_memory(a->bytes, bytes_size(a->size));
+    const bool is_mapped = a->is_mapped;
+    const uint64_t size = a->size;
     allocations.erase(found);
-    free(memory);
+    if (is_mapped)
+        unmap_memory(memory, (size + 255) / 256 * 256);
+    else
+        free(memory);
     return 1;
 }
 
