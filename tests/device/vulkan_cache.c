@@ -1,6 +1,6 @@
-// The pipeline cache file is written when a device is closed and read when it is opened again. It
-// is never trusted: a file that is truncated, corrupted, from another driver, or not a cache at all
-// is ignored.
+// The pipeline cache file is written when a program is created and when the device is closed, and
+// read when it is opened again. It is never trusted: a file that is truncated, corrupted, from
+// another driver, or not a cache at all is ignored.
 #include "device/vulkan/vulkan.h"
 #include "test.h"
 
@@ -76,6 +76,26 @@ static void overwrite(long at, const void *bytes, size_t n) {
     fclose(file);
 }
 
+// A program saves the pipelines that exist, but not again a moment later.
+static void check_saved_early(void) {
+    struct ree_device *device = open_device();
+    if (!device) return;
+    const struct ree_program source = {0};
+    for (int i = 0; i < 2; i++) {
+        struct ree_device_program *program = NULL;
+        CHECK(find_file() == 0);
+        CHECK_MSG(device->vtable->program_create(device, &source, NULL, NULL, &program, &err) ==
+                      REE_OK,
+                  "%s", err.message);
+        CHECK(find_file() == (i == 0));
+        if (program) device->vtable->program_destroy(device, program);
+        if (i == 0) empty_folder();
+        ree_vk_of(device)->n_unsaved++;
+    }
+    device->vtable->destroy(device);
+    CHECK(find_file() == 1);
+}
+
 int main(void) {
     struct ree_device_listing list[16];
     const char *note;
@@ -118,6 +138,9 @@ int main(void) {
         CHECK(loaded_size() == 0);
     } else {
         CHECK(n_files == 1); // no temporary file is left
+        empty_folder();
+        check_saved_early();
+        REQUIRE(find_file() == 1);
         off_t size = file_size();
         CHECK(size > (off_t)sizeof(VkPipelineCacheHeaderVersionOne));
         CHECK(loaded_size() == (size_t)size - REE_SHA256_SIZE);

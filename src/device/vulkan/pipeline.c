@@ -1,6 +1,7 @@
 // Compute pipelines, cached by (shader, specialization, expression) for the life of the device. The
 // driver's own pipeline cache is kept in a file for the next start.
 #include "device/cache_folder.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "device/selftest/identity.h"
 #include "device/selftest/twin.h"
@@ -127,7 +128,7 @@ static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
 }
 
 // Replaces the file atomically. Ignores failures.
-static void cache_write(const struct ree_vk *vk) {
+static void cache_write(struct ree_vk *vk) {
     size_t size = 0;
     if (!vk->cache_path ||
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, NULL) != VK_SUCCESS ||
@@ -139,6 +140,15 @@ static void cache_write(const struct ree_vk *vk) {
         digest_of(data, size, data + size))
         ree_cache_write(vk->cache_path, data, size + REE_SHA256_SIZE);
     ree_free(data);
+    vk->n_unsaved = 0;
+    vk->saved_at = ree_clock();
+}
+
+#define SAVE_SECONDS 5
+
+void ree_vk_pipelines_save(struct ree_vk *vk) {
+    if (vk->n_unsaved && (!vk->saved_at || ree_clock() - vk->saved_at >= SAVE_SECONDS))
+        cache_write(vk);
 }
 
 // The device's pipelines
@@ -451,6 +461,7 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
         ree_free(pipeline);
         return status;
     }
+    vk->n_unsaved++;
     pipeline->base.shader = step->shader;
     ree_vk_take_record(vk, &pipeline->base);
     // The entry stays in the cache without a handle, so that the driver is not tried again.

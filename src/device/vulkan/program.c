@@ -126,6 +126,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
     }
     if (status == REE_OK) status = ree_vk_program_assemble(vk, source, encodings, false, out, err);
     ree_free(encodings);
+    ree_vk_pipelines_save(vk);
     return status;
 }
 

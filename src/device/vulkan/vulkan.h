@@ -141,6 +141,8 @@ struct ree_vk {
     VkPipelineCache pipeline_cache;
     char *cache_path; // NULL: no file
     size_t cache_loaded_size;
+    uint32_t n_unsaved; // pipelines created since the cache's file was written
+    double saved_at;    // ree_clock; 0: not yet
     struct ree_vk_cached_pipeline *pipelines;
     // indexed by enum ree_vk_shader; tests may replace it
     const struct ree_vk_shader_module *modules;
@@ -259,6 +261,9 @@ void ree_vk_force_staging(struct ree_vk *vk);
 void ree_vk_identify(struct ree_vk *vk, const char *cache_dir);
 void ree_vk_unidentify(struct ree_vk *vk);
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err);
+// Writes the driver's cache to its file if pipelines were created since the last time, at most
+// every few seconds: a process that is killed loses little.
+void ree_vk_pipelines_save(struct ree_vk *vk);
 void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it grew
 // Records the groups first_group, first_group + 1, ... of a step, n_groups of them and no more.
 // block: the address of the dispatch's block.
