@@ -131,7 +131,8 @@ with tempfile.TemporaryDirectory() as folder:
                                     sources=" ".join(f'"{source}"' for source in sources)))
         shutil.rmtree(build, ignore_errors=True)
         compilers = [f"-DCMAKE_C_COMPILER={args.cc}"] + ([f"-DCMAKE_CXX_COMPILER={cxx}"] if cxx else [])
-        return program(args.cmake, "-S", consumer, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}", *compilers)
+        return program(args.cmake, "-G", "Ninja", "-S", consumer, "-B", build,
+                       f"-DCMAKE_PREFIX_PATH={prefix}", *compilers)
 
     major, minor = int(version.group(1)), int(version.group(2))
     for newer in (f"{major}.{minor + 1}", f"{major + 1}.0"):
