@@ -9,6 +9,8 @@
 #define REE_EMULATOR_MAX_THREADS 1024
 #define REE_EMULATOR_STATIC_SHARED (48u << 10)
 #define REE_EMULATOR_MAX_SHARED (160u << 10)
+// Where dynamic shared memory begins in the emulator's shared memory.
+#define REE_EMULATOR_DYNAMIC_AT (64u << 10)
 
 #ifdef __cplusplus
 extern "C" {
