@@ -36,7 +36,7 @@ struct CUmod_st {
 struct CUfunc_st {
     std::string name;
     unsigned max_dynamic;
-    const struct ree_emulator_ptx *ptx; // NULL: compiled in
+    struct ree_emulator_ptx *ptx; // NULL: compiled in
 };
 struct CUstream_st {
     CUgraph capture; // NULL: not capturing
@@ -278,7 +278,7 @@ EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     CHECK(module && image, INVALID);
     struct ree_emulator_ptx *ptx = NULL;
     if (strncmp((const char *)image, ".version", 8) == 0) {
-        ptx = ree_emulator_ptx_parse((const char *)image, last_error, sizeof last_error);
+        ptx = ree_emulator_ptx_parse((const char *)image, NULL, last_error, sizeof last_error);
         if (!ptx) fprintf(stderr, "CUDA emulator: %s\n", last_error);
         CHECK(ptx, CUDA_ERROR_INVALID_PTX);
     }
@@ -312,11 +312,21 @@ EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule modul
     BEGIN;
     CHECK(function && name, INVALID);
     CHECK(modules.count(module), CUDA_ERROR_INVALID_HANDLE);
-    CHECK(module->ptx ? strcmp(ree_emulator_ptx_name(module->ptx), name) == 0
-                      : ree_emulator_kernel_args_size(name) != 0,
+    struct ree_emulator_ptx *ptx = module->ptx;
+    if (!ptx) {
+        char error[sizeof last_error];
+        ptx = ree_emulator_ptx_shipped(name, error, sizeof error);
+        if (!ptx && *error) {
+            memcpy(last_error, error, sizeof error);
+            fprintf(stderr, "CUDA emulator: %s\n", last_error);
+            return CUDA_ERROR_NOT_FOUND;
+        }
+    }
+    CHECK(ptx ? strcmp(ree_emulator_ptx_name(ptx), name) == 0
+              : ree_emulator_kernel_args_size(name) != 0,
           CUDA_ERROR_NOT_FOUND);
     CUfunction &known = module->functions[name];
-    if (!known) known = new CUfunc_st{name, DEFAULT_SHARED, module->ptx};
+    if (!known) known = new CUfunc_st{name, DEFAULT_SHARED, ptx};
     functions.insert(known);
     *function = known;
     return CUDA_SUCCESS;
@@ -431,7 +441,7 @@ static CUresult run_work(const struct work &w) {
     case KERNEL:
         CHECK(functions.count(w.function), CUDA_ERROR_INVALID_HANDLE);
         if (w.function->ptx) {
-            if (ree_emulator_ptx_run(w.function->ptx, w.grid[0], w.block[0], w.args.data(),
+            if (ree_emulator_ptx_run(w.function->ptx, w.grid, w.block, w.shared, w.args.data(),
                                      last_error, sizeof last_error) == 0)
                 return CUDA_SUCCESS;
         } else if (ree_emulator_launch(w.function->name.c_str(), w.grid[0], w.grid[1], w.grid[2],
@@ -481,8 +491,6 @@ static CUresult kernel_work(struct work *w, CUfunction function, const unsigned 
           INVALID);
     // A kernel compiled for fewer threads has no registers for more.
     CHECK(n <= max_threads_of(function), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    CHECK(!function->ptx || (grid[1] == 1 && grid[2] == 1 && block[1] == 1 && block[2] == 1),
-          CUDA_ERROR_NOT_SUPPORTED);
     CHECK(shared <= function->max_dynamic, INVALID);
     *w = {};
     w->kind = KERNEL;

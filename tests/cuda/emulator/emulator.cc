@@ -254,8 +254,8 @@ int ree_emulator_launch(const char *name, uint32_t grid_x, uint32_t grid_y, uint
         snprintf(error, error_size, "no memory for threads");
         return -1;
     }
-    const struct program program = {kernel->name, kernel->args_size, kernel->max_threads, run_block,
-                                    stop};
+    const struct program program = {kernel->name, kernel->args_size, kernel->max_threads,
+                                    NULL,         run_block,         stop};
     if (launch(program, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, args,
                error, error_size))
         return 0;

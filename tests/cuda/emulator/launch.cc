@@ -40,7 +40,7 @@ static size_t failure_size;
 static const struct program *program;
 alignas(16) unsigned char arguments[32 << 10];
 struct range operands[REE_MAX_OPERANDS], scratch;
-static bool operand_usable[REE_MAX_OPERANDS];
+bool operand_usable[REE_MAX_OPERANDS];
 
 // Shared memory holds static arrays first, then the launch's dynamic memory.
 unsigned char *shared;
@@ -152,7 +152,7 @@ static bool make_range(struct range *range, uint64_t address, uint64_t size, enu
     return true;
 }
 
-static bool make_shared() {
+bool make_shared() {
     const uint64_t size = REE_EMULATOR_DYNAMIC_AT + REE_EMULATOR_MAX_SHARED;
     if (!shared) shared = (unsigned char *)map_memory(size);
     if (!shared_words) shared_words = (struct shadow *)map_memory(size / 4 * sizeof(struct shadow));
@@ -293,6 +293,7 @@ bool launch(const struct program &what, dim3 grid, dim3 block, uint32_t shared_b
                RANGE_DYNAMIC,
                0,
                ""};
+    if (program->begin) program->begin();
     run_grid();
     return !failed;
 }

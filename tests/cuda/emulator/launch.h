@@ -2,6 +2,7 @@
 #ifndef REE_EMULATOR_LAUNCH_H
 #define REE_EMULATOR_LAUNCH_H
 
+#include "api.h"
 #include "state.h"
 #include "vectors.h"
 
@@ -73,6 +74,7 @@ struct program {
     const char *name;
     size_t args_size;
     uint32_t max_threads;
+    void (*begin)();     // at the start of a launch, when its memory is known; may be NULL
     void (*run_block)(); // runs all threads of block blockIdx, or until `failed`
     void (*stop)();      // ends the running thread after a failure; must not return
 };
@@ -92,7 +94,9 @@ extern bool block_copies; // a thread of the block has made an asynchronous copy
 // The launch's memory. Dynamic shared memory begins at byte REE_EMULATOR_DYNAMIC_AT of `shared`.
 extern unsigned char arguments[];
 extern struct range operands[], scratch, dynamic;
-extern unsigned char *shared;
+extern bool operand_usable[]; // it is memory of one allocation
+extern unsigned char *shared; // after make_shared
+bool make_shared();
 extern struct shadow *shared_words, *shared_bytes;
 
 // Sets the order in which n items take their turn.
