@@ -11,6 +11,8 @@ set(cuda_out ${CMAKE_CURRENT_BINARY_DIR}/kernels)
 set(cuda_flags -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true
   -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/src -I ${cuda_dir})
 file(MAKE_DIRECTORY ${cuda_out})
+# For tests that compile kernels.
+set_property(GLOBAL PROPERTY REE_CUDA_FLAGS "${cuda_flags}")
 
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/device/cuda/kernels.def cuda_lines REGEX "^MODULE")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cuda/kernels.def)
@@ -19,6 +21,8 @@ foreach(line ${cuda_lines})
   string(REGEX REPLACE "MODULE\\((.*)\\)" "\\1" module "${line}")
   list(APPEND cuda_modules ${module})
 endforeach()
+
+set_property(GLOBAL PROPERTY REE_CUDA_MODULES "${cuda_modules}")
 
 set(cuda_gencode)
 if(REE_NVCC)

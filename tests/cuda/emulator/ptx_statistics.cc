@@ -1,5 +1,5 @@
-// Counts what kernels execute, if $REE_EMULATOR_STATISTICS names a file, which gets JSON at the end
-// of the process:
+// Counts what kernels execute, if $REE_EMULATOR_STATISTICS names a file, which gets JSON. It is
+// written every second and at the end of the process:
 //
 //   {"ree_softmax_rows": {"launches": 3, "blocks": 12, "instructions": 9310, "threads": 297920,
 //                         "shared_wavefronts": 96, "global_sectors": 384,
@@ -14,9 +14,11 @@
 #include "launch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 namespace ree_ptx {
 
@@ -28,14 +30,14 @@ struct numbers {
 };
 std::map<std::string, struct numbers> kernels;
 
-const char *file_name() {
-    static const char *const name = getenv("REE_EMULATOR_STATISTICS");
-    return name && *name ? name : NULL;
-}
+// Opened when the library is loaded, because a program may later forbid itself to open files.
+FILE *const file = [] {
+    const char *name = getenv("REE_EMULATOR_STATISTICS");
+    return name && *name ? fopen(name, "w") : NULL;
+}();
 
 void write_file() {
-    FILE *file = fopen(file_name(), "w");
-    if (!file) return;
+    rewind(file);
     const char *comma = "{";
     for (auto &k : kernels) {
         fprintf(file,
@@ -55,29 +57,28 @@ void write_file() {
         comma = ",\n";
     }
     fprintf(file, "%s}\n", kernels.empty() ? "{" : "");
-    fclose(file);
+    fflush(file);
+    if (ftruncate(fileno(file), ftell(file)) != 0) perror("REE_EMULATOR_STATISTICS");
 }
 
 } // namespace
 
 bool counts_memory() {
-    static const bool counts = file_name() != NULL;
-    return counts;
+    return file != NULL;
 }
 
 void count_shared(const struct instr &i, const uint64_t *at, uint32_t lanes, uint32_t bytes) {
     const uint32_t step = bytes == 16 ? 8 : bytes == 8 ? 16 : 32;
     for (uint32_t first = 0; first < LANES; first += step) {
-        std::vector<uint64_t> words[32];
-        size_t most = 0;
-        for (uint32_t l = first; l < first + step; l++) {
-            if (!(lanes >> l & 1)) continue;
-            for (uint64_t word = at[l] / 4; word <= (at[l] + bytes - 1) / 4; word++) {
-                auto &bank = words[word % 32];
-                if (std::find(bank.begin(), bank.end(), word) == bank.end()) bank.push_back(word);
-                most = std::max(most, bank.size());
-            }
-        }
+        uint64_t words[LANES];
+        size_t n = 0, most = 0, in_bank[32] = {0};
+        for (uint32_t l = first; l < first + step; l++)
+            for (uint32_t b = 0; (lanes >> l & 1) && b < bytes; b += 4)
+                words[n++] = (at[l] + b) / 4;
+        std::sort(words, words + n);
+        n = (size_t)(std::unique(words, words + n) - words);
+        for (size_t k = 0; k < n; k++)
+            most = std::max(most, ++in_bank[words[k] % 32]);
         i.n_wavefronts += most;
     }
 }
@@ -94,8 +95,17 @@ void count_global(const struct instr &i, const uint64_t *at, uint32_t lanes, uin
     i.n_sectors += (uint64_t)(std::unique(sectors, sectors + n) - sectors);
 }
 
+// A process may end without exit().
+static void write_at_times() {
+    static std::chrono::steady_clock::time_point last;
+    const auto time = std::chrono::steady_clock::now();
+    if (time - last < std::chrono::seconds(1)) return;
+    last = time;
+    write_file();
+}
+
 void keep_statistics(const struct ree_emulator_ptx *ptx, uint64_t n_blocks) {
-    if (!file_name()) return;
+    if (!file) return;
     if (kernels.empty()) atexit(write_file);
     struct numbers &k = kernels[ptx->name];
     k.launches++;
@@ -109,6 +119,7 @@ void keep_statistics(const struct ree_emulator_ptx *ptx, uint64_t n_blocks) {
         k.opcodes[ptx->opcodes[i.opcode]] += i.n_warps;
         i.n_warps = i.n_lanes = i.n_wavefronts = i.n_sectors = 0;
     }
+    write_at_times();
 }
 
 } // namespace ree_ptx
