@@ -211,9 +211,40 @@ void report_deadlock(const struct warp &w) {
                  threads[tb].index.z, place_of(ptx->code[b.at]).c_str());
 }
 
+// Lets groups continue that wait at barriers of the warp in different places, with the same mask.
+bool join_barriers(struct warp &w) {
+    for (auto &first : w.groups) {
+        const struct instr &i = ptx->code[first.at];
+        if (i.run != warp_barrier) continue;
+        const uint32_t mask = row<uint32_t>(w, i.mask)[__builtin_ctz(first.lanes)];
+        uint32_t members = 0;
+        for (auto &g : w.groups)
+            if (ptx->code[g.at].run == warp_barrier)
+                for (uint32_t rest = g.lanes; rest; rest &= rest - 1) {
+                    const uint32_t l = (uint32_t)__builtin_ctz(rest);
+                    if (row<uint32_t>(w, ptx->code[g.at].mask)[l] == mask) members |= 1u << l;
+                }
+        if ((mask & w.left) != members) continue;
+        warp_barrier(w, i, members);
+        for (size_t k = w.groups.size(); k-- > 0;) {
+            struct group &g = w.groups[k];
+            const uint32_t lanes = g.lanes & members;
+            if (!lanes) continue;
+            g.waits = g.lanes != lanes;
+            if (g.waits)
+                split_group(w, g, g.at + 1, lanes);
+            else
+                g.at++;
+        }
+        return true;
+    }
+    return false;
+}
+
 void run_warp(struct warp &w) {
     while (w.state == RUNNING) {
         struct group *g = choose(w);
+        if (!g && join_barriers(w)) continue;
         if (!g) return report_deadlock(w);
         in_thread = true;
         try {
@@ -306,6 +337,8 @@ bool prepare(uint32_t n_warps, const uint32_t grid[3], const uint32_t block[3]) 
         w.predicates = (uint32_t *)(w.registers + ptx->register_bytes);
         w.params = params.data() + (size_t)ptx->param_bytes * LANES * k;
         if (k >= ptx->n_prepared) {
+            // A register that the kernel has not written must not have a usable value.
+            memset(w.registers, 0xCD, warp_bytes());
             for (auto &c : ptx->constants)
                 for (uint32_t l = 0; l < LANES; l++)
                     if (c.is_wide)

@@ -33,6 +33,11 @@ enum space { GENERIC, GLOBAL, SHARED, PARAM };
 // Rows with the same place in every kernel: three dimensions of each.
 enum special { TID, CTAID = 3, NTID = 6, NCTAID = 9, LANE_ID = 12, WARP_ID, N_SPECIAL };
 
+// Where an address comes from: bit o for operand o, or one of these.
+constexpr uint64_t ORIGIN_SCRATCH = UINT64_C(1) << 61;
+constexpr uint64_t ORIGIN_FAULT = UINT64_C(1) << 62;
+constexpr uint64_t ORIGIN_UNKNOWN = UINT64_C(1) << 63; // any memory
+
 struct instr {
     run_t *run;
     enum flow flow;
@@ -45,6 +50,7 @@ struct instr {
     bool is_wide;             // the registers of a memory access have 64 bits
     bool is_signed, is_nc;    // ld.s*; ld.global.nc
     uint32_t n, size;         // elements of an access, bytes of each
+    uint64_t origins;         // memory that the address may point into, bits of ORIGIN_...
     uint32_t used_bytes;      // bit b: the kernel uses byte b of a load; nvcc joins loads over gaps
     int64_t offset;           // byte offset of the address
     uint32_t target;          // BRANCH: index of an instruction; CALL: index in `calls`

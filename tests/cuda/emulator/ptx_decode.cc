@@ -362,7 +362,14 @@ bool decode_table(struct parser *p, const std::string &name,
                         : k < n_to  ? target(p, operands[k], kind == 'l', at)
                                     : source(p, operands[k], kind == 'l', at);
         if (!ok) return false;
+        if (k >= n_to && kind == 'l' && e->operands[0] == 'l') p->flows.push_back({i->to[0], *at});
     }
+    uint64_t plus = 0;
+    const bool adds = (name == "add.s64" || name == "add.u64") && parse_number(operands[2], &plus);
+    if (adds || name == "mov.u64" || name == "mov.b64")
+        p->copies.push_back({i->to[0], i->from[0], plus});
+    else if (e->operands[0] == 'l')
+        p->computed.push_back(i->to[0]);
     return true;
 }
 

@@ -269,6 +269,10 @@ template <class T> void add_bits(std::vector<struct entry> &to) {
 
 } // namespace
 
+void run_join_words(struct warp &w, const struct instr &i, uint32_t lanes) {
+    run_join<uint64_t, uint32_t>(w, i, lanes);
+}
+
 void add_integer_entries(std::vector<struct entry> &to) {
     add_type<int16_t>(to);
     add_type<uint16_t>(to);
@@ -295,7 +299,7 @@ void add_integer_entries(std::vector<struct entry> &to) {
     DP4A("dp4a.u32.u32", uint8_t, uint8_t);
 #undef DP4A
     to.push_back({"lop3.b32", run_lop3, "wwwww"});
-    to.push_back({"mov.b64.join", run_join<uint64_t, uint32_t>, "lww"});
+    to.push_back({"mov.b64.join", run_join_words, "lww"});
     to.push_back({"mov.b64.divide", run_divide<uint64_t, uint32_t>, "wwl"});
     to.push_back({"mov.b32.join", run_join<uint32_t, uint16_t>, "www"});
     to.push_back({"mov.b32.divide", run_divide<uint32_t, uint16_t>, "www"});

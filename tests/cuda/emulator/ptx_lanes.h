@@ -115,6 +115,7 @@ void add_integer_entries(std::vector<struct entry> &to);
 void add_float_entries(std::vector<struct entry> &to);
 void add_conversion_entries(std::vector<struct entry> &to);
 
+run_t run_join_words; // mov.b64 of two registers
 // ptx_memory.cc
 run_t load, store, load_parameter, store_parameter, load_argument, atomic, async_copy, async_commit,
     async_wait, fence;

@@ -20,24 +20,34 @@ namespace {
 
 std::vector<struct range> tables; // of the module, and the kernel's argument
 std::vector<struct range> arrays; // in shared memory
-std::vector<const struct range *> global_memory, shared_memory;
+struct place {
+    const struct range *of;
+    uint64_t origin;
+};
+std::vector<struct place> global_memory, shared_memory;
 struct range fault;
 
-const struct range *find(const std::vector<const struct range *> &ranges, uint64_t at) {
-    for (const struct range *r : ranges)
-        if (at - r->base < r->size) return r;
+bool may_mean(const struct instr &i, const struct place &p) {
+    return i.space == SHARED || (i.origins & (p.origin | ORIGIN_UNKNOWN));
+}
+
+const struct range *find(const std::vector<struct place> &places, const struct instr &i,
+                         uint64_t at) {
+    for (auto &p : places)
+        if (at - p.of->base < p.of->size && may_mean(i, p)) return p.of;
     return NULL;
 }
 
-// Fails with the memory that ends nearest before the address.
+// Fails with the memory that the address means or that ends nearest before it.
 [[noreturn]] void outside(const struct instr &i, uint64_t at, uint64_t size, enum access access) {
     const struct range *nearest = NULL;
-    const auto &ranges = i.space == SHARED ? shared_memory : global_memory;
-    for (const struct range *r : ranges)
-        if (r->base <= at && (!nearest || r->base + r->size > nearest->base + nearest->size))
-            nearest = r;
-    if (!nearest && !ranges.empty()) nearest = ranges[0];
-    if (!nearest) fail("an access to memory of which the kernel has none");
+    for (auto &p : i.space == SHARED ? shared_memory : global_memory) {
+        if (!may_mean(i, p)) continue;
+        const bool before = p.of->base <= at;
+        if (!nearest || (before && p.of->base + p.of->size > nearest->base + nearest->size))
+            nearest = p.of;
+    }
+    if (!nearest) fail("an access to memory that the launch does not have");
     bad_address(at, size, size, nearest, access);
 }
 
@@ -45,8 +55,8 @@ const struct range *range_of(const struct instr &i, uint64_t at, uint64_t size,
                              enum access access) {
     const struct range *r = i.range;
     if (r && at - r->base < r->size) return r;
-    r = i.space == SHARED ? find(shared_memory, at) : find(global_memory, at);
-    if (!r && i.space == GENERIC) r = find(shared_memory, at);
+    r = find(i.space == SHARED ? shared_memory : global_memory, i, at);
+    if (!r && i.space == GENERIC) r = find(shared_memory, i, at);
     if (!r) outside(i, at, size, access);
     i.range = r;
     if (r->kind == RANGE_CONSTANT && access != READ) fail("a store to constant memory");
@@ -151,15 +161,16 @@ void begin_memory(struct ree_emulator_ptx *ptx) {
     global_memory.clear();
     shared_memory.clear();
     for (int o = 0; o < REE_MAX_OPERANDS; o++)
-        if (operand_usable[o] && operands[o].size) global_memory.push_back(&operands[o]);
-    if (scratch.size) global_memory.push_back(&scratch);
-    if (h->fault) global_memory.push_back(&fault);
+        if (operand_usable[o] && operands[o].size)
+            global_memory.push_back({&operands[o], UINT64_C(1) << o});
+    if (scratch.size) global_memory.push_back({&scratch, ORIGIN_SCRATCH});
+    if (h->fault) global_memory.push_back({&fault, ORIGIN_FAULT});
     for (auto &t : tables)
-        global_memory.push_back(&t);
+        global_memory.push_back({&t, ORIGIN_UNKNOWN});
     for (auto &a : arrays)
-        shared_memory.push_back(&a);
+        shared_memory.push_back({&a, ORIGIN_UNKNOWN});
     dynamic.name = ptx->dynamic_name.c_str();
-    if (ptx->has_dynamic && dynamic.size) shared_memory.push_back(&dynamic);
+    if (ptx->has_dynamic && dynamic.size) shared_memory.push_back({&dynamic, ORIGIN_UNKNOWN});
     for (auto &i : ptx->code)
         i.range = NULL;
 }
@@ -308,7 +319,7 @@ void async_copy(struct warp &w, const struct instr &i, uint32_t lanes) {
         target.space = SHARED;
         source.range = target.range = NULL;
         const struct range *source_range =
-            n ? range_of(source, from[l], i.size, READ) : global_memory.at(0);
+            n ? range_of(source, from[l], i.size, READ) : global_memory.at(0).of;
         ree_emulator::async_copy(to[l], range_of(target, to[l], i.size, WRITE), from[l],
                                  source_range, i.size, n != 0);
         if (n) reading |= 1u << l;

@@ -227,6 +227,7 @@ bool parse_kernel(struct parser *p, const char *kernel) {
         if (!parse_body(p, item)) return false;
         for (size_t f = 0; f < p->ptx->functions.size(); f++)
             if (!parse_function(p, f)) return false;
+        find_origins(p);
         return true;
     }
     p->error = "no kernel";

@@ -24,6 +24,12 @@ struct scope {
     std::unordered_map<std::string, struct parameter> parameters;
 };
 
+// Row `to` is row `from` plus a constant.
+struct copy {
+    uint32_t to, from;
+    uint64_t plus;
+};
+
 struct parser {
     struct ree_emulator_ptx *ptx;
     std::vector<struct item> items;
@@ -36,7 +42,10 @@ struct parser {
     std::map<std::pair<uint64_t, bool>, uint32_t> constants;
     std::unordered_map<std::string, uint32_t> opcodes;
     std::unordered_map<std::string, uint64_t> symbols; // variables in use, and their addresses
-    uint32_t used_bytes;                               // of the next load; ~0: all
+    std::vector<std::pair<uint32_t, uint32_t>> flows;  // 64-bit rows, and rows that they depend on
+    std::vector<struct copy> copies;
+    std::vector<uint32_t> computed; // rows that an instruction other than a copy writes
+    uint32_t used_bytes;            // of the next load; ~0: all
     std::string error;
 };
 
@@ -54,6 +63,8 @@ bool find_function(struct parser *p, const std::string &name, uint32_t *out);
 
 // ptx_decode.cc
 bool decode(struct parser *p, const struct statement &s);
+// ptx_origin.cc
+void find_origins(struct parser *p);
 // ptx_host.cc
 host_function *find_host_function(const std::string &name);
 
