@@ -34,6 +34,7 @@ if(REE_NVCC)
     endif()
   endforeach()
   list(APPEND cuda_gencode -gencode arch=compute_${cuda_last},code=compute_${cuda_last})
+  set_property(GLOBAL PROPERTY REE_CUDA_LAST_ARCHITECTURE ${cuda_last})
 endif()
 
 # kernels.h and kernels.c: the images, by the assembler.

@@ -108,6 +108,7 @@ static const struct result results[] = {
     {"min.f32 %r0, %r1, %r2;", 0x7FC00000, 0x3F800000, 0, 0x3F800000},
     {"max.f32 %r0, %r1, %r2;", 0x80000000, 0x00000000, 0, 0},
     {"max.f32 %r0, %r1, %r2;", 0x7FC00000, 0x7FC00000, 0, 0x7FFFFFFF},
+    {"copysign.f32 %r0, %r1, %r2;", 0x80000001, 0x40000000, 0, 0xC0000000},
     {"mov.f32 %r0, %r1;", 0x7FC00001, 0, 0, 0x7FC00001},
     {"setp.ltu.f32 %p1, %r1, %r2;\nselp.b32 %r0, 1, 2, %p1;", 0x7FC00000, 0, 0, 1},
     {"setp.ne.f32 %p1, %r1, %r2;\nselp.b32 %r0, 1, 2, %p1;", 0x7FC00000, 0, 0, 2},

@@ -1,22 +1,31 @@
 # The kernels as nvcc compiles them, run by the emulator's interpreter of PTX.
 get_property(ptx_flags GLOBAL PROPERTY REE_CUDA_FLAGS)
 get_property(ptx_modules GLOBAL PROPERTY REE_CUDA_MODULES)
-list(APPEND ptx_flags -arch=compute_80 -ptx) # the oldest architecture with asynchronous copies and mma
+list(APPEND ptx_flags -ptx)
+
+# ptx_modules(FOLDER ARCHITECTURE TARGET): compiles all modules.
+function(ptx_modules folder architecture target)
+  file(MAKE_DIRECTORY ${folder})
+  set(files)
+  foreach(module ${ptx_modules})
+    set(ptx ${folder}/${module}.ptx)
+    add_custom_command(
+      OUTPUT ${ptx}
+      COMMAND ${REE_NVCC} ${ptx_flags} -arch=compute_${architecture} -MD -MF ${ptx}.d -MT ${ptx} -o ${ptx}
+              ${PROJECT_SOURCE_DIR}/cuda/${module}.cu
+      DEPENDS ${PROJECT_SOURCE_DIR}/cuda/${module}.cu
+      DEPFILE ${ptx}.d
+      COMMENT "PTX of the CUDA kernels ${module} for ${architecture}"
+      VERBATIM)
+    list(APPEND files ${ptx})
+  endforeach()
+  add_custom_target(${target} ALL DEPENDS ${files})
+endfunction()
+# The oldest architecture with asynchronous copies and mma; and the one whose PTX is in the fatbins,
+# for which nvcc may have another compiler.
 set(ptx_folder ${CMAKE_CURRENT_BINARY_DIR}/ptx)
-file(MAKE_DIRECTORY ${ptx_folder})
-set(ptx_files)
-foreach(module ${ptx_modules})
-  set(ptx ${ptx_folder}/${module}.ptx)
-  add_custom_command(
-    OUTPUT ${ptx}
-    COMMAND ${REE_NVCC} ${ptx_flags} -MD -MF ${ptx}.d -MT ${ptx} -o ${ptx} ${PROJECT_SOURCE_DIR}/cuda/${module}.cu
-    DEPENDS ${PROJECT_SOURCE_DIR}/cuda/${module}.cu
-    DEPFILE ${ptx}.d
-    COMMENT "PTX of the CUDA kernels ${module}"
-    VERBATIM)
-  list(APPEND ptx_files ${ptx})
-endforeach()
-add_custom_target(cuda-ptx ALL DEPENDS ${ptx_files})
+ptx_modules(${ptx_folder} 80 cuda-ptx)
+get_property(ptx_last GLOBAL PROPERTY REE_CUDA_LAST_ARCHITECTURE)
 
 # ptx_test(NAME FOLDERS ENVIRONMENT ARGUMENTS...): a test cuda/ptx_NAME that runs a program on the
 # modules of FOLDERS.
@@ -31,6 +40,10 @@ foreach(order forward backward random:1)
   string(REPLACE ":" "_" suffix ${order})
   ptx_test(kernels_${suffix} ${ptx_folder} REE_EMULATOR=order=${order} COMMAND device_cuda_kernels 1)
 endforeach()
+if(ptx_last AND NOT ptx_last EQUAL 80)
+  ptx_modules(${ptx_folder}-last ${ptx_last} cuda-ptx-last)
+  ptx_test(kernels_last ${ptx_folder}-last "" COMMAND device_cuda_kernels 1)
+endif()
 # More cases, on demand.
 ptx_test(matches_cpu ${ptx_folder} "" CONFIGURATIONS long COMMAND device_cuda_matches_cpu 200)
 ptx_test(products ${ptx_folder} "" CONFIGURATIONS long COMMAND device_cuda_products)
@@ -61,7 +74,8 @@ function(ptx_mistake name file old new module kernel regex)
   set(ptx ${folder}/${module}.ptx)
   add_custom_command(
     OUTPUT ${ptx}
-    COMMAND ${REE_NVCC} -I ${folder} ${ptx_flags} -MD -MF ${ptx}.d -MT ${ptx} -o ${ptx} ${folder}/${module}.cu
+    COMMAND ${REE_NVCC} -I ${folder} ${ptx_flags} -arch=compute_80 -MD -MF ${ptx}.d -MT ${ptx} -o ${ptx}
+            ${folder}/${module}.cu
     DEPENDS ${folder}/${module}.cu
     DEPFILE ${ptx}.d
     COMMENT "PTX of the CUDA kernels ${module} with a wrong ${name}"

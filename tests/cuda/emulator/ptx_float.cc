@@ -33,6 +33,13 @@ struct op_abs {
 OP(op_min, (T a, T b), a != a ? b : b != b ? a : a == b ? (signbit(a) ? a : b) : a < b ? a : b);
 OP(op_max, (T a, T b), a != a ? b : b != b ? a : a == b ? (signbit(a) ? b : a) : a > b ? a : b);
 
+// The bits of b with a's sign
+struct op_copysign {
+    template <class T> static T of(T a, T b) {
+        const T sign = (T)1 << (8 * sizeof(T) - 1);
+        return (a & sign) | (b & ~sign);
+    }
+};
 struct op_move {
     template <class T> static T of(T a) { return a; }
 };
@@ -82,6 +89,7 @@ template <class T> void add_type(std::vector<struct entry> &to) {
     to.push_back({"min" + s, run_2<op_min, T, T, T>, two});
     to.push_back({"max" + s, run_2<op_max, T, T, T>, two});
     to.push_back({"mov" + s, run_1<op_move, bits, bits>, one}); // keeps the bits of a NaN
+    to.push_back({"copysign" + s, run_2<op_copysign, bits, bits, bits>, two});
     to.push_back({"selp" + s, run_select<T>, is_wide ? "lllp" : "wwwp"});
 #define SET(name) to.push_back({"setp." #name + s, run_set<is_##name, T>, set})
     SET(eq);
