@@ -16,6 +16,8 @@ set(cuda_out ${CMAKE_CURRENT_BINARY_DIR}/kernels)
 set(cuda_flags -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true
   -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/src -I ${cuda_dir})
 file(MAKE_DIRECTORY ${cuda_out})
+# For tests that compile kernels.
+set_property(GLOBAL PROPERTY REE_CUDA_FLAGS "${cuda_flags}")
 
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/device/cuda/kernels.def cuda_lines REGEX "^MODULE")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cuda/kernels.def)
@@ -24,6 +26,8 @@ foreach(line ${cuda_lines})
   string(REGEX REPLACE "MODULE\\((.*)\\)" "\\1" module "${line}")
   list(APPEND cuda_modules ${module})
 endforeach()
+
+set_property(GLOBAL PROPERTY REE_CUDA_MODULES "${cuda_modules}")
 
 set(cuda_gencode)
 set(cuda_binaries)
@@ -47,6 +51,7 @@ if(REE_NVCC)
     message(FATAL_ERROR "${REE_NVCC} knows no architecture of REE_CUDA_ARCHITECTURES (${REE_CUDA_ARCHITECTURES})")
   endif()
   list(GET cuda_binaries -1 cuda_ptx)
+  set_property(GLOBAL PROPERTY REE_CUDA_LAST_ARCHITECTURE ${cuda_ptx})
   list(APPEND cuda_ptx 80)
   list(REMOVE_DUPLICATES cuda_ptx)
   list(SORT cuda_ptx COMPARE NATURAL)

@@ -10,6 +10,8 @@
 #define REE_EMULATOR_MAX_THREADS 1024
 #define REE_EMULATOR_STATIC_SHARED (48u << 10) // limit of a kernel's own shared arrays
 #define REE_EMULATOR_MAX_SHARED (160u << 10)   // of these and the launch's dynamic memory together
+// Where dynamic shared memory begins in the emulator's shared memory.
+#define REE_EMULATOR_DYNAMIC_AT (64u << 10)
 
 #ifdef __cplusplus
 extern "C" {

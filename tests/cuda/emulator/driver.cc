@@ -46,7 +46,7 @@ struct CUfunc_st {
     CUcontext context;
     std::string name;
     unsigned max_dynamic; // with the kernel's own arrays at most 48 KiB, unless opted in to more
-    const struct ree_emulator_ptx *ptx; // NULL: compiled in
+    struct ree_emulator_ptx *ptx; // NULL: compiled in
 };
 struct CUstream_st {
     CUcontext context;
@@ -307,7 +307,7 @@ static size_t args_size_of(CUfunction f) {
 }
 
 static unsigned static_shared_of(CUfunction f) {
-    return f->ptx ? 0 : ree_emulator_kernel_static_shared(f->name.c_str());
+    return ree_emulator_kernel_static_shared(f->name.c_str());
 }
 
 EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
@@ -320,7 +320,7 @@ EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
         CHECK(jit == REE_EMULATOR_JIT_ON ||
                   (jit == REE_EMULATOR_JIT_PLAIN && !strstr((const char *)image, "call")),
               CUDA_ERROR_INVALID_PTX);
-        ptx = ree_emulator_ptx_parse((const char *)image, last_error, sizeof last_error);
+        ptx = ree_emulator_ptx_parse((const char *)image, NULL, last_error, sizeof last_error);
         if (!ptx) fprintf(stderr, "CUDA emulator: %s\n", last_error);
         CHECK(ptx, CUDA_ERROR_INVALID_PTX);
     }
@@ -356,12 +356,22 @@ EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule modul
     BEGIN;
     CHECK(function && name, INVALID);
     CHECK(modules.count(module) && module->context == here, CUDA_ERROR_INVALID_HANDLE);
-    CHECK(module->ptx ? strcmp(ree_emulator_ptx_name(module->ptx), name) == 0
-                      : ree_emulator_kernel_args_size(name) != 0,
+    struct ree_emulator_ptx *ptx = module->ptx;
+    if (!ptx) {
+        char error[sizeof last_error];
+        ptx = ree_emulator_ptx_shipped(name, error, sizeof error);
+        if (!ptx && *error) {
+            memcpy(last_error, error, sizeof error);
+            fprintf(stderr, "CUDA emulator: %s\n", last_error);
+            return CUDA_ERROR_NOT_FOUND;
+        }
+    }
+    CHECK(ptx ? strcmp(ree_emulator_ptx_name(ptx), name) == 0
+              : ree_emulator_kernel_args_size(name) != 0,
           CUDA_ERROR_NOT_FOUND);
     CUfunction &known = module->functions[name];
     if (!known) {
-        known = new CUfunc_st{here, name, 0, module->ptx};
+        known = new CUfunc_st{here, name, 0, ptx};
         known->max_dynamic = DEFAULT_SHARED - static_shared_of(known);
     }
     functions.insert(known);
@@ -504,7 +514,7 @@ static CUresult run_work(const struct work &w) {
         CHECK(functions.count(w.function), CUDA_ERROR_INVALID_HANDLE);
         if (w.function->ptx) {
             if (holds_operands(w) &&
-                ree_emulator_ptx_run(w.function->ptx, w.grid[0], w.block[0], w.args.data(),
+                ree_emulator_ptx_run(w.function->ptx, w.grid, w.block, w.shared, w.args.data(),
                                      last_error, sizeof last_error) == 0)
                 return CUDA_SUCCESS;
         } else if (ree_emulator_launch(w.function->name.c_str(), w.grid[0], w.grid[1], w.grid[2],
@@ -554,8 +564,6 @@ static CUresult kernel_work(CUcontext here, struct work *w, CUfunction function,
           INVALID);
     // A kernel compiled for fewer threads has no registers for more.
     CHECK(n <= max_threads_of(function), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    CHECK(!function->ptx || (grid[1] == 1 && grid[2] == 1 && block[1] == 1 && block[2] == 1),
-          CUDA_ERROR_NOT_SUPPORTED);
     CHECK(shared <= function->max_dynamic, INVALID);
     *w = {};
     w->kind = KERNEL;

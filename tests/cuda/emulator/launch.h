@@ -6,6 +6,7 @@
 #include "state.h"
 #include "vectors.h"
 
+#include <mutex>
 #include <vector>
 
 namespace ree_emulator {
@@ -70,6 +71,42 @@ extern struct warp warps[32];
 extern uint32_t n_threads, running; // both within the block
 extern std::vector<struct block_record> blocks;
 extern std::vector<struct release> releases;
+
+// A kernel, and what runs its threads.
+struct program {
+    const char *name;
+    size_t args_size;
+    uint32_t max_threads;
+    void (*begin)();       // at the start of a launch, when its memory is known; may be NULL
+    void (*run_block)();   // runs all threads of block blockIdx, or until `failed`
+    void (*stop)();        // ends the running thread after a failure; must not return
+    uint64_t static_limit; // bytes of its own shared arrays, which place_shared places
+};
+
+// Runs a kernel; returns false with a line of text in `error`. The caller holds `launches`.
+bool launch(const struct program &program, dim3 grid, dim3 block, uint32_t shared_bytes,
+            const void *args, char *error, size_t error_size);
+extern std::recursive_mutex launches;
+// Fails without ending the running thread.
+__attribute__((format(printf, 1, 2))) void fail_outside(const char *format, ...);
+extern bool failed;
+extern bool in_thread;    // a thread runs: failures name it
+extern int current_line;  // of the kernel's text, for failures; 0: unknown
+extern bool block_fenced; // a thread of the block has executed a fence
+extern bool block_copies; // a thread of the block has made an asynchronous copy
+
+// The launch's memory. Dynamic shared memory begins at byte REE_EMULATOR_DYNAMIC_AT of `shared`.
+extern unsigned char arguments[];
+extern struct range operands[], scratch, dynamic;
+extern bool operand_usable[]; // it is memory of one allocation
+extern unsigned char *shared; // after make_shared
+bool make_shared();
+extern struct shadow *shared_words, *shared_bytes;
+
+// Sets the order in which n items take their turn.
+void permute(uint8_t *order, uint32_t n);
+// Orders the threads of `members`. whole: they are all remaining threads of the warp.
+void bring_together(uint32_t warp, uint32_t members, bool whole);
 
 void advance_time(); // also updates the running thread's key
 inline uint32_t thread_of(key_t key) {

@@ -1,104 +1,123 @@
-// A kernel as ptx_parse.cc parses it and ptx_run.cc runs it.
+// A kernel as ptx_parse.cc and ptx_decode.cc make it and ptx_block.cc runs it.
+//
+// A register is a row: one element for each thread of the warp, of 4 bytes (registers of up to 32
+// bits) or 8. Constants, addresses of variables and special registers are rows, too, so an operand
+// of an instruction is always the byte offset of a row. A predicate is a bit for each thread.
 #ifndef REE_EMULATOR_PTX_CODE_H
 #define REE_EMULATOR_PTX_CODE_H
 
 #include "ptx.h"
+#include "state.h"
 
+#include <deque>
 #include <string>
 #include <vector>
 
 namespace ree_ptx {
 
-// What an instruction does, without the type of its operands.
-enum action {
-    MOV,
-    ADD,
-    SUB,
-    MUL_LO,
-    MUL_HI,
-    MUL_WIDE,
-    MAD_LO,
-    DIV,
-    FMA,
-    SQRT,
-    NEG,
-    ABS,
-    MIN,
-    MAX,
-    AND,
-    OR,
-    XOR,
-    NOT,
-    SHL,
-    SHR,
-    BFE,
-    SETP,
-    SELP,
-    CVT,
-    LOAD,
-    STORE,
-    LOAD_PARAM,
-    STORE_ARG,
-    LOAD_RESULT,
-    CALL,
-    BRA,
-    RET
-};
-enum type { B8, B16, B32, B64, S8, S16, S32, S64, U8, U16, U32, U64, F16, F32, F64, PRED };
-enum condition { EQ, NE, LT, LE, GT, GE, NAN_ };
-enum rounding { NO_ROUNDING, RN, RZI, RNI, RMI, RPI };
+constexpr uint32_t LANES = 32;
+constexpr uint32_t ALL_LANES = ~0u;
+constexpr uint32_t ROW = 4 * LANES; // bytes of a row of 4-byte elements
 
-struct operand {
-    enum { REGISTER, NUMBER, BLOCK, BLOCK_SIZE, THREAD } kind;
-    uint32_t at; // register
-    uint64_t number;
-};
-
+struct warp;
+struct instr;
+// Executes an instruction for the threads of `lanes`, which is not 0.
+typedef void run_t(struct warp &w, const struct instr &i, uint32_t lanes);
 typedef uint64_t host_function(const uint64_t *args);
 
+// What an instruction does to the flow of its threads. CONVERGE: the threads of a mask execute it
+// together.
+enum flow { PLAIN, BRANCH, CALL, RETURN, EXIT, CONVERGE, BARRIER };
+enum space { GENERIC, GLOBAL, SHARED, PARAM };
+
+// Rows with the same place in every kernel: three dimensions of each.
+enum special { TID, CTAID = 3, NTID = 6, NCTAID = 9, LANE_ID = 12, WARP_ID, N_SPECIAL };
+
+// Where an address comes from: bit o for operand o, or one of these.
+constexpr uint64_t ORIGIN_SCRATCH = UINT64_C(1) << 61;
+constexpr uint64_t ORIGIN_FAULT = UINT64_C(1) << 62;
+constexpr uint64_t ORIGIN_UNKNOWN = UINT64_C(1) << 63; // any memory
+
 struct instr {
-    enum action action;
-    enum type type, from; // from: source type of a conversion
-    enum condition condition;
-    enum rounding rounding;
+    run_t *run;
+    enum flow flow;
     bool is_guarded, if_not;
-    uint32_t guard;
-    uint32_t n; // number of elements of a load or store
-    struct operand to[4], args[4];
-    int64_t offset; // byte offset of the address
-    uint32_t target;
-    host_function *function;
-    std::string label; // branch label, until targets are resolved
+    uint32_t guard;           // predicate
+    uint32_t to[4], from[10]; // rows, or predicates
+    uint32_t mask;            // CONVERGE: row
+    enum space space;         // of a memory access
+    bool is_base_wide;        // the address register has 64 bits
+    bool is_wide;             // the registers of a memory access have 64 bits
+    bool is_signed, is_nc;    // ld.s*; ld.global.nc
+    uint32_t n, size;         // elements of an access, bytes of each
+    uint64_t origins;         // memory that the address may point into, bits of ORIGIN_...
+    uint32_t used_bytes;      // bit b: the kernel uses byte b of a load; nvcc joins loads over gaps
+    int64_t offset;           // byte offset of the address
+    uint32_t target;          // BRANCH: index of an instruction; CALL: index in `calls`
+    uint32_t number;          // an immediate number: of a barrier, of groups, of bytes, of a mode
+    uint32_t opcode;          // index in `opcodes`
     int line;
+    // Counted while it runs
+    mutable uint64_t n_warps, n_lanes, n_wavefronts, n_sectors;
+    mutable const struct ree_emulator::range *range; // where it found its latest address
 };
 
-inline size_t bytes_of(enum type type) {
-    switch (type) {
-    case B8:
-    case S8:
-    case U8: return 1;
-    case B16:
-    case S16:
-    case U16:
-    case F16: return 2;
-    case B64:
-    case S64:
-    case U64:
-    case F64: return 8;
-    default: return 4;
-    }
-}
-inline bool is_signed(enum type type) {
-    return type == S8 || type == S16 || type == S32 || type == S64;
-}
+// Memory for a parameter of a call: `size` bytes for each thread, from byte 32 * at.
+struct parameter {
+    uint32_t at, size;
+};
+
+struct function {
+    std::string name;
+    uint32_t first; // instruction
+    std::vector<struct parameter> args, results;
+    host_function *host; // not NULL: a function of the host
+};
+
+struct call {
+    uint32_t function;
+    std::vector<struct parameter> args, results;
+};
+
+struct shared_variable {
+    std::string name;
+    uint64_t size;
+    uint32_t at; // byte in shared memory
+};
+
+struct constant {
+    uint32_t row;
+    bool is_wide;
+    uint64_t value;
+};
+
+// A variable of the module in global memory: a table that kernels only read.
+struct table {
+    std::string name;
+    std::vector<uint64_t> memory;
+    uint64_t size;
+};
 
 } // namespace ree_ptx
 
 struct ree_emulator_ptx {
     std::string name;
     size_t args_size;
-    uint32_t max_threads, n_registers;
+    uint32_t max_threads;
     std::vector<struct ree_ptx::instr> code;
+    std::vector<struct ree_ptx::function> functions;
+    std::vector<struct ree_ptx::call> calls;
+    std::vector<std::string> opcodes;
+    std::vector<struct ree_ptx::constant> constants;
+    std::vector<struct ree_ptx::shared_variable> shared;
+    std::deque<struct ree_ptx::table> tables;
+    bool has_dynamic;
+    std::string dynamic_name;
+    uint32_t register_bytes, n_predicates, param_bytes; // per warp; param_bytes per thread
+    // Registers of the warps, which stay between launches, and for how many warps they are
+    // prepared.
+    unsigned char *memory;
+    uint32_t n_prepared;
 };
 
 #endif

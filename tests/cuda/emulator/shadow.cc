@@ -13,6 +13,8 @@ static void describe(char *text, size_t size, const struct range *of) {
     switch (of->kind) {
     case RANGE_OPERAND: snprintf(text, size, "operand %d", of->number); break;
     case RANGE_SCRATCH: snprintf(text, size, "scratch memory"); break;
+    case RANGE_FAULT: snprintf(text, size, "the fault record"); break;
+    case RANGE_CONSTANT: snprintf(text, size, "constant memory '%s'", of->name); break;
     case RANGE_SHARED: snprintf(text, size, "shared array '%s'", of->name); break;
     case RANGE_DYNAMIC: snprintf(text, size, "dynamic shared memory '%s'", of->name); break;
     default: snprintf(text, size, "a null pointer"); break;

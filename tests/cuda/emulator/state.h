@@ -37,7 +37,15 @@ struct shadow {
     key_t write, read;
 };
 
-enum range_kind { RANGE_OPERAND, RANGE_SCRATCH, RANGE_SHARED, RANGE_DYNAMIC, RANGE_NOTHING };
+enum range_kind {
+    RANGE_OPERAND,
+    RANGE_SCRATCH,
+    RANGE_FAULT,    // where kernels report an index out of range
+    RANGE_CONSTANT, // tables of a module, and the kernel's argument
+    RANGE_SHARED,   // from here on: memory of the block
+    RANGE_DYNAMIC,
+    RANGE_NOTHING
+};
 
 // Memory that a kernel may access: an operand, scratch memory, or an array of shared memory.
 struct range {
@@ -48,7 +56,7 @@ struct range {
     struct shadow *bytes; // one for each byte, used for words that are SPLIT
     enum range_kind kind;
     int number;       // index of the operand
-    const char *name; // name of the shared array
+    const char *name; // name of the shared array or table
 };
 
 struct state {

@@ -1,0 +1,92 @@
+# The kernels as nvcc compiles them, run by the emulator's interpreter of PTX.
+get_property(ptx_flags GLOBAL PROPERTY REE_CUDA_FLAGS)
+get_property(ptx_modules GLOBAL PROPERTY REE_CUDA_MODULES)
+list(APPEND ptx_flags -ptx)
+
+# ptx_modules(FOLDER ARCHITECTURE TARGET): compiles all modules.
+function(ptx_modules folder architecture target)
+  file(MAKE_DIRECTORY ${folder})
+  set(files)
+  foreach(module ${ptx_modules})
+    set(ptx ${folder}/${module}.ptx)
+    add_custom_command(
+      OUTPUT ${ptx}
+      COMMAND ${REE_NVCC} ${ptx_flags} -arch=compute_${architecture} -MD -MF ${ptx}.d -MT ${ptx} -o ${ptx}
+              ${PROJECT_SOURCE_DIR}/cuda/${module}.cu
+      DEPENDS ${PROJECT_SOURCE_DIR}/cuda/${module}.cu
+      DEPFILE ${ptx}.d
+      COMMENT "PTX of the CUDA kernels ${module} for ${architecture}"
+      VERBATIM)
+    list(APPEND files ${ptx})
+  endforeach()
+  add_custom_target(${target} ALL DEPENDS ${files})
+endfunction()
+# The oldest architecture with asynchronous copies and mma; and the one whose PTX is in the fatbins,
+# for which nvcc may have another compiler.
+set(ptx_folder ${CMAKE_CURRENT_BINARY_DIR}/ptx)
+ptx_modules(${ptx_folder} 80 cuda-ptx)
+get_property(ptx_last GLOBAL PROPERTY REE_CUDA_LAST_ARCHITECTURE)
+
+# ptx_test(NAME FOLDERS ENVIRONMENT ARGUMENTS...): a test cuda/ptx_NAME that runs a program on the
+# modules of FOLDERS.
+function(ptx_test name folders environment)
+  ree_add_test(NAME cuda/ptx_${name} LABELS cuda ${ARGN})
+  list(JOIN folders ":" folders)
+  # As for device_cuda_*; tests/device/CMakeLists.txt explains the environment.
+  set_tests_properties(cuda/ptx_${name} PROPERTIES ENVIRONMENT "REE_CUDA_DRIVER=$<TARGET_FILE:cuda-emulator>;\
+REE_EMULATOR_PTX=${folders};ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0;${environment}")
+endfunction()
+foreach(order forward backward random:1)
+  string(REPLACE ":" "_" suffix ${order})
+  ptx_test(kernels_${suffix} ${ptx_folder} REE_EMULATOR=order=${order} COMMAND device_cuda_kernels 1)
+endforeach()
+if(ptx_last AND NOT ptx_last EQUAL 80)
+  ptx_modules(${ptx_folder}-last ${ptx_last} cuda-ptx-last)
+  ptx_test(kernels_last ${ptx_folder}-last "" COMMAND device_cuda_kernels 1)
+endif()
+# More cases, on demand.
+ptx_test(matches_cpu ${ptx_folder} "" CONFIGURATIONS long COMMAND device_cuda_matches_cpu 200)
+ptx_test(products ${ptx_folder} "" CONFIGURATIONS long COMMAND device_cuda_products)
+ptx_test(shapes ${ptx_folder} "" CONFIGURATIONS long COMMAND device_cuda_shapes)
+ptx_test(selftest ${ptx_folder} "" CONFIGURATIONS long COMMAND device_cuda_selftest)
+ptx_test(texts ${ptx_folder} "" COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/ptx_texts_test.py
+  $<TARGET_FILE:ree-run> ${PROJECT_SOURCE_DIR})
+
+# ptx_mistake(NAME FILE OLD NEW MODULE KERNEL REGEX): in a copy of FILE, OLD is replaced by NEW.
+# device_cuda_kernels with the module compiled from it must detect the fault in KERNEL: its output
+# must match REGEX.
+function(ptx_mistake name file old new module kernel regex)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx-${name})
+  file(GLOB headers ${PROJECT_SOURCE_DIR}/cuda/*.h)
+  foreach(source ${headers} ${PROJECT_SOURCE_DIR}/cuda/${module}.cu)
+    get_filename_component(base ${source} NAME)
+    file(READ ${source} text)
+    if(base STREQUAL file)
+      string(REPLACE "${old}" "${new}" wrong "${text}")
+      if(wrong STREQUAL text)
+        message(FATAL_ERROR "mistake ${name}: ${file} does not contain the text that the mistake replaces")
+      endif()
+      set(text "${wrong}")
+    endif()
+    file(CONFIGURE OUTPUT ${folder}/${base} CONTENT "${text}" @ONLY)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  endforeach()
+  set(ptx ${folder}/${module}.ptx)
+  add_custom_command(
+    OUTPUT ${ptx}
+    COMMAND ${REE_NVCC} -I ${folder} ${ptx_flags} -arch=compute_80 -MD -MF ${ptx}.d -MT ${ptx} -o ${ptx}
+            ${folder}/${module}.cu
+    DEPENDS ${folder}/${module}.cu
+    DEPFILE ${ptx}.d
+    COMMENT "PTX of the CUDA kernels ${module} with a wrong ${name}"
+    VERBATIM)
+  add_custom_target(cuda-ptx-${name} ALL DEPENDS ${ptx})
+  ptx_test(mistake_${name} "${folder};${ptx_folder}" "" COMMAND device_cuda_kernels 2 ${kernel})
+  set_tests_properties(cuda/ptx_mistake_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${regex}")
+endfunction()
+ptx_mistake(fragment matmul_bytes.cu "\"r\"(a[1]), \"r\"(a[2])" "\"r\"(a[2]), \"r\"(a[1])"
+  matmul_bytes matmul_bytes_64x64 "self-test: failed: .*matmul_bytes_64x64: operand 2")
+ptx_mistake(wait kernel.h "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(N) : \"memory\");" ""
+  matmul matmul_64x64 "kernel ree_matmul_64x64.*asynchronous copy .* is under way")
+ptx_mistake(barrier softmax.cu "n_rows, tile);\n    __syncthreads();\n    ree_rows_max"
+  "n_rows, tile);\n    ree_rows_max" softmax softmax_rows "kernel ree_softmax_rows.*(race|under way|not written)")
