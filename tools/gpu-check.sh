@@ -33,6 +33,7 @@
 #     devices-BACKEND   the device opens; its facts and the probe's verdicts about its arithmetic
 #     models-BACKEND    every model has the SHA-256 that was recorded on the CPU
 #     cases-BACKEND     random cases of every RepOp give the CPU's bytes
+#     kernels-cuda      every kernel at least a few times: random cases leave some out
 #     products-cuda     more matrix products and convolutions, for every choice of the encoder
 #     shapes-cuda       shapes that are larger than those of the random cases
 #     onnx-BACKEND      ONNX's operator tests: their expected results, and the CPU's bytes
@@ -53,7 +54,7 @@ here=$(cd "$(dirname "$0")" && pwd) || exit 1
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; }
 value() { [ $# -gt 1 ] || die "$1 requires a value (try --help)"; }
 number() { case $2 in '' | *[!0-9]*) die "$1 requires a number, not '$2'" ;; esac; }
-programs="device_cuda_matches_cpu device_cuda_products device_cuda_shapes device_cuda_functions
+programs="device_cuda_matches_cpu device_cuda_kernels device_cuda_products device_cuda_shapes device_cuda_functions
 device_vulkan_matches_cpu device_vulkan_functions"
 
 # --- pack ---
@@ -471,6 +472,7 @@ run() {
     step models-cuda 300 models cuda
     step models-vulkan 600 models "vulkan:$vulkan"
     step cases-cuda 600 program device_cuda_matches_cpu "$cases"
+    step kernels-cuda 300 program device_cuda_kernels 3
     step products-cuda 600 program device_cuda_products "$cases"
     step shapes-cuda 300 program device_cuda_shapes
     step cases-vulkan 600 program device_vulkan_matches_cpu $(((cases + 9) / 10))

@@ -32,9 +32,9 @@ done
 
 # Functions that pass; a step for Vulkan and one for the sanitizer that are skipped, with reasons.
 check --cases 1 --sample 1/5 --bits 12 \
-    --only devices,models,cases,products,onnx,sanitizer-memcheck,bench-model,functions ||
+    --only devices,models,cases,kernels,products,onnx,sanitizer-memcheck,bench-model,functions ||
     fail "the check does not pass"
-for step in devices models cases products bench-model functions; do
+for step in devices models cases kernels products bench-model functions; do
     says log "^$step-cuda .* passed "
 done
 says log "^onnx-cuda .* \(passed .* 0 failed,\|skipped .* no operator tests\)"
@@ -44,12 +44,12 @@ says log "^models-cuda .* \([45]\) of \1 runs"
 says log "^functions-cuda .* 28 of 28 functions right on 2^12"
 says log "^bench-model-cuda .* [45] of [45] models measured"
 says out/bench-model-cuda.log "measured one at a time, .* in total"
-says log "[67] passed, 0 failed"
+says log "[78] passed, 0 failed"
 python3 - "$work/out/result.json" <<'END' || fail "result.json is wrong"
 import json, sys
 result = json.load(open(sys.argv[1]))
 steps = {step["step"]: step for step in result["steps"]}
-assert result["failed"] == 0 and result["passed"] >= 5 and result["quick"] is True, result
+assert result["failed"] == 0 and result["passed"] >= 6 and result["quick"] is True, result
 assert steps["models-cuda"]["result"] == "passed", steps
 assert steps["models-vulkan"]["result"] == "skipped" and steps["models-vulkan"]["note"], steps
 END
