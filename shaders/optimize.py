@@ -8,7 +8,7 @@ whose body the host writes (spirv_stitch.c), that function, the functions ree_op
 stay functions.
 
 The environment variable REE_SHADER_CACHE names a folder that keeps the results, for builds in several
-folders. A result is found by the module, spirv-opt's version and this file.
+folders. The key of a result is the SHA-256 of the module, spirv-opt's version and this file.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ import tempfile
 OP_NAME, OP_FUNCTION, OP_FUNCTION_CALL = 5, 54, 57
 DONT_INLINE = 2  # function control
 
-# Constants are folded by the host: it has their values.
+# No pass folds constants: the host does, with the values.
 LOCAL_VALUES = ["--convert-local-access-chains", "--eliminate-local-single-block", "--eliminate-local-single-store"]
 PASSES = [
     "--eliminate-dead-functions", "--merge-return", "--inline-entry-points-exhaustive", "--eliminate-dead-functions",

@@ -23,7 +23,7 @@ static struct ree_device *open_device(void) {
 static size_t loaded_size(void) {
     struct ree_device *device = open_device();
     if (!device) return SIZE_MAX;
-    size_t size = ree_vk_of(device)->cache_loaded_size;
+    size_t size = ree_vk_of(device)->cache_size;
     device->vtable->destroy(device);
     return size;
 }

@@ -1,5 +1,5 @@
-// Compiles the pipelines that a model needs on a GPU, without running them, and prints what the
-// driver says about each: time, registers, spills, scratch memory, code size, subgroups.
+// Compiles the pipelines that a model needs on a GPU, without running them. Prints for each the
+// time, and what the driver says: registers, spills, scratch memory, code size, subgroups.
 //
 //     pipelines MODEL [--device SPEC] [--prompt N] [--folder DIR] [--check]
 //
@@ -7,16 +7,16 @@
 //     --device SPEC the Vulkan device, by its index or a part of its name (default 0)
 //     --prompt N    tokens of the language model's prompt (default 64); 3 tokens are generated
 //     --folder DIR  also write the SPIR-V that the driver receives
-//     --check       exit with 1 if a pipeline spills vector registers, uses scratch memory, or was
-//     not
-//                   specialized, or if the SPIR-V has more than MAX_WORDS words
+//     --check       exit with 1 if a pipeline spills vector registers, uses scratch memory, has
+//     more
+//                   than MAX_WORDS words of SPIR-V, or was not specialized
 //
 // On a machine without AMD's GPU, with Mesa's RADV:
 //
-//     RADV_FORCE_FAMILY=navi21 VK_ICD_FILENAMES=/usr/share/vulkan/icd.d/radeon_icd.x86_64.json
-//     pipelines MODEL
+//     export RADV_FORCE_FAMILY=navi21
+//     VK_ICD_FILENAMES=/usr/share/vulkan/icd.d/radeon_icd.x86_64.json
 //
-// Times are of the process's processors. A cache of the driver hides them:
+// Times are CPU time of all threads. The driver's cache makes them too short; disable it with
 // MESA_SHADER_CACHE_DISABLE=1.
 #include <stdio.h>
 #include <stdlib.h>

@@ -65,6 +65,7 @@ static enum ree_status program_create(struct ree_device *device, const struct re
                                       struct ree_error *err) {
     (void)constants;
     (void)copies_capacity;
+    *out = NULL;
     for (uint32_t i = 0; i < program->n_dispatches; i++)
         REE_TRY(compile(ree_vk_of(device), &program->dispatches[i], err));
     *out = ree_alloc_zeroed(1, 1);
@@ -124,7 +125,7 @@ enum ree_status ree_vk_compiler_open(const char *which, ree_vk_compiled *compile
     REE_TRY(ree_vk_open_for_compiling(which, &vk, err));
     vk->base.vtable = &vtable;
     vk->base.max_buffer_size = vk->base.memory_size = UINT64_C(1) << 40;
-    // A processor's driver compiles what a GPU would run.
+    // A CPU's driver is treated as a GPU, so that it compiles a GPU's pipelines.
     if (vk->is_cpu) vk->subgroup.subgroupSize = 32;
     vk->is_cpu = false;
     vk->thresholds = ree_vk_gpu_thresholds;
@@ -150,7 +151,8 @@ uint32_t ree_vk_statistics(const struct ree_device *compiler, VkPipeline pipelin
     if (vk->vk.vkGetPipelineExecutableStatisticsKHR(vk->handle, &info, &n, list) < 0) return 0;
     for (uint32_t i = 0; i < n; i++) {
         memcpy(out[i].name, list[i].name, sizeof out[i].name);
-        out[i].value = list[i].value.u64;
+        const bool is_bool = list[i].format == VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR;
+        out[i].value = is_bool ? list[i].value.b32 : list[i].value.u64;
     }
     return n;
 }

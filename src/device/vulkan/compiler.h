@@ -9,7 +9,7 @@
 // Opens the device `which` (as in ree_vulkan_device_open). Its primitives have their native forms,
 // as on a GPU that passes the probe. Buffers are memory of the host, set to 0; a run writes
 // nothing. `compiled` is called for each pipeline that the driver compiles. The device must not be
-// destroyed, because drivers of null hardware crash then; the process ends with _exit.
+// destroyed, because drivers of null hardware crash then; the process must end with _exit.
 enum ree_status ree_vk_compiler_open(const char *which, ree_vk_compiled *compiled, void *user,
                                      struct ree_device **out, struct ree_error *err);
 

@@ -127,21 +127,23 @@ static void *cache_read(const struct ree_vk *vk, size_t *out_size) {
     return data;
 }
 
-// Replaces the file atomically. Ignores failures.
+// Replaces the file atomically if the driver's data grew. Ignores failures.
 static void cache_write(struct ree_vk *vk) {
     size_t size = 0;
+    vk->n_unsaved = 0;
+    vk->saved_at = ree_clock();
     if (!vk->cache_path ||
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, NULL) != VK_SUCCESS ||
-        size <= sizeof(VkPipelineCacheHeaderVersionOne) || size == vk->cache_loaded_size)
+        size <= sizeof(VkPipelineCacheHeaderVersionOne) || size == vk->cache_size)
         return;
     uint8_t *data = ree_alloc(size + REE_SHA256_SIZE);
     if (data &&
         vk->vk.vkGetPipelineCacheData(vk->handle, vk->pipeline_cache, &size, data) == VK_SUCCESS &&
-        digest_of(data, size, data + size))
+        digest_of(data, size, data + size)) {
         ree_cache_write(vk->cache_path, data, size + REE_SHA256_SIZE);
+        vk->cache_size = size;
+    }
     ree_free(data);
-    vk->n_unsaved = 0;
-    vk->saved_at = ree_clock();
 }
 
 #define SAVE_SECONDS 5
@@ -235,10 +237,10 @@ enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err) 
     };
     REE_VK_TRY(err, vk->vk.vkCreatePipelineLayout(vk->handle, &layout, NULL, &vk->pipeline_layout),
                "cannot create a pipeline layout");
-    void *data = cache_read(vk, &vk->cache_loaded_size);
+    void *data = cache_read(vk, &vk->cache_size);
     VkPipelineCacheCreateInfo cache = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
-        .initialDataSize = vk->cache_loaded_size,
+        .initialDataSize = vk->cache_size,
         .pInitialData = data,
     };
     VkResult result = vk->vk.vkCreatePipelineCache(vk->handle, &cache, NULL, &vk->pipeline_cache);
@@ -397,7 +399,7 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     const clock_t begin = clock();
     VkResult result = vk->vk.vkCreateComputePipelines(vk->handle, vk->pipeline_cache, 1, &info,
                                                       NULL, &out->handle);
-    if (vk->compiled) {
+    if (vk->compiled && result == VK_SUCCESS) {
         const struct ree_vk_compilation compilation = {
             .module = vk->modules[step->shader].name,
             .words = words,

@@ -3,7 +3,7 @@
 // reached or used.
 //
 // Structured control flow stays valid in the simplest way: a construct keeps its merge and continue
-// blocks, even if nothing reaches them, and a branch that is never taken leads to the merge block.
+// blocks, even if nothing reaches them, and a branch that is never taken leads to an empty block.
 #include "device/vulkan/spirv_fold.h"
 
 #include <string.h>
@@ -13,8 +13,9 @@
 
 #define HEADER 5
 
-// What is known about a value. Only integers of 32 bits and Booleans become CONSTANT.
-enum knowledge { UNKNOWN, CONSTANT, VARYING };
+// What is known about a value: nothing yet, that it is always `bits`, or that it may differ. Only
+// integers of 32 bits and Booleans become CONSTANT.
+enum knowledge { UNDETERMINED, CONSTANT, VARYING };
 
 struct value {
     size_t at; // word offset of its instruction; 0: none
@@ -22,17 +23,17 @@ struct value {
     uint32_t bits;     // if CONSTANT
     uint32_t block;    // of a label: index of its block, plus 1
     bool used;         // by an instruction that stays
-    bool emitted;      // inside a function
+    bool emitted;      // written to the output; only of results inside functions
     uint32_t replaced; // id of the constant that replaces it; 0: not yet made
 };
 
 struct block {
-    size_t label, body, end; // word offsets: OpLabel, the next instruction, the next block
-    size_t merge;            // word offset of its OpSelectionMerge or OpLoopMerge; 0: none
-    size_t last;             // word offset of its branch or return
+    size_t label, body; // word offsets: OpLabel, the next instruction
+    size_t merge;       // word offset of its OpSelectionMerge or OpLoopMerge; 0: none
+    size_t terminator;  // word offset of its branch or return
     bool reached;
     bool kept;
-    uint32_t first_predecessor, n_predecessors; // of its predecessors in the list of the fold
+    uint32_t first_predecessor, n_predecessors; // range in fold.predecessors
     uint32_t loop; // if kept only as a loop's continue block: label of the loop's header
 };
 
@@ -60,11 +61,11 @@ struct fold {
     uint32_t n_functions, entry;
     size_t functions_at; // word offset of the first OpFunction
     uint32_t bool_type;
-    // the function in work
+    // the function that is folded
     struct block *blocks;
     uint32_t n_blocks, blocks_capacity;
     uint32_t *predecessors; // indices of blocks
-    uint32_t *work;         // [bound], a stack of ids
+    uint32_t *stack;        // [bound], a stack of ids
     struct words new_constants, code;
 };
 
@@ -106,7 +107,7 @@ static void put(struct words *out, const uint32_t *list, size_t n) {
 
 // The types and constants of the module
 
-static bool is_32_bits(const struct fold *f, uint32_t type) {
+static bool is_int32_or_bool(const struct fold *f, uint32_t type) {
     const size_t at = f->values[type].at;
     return at && ((opcode_at(f, at) == REE_SPV_TYPE_INT && f->words[at + 2] == 32) ||
                   opcode_at(f, at) == REE_SPV_TYPE_BOOL);
@@ -137,7 +138,7 @@ static uint32_t extract(const struct fold *f, uint32_t id, const uint32_t *liter
 }
 
 // Computes an operation of constants; `args` are ids. Returns VARYING if it cannot be computed, and
-// UNKNOWN if an operand is not known yet.
+// UNDETERMINED if an operand is not known yet.
 static enum knowledge compute(const struct fold *f, uint32_t opcode, const uint32_t *args,
                               uint32_t n, uint32_t *bits) {
     uint32_t values[3];
@@ -147,7 +148,7 @@ static enum knowledge compute(const struct fold *f, uint32_t opcode, const uint3
         const struct value *v = &f->values[args[i]];
         values[i] = v->bits;
         if (v->known == VARYING) known = VARYING;
-        if (v->known == UNKNOWN && known == CONSTANT) known = UNKNOWN;
+        if (v->known == UNDETERMINED && known == CONSTANT) known = UNDETERMINED;
         // One operand may decide.
         const bool decides = (opcode == REE_SPV_LOGICAL_AND && !v->bits) ||
                              (opcode == REE_SPV_LOGICAL_OR && v->bits) ||
@@ -168,19 +169,20 @@ static enum ree_status read_constant(struct fold *f, size_t at, struct ree_error
     case REE_SPV_CONSTANT_TRUE: set_constant(f, i[2], 1); break;
     case REE_SPV_CONSTANT_FALSE: set_constant(f, i[2], 0); break;
     case REE_SPV_CONSTANT:
-        if (is_32_bits(f, i[1])) set_constant(f, i[2], i[3]);
+        if (is_int32_or_bool(f, i[1])) set_constant(f, i[2], i[3]);
         break;
     case REE_SPV_SPEC_CONSTANT_TRUE: set_constant(f, i[2], spec_value(f, i[2], 1) != 0); break;
     case REE_SPV_SPEC_CONSTANT_FALSE: set_constant(f, i[2], spec_value(f, i[2], 0) != 0); break;
     case REE_SPV_SPEC_CONSTANT:
-        if (!is_32_bits(f, i[1])) return unsupported(err, "a constant that has not 32 bits");
+        if (!is_int32_or_bool(f, i[1]))
+            return unsupported(err, "a specialization constant that is not a 32-bit integer");
         set_constant(f, i[2], spec_value(f, i[2], i[3]));
         break;
     case REE_SPV_SPEC_CONSTANT_OP: {
         const uint32_t n = length_at(f, at) - 4;
         const bool extracts = i[3] == REE_SPV_COMPOSITE_EXTRACT;
         const uint32_t id = extracts ? extract(f, i[4], i + 5, n - 1) : 0;
-        bool ok = is_32_bits(f, i[1]);
+        bool ok = is_int32_or_bool(f, i[1]);
         if (extracts) {
             ok = ok && id && f->values[id].known == CONSTANT;
             bits = ok ? f->values[id].bits : 0;
@@ -250,8 +252,12 @@ static enum ree_status read_instruction(struct fold *f, size_t at, struct ree_er
     if (!layout.has_result) return REE_OK;
     struct value *v = &f->values[f->words[at + 2]];
     *v = (struct value){.at = at, .known = VARYING};
-    if (is_32_bits(f, f->words[at + 1])) v->known = UNKNOWN;
+    if (is_int32_or_bool(f, f->words[at + 1])) v->known = UNDETERMINED;
     return REE_OK;
+}
+
+static uint32_t type_of(const struct fold *f, uint32_t id) {
+    return f->words[f->values[id].at + 1];
 }
 
 static enum ree_status read_blocks(struct fold *f, const struct function *function,
@@ -271,17 +277,18 @@ static enum ree_status read_blocks(struct fold *f, const struct function *functi
                 (struct value){.at = at, .known = VARYING, .block = f->n_blocks};
         }
         if (!block || opcode == REE_SPV_LABEL || opcode == REE_SPV_FUNCTION_END) continue;
-        block->end = at + length_at(f, at);
         if (opcode == REE_SPV_NOP || opcode == REE_SPV_LINE || opcode == REE_SPV_NO_LINE) continue;
+        if (opcode == REE_SPV_SWITCH && !is_int32_or_bool(f, type_of(f, f->words[at + 1])))
+            return unsupported(err, "a switch over an integer that has not 32 bits");
         if (opcode == REE_SPV_SELECTION_MERGE || opcode == REE_SPV_LOOP_MERGE)
             block->merge = at;
         else if (ends_block(opcode))
-            block->last = at;
+            block->terminator = at;
         else
             REE_TRY(read_instruction(f, at, err));
     }
     for (uint32_t b = 0; b < f->n_blocks; b++)
-        if (!f->blocks[b].last) return unsupported(err, "a block without an end");
+        if (!f->blocks[b].terminator) return unsupported(err, "a block without an end");
     return f->n_blocks ? REE_OK : unsupported(err, "a function without a body");
 }
 
@@ -293,12 +300,12 @@ static struct block *block_of(const struct fold *f, uint32_t label) {
 // Returns the target number k of a block's branch that may be taken, as far as is known; 0: there
 // are no more.
 static uint32_t target(const struct fold *f, const struct block *block, uint32_t k) {
-    const uint32_t *i = f->words + block->last, n = i[0] >> 16;
+    const uint32_t *i = f->words + block->terminator, n = i[0] >> 16;
     const uint32_t opcode = i[0] & 0xFFFF;
     if (opcode == REE_SPV_BRANCH) return k == 0 ? i[1] : 0;
     if (opcode != REE_SPV_BRANCH_CONDITIONAL && opcode != REE_SPV_SWITCH) return 0;
     const struct value *v = &f->values[i[1]];
-    if (v->known == UNKNOWN) return 0;
+    if (v->known == UNDETERMINED) return 0;
     if (v->known == CONSTANT) {
         if (k > 0) return 0;
         if (opcode == REE_SPV_BRANCH_CONDITIONAL) return v->bits ? i[2] : i[3];
@@ -321,11 +328,11 @@ static bool leads_to(const struct fold *f, const struct block *from, uint32_t la
 
 static enum knowledge compute_phi(const struct fold *f, size_t at, uint32_t label, uint32_t *bits) {
     const uint32_t *i = f->words + at;
-    enum knowledge known = UNKNOWN;
+    enum knowledge known = UNDETERMINED;
     for (uint32_t w = 3; w + 1 < i[0] >> 16; w += 2) {
         const struct block *from = block_of(f, i[w + 1]);
         const struct value *v = &f->values[i[w]];
-        if (!from || !leads_to(f, from, label) || v->known == UNKNOWN) continue;
+        if (!from || !leads_to(f, from, label) || v->known == UNDETERMINED) continue;
         if (v->known == VARYING || (known == CONSTANT && v->bits != *bits)) return VARYING;
         known = CONSTANT;
         *bits = v->bits;
@@ -351,7 +358,7 @@ static bool update(struct fold *f, size_t at, uint32_t label) {
     } else if (!layout.has_effect && layout.literal == 0 && layout.end == length_at(f, at)) {
         known = compute(f, opcode_at(f, at), i + 3, layout.end - 3, &bits);
     }
-    // Knowledge only decreases, so this ends.
+    // A value moves only from UNDETERMINED to CONSTANT to VARYING, so this ends.
     if (v->known == CONSTANT && known == CONSTANT && bits != v->bits) known = VARYING;
     if (known <= v->known) return false;
     v->known = known;
@@ -365,7 +372,7 @@ static void propagate(struct fold *f) {
         for (uint32_t b = 0; b < f->n_blocks; b++) {
             struct block *block = &f->blocks[b];
             if (!block->reached) continue;
-            for (size_t at = block->body; at < block->last; at += length_at(f, at)) {
+            for (size_t at = block->body; at < block->terminator; at += length_at(f, at)) {
                 struct ree_spirv_layout layout;
                 if (at == block->merge || !ree_spirv_layout(f->words + at, &layout)) continue;
                 if (layout.has_result && f->values[f->words[at + 2]].known != VARYING &&
@@ -381,20 +388,16 @@ static void propagate(struct fold *f) {
     }
 }
 
-// Makes the conditions of reached branches VARYING that depend on undefined values. Returns whether
-// there were any.
-static bool settle(struct fold *f) {
-    bool found = false;
+// In a valid module propagation determines the condition of every branch that it reaches.
+static bool is_determined(const struct fold *f) {
     for (uint32_t b = 0; b < f->n_blocks; b++) {
-        const uint32_t *i = f->words + f->blocks[b].last, opcode = i[0] & 0xFFFF;
-        if (!f->blocks[b].reached ||
-            (opcode != REE_SPV_BRANCH_CONDITIONAL && opcode != REE_SPV_SWITCH) ||
-            f->values[i[1]].known != UNKNOWN)
-            continue;
-        f->values[i[1]].known = VARYING;
-        found = true;
+        const uint32_t *i = f->words + f->blocks[b].terminator, opcode = i[0] & 0xFFFF;
+        if (f->blocks[b].reached &&
+            (opcode == REE_SPV_BRANCH_CONDITIONAL || opcode == REE_SPV_SWITCH) &&
+            f->values[i[1]].known == UNDETERMINED)
+            return false;
     }
-    return found;
+    return true;
 }
 
 // What stays
@@ -421,9 +424,9 @@ static void use(struct fold *f, uint32_t id) {
     uint32_t n = 0;
     if (f->values[id].used) return;
     f->values[id].used = true;
-    f->work[n++] = id;
+    f->stack[n++] = id;
     while (n) {
-        const struct value *v = &f->values[f->work[--n]];
+        const struct value *v = &f->values[f->stack[--n]];
         struct ree_spirv_layout layout;
         if (v->at < f->functions_at || v->known == CONSTANT || v->block) continue;
         if (!ree_spirv_layout(f->words + v->at, &layout)) continue;
@@ -431,7 +434,7 @@ static void use(struct fold *f, uint32_t id) {
             const uint32_t operand = f->words[v->at + w];
             if (w == layout.literal || f->values[operand].used) continue;
             f->values[operand].used = true;
-            f->work[n++] = operand;
+            f->stack[n++] = operand;
         }
     }
 }
@@ -440,7 +443,7 @@ static void mark_used(struct fold *f) {
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         const struct block *block = &f->blocks[b];
         if (!block->reached) continue;
-        for (size_t at = block->body; at <= block->last; at += length_at(f, at)) {
+        for (size_t at = block->body; at <= block->terminator; at += length_at(f, at)) {
             const uint32_t *i = f->words + at;
             const uint32_t opcode = i[0] & 0xFFFF;
             struct ree_spirv_layout layout;
@@ -476,20 +479,28 @@ static uint32_t undefined(struct fold *f, uint32_t type) {
     return id;
 }
 
+// Returns whether a constant branch of `block` must keep both targets: a loop must have its back
+// edge, even if it is never taken.
+static bool keeps_back_edge(const struct fold *f, const struct block *block) {
+    const uint32_t *i = f->words + block->terminator;
+    if ((i[0] & 0xFFFF) != REE_SPV_BRANCH_CONDITIONAL || f->values[i[1]].known != CONSTANT)
+        return false;
+    const struct block *to = block_of(f, f->values[i[1]].bits ? i[3] : i[2]);
+    // A block comes after all blocks that dominate it, so only a back edge leads to a loop's header
+    // from a later block.
+    return to && to <= block && to->merge && opcode_at(f, to->merge) == REE_SPV_LOOP_MERGE;
+}
+
 // Returns the target number k of the branch that put_branch writes; 0: there are no more.
 static uint32_t successor(const struct fold *f, const struct block *block, uint32_t k) {
     if (!block->kept) return 0;
     if (!block->reached) return k == 0 ? block->loop : 0;
-    const uint32_t *i = f->words + block->last;
-    const bool is_constant =
-        (i[0] & 0xFFFF) == REE_SPV_BRANCH_CONDITIONAL && f->values[i[1]].known == CONSTANT;
-    if (k == 1 && is_constant && block->merge &&
-        opcode_at(f, block->merge) == REE_SPV_SELECTION_MERGE)
-        return f->words[block->merge + 1];
+    if (keeps_back_edge(f, block)) return k < 2 ? f->words[block->terminator + 2 + k] : 0;
     return target(f, block, k);
 }
 
-// Fills the list of each block's predecessors. A block may occur in a list several times.
+// Fills the list of each block's predecessors. A block may occur in a list several times,
+// next to each other.
 static enum ree_status find_predecessors(struct fold *f, struct ree_error *err) {
     uint32_t n = 0, to;
     for (uint32_t b = 0; b < f->n_blocks; b++)
@@ -556,10 +567,17 @@ static void put_instruction(struct fold *f, size_t at, const struct block *block
         f->functions[f->function_of[i[3]] - 1].n_calls++;
 }
 
-// The end of a reached block. A constant branch keeps its construct, because blocks inside may
-// branch to the merge block.
+// Writes a block that nothing reaches.
+static void put_unreachable(struct fold *f, uint32_t label) {
+    const uint32_t unreachable = 1 << 16 | REE_SPV_UNREACHABLE;
+    PUT(&f->code, REE_SPV_LABEL, label);
+    put(&f->code, &unreachable, 1);
+}
+
+// Writes the end of a reached block. A constant branch keeps its construct, because blocks inside
+// may branch to the merge block.
 static void put_branch(struct fold *f, const struct block *block) {
-    const uint32_t *i = f->words + block->last, opcode = i[0] & 0xFFFF;
+    const uint32_t *i = f->words + block->terminator, opcode = i[0] & 0xFFFF;
     const bool is_choice = opcode == REE_SPV_BRANCH_CONDITIONAL || opcode == REE_SPV_SWITCH;
     const bool is_constant = is_choice && f->values[i[1]].known == CONSTANT;
     const uint32_t *merge = block->merge ? f->words + block->merge : NULL;
@@ -568,20 +586,23 @@ static void put_branch(struct fold *f, const struct block *block) {
     // From here nothing inside the construct can be reached.
     const bool is_empty = selects && is_constant && taken == merge[1];
     if (merge && !is_empty) put(&f->code, merge, merge[0] >> 16);
-    if (!is_choice) {
+    if (!is_constant) {
         put(&f->code, i, i[0] >> 16);
         if (opcode == REE_SPV_RETURN_VALUE && !f->code.failed)
             f->code.list[f->code.n - 1] = renamed(f, i[1]);
-    } else if (!is_constant) {
-        put(&f->code, i, i[0] >> 16);
+    } else if (keeps_back_edge(f, block)) {
+        PUT(&f->code, REE_SPV_BRANCH_CONDITIONAL, renamed(f, i[1]), i[2], i[3]);
     } else if (!selects || is_empty) {
         PUT(&f->code, REE_SPV_BRANCH, taken);
     } else if (opcode == REE_SPV_SWITCH) {
         PUT(&f->code, REE_SPV_SWITCH, renamed(f, i[1]), taken);
-    } else if (taken == i[2]) {
-        PUT(&f->code, REE_SPV_BRANCH_CONDITIONAL, renamed(f, i[1]), taken, merge[1]);
     } else {
-        PUT(&f->code, REE_SPV_BRANCH_CONDITIONAL, renamed(f, i[1]), merge[1], taken);
+        // Not to the merge block: the taken side may have to dominate it.
+        const uint32_t nowhere = f->next_id++, condition = renamed(f, i[1]);
+        const bool is_first = taken == i[2];
+        PUT(&f->code, REE_SPV_BRANCH_CONDITIONAL, condition, is_first ? taken : nowhere,
+            is_first ? nowhere : taken);
+        put_unreachable(f, nowhere);
     }
 }
 
@@ -589,9 +610,8 @@ static enum ree_status fold_function(struct fold *f, const struct function *func
                                      struct ree_error *err) {
     REE_TRY(read_blocks(f, function, err));
     f->blocks[0].reached = true;
-    do
-        propagate(f);
-    while (settle(f));
+    propagate(f);
+    if (!is_determined(f)) return unsupported(err, "a condition without a value");
     keep_blocks(f);
     REE_TRY(find_predecessors(f, err));
     mark_used(f);
@@ -599,16 +619,18 @@ static enum ree_status fold_function(struct fold *f, const struct function *func
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         const struct block *block = &f->blocks[b];
         if (!block->kept) continue;
-        PUT(&f->code, REE_SPV_LABEL, f->words[block->label + 1]);
+        const uint32_t label = f->words[block->label + 1];
+        if (!block->reached && !block->loop) {
+            put_unreachable(f, label);
+            continue;
+        }
+        PUT(&f->code, REE_SPV_LABEL, label);
         if (block->reached) {
-            for (size_t at = block->body; at < block->last; at += length_at(f, at))
+            for (size_t at = block->body; at < block->terminator; at += length_at(f, at))
                 if (at != block->merge) put_instruction(f, at, block);
             put_branch(f, block);
-        } else if (block->loop) {
-            PUT(&f->code, REE_SPV_BRANCH, block->loop);
         } else {
-            const uint32_t unreachable = 1 << 16 | REE_SPV_UNREACHABLE;
-            put(&f->code, &unreachable, 1);
+            PUT(&f->code, REE_SPV_BRANCH, block->loop);
         }
     }
     const uint32_t end = 1 << 16 | REE_SPV_FUNCTION_END;
@@ -693,10 +715,10 @@ static enum ree_status allocate(struct fold *f, struct ree_error *err) {
     f->values = ree_alloc_zeroed(f->bound, sizeof *f->values);
     f->spec_ids = ree_alloc_zeroed(f->bound, sizeof *f->spec_ids);
     f->function_of = ree_alloc_zeroed(f->bound, sizeof *f->function_of);
-    f->work = ree_alloc_zeroed(f->bound, sizeof *f->work);
+    f->stack = ree_alloc_zeroed(f->bound, sizeof *f->stack);
     f->functions = ree_alloc_zeroed(n_functions + 1, sizeof *f->functions);
     f->blocks = ree_alloc_zeroed(n_labels + 1, sizeof *f->blocks);
-    if (!f->values || !f->spec_ids || !f->function_of || !f->work || !f->functions || !f->blocks)
+    if (!f->values || !f->spec_ids || !f->function_of || !f->stack || !f->functions || !f->blocks)
         return ree_no_memory(err);
     return REE_OK;
 }
@@ -718,7 +740,7 @@ enum ree_status ree_spirv_fold(const uint32_t *words, size_t n_words,
     ree_free(f.values);
     ree_free(f.spec_ids);
     ree_free(f.function_of);
-    ree_free(f.work);
+    ree_free(f.stack);
     ree_free(f.functions);
     ree_free(f.blocks);
     ree_free(f.predecessors);

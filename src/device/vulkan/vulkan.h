@@ -78,7 +78,7 @@ struct ree_vk_compilation {
     const uint32_t *words; // the SPIR-V that the driver received
     size_t n_words;
     bool is_specialized; // by spirv_fold.c
-    double seconds;      // of the process's processors
+    double seconds;      // CPU time of all threads
     VkPipeline pipeline;
 };
 typedef void ree_vk_compiled(void *user, const struct ree_vk_compilation *compilation);
@@ -139,8 +139,8 @@ struct ree_vk {
     // pipeline.c
     VkPipelineLayout pipeline_layout;
     VkPipelineCache pipeline_cache;
-    char *cache_path; // NULL: no file
-    size_t cache_loaded_size;
+    char *cache_path;   // NULL: no file
+    size_t cache_size;  // bytes of the driver's data in the file, as read or written last
     uint32_t n_unsaved; // pipelines created since the cache's file was written
     double saved_at;    // ree_clock; 0: not yet
     struct ree_vk_cached_pipeline *pipelines;
@@ -262,7 +262,7 @@ void ree_vk_identify(struct ree_vk *vk, const char *cache_dir);
 void ree_vk_unidentify(struct ree_vk *vk);
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err);
 // Writes the driver's cache to its file if pipelines were created since the last time, at most
-// every few seconds: a process that is killed loses little.
+// every few seconds. A process that is killed then loses only its last pipelines.
 void ree_vk_pipelines_save(struct ree_vk *vk);
 void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it grew
 // Records the groups first_group, first_group + 1, ... of a step, n_groups of them and no more.
