@@ -23,10 +23,12 @@ static void VKAPI_PTR properties(VkPhysicalDevice physical, VkPhysicalDeviceProp
 
 static void VKAPI_PTR properties2(VkPhysicalDevice physical, VkPhysicalDeviceProperties2 *out) {
     real_properties2(physical, out);
-    for (VkBaseOutStructure *s = out->pNext; s; s = s->pNext)
-        if (s->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES && lacks_ballot)
-            ((VkPhysicalDeviceSubgroupProperties *)s)->supportedOperations =
-                VK_SUBGROUP_FEATURE_BASIC_BIT;
+    for (VkBaseOutStructure *s = out->pNext; s; s = s->pNext) {
+        if (s->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES || !lacks_ballot)
+            continue;
+        VkPhysicalDeviceSubgroupProperties *subgroup = (void *)s;
+        subgroup->supportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
+    }
 }
 
 static VkResult VKAPI_PTR extensions(VkPhysicalDevice physical, const char *layer, uint32_t *n,
