@@ -14,6 +14,7 @@ static PFN_vkCreateShaderModule real_module;
 static PFN_vkCreateComputePipelines real_pipelines;
 static bool lacks_ballot, lacks_control, is_gpu;
 static VkShaderModule with_subgroups; // the last module that uses subgroups
+static uint32_t local_size;           // threads of a workgroup of the last module
 static uint32_t n_with_subgroups, n_sized;
 
 static void VKAPI_PTR properties(VkPhysicalDevice physical, VkPhysicalDeviceProperties *out) {
@@ -50,11 +51,32 @@ static bool declares_subgroups(const VkShaderModuleCreateInfo *info) {
     return false;
 }
 
+// Returns the first word offset of an instruction with this opcode, and this id in its word `at`;
+// 0: there is none.
+static size_t find(const VkShaderModuleCreateInfo *info, uint32_t opcode, uint32_t at,
+                   uint32_t id) {
+    const uint32_t *words = info->pCode;
+    const size_t n = info->codeSize / sizeof *words;
+    for (size_t i = 5; i + at < n && words[i] >> 16; i += words[i] >> 16)
+        if ((words[i] & 0xFFFF) == opcode && words[i] >> 16 > at && words[i + at] == id) return i;
+    return 0;
+}
+
+// Returns the x of the workgroup's size: a composite that is decorated as the built-in variable 25.
+static uint32_t read_local_size(const VkShaderModuleCreateInfo *info) {
+    const uint32_t *words = info->pCode;
+    const size_t decoration = find(info, 71, 3, 25); // OpDecorate
+    const size_t composite = decoration ? find(info, 44, 2, words[decoration + 1]) : 0;
+    const size_t constant = composite ? find(info, 43, 2, words[composite + 3]) : 0;
+    return constant ? words[constant + 3] : 0;
+}
+
 static VkResult VKAPI_PTR create_module(VkDevice device, const VkShaderModuleCreateInfo *info,
                                         const VkAllocationCallbacks *allocator,
                                         VkShaderModule *out) {
     VkResult result = real_module(device, info, allocator, out);
     with_subgroups = VK_NULL_HANDLE;
+    local_size = read_local_size(info);
     if (result == VK_SUCCESS && declares_subgroups(info)) with_subgroups = *out;
     return result;
 }
@@ -64,12 +86,10 @@ static VkResult VKAPI_PTR create_pipelines(VkDevice device, VkPipelineCache cach
                                            const VkAllocationCallbacks *allocator,
                                            VkPipeline *out) {
     const VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT *size = infos->stage.pNext;
-    // Specialization constant 0 is the workgroup's size.
-    const uint32_t *local_size = infos->stage.pSpecializationInfo->pData;
     if (infos->stage.module == with_subgroups) {
         n_with_subgroups++;
         n_sized +=
-            size && size->requiredSubgroupSize == *local_size &&
+            size && size->requiredSubgroupSize == local_size &&
             infos->stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
     }
     return real_pipelines(device, cache, n, infos, allocator, out);
