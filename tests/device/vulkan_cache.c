@@ -76,10 +76,25 @@ static void overwrite(long at, const void *bytes, size_t n) {
     fclose(file);
 }
 
-// A program saves the pipelines that exist, but not again a moment later.
+static size_t data_size = 64;
+
+// Stands in for drivers whose cache has contents.
+static VkResult VKAPI_PTR cache_data(VkDevice device, VkPipelineCache cache, size_t *size,
+                                     void *out) {
+    (void)device;
+    (void)cache;
+    if (out) memset(out, 1, *size);
+    *size = data_size;
+    return VK_SUCCESS;
+}
+
+// A program saves the pipelines that exist, but not again a moment later. Closing the device saves
+// what was added since.
 static void check_saved_early(void) {
     struct ree_device *device = open_device();
     if (!device) return;
+    struct ree_vk *vk = ree_vk_of(device);
+    vk->vk.vkGetPipelineCacheData = cache_data;
     const struct ree_program source = {0};
     for (int i = 0; i < 2; i++) {
         struct ree_device_program *program = NULL;
@@ -89,11 +104,13 @@ static void check_saved_early(void) {
                   "%s", err.message);
         CHECK(find_file() == (i == 0));
         if (program) device->vtable->program_destroy(device, program);
-        if (i == 0) empty_folder();
-        ree_vk_of(device)->n_unsaved++;
+        empty_folder();
+        vk->n_unsaved++;
+        data_size += 64;
     }
     device->vtable->destroy(device);
     CHECK(find_file() == 1);
+    empty_folder();
 }
 
 int main(void) {
@@ -103,6 +120,7 @@ int main(void) {
     REQUIRE(mkdtemp(folder) != NULL);
     snprintf(deep, sizeof deep, "%s/a/b", folder); // the folders are created
 
+    check_saved_early();
     CHECK(loaded_size() == 0);
     int n_files = find_file();
     if (n_files == 0) {
@@ -138,9 +156,6 @@ int main(void) {
         CHECK(loaded_size() == 0);
     } else {
         CHECK(n_files == 1); // no temporary file is left
-        empty_folder();
-        check_saved_early();
-        REQUIRE(find_file() == 1);
         off_t size = file_size();
         CHECK(size > (off_t)sizeof(VkPipelineCacheHeaderVersionOne));
         CHECK(loaded_size() == (size_t)size - REE_SHA256_SIZE);
