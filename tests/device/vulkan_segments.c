@@ -204,6 +204,7 @@ static void cancelled_run_ends(struct ree_device *device) {
     struct chain chain;
     struct ree_vk *vk = ree_vk_of(device);
     const double seconds = vk->submission_seconds;
+    vk->submission_seconds = 1e9;
     vk->pace = 1;
     chain_init(&chain, device);
     chain_check(&chain);
@@ -215,8 +216,8 @@ static void cancelled_run_ends(struct ree_device *device) {
     chain_init(&chain, device);
     CHECK_MSG(n_barriers == N_PRODUCTS - 1, "%u barriers", n_barriers);
     chain_check(&chain);
-    CHECK_MSG(n_whole < N_PRODUCTS / 2 && n_submitted >= N_PRODUCTS, "%u, then %u submissions",
-              n_whole, n_submitted);
+    CHECK_MSG(n_whole == 1 && n_submitted >= N_PRODUCTS, "%u, then %u submissions", n_whole,
+              n_submitted);
     uint64_t done = UINT64_MAX;
     const struct ree_program_run options = {.progress = {.report = refuse, .user = &done}};
     times_out = true;
@@ -285,7 +286,8 @@ static void lost_device(struct ree_device *device) {
     vk->submission_seconds = 1e-5;
     chain_init(&chain, device);
     chain_check(&chain);
-    lost_after = 10;
+    // On a slow device the first products have several submissions.
+    lost_after = n_submitted / 4;
     enum ree_status status = chain_run(&chain, NULL);
     CHECK_MSG(status == REE_DEVICE && strstr(err.message, "device was lost") &&
                   strstr(err.message, "node 'later' (MatMul)"),

@@ -62,7 +62,9 @@ template <class T> inline element_t<T> put(T x) {
 
 template <class F> inline void each(uint32_t lanes, F f) {
     if (lanes == ALL_LANES) {
+#ifndef __clang__
 #pragma GCC ivdep
+#endif
         for (uint32_t l = 0; l < LANES; l++)
             f(l);
     } else {
