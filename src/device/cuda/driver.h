@@ -1,6 +1,6 @@
 // The part of the CUDA driver API that ree uses, loaded at run time. Building this folder requires
-// no CUDA header or library, and one binary runs with and without a driver. Names, types and values
-// are those of NVIDIA's driver API, version REE_CUDA_DRIVER_VERSION and later.
+// no CUDA header or library, and one binary runs with and without a driver. The API of
+// REE_CUDA_DRIVER_VERSION and all later versions has these names, types and values.
 #ifndef REE_DEVICE_CUDA_DRIVER_H
 #define REE_DEVICE_CUDA_DRIVER_H
 
