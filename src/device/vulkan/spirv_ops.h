@@ -1,5 +1,6 @@
-// SPIR-V instructions inside functions: which of their words are ids, and the values of operations
-// on 32-bit integers and Booleans. Khronos, "SPIR-V Specification", section 3.
+// Describes the SPIR-V instructions inside functions: ree_spirv_layout says which words of an
+// instruction are ids, ree_spirv_evaluate computes operations on 32-bit integers and Booleans.
+// Khronos, "SPIR-V Specification", section 3.
 #ifndef REE_DEVICE_VULKAN_SPIRV_OPS_H
 #define REE_DEVICE_VULKAN_SPIRV_OPS_H
 
