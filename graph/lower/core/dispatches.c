@@ -1,6 +1,7 @@
 // Adds dispatches to the program, or runs them at once on the host.
 #include "graph/lower/core/lower_internal.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -23,6 +24,9 @@ static bool params_carry_offset(enum ree_repop op, uint32_t i, uint32_t n_operan
 static bool is_in_out(enum ree_repop op, uint32_t i) {
     return (op == REE_REPOP_COPY && i == 1) || (op == REE_REPOP_SCATTER && i == 0);
 }
+
+// What kernels on the host receive in place of an operand without elements.
+static const max_align_t no_elements;
 
 // Returns whether the dispatch may run on the host now. An output must be new, without contents. An
 // in-out operand must be new, or have writable contents on the host.
@@ -132,8 +136,10 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
                 s->host = s->host_writable;
                 s->kind = REE_STORAGE_LITERAL;
             }
-            // Kernels receive their inputs in the same array, but do not write to them.
-            pointers[i] = (char *)(uintptr_t)s->host + d.operands[i].offset;
+            // Kernels receive their inputs in the same array, but do not write to them. An input
+            // without elements has no memory: it gets an address that nothing is read from.
+            pointers[i] = s->nbytes ? (char *)(uintptr_t)s->host + d.operands[i].offset
+                                    : (void *)(uintptr_t)&no_elements;
         }
 #ifdef REE_CHECK_DISPATCHES
         REE_TRY(ree_dispatch_check(&d, lower->err));
