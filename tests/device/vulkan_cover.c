@@ -4,6 +4,7 @@
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "device_cases.h"
+#include "shaders.h"
 
 #define N_CASES 1200 // of each RepOp, for each device
 
@@ -20,6 +21,7 @@ struct kind_of_device {
 static const struct kind_of_device kinds[] = {
     {"a CPU driver that ends loops", true, 8, 65534, REE_VK_FLOAT64, false},
     {"the same in integers", true, 8, 65534, REE_VK_INTEGER, true},
+    {"a CPU driver", true, 8, UINT64_MAX, REE_VK_FLOAT64, false},
     {"a GPU", false, 32, UINT64_MAX, REE_VK_NATIVE, true},
     {"a GPU without fma", false, 64, UINT64_MAX, REE_VK_FLOAT32, false},
     {"a GPU with float64 instead", false, 32, UINT64_MAX, REE_VK_FLOAT64, false},
@@ -152,6 +154,26 @@ static void large_cases(struct ree_vk *vk, const struct kind_of_device *kind) {
             }
 }
 
+// A driver for CPUs compiles the modules for many rows only for products that are worth it; a GPU
+// always uses them.
+static void modules_by_size(struct ree_vk *vk, const struct kind_of_device *kind) {
+    const struct ree_vk_forms forms = forms_of(kind);
+    static const uint32_t products[][3] = {{11, 172, 64}, {512, 512, 512}, {1, 4096, 4096}};
+    const bool few_rows[2][3] = {{false, false, true}, {true, false, true}};
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        static struct ree_vk_encoding encoding;
+        const uint32_t m = products[i][0], n = products[i][1], k = products[i][2];
+        struct ree_dispatch d = {.op = REE_REPOP_MATMUL};
+        d.params.matmul = dense_products(m, n, k);
+        set_sizes(&d, 3, (uint64_t[]){(uint64_t)m * k, (uint64_t)k * n, (uint64_t)m * n});
+        REQUIRE(ree_vk_encode(vk, &d, &forms, &encoding, &err) == REE_OK);
+        const uint32_t one_row = REE_VK_SHADER_MATMUL_1_NATIVE + (uint32_t)kind->fma;
+        CHECK_MSG((encoding.steps[0].shader == one_row) == few_rows[kind->is_cpu][i],
+                  "%s: %s for %ux%ux%u", kind->name,
+                  ree_vk_shader_modules[encoding.steps[0].shader].name, m, n, k);
+    }
+}
+
 int main(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         static struct ree_vk vk;
@@ -165,6 +187,8 @@ int main(void) {
                       kinds[i].name, reached[op].weak, reached[op].all,
                       ree_repop_name((enum ree_repop)op));
         large_cases(&vk, &kinds[i]);
+        if (kinds[i].loop_budget == UINT64_MAX && kinds[i].subgroup)
+            modules_by_size(&vk, &kinds[i]);
     }
     return test_finish();
 }

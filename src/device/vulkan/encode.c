@@ -26,6 +26,7 @@ const struct ree_vk_thresholds ree_vk_cpu_thresholds = {
     .many_outputs = 4096,
     .many_vectors = 4096,
     .many_rows = 64, // few threads, each processes a row as fast as a group would
+    .small_product = UINT64_C(1) << 22,
     .long_row = 1024,
     .long_tiles = UINT64_MAX,
     .long_loops = UINT64_MAX,

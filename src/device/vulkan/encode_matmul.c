@@ -26,6 +26,11 @@ static uint64_t tile_loops(uint32_t form, uint32_t rows, uint64_t n_chunks, uint
     return n_chunks * chunk_loops(form, rows) + ree_vk_loop(rows * TILE_COLUMNS, store_loops, 0);
 }
 
+static bool is_small(const struct ree_vk *vk, uint32_t m, uint32_t n, uint64_t k,
+                     uint64_t n_products) {
+    return (double)m * n * (double)k * (double)n_products < (double)vk->thresholds.small_product;
+}
+
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                      uint32_t first_module, uint32_t m, uint32_t n, uint64_t k,
                                      bool can_split, uint64_t n_products, uint64_t store_loops) {
@@ -33,7 +38,8 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
         [REE_VK_NATIVE] = 8, [REE_VK_FLOAT64] = 16, [REE_VK_FLOAT32] = 4, [REE_VK_INTEGER] = 1};
     uint32_t form = out->forms.of[REE_VK_FMA];
     bool shares_rows = form == REE_VK_FLOAT64; // within a subgroup, in the module for many rows
-    uint32_t rows = m < FEW_ROWS || (shares_rows && !vk->has_subgroups) ? 1 : tile_rows[form];
+    bool few = m < FEW_ROWS || is_small(vk, m, n, k, n_products);
+    uint32_t rows = few || (shares_rows && !vk->has_subgroups) ? 1 : tile_rows[form];
     uint64_t n_chunks = (k + REE_CHUNK - 1) / REE_CHUNK;
     uint64_t scratch = (uint64_t)m * n * n_products * n_chunks * 4;
     store_loops += ree_vk_expr_loops(out->expr);
@@ -182,7 +188,8 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     uint32_t n_factors = ree_matmul_n_operands(p);
     uint32_t form = out->forms.of[REE_VK_FMA];
     struct ree_vk_step *step;
-    if (narrow && p->m < FEW_ROWS && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
+    bool few_rows = p->m < FEW_ROWS || is_small(vk, p->m, p->n, p->k, p->n_batch);
+    if (narrow && few_rows && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
         step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_NARROW_NATIVE, p->m, p->n, p->k, true,
                                 p->n_batch, 0);
         const uint32_t own[] = {p->batch_rank, n_factors, p->a_dtype,        p->b_dtype,
@@ -202,7 +209,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
     if (n_chunks < 2) return REE_OK;
     // Few rows times a matrix: different groups compute the chunks of an output.
-    bool few = p->m < FEW_ROWS && step->n_groups < vk->thresholds.enough_groups;
+    bool few = few_rows && step->n_groups < vk->thresholds.enough_groups;
     if (few || ree_vk_must_split(vk, out))
         ree_vk_split_chunks(out, (uint64_t)p->n_batch * p->m * p->n, n_chunks);
     return REE_OK;

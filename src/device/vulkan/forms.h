@@ -42,7 +42,10 @@ struct ree_vk_thresholds {
     uint64_t many_outputs;  // reduce: fewer outputs are reduced chunk by chunk
     uint64_t many_vectors;  // scan: fewer vectors are computed chunk by chunk
     uint64_t many_rows;     // softmax and norm: fewer rows get one workgroup each
-    uint64_t long_row;      // GPUs: workgroups of longer rows have 128 threads instead of 64
+    // matmul, conv, attention: products with fewer multiplications use the modules that compute one
+    // row per thread. They run slower, but drivers for CPUs compile them several times faster.
+    uint64_t small_product;
+    uint64_t long_row; // GPUs: workgroups of longer rows have 128 threads instead of 64
     // Maximum loop iterations of a thread, even if the driver's own limit is higher
     // (ree_vk_is_long). Beyond long_tiles, products use fewer rows per thread. Beyond long_loops,
     // all RepOps (products too) are split by chunks or groups.
