@@ -81,6 +81,10 @@ static inline const char *ree_forced_form(const struct ree_device_options *optio
     return options->testing ? options->testing->force_form : NULL;
 }
 
+static inline bool ree_probes_again(const struct ree_device_options *options) {
+    return options->testing && options->testing->probes_again;
+}
+
 // Backends. options is never NULL here, and has the size that this version knows.
 enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
                                     struct ree_device **out, struct ree_error *err);

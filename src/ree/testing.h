@@ -22,6 +22,8 @@ struct ree_device_testing {
     // "float32" or "integer"; NULL: the probe decides. Opening the device fails if the probe found
     // the form wrong.
     const char *force_form;
+    // Vulkan: run the probe even if the cache folder has its results.
+    bool probes_again;
 };
 
 // In struct ree_transport_open_options and struct ree_ranks_options (ranks.h).

@@ -95,6 +95,7 @@ static void check_saved_early(void) {
     if (!device) return;
     struct ree_vk *vk = ree_vk_of(device);
     vk->vk.vkGetPipelineCacheData = cache_data;
+    vk->n_unsaved = 1; // as if the program had created one
     const struct ree_program source = {0};
     for (int i = 0; i < 2; i++) {
         struct ree_device_program *program = NULL;

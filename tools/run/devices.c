@@ -145,6 +145,7 @@ int ree_run_devices(int argc, char **argv) {
         struct ree_device *device;
         struct cli_device each = o.device;
         each.spec = spec ? spec : listings[i].spec;
+        each.testing.probes_again = true; // this command shows what the device does now
         restrict_options(&each);
         if (cli_device_open(&each, &device, &err) != REE_OK && spec) {
             cJSON_Delete(root);

@@ -2,21 +2,22 @@
 // driver's own pipeline cache is kept in a file for the next start.
 #include "device/cache_folder.h"
 #include "base/clock.h"
+#include "base/float_env.h"
 #include "base/memory.h"
-#include "device/selftest/identity.h"
-#include "device/selftest/twin.h"
 #include "device/vulkan/spirv_fold.h"
 #include "device/vulkan/spirv_stitch.h"
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "shaders.h"
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#define MAX_THREADS 8
 #define MAX_CONSTANTS (1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC)
 
 // Everything that a pipeline depends on. Compared as bytes, so unused parts are zero.
@@ -33,6 +34,7 @@ struct ree_vk_cached_pipeline {
     struct ree_vk_cached_pipeline *next;
     uint64_t hash;
     struct key key;
+    const struct ree_expr *expr; // borrowed, while the pipeline is planned
 };
 
 static void key_init(struct key *key, const struct ree_vk_step *step, const struct ree_expr *expr) {
@@ -75,17 +77,6 @@ static uint64_t hash_bytes(const void *bytes, size_t n) {
 }
 
 // The file
-
-// Returns the path of "vulkan-VENDOR-DEVICE-UUID" and the suffix in the cache folder, or NULL if
-// there is no folder.
-static char *cache_path(const struct ree_vk *vk, const char *cache_dir, const char *suffix) {
-    char uuid[2 * VK_UUID_SIZE + 1], name[160];
-    for (uint32_t i = 0; i < VK_UUID_SIZE; i++)
-        snprintf(uuid + 2 * i, 3, "%02x", vk->properties.pipelineCacheUUID[i]);
-    snprintf(name, sizeof name, "vulkan-%04x-%04x-%s%s", vk->properties.vendorID,
-             vk->properties.deviceID, uuid, suffix);
-    return ree_cache_path(cache_dir, name);
-}
 
 // Computes the SHA-256 of the driver's data, which is stored at the end of the file.
 static bool digest_of(const void *data, size_t size, unsigned char out[REE_SHA256_SIZE]) {
@@ -154,76 +145,6 @@ void ree_vk_pipelines_save(struct ree_vk *vk) {
 }
 
 // The device's pipelines
-
-// Hashes everything about a driver that its compiler's output may depend on.
-static void hash_driver(struct ree_vk *vk) {
-    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/2");
-    if (!hasher) return;
-    const VkPhysicalDeviceProperties *p = &vk->properties;
-    const VkPhysicalDeviceFloatControlsProperties *f = &vk->float_controls;
-    const uint32_t numbers[] = {
-        p->apiVersion,
-        p->driverVersion,
-        p->vendorID,
-        p->deviceID,
-        (uint32_t)p->deviceType,
-        (uint32_t)vk->driver.driverID,
-        vk->subgroup.subgroupSize,
-        vk->has_float64,
-        vk->has_dot8,
-        vk->has_subgroup_size,
-        f->shaderDenormPreserveFloat32,
-        f->shaderRoundingModeRTEFloat32,
-        f->shaderSignedZeroInfNanPreserveFloat32,
-        (uint32_t)f->denormBehaviorIndependence,
-        (uint32_t)f->roundingModeIndependence,
-    };
-    ree_hasher_update(hasher, numbers, sizeof numbers);
-    ree_hasher_update(hasher, p->pipelineCacheUUID, sizeof p->pipelineCacheUUID);
-    const char *const texts[] = {p->deviceName, vk->driver.driverName, vk->driver.driverInfo};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        ree_hasher_update(hasher, texts[i], strlen(texts[i]) + 1);
-    if (vk->is_cpu) ree_hash_processor(hasher);
-    ree_hash_driver_environment(hasher);
-    ree_hash_driver_settings(hasher);
-    ree_hash_loaded_drivers(hasher, p->deviceName);
-    ree_hasher_digest(hasher, vk->identity);
-}
-
-// Hashes the program or library that contains ree, because it contains the twins, the encoders and
-// the reference kernels. Includes the processor, on which the reference kernels' results depend
-// too.
-static void hash_tester(struct ree_vk *vk) {
-    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-tester/1");
-    const uint32_t version = REE_TWIN_VERSION;
-    const void *here = ree_vk_shader_modules;
-    if (!hasher) return;
-    ree_hasher_update(hasher, &version, sizeof version);
-    if (!ree_hash_binary(hasher, here)) ree_hash_file_of(hasher, here);
-    ree_hash_processor(hasher);
-    ree_hasher_digest(hasher, vk->tester);
-}
-
-void ree_vk_identify(struct ree_vk *vk, const char *cache_dir) {
-    static const unsigned char none[REE_SHA256_SIZE];
-    hash_driver(vk);
-    hash_tester(vk);
-    // If a digest could not be computed, nothing is stored: it would be used for every driver.
-    if (memcmp(vk->identity, none, sizeof none) == 0 || memcmp(vk->tester, none, sizeof none) == 0)
-        cache_dir = "";
-    // Some drivers' UUIDs do not cover everything that affects their compiler.
-    char suffix[2 * REE_SHA256_SIZE + 8] = "-";
-    ree_hex(vk->identity, suffix + 1);
-    strcpy(suffix + 1 + 16, ".bin");
-    vk->cache_path = cache_path(vk, cache_dir, suffix);
-    ree_test_record_init(&vk->tests, cache_path(vk, cache_dir, ".tests"));
-}
-
-void ree_vk_unidentify(struct ree_vk *vk) {
-    ree_test_record_finish(&vk->tests);
-    ree_free(vk->cache_path);
-    vk->cache_path = NULL;
-}
 
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err) {
     VkPushConstantRange range = {
@@ -412,7 +333,7 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     }
     ree_free(words);
     vk->vk.vkDestroyShaderModule(vk->handle, module, NULL);
-    if (result == VK_SUCCESS) return ree_vk_check_validation(vk, err);
+    if (result == VK_SUCCESS) return REE_OK;
     ree_vk_fail(err, result, "cannot create a pipeline");
     return ree_fail_prefix(err, "%s", vk->modules[step->shader].name);
 }
@@ -442,36 +363,111 @@ void ree_vk_record_groups(const struct ree_vk *vk, VkCommandBuffer commands, VkP
     }
 }
 
+// Returns the entry of this key in a list, or NULL.
+static struct ree_vk_cached_pipeline *find(struct ree_vk_cached_pipeline *list,
+                                           const struct key *key, uint64_t hash) {
+    while (list && (list->hash != hash || memcmp(&list->key, key, sizeof *key) != 0))
+        list = list->next;
+    return list;
+}
+
+static void insert(struct ree_vk *vk, struct ree_vk_cached_pipeline *pipeline) {
+    vk->n_unsaved++;
+    pipeline->base.shader = pipeline->key.step.shader;
+    ree_vk_take_record(vk, &pipeline->base);
+    pipeline->next = vk->pipelines;
+    vk->pipelines = pipeline;
+}
+
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
                                     const struct ree_expr *expr, struct ree_vk_pipeline **out,
                                     struct ree_error *err) {
     struct key key;
     key_init(&key, step, expr);
-    uint64_t hash = hash_bytes(&key, sizeof key);
-    for (struct ree_vk_cached_pipeline *p = vk->pipelines; p; p = p->next)
-        if (p->hash == hash && memcmp(&p->key, &key, sizeof key) == 0) {
-            *out = &p->base;
-            if (p->base.handle) return REE_OK;
-            return ree_fail(err, REE_DEVICE, "%s: the driver cannot create this pipeline",
-                            vk->modules[step->shader].name);
-        }
-    struct ree_vk_cached_pipeline *pipeline = ree_alloc_zeroed(1, sizeof *pipeline);
+    const uint64_t hash = hash_bytes(&key, sizeof key);
+    struct ree_vk_cached_pipeline *pipeline = find(vk->pipelines, &key, hash);
+    if (pipeline) {
+        *out = &pipeline->base;
+        if (pipeline->base.handle) return REE_OK;
+        return ree_fail(err, REE_DEVICE, "%s: the driver cannot create this pipeline",
+                        vk->modules[step->shader].name);
+    }
+    pipeline = ree_alloc_zeroed(1, sizeof *pipeline);
     if (!pipeline) return ree_fail(err, REE_NO_MEMORY, "no memory for a pipeline");
     enum ree_status status = create_pipeline(vk, step, expr, &pipeline->base, err);
+    if (status == REE_OK) status = ree_vk_check_validation(vk, err);
     if (status != REE_OK && (status != REE_DEVICE || pipeline->base.handle)) {
         vk->vk.vkDestroyPipeline(vk->handle, pipeline->base.handle, NULL);
         ree_free(pipeline);
         return status;
     }
-    vk->n_unsaved++;
-    pipeline->base.shader = step->shader;
-    ree_vk_take_record(vk, &pipeline->base);
-    // The entry stays in the cache without a handle, so that the driver is not tried again.
-    if (status != REE_OK) ree_vk_reject_pipeline(vk, &pipeline->base, err ? err->message : "");
     pipeline->hash = hash;
     memcpy(&pipeline->key, &key, sizeof key); // padding included
-    pipeline->next = vk->pipelines;
-    vk->pipelines = pipeline;
+    insert(vk, pipeline);
+    // The entry stays in the cache without a handle, so that the driver is not tried again.
+    if (status != REE_OK) ree_vk_reject_pipeline(vk, &pipeline->base, err ? err->message : "");
     *out = &pipeline->base;
     return status;
+}
+
+// Creating several at the same time
+
+bool ree_vk_pipeline_plan(struct ree_vk *vk, const struct ree_vk_step *step,
+                          const struct ree_expr *expr, struct ree_vk_cached_pipeline **list) {
+    struct key key;
+    key_init(&key, step, expr);
+    const uint64_t hash = hash_bytes(&key, sizeof key);
+    if (find(vk->pipelines, &key, hash) || find(*list, &key, hash)) return false;
+    struct ree_vk_cached_pipeline *pipeline = ree_alloc_zeroed(1, sizeof *pipeline);
+    if (!pipeline) return false;
+    pipeline->hash = hash;
+    memcpy(&pipeline->key, &key, sizeof key);
+    pipeline->expr = expr;
+    pipeline->next = *list;
+    *list = pipeline;
+    return true;
+}
+
+struct work {
+    struct ree_vk *vk;
+    pthread_mutex_t lock;
+    struct ree_vk_cached_pipeline *next;
+};
+
+static void *create_planned(void *user) {
+    REE_FLOAT_ENV_WORKER();
+    struct work *work = user;
+    for (;;) {
+        struct ree_error err;
+        pthread_mutex_lock(&work->lock);
+        struct ree_vk_cached_pipeline *pipeline = work->next;
+        if (pipeline) work->next = pipeline->next;
+        pthread_mutex_unlock(&work->lock);
+        if (!pipeline) return NULL;
+        create_pipeline(work->vk, &pipeline->key.step, pipeline->expr, &pipeline->base, &err);
+    }
+}
+
+void ree_vk_pipelines_create(struct ree_vk *vk, struct ree_vk_cached_pipeline *list,
+                             uint32_t n_threads) {
+    struct work work = {.vk = vk, .lock = PTHREAD_MUTEX_INITIALIZER, .next = list};
+    pthread_t threads[MAX_THREADS];
+    uint32_t n_others = 0;
+    if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
+    while (n_others + 1 < n_threads &&
+           pthread_create(&threads[n_others], NULL, create_planned, &work) == 0)
+        n_others++;
+    if (n_threads > 0) create_planned(&work);
+    for (uint32_t i = 0; i < n_others; i++)
+        pthread_join(threads[i], NULL);
+    while (list) {
+        struct ree_vk_cached_pipeline *pipeline = list;
+        list = pipeline->next;
+        pipeline->expr = NULL;
+        // ree_vk_pipeline_get tries a failed one again and reports the error.
+        if (pipeline->base.handle)
+            insert(vk, pipeline);
+        else
+            ree_free(pipeline);
+    }
 }

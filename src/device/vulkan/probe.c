@@ -81,8 +81,15 @@ static bool is_forced(const struct ree_device_options *options, enum ree_vk_form
     return ree_forced_form(options) && strcmp(ree_forced_form(options), form_names[form]) == 0;
 }
 
-// Runs n vectors, starting with `begin`. Integers are used only for primitives that need them,
-// unless `all` is set: their code for the other primitives would burden the driver's compiler.
+// Returns whether the trial runs operations of the primitive.
+static bool runs(const struct trial *trial, int p) {
+    const struct ree_probe_primitive *primitive = &ree_probe_primitives[p];
+    return primitive->first <= trial->last && primitive->first + primitive->n > trial->first;
+}
+
+// Runs n vectors, starting with `begin`. A form is used only for primitives that the trial runs,
+// and integers only for those that need them unless `all` is set: the code for the others would
+// burden the driver's compiler.
 static enum ree_status run(struct ree_vk *vk, struct probe *probe, const struct trial *trial,
                            uint32_t begin, uint32_t n, uint32_t broken, uint32_t n_broken, bool all,
                            struct ree_error *err) {
@@ -95,7 +102,8 @@ static enum ree_status run(struct ree_vk *vk, struct probe *probe, const struct 
     struct ree_vk_forms forms = {.guarded = vk->guarded};
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
         forms.of[p] = vk->verdicts[p].form =
-            trial->form == REE_VK_INTEGER && !all && !needs_integers(&vk->verdicts[p], p)
+            !runs(trial, p) ||
+                    (trial->form == REE_VK_INTEGER && !all && !needs_integers(&vk->verdicts[p], p))
                 ? REE_VK_NATIVE
                 : trial->form;
     struct ree_vk_step step = {
@@ -244,8 +252,8 @@ static enum ree_status choose(struct ree_vk *vk, const char *force, struct ree_e
     return REE_OK;
 }
 
-enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options *options,
-                             struct ree_error *err) {
+static enum ree_status test_forms(struct ree_vk *vk, const struct ree_device_options *options,
+                                  struct ree_error *err) {
     struct probe probe = {0};
     enum ree_status status = ree_probe_vectors_init(&probe.vectors, err);
     if (status == REE_OK) status = create_buffers(vk, &probe, err);
@@ -261,8 +269,20 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     ree_vk_buffer_destroy(&vk->base, probe.inputs);
     ree_vk_buffer_destroy(&vk->base, probe.results);
     ree_probe_vectors_finish(&probe.vectors);
-    if (status == REE_OK) status = ree_vk_observe(vk, err);
-    if (status == REE_OK) status = ree_vk_count_loops(vk, err);
+    return status;
+}
+
+enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options *options,
+                             struct ree_error *err) {
+    const bool is_usual =
+        !options->validation && !ree_forced_form(options) && !ree_broken_primitive(options);
+    enum ree_status status = REE_OK;
+    if (!is_usual || ree_probes_again(options) || !ree_vk_probe_recall(vk)) {
+        status = test_forms(vk, options, err);
+        if (status == REE_OK) status = ree_vk_observe(vk, err);
+        if (status == REE_OK) status = ree_vk_count_loops(vk, err);
+        if (status == REE_OK && is_usual) ree_vk_probe_keep(vk);
+    }
     if (status != REE_OK) return ree_fail_prefix(err, "probing '%s'", vk->base.name);
     vk->forced = ree_forced_form(options) != NULL;
     return choose(vk, ree_forced_form(options), err);

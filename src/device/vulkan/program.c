@@ -119,6 +119,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
     struct ree_vk_encoding *encodings =
         ree_alloc_zeroed(source->n_dispatches + 1, sizeof *encodings);
     if (!encodings) return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+    ree_vk_pipelines_prepare(vk, source);
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < source->n_dispatches && status == REE_OK; i++) {
         status = ree_vk_encode_tested(vk, &source->dispatches[i], &encodings[i], err);

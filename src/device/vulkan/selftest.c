@@ -35,12 +35,17 @@ enum strength {
     N_STRENGTHS
 };
 
+struct ree_vk_forms ree_vk_first_forms(const struct ree_vk *vk) {
+    struct ree_vk_forms forms = {.dot8 = vk->has_dot8, .guarded = vk->guarded};
+    for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
+        forms.of[p] = vk->verdicts[p].form;
+    return forms;
+}
+
 // Fills the list of forms to try, starting with the device's choice. Returns their number.
 static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[MAX_LADDER]) {
-    struct ree_vk_forms chosen = {.dot8 = vk->has_dot8, .guarded = vk->guarded};
+    struct ree_vk_forms chosen = ree_vk_first_forms(vk);
     uint32_t n = 0;
-    for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
-        chosen.of[p] = vk->verdicts[p].form;
     ladder[n++] = chosen;
     if (vk->forced) return n; // a test requested only this form
     chosen.dot8 = 0;
@@ -67,13 +72,17 @@ static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[
 // its lengths differ. Variant 0 has the device's own thresholds; in the others work is never or
 // always split. Each step of an encoding is reached by one of the variants, not necessarily the
 // same one.
-#define N_VARIANTS 6
+#define N_VARIANTS 7
 #define FEW                                                                                        \
     .enough_groups = UINT64_MAX, .many_outputs = UINT64_MAX, .many_vectors = UINT64_MAX,           \
     .many_rows = UINT64_MAX
 static struct ree_vk_thresholds thresholds_of(const struct ree_vk *vk, int variant) {
     const uint64_t most = UINT64_MAX;
+    struct ree_vk_thresholds small = vk->thresholds; // as a small dispatch: few rows, one chunk
+    small.enough_groups = 0;
+    small.many_rows = most;
     const struct ree_vk_thresholds others[N_VARIANTS - 1] = {
+        small,
         // one step, one thread per row
         {.long_row = most, .long_tiles = most, .long_loops = most},
         // chunks, and small groups for rows
@@ -137,15 +146,18 @@ static bool any_needs(const struct pipelines *pipelines, enum strength strength)
     return false;
 }
 
-// Returns whether the encoding uses a pipeline of `wanted` that needs a test of this strength.
-static bool covers(const struct ree_vk_encoding *encoding, const struct pipelines *wanted,
-                   enum strength strength) {
-    for (uint32_t s = 0; s < encoding->n_steps; s++)
-        for (uint32_t i = 0; i < wanted->n; i++)
-            if (needs(wanted->list[i], strength) && encoding->steps[s].n_groups > 0 &&
-                ree_vk_same_pipeline(&encoding->steps[s], wanted->steps[i]))
-                return true;
-    return false;
+// Returns how many pipelines of `wanted` that need a test of this strength the encoding uses.
+static uint32_t n_covered(const struct ree_vk_encoding *encoding, const struct pipelines *wanted,
+                          enum strength strength) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < wanted->n; i++) {
+        bool found = false;
+        for (uint32_t s = 0; s < encoding->n_steps; s++)
+            found = found || (encoding->steps[s].n_groups > 0 &&
+                              ree_vk_same_pipeline(&encoding->steps[s], wanted->steps[i]));
+        n += found && needs(wanted->list[i], strength);
+    }
+    return n;
 }
 
 // Returns whether a pipeline only prepares operands for others, in the same way in every form.
@@ -302,6 +314,25 @@ static enum strength strongest(const struct ree_vk *vk, const struct ree_dispatc
     return n > row_chunks(vk) * REE_CHUNK ? MANY_CHUNKS : FULL;
 }
 
+// Finds the variant whose twin uses most of the pipelines of `wanted` that need a test, so that few
+// twins run and few other pipelines are compiled for them. *out_variant: N_VARIANTS if none does.
+static enum ree_status best_variant(struct ree_vk *vk, const struct ree_dispatch *small,
+                                    const struct ree_vk_forms *forms,
+                                    const struct pipelines *wanted, enum strength strength,
+                                    int *out_variant, struct ree_error *err) {
+    uint32_t most = 0;
+    *out_variant = N_VARIANTS;
+    for (int v = 0; v < N_VARIANTS; v++) {
+        struct ree_vk_encoding reached;
+        bool taken;
+        REE_TRY(encode_twin(vk, small, v, forms, &reached, &taken, err));
+        const uint32_t n = taken ? n_covered(&reached, wanted, strength) : 0;
+        if (n > most) *out_variant = v;
+        if (n > most) most = n;
+    }
+    return REE_OK;
+}
+
 // Runs twins of this strength for the pipelines of `wanted` that need one.
 static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      const struct ree_vk_forms *forms,
@@ -313,11 +344,13 @@ static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatc
     bool is_made = false;
     enum ree_status status = ree_twin_dispatch(dispatch, &size, &small, err);
     if (status == REE_UNSUPPORTED) return REE_OK; // no elements
-    for (int v = 0; v < N_VARIANTS && status == REE_OK; v++) {
+    // Every twin that passes gives at least one pipeline its verdict.
+    while (status == REE_OK && !any_in_state(wanted, REE_TEST_FAILED)) {
         struct ree_vk_encoding reached;
         bool taken;
-        status = encode_twin(vk, &small, v, forms, &reached, &taken, err);
-        if (status != REE_OK || !taken || !covers(&reached, wanted, strength)) continue;
+        int v;
+        status = best_variant(vk, &small, forms, wanted, strength, &v, err);
+        if (status != REE_OK || v == N_VARIANTS) break;
         if (!is_made) status = ree_twin_init(&twin, dispatch, &size, err);
         if (!is_made && status != REE_OK) ree_twin_finish(&twin);
         is_made = status == REE_OK;

@@ -160,6 +160,7 @@ struct ree_vk {
     ree_vk_compiled *compiled;
     void *compiled_user;
     // probe.c
+    char *probe_path; // of the probe's results; NULL: none are kept
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
     struct ree_facts facts;                                    // facts.c
@@ -254,12 +255,20 @@ enum ree_status ree_vk_buffer_read(struct ree_device *device, struct ree_device_
 // For tests: from now on the device behaves as if its memory were not host-visible.
 void ree_vk_force_staging(struct ree_vk *vk);
 
-// pipeline.c
+// identity.c
 
 // Fills vk->identity and opens the record of self-tests. Requires the driver's properties.
 // ree_vk_unidentify writes the record.
 void ree_vk_identify(struct ree_vk *vk, const char *cache_dir);
 void ree_vk_unidentify(struct ree_vk *vk);
+
+// prepare.c
+
+// Creates the pipelines that a program will need, if its dispatches use the device's first forms.
+void ree_vk_pipelines_prepare(struct ree_vk *vk, const struct ree_program *program);
+
+// pipeline.c
+
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err);
 // Writes the driver's cache to its file if pipelines were created since the last time, at most
 // every few seconds. A process that is killed then loses only its last pipelines.
@@ -274,11 +283,22 @@ void ree_vk_record_groups(const struct ree_vk *vk, VkCommandBuffer commands, VkP
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
                                     const struct ree_expr *expr, struct ree_vk_pipeline **out,
                                     struct ree_error *err);
+// Plans to create a pipeline. Adds it to *list, unless the device has it or the list contains it.
+// Returns whether it was added. The step is copied; expr must stay valid until the creation.
+bool ree_vk_pipeline_plan(struct ree_vk *vk, const struct ree_vk_step *step,
+                          const struct ree_expr *expr, struct ree_vk_cached_pipeline **list);
+// Creates the planned pipelines on n_threads threads, including the calling one; 0: none of them.
+// Takes ownership of the list. A pipeline that cannot be created is left to ree_vk_pipeline_get,
+// which reports it.
+void ree_vk_pipelines_create(struct ree_vk *vk, struct ree_vk_cached_pipeline *list,
+                             uint32_t n_threads);
 // Returns whether two steps with the same expression share one pipeline.
 bool ree_vk_same_pipeline(const struct ree_vk_step *a, const struct ree_vk_step *b);
 
 // selftest.c
 
+// Returns the forms that are tried first: the probe's choice.
+struct ree_vk_forms ree_vk_first_forms(const struct ree_vk *vk);
 // Encodes a dispatch in the first of the device's forms whose pipelines pass their self-tests;
 // integers are the last form. Fails with REE_UNSUPPORTED and the first wrong result if no form
 // passes.
@@ -311,6 +331,14 @@ enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *
                                    struct ree_error *err);
 const char *ree_vk_form_name(enum ree_vk_form form);
 const char *ree_vk_primitive_name(enum ree_vk_primitive primitive);
+
+// probe_record.c
+
+// Reads the results of an earlier probe of this driver by this build of ree. Returns false if there
+// are none.
+bool ree_vk_probe_recall(struct ree_vk *vk);
+// Writes the probe's results for later starts. Ignores failures.
+void ree_vk_probe_keep(const struct ree_vk *vk);
 
 // observe.c
 

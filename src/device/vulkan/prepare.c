@@ -1,0 +1,31 @@
+// Creates the pipelines of a whole program on several threads, before they are needed one by one.
+// Drivers of GPUs compile while they create a pipeline, so this divides the time of a model's first
+// run by the number of processors.
+#include "device/vulkan/encode.h"
+#include "device/vulkan/vulkan.h"
+
+#include <sched.h>
+
+static uint32_t n_processors(void) {
+    cpu_set_t allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? (uint32_t)CPU_COUNT(&allowed) : 1;
+}
+
+void ree_vk_pipelines_prepare(struct ree_vk *vk, const struct ree_program *program) {
+    const uint32_t n_threads = n_processors();
+    // Messages of the validation layer are attributed to the pipeline that is created.
+    if (n_threads < 2 || vk->messenger) return;
+    const struct ree_vk_forms forms = ree_vk_first_forms(vk);
+    struct ree_vk_cached_pipeline *list = NULL;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < program->n_dispatches; i++) {
+        struct ree_error err;
+        struct ree_vk_encoding encoding;
+        if (ree_vk_encode(vk, &program->dispatches[i], &forms, &encoding, &err) != REE_OK) continue;
+        for (uint32_t s = 0; s < encoding.n_steps; s++)
+            if (encoding.steps[s].n_groups > 0)
+                n += ree_vk_pipeline_plan(vk, &encoding.steps[s], encoding.expr, &list);
+    }
+    // A single one is left to ree_vk_pipeline_get.
+    ree_vk_pipelines_create(vk, list, n < 2 ? 0 : n < n_threads ? n : n_threads);
+}
