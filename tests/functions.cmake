@@ -45,5 +45,7 @@ function(ree_add_test)
     list(PREPEND test_CONFIGURATIONS CONFIGURATIONS)
   endif()
   add_test(NAME ${test_NAME} ${test_CONFIGURATIONS} COMMAND ${test_COMMAND} COMMAND_EXPAND_LISTS)
-  set_tests_properties(${test_NAME} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 1200)
+  set_tests_properties(${test_NAME} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 1200
+    # Read by the validation layer, if the test enables it.
+    ENVIRONMENT_MODIFICATION "VK_LAYER_SETTINGS_PATH=set:${PROJECT_SOURCE_DIR}/tests/validation")
 endfunction()

@@ -301,7 +301,8 @@ static enum ree_status copy_staged(struct ree_vk *vk, struct ree_device_buffer *
         .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
         .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
     };
-    const VkPipelineStageFlags all = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+    const VkPipelineStageFlags all =
+        VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
     vk->vk.vkCmdPipelineBarrier(commands, all, all, 0, 1, &barrier, 0, NULL, 0, NULL);
     vk->vk.vkCmdCopyBuffer(commands, to_device ? vk->staging->handle : buffer->handle,
                            to_device ? buffer->handle : vk->staging->handle, 1, &region);

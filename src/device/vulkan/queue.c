@@ -12,7 +12,9 @@ static uint64_t mask_of(uint32_t n_bits) {
 
 enum ree_status ree_vk_queue_choose(struct ree_vk *vk, struct ree_error *err) {
     VkQueueFamilyProperties families[MAX_FAMILIES];
-    uint32_t n = MAX_FAMILIES, chosen = MAX_FAMILIES;
+    uint32_t n = 0, chosen = MAX_FAMILIES;
+    vkGetPhysicalDeviceQueueFamilyProperties(vk->physical, &n, NULL);
+    if (n > MAX_FAMILIES) n = MAX_FAMILIES;
     vkGetPhysicalDeviceQueueFamilyProperties(vk->physical, &n, families);
     for (uint32_t i = 0; i < n; i++) {
         const VkQueueFlags flags = families[i].queueFlags;
