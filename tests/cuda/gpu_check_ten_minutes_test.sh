@@ -4,7 +4,8 @@
 # - a dry run of the whole schedule keeps its time, and its archive has everything;
 # - the exit code depends on results, not on benchmarks;
 # - a lost device gets no further steps, but one that only a kernel's fault made unusable does;
-# - a run that is interrupted leaves an archive.
+# - a run that is interrupted leaves an archive;
+# - every Vulkan device that is a GPU has its own steps, and ncu's table is summed up by kernel.
 #
 #     gpu_check_ten_minutes_test.sh SOURCE BUILD EMULATOR
 set -u
@@ -47,6 +48,48 @@ END
 chmod +x "$work/path/nvidia-smi"
 "$source/tools/gpu-check.sh" pack ../packed --no-build --build "$build" --quick >"$work/log" 2>&1 ||
     fail "packing"
+
+# What no driver here reports: a list of several devices, and ncu's table.
+cat >"$work/devices.log" <<'END'
+cuda:0  Planted 100
+  limit      memory                    79 GiB
+vulkan:0  Planted 100
+  device     name                      Planted 100
+             type                      discrete GPU
+  limit      shared memory             48 KiB
+             memory                    79 GiB
+vulkan:1  Planted Graphics
+             type                      integrated GPU
+             memory                    30 GiB
+vulkan:2  llvmpipe
+             type                      CPU
+END
+cat >"$work/ncu.csv" <<'END'
+==PROF== Connected to process 1
+"ID","Kernel Name","dram__throughput.x","gpu__time_duration.sum","sm__throughput.x"
+"","","%","ns","%"
+"0","ree_a","40.00","1,000.00","50.00"
+"1","ree_b","10.00","2,000.00","20.00"
+"2","ree_a","80.00","3,000.00","50.00"
+END
+# shellcheck disable=SC2034,SC2154 # the sourced files use and set them
+(
+    out=$work vulkan="" no_vulkan="" newline="
+"
+    for file in run random-model ten-minutes-steps ten-minutes; do
+        # shellcheck source=/dev/null
+        . "$source/tools/gpu-check/$file.sh"
+    done
+    find_vulkan_gpus
+    for device in $vulkan_devices; do
+        echo "$device: $(suffix "$device"), $(memory_kib "$device") KiB"
+    done
+    top_kernels "$work/ncu.csv"
+) >"$work/log" 2>&1
+says log "^vulkan:0: vulkan-0, 82837504 KiB"
+says log "^vulkan:1: vulkan-1, 31457280 KiB"
+! grep -q '^vulkan:2' "$work/log" || fail "llvmpipe is not a GPU"
+says log "^slowest: *66.7 % *4000 ns *2 *SM  50.0 %.* DRAM  70.0 % *ree_a"
 
 # The whole schedule. How many steps are finished depends on the machine; none may be wrong.
 begin=$(date +%s)

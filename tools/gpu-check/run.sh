@@ -24,7 +24,9 @@ limited() {
     echo $! >"$out/.pid"
     wait $!
     rc=$?
-    if [ $rc = 137 ] || [ -e "$out/.stop" ]; then return 124; fi
+    # timeout of busybox passes on that the process died by SIGTERM.
+    case $rc in 137 | 143) rc=124 ;; esac
+    [ ! -e "$out/.stop" ] || rc=124
     return $rc
 }
 

@@ -172,8 +172,9 @@ llm() {
     printf '%s\n\n' "$all" | without_texts
     [ $rc = 0 ] || return $rc
     echo "$(seconds_of "$one" answer) $(seconds_of "$all" answer)" |
-        awk -v n="$batch_size" -v rates="$rates" '$4 > $2 {
-            printf "batch of %d: %.2f tokens/s; %s\n", n, ($3 - n * $1) / ($4 - $2), rates }'
+        awk -v n="$batch_size" -v rates="$rates" '{
+            if ($4 > $2) printf "batch of %d: %.2f tokens/s; ", n, ($3 - n * $1) / ($4 - $2)
+            print rates }'
 }
 
 # Omits the tokens; keeps their SHA-256.
@@ -181,20 +182,22 @@ without_texts() { grep -E '^[a-z]' | cut -c 1-200; }
 
 # profile_kernels SHAPE: the kernels that take most of the time of a prompt and some tokens.
 profile_kernels() {
-    tool=$(command -v ncu) || tool=/usr/local/cuda/bin/ncu
+    for tool in "$(command -v ncu)" /usr/local/cuda/bin/ncu /opt/nvidia/nsight-compute/*/ncu; do
+        [ ! -x "$tool" ] || break
+    done
     if [ -n "${REE_CUDA_DRIVER:-}" ]; then
         echo "skipped: REE_CUDA_DRIVER names another driver than CUDA's"
         return 77
     elif [ ! -x "$tool" ]; then
-        echo "skipped: ncu is neither on PATH nor in /usr/local/cuda/bin"
+        echo "skipped: ncu is neither on PATH nor in /usr/local/cuda or /opt/nvidia"
         return 77
     fi
     random_model "$1" cuda || return
     of_peak=avg.pct_of_peak_sustained_elapsed
     metrics=gpu__time_duration.sum,sm__throughput.$of_peak,dram__throughput.$of_peak
     metrics=$metrics,gpu__compute_memory_throughput.$of_peak
-    limited "$tool" --csv --page raw --kernel-name-base function --metrics $metrics \
-        --launch-count 500 "$folder/bin/ree-run" "$model" \
+    limited "$tool" --csv --page raw --print-units base --kernel-name-base function \
+        --metrics $metrics --launch-count 500 "$folder/bin/ree-run" "$model" \
         --no-sandbox --prompt-ids "$(token_ids "$prompt_length" 1)" --max-new-tokens 8 \
         --ignore-eos --device cuda >"$out/ncu.csv" 2>&1
     rc=$?
