@@ -81,7 +81,8 @@ static run_repop *find_repop(const char *name) {
                 {"conv", ree_bench_conv},
                 {"map", ree_bench_map},
                 {"rows", ree_bench_rows},
-                {"attention", ree_bench_attention}};
+                {"attention", ree_bench_attention},
+                {"ceilings", ree_bench_ceilings}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (strcmp(name, list[i].name) == 0) return list[i].run;
     return NULL;

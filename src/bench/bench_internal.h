@@ -138,6 +138,7 @@ enum ree_status ree_bench_map(struct ree_benchmark *bench, struct ree_error *err
 enum ree_status ree_bench_rows(struct ree_benchmark *bench,
                                struct ree_error *err); // softmax and norm
 enum ree_status ree_bench_attention(struct ree_benchmark *bench, struct ree_error *err);
+enum ree_status ree_bench_ceilings(struct ree_benchmark *bench, struct ree_error *err);
 
 struct ree_bench_model;
 void ree_bench_model_destroy(struct ree_bench_model *run); // accepts NULL

@@ -66,7 +66,8 @@ struct ree_bench_report {
     bool has_openblas; // OpenBLAS was found
 };
 
-// Whether there is a benchmark of this name: "matmul", "conv", "map", "rows" or "attention".
+// Whether there is a benchmark of this name: "matmul", "conv", "map", "rows", "attention" or
+// "ceilings".
 REE_API bool ree_benchmark_has(const char *name);
 // Runs the benchmark of this name. Fails with REE_INVALID if there is none, or if the shape is
 // wrong. *out_report belongs to the benchmark and is valid until its next run.

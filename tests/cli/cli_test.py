@@ -575,6 +575,14 @@ def test_bench_model():
     check([(d["repop"], d["bytes"]) for d in about["dispatches"]]
           == [("matmul", 4 * (15 + 35 + 21))], about)
 
+    ceilings = run("bench", "ceilings", "--size", "4096", "--runs", "2", "--json")
+    results = {r["name"]: r for r in json.loads(ceilings.stdout)["results"]}
+    check([r["unit"] for r in results.values()] == ["GB/s"] * 3 + ["GFLOP/s"], results)
+    # What one run computes: 31 fma for each element, and copies of 4 bytes that are read and written.
+    for name, amount in (("fma in registers", 2 * 31 * 4096), ("copy on the device, read and written", 8 * 4096),
+                         ("host to device", 4 * 4096)):
+        check(abs(1e9 * results[name]["rate"] * results[name]["seconds"] / amount - 1) < 1e-6, results)
+
     usage(["bench", "model"], "no model given")
     usage(["bench", "matmul", model], "does not accept")
     usage(["bench", "nothing"], "unknown benchmark 'nothing'")

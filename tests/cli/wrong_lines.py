@@ -109,6 +109,7 @@ LINES = [
         (["matmul", "--size", "-1x2x3"], 2, "--size requires"),
         (["matmul", "--size", "99999999x99999999x99999999"], 2, "--size is too large"),
         (["matmul", "--runs", "0"], 2, "--runs requires"),
+        (["ceilings", "--size", "2x2"], 2, "--size requires a number of elements"),
     ]),
     (["compare", STORIES, "--prompt-text", "Once"], [
         (["--html", ""], 2, "--html requires a value"),

@@ -231,7 +231,7 @@ static void open_peers(struct bench *bench) {
 static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
-  "ree-run bench matmul|conv|map|rows|attention [options]\n"
+  "ree-run bench matmul|conv|map|rows|attention|ceilings [options]\n"
   "ree-run bench model MODEL [options]: measure how fast this machine computes\n"
   "\n"
   "Runs one operator many times. Prints the median rate and the middle half of the rates, and\n"
@@ -252,6 +252,8 @@ static const struct cli_option_row rows[] = {
   "          copying memory\n"
   "  attention  one token: GB/s of keys and values read, compared with reading memory; a prompt\n"
   "          of up to 1024 tokens: GFLOP/s, compared with a 1024 x 1024 x 1024 matmul\n"
+  "  ceilings  what limits every RepOp on this device: copying its memory, copies from and to\n"
+  "          the host, and fma in registers (2 operations each)\n"
   "\n"
   "  model   whole runs of an ONNX model, including the transfer of inputs and outputs;\n"
   "          the first run, which uploads the weights and compiles what it needs;\n"
@@ -263,11 +265,11 @@ static const struct cli_option_row rows[] = {
   "cuda, matmul and model also run with cuBLAS, in binary32 and in TF32, if it is installed.\n"
   "\n"},
     {.name = "BENCHMARK", .kind = ROW_POSITIONAL, .at = AT(what),
-     .choices = CLI_CHOICES("matmul", "conv", "map", "rows", "attention", "model")},
+     .choices = CLI_CHOICES("matmul", "conv", "map", "rows", "attention", "ceilings", "model")},
     {.name = "MODEL", .kind = ROW_POSITIONAL, .at = AT(model), .path = CLI_READS_BESIDE},
     {.name = "--size", .value = "SIZE", .kind = ROW_STRING, .at = AT(size),
-     .help = "matmul: MxNxK; conv: NxCxHxW; map: number of elements (default: several); rows: "
-             "ROWSxCOLUMNS (default 4096x4096); attention: HEADSxKVHEADSxDIMxPOSITIONS (default "
+     .help = "matmul: MxNxK; conv: NxCxHxW; map, ceilings: number of elements (default: 2^23, 2^26); "
+             "rows: ROWSxCOLUMNS (default 4096x4096); attention: HEADSxKVHEADSxDIMxPOSITIONS (default "
              "32x8x128x8192)"},
     {.name = "--filters", .value = "M", .kind = ROW_NUMBER, .at = AT(filters), .min = 1, .max = 1 << 16,
      .help = "conv: number of filters (default 64)"},
@@ -316,9 +318,9 @@ const struct cli_option_table ree_run_bench_options = CLI_OPTION_TABLE(rows);
 static void parse(struct cli *cli, struct bench *a) {
     cli_options_parse(cli, &ree_run_bench_options, a);
     if (cli->failed) return;
-    const char *const names = "matmul, conv, map, rows, attention and model";
+    const char *const names = "matmul, conv, map, rows, attention, ceilings and model";
     if (!a->what)
-        cli_usage(cli, "which benchmark: matmul, conv, map, rows, attention or model?");
+        cli_usage(cli, "which benchmark: matmul, conv, map, rows, attention, ceilings or model?");
     else if (strcmp(a->what, "model") == 0 && !a->model)
         cli_usage(cli, "bench model: no model given");
     else if (strcmp(a->what, "model") != 0 && !ree_benchmark_has(a->what))
