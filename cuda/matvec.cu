@@ -16,16 +16,19 @@
 //
 // An H200 reads 4.8 TB/s: about 21 bytes per clock and multiprocessor. A multiprocessor issues 128
 // instructions (counted per lane) per clock. To cover 0.8 us of latency, 29 KB must be in flight; 8
-// warps with two slices of 4 KiB each have 64 KB. Instructions per weight, for one row, and the
-// number that the memory bandwidth allows:
+// warps with two slices of 4 KiB each have 64 KB. Instructions per weight for one row of 4096
+// terms, as nvcc compiles them (tools/BENCHMARKS.md, counted), and the number that the memory
+// bandwidth allows:
 //
-//   type            instructions                                    needed  allowed
-//   float32         fma, 1/4 load of A, 1/4 load of B, and little   1.7     24 (4 bytes)
-//   float16, bf16   one more for the conversion                     2.7     12
-//   8 bits          and, fma, fma, 1/4 load of A, ...               3.6     6
-//   4 bits          the same, and the scale of each block           3.9     3.8 (blocks of 32)
+//   type            counted   allowed
+//   float32         10.3      24 (4 bytes)
+//   bf16            8.7       12
+//   8 bits          12.4      6.7 (blocks of 32)
+//   4 bits          10.0      3.7 (blocks of 32)
 //
-// Memory is therefore the only limit for all but the last, and 4 bits come close to it.
+// Memory is therefore the limit for float32 and 16 bits, and the issue of instructions for fewer.
+// Only 1 or 2 of these instructions are fma; most of the others are indices of copies, bounds, and
+// choices between types.
 //
 // Weights of 4 and 8 bits. b = (q - z) * s, rounded once, and the term of A is exact. The bits of q
 // stay at their position in the word, w & (15 << 4 i), i at most 5. Read as a float32 with an

@@ -14,12 +14,13 @@
 //
 // Work of a thread with 8 x 8 results:
 // - per step: 64 fma and 4 loads of 16 bytes from shared memory;
-// - per slice of 8 steps: 512 fma, 32 loads, at most 8 copies of 4 bytes (2 of 16), a barrier and
-//   about 40 other instructions. 512 of about 600 instructions are fma: 85 % of the float32 peak,
-//   if the 4 warps of each scheduler hide every latency.
-// Shared memory provides 128 bytes per clock. A step of a warp needs 4 wavefronts of it, within the
-// 16 clocks that its fma take on a quarter of the multiprocessor: 4 x 4 = 16 of 64 wavefronts are
-// used. Memory: a 128 x 128 tile reads 1024 bytes per 16384 fma, 8 bytes per clock and
+// - per slice of 8 steps: 512 fma, 32 loads, at most 8 copies of 4 bytes (2 of 16), a barrier, and
+//   indices, bounds and branches. As nvcc compiles it, an fma costs 1.5 instructions
+//   (tools/BENCHMARKS.md, counted), so issue allows 0.7 of the float32 peak.
+// Shared memory provides 128 bytes per clock. A 16-byte load of a warp takes 4 wavefronts of it,
+// unless hardware merges equal addresses. While each of the four schedulers issues the 64 fma of a
+// warp's step, these four warps need 64 wavefronts, one per clock; with 8 x 4 results, 48 in 32
+// clocks. Memory: a 128 x 128 tile reads 1024 bytes per 16384 fma, 8 bytes per clock and
 // multiprocessor, mostly from the L2 cache.
 #ifndef REE_CUDA_TILE_H
 #define REE_CUDA_TILE_H

@@ -1,11 +1,12 @@
 // Compiles the pipelines that a model needs on a GPU, without running them. Prints for each the
 // time, and what the driver says: registers, spills, scratch memory, code size, subgroups.
 //
-//     pipelines MODEL [--device SPEC] [--prompt N] [--folder DIR] [--check]
+//     pipelines MODEL [--device SPEC] [--prompt N] [--bits B] [--folder DIR] [--check]
 //
 //     MODEL         an ONNX file, or a folder with a language model
 //     --device SPEC the Vulkan device, by its index or a part of its name (default 0)
 //     --prompt N    tokens of the language model's prompt (default 64); 3 tokens are generated
+//     --bits B      quantise the language model's weights to 4 or 8 bits (default 0: as they are)
 //     --folder DIR  also write the SPIR-V that the driver receives
 //     --check       exit with 1 if a pipeline spills vector registers, uses scratch memory, has
 //     more
@@ -87,10 +88,13 @@ static void fail(const struct ree_error *err) {
     _exit(1);
 }
 
-static void compile_generation(const char *model, struct ree_device *device, size_t n_prompt) {
+static void compile_generation(const char *model, struct ree_device *device, size_t n_prompt,
+                               uint32_t bits) {
     struct ree_error err;
     struct ree_generator *generator;
-    struct ree_generator_options how = {.size = sizeof how};
+    const struct ree_model_options model_options = {
+        .size = sizeof model_options, .quantize_bits = bits, .quantize_block = bits ? 32 : 0};
+    struct ree_generator_options how = {.size = sizeof how, .model = &model_options};
     if (ree_generator_create(model, device, &how, &generator, &err)) fail(&err);
     int32_t *ids = calloc(n_prompt, sizeof *ids);
     if (!ids) abort();
@@ -142,6 +146,7 @@ int main(int argc, char **argv) {
     static struct report report;
     const char *model = NULL, *which = "0";
     size_t n_prompt = 64;
+    uint32_t bits = 0;
     bool checks = false;
     for (int i = 1; i < argc; i++) {
         const bool has_value = i + 1 < argc;
@@ -151,6 +156,8 @@ int main(int argc, char **argv) {
             which = argv[++i];
         else if (strcmp(argv[i], "--prompt") == 0 && has_value)
             n_prompt = strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--bits") == 0 && has_value)
+            bits = (uint32_t)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--folder") == 0 && has_value)
             report.folder = argv[++i];
         else if (argv[i][0] != '-' && !model)
@@ -160,7 +167,8 @@ int main(int argc, char **argv) {
     }
     if (!model || !*model || !n_prompt) {
         fprintf(stderr,
-                "usage: pipelines MODEL [--device SPEC] [--prompt N] [--folder DIR] [--check]\n");
+                "usage: pipelines MODEL [--device SPEC] [--prompt N] [--bits B] [--folder DIR] "
+                "[--check]\n");
         return 2;
     }
     struct ree_error err;
@@ -172,7 +180,7 @@ int main(int argc, char **argv) {
     printf("%s\n", ree_device_name(report.device));
     struct stat info;
     if (stat(model, &info) == 0 && S_ISDIR(info.st_mode))
-        compile_generation(model, report.device, n_prompt);
+        compile_generation(model, report.device, n_prompt, bits);
     else
         compile_run(model, report.device);
     const uint32_t n = report.n < MAX_PIPELINES ? report.n : MAX_PIPELINES;

@@ -161,10 +161,21 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
     const uint32_t n_chunks = (uint32_t)(((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK);
     const uint64_t groups = (uint64_t)((v.n + columns - 1) / columns) * p->n_batch;
 
-    // Chunks per block: all, if that leaves work for every multiprocessor.
+    uint32_t stage = 4096; // bytes
+    if (p->b_block) {
+        uint32_t slice = 1024 / v.bits, n_scales = slice > p->b_block ? slice / p->b_block : 1;
+        stage += 4 * 36 * (n_scales + n_scales / 4);
+    }
+
+    // Chunks per block: all, if that leaves work for every multiprocessor and fits into shared
+    // memory.
+    const uint32_t max_shared = cuda->limits.max_shared, a_bytes = rows * REE_CHUNK * 4;
+    const uint64_t chunk_bytes = (uint64_t)rows * columns * 4; // a chunk's results
     uint32_t n_warps = n_chunks < MATVEC_WARPS ? n_chunks : MATVEC_WARPS, per_block = n_chunks;
-    bool split = n_chunks > MATVEC_SPLIT_WARPS && groups < cuda->limits.n_multiprocessors;
-    split = split || (uint64_t)n_chunks * rows * columns * 4 > (32u << 10);
+    bool split = n_chunks > MATVEC_SPLIT_WARPS &&
+                 (groups < cuda->limits.n_multiprocessors ||
+                  n_warps * (2 * stage + a_bytes) + n_chunks * chunk_bytes > max_shared);
+    split = split || n_chunks * chunk_bytes > (32u << 10);
     if (split) {
         n_warps = MATVEC_SPLIT_WARPS;
         per_block = MATVEC_SPLIT_WARPS;
@@ -172,18 +183,16 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
     uint64_t n_outputs = (uint64_t)p->n_batch * v.m * v.n;
     if (split && n_outputs * n_chunks * 4 > REE_CUDA_MAX_PARTS_BYTES) return false;
 
-    uint32_t stage = 4096; // bytes
-    if (p->b_block) {
-        uint32_t slice = 1024 / v.bits, n_scales = slice > p->b_block ? slice / p->b_block : 1;
-        stage += 4 * 36 * (n_scales + n_scales / 4);
-    }
-    uint32_t n_stages = 3, results = per_block * rows * columns * 4;
-    uint32_t shared = n_warps * (n_stages * stage + rows * REE_CHUNK * 4) + results;
-    if (shared > cuda->limits.max_shared || shared > cuda->limits.shared_per_multiprocessor / 2) {
+    // A GPU with little shared memory gets fewer warps, each with several chunks.
+    const uint32_t results = per_block * (uint32_t)chunk_bytes;
+    while (n_warps > 1 && n_warps * (2 * stage + a_bytes) + results > max_shared)
+        n_warps /= 2;
+    uint32_t n_stages = 3, shared = n_warps * (n_stages * stage + a_bytes) + results;
+    if (shared > max_shared || shared > cuda->limits.shared_per_multiprocessor / 2) {
         n_stages = 2;
-        shared = n_warps * (n_stages * stage + rows * REE_CHUNK * 4) + results;
+        shared = n_warps * (n_stages * stage + a_bytes) + results;
     }
-    if (shared > cuda->limits.max_shared) return false;
+    if (shared > max_shared) return false;
 
     bool finish = split || !epilogue_fits(dispatch, out, n_warps * 32);
     uint32_t slots = out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * n_warps * 32;

@@ -47,7 +47,8 @@ uint32_t ree_emulator_kernel_static_shared(const char *name);
 //   devices=1|2                         number of devices
 //   jit=on|plain|broken|off             whether PTX can be compiled: always, without calls of
 //                                       functions, never, or there is no compiler
-//   blocks=N                            run only the first and the last N/2 blocks of a launch
+//   blocks=N                            run only the first and the last N/2 blocks of a launch;
+//                                       0: all
 //
 // Options are separated by commas. Returns 0, or -1 if `text` has an invalid option.
 int ree_emulator_options(const char *text);
@@ -59,6 +60,9 @@ enum ree_emulator_jit {
     REE_EMULATOR_JIT_OFF
 };
 enum ree_emulator_jit ree_emulator_jit(void);
+// Statistics of PTX ($REE_EMULATOR_STATISTICS) of later launches are kept apart under this text;
+// "": under the kernels' names only.
+void ree_emulator_statistics_label(const char *text);
 // Returns the text of the driver's most recent failed launch, or "" if none failed.
 const char *ree_emulator_last_error(void);
 // Returns a number below n that depends on the order option: 0, n-1, or random.

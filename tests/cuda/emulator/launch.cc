@@ -336,7 +336,7 @@ int ree_emulator_options(const char *text) {
             options.jit = REE_EMULATOR_JIT_BROKEN;
         else if (strcmp(word, "jit=off") == 0)
             options.jit = REE_EMULATOR_JIT_OFF;
-        else if (sscanf(word, "blocks=%llu", &n_blocks) == 1 && n_blocks > 1)
+        else if (sscanf(word, "blocks=%llu", &n_blocks) == 1 && n_blocks != 1)
             options.n_blocks = n_blocks;
         else if (n != 0)
             return -1;

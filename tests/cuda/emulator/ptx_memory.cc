@@ -102,6 +102,7 @@ uint64_t value_of(const struct warp &w, const struct instr &i, uint32_t from, ui
 }
 
 void count(const struct instr &i, const uint64_t *at, uint32_t lanes, uint32_t bytes) {
+    if (i.space == PARAM) return; // constant memory, or registers
     const bool in_shared =
         i.space == SHARED || (i.range && i.range->kind >= RANGE_SHARED); // generic
     if (in_shared)

@@ -1,16 +1,20 @@
 // Counts what kernels execute, if $REE_EMULATOR_STATISTICS names a file, which gets JSON. It is
 // written every second and at the end of the process:
 //
-//   {"ree_softmax_rows": {"launches": 3, "blocks": 12, "instructions": 9310, "threads": 297920,
-//                         "shared_wavefronts": 96, "global_sectors": 384,
-//                         "opcodes": {"add.s32": 1200, ...}}, ...}
+//   {"ree_softmax_rows": {"launches": 3, "blocks": 12, "blocks_run": 12, "instructions": 9310,
+//                         "threads": 297920, "shared_wavefronts": 96, "global_sectors": 384,
+//                         "sectors": {"ld.global.v4.f32": 256, ...},
+//                         "opcodes": {"add.s32": 1200, ...}, "lines": {"118": 12, ...}}, ...}
 //
-// instructions, opcodes: executed by warps; threads: by threads. A wavefront is an access to shared
-// memory in one clock: 32 banks of 4 bytes. Accesses of 8 bytes are made for half a warp at a time,
-// those of 16 bytes for a quarter. Sectors are the different 32-byte blocks of a warp's access to
-// global memory.
+// instructions, opcodes, lines (of the PTX): executed by warps; threads: by threads. A wavefront is
+// an access to shared memory in one clock: 32 banks of 4 bytes. Accesses of 8 bytes are made for
+// half a warp at a time, those of 16 bytes for a quarter. Sectors are the different 32-byte blocks
+// of a warp's access to global memory. blocks: of the grids; blocks_run: those that were run, fewer
+// with the option blocks=N; everything else counts these. After ree_emulator_statistics_label("a")
+// the kernel's name is "a ree_softmax_rows".
 #include "ptx_lanes.h"
 
+#include "api.h"
 #include "launch.h"
 
 #include <algorithm>
@@ -25,10 +29,12 @@ namespace ree_ptx {
 namespace {
 
 struct numbers {
-    uint64_t launches, blocks, instructions, threads, wavefronts, sectors;
-    std::map<std::string, uint64_t> opcodes;
+    uint64_t launches, blocks, blocks_run, instructions, threads, wavefronts, sectors;
+    std::map<std::string, uint64_t> opcodes, sectors_by_opcode;
+    std::map<int, uint64_t> lines;
 };
 std::map<std::string, struct numbers> kernels;
+std::string label;
 
 // Opened when the library is loaded, because a program may later forbid itself to open files.
 FILE *const file = [] {
@@ -36,24 +42,42 @@ FILE *const file = [] {
     return name && *name ? fopen(name, "w") : NULL;
 }();
 
+std::string text_of(const std::string &key) {
+    return key;
+}
+std::string text_of(int key) {
+    return std::to_string(key);
+}
+template <class Key> void write_map(const char *name, const std::map<Key, uint64_t> &map) {
+    const char *comma = "";
+    fprintf(file, "\"%s\": {", name);
+    for (auto &entry : map) {
+        fprintf(file, "%s\"%s\": %llu", comma, text_of(entry.first).c_str(),
+                (unsigned long long)entry.second);
+        comma = ", ";
+    }
+    fprintf(file, "}");
+}
+
 void write_file() {
     rewind(file);
     const char *comma = "{";
     for (auto &k : kernels) {
+        const struct numbers &n = k.second;
         fprintf(file,
-                "%s\"%s\": {\"launches\": %llu, \"blocks\": %llu, \"instructions\": %llu, "
-                "\"threads\": %llu,\n  \"shared_wavefronts\": %llu, \"global_sectors\": %llu, "
-                "\"opcodes\": {",
-                comma, k.first.c_str(), (unsigned long long)k.second.launches,
-                (unsigned long long)k.second.blocks, (unsigned long long)k.second.instructions,
-                (unsigned long long)k.second.threads, (unsigned long long)k.second.wavefronts,
-                (unsigned long long)k.second.sectors);
-        const char *inner = "";
-        for (auto &o : k.second.opcodes) {
-            fprintf(file, "%s\"%s\": %llu", inner, o.first.c_str(), (unsigned long long)o.second);
-            inner = ", ";
-        }
-        fprintf(file, "}}");
+                "%s\"%s\": {\"launches\": %llu, \"blocks\": %llu, \"blocks_run\": %llu, "
+                "\"instructions\": %llu, \"threads\": %llu,\n  \"shared_wavefronts\": %llu, "
+                "\"global_sectors\": %llu, ",
+                comma, k.first.c_str(), (unsigned long long)n.launches,
+                (unsigned long long)n.blocks, (unsigned long long)n.blocks_run,
+                (unsigned long long)n.instructions, (unsigned long long)n.threads,
+                (unsigned long long)n.wavefronts, (unsigned long long)n.sectors);
+        write_map("sectors", n.sectors_by_opcode);
+        fprintf(file, ",\n  ");
+        write_map("opcodes", n.opcodes);
+        fprintf(file, ",\n  ");
+        write_map("lines", n.lines);
+        fprintf(file, "}");
         comma = ",\n";
     }
     fprintf(file, "%s}\n", kernels.empty() ? "{" : "");
@@ -107,9 +131,11 @@ static void write_at_times() {
 void keep_statistics(const struct ree_emulator_ptx *ptx, uint64_t n_blocks) {
     if (!file) return;
     if (kernels.empty()) atexit(write_file);
-    struct numbers &k = kernels[ptx->name];
+    struct numbers &k = kernels[label.empty() ? ptx->name : label + " " + ptx->name];
     k.launches++;
     k.blocks += n_blocks;
+    const uint64_t most = ree_emulator::options.n_blocks;
+    k.blocks_run += most ? std::min(n_blocks, most) : n_blocks;
     for (auto &i : ptx->code) {
         if (i.n_warps == 0) continue;
         k.instructions += i.n_warps;
@@ -117,9 +143,16 @@ void keep_statistics(const struct ree_emulator_ptx *ptx, uint64_t n_blocks) {
         k.wavefronts += i.n_wavefronts;
         k.sectors += i.n_sectors;
         k.opcodes[ptx->opcodes[i.opcode]] += i.n_warps;
+        k.lines[i.line] += i.n_warps;
+        if (i.n_sectors) k.sectors_by_opcode[ptx->opcodes[i.opcode]] += i.n_sectors;
         i.n_warps = i.n_lanes = i.n_wavefronts = i.n_sectors = 0;
     }
     write_at_times();
 }
 
 } // namespace ree_ptx
+
+void ree_emulator_statistics_label(const char *text) {
+    std::lock_guard<std::recursive_mutex> lock(ree_emulator::launches);
+    ree_ptx::label = text;
+}
