@@ -39,7 +39,7 @@ struct ree_partition_options {
 #define REE_PARTITION_POSITIONS 256
 
 struct ree_stage_cost {
-    size_t n_nodes; // without control nodes
+    size_t n_nodes; // not counting control nodes
     // bytes of the constants that the stage reads, each counted once; shared weights count in each
     // stage
     uint64_t weight_bytes;

@@ -84,7 +84,8 @@ struct ree_claim {
     struct ree_arena arena;
     unsigned version; // of the schema: 1 or 2
     enum ree_claim_kind kind;
-    // Of the header that both traces have. HEADER: of the header that both must have.
+    // Digest of the header of both traces. A HEADER claim has the digest of the header that both
+    // traces should have.
     ree_digest header;
     char graph_sha256[65], weights_sha256[65];
     const char *numerics, *operation_set;
