@@ -186,7 +186,11 @@ static void put_branch(struct ree_fold *f, const struct ree_fold_block *block) {
 enum ree_status ree_fold_put_function(struct ree_fold *f, const struct ree_fold_function *function,
                                       struct ree_error *err) {
     REE_TRY(find_predecessors(f, err));
-    put(&f->code, f->words + function->at, f->blocks[0].label - function->at);
+    // Without OpLine: the string that it refers to does not stay.
+    for (size_t at = function->at; at < f->blocks[0].label; at += ree_fold_length(f, at))
+        if (ree_fold_opcode(f, at) == REE_SPV_FUNCTION ||
+            ree_fold_opcode(f, at) == REE_SPV_FUNCTION_PARAMETER)
+            put(&f->code, f->words + at, ree_fold_length(f, at));
     for (uint32_t b = 0; b < f->n_blocks; b++) {
         const struct ree_fold_block *block = &f->blocks[b];
         if (!block->kept) continue;
@@ -225,7 +229,8 @@ static void put_global(struct ree_fold *f, struct ree_fold_words *out, size_t at
     case REE_SPV_MEMBER_NAME:
     case REE_SPV_STRING:
     case REE_SPV_LINE:
-    case REE_SPV_NO_LINE: return;
+    case REE_SPV_NO_LINE:
+    case REE_SPV_MODULE_PROCESSED: return;
     case REE_SPV_DECORATE:
         if (i[2] == REE_SPV_DECORATION_SPEC_ID || !is_present(f, i[1])) return;
         break;

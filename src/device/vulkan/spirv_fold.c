@@ -117,12 +117,16 @@ static enum ree_status read_module(struct ree_fold *f, struct ree_error *err) {
         const uint32_t *i = f->words + at;
         if (ree_fold_length(f, at) == 0 || ree_fold_length(f, at) > f->n_words - at)
             return ree_fold_unsupported(err, "an instruction's length");
+        if (!ree_spirv_is_global(i)) return ree_fold_unsupported(err, "a global instruction");
         const uint32_t result = global_result(f, at);
         if (result) {
             f->values[result].at = at;
             f->values[result].known = REE_FOLD_VARYING;
         }
-        if (ree_fold_opcode(f, at) == REE_SPV_ENTRY_POINT) f->entry = i[2];
+        if (ree_fold_opcode(f, at) == REE_SPV_ENTRY_POINT) {
+            if (f->entry) return ree_fold_unsupported(err, "a second entry point");
+            f->entry = i[2];
+        }
         if (ree_fold_opcode(f, at) == REE_SPV_TYPE_BOOL) f->bool_type = i[1];
         if (ree_fold_opcode(f, at) == REE_SPV_DECORATE && i[2] == REE_SPV_DECORATION_SPEC_ID)
             f->spec_ids[i[1]] = i[3] + 1;
