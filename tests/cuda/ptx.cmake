@@ -57,20 +57,7 @@ ptx_test(texts ${ptx_folder} "" COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT
 # must match REGEX.
 function(ptx_mistake name file old new module kernel regex)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx-${name})
-  file(GLOB headers ${PROJECT_SOURCE_DIR}/cuda/*.h)
-  foreach(source ${headers} ${PROJECT_SOURCE_DIR}/cuda/${module}.cu)
-    get_filename_component(base ${source} NAME)
-    file(READ ${source} text)
-    if(base STREQUAL file)
-      string(REPLACE "${old}" "${new}" wrong "${text}")
-      if(wrong STREQUAL text)
-        message(FATAL_ERROR "mistake ${name}: ${file} does not contain the text that the mistake replaces")
-      endif()
-      set(text "${wrong}")
-    endif()
-    file(CONFIGURE OUTPUT ${folder}/${base} CONTENT "${text}" @ONLY)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
-  endforeach()
+  plant_fault(${name} ${folder} ${file} "${old}" "${new}" ${module})
   set(ptx ${folder}/${module}.ptx)
   add_custom_command(
     OUTPUT ${ptx}

@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
         if (sscanf(argv[i], "%u=%u", &constants[n].id, &constants[n].value) != 2) return 2;
     FILE *in = argc > 2 ? fopen(argv[1], "rb") : NULL;
     if (!in) return 2;
-    static uint32_t words[1 << 16];
+    static uint32_t words[1 << 20];
     const size_t n_words = fread(words, 4, sizeof words / 4, in);
     fclose(in);
     uint32_t *folded;

@@ -20,10 +20,10 @@ struct ree_spirv_constant {
 
 // Returns a new module without specialization constants (allocated with ree_alloc; the caller frees
 // it), equivalent to `words` with the n_constants constants set. Other specialization constants
-// keep their defaults. The module must be valid for Vulkan and have one entry point. Fails with
-// REE_UNSUPPORTED if the module contains something that this pass does not know, such as 64-bit
-// specialization constants; the caller then passes the module and its constants to the driver
-// unchanged.
+// keep their defaults. The result has no names and no debug information. The module must be valid
+// for Vulkan. Fails with REE_UNSUPPORTED if the module contains something that this pass does not
+// know, such as 64-bit specialization constants, decoration groups or a second entry point; the
+// caller then passes the module and its constants to the driver unchanged.
 enum ree_status ree_spirv_fold(const uint32_t *words, size_t n_words,
                                const struct ree_spirv_constant *constants, uint32_t n_constants,
                                uint32_t **out, size_t *out_n_words, struct ree_error *err);

@@ -1,5 +1,7 @@
 #include "device/vulkan/spirv_ops.h"
 
+#include <string.h>
+
 // Memory operands with ids, or of Vulkan's memory model, are not known here.
 static bool is_plain_access(const uint32_t *words, uint32_t at) {
     const uint32_t volatile_aligned = 3;
@@ -64,6 +66,54 @@ bool ree_spirv_layout(const uint32_t *words, struct ree_spirv_layout *out) {
     case REE_SPV_UNREACHABLE:
         *out = (struct ree_spirv_layout){.has_effect = true, .first = 1, .end = n};
         return true;
+    default: return false;
+    }
+}
+
+bool ree_spirv_is_global(const uint32_t *words) {
+    switch (words[0] & 0xFFFF) {
+    case REE_SPV_EXT_INST_IMPORT: // ree_spirv_layout knows only this set of instructions
+        return words[0] >> 16 == 6 && memcmp(words + 2, "GLSL.std.450\0\0\0", 16) == 0;
+    case REE_SPV_UNDEF:
+    case REE_SPV_SOURCE_CONTINUED:
+    case REE_SPV_SOURCE:
+    case REE_SPV_SOURCE_EXTENSION:
+    case REE_SPV_NAME:
+    case REE_SPV_MEMBER_NAME:
+    case REE_SPV_STRING:
+    case REE_SPV_LINE:
+    case REE_SPV_EXTENSION:
+    case REE_SPV_MEMORY_MODEL:
+    case REE_SPV_ENTRY_POINT:
+    case REE_SPV_EXECUTION_MODE:
+    case REE_SPV_CAPABILITY:
+    case REE_SPV_TYPE_VOID:
+    case REE_SPV_TYPE_BOOL:
+    case REE_SPV_TYPE_INT:
+    case REE_SPV_TYPE_FLOAT:
+    case REE_SPV_TYPE_VECTOR:
+    case REE_SPV_TYPE_MATRIX:
+    case REE_SPV_TYPE_ARRAY:
+    case REE_SPV_TYPE_RUNTIME_ARRAY:
+    case REE_SPV_TYPE_STRUCT:
+    case REE_SPV_TYPE_POINTER:
+    case REE_SPV_TYPE_FUNCTION:
+    case REE_SPV_TYPE_FORWARD_POINTER:
+    case REE_SPV_CONSTANT_TRUE:
+    case REE_SPV_CONSTANT_FALSE:
+    case REE_SPV_CONSTANT:
+    case REE_SPV_CONSTANT_COMPOSITE:
+    case REE_SPV_CONSTANT_NULL:
+    case REE_SPV_SPEC_CONSTANT_TRUE:
+    case REE_SPV_SPEC_CONSTANT_FALSE:
+    case REE_SPV_SPEC_CONSTANT:
+    case REE_SPV_SPEC_CONSTANT_COMPOSITE:
+    case REE_SPV_SPEC_CONSTANT_OP:
+    case REE_SPV_VARIABLE:
+    case REE_SPV_DECORATE:
+    case REE_SPV_MEMBER_DECORATE:
+    case REE_SPV_NO_LINE:
+    case REE_SPV_MODULE_PROCESSED: return true;
     default: return false;
     }
 }

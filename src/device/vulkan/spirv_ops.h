@@ -1,6 +1,7 @@
-// Describes the SPIR-V instructions inside functions: ree_spirv_layout says which words of an
-// instruction are ids, ree_spirv_evaluate computes operations on 32-bit integers and Booleans.
-// Khronos, "SPIR-V Specification", section 3.
+// Describes SPIR-V instructions. Inside functions, ree_spirv_layout says which words of an
+// instruction are ids, and ree_spirv_evaluate computes operations on 32-bit integers and Booleans.
+// Outside functions, ree_spirv_is_global lists the instructions that are known. Khronos, "SPIR-V
+// Specification", section 3.
 #ifndef REE_DEVICE_VULKAN_SPIRV_OPS_H
 #define REE_DEVICE_VULKAN_SPIRV_OPS_H
 
@@ -17,14 +18,30 @@ enum ree_spirv_op {
     REE_SPV_MEMBER_NAME = 6,
     REE_SPV_STRING = 7,
     REE_SPV_LINE = 8,
+    REE_SPV_EXTENSION = 10,
+    REE_SPV_EXT_INST_IMPORT = 11,
     REE_SPV_EXT_INST = 12,
+    REE_SPV_MEMORY_MODEL = 14,
     REE_SPV_ENTRY_POINT = 15,
+    REE_SPV_EXECUTION_MODE = 16,
+    REE_SPV_CAPABILITY = 17,
+    REE_SPV_TYPE_VOID = 19,
     REE_SPV_TYPE_BOOL = 20,
     REE_SPV_TYPE_INT = 21,
+    REE_SPV_TYPE_FLOAT = 22,
+    REE_SPV_TYPE_VECTOR = 23,
+    REE_SPV_TYPE_MATRIX = 24,
+    REE_SPV_TYPE_ARRAY = 28,
+    REE_SPV_TYPE_RUNTIME_ARRAY = 29,
+    REE_SPV_TYPE_STRUCT = 30,
+    REE_SPV_TYPE_POINTER = 32,
+    REE_SPV_TYPE_FUNCTION = 33,
+    REE_SPV_TYPE_FORWARD_POINTER = 39,
     REE_SPV_CONSTANT_TRUE = 41,
     REE_SPV_CONSTANT_FALSE = 42,
     REE_SPV_CONSTANT = 43,
     REE_SPV_CONSTANT_COMPOSITE = 44,
+    REE_SPV_CONSTANT_NULL = 46,
     REE_SPV_SPEC_CONSTANT_TRUE = 48,
     REE_SPV_SPEC_CONSTANT_FALSE = 49,
     REE_SPV_SPEC_CONSTANT = 50,
@@ -39,6 +56,7 @@ enum ree_spirv_op {
     REE_SPV_STORE = 62,
     REE_SPV_ACCESS_CHAIN = 65,
     REE_SPV_DECORATE = 71,
+    REE_SPV_MEMBER_DECORATE = 72,
     REE_SPV_VECTOR_SHUFFLE = 79,
     REE_SPV_COMPOSITE_CONSTRUCT = 80,
     REE_SPV_COMPOSITE_EXTRACT = 81,
@@ -88,6 +106,7 @@ enum ree_spirv_op {
     REE_SPV_RETURN_VALUE = 254,
     REE_SPV_UNREACHABLE = 255,
     REE_SPV_NO_LINE = 317,
+    REE_SPV_MODULE_PROCESSED = 330,
 };
 
 enum {
@@ -104,6 +123,10 @@ struct ree_spirv_layout {
 
 // `words` is the instruction. Returns false if this file does not know it.
 bool ree_spirv_layout(const uint32_t *words, struct ree_spirv_layout *out);
+
+// Returns whether this file knows an instruction outside functions. Others may refer to ids that
+// spirv_fold.c removes or replaces, such as decoration groups and debug information.
+bool ree_spirv_is_global(const uint32_t *words);
 
 // Computes an operation whose n operands and result are 32-bit integers or Booleans (0 or 1).
 // Returns false if the operation is not known, or has no defined result.
