@@ -31,8 +31,8 @@ struct ree_device_options {
     uint32_t n_threads;
     const char *cpu_isa; // "avx512", "avx2", "neon", "portable"; NULL: best available
     bool validation;     // Vulkan: enable VK_LAYER_KHRONOS_validation; its messages fail the run
-    // Folder for compiled pipelines and self-test results, which later processes reuse. NULL:
-    // $XDG_CACHE_HOME/ree, or $HOME/.cache/ree; "": do not cache.
+    // Folder for compiled pipelines and for the results of probes and self-tests, which later
+    // processes reuse. NULL: $XDG_CACHE_HOME/ree, or $HOME/.cache/ree; "": do not cache.
     const char *cache_dir;
     // For tests; NULL: none.
     const struct ree_device_testing *testing;

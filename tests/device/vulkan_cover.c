@@ -22,6 +22,8 @@ static const struct kind_of_device kinds[] = {
     {"a CPU driver that ends loops", true, 8, 65534, REE_VK_FLOAT64, false},
     {"the same in integers", true, 8, 65534, REE_VK_INTEGER, true},
     {"a CPU driver", true, 8, UINT64_MAX, REE_VK_FLOAT64, false},
+    {"a CPU driver with wide vectors", true, 16, UINT64_MAX, REE_VK_FLOAT64, false},
+    {"a CPU driver with fma", true, 4, UINT64_MAX, REE_VK_NATIVE, false},
     {"a GPU", false, 32, UINT64_MAX, REE_VK_NATIVE, true},
     {"a GPU without fma", false, 64, UINT64_MAX, REE_VK_FLOAT32, false},
     {"a GPU with float64 instead", false, 32, UINT64_MAX, REE_VK_FLOAT64, false},
@@ -154,6 +156,30 @@ static void large_cases(struct ree_vk *vk, const struct kind_of_device *kind) {
             }
 }
 
+// Small products whose twins are larger than they are: many batches, narrow operands.
+static void small_batches(struct ree_vk *vk, const struct kind_of_device *kind) {
+    const struct ree_vk_forms forms = forms_of(kind);
+    const uint32_t m = 49, n = 49, k = 32;
+    for (uint32_t rank = 1; rank <= 4; rank++) {
+        struct ree_dispatch d = {.op = REE_REPOP_MATMUL};
+        struct ree_matmul_params *p = &d.params.matmul;
+        *p = dense_products(m, n, k);
+        p->a_dtype = p->b_dtype = REE_F16;
+        p->batch_rank = rank;
+        p->n_batch = 1;
+        // Strides that do not merge.
+        for (uint32_t i = 0; i < rank; i++) {
+            p->batch_dims[i] = 3;
+            p->n_batch *= 3;
+            p->a_batch_strides[i] = (int32_t)(m * k * (i % 2 ? 1 : 7 + i));
+            p->b_batch_strides[i] = (int32_t)(k * n * (i % 2 ? 9 + i : 1));
+        }
+        const uint64_t extent = (uint64_t)40 * rank * m * n;
+        set_sizes(&d, 3, (uint64_t[]){extent, extent, (uint64_t)p->n_batch * m * n});
+        CHECK_MSG(is_covered(vk, &forms, &d), "%s: %u batch dimensions", kind->name, rank);
+    }
+}
+
 // A driver for CPUs compiles the modules for many rows only for products that are worth it; a GPU
 // always uses them.
 static void modules_by_size(struct ree_vk *vk, const struct kind_of_device *kind) {
@@ -187,6 +213,7 @@ int main(void) {
                       kinds[i].name, reached[op].weak, reached[op].all,
                       ree_repop_name((enum ree_repop)op));
         large_cases(&vk, &kinds[i]);
+        small_batches(&vk, &kinds[i]);
         if (kinds[i].loop_budget == UINT64_MAX && kinds[i].subgroup)
             modules_by_size(&vk, &kinds[i]);
     }

@@ -1,5 +1,6 @@
-// The probe's results are kept in the cache folder: the next start does not probe, and comes to the
-// same verdicts. A damaged file, another driver and tests that change the probe do not use them.
+// The probe's results are kept in the cache folder: the next start repeats only the trial of the
+// native forms, and comes to the same verdicts. It probes again if that trial has other results, or
+// if the file is damaged. Tests that change the probe do not use the file.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
@@ -10,8 +11,8 @@
 static struct ree_error err;
 static char folder[] = "vulkan-probe-XXXXXX";
 
-// Opens the device. *out_verdicts: what it found. Returns whether it ran the probe: the probe's
-// pipelines are the only ones of a device that has run nothing.
+// Opens the device. *out_verdicts: what it found. Returns whether it ran the whole probe, which
+// needs more than one pipeline. A device that has run nothing else has only these.
 static bool probes(const struct ree_device_testing *testing,
                    struct ree_vk_verdict out_verdicts[REE_VK_N_PRIMITIVES]) {
     const struct ree_device_options options = {
@@ -20,7 +21,8 @@ static bool probes(const struct ree_device_testing *testing,
     const enum ree_status status = ree_vulkan_device_open("", &options, &device, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
     if (status != REE_OK) return false;
-    const bool probed = ree_vk_of(device)->pipelines != NULL;
+    const bool probed = ree_vk_of(device)->n_unsaved > 1;
+    CHECK(ree_vk_of(device)->n_unsaved > 0);
     memcpy(out_verdicts, ree_vk_of(device)->verdicts, sizeof ree_vk_of(device)->verdicts);
     device->vtable->destroy(device);
     return probed;
@@ -54,6 +56,18 @@ static void flip_a_verdict(const char *path) {
 
 static void shorten(const char *path) {
     REQUIRE(truncate(path, 100) == 0);
+}
+
+// Records that the device computes an addition wrongly, as another card of its model might.
+static void record_another_card(void) {
+    const struct ree_device_options options = {.size = sizeof options, .cache_dir = folder};
+    struct ree_device *device;
+    REQUIRE(ree_vulkan_device_open("", &options, &device, &err) == REE_OK);
+    struct ree_vk_verdict *add = &ree_vk_of(device)->verdicts[REE_VK_ADD];
+    add->n_wrong[REE_VK_NATIVE]++;
+    add->allowed[REE_VK_NATIVE] = false;
+    ree_vk_probe_keep(ree_vk_of(device));
+    device->vtable->destroy(device);
 }
 
 static void remove_folder(void) {
@@ -92,6 +106,11 @@ int main(void) {
     CHECK(!probes(NULL, again));
     CHECK(with_file(shorten));
     CHECK(probes(NULL, again) && memcmp(first, again, size) == 0);
+
+    CHECK(!probes(NULL, again));
+    record_another_card();
+    CHECK(probes(NULL, again) && memcmp(first, again, size) == 0);
+    CHECK(!probes(NULL, again) && memcmp(first, again, size) == 0);
 
     setenv("LP_REE_TEST", "another compiler", 1); // part of the driver's identity
     CHECK(!probes(NULL, again));                  // its child has probed

@@ -16,6 +16,7 @@ const struct ree_vk_thresholds ree_vk_gpu_thresholds = {
     .many_outputs = 4096,
     .many_vectors = 4096,
     .many_rows = 4096,
+    .small_product = 0,
     .long_row = 1024,
     .long_tiles = UINT64_MAX,
     .long_loops = UINT64_MAX,

@@ -42,8 +42,9 @@ struct ree_vk_thresholds {
     uint64_t many_outputs;  // reduce: fewer outputs are reduced chunk by chunk
     uint64_t many_vectors;  // scan: fewer vectors are computed chunk by chunk
     uint64_t many_rows;     // softmax and norm: fewer rows get one workgroup each
-    // matmul, conv, attention: products with fewer multiplications use the modules that compute one
-    // row per thread. They run slower, but drivers for CPUs compile them several times faster.
+    // matmul, conv and attention in float32: products with fewer multiplications use the modules
+    // that compute one row per thread. These modules run slower, but drivers for CPUs compile them
+    // several times faster. 0: no product is small.
     uint64_t small_product;
     uint64_t long_row; // GPUs: workgroups of longer rows have 128 threads instead of 64
     // Maximum loop iterations of a thread, even if the driver's own limit is higher

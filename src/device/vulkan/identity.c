@@ -82,7 +82,10 @@ void ree_vk_identify(struct ree_vk *vk, const char *cache_dir) {
     ree_hex(vk->identity, suffix + 1);
     strcpy(suffix + 1 + 16, ".bin");
     vk->cache_path = cache_path(vk, cache_dir, suffix);
-    strcpy(suffix + 1 + 16, ".probe");
+    // Every build of ree has a file of its own.
+    char tester[2 * REE_SHA256_SIZE + 1];
+    ree_hex(vk->tester, tester);
+    snprintf(suffix + 1 + 16, sizeof suffix - 17, "-%.8s.probe", tester);
     vk->probe_path = cache_path(vk, cache_dir, suffix);
     ree_test_record_init(&vk->tests, cache_path(vk, cache_dir, ".tests"));
 }

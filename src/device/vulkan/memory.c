@@ -301,14 +301,13 @@ static enum ree_status copy_staged(struct ree_vk *vk, struct ree_device_buffer *
         .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
         .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
     };
-    const VkPipelineStageFlags all =
-        VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-    vk->vk.vkCmdPipelineBarrier(commands, all, all, 0, 1, &barrier, 0, NULL, 0, NULL);
+    vk->vk.vkCmdPipelineBarrier(commands, REE_VK_STAGES, REE_VK_STAGES, 0, 1, &barrier, 0, NULL, 0,
+                                NULL);
     vk->vk.vkCmdCopyBuffer(commands, to_device ? vk->staging->handle : buffer->handle,
                            to_device ? buffer->handle : vk->staging->handle, 1, &region);
     barrier.dstAccessMask |= VK_ACCESS_HOST_READ_BIT;
-    vk->vk.vkCmdPipelineBarrier(commands, all, all | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0,
-                                NULL, 0, NULL);
+    vk->vk.vkCmdPipelineBarrier(commands, REE_VK_STAGES, REE_VK_STAGES | VK_PIPELINE_STAGE_HOST_BIT,
+                                0, 1, &barrier, 0, NULL, 0, NULL);
     REE_VK_TRY(err, vk->vk.vkEndCommandBuffer(commands), "cannot record a copy");
     return ree_vk_submit(vk, commands, err);
 }

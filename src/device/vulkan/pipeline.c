@@ -11,6 +11,7 @@
 #include "shaders.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include <time.h>
 
 #define MAX_THREADS 8
+#define STACK_SIZE ((size_t)16 << 20) // of each; reserved, not used
 #define MAX_CONSTANTS (1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC)
 
 // Everything that a pipeline depends on. Compared as bytes, so unused parts are zero.
@@ -34,7 +36,7 @@ struct ree_vk_cached_pipeline {
     struct ree_vk_cached_pipeline *next;
     uint64_t hash;
     struct key key;
-    const struct ree_expr *expr; // borrowed, while the pipeline is planned
+    const struct ree_expr *expr; // borrowed; NULL once the pipeline is in the device's list
 };
 
 static void key_init(struct key *key, const struct ree_vk_step *step, const struct ree_expr *expr) {
@@ -452,11 +454,22 @@ void ree_vk_pipelines_create(struct ree_vk *vk, struct ree_vk_cached_pipeline *l
                              uint32_t n_threads) {
     struct work work = {.vk = vk, .lock = PTHREAD_MUTEX_INITIALIZER, .next = list};
     pthread_t threads[MAX_THREADS];
+    pthread_attr_t attributes;
+    sigset_t all, before;
     uint32_t n_others = 0;
     if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
-    while (n_others + 1 < n_threads &&
-           pthread_create(&threads[n_others], NULL, create_planned, &work) == 0)
-        n_others++;
+    if (n_threads > 1 && pthread_attr_init(&attributes) == 0) {
+        // Drivers compile on the stack of the calling thread. The program's signal handlers must
+        // not run on these threads.
+        const bool is_deep = pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        while (is_deep && n_others + 1 < n_threads &&
+               pthread_create(&threads[n_others], &attributes, create_planned, &work) == 0)
+            n_others++;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_attr_destroy(&attributes);
+    }
     if (n_threads > 0) create_planned(&work);
     for (uint32_t i = 0; i < n_others; i++)
         pthread_join(threads[i], NULL);

@@ -1,6 +1,6 @@
-// Creates the pipelines of a whole program on several threads, before they are needed one by one.
-// Drivers of GPUs compile while they create a pipeline, so this divides the time of a model's first
-// run by the number of processors.
+// Creates the pipelines of a whole program at once, on several threads. Drivers of GPUs compile
+// while they create a pipeline, so this shortens the first run of a model. Pipelines that only
+// self-tests use are created one by one.
 #include "device/vulkan/encode.h"
 #include "device/vulkan/vulkan.h"
 
@@ -13,7 +13,8 @@ static uint32_t n_processors(void) {
 
 void ree_vk_pipelines_prepare(struct ree_vk *vk, const struct ree_program *program) {
     const uint32_t n_threads = n_processors();
-    // Messages of the validation layer are attributed to the pipeline that is created.
+    // With the validation layer, pipelines are created one by one, so that its messages name the
+    // right one.
     if (n_threads < 2 || vk->messenger) return;
     const struct ree_vk_forms forms = ree_vk_first_forms(vk);
     struct ree_vk_cached_pipeline *list = NULL;

@@ -1,10 +1,11 @@
 // The probe tests a device's arithmetic instead of trusting it.
 //
-// When a device is opened, each primitive runs over the vectors of probe_vectors.h in each form
-// that the device could use (shaders/include/primitives.glsl). The bits are compared with those of
-// the scalar source compiled as C. The first form without a wrong result is used. Integers are the
-// last form and are tested only if they are needed. A device that computes them incorrectly is
-// rejected.
+// When a device is first opened, each primitive runs over the vectors of probe_vectors.h in each
+// form that the device could use (shaders/include/primitives.glsl). The bits are compared with
+// those of the scalar source compiled as C. The first form without a wrong result is used. Integers
+// are the last form and are tested only if they are needed. A device that computes them incorrectly
+// is rejected. The results are kept in the cache folder. Later starts repeat only the first trial,
+// the native forms: if its results differ from the recorded ones, the device is probed again.
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "device/probe_vectors.h"
@@ -252,38 +253,58 @@ static enum ree_status choose(struct ree_vk *vk, const char *force, struct ree_e
     return REE_OK;
 }
 
-static enum ree_status test_forms(struct ree_vk *vk, const struct ree_device_options *options,
-                                  struct ree_error *err) {
-    struct probe probe = {0};
-    enum ree_status status = ree_probe_vectors_init(&probe.vectors, err);
-    if (status == REE_OK) status = create_buffers(vk, &probe, err);
-    if (status == REE_OK) status = try_forms(vk, &probe, options, err);
-    if (status == REE_OK && !has_right_forms(vk)) {
+// Tests everything, as if nothing were known.
+static enum ree_status test_all(struct ree_vk *vk, struct probe *probe,
+                                const struct ree_device_options *options, struct ree_error *err) {
+    memset(vk->verdicts, 0, sizeof vk->verdicts);
+    vk->guarded = false;
+    REE_TRY(try_forms(vk, probe, options, err));
+    if (!has_right_forms(vk)) {
         // Integers are wrong in their plain form. Test again with guards, which prevent a compiler
         // from treating words as floats.
         memset(vk->verdicts, 0, sizeof vk->verdicts);
         vk->guarded = true;
-        status = try_forms(vk, &probe, options, err);
+        REE_TRY(try_forms(vk, probe, options, err));
     }
-    ree_vk_buffer_destroy(&vk->base, probe.block);
-    ree_vk_buffer_destroy(&vk->base, probe.inputs);
-    ree_vk_buffer_destroy(&vk->base, probe.results);
-    ree_probe_vectors_finish(&probe.vectors);
-    return status;
+    REE_TRY(ree_vk_observe(vk, err));
+    return ree_vk_count_loops(vk, err);
+}
+
+// Repeats the trial of the native forms. *out_same: its results are the recorded ones. Another card
+// of the same model, a device that fails, and a driver in another floating-point environment have
+// the same identity.
+static enum ree_status repeat_native(struct ree_vk *vk, struct probe *probe, bool *out_same,
+                                     struct ree_error *err) {
+    struct ree_vk_verdict recorded[REE_VK_N_PRIMITIVES];
+    uint32_t begin, n;
+    memcpy(recorded, vk->verdicts, sizeof recorded);
+    range_of(&probe->vectors, &trials[0], &begin, &n);
+    REE_TRY(run(vk, probe, &trials[0], begin, n, 0, 0, false, err));
+    judge(vk, probe, trials[0].form, begin, n);
+    for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
+        recorded[p].form = vk->verdicts[p].form;
+    *out_same = memcmp(recorded, vk->verdicts, sizeof recorded) == 0;
+    return REE_OK;
 }
 
 enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options *options,
                              struct ree_error *err) {
-    const bool is_usual =
+    const bool can_record =
         !options->validation && !ree_forced_form(options) && !ree_broken_primitive(options);
-    enum ree_status status = REE_OK;
-    if (!is_usual || ree_probes_again(options) || !ree_vk_probe_recall(vk)) {
-        status = test_forms(vk, options, err);
-        if (status == REE_OK) status = ree_vk_observe(vk, err);
-        if (status == REE_OK) status = ree_vk_count_loops(vk, err);
-        if (status == REE_OK && is_usual) ree_vk_probe_keep(vk);
-    }
+    bool is_known = can_record && !ree_probes_again(options) && ree_vk_probe_recall(vk);
+    struct probe probe = {0};
+    enum ree_status status = ree_probe_vectors_init(&probe.vectors, err);
+    if (status == REE_OK) status = create_buffers(vk, &probe, err);
+    if (status == REE_OK && is_known) status = repeat_native(vk, &probe, &is_known, err);
+    if (status == REE_OK && !is_known) status = test_all(vk, &probe, options, err);
+    ree_vk_buffer_destroy(&vk->base, probe.block);
+    ree_vk_buffer_destroy(&vk->base, probe.inputs);
+    ree_vk_buffer_destroy(&vk->base, probe.results);
+    ree_probe_vectors_finish(&probe.vectors);
     if (status != REE_OK) return ree_fail_prefix(err, "probing '%s'", vk->base.name);
     vk->forced = ree_forced_form(options) != NULL;
-    return choose(vk, ree_forced_form(options), err);
+    REE_TRY(choose(vk, ree_forced_form(options), err));
+    // A device that is rejected is probed again at the next start.
+    if (can_record && !is_known) ree_vk_probe_keep(vk);
+    return REE_OK;
 }

@@ -1,5 +1,5 @@
-// The file in the cache folder that keeps the probe's results, so that the next start does not
-// repeat the probe. The child that tries a new driver (driver_trial.c) writes it for its parent.
+// The file in the cache folder that keeps the probe's results, so that the next start repeats only
+// a part of the probe. The child that tries a new driver (driver_trial.c) writes it for its parent.
 #include "device/vulkan/vulkan.h"
 
 #include "base/memory.h"
@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
-// Everything that the probe decides before it chooses forms. The bytes depend on this build of ree,
-// which the digest covers.
+// Everything that the probe finds out. The layout depends on this build of ree, which the digest
+// covers through vk->tester.
 struct results {
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED];
@@ -18,7 +18,7 @@ struct results {
     uint64_t is_guarded;
 };
 
-struct file {
+struct probe_file {
     struct results results;
     unsigned char digest[REE_SHA256_SIZE];
 };
@@ -39,7 +39,7 @@ static bool digest_of(const struct ree_vk *vk, const struct results *results,
 bool ree_vk_probe_recall(struct ree_vk *vk) {
     void *bytes = NULL;
     size_t size = 0;
-    struct file file;
+    struct probe_file file;
     unsigned char digest[REE_SHA256_SIZE];
     if (!vk->probe_path || !ree_cache_read(vk->probe_path, sizeof file, &bytes, &size))
         return false;
@@ -57,7 +57,7 @@ bool ree_vk_probe_recall(struct ree_vk *vk) {
 }
 
 void ree_vk_probe_keep(const struct ree_vk *vk) {
-    struct file file;
+    struct probe_file file;
     if (!vk->probe_path) return;
     memset(&file, 0, sizeof file); // padding is hashed, too
     memcpy(file.results.verdicts, vk->verdicts, sizeof vk->verdicts);

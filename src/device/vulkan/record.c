@@ -124,9 +124,6 @@ enum ree_status ree_vk_launches_init(struct ree_vk *vk, struct ree_device_progra
 
 // Recording
 
-// The stages of everything that ree submits.
-#define OUR_STAGES (VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT)
-
 static void barrier(struct ree_vk *vk, VkCommandBuffer commands, VkPipelineStageFlags from,
                     VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used) {
     VkMemoryBarrier memory = {
@@ -164,8 +161,8 @@ static void record_begin(struct ree_vk *vk, const struct ree_device_program *pro
                                &all);
     }
     // Make all writes of earlier submissions visible to this program. Those of the host are visible
-    // to every submission that follows them.
-    barrier(vk, commands, OUR_STAGES, VK_ACCESS_MEMORY_WRITE_BIT,
+    // to every submission that follows them, because the memory is coherent.
+    barrier(vk, commands, REE_VK_STAGES, VK_ACCESS_MEMORY_WRITE_BIT,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
     if (program->queries)
@@ -184,7 +181,7 @@ static void record_end(struct ree_vk *vk, const struct ree_device_program *progr
         vk->vk.vkCmdCopyBuffer(commands, program->blocks->handle, program->blocks_host->handle, 1,
                                &fault);
     }
-    barrier(vk, commands, OUR_STAGES, VK_ACCESS_MEMORY_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+    barrier(vk, commands, REE_VK_STAGES, VK_ACCESS_MEMORY_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
             VK_ACCESS_HOST_READ_BIT);
 }
 

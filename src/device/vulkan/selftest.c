@@ -72,17 +72,23 @@ static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[
 // its lengths differ. Variant 0 has the device's own thresholds; in the others work is never or
 // always split. Each step of an encoding is reached by one of the variants, not necessarily the
 // same one.
-#define N_VARIANTS 7
+#define N_VARIANTS 8
 #define FEW                                                                                        \
     .enough_groups = UINT64_MAX, .many_outputs = UINT64_MAX, .many_vectors = UINT64_MAX,           \
     .many_rows = UINT64_MAX
 static struct ree_vk_thresholds thresholds_of(const struct ree_vk *vk, int variant) {
     const uint64_t most = UINT64_MAX;
-    struct ree_vk_thresholds small = vk->thresholds; // as a small dispatch: few rows, one chunk
-    small.enough_groups = 0;
-    small.many_rows = most;
+    // The device's own thresholds, but one workgroup per row, and never or always split by chunks.
+    // Where small products have their own modules, the twin is small too, whatever its sizes are.
+    struct ree_vk_thresholds unsplit = vk->thresholds;
+    unsplit.enough_groups = 0;
+    unsplit.many_rows = most;
+    if (unsplit.small_product) unsplit.small_product = most;
+    struct ree_vk_thresholds split = unsplit;
+    split.enough_groups = most;
     const struct ree_vk_thresholds others[N_VARIANTS - 1] = {
-        small,
+        unsplit,
+        split,
         // one step, one thread per row
         {.long_row = most, .long_tiles = most, .long_loops = most},
         // chunks, and small groups for rows
@@ -146,17 +152,22 @@ static bool any_needs(const struct pipelines *pipelines, enum strength strength)
     return false;
 }
 
-// Returns how many pipelines of `wanted` that need a test of this strength the encoding uses.
+// Counts the pipelines of `wanted` that need a test of this strength and that the encoding uses.
+// *out_foreign: the number of its steps that use other pipelines than `wanted`.
 static uint32_t n_covered(const struct ree_vk_encoding *encoding, const struct pipelines *wanted,
-                          enum strength strength) {
+                          enum strength strength, uint32_t *out_foreign) {
+    bool found[REE_VK_MAX_STEPS] = {false};
     uint32_t n = 0;
-    for (uint32_t i = 0; i < wanted->n; i++) {
-        bool found = false;
-        for (uint32_t s = 0; s < encoding->n_steps; s++)
-            found = found || (encoding->steps[s].n_groups > 0 &&
-                              ree_vk_same_pipeline(&encoding->steps[s], wanted->steps[i]));
-        n += found && needs(wanted->list[i], strength);
+    *out_foreign = 0;
+    for (uint32_t s = 0; s < encoding->n_steps; s++) {
+        bool is_wanted = encoding->steps[s].n_groups == 0;
+        for (uint32_t i = 0; i < wanted->n && encoding->steps[s].n_groups > 0; i++)
+            if (ree_vk_same_pipeline(&encoding->steps[s], wanted->steps[i]))
+                is_wanted = found[i] = true;
+        *out_foreign += !is_wanted;
     }
+    for (uint32_t i = 0; i < wanted->n; i++)
+        n += found[i] && needs(wanted->list[i], strength);
     return n;
 }
 
@@ -255,7 +266,9 @@ static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
         note_failure(vk, text);
     }
     for (uint32_t i = 0; i < pipelines.n; i++)
-        if (needs(pipelines.list[i], strength) && !prepares(pipelines.list[i])) any_computes = true;
+        if ((needs(pipelines.list[i], strength) || pipelines.list[i]->state == REE_TEST_FAILED) &&
+            !prepares(pipelines.list[i]))
+            any_computes = true;
     for (uint32_t i = 0; i < pipelines.n; i++) {
         struct ree_vk_pipeline *pipeline = pipelines.list[i];
         // A pipeline that already passed keeps its verdict: the failure is attributed to the
@@ -314,21 +327,27 @@ static enum strength strongest(const struct ree_vk *vk, const struct ree_dispatc
     return n > row_chunks(vk) * REE_CHUNK ? MANY_CHUNKS : FULL;
 }
 
-// Finds the variant whose twin uses most of the pipelines of `wanted` that need a test, so that few
-// twins run and few other pipelines are compiled for them. *out_variant: N_VARIANTS if none does.
+// Finds the unused variant whose twin uses the largest number of the pipelines of `wanted` that
+// need a test, and among these the smallest number of other pipelines, which would only be compiled
+// for it. *out_variant: N_VARIANTS if no twin uses any.
 static enum ree_status best_variant(struct ree_vk *vk, const struct ree_dispatch *small,
                                     const struct ree_vk_forms *forms,
                                     const struct pipelines *wanted, enum strength strength,
-                                    int *out_variant, struct ree_error *err) {
-    uint32_t most = 0;
+                                    const bool used[N_VARIANTS], int *out_variant,
+                                    struct ree_error *err) {
+    uint32_t most = 0, fewest = 0;
     *out_variant = N_VARIANTS;
     for (int v = 0; v < N_VARIANTS; v++) {
         struct ree_vk_encoding reached;
         bool taken;
+        uint32_t foreign = 0;
+        if (used[v]) continue;
         REE_TRY(encode_twin(vk, small, v, forms, &reached, &taken, err));
-        const uint32_t n = taken ? n_covered(&reached, wanted, strength) : 0;
-        if (n > most) *out_variant = v;
-        if (n > most) most = n;
+        const uint32_t n = taken ? n_covered(&reached, wanted, strength, &foreign) : 0;
+        if (n == 0 || n < most || (n == most && foreign >= fewest)) continue;
+        *out_variant = v;
+        most = n;
+        fewest = foreign;
     }
     return REE_OK;
 }
@@ -341,16 +360,16 @@ static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatc
     const struct ree_twin_size size = size_of(vk, strength);
     struct ree_dispatch small;
     struct ree_twin twin;
-    bool is_made = false;
+    bool is_made = false, used[N_VARIANTS] = {false};
     enum ree_status status = ree_twin_dispatch(dispatch, &size, &small, err);
     if (status == REE_UNSUPPORTED) return REE_OK; // no elements
-    // Every twin that passes gives at least one pipeline its verdict.
     while (status == REE_OK && !any_in_state(wanted, REE_TEST_FAILED)) {
         struct ree_vk_encoding reached;
         bool taken;
         int v;
-        status = best_variant(vk, &small, forms, wanted, strength, &v, err);
+        status = best_variant(vk, &small, forms, wanted, strength, used, &v, err);
         if (status != REE_OK || v == N_VARIANTS) break;
+        used[v] = true;
         if (!is_made) status = ree_twin_init(&twin, dispatch, &size, err);
         if (!is_made && status != REE_OK) ree_twin_finish(&twin);
         is_made = status == REE_OK;
@@ -452,6 +471,7 @@ enum ree_status ree_vk_find_unreached(struct ree_vk *vk, const struct ree_dispat
         if (encoding->steps[s].n_groups > 0) *out_steps |= 1u << s;
     for (int strength = FULL; strength >= 0 && *out_steps; strength--) {
         struct ree_dispatch twin;
+        if (!is_of_use(vk, (enum strength)strength)) continue;
         const struct ree_twin_size size = size_of(vk, (enum strength)strength);
         enum ree_status status = ree_twin_dispatch(dispatch, &size, &twin, err);
         if (status == REE_UNSUPPORTED) return REE_OK;

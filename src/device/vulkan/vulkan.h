@@ -30,6 +30,9 @@ struct ree_vk_verdict {
     uint32_t example[REE_VK_N_FORMS][5]; // first wrong vector: a, b, c, actual, expected
 };
 
+// The stages of everything that ree submits, for barriers.
+#define REE_VK_STAGES (VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT)
+
 // Functions of shading languages that ree never uses. They are tested only for the record, in a
 // shader that requests no particular treatment of floats.
 enum ree_vk_observed {
@@ -257,14 +260,17 @@ void ree_vk_force_staging(struct ree_vk *vk);
 
 // identity.c
 
-// Fills vk->identity and opens the record of self-tests. Requires the driver's properties.
-// ree_vk_unidentify writes the record.
+// Fills vk->identity, vk->tester and the paths of the files in the cache folder, and opens the
+// record of self-tests. Requires the driver's properties. ree_vk_unidentify writes the record and
+// frees the paths.
 void ree_vk_identify(struct ree_vk *vk, const char *cache_dir);
 void ree_vk_unidentify(struct ree_vk *vk);
 
 // prepare.c
 
-// Creates the pipelines that a program will need, if its dispatches use the device's first forms.
+// Creates, on several threads, the pipelines of the program's dispatches in the device's first
+// forms. Creates none if there is one processor, or if the validation layer is on. A pipeline that
+// cannot be created is left to ree_vk_pipeline_get, which reports it.
 void ree_vk_pipelines_prepare(struct ree_vk *vk, const struct ree_program *program);
 
 // pipeline.c
