@@ -17,7 +17,8 @@
 # tools/gpu-check.sh run FOLDER [options]: runs the steps below, each with a log and a time limit. It
 # continues after a failure and ends with a table. It exits with 0 only if a step passed and no step
 # failed or was unfinished. If a step lost a device and a fresh process cannot use it either, further
-# steps on this device are unfinished. SIGINT and SIGTERM end the step that runs and write the results.
+# steps on this device are unfinished. A signal (SIGINT, SIGTERM, SIGQUIT, SIGPIPE; SIGHUP without
+# --ten-minutes) ends the step that runs; the results are written.
 #
 #     --out DIR         folder for logs and result.json (default gpu-check-result): a new or empty one,
 #                       or that of an earlier run, whose files are replaced
@@ -82,8 +83,7 @@
 # skipped. Exit code 0: at least one comparison with the CPU was right, and none was wrong, was
 # interrupted or lost the device; benchmarks do not count. Everything is in one archive next
 # to --out (gpu-check-result.tar.gz; in --out if it cannot be next to it), which is updated after every
-# slice. --quick has tiny shapes, for a
-# dry run: --ten-minutes --quick --time 40 --vulkan llvmpipe.
+# slice. --quick has tiny shapes, for a dry run: --ten-minutes --quick --time 40 --vulkan llvmpipe.
 #
 # NVIDIA's driver is loaded from the system's folders, and from /usr/local/nvidia, where containers have
 # it. VK_DRIVER_FILES and LD_LIBRARY_PATH override this. REE_CUDA_DRIVER=FILE replaces CUDA's driver
@@ -277,9 +277,9 @@ prepare_out() {
     elif [ "$ten_minutes" = yes ] && [ -e "$archive" ]; then
         die "run: $archive exists, but --out $out has no results of an earlier run"
     fi
-    : >"$out/table.txt" || die "run: cannot write to --out $out"
+    (: >"$out/table.txt") || die "run: cannot write to --out $out"
     if [ "$ten_minutes" = yes ]; then
-        { : >"$archive.new"; } 2>/dev/null || archive=$out/${archive##*/}
+        (: >"$archive.new") 2>/dev/null || archive=$out/${archive##*/}
         rm -f "$archive.new"
     fi
 }

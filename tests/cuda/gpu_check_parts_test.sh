@@ -1,6 +1,7 @@
 #!/bin/sh
 # Tests parts of tools/gpu-check.sh without programs of ree:
 # - run removes only files of an earlier run from --out, and refuses a folder with other files;
+# - the archive is written, wherever that is possible, and if the reader of the output ends;
 # - the result of a step whose shell dies, that fails before it is skipped, or that has no time;
 # - a random model is written to the next place if one refuses, and stops when the time is over;
 # - models of runs that were killed are removed.
@@ -60,6 +61,16 @@ run --out new --time 10
 [ ! -e new/models-cuda.log ] && [ ! -e new/clocks.csv ] && [ ! -e new.tar.gz ] ||
     fail "files of an earlier run are left"
 
+# The archive is in the folder if it cannot be next to it. A reader that ends is like a signal.
+mkdir locked.tar.gz.new
+run --ten-minutes --out locked --time 10
+tar -tzf locked/locked.tar.gz >list 2>&1
+says list "^locked/result.json"
+! grep 'tar.gz' list || fail "the archive contains itself"
+"$source/tools/gpu-check.sh" run packed --only none --quick --ten-minutes --out pipe --time 10 2>log |
+    head -n 1 >list
+tar -tzf pipe.tar.gz >list 2>&1
+says list "^pipe/result.json"
 # --- steps and models, in this shell ---
 
 # shellcheck disable=SC2034 # the sourced files use these variables

@@ -14,7 +14,7 @@ seconds_since() { echo $((($(now) - $1 + 500) / 1000)); }
 # over. While it runs, its process is in $out/.pid, so that a signal can end it.
 limited() {
     # A signal for the whole process group also reaches this shell, which must report the result.
-    [ "$in_step" = no ] || trap ': >"$out/.stop"' INT TERM
+    [ "$in_step" = no ] || trap 'touch "$out/.stop"' INT TERM
     left=$((deadline - $(now)))
     if [ $left -le 0 ] || [ -e "$out/.stop" ]; then return 124; fi
     if [ "$has_fractions" = yes ]; then
@@ -258,7 +258,7 @@ run_in_background() {
     rm -f "$out/.pid"
     (
         in_step=yes
-        trap ': >"$out/.stop"' INT TERM
+        trap 'touch "$out/.stop"' INT TERM
         "$@"
         echo $? >"$result_file.new" && mv "$result_file.new" "$result_file"
     ) >"$log" 2>&1 &
@@ -285,7 +285,7 @@ run_in_background() {
 # stop REASON: ends the step that is running; further steps are unfinished for this reason.
 stop() {
     stopped=$1
-    : >"$out/.stop"
+    touch "$out/.stop"
     pid_of_step=$(cat "$out/.pid" 2>/dev/null)
     [ -z "$pid_of_step" ] || kill "$pid_of_step" 2>/dev/null
 }
