@@ -17,10 +17,15 @@
 // - per slice of 8 steps: 512 fma, 32 loads, at most 8 copies of 4 bytes (2 of 16), a barrier, and
 //   indices, bounds and branches. As nvcc compiles it, an fma costs 1.5 instructions
 //   (tools/BENCHMARKS.md, counted), so issue allows 0.7 of the float32 peak.
-// Shared memory provides 128 bytes per clock. A 16-byte load of a warp takes 4 wavefronts of it,
-// unless hardware merges equal addresses. While each of the four schedulers issues the 64 fma of a
-// warp's step, these four warps need 64 wavefronts, one per clock; with 8 x 4 results, 48 in 32
-// clocks. Memory: a 128 x 128 tile reads 1024 bytes per 16384 fma, 8 bytes per clock and
+// Shared memory provides one wavefront of 128 bytes per clock. A 16-byte load of a warp takes 4
+// wavefronts, unless hardware merges equal addresses. Each of the 4 schedulers issues one fma per
+// clock. One step of 4 warps, one warp on each scheduler:
+//
+//     results of a thread   clocks for fma   loads of each warp   wavefronts, clocks
+//     8 x 8                 64               4                    64
+//     8 x 4                 32               3                    48
+//
+// Memory: a 128 x 128 tile reads 1024 bytes per 16384 fma, 8 bytes per clock and
 // multiprocessor, mostly from the L2 cache.
 #ifndef REE_CUDA_TILE_H
 #define REE_CUDA_TILE_H

@@ -17,9 +17,11 @@
 # tools/gpu-check.sh run FOLDER [options]: runs the steps below, each with a log and a time limit. It
 # continues after a failure and ends with a table. It exits with 0 only if a step passed and no step
 # failed or was unfinished. If a step lost a device and a fresh process cannot use it either, further
-# steps on this device are unfinished. SIGINT and SIGTERM end the step that runs and write the results.
+# steps on this device are unfinished. A signal (SIGINT, SIGTERM, SIGQUIT, SIGPIPE; SIGHUP without
+# --ten-minutes) ends the step that runs; the results are written.
 #
-#     --out DIR         folder for logs and result.json (default gpu-check-result)
+#     --out DIR         folder for logs and result.json (default gpu-check-result): a new or empty one,
+#                       or that of an earlier run, whose files are replaced
 #     --only LIST       only these steps, by name or beginning of a name, such as "models,functions-cuda"
 #     --quick           fewer cases: minutes instead of an hour
 #     --time SECONDS    time for all steps together (with --ten-minutes, default 600); steps beyond it
@@ -31,7 +33,7 @@
 #     --functions LIST  only these functions, such as "exp_f32,tan_f32"
 #     --ten-minutes     another choice of steps, for a GPU that is there only for ten minutes; see below
 #     --scratch DIR     with --ten-minutes: place for models with random weights, up to 16 GB (default:
-#                       /dev/shm if there is enough memory, otherwise next to --out)
+#                       /dev/shm if there is enough memory, otherwise next to --out, or in it)
 #
 # Steps, in this order, if there is a device; BACKEND is cuda and then vulkan:
 #
@@ -48,10 +50,9 @@
 #     bench-model-BACKEND  whole runs of every model: times, weights per second, time of each RepOp
 #     functions-BACKEND every elementary function on as many arguments as --bits sets
 #
-# Steps of --ten-minutes, with their shares in seconds of 600 for CUDA and one Vulkan device.
-# Benchmarks, which come first, have 55 % of the time, results 45 %, in slices that alternate. A step's
-# limit is its part of the time that is left, so no step takes time from another, and the time that a
-# step does not use is for all that follow. --time sets another time for the same schedule.
+# Steps of --ten-minutes. The seconds are the steps' limits with CUDA, one Vulkan device and --time 600;
+# another time scales them. Benchmarks have 55 % of the time, comparisons 45 %; groups of both alternate.
+# If a step needs less than its limit, all later steps get a share of the rest.
 # Every Vulkan device that is a GPU has its own steps, or those that --vulkan names. FIRST is CUDA, or
 # else the first Vulkan device.
 #
@@ -78,10 +79,11 @@
 #     functions-BACKEND         4 s  4096 arguments of each function, then more
 #     facts-after
 #
-# "partial": everything was right that there was time for. The exit code depends on the results alone:
-# 0 if a step passed or is partial, and none failed or is unfinished. Everything is in one archive next
-# to --out (gpu-check-result.tar.gz), which is updated after every slice. --quick has tiny shapes, for a
-# dry run: --ten-minutes --quick --time 40 --vulkan llvmpipe.
+# "partial": everything was right that there was time for. A comparison that there was no time for is
+# skipped. Exit code 0: at least one comparison with the CPU was right, and none was wrong, was
+# interrupted or lost the device; benchmarks do not count. Everything is in one archive next
+# to --out (gpu-check-result.tar.gz; in --out if it cannot be next to it), which is updated after every
+# slice. --quick has tiny shapes, for a dry run: --ten-minutes --quick --time 40 --vulkan llvmpipe.
 #
 # NVIDIA's driver is loaded from the system's folders, and from /usr/local/nvidia, where containers have
 # it. VK_DRIVER_FILES and LD_LIBRARY_PATH override this. REE_CUDA_DRIVER=FILE replaces CUDA's driver
@@ -103,7 +105,8 @@ here=$(cd "$(dirname "$0")" && pwd) || exit 1
 
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; }
 value() { [ $# -gt 1 ] || die "$1 requires a value (try --help)"; }
-number() { case $2 in '' | *[!0-9]*) die "$1 requires a number, not '$2'" ;; esac; }
+# The shell's arithmetic reads 08 as a wrong octal number.
+number() { case $2 in '' | *[!0-9]* | 0[0-9]*) die "$1 requires a decimal number, not '$2'" ;; esac; }
 programs="device_cuda_matches_cpu device_cuda_kernels device_cuda_products device_cuda_shapes device_cuda_functions
 device_vulkan_matches_cpu device_vulkan_functions"
 
@@ -247,6 +250,49 @@ pack() {
 
 # --- run ---
 
+# is_earlier_run: whether $out has the results of an earlier run.
+is_earlier_run() {
+    if [ -f "$out/table.txt" ]; then
+        # A run that was killed at once leaves an empty table.
+        [ -s "$out/table.txt" ] || return 0
+        head -n 1 "$out/table.txt" | grep -qE '^[a-z0-9-]+ +[A-Za-z]+ +[0-9]+ s  ' && return 0
+    fi
+    grep -qs '^  "ten_minutes": ' "$out/result.json"
+}
+
+# prepare_out: makes $out ready for the results. Removes only files that an earlier run wrote there, by
+# their names: $out may be any folder, by mistake even one with a user's files.
+prepare_out() {
+    archive=$out.tar.gz
+    if is_earlier_run; then
+        cat "$out/table.txt" "$out/.step" 2>/dev/null | cut -d ' ' -f 1 | grep -E '^[a-z0-9-]+$' |
+            while read -r name; do rm -f "$out/$name.log" "$out/$name.lost.log"; done
+        for name in table.txt result.json result.json.new devices.log clocks.csv ncu.csv top-kernels.txt \
+            1b.logits.txt 1b.logits.new tiny.logits.txt tiny.logits.new .pid .step .stop; do
+            rm -f "$out/$name"
+        done
+        rm -f "$archive" "$archive.new" "$out/${archive##*/}" "$out/${archive##*/}.new"
+    elif [ -n "$(ls -A "$out")" ]; then
+        die "run: --out $out is neither empty nor has it the results of an earlier run"
+    elif [ "$ten_minutes" = yes ] && [ -e "$archive" ]; then
+        die "run: $archive exists, but --out $out has no results of an earlier run"
+    fi
+    (: >"$out/table.txt") || die "run: cannot write to --out $out"
+    if [ "$ten_minutes" = yes ]; then
+        (: >"$archive.new") 2>/dev/null || archive=$out/${archive##*/}
+        rm -f "$archive.new"
+    fi
+}
+
+# clean_up: ends what still runs, and removes what only this run uses.
+clean_up() {
+    [ -z "$watcher" ] || kill "$watcher" 2>/dev/null
+    [ "$unsaved" = no ] || save # an error ended this shell
+    remove_models
+    rm -f "$out/.pid" "$out/.step" "$out/.stop" "$out/.rc-$$-"*
+    [ -z "$caches_of_run" ] || rm -rf "$caches_of_run"
+}
+
 # shellcheck disable=SC2034 # the sourced files use these variables
 run() {
     folder="" out=gpu-check-result only="" quick=no total="" vulkan="" ten_minutes=no
@@ -272,8 +318,9 @@ run() {
     [ -n "$folder" ] || die "run: no folder given (try --help)"
     [ -f "$folder/expected.txt" ] || die "run: $folder was not packed (try --help)"
     folder=$(cd "$folder" && pwd) && mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
-    rm -rf "$out"/*.log "$out"/*.txt "$out"/*.csv "$out/result.json" "$out"/.[prs]* "$out.tar.gz"
+    prepare_out
     elsewhere=$(cd "${scratch:-$(dirname "$out")}" && pwd) || exit 1
+    remove_old_models
     if [ "$quick" = yes ]; then
         cases=${cases:-60} sample=${sample:-1/10} bits=${bits:-28} runs=5 sanitizer_cases=2
     else
@@ -286,8 +333,9 @@ run() {
     steps="" end="" stopped="" lost="" grace=10 caches_of_run=""
     newline="
 "
-    trap 'stop interrupted' INT TERM
-    trap 'remove_models; [ -z "$caches_of_run" ] || rm -rf "$caches_of_run"' EXIT
+    watcher="" unsaved=no n_runs=0 in_step=no
+    trap 'stop interrupted' HUP INT PIPE QUIT TERM
+    trap clean_up EXIT
     has_fractions=no # of seconds
     ! timeout 9.5 true 2>/dev/null || has_fractions=yes
     if [ $ten_minutes = yes ]; then

@@ -41,10 +41,11 @@ cat >"$work/path/nvidia-smi" <<'END'
 #!/bin/sh
 case $* in
 *name,driver_version*) echo "Planted GPU, 1.0" ;;
-*"-l 1"*) echo "P0, 1980 MHz" && exec sleep 60 ;;
+*"-l 1"*) echo $$ >WORK/watcher && echo "P0, 1980 MHz" && exec sleep 60 ;;
 *) echo "Planted GPU, ECC errors: 0" ;;
 esac
 END
+sed -i "s|WORK|$work|" "$work/path/nvidia-smi"
 chmod +x "$work/path/nvidia-smi"
 "$source/tools/gpu-check.sh" pack ../packed --no-build --build "$build" --quick >"$work/log" 2>&1 ||
     fail "packing"
@@ -93,7 +94,7 @@ says log "^slowest: *66.7 % *4000 ns *2 *SM  50.0 %.* DRAM  70.0 % *ree_a"
 
 # The whole schedule. How many steps are finished depends on the machine; none may be wrong.
 begin=$(date +%s)
-check 36
+check 36 || fail "a dry run in which nothing is wrong does not pass"
 [ $(($(date +%s) - begin)) -le 90 ] || fail "36 seconds became $(($(date +%s) - begin))"
 ! grep -E '^[a-z0-9-]+ +FAILED' "$work/log" || fail "a step failed"
 ! grep -E 'time limit of [2-9][0-9]' "$work/log" || fail "a step could take the others' time"
@@ -156,17 +157,27 @@ says out/bench-ceilings-cuda.log "fma in registers"
 says log "^bench-ceilings-cuda .* passed "
 says log "^models-cuda .* FAILED .*digits.onnx seven: .*expected beef"
 
-# A signal ends the step that runs. What was found before it is in the archive.
-begin=$(date +%s)
-rm "$work/out.tar.gz" "$work/log"
-PLANTED=slow "$work/packed/gpu-check.sh" run ../packed --out ../out --quick --ten-minutes --time 600 \
-    --only bench-ceilings-cuda,models-cuda --scratch ../scratch >"$work/log" 2>&1 &
-until grep -qs '^facts-before' "$work/log"; do sleep 0.2; done
-sleep 1
-kill -TERM $!
-wait $! && fail "an interrupted check passes"
-[ $(($(date +%s) - begin)) -le 120 ] || fail "the signal did not end the check"
-says log "^bench-ceilings-cuda .* unfinished .*interrupted"
-says log "^models-cuda .* unfinished .*interrupted"
-tar -tzf "$work/out.tar.gz" | grep -q facts-after.log || fail "no archive after a signal"
+# A signal ends the step that runs, whether only the script or the whole process group gets it. What
+# was found before it is in the archive.
+for group in "" -; do
+    begin=$(date +%s)
+    rm "$work/out.tar.gz" "$work/log"
+    PLANTED=slow setsid "$work/packed/gpu-check.sh" run ../packed --out ../out --quick --ten-minutes \
+        --time 600 --only bench-ceilings-cuda,models-cuda --scratch ../scratch >"$work/log" 2>&1 &
+    leader=$!
+    until grep -qs '^facts-before' "$work/log"; do
+        sleep 0.2
+        [ $(($(date +%s) - begin)) -le 60 ] || fail "the check did not begin"
+    done
+    sleep 0.5
+    begin=$(date +%s)
+    kill -TERM "$group$leader"
+    wait $leader && fail "an interrupted check passes"
+    [ $(($(date +%s) - begin)) -le 40 ] || fail "the signal did not end the check"
+    says log "^bench-ceilings-cuda .* unfinished .*interrupted"
+    says log "^models-cuda .* unfinished .*interrupted"
+    tar -tzf "$work/out.tar.gz" | grep -q facts-after.log || fail "no archive after a signal"
+    [ -z "$(ls "$work/scratch")" ] || fail "a random model was left behind"
+    ! kill -0 "$(cat "$work/watcher")" 2>/dev/null || fail "nvidia-smi still runs"
+done
 echo "1 passed, 0 failed"

@@ -1,6 +1,7 @@
 // A product of few rows must run on the kernels for few rows on every GPU: the kernels for many
 // rows take 32 rows at once, and convert narrow weights in memory first. Shapes of language models,
-// and the limits of GPUs; nothing is run. Without a GPU the device is the emulator's.
+// weights in both orders, and the limits of GPUs; nothing is run. Without a GPU the device is the
+// emulator's.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "ree.h"
@@ -37,9 +38,10 @@ static const struct {
 static struct ree_error err;
 
 static void check(struct ree_cuda *cuda, const struct gpu *gpu, uint32_t rows, uint32_t n,
-                  uint32_t k, uint32_t w) {
+                  uint32_t k, uint32_t w, bool by_rows) {
     static struct ree_cuda_encoding encoding;
     const uint32_t bits = weights[w].bits, block = 32;
+    const int32_t stride_k = by_rows ? (int32_t)n : 1, stride_n = by_rows ? 1 : (int32_t)k;
     const uint64_t element = ree_dtype_size((enum ree_dtype)weights[w].dtype);
     struct ree_dispatch d = {.op = REE_REPOP_MATMUL, .n_outputs = 1};
     d.params.matmul = (struct ree_matmul_params){
@@ -51,8 +53,8 @@ static void check(struct ree_cuda *cuda, const struct gpu *gpu, uint32_t rows, u
         .k = k,
         .a_stride_m = (int32_t)k,
         .a_stride_k = 1,
-        .b_stride_k = bits ? 0 : 1,
-        .b_stride_n = bits ? 0 : (int32_t)k,
+        .b_stride_k = bits ? 0 : stride_k,
+        .b_stride_n = bits ? 0 : stride_n,
         .n_batch = 1,
         .b_bits = bits,
         .b_block = bits ? block : 0,
@@ -69,8 +71,8 @@ static void check(struct ree_cuda *cuda, const struct gpu *gpu, uint32_t rows, u
     CHECK_MSG(ree_dispatch_check(&d, &err) == REE_OK, "%s", err.message);
     CHECK_MSG(ree_cuda_encode(cuda, &d, &encoding, &err) == REE_OK, "%s", err.message);
     const char *name = ree_cuda_kernel_name(encoding.steps[0].kernel);
-    CHECK_MSG(strstr(name, "matvec"), "%s: %u rows by %u x %u, weights %u: %s", gpu->name, rows, n,
-              k, w, name);
+    CHECK_MSG(strstr(name, by_rows ? "matvec_rows" : "matvec_columns"),
+              "%s: %u rows by %u x %u, weights %u: %s", gpu->name, rows, n, k, w, name);
     CHECK(encoding.steps[0].shared_bytes <= gpu->limits.max_shared);
 }
 
@@ -86,8 +88,12 @@ int main(void) {
         cuda->limits = gpus[g].limits;
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (uint32_t w = 0; w < sizeof weights / sizeof *weights; w++)
-                for (uint32_t rows = 1; rows <= 8; rows *= 2)
-                    check(cuda, &gpus[g], rows, shapes[s][0], shapes[s][1], w);
+                for (uint32_t rows = 1; rows <= 8; rows *= 2) {
+                    check(cuda, &gpus[g], rows, shapes[s][0], shapes[s][1], w, false);
+                    // Blocks of weights have only one order.
+                    if (weights[w].bits == 0)
+                        check(cuda, &gpus[g], rows, shapes[s][0], shapes[s][1], w, true);
+                }
     }
     ree_device_destroy(device);
     return test_finish();

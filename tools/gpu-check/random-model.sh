@@ -62,12 +62,13 @@ little_endian() {
     done
 }
 
-# random_bytes N: prints N bytes of random bfloat16 numbers.
+# random_bytes N: prints N bytes of random bfloat16 numbers. Returns 124 if the step's time is over.
 random_bytes() {
     block=$folder/random.bf16
     block_size=$(wc -c <"$block")
     n_blocks=$(($1 / block_size))
     while [ $n_blocks -ge 8 ]; do
+        if [ $((deadline - $(now))) -le 0 ] || [ -e "$out/.stop" ]; then return 124; fi
         cat "$block" "$block" "$block" "$block" "$block" "$block" "$block" "$block" || return 1
         n_blocks=$((n_blocks - 8))
     done
@@ -104,50 +105,94 @@ memory_kib() {
 }
 
 # random_model SHAPE DEVICE: makes the model, unless it exists, and sets `model` to its folder,
-# `model_bytes` to the size of its weights and `model_layers` to, for example, "12 of 32 layers". It
-# has fewer layers if the device, or every place for the file, is too small for all of them. The
-# file is in memory (/dev/shm) if there is enough. --scratch sets another place.
+# `model_bytes` to the size of its weights, `step_bytes` to how many of them a step of decoding
+# reads, and `model_layers` to, for example, "12 of 32 layers". It has fewer layers if the device, or
+# every place for the file, is too small for all of them. The file is in memory (/dev/shm) if there is
+# enough. --scratch sets another place.
 random_model() {
     shape_of "$1"
-    for place in /dev/shm "$elsewhere"; do
+    for place in /dev/shm "$elsewhere" "$out"; do
         model=$place/ree-gpu-check-$$/$1
         [ ! -f "$model/model.safetensors" ] || break
     done
     [ -f "$model/model.safetensors" ] || write_model "$1" "$2" || return
     n=$(cat "$model/layers")
     model_bytes=$((other_bytes + n * layer_bytes)) model_layers="$n of $layers layers"
+    step_bytes=$model_bytes
+    # A step reads one row of the embedding; if tied, the last product reads all of it.
+    [ $tied = true ] || step_bytes=$((model_bytes - 2 * hidden * (vocab - 1)))
 }
 
-# write_model SHAPE DEVICE: as random_model, after shape_of.
-write_model() {
-    most=$(($(memory_kib "$2") * 8 / 10)) place="" n=0
-    for candidate in /dev/shm "$elsewhere"; do
+# best_place DEVICE: sets `place` to where a model can have the most layers, and `n` to their number.
+# Fails if there is none. Omits the places in `refused`.
+best_place() {
+    most=$(($(memory_kib "$1") * 8 / 10)) place="" n=0
+    for candidate in /dev/shm "$elsewhere" "$out"; do
         if [ "$candidate" = /dev/shm ] && [ -n "$scratch" ]; then continue; fi
+        case $refused in *":$candidate:"*) continue ;; esac
         free=$(($(free_kib "$candidate") * 9 / 10))
         [ $most = 0 ] || [ $free -le $most ] || free=$most
         fit=$(((free - other_bytes / 1024) * 1024 / layer_bytes))
         [ $fit -le "$layers" ] || fit=$layers
         if [ "$fit" -gt "$n" ]; then n=$fit place=$candidate; fi
     done
-    [ -n "$place" ] || { echo "skipped: no place for a model of this shape (--scratch)"; return 77; }
-    model=$place/ree-gpu-check-$$/$1
-    mkdir -p "$model" && header "$n" >"$model/header" || return 1
-    {
-        little_endian "$(wc -c <"$model/header")"
-        cat "$model/header"
-        random_bytes $((other_bytes + n * layer_bytes))
-    } >"$model/weights.new" && echo "$n" >"$model/layers" || return 1
-    cat >"$model/config.json" <<END
+    [ -n "$place" ]
+}
+
+# write_model SHAPE DEVICE: as random_model, after shape_of. If a place cannot be written to (rights, a
+# quota, a limit of memory), it takes the next one.
+write_model() {
+    refused=: reason="no place for a model of this shape (--scratch)"
+    while best_place "$2"; do
+        model=$place/ree-gpu-check-$$/$1
+        if message=$({ mkdir -p "$model" && mktemp "$model/weights.XXXXXX"; } 2>&1); then
+            new=$message # of its own: an earlier writer may still run
+            message=$(write_files "$n" 2>&1 >"$new") && return
+            rc=$?
+            rm -f "$new"
+            # 143: a signal for the whole process group
+            if [ $rc = 124 ] || [ $rc = 143 ] || [ -e "$out/.stop" ]; then
+                echo "writing a random model in $place"
+                return 124
+            fi
+        fi
+        refused=$refused$place:
+        reason="no random model in $place: $(printf '%s\n' "$message" | head -n 1)"
+        echo "$reason"
+    done
+    echo "skipped: $reason"
+    return 77
+}
+
+# write_files LAYERS: prints the file with the weights, and writes the others into $model. $new, which
+# has the weights, gets its name last, so that a model that was cut off is made again.
+write_files() {
+    header "$1" >"$model/header" || return 1
+    little_endian "$(wc -c <"$model/header")" && cat "$model/header" || return 1
+    random_bytes $((other_bytes + $1 * layer_bytes)) || return
+    echo "$1" >"$model/layers" && cat >"$model/config.json" <<END || return 1
 {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "torch_dtype": "bfloat16",
- "hidden_size": $hidden, "intermediate_size": $inner, "num_hidden_layers": $n,
+ "hidden_size": $hidden, "intermediate_size": $inner, "num_hidden_layers": $1,
  "num_attention_heads": $heads, "num_key_value_heads": $kv_heads, "head_dim": $dim,
  "vocab_size": $vocab, "tie_word_embeddings": $tied, "hidden_act": "silu",
  "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "max_position_embeddings": 8192,
  "bos_token_id": 0, "eos_token_id": 1}
 END
-    # Last, so that a model whose file was cut off by a time limit is made again.
-    mv "$model/weights.new" "$model/model.safetensors"
+    mv "$new" "$model/model.safetensors"
 }
 
 # remove_models: removes every model that random_model made.
-remove_models() { rm -rf "/dev/shm/ree-gpu-check-$$" "$elsewhere/ree-gpu-check-$$"; }
+remove_models() {
+    for place in /dev/shm "$elsewhere" "$out"; do rm -rf "$place/ree-gpu-check-$$"; done
+}
+
+# remove_old_models: removes the models of runs that were killed.
+remove_old_models() {
+    for place in /dev/shm "$elsewhere" "$out"; do
+        for old in "$place"/ree-gpu-check-*; do
+            pid=${old##*-}
+            case $pid in '' | *[!0-9]*) continue ;; esac
+            [ -d "/proc/$pid" ] || [ ! -d /proc/self ] || rm -rf "$old" 2>/dev/null
+        done
+    done
+}

@@ -13,6 +13,8 @@ seconds_since() { echo $((($(now) - $1 + 500) / 1000)); }
 # limited COMMAND...: runs it within the time that is left for the step; returns 124 if that is
 # over. While it runs, its process is in $out/.pid, so that a signal can end it.
 limited() {
+    # A signal for the whole process group also reaches this shell, which must report the result.
+    [ "$in_step" = no ] || trap 'touch "$out/.stop"' INT TERM
     left=$((deadline - $(now)))
     if [ $left -le 0 ] || [ -e "$out/.stop" ]; then return 124; fi
     if [ "$has_fractions" = yes ]; then
@@ -21,13 +23,19 @@ limited() {
         left=$(((left + 999) / 1000))
     fi
     timeout -k "$grace" "$left" "$@" &
-    echo $! >"$out/.pid"
-    wait $!
-    rc=$?
+    pid=$!
+    echo $pid >"$out/.pid"
+    # A signal ends wait, but not the process.
+    while :; do
+        wait $pid
+        rc=$?
+        kill -0 $pid 2>/dev/null || break
+    done
+    rm -f "$out/.pid" # its number may soon be another process's
     # timeout of busybox passes on that the process died by SIGTERM.
     case $rc in 137 | 143) rc=124 ;; esac
     [ ! -e "$out/.stop" ] || rc=124
-    return $rc
+    return "$rc"
 }
 
 program() {
@@ -118,10 +126,23 @@ is_lost() {
     ! limited "$folder/bin/ree-run" devices "$2" >>"$out/$1.lost.log" 2>&1
 }
 
-# step NAME MILLISECONDS COMMAND...: runs a step with a time limit; COMMAND is a function of this script.
-# Its exit code: 0 passed, 77 skipped, 124 unfinished, 75 nothing wrong in the part that there was
-# time for, other: failed. With
-# --ten-minutes, `device` is the step's device.
+# unreached STEP SECONDS NOTE: records a step for which there was no time. With --ten-minutes this is
+# expected of a slow device: a comparison that found nothing wrong does not decide.
+unreached() {
+    case $ten_minutes$stopped:$1 in
+    yes:bench-* | no* | yes?*:*) finished "$1" unfinished "$2" "${stopped:-$3}" ;;
+    *) finished "$1" skipped "$2" "no time: $3" ;;
+    esac
+}
+
+# step NAME MILLISECONDS COMMAND...: runs a step with a time limit; COMMAND is a function of these files.
+# With --ten-minutes, `device` is the step's device. The exit code of COMMAND:
+#
+#     0      passed
+#     75     partial: nothing was wrong in the part that there was time for
+#     77     skipped
+#     124    unfinished
+#     other  failed; also 75, 77 and 124 if the log has FAILED
 step() {
     name=$1 limit=$2
     shift 2
@@ -144,23 +165,30 @@ step() {
     begin=$(now)
     if [ -n "$end" ] && [ $((end - begin)) -lt "$limit" ]; then limit=$((end - begin)); fi
     if [ -n "$stopped" ] || [ "$limit" -le 0 ]; then
-        finished "$name" unfinished 0 "${stopped:-no time was left for it}"
+        unreached "$name" 0 "none was left"
         return 0
     fi
     deadline=$((begin + limit)) log=$out/$name.log
+    echo "$name" >"$out/.step"
     run_in_background "$@"
+    case $rc in 75 | 77 | 124) ! grep -q FAILED "$log" || rc="1 after $rc" ;; esac
     note=$(note_of "$log" "$rc")
     case $rc in
     0) result=passed ;;
     75) result=partial ;;
     77) result=skipped note=${note#skipped: } ;;
-    124) result=unfinished note="${stopped:-time limit of $((limit / 1000)).$((limit / 100 % 10)) s}: $note" ;;
+    124) result=unfinished note="time limit of $((limit / 1000)).$((limit / 100 % 10)) s: $note" ;;
     stuck) result=unfinished note="its process does not end, not even after SIGKILL" ;;
+    slow) result=unfinished note="the machine did not run its commands in time: $note" ;;
     *) result=FAILED note="${note:-no output}, exit code $rc" ;;
     esac
-    finished "$name" $result "$(seconds_since "$begin")" "$note"
+    if [ "$rc" = 124 ]; then
+        unreached "$name" "$(seconds_since "$begin")" "$note"
+    else
+        finished "$name" $result "$(seconds_since "$begin")" "$note"
+    fi
     case $rc in
-    0 | 75 | 77) return 0 ;;
+    0 | 75 | 77 | slow) return 0 ;;
     stuck) lost="$lost,$device $name" ;;
     *)
         if grep -qE "$lost_words" "$log" && is_lost "$name" "$device"; then
@@ -216,31 +244,50 @@ find_devices() {
     fi
 }
 
-# run_in_background COMMAND...: runs it with its output in $log and sets rc to its exit code, or
-# to "stuck". It waits in short intervals, so that signals are handled, and so that a process that
-# hangs in the driver does not hold up the others.
+# run_in_background COMMAND...: runs it in a shell with its output in $log and sets rc to its exit
+# code, or to
+#
+#     stuck  a program that `limited` started does not end: the device may be lost
+#     slow   the shell does not end, but no such program runs: another part of the machine is slow
+#
+# It waits in short intervals, so that signals are handled, and so that a process that hangs in the
+# driver does not hold up the others.
 run_in_background() {
-    rm -f "$out/.rc"
+    n_runs=$((n_runs + 1))
+    result_file=$out/.rc-$$-$n_runs # of its own: a shell that was slow may still write its result
+    rm -f "$out/.pid"
     (
+        in_step=yes
+        trap 'touch "$out/.stop"' INT TERM
         "$@"
-        echo $? >"$out/.rc.new" && mv "$out/.rc.new" "$out/.rc"
+        echo $? >"$result_file.new" && mv "$result_file.new" "$result_file"
     ) >"$log" 2>&1 &
-    while [ ! -e "$out/.rc" ]; do
+    background=$!
+    while [ ! -e "$result_file" ] && kill -0 $background 2>/dev/null; do
         sleep 0.1 2>/dev/null || sleep 1
-        if [ "$(now)" -gt $((deadline + 1000 * grace + 20000)) ]; then
-            rc=stuck
+        current=$(now)
+        if [ "${current:-0}" -gt $((deadline + 1000 * grace + 20000)) ]; then
+            rc=slow
+            [ ! -e "$out/.pid" ] || rc=stuck
+            kill -KILL $background 2>/dev/null
             return
         fi
     done
-    wait $!
-    rc=$(cat "$out/.rc")
+    # Without a file the shell died: by a signal, or by an error that ends a shell.
+    wait $background
+    rc=$?
+    [ ! -e "$result_file" ] || rc=$(cat "$result_file")
+    rm -f "$result_file"
+    # This shell's own commands died by the signal too.
+    [ -z "$stopped" ] || case $rc in 0 | 75 | 77) ;; *) grep -q FAILED "$log" || rc=124 ;; esac
 }
 
 # stop REASON: ends the step that is running; further steps are unfinished for this reason.
 stop() {
     stopped=$1
-    : >"$out/.stop"
-    [ ! -e "$out/.pid" ] || kill "$(cat "$out/.pid")" 2>/dev/null
+    touch "$out/.stop"
+    pid_of_step=$(cat "$out/.pid" 2>/dev/null)
+    [ -z "$pid_of_step" ] || kill "$pid_of_step" 2>/dev/null
 }
 
 # write_result: writes result.json.

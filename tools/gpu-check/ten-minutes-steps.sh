@@ -159,7 +159,7 @@ llm() {
     [ $rc = 0 ] || return $rc
     rates=$(echo "$(seconds_of "$one" prompt) $(seconds_of "$several" prompt)" \
         "$(seconds_of "$one" answer) $(seconds_of "$several" answer)" |
-        awk -v layers="$model_layers" -v bytes="$model_bytes" '
+        awk -v layers="$model_layers" -v bytes="$step_bytes" '
             NF == 8 && $4 > $2 && $8 > $6 {
                 decode = ($7 - $5) / ($8 - $6)
                 printf "prefill %.1f tokens/s, decode %.2f tokens/s (%.1f GB/s of weights); %s\n",
@@ -290,7 +290,9 @@ each_repop() {
 logits() {
     random_model "$1" "$2" || return
     if [ ! -s "$out/$1.logits.txt" ]; then
-        logits_on cpu >"$out/$1.logits.new" || { cat "$out/$1.logits.new"; return 1; }
+        logits_on cpu >"$out/$1.logits.new"
+        rc=$?
+        [ $rc = 0 ] || { cat "$out/$1.logits.new"; return $rc; }
         mv "$out/$1.logits.new" "$out/$1.logits.txt"
     fi
     expected=$(cat "$out/$1.logits.txt")

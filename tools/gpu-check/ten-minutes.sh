@@ -59,12 +59,13 @@ plan() {
 }
 
 # slice: what has been found so far is in the archive, should the machine go away.
-slice() { [ "$counting" = yes ] || save; }
+slice() { [ "$counting" = yes ] || [ -n "$stopped" ] || save; }
 
 save() {
     write_result
-    tar -C "$(dirname "$out")" -cf - "$(basename "$out")" 2>/dev/null | gzip >"$out.tar.gz.new" &&
-        mv "$out.tar.gz.new" "$out.tar.gz"
+    # Neither the archive nor a random model, if they are in $out.
+    tar -C "$(dirname "$out")" --exclude '*.tar.gz*' --exclude 'ree-gpu-check-*' \
+        -cf - "$(basename "$out")" 2>/dev/null | gzip >"$archive.new" && mv "$archive.new" "$archive"
 }
 
 # The shares are seconds of 600 if there is CUDA and one Vulkan device; the usage text lists them.
@@ -138,6 +139,7 @@ facts_step() {
 
 ten_minutes() {
     trap '' HUP # the end of a remote terminal does not end the check
+    unsaved=yes
     ten_minutes_sizes
     # The rest is for the facts at the end and for the archive.
     end=$((started + 980 * total - 2000))
@@ -151,15 +153,18 @@ ten_minutes() {
     [ $bench_shares = 0 ] || parts_left=$((bench_percent * 1000))
     [ $check_shares = 0 ] || parts_left=$((parts_left + (100 - bench_percent) * 1000))
     schedule
+    save # a second signal, or a hanging driver, may prevent the rest
     rm -f "$out/.stop"
     facts_step after
     kill $watcher 2>/dev/null
+    watcher=""
     save
+    unsaved=no
     say "result"
     cat "$out/table.txt"
     printf '\nresults: %d passed, %d right as far as time went, %d failed or unfinished, %d skipped\n' \
         "$n_passed" "$n_partial" "$n_failed" "$n_skipped"
     printf 'benchmarks: %d measured, %d failed or unfinished; %d s; %s\n' \
-        "$n_measured" "$n_unmeasured" "$(seconds_since "$started")" "$out.tar.gz"
+        "$n_measured" "$n_unmeasured" "$(seconds_since "$started")" "$archive"
     [ "$n_failed" = 0 ] && [ $((n_passed + n_partial)) != 0 ]
 }

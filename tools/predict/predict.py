@@ -14,9 +14,10 @@ There are three kinds of facts, and the output names them:
   documented  rates of a device: DEVICES in this file
   assumed     ASSUMED in this file
 
-A launch takes as long as its slowest limit, on the multiprocessor that has the most blocks; all limits overlap. So a
-prediction is a lower bound of time. If the sources of the kernels changed since the counts were made, a note on
-standard error names them: the counts must be made again (tools/predict/count.py --help)."""
+A launch takes as long as its slowest limit, on the multiprocessor that has the most blocks; all limits overlap. A
+prediction is not a bound: the section says for each assumption whether the GPU may be slower or faster. If the sources
+of the kernels changed since the counts were made, a note on standard error names them: the counts must be made again
+(tools/predict/count.py --help)."""
 import argparse
 import collections
 import hashlib
@@ -51,7 +52,7 @@ DEVICES = {
             "units, clock, dram": "NVIDIA H100 data sheet: 132 multiprocessors, 67 TFLOP/s in float32, 3.35 TB/s",
             "issue, lsu, shared": "NVIDIA H100 whitepaper: 4 schedulers, 32 load/store units, 128 bytes per clock",
             "fma, imad, alu, fp64, xu": GUIDE + ", compute capability 9.0",
-            "l2": "no document of NVIDIA; about what chipsandcheese.com measured (2023-07-02)"}},
+            "l2": "no document of NVIDIA; about what Chips and Cheese measured: Nvidia's H100 (July 2023)"}},
     "RTX 4090": {
         "name": "RTX 4090", "capability": 89, "units": 128, "clock": 2.52e9, "dram": 1.008e12, "l2": 5.0e12,
         "threads": 1536, "blocks": 24, "registers": 65536, "shared": 100 << 10, "limits": (128, 99 << 10, 100 << 10),
@@ -60,7 +61,7 @@ DEVICES = {
             "units, clock, dram": "NVIDIA Ada whitepaper: 128 multiprocessors, 2.52 GHz, 1008 GB/s",
             "issue, lsu, shared": "NVIDIA Ada whitepaper: 4 schedulers, 16 load/store units, 128 bytes per clock",
             "fma, imad, alu, fp64, xu": GUIDE + ", compute capability 8.9",
-            "l2": "no document of NVIDIA; about what chipsandcheese.com measured (2022-11-02)"}},
+            "l2": "no document of NVIDIA; about what Chips and Cheese measured: RTX 4090 (November 2022)"}},
 }
 # Devices for Vulkan. lines: cache lines per clock and SIMD; memory: bytes.
 VULKAN_DEVICES = {
@@ -168,10 +169,12 @@ def check_record(record):
             for row in rows:
                 # Converting a weight of 4 or 8 bits takes an fma too.
                 times = row["fma"] / terms_of(row)
-                assert times == 1 or (re.search("_[48]_1$", row["kernel"]) and 2 <= times < 2.2), f"{row}: {times}"
+                if times != 1 and not (re.search("_[48]_1$", row["kernel"]) and 2 <= times < 2.2):
+                    sys.exit(f"predict.py: wrong number of fma: {row['kernel']} has {times} for each term: {row}")
             flops[name] = sum(row["flops"] for row in rows)
         tokens = record["prompt"] if case["run"] == "prompt" else 1
-        assert flops["layer"] == 2 * layer * tokens and flops["once"] == 2 * last, f"{case['run']}: {flops}"
+        if flops["layer"] != 2 * layer * tokens or flops["once"] != 2 * last:
+            sys.exit(f"predict.py: the launches of the {case['run']} are not those of the model: {flops}")
 
 
 def json_lines(record):
@@ -297,7 +300,7 @@ def model_rows(record):
             reading = (layers + last) * BYTES[weights] / device["dram"]
             rows.append([device["name"], weights, "step", f"{1e3 * seconds:.2f} ms", f"{1 / seconds:.0f}",
                          f"{reading / seconds:.2f} of reading the weights", main_limits(by_limit, seconds)])
-    return table(["GPU", "weights", "run", "time", "tokens/s, at most", "rate", "limits, shares of the time"],
+    return table(["GPU", "weights", "run", "time", "tokens/s, predicted", "rate", "limits, shares of the time"],
                  ["---", "---", "---", "---:", "---:", "---", "---"], rows)
 
 
@@ -338,7 +341,7 @@ def product_rows(record):
                      f"{min(issue, shared, 1) / ASSUMED['library'][0]:.2f}"])
     return table(["kernel", "registers", "warps of a multiprocessor", "instructions per fma", "shared memory",
                   "global memory, copies", "integers", "control", "fma rate that issue allows", "shared memory allows",
-                  "of a library, at most"], ["---"] + ["---:"] * 10, rows)
+                  f"of a library, if it reaches {ASSUMED['library'][0]}"], ["---"] + ["---:"] * 10, rows)
 
 
 def row_launch(record, device, weights):
@@ -416,7 +419,7 @@ def vulkan_rows(record):
                 rows.append([name, weights, run, f"{loop['vector'] / loop['fma']:.1f}",
                              f"{loop['scalar'] / loop['fma']:.1f}", f"{loop['memory'] / loop['fma']:.2f}",
                              f"{tokens / rate[limit]:.0f}", limit])
-    return table(["GPU", "weights", "run", "vector per fma", "scalar", "loads", "tokens/s, at most", "limit"],
+    return table(["GPU", "weights", "run", "vector per fma", "scalar", "loads", "tokens/s, predicted", "limit"],
                  ["---", "---", "---", "---:", "---:", "---:", "---:", "---"], rows)
 
 
@@ -434,9 +437,22 @@ SECTION = """\
   {latency} clocks between two instructions of a warp, as if none waited; {launch:.1f} µs for each launch of
   a graph; the bandwidth of the L2 cache.
 
-A launch takes as long as its slowest limit, and everything else overlaps with it; the clock is the highest one. So
-these rates are upper bounds, except where shared memory is the limit: wavefronts are counted for each quarter of a
-warp, and hardware may merge equal addresses. `tools/gpu-check.sh` measures.
+A launch takes as long as its slowest limit. These rates are predictions, not bounds; each assumption errs in one
+direction or in both:
+
+| assumption | a GPU may be |
+|---|---|
+| all limits of a launch overlap | slower |
+| the clock is the highest one | slower |
+| no instruction waits longer than {latency} clocks | slower |
+| each operand of a launch comes from memory once | slower |
+| wavefronts of shared memory are counted for each quarter of a warp; hardware may merge equal addresses | faster |
+| {dram} of the bandwidth of memory is reached | slower or faster |
+| a launch costs {launch:.1f} µs; the bandwidth of the L2 cache | slower or faster |
+| Vulkan: branches of a loop that are rarely taken are counted | faster |
+| Vulkan: nothing but the products takes time | slower |
+
+`tools/gpu-check.sh` measures.
 
 ### A language model of 8 billion weights
 
@@ -448,9 +464,9 @@ multiply-adds of the layers' matrices in the time of the whole run, of the float
 ### Products with many rows (H100)
 
 Narrow weights are first converted to float32 in memory (`matmul_widen`). The columns from "shared memory" to "control"
-are instructions per fma. A library is assumed to reach {library} of the fma rate at the same clock. (cuBLAS reached
-23.3 TFLOP/s on an RTX A6000, whose data sheet says 38.7, at an unknown clock:
-abhik.ai/articles/cuda-matrix-multiplication-optimization.)
+are instructions per fma. The last column compares with a library that reaches {library} of the fma rate at the same
+clock. If it reaches less, ree's share is larger: cuBLAS reached 23.3 TFLOP/s on an RTX A6000, whose data sheet says
+38.7, at an unknown clock (Abhik Sarkar, CUDA Matrix Multiplication Optimization).
 
 {product_table}
 

@@ -253,7 +253,7 @@ static const struct cli_option_row rows[] = {
   "  attention  one token: GB/s of keys and values read, compared with reading memory; a prompt\n"
   "          of up to 1024 tokens: GFLOP/s, compared with a 1024 x 1024 x 1024 matmul\n"
   "  ceilings  what limits every RepOp on this device: copying its memory, copies from and to\n"
-  "          the host, and fma in registers (2 operations each)\n"
+  "          the host, and fma in registers (2 operations each; a lower bound)\n"
   "\n"
   "  model   whole runs of an ONNX model, including the transfer of inputs and outputs;\n"
   "          the first run, which uploads the weights and compiles what it needs;\n"
