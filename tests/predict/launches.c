@@ -114,12 +114,18 @@ static enum ree_status program_create(struct ree_device *device, const struct re
     }
     ree_cuda_leave(cuda);
     free(encoding);
-    *out = (struct ree_device_program *)counted;
+    void *program = counted; // opaque to the session
+    *out = program;
     return REE_OK;
 }
 
+static struct counted *counted_of(struct ree_device_program *program) {
+    void *own = program;
+    return own;
+}
+
 static void program_destroy(struct ree_device *device, struct ree_device_program *program) {
-    struct counted *counted = (struct counted *)program;
+    struct counted *counted = counted_of(program);
     for (uint32_t i = 0; counted && i < counted->n; i++)
         ree_cuda_vtable.program_destroy(device, counted->single[i]);
     if (counted) free(counted->is_product);
@@ -129,7 +135,7 @@ static void program_destroy(struct ree_device *device, struct ree_device_program
 static enum ree_status program_run(struct ree_device *device, struct ree_device_program *program,
                                    struct ree_device_buffer *const *slots,
                                    const struct ree_program_run *options, struct ree_error *err) {
-    struct counted *counted = (struct counted *)program;
+    struct counted *counted = counted_of(program);
     (void)options;
     for (uint32_t i = 0; i < counted->n; i++) {
         char label[32] = "again", blocks[32];
