@@ -3,8 +3,8 @@
 // if the file is damaged. Tests that change the probe do not use the file.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
+#include "test_folder.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,17 +70,6 @@ static void record_another_card(void) {
     device->vtable->destroy(device);
 }
 
-static void remove_folder(void) {
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.') unlink(path);
-    }
-    if (dir) closedir(dir);
-    rmdir(folder);
-}
-
 int main(void) {
     struct ree_device_listing list[16];
     const char *note;
@@ -115,6 +104,6 @@ int main(void) {
     setenv("LP_REE_TEST", "another compiler", 1); // part of the driver's identity
     CHECK(!probes(NULL, again));                  // its child has probed
     unsetenv("LP_REE_TEST");
-    remove_folder();
+    test_remove_folder(folder);
     return test_finish();
 }

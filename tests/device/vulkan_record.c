@@ -7,8 +7,8 @@
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "device_cases.h"
+#include "test_folder.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 static struct ree_error err;
@@ -119,14 +119,7 @@ static void reports_own_failures(const char *which) {
     CHECK_MSG(failed && strcmp(failed, "of this device") == 0, "%s", failed ? failed : "nothing");
     device->vtable->destroy(device);
 
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.') unlink(path);
-    }
-    if (dir) closedir(dir);
-    rmdir(folder);
+    test_remove_folder(folder);
 }
 
 static void tests_later(const char *which) {

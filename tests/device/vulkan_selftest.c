@@ -5,9 +5,9 @@
 // Usage: vulkan_selftest --identity DEVICE: prints what identifies the device's driver.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
+#include "test_folder.h"
 #include "shaders.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 static struct ree_error err;
@@ -184,14 +184,7 @@ static void keeps_results(const char *which) {
     CHECK_MSG(n_run[3] == 0 && n_failed[3] == n_failed[2], "once more: %u run, %zu failed",
               n_run[3], n_failed[3]);
     CHECK_MSG(n_run[4] > n_run[2], "another driver: %u run", n_run[4]);
-    DIR *dir = opendir(folder);
-    for (struct dirent *entry; dir && (entry = readdir(dir));) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.') unlink(path);
-    }
-    if (dir) closedir(dir);
-    rmdir(folder);
+    test_remove_folder(folder);
 }
 
 // The driver's identity as a new process computes it: 64 digits, or "" if the driver could not be

@@ -1,6 +1,6 @@
 // ree_spirv_fold refuses a module with an instruction outside functions that it does not know,
-// because its ids may be those of something that the pass removes or replaces. Debug information
-// that it knows disappears completely.
+// because the pass may have removed or replaced what its ids name. The debug information that the
+// pass knows disappears completely.
 #include <string.h>
 
 #include "base/memory.h"

@@ -430,7 +430,7 @@ SECTION = """\
 
 - counted (`tools/predict/count.py`, nvcc {nvcc}): instructions of warps, sectors of 32 bytes, wavefronts of shared
   memory. The emulator ran the kernels of a prompt of {prompt} tokens and of the next step, with the tiles and blocks
-  that ree chooses for the GPU. The instructions are those of {code}; of kernels that are generated at run time
+  that ree chooses for the GPU. Counts are of {code}; for kernels that are generated at run time
   (map) they are PTX;
 - documented: rates and clocks of the GPUs (`predict.py --devices` names the documents);
 - assumed: {dram} of the bandwidth of memory is reached; each operand of a launch comes from memory once;

@@ -110,8 +110,8 @@ enum ree_status ree_fold_analyze(struct ree_fold *f, const struct ree_fold_funct
                                  struct ree_error *err);
 // Returns the block of a label of the function; NULL if there is none.
 struct ree_fold_block *ree_fold_block_of(const struct ree_fold *f, uint32_t label);
-// Returns the label of target number k of the block's branch, of those that may be taken as far as
-// is known; 0: there are no more.
+// Lists the targets that the block's branch may take, as far as is known: returns the label of
+// number k, or 0 if there are no more.
 uint32_t ree_fold_target(const struct ree_fold *f, const struct ree_fold_block *block, uint32_t k);
 
 // spirv_emit.c
