@@ -8,7 +8,8 @@
 #                                  transport, ranks and the cache of self-tests; runs of models with several
 #                                  threads, groups, partitions and devices
 #     tools/sanitize.sh type       TypeSanitizer (clang 20 or later): accesses through a type that the
-#                                  object does not have. The same programs as memory
+#                                  object does not have. The same programs as memory. clang 21
+#                                  reports much that is right (docs/CHECKS.md)
 #     tools/sanitize.sh analyze    clang's static analyzer over src, graph and tools
 #
 #     tools/sanitize.sh --check BUILD    only checks that the build folder BUILD has the programs of these runs
