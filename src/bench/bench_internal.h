@@ -131,7 +131,7 @@ enum ree_status ree_bench_matmul(struct ree_benchmark *bench, struct ree_error *
 // One row times n columns of k weights of 16 bits or fewer; then bytes times bytes.
 enum ree_status ree_bench_narrow_row(struct ree_benchmark *bench, uint32_t n, uint32_t k,
                                      struct ree_error *err);
-enum ree_status ree_bench_bytes_product(struct ree_benchmark *bench, const uint32_t size[3],
+enum ree_status ree_bench_narrow_product(struct ree_benchmark *bench, const uint32_t size[3],
                                         struct ree_error *err);
 enum ree_status ree_bench_conv(struct ree_benchmark *bench, struct ree_error *err);
 enum ree_status ree_bench_map(struct ree_benchmark *bench, struct ree_error *err);

@@ -1,5 +1,5 @@
 // `ree-run bench matmul` with weights of 16 bits or fewer: one row times constant weights compared
-// with reading memory, and products of bytes compared with products of floats.
+// with reading memory, and products of bytes and bfloat16 compared with products of floats.
 #include "bench/bench_internal.h"
 
 #include "base/status.h"
@@ -156,54 +156,73 @@ enum ree_status ree_bench_narrow_row(struct ree_benchmark *bench, uint32_t n, ui
     return REE_OK;
 }
 
-// Products of bytes
+// Products of many rows
 
-static enum ree_status create_product(struct ree_benchmark *bench, bool bytes,
-                                      const uint32_t size[3], struct ree_bench_program *program,
-                                      struct ree_error *err) {
-    uint64_t m = size[0], n = size[1], k = size[2], element = bytes ? 1 : sizeof(float);
+struct product_types {
+    const char *name;
+    const char *unit;
+    enum ree_dtype a, b, sum;
+    bool by_columns; // the terms of a column of b are adjacent, as in a language model's weights
+};
+static const struct product_types floats = {"float32", "GFLOP/s", REE_F32, REE_F32, REE_F32, false};
+static const struct product_types narrow_products[] = {
+    {"uint8 by int8", "GOP/s", REE_U8, REE_I8, REE_I32, false},
+    {"bfloat16 by bfloat16", "GFLOP/s", REE_BF16, REE_BF16, REE_F32, true},
+};
+
+static enum ree_status create_product(struct ree_benchmark *bench,
+                                      const struct product_types *types, const uint32_t size[3],
+                                      struct ree_bench_program *program, struct ree_error *err) {
+    uint64_t m = size[0], n = size[1], k = size[2];
     union ree_params params;
     memset(&params, 0, sizeof params);
     params.matmul = (struct ree_matmul_params){
-        .dtype = bytes ? REE_I32 : REE_F32,
-        .a_dtype = bytes ? REE_U8 : REE_F32,
-        .b_dtype = bytes ? REE_I8 : REE_F32,
+        .dtype = types->sum,
+        .a_dtype = types->a,
+        .b_dtype = types->b,
         .m = size[0],
         .n = size[1],
         .k = size[2],
         .a_stride_m = (int32_t)k,
         .a_stride_k = 1,
-        .b_stride_k = (int32_t)n,
-        .b_stride_n = 1,
+        .b_stride_k = types->by_columns ? 1 : (int32_t)n,
+        .b_stride_n = types->by_columns ? (int32_t)k : 1,
         .n_batch = 1,
     };
-    uint64_t sizes[] = {m * k * element, k * n * element, m * n * sizeof(float)};
-    enum ree_dtype dtypes[] = {(enum ree_dtype)params.matmul.a_dtype,
-                               (enum ree_dtype)params.matmul.b_dtype, REE_F32};
+    uint64_t sizes[] = {m * k * ree_dtype_size(types->a), k * n * ree_dtype_size(types->b),
+                        m * n * sizeof(float)};
+    enum ree_dtype dtypes[] = {types->a, types->b, REE_F32};
     return ree_bench_program_create(program, bench->device, REE_REPOP_MATMUL, &params, 3, sizes,
                                     dtypes, 1 << 1, err);
 }
 
-enum ree_status ree_bench_bytes_product(struct ree_benchmark *bench, const uint32_t size[3],
-                                        struct ree_error *err) {
-    static struct ree_bench_program bytes, floats;
-    struct ree_bench_measured result = {.unit = "GOP/s", .baseline = "float32, packed"};
-    enum ree_status status = create_product(bench, true, size, &bytes, err);
-    if (status == REE_OK) status = create_product(bench, false, size, &floats, err);
-    snprintf(result.name, sizeof result.name, "%u x %u x %u, uint8 by int8, packed", size[0],
-             size[1], size[2]);
+static enum ree_status run_product(struct ree_benchmark *bench, const struct product_types *types,
+                                   const uint32_t size[3], struct ree_error *err) {
+    static struct ree_bench_program narrow, wide;
+    struct ree_bench_measured result = {.unit = types->unit, .baseline = "float32, packed"};
+    enum ree_status status = create_product(bench, types, size, &narrow, err);
+    if (status == REE_OK) status = create_product(bench, &floats, size, &wide, err);
+    snprintf(result.name, sizeof result.name, "%u x %u x %u, %s", size[0], size[1], size[2],
+             types->name);
     for (uint64_t i = 0; i < bench->n_runs && status == REE_OK; i++) {
         status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
-        if (status == REE_OK) status = ree_bench_program_run_warm(&bytes, err);
-        if (status == REE_OK) status = ree_bench_program_run_warm(&floats, err);
+        if (status == REE_OK) status = ree_bench_program_run_warm(&narrow, err);
+        if (status == REE_OK) status = ree_bench_program_run_warm(&wide, err);
     }
     if (status == REE_OK) {
         result.amount = 2.0 * size[0] * size[1] * size[2];
-        result.times = bytes.times;
-        result.baseline_rate = 1e-9 * result.amount / ree_bench_quantile(&floats.times, 0.5);
+        result.times = narrow.times;
+        result.baseline_rate = 1e-9 * result.amount / ree_bench_quantile(&wide.times, 0.5);
         ree_bench_report(bench, &result);
     }
-    ree_bench_program_destroy(&bytes);
-    ree_bench_program_destroy(&floats);
+    ree_bench_program_destroy(&narrow);
+    ree_bench_program_destroy(&wide);
     return status;
+}
+
+enum ree_status ree_bench_narrow_product(struct ree_benchmark *bench, const uint32_t size[3],
+                                         struct ree_error *err) {
+    for (size_t i = 0; i < sizeof narrow_products / sizeof *narrow_products; i++)
+        REE_TRY(run_product(bench, &narrow_products[i], size, err));
+    return REE_OK;
 }

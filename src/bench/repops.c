@@ -209,14 +209,14 @@ enum ree_status ree_bench_matmul(struct ree_benchmark *bench, struct ree_error *
     if (!bench->size && bench->is_gpu) {
         for (size_t i = 0; i < sizeof large / sizeof *large; i++)
             REE_TRY(run_product(bench, &large[i], err));
-        REE_TRY(ree_bench_bytes_product(bench, (uint32_t[]){4096, 4096, 4096}, err));
+        REE_TRY(ree_bench_narrow_product(bench, (uint32_t[]){4096, 4096, 4096}, err));
         return ree_bench_narrow_row(bench, 14336, 4096, err);
     }
     if (!bench->size) {
         for (size_t i = 0; i < sizeof selection / sizeof *selection; i++)
             REE_TRY(run_product(bench, &selection[i], err));
         if (!bench->is_cpu) return REE_OK;
-        REE_TRY(ree_bench_bytes_product(bench, (uint32_t[]){1024, 1024, 1024}, err));
+        REE_TRY(ree_bench_narrow_product(bench, (uint32_t[]){1024, 1024, 1024}, err));
         REE_TRY(ree_bench_narrow_row(bench, 4096, 4096, err));
         return ree_bench_narrow_row(bench, 14336, 4096, err);
     }
@@ -228,7 +228,7 @@ enum ree_status ree_bench_matmul(struct ree_benchmark *bench, struct ree_error *
     }
     if (!bench->is_cpu && !bench->is_gpu) return REE_OK;
     return size[0] == 1 ? ree_bench_narrow_row(bench, size[1], size[2], err)
-                        : ree_bench_bytes_product(bench, size, err);
+                        : ree_bench_narrow_product(bench, size, err);
 }
 
 // conv

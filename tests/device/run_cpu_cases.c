@@ -103,19 +103,21 @@ static long run_case(const struct test_case *c, uint64_t seed, struct ree_cpu_sc
     run.faults = !reference_run(&c->dispatch, run.expected);
     for (uint32_t isa = 0; isa < REE_N_CPU_ISAS; isa++) {
         if (!ree_cpu_isa_available((enum ree_cpu_isa)isa)) continue;
-        // Varies the number of threads, and for products disables dot products of bytes.
-        for (uint32_t v = 0; v <= MAX_THREADS; v++) {
-            bool no_dot = v == MAX_THREADS;
-            uint32_t n_threads = no_dot ? 1 : v + 1;
+        // Varies the number of threads, and for products how pairs of terms are multiplied.
+        for (uint32_t v = 0; v <= MAX_THREADS + 1; v++) {
+            bool no_dot = v == MAX_THREADS, model = v == MAX_THREADS + 1;
+            if (model && isa != REE_CPU_PORTABLE) continue;
+            uint32_t n_threads = no_dot || model ? 1 : v + 1;
             bool is_product =
                 c->dispatch.op == REE_REPOP_MATMUL || c->dispatch.op == REE_REPOP_CONV;
-            if (no_dot && !is_product) continue;
+            if ((no_dot || model) && !is_product) continue;
             struct ree_cpu_context ctx = {
                 .n_threads = n_threads,
                 .isa = (enum ree_cpu_isa)isa,
                 .scratch = scratch,
                 .thread_grain = 1, // so that small work is also split
                 .no_dot = no_dot,
+                .model_pairs = model,
             };
             ++*n_runs;
             n_wrong += !run_one(&run, &ctx, print && n_wrong == 0, seed);

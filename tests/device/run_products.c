@@ -96,9 +96,11 @@ const char *run_products(enum ree_repop op, const union ree_params *params, void
     bool ok = true;
     for (int isa = 0; isa < REE_N_CPU_ISAS && ok; isa++) {
         if (!ree_cpu_isa_available((enum ree_cpu_isa)isa)) continue;
-        for (uint32_t v = 0; v <= MAX_THREADS && ok; v++) {
-            bool no_dot = v == MAX_THREADS; // without dot products of bytes
-            uint32_t n_threads = no_dot ? 1 : v + 1;
+        for (uint32_t v = 0; v <= MAX_THREADS + 1 && ok; v++) {
+            bool no_dot = v == MAX_THREADS;    // without dot products of bytes or bfloat16
+            bool model = v == MAX_THREADS + 1; // with a model of a dot product of bfloat16
+            if (model && isa != REE_CPU_PORTABLE) continue;
+            uint32_t n_threads = no_dot || model ? 1 : v + 1;
             struct ree_cpu_scratch scratch[MAX_THREADS] = {0};
             struct ree_cpu_context ctx = {
                 .n_threads = n_threads,
@@ -106,6 +108,7 @@ const char *run_products(enum ree_repop op, const union ree_params *params, void
                 .scratch = scratch,
                 .thread_grain = 1,
                 .no_dot = no_dot,
+                .model_pairs = model,
             };
             ok = run_one(&ctx, op, params, all, n_operands, expected, nbytes, memory);
             ++*n_runs;

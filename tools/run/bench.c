@@ -241,7 +241,7 @@ static const struct cli_option_row rows[] = {
   "  matmul  GFLOP/s (2*M*N*K per product), compared with OpenBLAS's sgemm with the same number\n"
   "          of threads. A product with a single row is limited by memory: GB/s, compared with\n"
   "          reading memory. \"packed\": the second matrix is constant and was packed in\n"
-  "          advance. Also: products of bytes, compared with packed float32; a row times\n"
+  "          advance. Also: products of bytes and of bfloat16, compared with packed float32; a row times\n"
   "          float16, bfloat16 and blockwise weights, in GB/s of the weights, compared with\n"
   "          reading memory (the weights alternate and do not fit into the caches);\n"
   "          \"arithmetic only\": the same kernel on weights that stay in the cache (CPU only)\n"

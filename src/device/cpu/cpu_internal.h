@@ -45,6 +45,7 @@ enum ree_cpu_feature {
     REE_CPU_FEATURE_NONE,
     REE_CPU_FEATURE_AVX512VNNI,
     REE_CPU_FEATURE_AVXVNNI,
+    REE_CPU_FEATURE_AVX512BF16,
     REE_CPU_FEATURE_DOTPROD, // of NEON
     REE_N_CPU_FEATURES
 };
@@ -78,7 +79,8 @@ struct ree_cpu_context {
     // matmul, conv: packed copies of this dispatch's weights, by operand, or NULL. [0] is unused.
     const void *packed[REE_CPU_MAX_PACKED];
     uint32_t thread_grain; // nanoseconds of work that justify a thread; 0: default
-    bool no_dot;           // tests: compute integer products as if the features above were missing
+    bool no_dot;           // tests: compute products as if the features above were missing
+    bool model_pairs;      // tests: compute products of bfloat16 with a model of an instruction
 };
 
 // Returns block `slot` of thread `thread`, at least `size` bytes, 64-byte aligned, contents

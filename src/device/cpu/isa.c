@@ -77,6 +77,12 @@ static bool find_feature(enum ree_cpu_feature feature) {
 #else
         return false;
 #endif
+    case REE_CPU_FEATURE_AVX512BF16:
+#ifdef REE_CPU_HAVE_AVX512BF16
+        return ree_cpu_isa_available(REE_CPU_AVX512) && cpuid_bit(7, 1, 0, 5);
+#else
+        return false;
+#endif
     case REE_CPU_FEATURE_DOTPROD:
 #ifdef REE_CPU_HAVE_NEONDOT
         return (getauxval(AT_HWCAP) & (1 << 20)) != 0; // HWCAP_ASIMDDP

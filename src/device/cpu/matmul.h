@@ -5,6 +5,7 @@
 #include "device/cpu/cpu_internal.h"
 #include "device/cpu/expr.h"
 #include "device/cpu/operand.h"
+#include "device/cpu/tiles_pairs.h"
 
 // A matmul whose batch dimensions are folded into m if the layout allows it.
 struct ree_matmul_plan {
@@ -70,7 +71,8 @@ struct ree_gemm {
     uint32_t m, n, k; // k: in words
     uint32_t n_terms; // terms of K
     struct ree_cpu_operand a, b;
-    const float *packed_b; // all of b, or NULL
+    const struct ree_pair_tiles *pairs; // of `tiles`, if a and b are pairs of bfloat16; or NULL
+    const float *packed_b;              // all of b, or NULL
     // a is packed as a - a_shift, so a_shift times the sum of each column of b must be added.
     int32_t a_shift;
     uint32_t first; // index of element (0, 0) in the output
@@ -78,8 +80,9 @@ struct ree_gemm {
 };
 
 // Layout of packed b: for each chunk of k, for each panel of tiles->cols columns: (chunk's length,
-// cols). With an a_shift, the sums of all columns follow.
-size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k, bool sums);
+// cols). With an a_shift, the sums of all columns follow. With pairs, the least exponents of all
+// panels follow, in the same order (tiles_pairs.h).
+size_t ree_gemm_packed_b_floats(const struct ree_gemm *gemm);
 void ree_gemm_pack_b(const struct ree_gemm *gemm, float *out);
 
 // Runs one product with n_threads threads of the context.

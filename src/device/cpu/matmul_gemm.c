@@ -23,8 +23,9 @@
 // Maximum memory for packed panels, in floats.
 #define MAX_PACKED_A ((size_t)4 << 20)
 #define MAX_PACKED_B ((size_t)8 << 20)
-#define BLOCK_K 1024  // terms of K packed at a time
-#define OWN_ROWS 1024 // with at most this many rows, tasks pack their own panels of b
+#define BLOCK_K 1024     // terms of K packed at a time
+#define MAX_PAIR_COLS 32 // columns of a panel of pairs
+#define OWN_ROWS 1024    // with at most this many rows, tasks pack their own panels of b
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
@@ -33,17 +34,46 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
     return a / b + (a % b != 0);
 }
 
-size_t ree_gemm_packed_b_floats(const struct ree_tiles *tiles, uint32_t n, uint32_t k, bool sums) {
-    return (size_t)ceil_div(n, tiles->cols) * tiles->cols * (k + (sums ? 1 : 0));
+// Number of floats of a packed part of b: n columns, k words. Column sums or least exponents are
+// behind panels_floats.
+static size_t panels_floats(const struct ree_gemm *g, uint32_t n, uint32_t k) {
+    return (size_t)ceil_div(n, g->tiles->cols) * g->tiles->cols * k;
+}
+static size_t packed_floats(const struct ree_gemm *g, uint32_t n, uint32_t k) {
+    size_t n_panels = ceil_div(n, g->tiles->cols), floats = panels_floats(g, n, k);
+    if (g->a_shift) floats += n_panels * g->tiles->cols;
+    if (g->pairs) floats += n_panels * ceil_div(k, g->tiles->chunk);
+    return floats;
+}
+
+size_t ree_gemm_packed_b_floats(const struct ree_gemm *g) {
+    return packed_floats(g, g->n, g->k);
+}
+
+// Packs words [word, word + n_words) of vectors [vector, vector + n_vectors). With pairs, `least`
+// receives the least exponent.
+static void pack_panel(const struct ree_gemm *g, const struct ree_cpu_operand *f, uint32_t vector,
+                       uint32_t n_vectors, uint32_t word, uint32_t n_words, float *out,
+                       uint32_t pitch, ree_any_u32 *least) {
+    if (!g->pairs) {
+        ree_cpu_operand_pack(g->tiles, f, g->n_terms, vector, n_vectors, word, n_words, out, pitch);
+        return;
+    }
+    uint32_t l = 2 * word;
+    const uint16_t *from =
+        (const uint16_t *)(const void *)f->data + vector * f->stride_vector + l * f->stride_k;
+    *least =
+        g->pairs->pack(from, f->stride_vector, f->stride_k, f->ahead ? f->ahead : REE_CHUNK,
+                       n_vectors, min_u32(g->n_terms - l, 2 * n_words), (ree_any_u32 *)out, pitch);
 }
 
 // Packs one panel of one chunk, for the n columns that start at j0. With an a_shift, stores or adds
 // the sums of its columns to `sums`.
 static void pack_b_panel(const struct ree_gemm *g, uint32_t j0, uint32_t n, uint32_t k0,
-                         uint32_t kc, uint32_t panel, float *out, float *sums) {
+                         uint32_t kc, uint32_t panel, float *out, float *sums, ree_any_u32 *least) {
     const struct ree_tiles *tiles = g->tiles;
     uint32_t j = panel * tiles->cols, cols = tiles->cols;
-    ree_cpu_operand_pack(tiles, &g->b, g->n_terms, j0 + j, min_u32(n - j, cols), k0, kc, out, cols);
+    pack_panel(g, &g->b, j0 + j, min_u32(n - j, cols), k0, kc, out, cols, least);
     if (!g->a_shift) return;
     // Ones times the columns.
     float ones[REE_CHUNK];
@@ -55,11 +85,12 @@ static void pack_b_panel(const struct ree_gemm *g, uint32_t j0, uint32_t n, uint
 
 void ree_gemm_pack_b(const struct ree_gemm *g, float *out) {
     uint32_t cols = g->tiles->cols, n_panels = ceil_div(g->n, cols);
-    float *sums = out + (size_t)n_panels * cols * g->k;
-    for (uint32_t k0 = 0; k0 < g->k; k0 += REE_CHUNK) {
-        uint32_t kc = min_u32(g->k - k0, REE_CHUNK);
+    float *sums = out + panels_floats(g, g->n, g->k);
+    ree_any_u32 *least = (ree_any_u32 *)sums;
+    for (uint32_t k0 = 0; k0 < g->k; k0 += g->tiles->chunk) {
+        uint32_t kc = min_u32(g->k - k0, g->tiles->chunk);
         for (uint32_t panel = 0; panel < n_panels; panel++) {
-            pack_b_panel(g, 0, g->n, k0, kc, panel, out, sums);
+            pack_b_panel(g, 0, g->n, k0, kc, panel, out, sums, least++);
             out += (size_t)kc * cols;
         }
     }
@@ -99,6 +130,13 @@ static uint32_t choose_columns(uint32_t n, uint32_t cols, uint32_t n_threads) {
     return best * cols;
 }
 
+// Number of least exponents of packed a. They are behind its panels: for each chunk of the block,
+// for each panel.
+static size_t exponents(const struct ree_gemm *g, const struct blocking *s) {
+    if (!g->pairs) return 0;
+    return (size_t)ceil_div(s->bk, g->tiles->chunk) * ceil_div(s->bm, s->panel_rows);
+}
+
 static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_threads) {
     const struct ree_tiles *tiles = g->tiles;
     struct blocking s = {0};
@@ -113,8 +151,8 @@ static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_thre
         s.bn = g->n;
         s.bk = g->k;
         s.tn = choose_columns(g->n, tiles->cols, n_threads);
-        s.packed_a_floats = (size_t)s.bm * s.bk;
-        s.packed_b_floats = (size_t)s.tn * min_u32(g->k, REE_CHUNK);
+        s.packed_a_floats = (size_t)s.bm * s.bk + exponents(g, &s);
+        s.packed_b_floats = (size_t)s.tn * min_u32(g->k, tiles->chunk);
         return s;
     }
 
@@ -141,9 +179,8 @@ static struct blocking choose_blocking(const struct ree_gemm *g, uint32_t n_thre
                ceil_div(s.bm, s.tm) * ceil_div(s.bn, s.tn) < 2 * n_threads)
             s.tn = ceil_div(s.tn / 2, tiles->cols) * tiles->cols;
     }
-    s.packed_a_floats = (size_t)s.bm * s.bk;
-    s.packed_b_floats =
-        g->packed_b ? 0 : ree_gemm_packed_b_floats(tiles, s.bn, s.bk, g->a_shift != 0);
+    s.packed_a_floats = (size_t)s.bm * s.bk + exponents(g, &s);
+    s.packed_b_floats = g->packed_b ? 0 : packed_floats(g, s.bn, s.bk);
     s.totals_floats = s.own_totals ? (size_t)s.tm * s.tn : 0;
     return s;
 }
@@ -179,6 +216,15 @@ static void wait_for_team(const struct team *team) {
     }
 }
 
+// Returns the place of the least exponent of a panel of a, in the chunk that begins with word l of
+// the block. Only for pairs.
+static ree_any_u32 *least_a(const struct team *team, uint32_t bm, uint32_t l, uint32_t panel) {
+    const struct blocking *s = &team->blocking;
+    size_t chunk = l / team->gemm->tiles->chunk;
+    return (ree_any_u32 *)(team->packed_a + (size_t)s->bm * s->bk) +
+           chunk * ceil_div(bm, s->panel_rows) + panel;
+}
+
 // Layout of packed a: for each chunk of the block, for each panel: (chunk's length, rows of the
 // panel).
 static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint32_t k0,
@@ -186,10 +232,11 @@ static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint
     const struct ree_gemm *g = team->gemm;
     uint32_t height = team->blocking.panel_rows;
     uint32_t i = panel * height, rows = min_u32(bm - i, height);
-    for (uint32_t l = 0; l < bk; l += REE_CHUNK) {
-        uint32_t kc = min_u32(bk - l, REE_CHUNK);
-        ree_cpu_operand_pack(g->tiles, &g->a, g->n_terms, i0 + i, rows, k0 + l, kc,
-                             team->packed_a + (size_t)l * bm + (size_t)i * kc, rows);
+    for (uint32_t l = 0; l < bk; l += g->tiles->chunk) {
+        uint32_t kc = min_u32(bk - l, g->tiles->chunk);
+        pack_panel(g, &g->a, i0 + i, rows, k0 + l, kc,
+                   team->packed_a + (size_t)l * bm + (size_t)i * kc, rows,
+                   least_a(team, bm, l, panel));
     }
 }
 
@@ -201,14 +248,22 @@ static float *column_sums(const struct team *team, uint32_t bn) {
     return team->packed_b + (size_t)width * team->blocking.bk;
 }
 
+// The same for the least exponent of a panel of b.
+static ree_any_u32 *least_b(const struct team *team, uint32_t bn, uint32_t l, uint32_t panel) {
+    const struct ree_tiles *tiles = team->gemm->tiles;
+    size_t chunk = l / tiles->chunk;
+    return (ree_any_u32 *)column_sums(team, bn) + chunk * ceil_div(bn, tiles->cols) + panel;
+}
+
 static void pack_b_panels(const struct team *team, uint32_t j0, uint32_t bn, uint32_t k0,
                           uint32_t bk, uint32_t panel) {
     const struct ree_gemm *g = team->gemm;
     uint32_t cols = g->tiles->cols, n_panels = ceil_div(bn, cols);
-    for (uint32_t l = 0; l < bk; l += REE_CHUNK) {
-        uint32_t kc = min_u32(bk - l, REE_CHUNK);
+    for (uint32_t l = 0; l < bk; l += g->tiles->chunk) {
+        uint32_t kc = min_u32(bk - l, g->tiles->chunk);
         float *out = team->packed_b + (size_t)l * n_panels * cols + (size_t)panel * kc * cols;
-        pack_b_panel(g, j0, bn, k0 + l, kc, panel, out, column_sums(team, bn));
+        pack_b_panel(g, j0, bn, k0 + l, kc, panel, out, column_sums(team, bn),
+                     least_b(team, bn, l, panel));
     }
 }
 
@@ -226,10 +281,34 @@ struct own {
 };
 
 static void pack_own_b(const struct ree_gemm *g, const struct task *t, uint32_t l, uint32_t kc,
-                       float *out) {
+                       float *out, ree_any_u32 *least) {
     uint32_t cols = g->tiles->cols;
     for (uint32_t j = 0; j < t->tn; j += cols)
-        pack_b_panel(g, t->j0, t->bn, t->k0 + l, kc, (t->j + j) / cols, out + (size_t)j * kc, NULL);
+        pack_b_panel(g, t->j0, t->bn, t->k0 + l, kc, (t->j + j) / cols, out + (size_t)j * kc, NULL,
+                     least++);
+}
+
+// A product of two panels of one chunk: kc words.
+struct panels {
+    uint32_t rows, kc;
+    const float *a, *b;
+    uint32_t least_a, least_b; // with pairs
+};
+
+// c (rows, n_cols) = or += the product.
+static void multiply(const struct ree_gemm *g, const struct panels *p, float *c, size_t ldc,
+                     uint32_t n_cols, uint32_t flags) {
+    const struct ree_tiles *tiles = g->tiles;
+    uint32_t vecs = ceil_div(n_cols, tiles->lanes);
+    if (!g->pairs || ree_pairs_exact(p->least_a, p->least_b)) {
+        tiles->tile[p->rows - 1][vecs - 1](p->kc, p->a, p->b, c, ldc, n_cols, flags);
+        return;
+    }
+    // The instruction could meet a subnormal number.
+    float a[REE_CHUNK * REE_TILE_MAX_ROWS], b[REE_CHUNK * MAX_PAIR_COLS];
+    ree_pairs_widen((const ree_any_u32 *)p->a, p->kc, p->rows, a);
+    ree_pairs_widen((const ree_any_u32 *)p->b, p->kc, tiles->cols, b);
+    g->pairs->floats->tile[p->rows - 1][vecs - 1](2 * p->kc, a, b, c, ldc, n_cols, flags);
 }
 
 // c(i, j) += a_shift * the sum of column j.
@@ -269,23 +348,27 @@ static void run_task(const struct team *team, const struct task *t, const struct
     // If packed b is the whole matrix, the block is the whole matrix too.
     const float *packed_b = g->packed_b ? g->packed_b : team->packed_b;
     uint32_t n_panels = ceil_div(t->bn, cols);
-    for (uint32_t l = 0; l < t->bk; l += REE_CHUNK) {
-        uint32_t kc = min_u32(t->bk - l, REE_CHUNK);
+    ree_any_u32 own_least[TASK_COLS];
+    for (uint32_t l = 0; l < t->bk; l += tiles->chunk) {
+        uint32_t kc = min_u32(t->bk - l, tiles->chunk);
         uint32_t flags =
             (t->k0 + l == 0 ? REE_TILE_FIRST : 0) | (t->k0 + l + kc == g->k ? REE_TILE_LAST : 0);
         const float *chunk_b = packed_b + (size_t)l * n_panels * cols + (size_t)t->j * kc;
         if (own->b) {
-            pack_own_b(g, t, l, kc, own->b);
+            pack_own_b(g, t, l, kc, own->b, own_least);
             chunk_b = own->b;
         }
+        const ree_any_u32 *leasts = NULL;
+        if (g->pairs) leasts = own->b ? own_least : least_b(team, t->bn, l, t->j / cols);
         for (uint32_t i = 0; i < t->tm; i += height) {
             uint32_t rows = min_u32(t->tm - i, height);
-            const float *panel_a = team->packed_a + (size_t)l * t->bm + (size_t)(t->i + i) * kc;
+            struct panels p = {.rows = rows, .kc = kc};
+            p.a = team->packed_a + (size_t)l * t->bm + (size_t)(t->i + i) * kc;
+            if (g->pairs) p.least_a = *least_a(team, t->bm, l, (t->i + i) / height);
             for (uint32_t j = 0; j < t->tn; j += cols) {
-                uint32_t width = min_u32(t->tn - j, cols);
-                uint32_t vecs = ceil_div(width, tiles->lanes);
-                tiles->tile[rows - 1][vecs - 1](kc, panel_a, chunk_b + (size_t)j * kc,
-                                                c + i * ldc + j, ldc, width, flags);
+                p.b = chunk_b + (size_t)j * kc;
+                if (g->pairs) p.least_b = leasts[j / cols];
+                multiply(g, &p, c + i * ldc + j, ldc, min_u32(t->tn - j, cols), flags);
             }
             if (writes && !g->a_shift && (flags & REE_TILE_LAST))
                 write_rows(g, t, first, c, ldc, i, rows);

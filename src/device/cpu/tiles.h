@@ -81,7 +81,9 @@ struct ree_tiles {
     uint32_t lanes; // floats in a vector
     uint32_t cols;  // vecs * lanes: the width of a packed panel of b
     ree_tile_fn tile[REE_TILE_MAX_ROWS][REE_TILE_MAX_VECS]; // [rows - 1][vecs - 1]
-    uint32_t terms; // terms of K per packed word: 1; for integers 2 or 4 (tiles_integer.h)
+    uint32_t terms; // terms of K per packed word: 1; for integers 2 or 4 (tiles_integer.h), for
+                    // pairs of bfloat16 2 (tiles_pairs.h)
+    uint32_t chunk; // packed words of a chunk: REE_CHUNK terms, or any number for integers
 
     // dst[l * pitch + i] = src[i * stride_n + l * stride_k] for i < n, l < k; zeros for n <= i <
     // pitch.

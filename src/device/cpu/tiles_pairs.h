@@ -1,0 +1,64 @@
+// Tiles for products of bfloat16 by bfloat16 with an instruction that multiplies pairs of terms:
+//
+//     acc = fma(a0, b0, fma(a1, b1, acc))      each rounded to nearest, a1 b1 the upper halves of a
+//     word
+//
+// (VDPBF16PS of AVX512-BF16.) A packed word holds terms 2 l (upper half) and 2 l + 1 (lower half),
+// so the instruction adds the terms in ascending order: it is two steps of the chunk-dot of
+// NUMERICS.md section 3, at the cost of one.
+//
+// The instruction takes subnormal operands and results as zero. A product of two panels may use it
+// only if none can occur:
+// - all non-zero operands are normal, and
+// - the least exponents eA and eB of the panels' non-zero operands (2^eA <= |a|) have a sum of at
+//   least -112. Every product, and so every partial sum, is a multiple of 2^(eA-7 + eB-7), which is
+//   then at least 2^-126, the smallest normal number.
+// Packing finds the least exponents. Panels that do not meet the condition are widened to float32
+// and multiplied with the tiles for floats.
+//
+// Performance bound for one core: twice the multiply-adds per instruction of float32's tiles, and
+// half the bytes.
+#ifndef REE_DEVICE_CPU_TILES_PAIRS_H
+#define REE_DEVICE_CPU_TILES_PAIRS_H
+
+#include "device/cpu/tiles.h"
+
+// What packing found in a panel of one chunk: the least biased exponent of its non-zero operands.
+// A subnormal operand has the exponent 0. A panel of zeros has REE_PAIRS_ZEROS.
+#define REE_PAIRS_ZEROS 512
+#define REE_PAIRS_LEAST_SUM (2 * 127 - 112)
+
+struct ree_pair_tiles {
+    struct ree_tiles tiles; // only rows, vecs, lanes, cols, chunk, terms and tile are set
+    // The tiles for floats of the same instruction set, which have the same shape.
+    const struct ree_tiles *floats;
+    // Packs terms [0, n_terms) of n vectors: word w of vector i goes to dst[w * pitch + i], for
+    // i < pitch, with zeros beyond n vectors and n_terms. Prefetches as pack_vectors of struct
+    // ree_tiles. Returns the least exponent.
+    uint32_t (*pack)(const uint16_t *src, int64_t stride_vector, int64_t stride_k, int64_t ahead,
+                     uint32_t n, uint32_t n_terms, ree_any_u32 *dst, uint32_t pitch);
+};
+
+// Returns whether panels with these least exponents may be multiplied with the instruction.
+static inline bool ree_pairs_exact(uint32_t least_a, uint32_t least_b) {
+    if (least_a == REE_PAIRS_ZEROS || least_b == REE_PAIRS_ZEROS) return true;
+    return least_a != 0 && least_b != 0 && least_a + least_b >= REE_PAIRS_LEAST_SUM;
+}
+
+// Converts n_words words of each of `vectors` vectors, packed with this pitch, to packed floats:
+// twice as many words, with the same pitch.
+void ree_pairs_widen(const ree_any_u32 *packed, uint32_t n_words, uint32_t pitch, float *dst);
+
+// Returns the tiles for this context's processor, or NULL if it has no such instruction or if the
+// instruction does not compute what it should on hard cases, which are tried at the first call.
+const struct ree_pair_tiles *ree_pair_tiles_for(const struct ree_cpu_context *ctx);
+
+// Tests: the instruction as a function in C, for one lane.
+float ree_pairs_model(float acc, uint32_t a, uint32_t b);
+extern const struct ree_pair_tiles ree_pair_tiles_model;
+
+// Tries tiles on hard cases: cancellation, ties, both sides of the bound. Returns whether every
+// result is the chunk-dot's.
+bool ree_pairs_probe(const struct ree_pair_tiles *pairs);
+
+#endif
