@@ -21,6 +21,7 @@ enum ree_status ree_graph_load(const char *path, const struct ree_load_options *
     if (is_folder(path)) {
         struct ree_hf_options hf = {.quantize_bits = options->quantize_bits,
                                     .quantize_block = options->quantize_block,
+                                    .activations = options->activations,
                                     .progress = options->progress};
         return ree_hf_load(path, &hf, out_graph, err);
     }
@@ -29,6 +30,12 @@ enum ree_status ree_graph_load(const char *path, const struct ree_load_options *
                         "%s: is not a folder with a Hugging Face checkpoint; only these can be "
                         "quantised when loaded",
                         path);
+    if (options->activations)
+        return ree_fail(
+            err, REE_INVALID,
+            "%s: is not a folder with a Hugging Face checkpoint; only for these can the "
+            "type of activations be chosen",
+            path);
     return ree_onnx_load(path, &options->progress, out_graph, err);
 }
 

@@ -9,11 +9,13 @@ struct ree_graph;
 
 struct ree_load_options {
     uint32_t quantize_bits, quantize_block; // as in struct ree_export_options; folders only
+    enum ree_dtype activations;             // likewise
     struct ree_progress progress;           // in bytes
 };
 
 // Loads a checked graph from a file or a folder. `options` may be NULL. Fails with REE_INVALID if
-// quantisation is requested for a file. The caller releases the graph with ree_graph_destroy.
+// quantisation or a type of activations is requested for a file. The caller releases the graph with
+// ree_graph_destroy.
 enum ree_status ree_graph_load(const char *path, const struct ree_load_options *options,
                                struct ree_graph **out_graph, struct ree_error *err);
 // Loads an ONNX model in memory. It has no folder, so external data is rejected.

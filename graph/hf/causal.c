@@ -82,7 +82,7 @@ static float embedding_scale(const struct ree_causal *d, enum ree_dtype dtype) {
     return scale;
 }
 
-// Looks up rows of a table and returns them as float32.
+// Looks up rows of a table and returns them in the type of the activations.
 static const char *look_up(struct ree_causal *d, const char *label, const char *name, int64_t rows,
                            const char *ids, enum ree_dtype *out_dtype) {
     struct ree_writer *w = d->w;
@@ -90,9 +90,9 @@ static const char *look_up(struct ree_causal *d, const char *label, const char *
     const char *table =
         ree_causal_weight(d, ree_writer_name(w, "%s.weight", name), 2, dims, out_dtype);
     const char *x = ree_op2(w, label, "Gather", table, ids);
-    if (*out_dtype == REE_F32) return x;
+    if (*out_dtype == d->options->activations) return x;
     x = ree_op1(w, ree_writer_name(w, "%s.cast", label), "Cast", x);
-    ree_writer_int(w, "to", REE_F32);
+    ree_writer_int(w, "to", d->options->activations);
     return x;
 }
 
@@ -101,9 +101,12 @@ static const char *embed(struct ree_causal *d) {
     const struct ree_causal_config *c = d->config;
     enum ree_dtype dtype;
     const char *x = look_up(d, "embed_tokens", d->names->embedding, c->vocab, "input_ids", &dtype);
-    if (c->scale_embeddings)
+    if (c->scale_embeddings) {
+        if (d->options->activations != REE_F32) dtype = d->options->activations;
+        const char *scale = ree_writer_f32(w, embedding_scale(d, dtype));
         x = ree_op2(w, "embed_tokens.scaled", "Mul", x,
-                    ree_writer_f32(w, embedding_scale(d, dtype)));
+                    ree_causal_narrow(d, "embed_tokens.scale", scale));
+    }
     if (d->names->positions) {
         const char *p =
             look_up(d, "embed_positions", d->names->positions, c->context, "position_ids", &dtype);
@@ -138,7 +141,8 @@ static void head(struct ree_causal *d, const char *x) {
                            .name = c->tied ? d->names->embedding : d->names->head,
                            .in = c->hidden,
                            .out = c->vocab,
-                           .keep = c->tied};
+                           .keep = c->tied,
+                           .wide = true};
     if (!c->tied) d->prefix = ""; // the head is not inside the decoder
     ree_causal_softcap(d, "lm_head", c->final_softcap, ree_causal_linear(d, &l, x));
     ree_writer_rename(d->w, "logits");
@@ -181,10 +185,16 @@ static void describe(struct ree_causal *d) {
             ree_writer_name(w, "%u bits, blocks of %u", d->options->bits, d->options->block));
 }
 
+static void describe_types(struct ree_causal *d) {
+    if (d->options->activations != REE_F32)
+        ree_writer_metadata(d->w, "ree.activations", ree_dtype_name(d->options->activations));
+}
+
 static void write_graph(struct ree_causal *d) {
     ree_writer_opset(d->w, "", d->options->steps ? 17 : 23);
     if (d->options->bits) ree_writer_opset(d->w, "com.microsoft", 1);
     describe(d);
+    describe_types(d);
     ree_causal_ports(d);
     ree_causal_masks(d);
     ree_causal_angles(d);

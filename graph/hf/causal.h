@@ -20,6 +20,8 @@ struct ree_causal_options {
     struct ree_output *data;
     const char *data_name;
     bool copy; // copy all tensors, not only the quantised ones
+    // Of the values between the layers, and of the caches: REE_F32, REE_F16 or REE_BF16.
+    enum ree_dtype activations;
     struct ree_progress progress;
     void (*on_note)(void *note_user, const char *text); // NULL: off
     void *note_user;
@@ -57,18 +59,25 @@ enum ree_status ree_causal_check_unread(const struct ree_causal *d, const char *
 // Adds the tensor `prefix``name` as an initializer. Fails if its shape is not dims[rank].
 const char *ree_causal_weight(struct ree_causal *d, const char *name, uint32_t rank,
                               const int64_t *dims, enum ree_dtype *out_dtype);
-// As ree_causal_weight, but returns a float32 value: adds a Cast if the tensor has another type.
-const char *ree_causal_weight_f32(struct ree_causal *d, const char *label, const char *name,
-                                  uint32_t rank, const int64_t *dims);
+// As ree_causal_weight, but returns a value of this type: adds a Cast if the tensor has another
+// one.
+const char *ree_causal_weight_as(struct ree_causal *d, enum ree_dtype dtype, const char *label,
+                                 const char *name, uint32_t rank, const int64_t *dims);
 // x (..., in) times the matrix `name`.weight, plus `name`.bias. The matrix is stored as (out, in),
 // or as (in, out) if `columns` is set. It is quantised if the options request it, unless `keep` is
+// set. The result is rounded once to the type of the activations, or stays float32 if `wide` is
 // set.
 struct ree_linear {
     const char *label, *name;
     int64_t in, out;
-    bool bias, columns, keep;
+    bool bias, columns, keep, wide;
 };
 const char *ree_causal_linear(struct ree_causal *d, const struct ree_linear *linear, const char *x);
+
+// Rounds a float32 value to the type of the activations, or widens a value of that type. Returns x
+// itself if the type is float32.
+const char *ree_causal_narrow(struct ree_causal *d, const char *label, const char *x);
+const char *ree_causal_widen(struct ree_causal *d, const char *label, const char *x);
 
 // layers.c
 const char *ree_causal_norm(struct ree_causal *d, const char *label, const char *name, int64_t size,

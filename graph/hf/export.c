@@ -23,7 +23,13 @@ static char *join(const char *a, const char *b, const char *c) {
     return s;
 }
 
-static enum ree_status check_quantization(uint32_t bits, uint32_t block, struct ree_error *err) {
+static enum ree_status check_variant(uint32_t bits, uint32_t block, enum ree_dtype activations,
+                                     struct ree_error *err) {
+    if (activations != REE_DTYPE_NONE && activations != REE_F32 && activations != REE_F16 &&
+        activations != REE_BF16)
+        return ree_fail(err, REE_INVALID,
+                        "activations cannot be %s; expected float32, float16 or bfloat16",
+                        ree_dtype_name(activations));
     if (bits && bits != 4 && bits != 8)
         return ree_fail(err, REE_INVALID, "weights cannot be quantised to %u bits; expected 4 or 8",
                         bits);
@@ -49,6 +55,7 @@ static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
     struct ree_output data = {0};
     struct ree_causal_options options = {.bits = o->quantize_bits,
                                          .block = o->quantize_block ? o->quantize_block : 32,
+                                         .activations = o->activations ? o->activations : REE_F32,
                                          .progress = o->progress,
                                          .on_note = append_note,
                                          .note_user = notes};
@@ -70,7 +77,8 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
-    REE_TRY(check_quantization(options->quantize_bits, options->quantize_block, err));
+    REE_TRY(
+        check_variant(options->quantize_bits, options->quantize_block, options->activations, err));
     struct ree_checkpoint checkpoint;
     unsigned char *bytes = NULL;
     size_t size = 0;
@@ -106,7 +114,12 @@ static enum ree_status check_options(const struct ree_export_options *o, struct 
     if (o->opset && o->opset != 17 && o->opset != 23)
         return ree_fail(err, REE_INVALID, "opset %lld is not supported; expected 17 or 23",
                         (long long)o->opset);
-    return check_quantization(o->quantize_bits, o->quantize_block, err);
+    REE_TRY(check_variant(o->quantize_bits, o->quantize_block, o->activations, err));
+    if (o->opset == 17 && o->activations != REE_DTYPE_NONE && o->activations != REE_F32)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "with opset 17, activations are float32; %s requires opset 23",
+                        ree_dtype_name(o->activations));
+    return REE_OK;
 }
 
 // Returns the last component of a path.
@@ -178,6 +191,7 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
         .bits = o->quantize_bits,
         .block = o->quantize_block ? o->quantize_block : 32,
         .copy = o->colocate_tensors,
+        .activations = o->activations ? o->activations : REE_F32,
         .progress = o->progress,
         .on_note = o->on_note,
         .note_user = o->user,

@@ -9,6 +9,7 @@ struct ree_graph;
 
 struct ree_hf_options {
     uint32_t quantize_bits, quantize_block; // as in struct ree_export_options
+    enum ree_dtype activations;             // likewise
     struct ree_progress progress;
 };
 

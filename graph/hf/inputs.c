@@ -18,10 +18,10 @@ void ree_causal_ports(struct ree_causal *d) {
             dims[2] = (struct ree_writer_dim){"past_sequence", 0};
             ree_writer_port(w, false,
                             ree_writer_name(w, "past_key_values.%lld.%s", (long long)i, kinds[k]),
-                            REE_F32, 4, dims);
+                            d->options->activations, 4, dims);
             dims[2] = (struct ree_writer_dim){"total_sequence", 0};
             ree_writer_port(w, true, ree_writer_name(w, "present.%lld.%s", (long long)i, kinds[k]),
-                            REE_F32, 4, dims);
+                            d->options->activations, 4, dims);
         }
     }
 }
@@ -70,7 +70,7 @@ void ree_causal_masks(struct ree_causal *d) {
     d->window = spread(d, "window_mask", ree_op2(w, "causal_window", "And", causal, inside));
 }
 
-// cos(p f) and sin(p f), times the rope's factor.
+// cos(p f) and sin(p f), times the rope's factor, in the type of the activations.
 static const char *angles_of(struct ree_causal *d, const char *function, uint32_t rope,
                              const char *angles) {
     struct ree_writer *w = d->w;
@@ -79,7 +79,7 @@ static const char *angles_of(struct ree_causal *d, const char *function, uint32_
     float factor = d->config->rope[rope].factor;
     if (factor != 1)
         y = ree_op2(w, ree_writer_name(w, "%s.scaled", label), "Mul", y, ree_writer_f32(w, factor));
-    if (!d->options->steps) return y;
+    if (!d->options->steps) return ree_causal_narrow(d, label, y);
     return ree_op2(w, ree_writer_name(w, "%s.heads", label), "Unsqueeze", y,
                    ree_writer_i64s(w, 1, (const int64_t[]){1}));
 }

@@ -27,23 +27,27 @@ const char *ree_causal_norm(struct ree_causal *d, const char *label, const char 
     struct ree_writer *w = d->w;
     const char *weight = ree_writer_name(w, "%s.weight", name);
     const char *scale_label = ree_writer_name(w, "%s.scale", label);
-    const char *scale = ree_causal_weight_f32(d, scale_label, weight, 1, &size);
+    bool plus_one = d->config->family->norm == REE_NORM_RMS_PLUS_ONE;
+    enum ree_dtype dtype = plus_one ? REE_F32 : d->options->activations;
+    const char *scale = ree_causal_weight_as(d, dtype, scale_label, weight, 1, &size);
     if (d->config->family->norm == REE_NORM_LAYER) {
         const char *bias_label = ree_writer_name(w, "%s.shift", label);
-        const char *bias =
-            ree_causal_weight_f32(d, bias_label, ree_writer_name(w, "%s.bias", name), 1, &size);
+        const char *bias = ree_causal_weight_as(d, dtype, bias_label,
+                                                ree_writer_name(w, "%s.bias", name), 1, &size);
         const char *y = ree_op3(w, label, "LayerNormalization", x, scale, bias);
         ree_writer_int(w, "axis", -1);
         ree_writer_float(w, "epsilon", d->config->norm_eps);
         return y;
     }
-    if (d->config->family->norm == REE_NORM_RMS_PLUS_ONE)
+    if (plus_one) {
         scale = ree_op2(w, scale_label, "Add", scale, ree_writer_f32(w, 1));
+        x = ree_causal_widen(d, label, x);
+    }
     if (d->options->steps) return rms_steps(d, label, scale, size, x);
     const char *y = ree_op2(w, label, "RMSNormalization", x, scale);
     ree_writer_int(w, "axis", -1);
     ree_writer_float(w, "epsilon", d->config->norm_eps);
-    return y;
+    return plus_one ? ree_causal_narrow(d, label, y) : y;
 }
 
 const char *ree_causal_softcap(struct ree_causal *d, const char *label, float softcap,
@@ -81,8 +85,10 @@ static const char *activation(struct ree_causal *d, const char *label, const cha
     enum ree_hidden_act act = d->config->act;
     if (act == REE_ACT_RELU) return ree_op1(w, label, "Relu", x);
     if (act == REE_ACT_SILU) {
+        // Rounded once, after the product.
+        x = ree_causal_widen(d, label, x);
         const char *s = ree_op1(w, ree_writer_name(w, "%s.sigmoid", label), "Sigmoid", x);
-        return ree_op2(w, label, "Mul", x, s);
+        return ree_causal_narrow(d, label, ree_op2(w, label, "Mul", x, s));
     }
     bool tanh = act == REE_ACT_GELU_TANH;
     if (d->options->steps) return gelu_steps(d, label, tanh, x);

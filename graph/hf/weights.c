@@ -104,14 +104,28 @@ const char *ree_causal_weight(struct ree_causal *d, const char *name, uint32_t r
     return point_to(d, t);
 }
 
-const char *ree_causal_weight_f32(struct ree_causal *d, const char *label, const char *name,
-                                  uint32_t rank, const int64_t *dims) {
-    enum ree_dtype dtype;
-    const char *weight = ree_causal_weight(d, name, rank, dims, &dtype);
-    if (dtype == REE_F32) return weight;
+const char *ree_causal_weight_as(struct ree_causal *d, enum ree_dtype dtype, const char *label,
+                                 const char *name, uint32_t rank, const int64_t *dims) {
+    enum ree_dtype stored;
+    const char *weight = ree_causal_weight(d, name, rank, dims, &stored);
+    if (stored == dtype) return weight;
     weight = ree_op1(d->w, ree_writer_name(d->w, "%s.cast", label), "Cast", weight);
-    ree_writer_int(d->w, "to", REE_F32);
+    ree_writer_int(d->w, "to", dtype);
     return weight;
+}
+
+const char *ree_causal_narrow(struct ree_causal *d, const char *label, const char *x) {
+    if (d->options->activations == REE_F32) return x;
+    x = ree_op1(d->w, ree_writer_name(d->w, "%s.narrow", label), "Cast", x);
+    ree_writer_int(d->w, "to", d->options->activations);
+    return x;
+}
+
+const char *ree_causal_widen(struct ree_causal *d, const char *label, const char *x) {
+    if (d->options->activations == REE_F32) return x;
+    x = ree_op1(d->w, ree_writer_name(d->w, "%s.widen", label), "Cast", x);
+    ree_writer_int(d->w, "to", REE_F32);
+    return x;
 }
 
 // Writes the rows and then the scales of a quantised matrix to the data file.
@@ -172,21 +186,28 @@ const char *ree_causal_linear(struct ree_causal *d, const struct ree_linear *l, 
     int64_t dims[2] = {l->columns ? l->in : l->out, l->columns ? l->out : l->in};
     const char *name = ree_writer_name(w, "%s.weight", l->name);
     const char *y;
-    if (d->options->bits && !l->keep) {
+    bool is_quantized = d->options->bits && !l->keep;
+    // A MatMul of narrow values would round before the bias is added.
+    bool wide = is_quantized || l->bias || l->wide;
+    enum ree_dtype dtype = wide ? REE_F32 : d->options->activations;
+    if (wide) x = ree_causal_widen(d, l->label, x);
+    if (is_quantized) {
         const struct ree_stored_tensor *t = find(d, name, 2, dims);
         if (!t) return "";
         y = quantized(d, l, t, x);
     } else {
-        const char *b = ree_causal_weight_f32(d, l->label, name, 2, dims);
+        const char *b = ree_causal_weight_as(d, dtype, l->label, name, 2, dims);
         if (!l->columns) {
             b = ree_op1(w, ree_writer_name(w, "%s.transpose", l->label), "Transpose", b);
             ree_writer_ints(w, "perm", 2, (const int64_t[]){1, 0});
         }
         y = ree_op2(w, l->label, "MatMul", x, b);
     }
-    if (!l->bias) return y;
-    const char *label = ree_writer_name(w, "%s.add", l->label);
-    const char *bias =
-        ree_causal_weight_f32(d, label, ree_writer_name(w, "%s.bias", l->name), 1, &l->out);
-    return ree_op2(w, label, "Add", y, bias);
+    if (l->bias) {
+        const char *label = ree_writer_name(w, "%s.add", l->label);
+        const char *bias = ree_causal_weight_as(d, REE_F32, label,
+                                                ree_writer_name(w, "%s.bias", l->name), 1, &l->out);
+        y = ree_op2(w, label, "Add", y, bias);
+    }
+    return wide && !l->wide ? ree_causal_narrow(d, l->label, y) : y;
 }

@@ -19,6 +19,7 @@ struct ree_model_options {
     void (*on_pass)(void *user, const char *pass, const char *graph_text);
     void *user;                   // of on_pass
     struct ree_progress progress; // of loading, in bytes
+    enum ree_dtype activations;   // of a checkpoint folder, as in struct ree_export_options
 };
 
 // An input or output of a model. A dimension is its size, or -1 if it is not fixed; then it may
@@ -120,6 +121,10 @@ struct ree_export_options {
     // Receives the texts that ree_model_notes has for a folder; NULL: off.
     void (*on_note)(void *user, const char *text);
     void *user; // of on_note
+    // Type of the values between the layers, and of the key-value caches: REE_F32 (or
+    // REE_DTYPE_NONE), REE_F16 or REE_BF16. A narrow type halves the caches; sums, norms and
+    // softmax are still computed in float32, and logits are float32. Requires opset 23.
+    enum ree_dtype activations;
 };
 
 // Writes the language model in the folder `hf_dir` (config.json and safetensors, as saved by the

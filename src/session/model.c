@@ -250,6 +250,7 @@ enum ree_status ree_model_load(const char *path, const struct ree_model_options 
     REE_TRY(ree_options_read(&own, sizeof own, options, "ree_model_options", err));
     struct ree_load_options load = {.quantize_bits = own.quantize_bits,
                                     .quantize_block = own.quantize_block,
+                                    .activations = own.activations,
                                     .progress = own.progress};
     REE_TRY(ree_graph_load(path, &load, &graph, err));
     return make_model(graph, &own, true, out_model, err);

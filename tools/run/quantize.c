@@ -2,6 +2,8 @@
 
 #include "option_groups.h"
 
+#include <string.h>
+
 static const struct cli_option_row rows[] = {
     {.name = "--quantize",
      .value = "BITS",
@@ -19,6 +21,14 @@ static const struct cli_option_row rows[] = {
      .at = offsetof(struct cli_quantize, block),
      .choices = CLI_CHOICES("16", "32", "64", "128", "256"),
      .help = "numbers per scale: 16, 32 (default), 64, 128 or 256"},
+    {.name = "--activations",
+     .value = "TYPE",
+     .kind = ROW_CHOICE,
+     .at = offsetof(struct cli_quantize, activations),
+     .choices = CLI_CHOICES("float32", "float16", "bfloat16"),
+     .help =
+         "type of the values between the layers and of the key-value caches: float32 (default), "
+         "float16 or bfloat16. Sums, norms and softmax are computed in float32 with each"},
 };
 const struct cli_option_table cli_quantize_group = CLI_OPTION_TABLE(rows);
 
@@ -26,7 +36,14 @@ void cli_quantize_check(struct cli *cli, const struct cli_quantize *q) {
     if (q->block && !q->bits) cli_usage(cli, "--block requires --quantize");
 }
 
+enum ree_dtype cli_quantize_activations(const struct cli_quantize *q) {
+    if (!q->activations) return REE_DTYPE_NONE;
+    if (!strcmp(q->activations, "float32")) return REE_F32;
+    return !strcmp(q->activations, "float16") ? REE_F16 : REE_BF16;
+}
+
 void cli_quantize_model(const struct cli_quantize *q, struct ree_model_options *out) {
     out->quantize_bits = (uint32_t)q->bits;
     out->quantize_block = (uint32_t)q->block;
+    out->activations = cli_quantize_activations(q);
 }

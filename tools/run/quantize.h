@@ -1,4 +1,5 @@
-// --quantize and --block, for an export and for a checkpoint's folder that is loaded directly.
+// --quantize, --block and --activations, for an export and for a checkpoint's folder that is loaded
+// directly.
 #ifndef REE_TOOLS_RUN_QUANTIZE_H
 #define REE_TOOLS_RUN_QUANTIZE_H
 
@@ -6,7 +7,8 @@
 
 struct cli;
 struct cli_quantize {
-    uint64_t bits, block; // 0: not given
+    uint64_t bits, block;    // 0: not given
+    const char *activations; // NULL: not given
 };
 
 // The options are cli_quantize_group; this is their help in commands other than export.
@@ -14,9 +16,12 @@ struct cli_quantize {
     "  --quantize BITS, --block N\n"                                                               \
     "                       quantise the weights of a checkpoint's folder in memory, as\n"         \
     "                       'ree-run export' with these options; bits and hashes are those of\n"   \
-    "                       the exported file\n"
+    "                       the exported file\n"                                                   \
+    "  --activations TYPE   float32, float16 or bfloat16: see 'ree-run help export'\n"
 
 void cli_quantize_check(struct cli *cli, const struct cli_quantize *quantize);
+// Returns the type that --activations names; REE_DTYPE_NONE: not given.
+enum ree_dtype cli_quantize_activations(const struct cli_quantize *quantize);
 void cli_quantize_model(const struct cli_quantize *quantize, struct ree_model_options *out);
 
 #endif

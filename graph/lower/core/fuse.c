@@ -1,5 +1,6 @@
-// Fuses dispatches: a map absorbs the map that produces its input, or becomes the epilogue of the
-// matmul or conv that produces its input. Steps and their order are unchanged, so the bits are too.
+// Fuses dispatches: a matmul reads a factor as it was before a map widened it; a map absorbs the
+// map that produces its input, or becomes the epilogue of the matmul or conv that produces its
+// input. Steps and their order are unchanged, so the bits are too.
 #include "graph/lower/core/lower.h"
 
 #include <string.h>
@@ -408,9 +409,42 @@ static bool fuse_one(struct fuser *f, uint32_t i) {
     return false;
 }
 
+// Returns whether the map only widens a float16 or bfloat16 tensor, element by element.
+static bool is_widening(const struct ree_dispatch *d) {
+    if (d->op != REE_REPOP_MAP) return false;
+    const struct ree_expr *e = &d->params.map.expr;
+    return e->out_dtype == REE_F32 && e->n_operands == 1 && e->n_instrs == 1 && is_whole(e, 0) &&
+           (e->instrs[0].op == REE_MAP_bf16_to_f32 || e->instrs[0].op == REE_MAP_f16_to_f32);
+}
+
+// Lets a matmul read factor k, 0 or 1, as it was before it was widened: the matmul widens it too,
+// and a device may be faster with narrow factors.
+static void narrow_factor(struct fuser *f, uint32_t i, uint32_t k) {
+    struct ree_dispatch *d = &f->lower->dispatches[i];
+    struct ree_matmul_params *p = &d->params.matmul;
+    uint32_t *dtype = k == 0 ? &p->a_dtype : &p->b_dtype;
+    if (p->dtype != REE_F32 || *dtype != REE_F32 || (k == 1 && p->b_block)) return;
+    uint32_t slot = d->operands[k].slot, w = f->writer[slot];
+    if (w == NO_WRITER || w == MANY_WRITERS || w >= i) return;
+    const struct ree_dispatch *map = &f->lower->dispatches[w];
+    if (!is_widening(map) || !can_move(f, w, i)) return;
+    if (f->lower->storages[slot]->nbytes != map->params.map.expr.n_elements * sizeof(float)) return;
+    *dtype = map->params.map.expr.operands[0].dtype;
+    if (!reads_before(d, k)) f->n_reads[slot]--;
+    d->operands[k] = map->operands[0];
+    if (!reads_before(d, k)) f->n_reads[d->operands[k].slot]++;
+    if (f->n_reads[slot] || f->keep[slot]) return;
+    f->n_reads[map->operands[0].slot]--;
+    f->dead[w] = true;
+    f->writer[slot] = NO_WRITER;
+}
+
 enum ree_status ree_fuse_program(struct ree_lower *lower, const bool *keep) {
     struct fuser f;
     REE_TRY(survey(&f, lower, keep));
+    for (uint32_t i = 0; i < lower->n_dispatches; i++)
+        for (uint32_t k = 0; k < 2 && lower->dispatches[i].op == REE_REPOP_MATMUL; k++)
+            narrow_factor(&f, i, k);
     for (uint32_t i = 0; i < lower->n_dispatches; i++)
         while (lower->dispatches[i].op == REE_REPOP_MAP && fuse_one(&f, i)) {
         }
