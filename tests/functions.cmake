@@ -24,6 +24,19 @@
 set(REE_LABELS unit models vulkan cuda oracle slow driver driver_few planted validation sampled one_compiler
   no_sanitizer sanitized)
 
+# The folder with the settings of the validation layer that is installed. Layers older than 1.3.280 have
+# other names for them.
+set(REE_VALIDATION_SETTINGS ${PROJECT_SOURCE_DIR}/tests/validation)
+find_file(REE_VALIDATION_LAYER VkLayer_khronos_validation.json NO_CACHE
+  PATHS /usr/local/share /usr/share /etc PATH_SUFFIXES vulkan/explicit_layer.d NO_DEFAULT_PATH)
+if(REE_VALIDATION_LAYER)
+  file(READ ${REE_VALIDATION_LAYER} manifest)
+  string(JSON version ERROR_VARIABLE error GET "${manifest}" layer api_version)
+  if(NOT error AND version VERSION_LESS 1.3.280)
+    string(APPEND REE_VALIDATION_SETTINGS /older)
+  endif()
+endif()
+
 function(ree_add_test)
   cmake_parse_arguments(PARSE_ARGV 0 test "" "NAME" "LABELS;CONFIGURATIONS;COMMAND")
   get_filename_component(area ${CMAKE_CURRENT_SOURCE_DIR} NAME)
@@ -47,5 +60,5 @@ function(ree_add_test)
   add_test(NAME ${test_NAME} ${test_CONFIGURATIONS} COMMAND ${test_COMMAND} COMMAND_EXPAND_LISTS)
   set_tests_properties(${test_NAME} PROPERTIES LABELS "${labels}" SKIP_RETURN_CODE 77 TIMEOUT 1200
     # Read by the validation layer, if the test enables it.
-    ENVIRONMENT_MODIFICATION "VK_LAYER_SETTINGS_PATH=set:${PROJECT_SOURCE_DIR}/tests/validation")
+    ENVIRONMENT_MODIFICATION "VK_LAYER_SETTINGS_PATH=set:${REE_VALIDATION_SETTINGS}")
 endfunction()

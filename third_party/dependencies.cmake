@@ -35,14 +35,17 @@ else()
   message(STATUS "Several machines (MPI): no (requires libopenmpi-dev, openmpi-bin)")
 endif()
 
-# CUDA: nvcc for the kernels. The host's side needs no header and no library of the toolkit.
-option(REE_CUDA "compile the CUDA kernels when nvcc is found" ON)
+# CUDA: nvcc for the kernels; without it, their stored PTX (cuda/ptx). The host's side needs no header
+# and no library of the toolkit.
+option(REE_CUDA "include the CUDA kernels: compiled by nvcc or, without it, as the PTX in cuda/ptx" ON)
 find_program(REE_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+set(REE_CUDA_STORED OFF)
 if(NOT REE_CUDA)
   set(REE_NVCC "")
   message(STATUS "CUDA kernels: no (REE_CUDA is off)")
 elseif(REE_NVCC)
   message(STATUS "CUDA kernels: yes, by ${REE_NVCC}")
 else()
-  message(STATUS "CUDA kernels: NO (requires nvcc of the CUDA toolkit); NVIDIA devices run only through Vulkan")
+  set(REE_CUDA_STORED ON)
+  message(STATUS "CUDA kernels: yes, the PTX stored in cuda/ptx, which the GPU's driver compiles (no nvcc was found)")
 endif()

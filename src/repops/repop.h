@@ -16,7 +16,7 @@
 #ifndef REE_REPOPS_REPOP_H
 #define REE_REPOPS_REPOP_H
 
-#include "ree.h"
+#include "ree/tensor.h"
 
 enum ree_repop {
     REE_REPOP_COPY,

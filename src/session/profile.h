@@ -5,6 +5,7 @@
 #ifndef REE_SESSION_PROFILE_H
 #define REE_SESSION_PROFILE_H
 
+#include "ree.h"
 #include "repops/cost.h"
 
 struct ree_profile_entry {

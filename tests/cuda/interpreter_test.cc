@@ -195,6 +195,9 @@ static const struct fault faults[] = {
     {FILL "bar.sync 0;\n.pragma \"used_bytes_mask 15\";\n"
           "ld.shared.v2.u32 {%r1, %r2}, [tile+248];",
      ""},
+    {FILL "bar.sync 0;\n// .pragma \"used_bytes_mask 15\";\n"
+          "ld.shared.v2.u32 {%r1, %r2}, [tile+248];",
+     ""},
     {"and.b32 %r1, %r12, -8;\nst.shared.u32 [%r1], 1;", "race"},
     // Asynchronous copies
     {"add.s64 %d14, %d10, %d12;\n" COPY "cp.async.wait_group 0;\nld.shared.u32 %r1, [%r12];", ""},

@@ -1,4 +1,5 @@
-# The kernels as nvcc compiles them, run by the emulator's interpreter of PTX.
+# The kernels as nvcc compiles them, run by the emulator's interpreter of PTX. Without nvcc, the PTX
+# stored in cuda/ptx.
 get_property(ptx_flags GLOBAL PROPERTY REE_CUDA_FLAGS)
 get_property(ptx_modules GLOBAL PROPERTY REE_CUDA_MODULES)
 list(APPEND ptx_flags -ptx)
@@ -21,11 +22,24 @@ function(ptx_modules folder architecture target)
   endforeach()
   add_custom_target(${target} ALL DEPENDS ${files})
 endfunction()
-# The oldest architecture with asynchronous copies and mma; and the one whose PTX is in the fatbins,
-# for which nvcc may have another compiler.
 set(ptx_folder ${CMAKE_CURRENT_BINARY_DIR}/ptx)
-ptx_modules(${ptx_folder} 80 cuda-ptx)
-get_property(ptx_last GLOBAL PROPERTY REE_CUDA_LAST_ARCHITECTURE)
+if(REE_NVCC)
+  # The oldest architecture with asynchronous copies and mma; and the one whose PTX is in the fatbins,
+  # for which nvcc may have another compiler.
+  ptx_modules(${ptx_folder} 80 cuda-ptx)
+  get_property(ptx_last GLOBAL PROPERTY REE_CUDA_LAST_ARCHITECTURE)
+else()
+  set(store ${PROJECT_SOURCE_DIR}/cuda/ptx)
+  file(GLOB stored CONFIGURE_DEPENDS ${store}/*.ptx.xz)
+  list(TRANSFORM ptx_modules REPLACE "(.+)" "${ptx_folder}/\\1.ptx" OUTPUT_VARIABLE files)
+  add_custom_command(
+    OUTPUT ${files}
+    COMMAND ${Python3_EXECUTABLE} -B ${store}/store.py --extract ${ptx_folder}
+    DEPENDS ${store}/store.py ${store}/record.json ${stored}
+    COMMENT "PTX of the CUDA kernels, stored"
+    VERBATIM)
+  add_custom_target(cuda-ptx ALL DEPENDS ${files})
+endif()
 
 # ptx_test(NAME FOLDERS ENVIRONMENT ARGUMENTS...): a test cuda/ptx_NAME that runs a program on the
 # modules of FOLDERS.
@@ -52,10 +66,23 @@ ptx_test(selftest ${ptx_folder} "" CONFIGURATIONS long COMMAND device_cuda_selft
 ptx_test(texts ${ptx_folder} "" COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/ptx_texts_test.py
   $<TARGET_FILE:ree-run> ${PROJECT_SOURCE_DIR})
 
-# ptx_mistake(NAME FILE OLD NEW MODULE KERNEL REGEX): in a copy of FILE, OLD is replaced by NEW.
-# device_cuda_kernels with the module compiled from it must detect the fault in KERNEL: its output
-# must match REGEX.
-function(ptx_mistake name file old new module kernel regex)
+# planted_test(NAME MODULE KERNEL REGEX): device_cuda_kernels with the module in ptx-NAME must detect the
+# fault in KERNEL: its output must match REGEX.
+function(planted_test name module kernel regex)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx-${name})
+  add_custom_target(cuda-ptx-${name} ALL DEPENDS ${folder}/${module}.ptx)
+  add_dependencies(cuda-ptx-${name} cuda-ptx)
+  ptx_test(mistake_${name} "${folder};${ptx_folder}" "" COMMAND device_cuda_kernels 2 ${kernel})
+  set_tests_properties(cuda/ptx_mistake_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${regex}")
+endfunction()
+
+set(fragment_fault "self-test: failed: .*matmul_bytes_64x64: operand 2")
+set(wait_fault "kernel ree_matmul_64x64.*asynchronous copy .* is under way")
+set(barrier_fault "kernel ree_softmax_rows.*(race|under way|not written)")
+
+# ptx_mistake(NAME FILE OLD NEW MODULE KERNEL REGEX): in a copy of FILE, OLD is replaced by NEW, and nvcc
+# compiles the module from it.
+function(ptx_mistake name file old new module)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/ptx-${name})
   plant_fault(${name} ${folder} ${file} "${old}" "${new}" ${module})
   set(ptx ${folder}/${module}.ptx)
@@ -67,13 +94,37 @@ function(ptx_mistake name file old new module kernel regex)
     DEPFILE ${ptx}.d
     COMMENT "PTX of the CUDA kernels ${module} with a wrong ${name}"
     VERBATIM)
-  add_custom_target(cuda-ptx-${name} ALL DEPENDS ${ptx})
-  ptx_test(mistake_${name} "${folder};${ptx_folder}" "" COMMAND device_cuda_kernels 2 ${kernel})
-  set_tests_properties(cuda/ptx_mistake_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${regex}")
+  planted_test(${name} ${module} ${ARGN})
 endfunction()
-ptx_mistake(fragment matmul_bytes.cu "\"r\"(a[1]), \"r\"(a[2])" "\"r\"(a[2]), \"r\"(a[1])"
-  matmul_bytes matmul_bytes_64x64 "self-test: failed: .*matmul_bytes_64x64: operand 2")
-ptx_mistake(wait kernel.h "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(N) : \"memory\");" ""
-  matmul matmul_64x64 "kernel ree_matmul_64x64.*asynchronous copy .* is under way")
-ptx_mistake(barrier softmax.cu "n_rows, tile);\n    __syncthreads();\n    ree_rows_max"
-  "n_rows, tile);\n    ree_rows_max" softmax softmax_rows "kernel ree_softmax_rows.*(race|under way|not written)")
+
+# text_mistake(NAME OLD NEW MODULE KERNEL REGEX): the same in the text of a stored module, of which only
+# KERNEL is changed. OLD is a regular expression of Python.
+function(text_mistake name old new module kernel)
+  set(ptx ${CMAKE_CURRENT_BINARY_DIR}/ptx-${name}/${module}.ptx)
+  add_custom_command(
+    OUTPUT ${ptx}
+    COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_SOURCE_DIR}/plant_ptx.py ${ptx_folder}/${module}.ptx ${ptx}
+            ree_${kernel} "${old}" "${new}"
+    DEPENDS ${ptx_folder}/${module}.ptx ${CMAKE_CURRENT_SOURCE_DIR}/plant_ptx.py
+    COMMENT "PTX of the CUDA kernels ${module} with a wrong ${name}"
+    VERBATIM)
+  planted_test(${name} ${module} ${kernel} ${ARGN})
+endfunction()
+
+if(REE_NVCC)
+  ptx_mistake(fragment matmul_bytes.cu "\"r\"(a[1]), \"r\"(a[2])" "\"r\"(a[2]), \"r\"(a[1])"
+    matmul_bytes matmul_bytes_64x64 "${fragment_fault}")
+  ptx_mistake(wait kernel.h "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(N) : \"memory\");" ""
+    matmul matmul_64x64 "${wait_fault}")
+  ptx_mistake(barrier softmax.cu "n_rows, tile);\n    __syncthreads();\n    ree_rows_max"
+    "n_rows, tile);\n    ree_rows_max" softmax softmax_rows "${barrier_fault}")
+else()
+  text_mistake(fragment "(mma\\.sync[^}]*}, {%r\\d+, )(%r\\d+), (%r\\d+)" "\\1\\3, \\2"
+    matmul_bytes matmul_bytes_64x64 "${fragment_fault}")
+  text_mistake(wait "cp\\.async\\.wait_group \\d+;" "" matmul matmul_64x64 "${wait_fault}")
+  text_mistake(barrier "bar\\.sync[ \\t]+0;" "" softmax softmax_rows "${barrier_fault}")
+  ree_add_test(NAME cuda/ptx_embedded LABELS cuda COMMAND ${Python3_EXECUTABLE} -B
+    ${CMAKE_CURRENT_SOURCE_DIR}/ptx_embedded_test.py $<TARGET_FILE:ree-run> ${PROJECT_SOURCE_DIR})
+  set_tests_properties(cuda/ptx_embedded PROPERTIES ENVIRONMENT
+    "REE_CUDA_DRIVER=$<TARGET_FILE:cuda-emulator>;ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0")
+endif()

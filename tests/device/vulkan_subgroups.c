@@ -156,6 +156,9 @@ int main(void) {
     struct ree_device *device;
     enum ree_status status = ree_vulkan_device_open("", &options, &device, &err);
     if (status == REE_UNAVAILABLE) return test_skip(err.message);
+    // Lavapipe of some releases crashes with vectors of this width, and is refused.
+    if (status == REE_DEVICE && strstr(err.message, "crashed in the probe"))
+        return test_skip(err.message);
     REQUIRE(status == REE_OK);
     const bool is_cpu = ree_vk_of(device)->is_cpu;
     const bool uses = ree_vk_of(device)->has_subgroups;

@@ -59,8 +59,10 @@ int main(void) {
     // The settings of tests/validation, which CTest names, find hazards between commands.
     if (getenv("VK_LAYER_SETTINGS_PATH")) {
         status = write_twice(vk, ours, &err);
-        CHECK_MSG(status == REE_DEVICE && strstr(err.message, "SYNC-HAZARD-WRITE"), "%d: %s",
-                  status, err.message);
+        // Layer 1.4.363 spells it differently from 1.4.309.
+        CHECK_MSG(status == REE_DEVICE && (strstr(err.message, "SYNC-HAZARD-WRITE-AFTER-WRITE") ||
+                                           strstr(err.message, "WRITE_AFTER_WRITE hazard")),
+                  "%d: %s", status, err.message);
     }
     device->vtable->buffer_destroy(device, ours);
     device->vtable->destroy(device);

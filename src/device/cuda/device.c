@@ -102,11 +102,14 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     ree_facts_add(f, "device", "driver", "CUDA %d.%d", version / 1000, version % 1000 / 10);
     ree_facts_add(f, "device", "compute capability", "%u.%u", cuda->capability / 10,
                   cuda->capability % 10);
-    if (!cuda->driver.emulated)
-        ree_facts_add(f, "device", "kernels", "%s of CUDA %u.%u",
-                      ree_cuda_has_binary(&ree_cuda_build, cuda->capability) ? "machine code"
-                                                                             : "PTX",
-                      ree_cuda_build.toolkit / 1000, ree_cuda_build.toolkit % 1000 / 10);
+    if (!cuda->driver.has_kernels) {
+        const unsigned toolkit = ree_cuda_build.toolkit;
+        const char *form = ree_cuda_has_binary(&ree_cuda_build, cuda->capability) ? "machine code"
+                           : ree_cuda_build.stored ? "PTX from ree's repository, made by nvcc"
+                                                   : "PTX";
+        ree_facts_add(f, "device", "kernels", "%s of CUDA %u.%u", form, toolkit / 1000,
+                      toolkit % 1000 / 10);
+    }
     ree_facts_add(f, "device", "multiprocessors", "%u at %u MHz", cuda->limits.n_multiprocessors,
                   clock / 1000);
     ree_facts_add(f, "device", "float64", "1/%u of the rate of float32", ratio);
@@ -124,7 +127,7 @@ static enum ree_status take_device(struct ree_cuda *cuda, const char *which,
                                    struct ree_error *err) {
     int index;
     REE_TRY(ree_cuda_driver_open(&cuda->driver, err));
-    if (ree_cuda_no_kernels() && !cuda->driver.emulated)
+    if (ree_cuda_no_kernels() && !cuda->driver.has_kernels)
         return ree_fail(err, REE_UNAVAILABLE, "CUDA: %s", ree_cuda_no_kernels());
     REE_TRY(find(cuda, which, &index, err));
     REE_CUDA_CALL(device_get(&cuda->ordinal, index), "cannot open the device");
@@ -138,7 +141,7 @@ static enum ree_status prepare(struct ree_cuda *cuda, const struct ree_device_op
                                struct ree_error *err) {
     REE_CUDA_CALL(stream_create(&cuda->stream, CU_STREAM_NON_BLOCKING), "cannot create a stream");
     REE_TRY(read_limits(cuda, err));
-    if (!cuda->driver.emulated)
+    if (!cuda->driver.has_kernels)
         REE_TRY(
             ree_cuda_check_versions(&ree_cuda_build, cuda->capability, cuda->driver.version, err));
     REE_TRY(ree_cuda_memory_init(cuda, err));
@@ -192,7 +195,7 @@ size_t ree_cuda_device_list(struct ree_device_listing *out_list, size_t max,
         *out_note = note;
         return 0;
     }
-    if (ree_cuda_no_kernels() && !driver.emulated) {
+    if (ree_cuda_no_kernels() && !driver.has_kernels) {
         snprintf(note, sizeof note, "CUDA: %s", ree_cuda_no_kernels());
         *out_note = note;
     } else {

@@ -30,7 +30,11 @@ static enum ree_status load(struct ree_cuda_driver *driver, const char *path,
                             REE_CUDA_DRIVER_VERSION % 1000 / 10);
         memcpy((char *)driver + symbols[i].offset, &symbol, sizeof symbol);
     }
-    driver->emulated = dlsym(driver->library, "ree_emulator_launch") != NULL;
+    int (*has_kernels)(void);
+    void *symbol = dlsym(driver->library, "ree_emulator_has_kernels");
+    memcpy(&has_kernels, &symbol, sizeof symbol);
+    driver->emulated = symbol != NULL;
+    driver->has_kernels = symbol && has_kernels();
     return REE_OK;
 }
 

@@ -149,8 +149,9 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
 
 struct ree_cuda_driver {
     void *library;
-    bool emulated; // the tests' emulator, which contains the kernels
-    int version;   // 12040: the driver is for CUDA 12.4
+    bool emulated;    // the tests' emulator
+    bool has_kernels; // the emulator runs the kernels that it contains, not the build's
+    int version;      // 12040: the driver is for CUDA 12.4
 #define REE_CUDA_DRIVER_FIELD(name, symbol, parameters) CUresult(*name) parameters;
     REE_CUDA_DRIVER(REE_CUDA_DRIVER_FIELD)
 };

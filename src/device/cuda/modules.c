@@ -33,8 +33,9 @@ const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel) {
 }
 
 const char *ree_cuda_no_kernels(void) {
-    return ree_cuda_images[0].data ? NULL
-                                   : "this ree was built without nvcc, so it has no CUDA kernels";
+    return ree_cuda_images[0].data
+               ? NULL
+               : "this ree was built with REE_CUDA=OFF, so it has no CUDA kernels";
 }
 
 enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel kernel,
@@ -47,7 +48,7 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
             // The tests' emulator contains the kernels and ignores the data.
             const void *data = image->data ? image->data : "";
             snprintf(what, sizeof what,
-                     "cannot load the kernels of '%s', built with CUDA %u.%u, by a driver for CUDA "
+                     "cannot load the kernels of '%s', made by CUDA %u.%u, by a driver for CUDA "
                      "%d.%d",
                      image->name, ree_cuda_build.toolkit / 1000, ree_cuda_build.toolkit % 1000 / 10,
                      cuda->driver.version / 1000, cuda->driver.version % 1000 / 10);

@@ -32,21 +32,29 @@ static void list(const unsigned *capabilities, char *out, size_t size) {
 enum ree_status ree_cuda_check_versions(const struct ree_cuda_build *build, uint32_t capability,
                                         int driver, struct ree_error *err) {
     char binaries[128], ptx[64];
-    const int toolkit = (int)build->toolkit;
+    const int oldest = (int)build->driver;
     if (ree_cuda_has_binary(build, capability)) return REE_OK;
     list(build->binaries, binaries, sizeof binaries);
     list(build->ptx, ptx, sizeof ptx);
     if (!has_ptx(build, capability))
         return ree_fail(err, REE_UNAVAILABLE,
                         "CUDA: this ree has no kernels for compute capability %u.%u; it has "
-                        "machine code for %s and PTX for %s and later",
-                        capability / 10, capability % 10, binaries, ptx);
-    if (driver >= toolkit) return REE_OK;
+                        "%s%s and PTX for %s and later%s",
+                        capability / 10, capability % 10,
+                        *binaries ? "machine code for " : "no machine code", binaries, ptx,
+                        build->stored ? ". Build ree with nvcc of the CUDA toolkit" : "");
+    if (driver >= oldest) return REE_OK;
+    if (build->stored)
+        return ree_fail(err, REE_UNAVAILABLE,
+                        "CUDA: this ree was built without nvcc; the PTX that it has instead of "
+                        "machine code requires a driver for CUDA %d.%d or later, and this driver "
+                        "is for CUDA %d.%d. Update the driver, or build ree with nvcc",
+                        oldest / 1000, oldest % 1000 / 10, driver / 1000, driver % 1000 / 10);
     return ree_fail(
         err, REE_UNAVAILABLE,
         "CUDA: this ree has machine code for compute capability %s, but the device has %u.%u; its "
         "PTX requires a driver for CUDA %d.%d or later, and this driver is for CUDA %d.%d. Update "
         "the driver, or build ree with -DREE_CUDA_ARCHITECTURES=%u or an older toolkit",
-        binaries, capability / 10, capability % 10, toolkit / 1000, toolkit % 1000 / 10,
+        binaries, capability / 10, capability % 10, oldest / 1000, oldest % 1000 / 10,
         driver / 1000, driver % 1000 / 10, capability);
 }

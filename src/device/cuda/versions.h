@@ -3,7 +3,8 @@
 // A kernel's machine code runs on devices of its major compute capability whose minor one is at
 // least its own, but on Tegra only if both are the same ("CUDA C++ Programming Guide", binary
 // compatibility). Its PTX runs on every later device, but the driver must compile it, and a driver
-// compiles PTX only of toolkits that are not newer than itself.
+// compiles only PTX that declares a PTX ISA which is not newer than the driver. nvcc's PTX declares
+// the ISA of nvcc's toolkit, the stored PTX an older one (cuda/ptx/README.md).
 #ifndef REE_DEVICE_CUDA_VERSIONS_H
 #define REE_DEVICE_CUDA_VERSIONS_H
 

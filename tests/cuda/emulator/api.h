@@ -49,6 +49,9 @@ uint32_t ree_emulator_kernel_static_shared(const char *name);
 //                                       functions, never, or there is no compiler
 //   blocks=N                            run only the first and the last N/2 blocks of a launch;
 //                                       0: all
+//   kernels=own|image                   which kernels run: the emulator's, or those of the images,
+//                                       which must be PTX
+//   driver=N                            version of the driver; 12040: for CUDA 12.4
 //
 // Options are separated by commas. Returns 0, or -1 if `text` has an invalid option.
 int ree_emulator_options(const char *text);
@@ -60,6 +63,8 @@ enum ree_emulator_jit {
     REE_EMULATOR_JIT_OFF
 };
 enum ree_emulator_jit ree_emulator_jit(void);
+int ree_emulator_has_kernels(void); // returns whether kernels=own
+int ree_emulator_driver_version(void);
 // Statistics of PTX ($REE_EMULATOR_STATISTICS) of later launches are kept apart under this text;
 // "": under the kernels' names only.
 void ree_emulator_statistics_label(const char *text);

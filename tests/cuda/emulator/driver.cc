@@ -1,5 +1,6 @@
 // A stand-in for the CUDA driver (libcuda.so.1): one or two devices, on which the emulator runs the
-// kernels that were linked into this library. Every module has all kernels, whatever its image.
+// kernels that were linked into this library. Every module has all kernels, whatever its image,
+// unless REE_EMULATOR has the word kernels=image.
 //
 // Each device has its primary context. As in the driver, each thread has a stack of current
 // contexts, and whatever is made belongs to the context on top. This driver is stricter than the
@@ -39,7 +40,8 @@ struct CUctx_st {
 };
 struct CUmod_st {
     CUcontext context;
-    struct ree_emulator_ptx *ptx; // NULL: the compiled-in kernels
+    struct ree_emulator_ptx *ptx; // NULL: the compiled-in kernels, or those of the text
+    std::string text;             // "": the compiled-in kernels
     std::map<std::string, CUfunction> functions;
 };
 struct CUfunc_st {
@@ -47,6 +49,7 @@ struct CUfunc_st {
     std::string name;
     unsigned max_dynamic; // with the kernel's own arrays at most 48 KiB, unless opted in to more
     struct ree_emulator_ptx *ptx; // NULL: compiled in
+    bool owns_ptx;
 };
 struct CUstream_st {
     CUcontext context;
@@ -150,7 +153,7 @@ EXPORT CUresult CUDAAPI cuInit(unsigned flags) {
 
 EXPORT CUresult CUDAAPI cuDriverGetVersion(int *version) {
     CHECK(version, INVALID);
-    *version = 12040;
+    *version = ree_emulator_driver_version();
     return CUDA_SUCCESS;
 }
 
@@ -310,11 +313,29 @@ static unsigned static_shared_of(CUfunction f) {
     return ree_emulator_kernel_static_shared(f->name.c_str());
 }
 
+// Returns the oldest driver that compiles a text, by the PTX ISA that it declares ("PTX ISA",
+// release notes; up to 8.5, and 9.0): 11070 for 7.7. Returns 0 if it declares none.
+static int driver_of_ptx(const char *text) {
+    const char *at = strncmp(text, ".version", 8) == 0 ? text : strstr(text, "\n.version");
+    int major, minor;
+    if (!at || sscanf(at + strspn(at, "\n"), ".version %d.%d", &major, &minor) != 2) return 0;
+    return (major + 4) * 1000 + minor * 10;
+}
+
 EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     BEGIN;
     CHECK(module && image, INVALID);
     struct ree_emulator_ptx *ptx = NULL;
-    if (strncmp((const char *)image, ".version", 8) == 0) {
+    const char *text = "";
+    // JIT-generated kernels have nothing before the version.
+    const bool generated = strncmp((const char *)image, ".version", 8) == 0;
+    if (generated || !ree_emulator_has_kernels()) {
+        const int driver = driver_of_ptx((const char *)image);
+        CHECK(driver, CUDA_ERROR_INVALID_IMAGE);
+        CHECK(driver <= ree_emulator_driver_version(), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+    }
+    if (!generated && !ree_emulator_has_kernels()) text = (const char *)image;
+    if (generated) {
         const enum ree_emulator_jit jit = ree_emulator_jit();
         CHECK(jit != REE_EMULATOR_JIT_OFF, CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
         CHECK(jit == REE_EMULATOR_JIT_ON ||
@@ -324,7 +345,7 @@ EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
         if (!ptx) fprintf(stderr, "CUDA emulator: %s\n", last_error);
         CHECK(ptx, CUDA_ERROR_INVALID_PTX);
     }
-    *module = new CUmod_st{here, ptx, {}};
+    *module = new CUmod_st{here, ptx, text, {}};
     modules.insert(*module);
     return CUDA_SUCCESS;
 }
@@ -344,6 +365,7 @@ EXPORT CUresult CUDAAPI cuModuleUnload(CUmodule module) {
     modules.erase(module);
     for (auto &function : module->functions) {
         functions.erase(function.second);
+        if (function.second->owns_ptx) ree_emulator_ptx_destroy(function.second->ptx);
         delete function.second;
     }
     ree_emulator_ptx_destroy(module->ptx);
@@ -356,22 +378,24 @@ EXPORT CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule modul
     BEGIN;
     CHECK(function && name, INVALID);
     CHECK(modules.count(module) && module->context == here, CUDA_ERROR_INVALID_HANDLE);
-    struct ree_emulator_ptx *ptx = module->ptx;
-    if (!ptx) {
-        char error[sizeof last_error];
-        ptx = ree_emulator_ptx_shipped(name, error, sizeof error);
+    CUfunction &known = module->functions[name];
+    if (!known) {
+        struct ree_emulator_ptx *ptx = module->ptx;
+        char error[sizeof last_error] = "";
+        if (!ptx && !module->text.empty())
+            ptx = ree_emulator_ptx_parse(module->text.c_str(), name, error, sizeof error);
+        else if (!ptx)
+            ptx = ree_emulator_ptx_shipped(name, error, sizeof error);
         if (!ptx && *error) {
             memcpy(last_error, error, sizeof error);
             fprintf(stderr, "CUDA emulator: %s\n", last_error);
+        }
+        if (ptx ? strcmp(ree_emulator_ptx_name(ptx), name) != 0
+                : *error || ree_emulator_kernel_args_size(name) == 0) {
+            module->functions.erase(name);
             return CUDA_ERROR_NOT_FOUND;
         }
-    }
-    CHECK(ptx ? strcmp(ree_emulator_ptx_name(ptx), name) == 0
-              : ree_emulator_kernel_args_size(name) != 0,
-          CUDA_ERROR_NOT_FOUND);
-    CUfunction &known = module->functions[name];
-    if (!known) {
-        known = new CUfunc_st{here, name, 0, ptx};
+        known = new CUfunc_st{here, name, 0, ptx, !module->text.empty()};
         known->max_dynamic = DEFAULT_SHARED - static_shared_of(known);
     }
     functions.insert(known);
@@ -973,6 +997,8 @@ EXPORT CUresult CUDAAPI cuGetErrorName(CUresult error, const char **name) {
         NAME(CUDA_ERROR_INVALID_CONTEXT)
         NAME(CUDA_ERROR_INVALID_PTX)
         NAME(CUDA_ERROR_JIT_COMPILER_NOT_FOUND)
+        NAME(CUDA_ERROR_INVALID_IMAGE)
+        NAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
         NAME(CUDA_ERROR_INVALID_HANDLE)
         NAME(CUDA_ERROR_NOT_FOUND)
         NAME(CUDA_ERROR_ILLEGAL_ADDRESS)

@@ -239,7 +239,7 @@ static void read_options() {
     static bool have_read;
     if (have_read) return;
     have_read = true;
-    options = {FORWARD, 1, true, true, 1, 0, REE_EMULATOR_JIT_ON};
+    options = {FORWARD, 1, true, true, 1, 0, REE_EMULATOR_JIT_ON, true, 12040};
     const char *text = getenv("REE_EMULATOR");
     if (text && ree_emulator_options(text) != 0)
         fprintf(stderr, "REE_EMULATOR=%s: not understood\n", text);
@@ -316,6 +316,7 @@ int ree_emulator_options(const char *text) {
         memcpy(word, text, n);
         word[n] = 0;
         unsigned long long seed, n_blocks;
+        int driver;
         if (strcmp(word, "order=forward") == 0)
             options.order = FORWARD;
         else if (strcmp(word, "order=backward") == 0)
@@ -338,6 +339,10 @@ int ree_emulator_options(const char *text) {
             options.jit = REE_EMULATOR_JIT_OFF;
         else if (sscanf(word, "blocks=%llu", &n_blocks) == 1 && n_blocks != 1)
             options.n_blocks = n_blocks;
+        else if (strcmp(word, "kernels=own") == 0 || strcmp(word, "kernels=image") == 0)
+            options.own_kernels = word[8] == 'o';
+        else if (sscanf(word, "driver=%d", &driver) == 1 && driver > 0)
+            options.driver = driver;
         else if (n != 0)
             return -1;
         text += n + (text[n] == ',');
@@ -361,4 +366,16 @@ enum ree_emulator_jit ree_emulator_jit(void) {
     std::lock_guard<std::recursive_mutex> lock(launches);
     read_options();
     return options.jit;
+}
+
+int ree_emulator_has_kernels(void) {
+    std::lock_guard<std::recursive_mutex> lock(launches);
+    read_options();
+    return options.own_kernels;
+}
+
+int ree_emulator_driver_version(void) {
+    std::lock_guard<std::recursive_mutex> lock(launches);
+    read_options();
+    return options.driver;
 }

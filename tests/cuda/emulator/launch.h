@@ -19,6 +19,8 @@ struct options {
     int n_devices;
     uint64_t n_blocks; // 0: all of a launch
     enum ree_emulator_jit jit;
+    bool own_kernels;
+    int driver; // 12040: for CUDA 12.4
 };
 extern struct options options;
 

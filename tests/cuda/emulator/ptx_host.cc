@@ -1,5 +1,5 @@
 // The functions of cuda/functions.cu, compiled for the host: for modules of the JIT that only
-// declare them, because the build has no nvcc.
+// declare them, because the build has no kernels (REE_CUDA=OFF).
 #include "ptx_parse.h"
 
 #include "repops/scalar/ops.h"

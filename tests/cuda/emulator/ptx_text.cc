@@ -45,11 +45,18 @@ bool is_name(char c) {
            c == '$' || c == '%' || c == '.';
 }
 
-// Skips spaces and comments.
+bool starts(const char *at, const char *end, const char *with) {
+    size_t n = strlen(with);
+    return (size_t)(end - at) >= n && memcmp(at, with, n) == 0;
+}
+
+// Skips spaces and comments. The stored modules have one pragma as a comment (cuda/ptx/README.md).
 const char *skip(const char *at, const char *end, int *line) {
     while (at < end) {
         if (*at == '\n') ++*line;
-        if (*at == '/' && at + 1 < end && at[1] == '/') {
+        if (starts(at, end, "// .pragma \"used_bytes_mask ")) {
+            at += 2;
+        } else if (*at == '/' && at + 1 < end && at[1] == '/') {
             while (at < end && *at != '\n')
                 at++;
         } else if (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n') {
@@ -59,11 +66,6 @@ const char *skip(const char *at, const char *end, int *line) {
         }
     }
     return at;
-}
-
-bool starts(const char *at, const char *end, const char *with) {
-    size_t n = strlen(with);
-    return (size_t)(end - at) >= n && memcmp(at, with, n) == 0;
 }
 
 std::string name_at(const char *at, const char *end) {
