@@ -129,12 +129,17 @@ static void run_all(struct run *r, const char *pieces_text, size_t steps, size_t
     }
 }
 
-// Overwrites the positions of a cache (batch, heads, n, size) after position `at[b]` of sequence b.
+// Overwrites the positions of a cache (batch, heads, n, size) after position `at[b]` of sequence b with
+// large numbers: 1000, or 992 in bfloat16.
 static void overwrite(const struct run *r, struct ree_tensor *cache, const size_t *at) {
     size_t heads = (size_t)cache->dims[1], size = (size_t)cache->dims[3];
+    const uint16_t large = cache->dtype == REE_F16 ? 0x63D0 : 0x4478;
     for (size_t row = 0; row < r->batch * heads; row++)
         for (size_t i = (at[row / heads] + 1) * size; i < r->n * size; i++)
-            ((float *)cache->data)[row * r->n * size + i] = 1e3f;
+            if (cache->dtype == REE_F32)
+                ((float *)cache->data)[row * r->n * size + i] = 1e3f;
+            else
+                ((uint16_t *)cache->data)[row * r->n * size + i] = large;
 }
 
 static void run_again(struct run *r) {

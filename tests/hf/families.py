@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every family of checkpoints that ree converts. The graph that ree makes of it must be proved
-causal, so that a text is verified in one pass and sequences of different lengths run together. Uses
-a small checkpoint of each family with random weights; its tensors are those that ree asks for."""
+causal, so that a text is verified in one pass and sequences of different lengths run together; also
+with activations of 16 bits, which must stay near float32. Uses a small checkpoint of each family with random weights; its tensors are those that ree asks for."""
 
 import json
 import pathlib
@@ -59,6 +59,36 @@ def checkpoint(run, folder, family):
     return done
 
 
+def check_activations(run, family, folder, receipt):
+    """Logits are near those of float32, a receipt names the variant by its graph, and every instruction
+    set has the same bits."""
+    prompt = ["--prompt-ids", "1,2,3,9,8,7,6,5,4", "--max-new-tokens", 8, "--ignore-eos"]
+
+    def logprobs(*options):
+        done = run(folder, *prompt, "--logprobs", 40, "--json", *options)
+        if not check(done.returncode == 0, f"{family}, {options}: {done.stderr}"):
+            return {}
+        first = json.loads(done.stdout)["logprobs"][0]
+        return {choice["id"]: choice["logprob"] for choice in first["top"]}
+
+    exact = logprobs()
+    for dtype, most in (("bfloat16", 0.1), ("float16", 0.02)):
+        # 8 and 11 bits of precision, in a few dozen roundings: a wrong type or scale is off by more than 1.
+        got = logprobs("--activations", dtype)
+        far = max((abs(got.get(i, 99) - exact[i]) for i in exact), default=99)
+        check(0 < far < most, f"{family}, {dtype}: a log probability differs by {far} from float32")
+        runs = [run(folder, *prompt, "--activations", dtype, "--logits-hash", "--json", "--cpu-isa", isa).stdout
+                for isa in ("portable", "avx2", "avx512", "neon")]
+        hashes = {json.loads(text)["logits_sha256"] for text in runs if text}
+        check(len(hashes) == 1, f"{family}, {dtype}: instruction sets differ: {hashes}")
+        done = run(folder, *prompt, "--activations", dtype, "--receipt-path", receipt)
+        check(done.returncode == 0, f"{family}, {dtype}: {done.stderr}")
+        done = run("verify", receipt, folder, "--activations", dtype, "--json")
+        check(done.returncode == 0 and json.loads(done.stdout)["runs"] == 1, f"{family}, {dtype}: in one pass: {done.stdout}")
+        other = run("verify", receipt, folder, "--json")
+        check(other.returncode == 1, f"{family}, {dtype}: verified with float32: {other.stdout}")
+
+
 def main():
     args = harness.parser(__doc__).parse_args()
 
@@ -80,6 +110,7 @@ def main():
             check(done.returncode == 0, f"{family}: {done.stderr}")
             done = run("verify", receipt, folder, "--ignore-eos", "--json")
             check(done.returncode == 0 and json.loads(done.stdout)["runs"] == 1, f"{family}: in one pass: {done.stdout}")
+            check_activations(run, family, folder, receipt)
     return harness.finish()
 
 

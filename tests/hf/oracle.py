@@ -14,6 +14,10 @@ For each checkpoint, in both forms of the graph:
   and a longer sequence in the same batch. So does a token at any position, whatever the cache
   contains after that position (hf_decode).
 Quantised weights are only compared with ONNX Runtime and with the same formula in NumPy.
+
+With --activations bfloat16 or float16, ree and transformers compute in that type, with roundings in
+different places. Their distance from the same weights in float32 is therefore compared: that of ree
+(root mean square over all logits) is at most 1.25 times that of transformers.
 """
 
 import argparse
@@ -37,6 +41,7 @@ try:
     import onnx
     import onnxruntime
     import torch
+    import transformers
 
     import checkpoints
 except ImportError as error:
@@ -44,6 +49,7 @@ except ImportError as error:
 
 STEPS = 64
 PROMPTS = {"llama": 300, "gemma3_text": 270}  # more than one chunk of a sum over keys
+ACTIVATIONS = ["llama", "llama-biases", "qwen2", "qwen3", "gpt2", "phi3-window-partial", "olmo2", "smollm3", "gemma3_text"]
 QUANTISED = [("llama", 4, 32), ("llama", 8, 16), ("gpt2", 4, 16), ("qwen2", 8, 32)]
 
 
@@ -174,6 +180,41 @@ def check_quantised(args, name, bits, block, work):
           "tolerance")
 
 
+def check_activations(args, name, dtype, work):
+    folder, exact = work / "checkpoint", checkpoints.make(name, work / "float32", 1)
+    with torch.no_grad():
+        exact.to(getattr(torch, dtype)).save_pretrained(folder)
+        narrow = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
+        exact = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
+    options = ["--activations", dtype]
+    run([args.ree_run, "export", folder, *options])
+    onnx.checker.check_model(str(folder / "model.onnx"), full_check=True)
+    graph = onnx.load(folder / "model.onnx", load_external_data=False).graph
+    element = getattr(onnx.TensorProto, dtype.upper())
+    if {i.type.tensor_type.elem_type for i in graph.input[2:]} != {element}:
+        raise RuntimeError("the caches have another type")
+    rng = np.random.default_rng(6)
+    prompt = rng.integers(4, checkpoints.SIZES["vocab_size"], 60).tolist()
+    other = rng.integers(4, checkpoints.SIZES["vocab_size"], 70).tolist()
+    tokens, logits = decode(args, folder / "model.onnx", work, "4,1", 30, prompt)
+    with torch.no_grad():
+        ids = torch.tensor(tokens)
+        want, theirs = exact(input_ids=ids).logits.numpy(), narrow(input_ids=ids).logits.float().numpy()
+
+    def distance(x):
+        return float(np.sqrt(np.mean((x.astype(np.float64) - want) ** 2)))
+
+    ratio = distance(logits) / distance(theirs)
+    if not 0 < ratio <= 1.25:
+        raise RuntimeError(f"{ratio:.3g} times as far from float32 as transformers")
+    if decode(args, folder / "model.onnx", work, "", 0, tokens[0])[1].tobytes() != logits.tobytes():
+        raise RuntimeError("in one piece: other bytes")
+    _, batch = decode(args, folder / "model.onnx", work, "3", 0, prompt, other)
+    if batch[0, :len(prompt)].tobytes() != logits[0, :len(prompt)].tobytes():
+        raise RuntimeError("in a batch: other bytes")
+    print(f"{name}, activations {dtype}: {ratio:.2f} times as far from float32 as transformers")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ree-run", required=True)
@@ -184,8 +225,9 @@ def main():
     passed, failed = 0, 0
     cases = [(check_case, name) for name in checkpoints.CASES]
     cases += [(check_quantised, *case) for case in QUANTISED]
+    cases += [(check_activations, name, dtype) for name in ACTIVATIONS for dtype in ("bfloat16", "float16")]
     for check, name, *rest in cases:
-        if args.only and args.only not in name:
+        if args.only and args.only not in " ".join([name, *map(str, rest)]):
             continue
         with tempfile.TemporaryDirectory() as work:
             try:

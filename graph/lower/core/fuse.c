@@ -31,6 +31,12 @@ static bool reads_before(const struct ree_dispatch *d, uint32_t i) {
     return false;
 }
 
+static bool reads_slot(const struct ree_dispatch *d, uint32_t slot) {
+    for (uint32_t k = 0; k < d->n_operands; k++)
+        if (reads(d, k) && d->operands[k].slot == slot) return true;
+    return false;
+}
+
 static enum ree_status survey(struct fuser *f, struct ree_lower *lower, const bool *keep) {
     size_t n = lower->n_storages + 1;
     *f = (struct fuser){.lower = lower, .keep = keep};
@@ -430,9 +436,9 @@ static void narrow_factor(struct fuser *f, uint32_t i, uint32_t k) {
     if (!is_widening(map) || !can_move(f, w, i)) return;
     if (f->lower->storages[slot]->nbytes != map->params.map.expr.n_elements * sizeof(float)) return;
     *dtype = map->params.map.expr.operands[0].dtype;
-    if (!reads_before(d, k)) f->n_reads[slot]--;
+    f->n_reads[map->operands[0].slot] += !reads_slot(d, map->operands[0].slot);
     d->operands[k] = map->operands[0];
-    if (!reads_before(d, k)) f->n_reads[d->operands[k].slot]++;
+    f->n_reads[slot] -= !reads_slot(d, slot);
     if (f->n_reads[slot] || f->keep[slot]) return;
     f->n_reads[map->operands[0].slot]--;
     f->dead[w] = true;
@@ -446,7 +452,7 @@ enum ree_status ree_fuse_program(struct ree_lower *lower, const bool *keep) {
         for (uint32_t k = 0; k < 2 && lower->dispatches[i].op == REE_REPOP_MATMUL; k++)
             narrow_factor(&f, i, k);
     for (uint32_t i = 0; i < lower->n_dispatches; i++)
-        while (lower->dispatches[i].op == REE_REPOP_MAP && fuse_one(&f, i)) {
+        while (!f.dead[i] && lower->dispatches[i].op == REE_REPOP_MAP && fuse_one(&f, i)) {
         }
     remove_dead(&f);
     return REE_OK;
