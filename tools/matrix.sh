@@ -14,6 +14,7 @@
 #                       names); the table keeps the rows of the others
 #     --shared FOLDER   the real models for the tests (default $REE_SHARED_DIR, or ../shared if it exists)
 #     --fresh           make the bare roots again; by default existing ones are updated
+#     --no-slow         leave out the slow tests: half of the time; the table says "(quick)"
 #     --keep            keep the folder of a release even if all its cells are green
 #     --table           only write the table, from the recorded results
 #     --stale           also accept archives whose index has expired: an outdated mirror or a snapshot
@@ -87,7 +88,7 @@ usage() { sed -n '2,/^# shellcheck/{/^# shellcheck/d; s/^# \{0,1\}//p;}' "$0"; }
 wrong_usage() { echo "matrix.sh: $* (try --help)" >&2; exit 2; }
 
 dir=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/ree/matrix
-releases="" action=run output="" only="" fresh=no keep=no stale=no
+releases="" action=run output="" only="" fresh=no keep=no stale=no slow=--slow
 shared=${REE_SHARED_DIR:-$tree/../shared}
 mirror=http://deb.debian.org/debian
 ubuntu_mirror=http://archive.ubuntu.com/ubuntu
@@ -102,6 +103,7 @@ while [ $# -gt 0 ]; do
     --table) action=table ;;
     --fresh) fresh=yes ;;
     --keep) keep=yes ;;
+    --no-slow) slow="" ;;
     --stale) stale=yes ;;
     --dir) dir=$2; shift ;;
     --output) output=$2; shift ;;
@@ -130,7 +132,8 @@ write_table() {
 A row is one run of tests on a release, in a bare root of it: a compiler, and the Vulkan driver beside
 the CPU. `tools/matrix.sh` makes this table; `tools/matrix.sh --help` says what is run.
 
-- passed, failed, skipped: tests of `tools/test.sh --quick --slow`, or `tools/quickstart.sh` as one
+- passed, failed, skipped: tests of `tools/test.sh --quick --slow`, or `tools/quickstart.sh` as one; "(quick)": of
+  `tools/test.sh --quick`
 - hashes: whether the sample models have the recorded hashes (`tools/check-sample.sh`) on every device
 - "not run": the driver of this row cannot be had on this release, or ree refuses it because of a defect
 
@@ -385,7 +388,7 @@ if [ "$compiler" = quickstart ]; then
     ./tools/quickstart.sh || status=1
 else
     case $compiler in clang*) tree=build-clang ;; esac
-    set -- --quick --slow --compiler "$compiler"
+    set -- --quick $3 --compiler "$compiler"
     [ -z "$driver" ] || set -- "$@" --driver "$driver"
     ./tools/test.sh "$@"
     case $? in
@@ -494,6 +497,7 @@ row() { # RELEASE CELL LOG STATUS OUTCOME
             tr '|' '/' | paste -sd';' -)"
     fi
     failed=$(bold_unless "$failed" 0) skipped=${skipped:-0}
+    [ -n "$slow" ] || [ "$2" = quickstart ] || passed="$passed (quick)"
     case $5-$failed-$hashes in
     absent-*) passed="not run" failed="not run" skipped="-" ;;
     failed-*\*\**) ;;
@@ -586,7 +590,7 @@ for release in $releases; do
         esac
         echo "$(clock) [$n_done/$n_cells] $release, $cell (log: $log)"
         in_background "$log" enter "$release" "$dir/work/$release" timeout 7200 \
-            sh -c "$cell_script" cell "$compiler" "$driver"
+            sh -c "$cell_script" cell "$compiler" "$driver" "$slow"
         status=$?
         outcome=$(outcome "$log" $status)
         [ $status = 0 ] || status=1

@@ -47,8 +47,8 @@ static void choose_terms(uint64_t *state, uint32_t style, uint32_t cols, const f
 
 bool ree_pairs_probe(const struct ree_pair_tiles *pairs) {
     uint32_t cols = pairs->tiles.cols;
-    ree_any_u32 a[WORDS], b[WORDS * MAX_COLS];
-    float c[MAX_COLS];
+    float a[WORDS], b[WORDS * MAX_COLS], c[MAX_COLS]; // a and b hold words
+    ree_any_u32 *words_a = (ree_any_u32 *)a;
     uint64_t state = 1;
     for (uint32_t trial = 0; trial < TRIALS; trial++) {
         float acc[MAX_COLS] = {0};
@@ -56,15 +56,15 @@ bool ree_pairs_probe(const struct ree_pair_tiles *pairs) {
             uint32_t term_a, term_b[MAX_COLS];
             choose_terms(&state, trial % 4, cols, acc, &term_a, term_b);
             uint32_t shift = l % 2 ? 0 : 16;
-            ree_any_u32 *word_b = b + (size_t)(l / 2) * cols;
-            a[l / 2] = (l % 2 ? a[l / 2] : 0) | term_a << shift;
+            ree_any_u32 *word_b = (ree_any_u32 *)b + (size_t)(l / 2) * cols;
+            words_a[l / 2] = (l % 2 ? words_a[l / 2] : 0) | term_a << shift;
             for (uint32_t j = 0; j < cols; j++) {
                 word_b[j] = (l % 2 ? word_b[j] : 0) | term_b[j] << shift;
                 acc[j] = fmaf(wide(term_a), wide(term_b[j]), acc[j]);
             }
         }
-        pairs->tiles.tile[0][pairs->tiles.vecs - 1](WORDS, (const float *)a, (const float *)b, c,
-                                                    cols, cols, REE_TILE_FIRST | REE_TILE_LAST);
+        pairs->tiles.tile[0][pairs->tiles.vecs - 1](WORDS, a, b, c, cols, cols,
+                                                    REE_TILE_FIRST | REE_TILE_LAST);
         for (uint32_t j = 0; j < cols; j++)
             if (ree_bits(c[j]) != ree_bits(ree_cpu_canonical_nan(acc[j] + 0.0f))) return false;
     }
