@@ -85,35 +85,41 @@ static void packing(const struct ree_pair_tiles *pairs) {
     free(words);
 }
 
-// A wrong order of the two terms, and sums that are rounded only once.
-static uint32_t wrong_kind;
+// Tiles of one lane with a fault: a wrong order of the two terms, or sums that are
+// rounded only once; kind 2 has none. Only one of the tiles has it.
+static uint32_t wrong_kind, wrong_rows;
 static void wrong_tile(uint32_t k, const float *a, const float *b, float *c, size_t ldc,
                        uint32_t n_cols, uint32_t flags) {
-    (void)ldc;
     (void)flags;
-    for (uint32_t j = 0; j < n_cols; j++) {
-        float acc = 0;
-        for (uint32_t l = 0; l < k; l++) {
-            uint32_t x = ree_bits(a[l]), y = ree_bits(b[l * n_cols + j]);
-            float a0 = ree_float(x & 0xFFFF0000u), a1 = ree_float(x << 16);
-            float b0 = ree_float(y & 0xFFFF0000u), b1 = ree_float(y << 16);
-            if (wrong_kind == 0)
-                acc = fmaf(a0, b0, fmaf(a1, b1, acc));
-            else if (wrong_kind == 1)
-                acc = (float)((double)a0 * b0 + (double)a1 * b1 + (double)acc);
-            else
-                acc = ree_pairs_model(acc, x, y);
+    for (uint32_t i = 0; i < wrong_rows; i++)
+        for (uint32_t j = 0; j < n_cols; j++) {
+            float acc = 0;
+            for (uint32_t l = 0; l < k; l++) {
+                uint32_t x = ree_bits(a[l * wrong_rows + i]), y = ree_bits(b[l * 4 + j]);
+                float a0 = ree_float(x & 0xFFFF0000u), a1 = ree_float(x << 16);
+                float b0 = ree_float(y & 0xFFFF0000u), b1 = ree_float(y << 16);
+                if (wrong_kind == 0)
+                    acc = fmaf(a0, b0, fmaf(a1, b1, acc));
+                else if (wrong_kind == 1)
+                    acc = (float)((double)a0 * b0 + (double)a1 * b1 + (double)acc);
+                else
+                    acc = ree_pairs_model(acc, x, y);
+            }
+            c[i * ldc + j] = ree_cpu_canonical_nan(acc + 0.0f);
         }
-        c[j] = acc + 0.0f;
-    }
 }
 
 static void probe(void) {
-    struct ree_pair_tiles wrong = ree_pair_tiles_model;
     CHECK(ree_pairs_probe(&ree_pair_tiles_model));
-    wrong.tiles.tile[0][wrong.tiles.vecs - 1] = wrong_tile;
-    for (wrong_kind = 0; wrong_kind < 3; wrong_kind++)
-        CHECK_MSG(ree_pairs_probe(&wrong) == (wrong_kind == 2), "kind %u", wrong_kind);
+    CHECK(ree_pair_tiles_model.tiles.cols == 4 && ree_pair_tiles_model.tiles.lanes == 1);
+    for (wrong_rows = 1; wrong_rows <= ree_pair_tiles_model.tiles.rows; wrong_rows++)
+        for (uint32_t vecs = 1; vecs <= 4; vecs++)
+            for (wrong_kind = 0; wrong_kind < 3; wrong_kind++) {
+                struct ree_pair_tiles wrong = ree_pair_tiles_model;
+                wrong.tiles.tile[wrong_rows - 1][vecs - 1] = wrong_tile;
+                CHECK_MSG(ree_pairs_probe(&wrong) == (wrong_kind == 2), "%u x %u, kind %u",
+                          wrong_rows, vecs, wrong_kind);
+            }
 }
 
 // Compares the processor's instruction with the tiles for floats, and counts chunk-dots.

@@ -1,15 +1,14 @@
-// Tries an instruction that multiplies pairs of terms (tiles_pairs.h) on hard cases: chunk-dots
-// whose partial sums cancel, lie between two floats, overflow, or come as close to the subnormal
-// numbers as the bound allows.
+// Tries all tiles of an instruction that multiplies pairs of terms (tiles_pairs.h) on hard cases:
+// chunk-dots whose partial sums cancel, lie between two floats, overflow, or come as close to the
+// subnormal numbers as the bound allows.
 #include "device/cpu/tiles_pairs.h"
 
 #include "repops/scalar/ops.h"
 
 #include <math.h>
 
-#define WORDS 16
+#define WORDS 8
 #define MAX_COLS 64
-#define TRIALS 24
 
 static uint32_t next(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -26,47 +25,76 @@ static float wide(uint32_t number) {
     return ree_float(number << 16);
 }
 
-// Chooses term l of every column, so that the running sums `acc` of the definition meet a hard
-// case.
-static void choose_terms(uint64_t *state, uint32_t style, uint32_t cols, const float *acc,
-                         uint32_t *a, uint32_t *b) {
-    // The least exponents have the sum REE_PAIRS_LEAST_SUM in style 3.
-    uint32_t low = style == 3 ? REE_PAIRS_LEAST_SUM / 2 : 110, range = style == 3 ? 3 : 24;
-    *a = number(state, low, range);
-    for (uint32_t j = 0; j < cols; j++)
-        b[j] = number(state, style == 2 ? 200 : low, range);
-    if (style == 0 || next(state) % 3 != 0) return;
-    // Subtract the sum's leading bits, or all of it: a is a power of two.
-    *a = (low + 2) << 7;
-    for (uint32_t j = 0; j < cols; j++) {
-        float quotient = -acc[j] / wide(*a);
-        uint32_t bits = ree_bits(quotient) >> 16, exponent = bits >> 7 & 0xFF;
+struct trial {
+    uint64_t state;
+    enum { PLAIN, CANCELLING, LARGE, SMALL, N_STYLES } style;
+    uint32_t rows, cols;
+    float acc[REE_TILE_MAX_ROWS][MAX_COLS]; // by the definition
+};
+
+// Chooses the next term of every row and column, so that the running sums meet a hard case.
+static void choose_terms(struct trial *t, uint32_t *a, uint32_t *b) {
+    // With SMALL the sum of the least exponents is REE_PAIRS_LEAST_SUM; with LARGE sums overflow.
+    uint32_t low = t->style == SMALL ? REE_PAIRS_LEAST_SUM / 2 : t->style == LARGE ? 180 : 110;
+    uint32_t range = t->style == SMALL ? 3 : t->style == LARGE ? 12 : 24;
+    for (uint32_t i = 0; i < t->rows; i++)
+        a[i] = number(&t->state, low, range);
+    for (uint32_t j = 0; j < t->cols; j++)
+        b[j] = number(&t->state, low, range);
+    if (t->style == PLAIN || next(&t->state) % 3 != 0) return;
+    // Subtract the leading bits of the first row's sums, or all of them: a is a power of two.
+    a[0] = (low + 2) << 7;
+    for (uint32_t j = 0; j < t->cols; j++) {
+        uint32_t bits = ree_bits(-t->acc[0][j] / wide(a[0])) >> 16, exponent = bits >> 7 & 0xFF;
         if (exponent >= low && exponent < 254) b[j] = bits;
     }
 }
 
-bool ree_pairs_probe(const struct ree_pair_tiles *pairs) {
-    uint32_t cols = pairs->tiles.cols;
-    float a[WORDS], b[WORDS * MAX_COLS], c[MAX_COLS]; // a and b hold words
-    ree_any_u32 *words_a = (ree_any_u32 *)a;
-    uint64_t state = 1;
-    for (uint32_t trial = 0; trial < TRIALS; trial++) {
-        float acc[MAX_COLS] = {0};
-        for (uint32_t l = 0; l < 2 * WORDS; l++) {
-            uint32_t term_a, term_b[MAX_COLS];
-            choose_terms(&state, trial % 4, cols, acc, &term_a, term_b);
-            uint32_t shift = l % 2 ? 0 : 16;
-            ree_any_u32 *word_b = (ree_any_u32 *)b + (size_t)(l / 2) * cols;
-            words_a[l / 2] = (l % 2 ? words_a[l / 2] : 0) | term_a << shift;
-            for (uint32_t j = 0; j < cols; j++) {
-                word_b[j] = (l % 2 ? word_b[j] : 0) | term_b[j] << shift;
-                acc[j] = fmaf(wide(term_a), wide(term_b[j]), acc[j]);
-            }
+// Tries one tile. The words of a and b are made term by term, the definition's sums along with
+// them.
+static bool try_tile(const struct ree_pair_tiles *pairs, struct trial *t, ree_tile_fn tile) {
+    float a[WORDS * REE_TILE_MAX_ROWS], b[WORDS * MAX_COLS]; // hold words
+    float c[REE_TILE_MAX_ROWS * MAX_COLS];
+    ree_any_u32 *words_a = (ree_any_u32 *)a, *words_b = (ree_any_u32 *)b;
+    const uint32_t pitch = pairs->tiles.cols;
+    memset(a, 0, sizeof a);
+    memset(b, 0, sizeof b);
+    memset(t->acc, 0, sizeof t->acc);
+    for (uint32_t l = 0; l < 2 * WORDS; l++) {
+        uint32_t term_a[REE_TILE_MAX_ROWS], term_b[MAX_COLS], shift = l % 2 ? 0 : 16;
+        choose_terms(t, term_a, term_b);
+        for (uint32_t i = 0; i < t->rows; i++)
+            words_a[l / 2 * t->rows + i] |= term_a[i] << shift;
+        for (uint32_t j = 0; j < t->cols; j++) {
+            words_b[l / 2 * pitch + j] |= term_b[j] << shift;
+            for (uint32_t i = 0; i < t->rows; i++)
+                t->acc[i][j] = fmaf(wide(term_a[i]), wide(term_b[j]), t->acc[i][j]);
         }
-        pairs->tiles.tile[0][pairs->tiles.vecs - 1](WORDS, a, b, c, cols, cols,
-                                                    REE_TILE_FIRST | REE_TILE_LAST);
-        for (uint32_t j = 0; j < cols; j++)
-            if (ree_bits(c[j]) != ree_bits(ree_cpu_canonical_nan(acc[j] + 0.0f))) return false;
     }
+    tile(WORDS, a, b, c, MAX_COLS, t->cols, REE_TILE_FIRST | REE_TILE_LAST);
+    for (uint32_t i = 0; i < t->rows; i++)
+        for (uint32_t j = 0; j < t->cols; j++)
+            if (ree_bits(c[i * MAX_COLS + j]) !=
+                ree_bits(ree_cpu_canonical_nan(t->acc[i][j] + 0.0f)))
+                return false;
+    return true;
+}
+
+// A tile with few columns meets fewer cases in one try.
+static uint32_t tries(uint32_t cols) {
+    return N_STYLES * (cols < 16 ? 32 / cols : 1);
+}
+
+bool ree_pairs_probe(const struct ree_pair_tiles *pairs) {
+    const struct ree_tiles *tiles = &pairs->tiles;
+    struct trial t = {.state = 1};
+    for (t.rows = 1; t.rows <= tiles->rows; t.rows++)
+        for (uint32_t vecs = 1; vecs <= tiles->vecs; vecs++)
+            for (uint32_t i = 0; i < tries(vecs * tiles->lanes); i++) {
+                // The last column of every other tile is left out.
+                t.style = i % N_STYLES;
+                t.cols = vecs * tiles->lanes - (tiles->lanes > 1 && t.rows % 2);
+                if (!try_tile(pairs, &t, tiles->tile[t.rows - 1][vecs - 1])) return false;
+            }
     return true;
 }
