@@ -192,12 +192,69 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
     return ree_fail(err, status, "%s", why.message);
 }
 
+static enum ree_status load_model(struct ree_verify_job *job, const char *path,
+                                  struct ree_error *err) {
+    if (job->receipt->kind == REE_RECEIPT_TEXT) return load_text(job, path, err);
+    return ree_model_load(path, &job->run_model, &job->model, err);
+}
+
 static enum ree_status load(struct ree_verify_job *job, const char *path, struct ree_device *device,
                             const struct ree_generator_options *run, struct ree_error *err) {
     REE_TRY(read_run(job, run, err));
     REE_TRY(take_devices(job, device, err));
-    if (job->receipt->kind == REE_RECEIPT_TEXT) return load_text(job, path, err);
-    return ree_model_load(path, &job->run_model, &job->model, err);
+    return load_model(job, path, err);
+}
+
+// The graph of a checkpoint's folder depends on the type of its activations. If the receipt's graph
+// is not that of the default, and the caller chose no type, finds the type whose graph it is;
+// REE_DTYPE_NONE: none. The hash decides, so nothing that the receipt states has to be believed.
+static enum ree_status find_activations(const struct ree_verify_job *job,
+                                        const struct ree_model *loaded, const char *path,
+                                        enum ree_dtype *out, struct ree_error *err) {
+    static const enum ree_dtype types[] = {REE_BF16, REE_F16};
+    char hash[65];
+    *out = REE_DTYPE_NONE;
+    // With quantisation, each try would quantise all weights.
+    if (job->run_model.activations || job->run_model.quantize_bits) return REE_OK;
+    REE_TRY(ree_model_graph_sha256(loaded, hash, err));
+    if (strcmp(hash, job->receipt->graph_sha256) == 0) return REE_OK;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        struct ree_model_options options = job->run_model;
+        struct ree_model *model;
+        options.activations = types[i];
+        options.no_fold = true;
+        enum ree_status status = ree_model_load(path, &options, &model, err);
+        if (status == REE_INVALID) return REE_OK; // not a folder with a checkpoint
+        if (status != REE_OK) return status;
+        status = ree_model_graph_sha256(model, hash, err);
+        ree_model_destroy(model);
+        if (status != REE_OK) return status;
+        if (strcmp(hash, job->receipt->graph_sha256) != 0) continue;
+        *out = types[i];
+        return REE_OK;
+    }
+    return REE_OK;
+}
+
+// Loads the model, once more if the receipt is of another type of activations.
+static enum ree_status load_variant(struct ree_verification *v, const char *path,
+                                    struct ree_device *device,
+                                    const struct ree_generator_options *run,
+                                    struct ree_error *err) {
+    struct ree_verify_job *job = v->job;
+    enum ree_dtype activations;
+    REE_TRY(load(job, path, device, run, err));
+    REE_TRY(find_activations(job, ree_verification_model(v), path, &activations, err));
+    if (activations != REE_DTYPE_NONE) {
+        unload(job);
+        REE_TRY(read_run(job, run, err));
+        REE_TRY(take_devices(job, device, err));
+        job->run_model.activations = activations;
+        REE_TRY(load_model(job, path, err));
+        ree_verify_add(v, "activations", REE_VERIFY_AGREES, "%s", ree_dtype_name(activations));
+    }
+    return ree_verify_model(v, job->receipt, ree_verification_model(v), &job->options.progress,
+                            err);
 }
 
 enum ree_status ree_verification_load(struct ree_verification *v, const char *path,
@@ -208,10 +265,7 @@ enum ree_status ree_verification_load(struct ree_verification *v, const char *pa
     struct ree_verify_job *job = v->job;
     if (ree_verification_is_decided(v)) return REE_OK;
     if (job->devices) return ree_fail(err, REE_INVALID, "the model is already loaded");
-    enum ree_status status = load(job, path, device, run, err);
-    if (status == REE_OK)
-        status = ree_verify_model(v, job->receipt, ree_verification_model(v),
-                                  &job->options.progress, err);
+    enum ree_status status = load_variant(v, path, device, run, err);
     if (status != REE_OK) { // the caller may try again, with another path or device
         unload(job);
         return status;

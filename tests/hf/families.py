@@ -85,8 +85,11 @@ def check_activations(run, family, folder, receipt):
         check(done.returncode == 0, f"{family}, {dtype}: {done.stderr}")
         done = run("verify", receipt, folder, "--activations", dtype, "--json")
         check(done.returncode == 0 and json.loads(done.stdout)["runs"] == 1, f"{family}, {dtype}: in one pass: {done.stdout}")
-        other = run("verify", receipt, folder, "--json")
-        check(other.returncode == 1, f"{family}, {dtype}: verified with float32: {other.stdout}")
+        found = run("verify", receipt, folder)
+        check(found.returncode == 0 and f"activations: agrees: {dtype}" in found.stdout,
+              f"{family}, {dtype}: the type was not found: {found.stdout}{found.stderr}")
+        other = run("verify", receipt, folder, "--activations", "float32")
+        check(other.returncode == 1 and "graph: differs" in other.stdout, f"{family}, {dtype}: verified with float32: {other.stdout}")
 
 
 def main():
