@@ -295,20 +295,29 @@ struct panels {
     uint32_t least_a, least_b; // with pairs
 };
 
+// c (rows, n_cols) = or += the product of panels for which the instruction could meet a subnormal
+// number. Not inlined, because its arrays on the stack would cost time in each call of the caller.
+__attribute__((noinline)) static void multiply_widened(const struct ree_gemm *g,
+                                                       const struct panels *p, float *c, size_t ldc,
+                                                       uint32_t n_cols, uint32_t flags) {
+    const struct ree_tiles *tiles = g->pairs->floats;
+    float a[REE_CHUNK * REE_TILE_MAX_ROWS], b[REE_CHUNK * MAX_PAIR_COLS];
+    ree_pairs_widen((const ree_any_u32 *)p->a, p->kc, p->rows, a);
+    ree_pairs_widen((const ree_any_u32 *)p->b, p->kc, tiles->cols, b);
+    uint32_t vecs = ceil_div(n_cols, tiles->lanes);
+    tiles->tile[p->rows - 1][vecs - 1](2 * p->kc, a, b, c, ldc, n_cols, flags);
+}
+
 // c (rows, n_cols) = or += the product.
 static void multiply(const struct ree_gemm *g, const struct panels *p, float *c, size_t ldc,
                      uint32_t n_cols, uint32_t flags) {
     const struct ree_tiles *tiles = g->tiles;
-    uint32_t vecs = ceil_div(n_cols, tiles->lanes);
-    if (!g->pairs || ree_pairs_exact(p->least_a, p->least_b)) {
-        tiles->tile[p->rows - 1][vecs - 1](p->kc, p->a, p->b, c, ldc, n_cols, flags);
+    if (g->pairs && !ree_pairs_exact(p->least_a, p->least_b)) {
+        multiply_widened(g, p, c, ldc, n_cols, flags);
         return;
     }
-    // The instruction could meet a subnormal number.
-    float a[REE_CHUNK * REE_TILE_MAX_ROWS], b[REE_CHUNK * MAX_PAIR_COLS];
-    ree_pairs_widen((const ree_any_u32 *)p->a, p->kc, p->rows, a);
-    ree_pairs_widen((const ree_any_u32 *)p->b, p->kc, tiles->cols, b);
-    g->pairs->floats->tile[p->rows - 1][vecs - 1](2 * p->kc, a, b, c, ldc, n_cols, flags);
+    uint32_t vecs = ceil_div(n_cols, tiles->lanes);
+    tiles->tile[p->rows - 1][vecs - 1](p->kc, p->a, p->b, c, ldc, n_cols, flags);
 }
 
 // c(i, j) += a_shift * the sum of column j.
