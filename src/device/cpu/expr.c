@@ -301,9 +301,23 @@ void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const void *accumula
 
 // Sufficient for most rows of an epilogue; longer rows are divided into blocks.
 #define ROW_BLOCK 256
+#define SLOT_SIZE (ROW_BLOCK * 8)
+#define FEW_SLOTS 8
+
+// Not inlined: with -fstack-clash-protection, a call touches every page of its arrays on the stack.
+__attribute__((noinline)) static void row_with_many_slots(const struct ree_cpu_expr_plan *plan,
+                                                          const void *accumulator, uint32_t first,
+                                                          uint32_t count, void *out) {
+    _Alignas(64) char slots[(REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS) * SLOT_SIZE];
+    ree_cpu_expr_run(plan, accumulator, first, count, out, ROW_BLOCK, slots);
+}
 
 void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,
                       uint32_t count, void *out) {
-    _Alignas(64) char slots[(REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS) * ROW_BLOCK * 8];
+    if (plan->n_slots > FEW_SLOTS) {
+        row_with_many_slots(plan, accumulator, first, count, out);
+        return;
+    }
+    _Alignas(64) char slots[FEW_SLOTS * SLOT_SIZE];
     ree_cpu_expr_run(plan, accumulator, first, count, out, ROW_BLOCK, slots);
 }
