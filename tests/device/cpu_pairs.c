@@ -1,9 +1,8 @@
 // Tiles that multiply pairs of bfloat16 with one instruction (tiles_pairs.h): the bound at which
 // they are used, the instruction's model, and products around the bound.
 //
-//     $REE_TEST_PAIRS=N  also compares N chunk-dots of the processor's instruction with the tiles
-//     for
-//                        floats; 1e9 take about a minute
+// With $REE_TEST_PAIRS=N it also compares N chunk-dots of the processor's instruction with the
+// tiles for floats. 1e9 take about a minute and a half.
 #include "device/cpu/tiles_pairs.h"
 #include "repops/scalar/ops.h"
 #include "run_pairs.h"
@@ -96,12 +95,13 @@ static void wrong_tile(uint32_t k, const float *a, const float *b, float *c, siz
             float acc = 0;
             for (uint32_t l = 0; l < k; l++) {
                 uint32_t x = ree_bits(a[l * wrong_rows + i]), y = ree_bits(b[l * 4 + j]);
-                float a0 = ree_float(x & 0xFFFF0000u), a1 = ree_float(x << 16);
-                float b0 = ree_float(y & 0xFFFF0000u), b1 = ree_float(y << 16);
+                float a_upper = ree_float(x & 0xFFFF0000u), a_lower = ree_float(x << 16);
+                float b_upper = ree_float(y & 0xFFFF0000u), b_lower = ree_float(y << 16);
                 if (wrong_kind == 0)
-                    acc = fmaf(a0, b0, fmaf(a1, b1, acc));
+                    acc = fmaf(a_upper, b_upper, fmaf(a_lower, b_lower, acc));
                 else if (wrong_kind == 1)
-                    acc = (float)((double)a0 * b0 + (double)a1 * b1 + (double)acc);
+                    acc = (float)((double)a_upper * b_upper + (double)a_lower * b_lower +
+                                  (double)acc);
                 else
                     acc = ree_pairs_model(acc, x, y);
             }

@@ -23,9 +23,8 @@
 // Maximum memory for packed panels, in floats.
 #define MAX_PACKED_A ((size_t)4 << 20)
 #define MAX_PACKED_B ((size_t)8 << 20)
-#define BLOCK_K 1024     // terms of K packed at a time
-#define MAX_PAIR_COLS 32 // columns of a panel of pairs
-#define OWN_ROWS 1024    // with at most this many rows, tasks pack their own panels of b
+#define BLOCK_K 1024  // terms of K packed at a time
+#define OWN_ROWS 1024 // with at most this many rows, tasks pack their own panels of b
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
@@ -236,7 +235,7 @@ static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint
         uint32_t kc = min_u32(bk - l, g->tiles->chunk);
         pack_panel(g, &g->a, i0 + i, rows, k0 + l, kc,
                    team->packed_a + (size_t)l * bm + (size_t)i * kc, rows,
-                   least_a(team, bm, l, panel));
+                   g->pairs ? least_a(team, bm, l, panel) : NULL);
     }
 }
 
@@ -248,7 +247,8 @@ static float *column_sums(const struct team *team, uint32_t bn) {
     return team->packed_b + (size_t)width * team->blocking.bk;
 }
 
-// The same for the least exponent of a panel of b.
+// Returns the place of the least exponent of a panel of b, in the chunk that begins with word l of
+// the block. Only for pairs.
 static ree_any_u32 *least_b(const struct team *team, uint32_t bn, uint32_t l, uint32_t panel) {
     const struct ree_tiles *tiles = team->gemm->tiles;
     size_t chunk = l / tiles->chunk;
@@ -263,7 +263,7 @@ static void pack_b_panels(const struct team *team, uint32_t j0, uint32_t bn, uin
         uint32_t kc = min_u32(bk - l, g->tiles->chunk);
         float *out = team->packed_b + (size_t)l * n_panels * cols + (size_t)panel * kc * cols;
         pack_b_panel(g, j0, bn, k0 + l, kc, panel, out, column_sums(team, bn),
-                     least_b(team, bn, l, panel));
+                     g->pairs ? least_b(team, bn, l, panel) : NULL);
     }
 }
 
@@ -301,9 +301,9 @@ __attribute__((noinline)) static void multiply_widened(const struct ree_gemm *g,
                                                        const struct panels *p, float *c, size_t ldc,
                                                        uint32_t n_cols, uint32_t flags) {
     const struct ree_tiles *tiles = g->pairs->floats;
-    float a[REE_CHUNK * REE_TILE_MAX_ROWS], b[REE_CHUNK * MAX_PAIR_COLS];
-    ree_pairs_widen((const ree_any_u32 *)p->a, p->kc, p->rows, a);
-    ree_pairs_widen((const ree_any_u32 *)p->b, p->kc, tiles->cols, b);
+    float a[REE_CHUNK * REE_TILE_MAX_ROWS], b[REE_CHUNK * REE_PAIRS_MAX_COLS];
+    g->pairs->widen((const ree_any_u32 *)p->a, p->kc, p->rows, a);
+    g->pairs->widen((const ree_any_u32 *)p->b, p->kc, tiles->cols, b);
     uint32_t vecs = ceil_div(n_cols, tiles->lanes);
     tiles->tile[p->rows - 1][vecs - 1](2 * p->kc, a, b, c, ldc, n_cols, flags);
 }

@@ -1,9 +1,9 @@
-// Tiles for products of bfloat16 by bfloat16 with an instruction that multiplies pairs of terms:
+// Tiles for products of bfloat16 by bfloat16 with an instruction that multiplies pairs of terms
+// (VDPBF16PS of AVX512-BF16). Of each word it multiplies the upper halves first:
 //
-//     acc = fma(a0, b0, fma(a1, b1, acc))      each rounded to nearest, a1 b1 the upper halves of a
-//     word
+//     acc = fma(a_lower, b_lower, fma(a_upper, b_upper, acc))      each rounded to nearest
 //
-// (VDPBF16PS of AVX512-BF16.) A packed word holds terms 2 l (upper half) and 2 l + 1 (lower half),
+// A packed word holds terms 2 l (upper half) and 2 l + 1 (lower half),
 // so the instruction adds the terms in ascending order: it is two steps of the chunk-dot of
 // NUMERICS.md section 3, at the cost of one.
 //
@@ -23,6 +23,9 @@
 
 #include "device/cpu/tiles.h"
 
+// The widest panel, in columns.
+#define REE_PAIRS_MAX_COLS 32
+
 // What packing found in a panel of one chunk: the least biased exponent of its non-zero operands.
 // A subnormal operand has the exponent 0. A panel of zeros has REE_PAIRS_ZEROS.
 #define REE_PAIRS_ZEROS 512
@@ -37,6 +40,8 @@ struct ree_pair_tiles {
     // ree_tiles. Returns the least exponent.
     uint32_t (*pack)(const uint16_t *src, int64_t stride_vector, int64_t stride_k, int64_t ahead,
                      uint32_t n, uint32_t n_terms, ree_any_u32 *dst, uint32_t pitch);
+    // Converts n_words words of `pitch` packed vectors to packed floats: twice as many words.
+    void (*widen)(const ree_any_u32 *packed, uint32_t n_words, uint32_t pitch, float *dst);
 };
 
 // Returns whether panels with these least exponents may be multiplied with the instruction.
@@ -44,10 +49,6 @@ static inline bool ree_pairs_exact(uint32_t least_a, uint32_t least_b) {
     if (least_a == REE_PAIRS_ZEROS || least_b == REE_PAIRS_ZEROS) return true;
     return least_a != 0 && least_b != 0 && least_a + least_b >= REE_PAIRS_LEAST_SUM;
 }
-
-// Converts n_words words of each of `vectors` vectors, packed with this pitch, to packed floats:
-// twice as many words, with the same pitch.
-void ree_pairs_widen(const ree_any_u32 *packed, uint32_t n_words, uint32_t pitch, float *dst);
 
 // Returns the tiles for this context's processor, or NULL if it has no such instruction or if the
 // instruction does not compute what it should on hard cases, which are tried at the first call.

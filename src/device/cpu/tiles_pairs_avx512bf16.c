@@ -7,6 +7,7 @@
 #define TILES ree_pair_tiles_avx512bf16
 #define FLOATS ree_tiles_avx512
 #define PACK pack
+#define WIDEN widen
 #define ROWS 12
 #define VECS 2
 #define LANES 16
@@ -173,6 +174,17 @@ static uint32_t pack(const uint16_t *src, int64_t stride_vector, int64_t stride_
     if (stride_vector == 1)
         return least_exponent(pack_vectors(src, stride_k, n, n_terms, dst, pitch));
     return least_exponent(pack_any(src, stride_vector, stride_k, n, n_terms, dst, pitch));
+}
+
+static void widen(const ree_any_u32 *packed, uint32_t n_words, uint32_t pitch, float *dst) {
+    const words upper = _mm512_set1_epi32((int)0xFFFF0000);
+    for (uint32_t w = 0; w < n_words; w++, packed += pitch, dst += 2 * (size_t)pitch)
+        for (uint32_t i = 0; i < pitch; i += LANES) {
+            __mmask16 live = pitch - i < LANES ? first_lanes(pitch - i) : 0xFFFF;
+            words pairs = _mm512_maskz_loadu_epi32(live, packed + i);
+            _mm512_mask_storeu_epi32(dst + i, live, _mm512_and_si512(pairs, upper));
+            _mm512_mask_storeu_epi32(dst + pitch + i, live, _mm512_slli_epi32(pairs, 16));
+        }
 }
 
 #define FOR_EACH_TILE_ROWS(X, vecs)                                                                \

@@ -1,5 +1,5 @@
-// The instruction of tiles_pairs.h as a function in C, tiles made of it for tests, the choice among
-// tiles for pairs, and the widening of packed pairs.
+// The instruction of tiles_pairs.h as a function in C, tiles made of it for tests, and the choice
+// among tiles for pairs.
 #include "device/cpu/tiles_pairs.h"
 
 #include "repops/scalar/ops.h"
@@ -38,9 +38,19 @@ static uint32_t pack_model(const uint16_t *src, int64_t stride_vector, int64_t s
     return least;
 }
 
+static void widen_model(const ree_any_u32 *packed, uint32_t n_words, uint32_t pitch, float *dst) {
+    ree_any_u32 *out = (ree_any_u32 *)dst;
+    for (uint32_t w = 0; w < n_words; w++, packed += pitch, out += 2 * (size_t)pitch)
+        for (uint32_t i = 0; i < pitch; i++) {
+            out[i] = packed[i] & 0xFFFF0000u;
+            out[pitch + i] = packed[i] << 16;
+        }
+}
+
 #define TILES ree_pair_tiles_model
 #define FLOATS ree_tiles_portable
 #define PACK pack_model
+#define WIDEN widen_model
 #define ROWS 4
 #define VECS 4
 #define LANES 1
@@ -82,15 +92,6 @@ static inline vec vec_pairs(vec acc, words a, words b) {
 #define FOR_EACH_TILE_ROWS(X, vecs) X(1, vecs) X(2, vecs) X(3, vecs) X(4, vecs)
 
 #include "device/cpu/tiles_pairs.inc"
-
-void ree_pairs_widen(const ree_any_u32 *packed, uint32_t n_words, uint32_t pitch, float *dst) {
-    ree_any_u32 *out = (ree_any_u32 *)dst;
-    for (uint32_t w = 0; w < n_words; w++, packed += pitch, out += 2 * (size_t)pitch)
-        for (uint32_t i = 0; i < pitch; i++) {
-            out[i] = packed[i] & 0xFFFF0000u;
-            out[pitch + i] = packed[i] << 16;
-        }
-}
 
 // Choosing
 

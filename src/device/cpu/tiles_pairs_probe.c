@@ -8,7 +8,7 @@
 #include <math.h>
 
 #define WORDS 8
-#define MAX_COLS 64
+#define MAX_COLS REE_PAIRS_MAX_COLS
 
 static uint32_t next(uint64_t *state) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
