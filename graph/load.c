@@ -30,7 +30,7 @@ enum ree_status ree_graph_load(const char *path, const struct ree_load_options *
                         "%s: is not a folder with a Hugging Face checkpoint; only these can be "
                         "quantised when loaded",
                         path);
-    if (options->activations)
+    if (options->activations != REE_DTYPE_NONE && options->activations != REE_F32)
         return ree_fail(
             err, REE_INVALID,
             "%s: is not a folder with a Hugging Face checkpoint; only for these can the "

@@ -128,11 +128,12 @@ enum ree_status ree_bench_matmul_create(struct ree_benchmark *bench, uint32_t n,
                                         struct ree_bench_program *program, struct ree_error *err);
 
 enum ree_status ree_bench_matmul(struct ree_benchmark *bench, struct ree_error *err);
-// One row times n columns of k weights of 16 bits or fewer; then bytes times bytes.
+// One row times n columns of k weights of 16 bits or fewer.
 enum ree_status ree_bench_narrow_row(struct ree_benchmark *bench, uint32_t n, uint32_t k,
                                      struct ree_error *err);
+// Products of bytes and of bfloat16, size: m, n, k.
 enum ree_status ree_bench_narrow_product(struct ree_benchmark *bench, const uint32_t size[3],
-                                        struct ree_error *err);
+                                         struct ree_error *err);
 enum ree_status ree_bench_conv(struct ree_benchmark *bench, struct ree_error *err);
 enum ree_status ree_bench_map(struct ree_benchmark *bench, struct ree_error *err);
 enum ree_status ree_bench_rows(struct ree_benchmark *bench,

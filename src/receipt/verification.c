@@ -223,9 +223,10 @@ static enum ree_status find_activations(const struct ree_verify_job *job,
         struct ree_model *model;
         options.activations = types[i];
         options.no_fold = true;
+        options.on_pass = NULL;
         enum ree_status status = ree_model_load(path, &options, &model, err);
-        if (status == REE_INVALID) return REE_OK; // not a folder with a checkpoint
-        if (status != REE_OK) return status;
+        if (status == REE_NO_MEMORY || status == REE_CANCELLED) return status;
+        if (status != REE_OK) return REE_OK; // not a folder with a checkpoint
         status = ree_model_graph_sha256(model, hash, err);
         ree_model_destroy(model);
         if (status != REE_OK) return status;

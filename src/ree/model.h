@@ -45,15 +45,16 @@ struct ree_op_count {
 };
 
 // `path` is an ONNX file, or a folder with a Hugging Face checkpoint. A checkpoint is exported in
-// memory as ree_export would do with the same quantisation and default options. `options` may be
-// NULL. Fails with
+// memory as ree_export would do with the same quantisation and activations, and no other option.
+// `options` may be NULL. Fails with
 // - REE_NOT_FOUND or REE_IO if a file is missing or cannot be read
-// - REE_INVALID if a file is malformed, or if quantisation is requested for an ONNX file
+// - REE_INVALID if a file is malformed, or if quantisation or a narrow type of activations is
+//   requested for an ONNX file
 // - REE_UNSUPPORTED if the model has an operator or a type that ree lacks
 REE_API enum ree_status ree_model_load(const char *path, const struct ree_model_options *options,
                                        struct ree_model **out_model, struct ree_error *err);
 // Like ree_model_load, for an ONNX file in memory. Copies `bytes`. Fails if the model has external
-// data, because there is no folder to read it from.
+// data, because there is no folder to read it from. Quantisation and activations are ignored.
 REE_API enum ree_status ree_model_load_memory(const void *bytes, size_t nbytes,
                                               const struct ree_model_options *options,
                                               struct ree_model **out_model, struct ree_error *err);
@@ -132,7 +133,7 @@ struct ree_export_options {
 // in hf_dir. Unless colocate_tensors is set, the model refers to the safetensors files, so it must
 // be in the same folder. Quantised and copied tensors go to `out_path`.data. Files appear whole or
 // not at all. graph/hf/README.md in ree's source describes what is exported and how. `options` may
-// be NULL.
+// be NULL. Fails with REE_UNSUPPORTED if opset 17 is requested with a narrow type of activations.
 REE_API enum ree_status ree_export(const char *hf_dir, const char *out_path,
                                    const struct ree_export_options *options, struct ree_error *err);
 

@@ -114,13 +114,15 @@ void case_fill(struct rng *rng, enum ree_dtype dtype, uint64_t n, void *out) {
         return;
     }
     size_t size = ree_dtype_size(dtype);
-    bool narrow = rng_one_in(rng, 2); // small numbers, or any bits
+    bool narrow = rng_one_in(rng, 2); // small numbers, or moderate ones, or any bits
     for (uint64_t i = 0; i < n; i++) {
         uint64_t bits = rng_next(rng);
         if (dtype == REE_BOOL)
             bits &= 1;
         else if (narrow && dtype != REE_F16 && dtype != REE_BF16)
             bits = (uint64_t)((int64_t)(bits % 13) - 6);
+        else if (narrow && dtype == REE_BF16) // exponents from -16 to 15
+            bits = (bits & 0x8FFF) | (bits & 0x0800 ? 0x3000 : 0x4000);
         memcpy((char *)out + i * size, &bits, size);
     }
 }

@@ -30,12 +30,23 @@ int main(void) {
                                                .quantize_bits = 4,
                                                .quantize_block = 48},
                   NULL, REE_INVALID, "the block size 48");
+    check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
+                                               .activations = REE_I8},
+                  NULL, REE_INVALID, "activations cannot be int8");
+    check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
+                                               .opset = 17,
+                                               .activations = REE_BF16},
+                  NULL, REE_UNSUPPORTED, "bfloat16 requires opset 23");
     check_refused(NULL, "/tmp/model.bin", REE_INVALID, "does not end in .onnx");
     check_refused(NULL, "/tmp/.onnx", REE_INVALID, "does not end in .onnx");
     check_refused(NULL, "/nonexistent/model.onnx", REE_NOT_FOUND, "/nonexistent");
     check_refused(NULL, "/tmp/model.onnx", REE_NOT_FOUND, "/nonexistent");
     CHECK(ree_export("/nonexistent", NULL, NULL, NULL) == REE_NOT_FOUND);
     struct ree_model *model;
+    struct ree_error err;
+    const struct ree_model_options narrow = {.size = sizeof narrow, .activations = REE_BF16};
+    CHECK(ree_model_load("/dev/null", &narrow, &model, &err) == REE_INVALID &&
+          strstr(err.message, "only for these can the type of activations be chosen"));
     CHECK(ree_model_load("/nonexistent", NULL, &model, NULL) == REE_NOT_FOUND && !model);
     return test_finish();
 }

@@ -129,8 +129,8 @@ static void run_all(struct run *r, const char *pieces_text, size_t steps, size_t
     }
 }
 
-// Overwrites the positions of a cache (batch, heads, n, size) after position `at[b]` of sequence b with
-// large numbers: 1000, or 992 in bfloat16.
+// Overwrites the positions of a cache (batch, heads, n, size) after position `at[b]` of sequence b
+// with large numbers: 1000, or 992 in bfloat16.
 static void overwrite(const struct run *r, struct ree_tensor *cache, const size_t *at) {
     size_t heads = (size_t)cache->dims[1], size = (size_t)cache->dims[3];
     const uint16_t large = cache->dtype == REE_F16 ? 0x63D0 : 0x4478;

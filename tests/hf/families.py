@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every family of checkpoints that ree converts. The graph that ree makes of it must be proved
 causal, so that a text is verified in one pass and sequences of different lengths run together; also
-with activations of 16 bits, which must stay near float32. Uses a small checkpoint of each family with random weights; its tensors are those that ree asks for."""
+with activations of 16 bits, which must stay near float32. Uses a small checkpoint of each family with
+random weights; its tensors are those that ree asks for."""
 
 import json
 import pathlib
@@ -73,23 +74,25 @@ def check_activations(run, family, folder, receipt):
 
     exact = logprobs()
     for dtype, most in (("bfloat16", 0.1), ("float16", 0.02)):
-        # 8 and 11 bits of precision, in a few dozen roundings: a wrong type or scale is off by more than 1.
+        # 8 and 11 bits of precision, in a few dozen roundings: a wrong scale is off by more than 1.
         got = logprobs("--activations", dtype)
         far = max((abs(got.get(i, 99) - exact[i]) for i in exact), default=99)
         check(0 < far < most, f"{family}, {dtype}: a log probability differs by {far} from float32")
-        runs = [run(folder, *prompt, "--activations", dtype, "--logits-hash", "--json", "--cpu-isa", isa).stdout
-                for isa in ("portable", "avx2", "avx512", "neon")]
+        command = [folder, *prompt, "--activations", dtype, "--logits-hash", "--json", "--cpu-isa"]
+        runs = [run(*command, isa).stdout for isa in ("portable", "avx2", "avx512", "neon")]
         hashes = {json.loads(text)["logits_sha256"] for text in runs if text}
         check(len(hashes) == 1, f"{family}, {dtype}: instruction sets differ: {hashes}")
         done = run(folder, *prompt, "--activations", dtype, "--receipt-path", receipt)
         check(done.returncode == 0, f"{family}, {dtype}: {done.stderr}")
         done = run("verify", receipt, folder, "--activations", dtype, "--json")
-        check(done.returncode == 0 and json.loads(done.stdout)["runs"] == 1, f"{family}, {dtype}: in one pass: {done.stdout}")
+        check(done.returncode == 0 and json.loads(done.stdout)["runs"] == 1,
+              f"{family}, {dtype}: in one pass: {done.stdout}")
         found = run("verify", receipt, folder)
         check(found.returncode == 0 and f"activations: agrees: {dtype}" in found.stdout,
               f"{family}, {dtype}: the type was not found: {found.stdout}{found.stderr}")
         other = run("verify", receipt, folder, "--activations", "float32")
-        check(other.returncode == 1 and "graph: differs" in other.stdout, f"{family}, {dtype}: verified with float32: {other.stdout}")
+        check(other.returncode == 1 and "graph: differs" in other.stdout,
+              f"{family}, {dtype}: verified with float32: {other.stdout}")
 
 
 def main():

@@ -27,7 +27,8 @@ static const struct cli_option_row rows[] = {
   "files must stay.\n"
   "\n"
   "You can also run a folder without exporting it: ree-run accepts HF_DIR as MODEL, makes the\n"
-  "same model in memory, and gives the same bits. --quantize works there too.\n"
+  "same model in memory, and gives the same bits. --quantize and --activations work there\n"
+  "too.\n"
   "\n"},
     {.name = "HF_DIR", .kind = ROW_POSITIONAL, .at = AT(folder), .path = CLI_READS_BESIDE},
     {.name = "-o", .value = "FILE.onnx", .kind = ROW_STRING, .at = AT(out), .path = CLI_WRITES,
@@ -47,9 +48,10 @@ static const struct cli_option_row rows[] = {
   "\n"
   "the model\n"
   "  inputs    input_ids, position_ids           int64[batch, sequence]\n"
-  "            past_key_values.LAYER.key, .value float32[batch, kv heads, past, head size]\n"
+  "            past_key_values.LAYER.key, .value TYPE[batch, kv heads, past, head size]\n"
   "  outputs   logits                            float32[batch, sequence, vocabulary]\n"
   "            present.LAYER.key, .value         the past, followed by the new keys and values\n"
+  "TYPE is float32, or that of --activations.\n"
   "position_ids decides which keys a token sees: a token at position p sees the keys 0 to p of\n"
   "the cache, and none after them. The first call has a past of length 0 and the\n"
   "positions 0, 1, 2, ...\n"
@@ -74,6 +76,8 @@ static void parse(struct cli *cli, struct options *o) {
     cli_options_parse(cli, &ree_run_export_options, o);
     if (!o->folder) cli_usage(cli, "no folder given");
     cli_quantize_check(cli, &o->quantize);
+    if (o->opset == 17 && cli_quantize_activations(&o->quantize) > REE_F32)
+        cli_usage(cli, "--activations %s requires --opset 23", o->quantize.activations);
 }
 
 int ree_run_export(int argc, char **argv) {

@@ -28,7 +28,8 @@ static const struct cli_option_row rows[] = {
      .choices = CLI_CHOICES("float32", "float16", "bfloat16"),
      .help =
          "type of the values between the layers and of the key-value caches: float32 (default), "
-         "float16 or bfloat16. Sums, norms and softmax are computed in float32 with each"},
+         "float16 or bfloat16 (opset 23). Sums, norms and softmax are computed in float32 with "
+         "each"},
 };
 const struct cli_option_table cli_quantize_group = CLI_OPTION_TABLE(rows);
 

@@ -15,6 +15,7 @@ struct product {
     bool zero_points;
     uint32_t n_batch;                // 0 counts as 1
     const struct ree_expr *epilogue; // NULL: none
+    bool moderate;                   // no factor is subnormal or infinite
 };
 
 static uint32_t sum_dtype(uint32_t a_dtype) {
@@ -59,7 +60,10 @@ static enum ree_status run_matmul(const struct ree_cpu_trial *t, struct product 
         p->has_epilogue = true;
         p->epilogue = *x.epilogue;
     }
-    return ree_cpu_trial_run(t, &d);
+    struct ree_twin_operand operands[REE_MAX_OPERANDS] = {0};
+    d.n_operands = ree_twin_shrink(&d, &t->size, operands);
+    if (x.moderate) operands[0].values.role = operands[1].values.role = REE_HARD_MODERATE;
+    return ree_cpu_trial_run_whole(t, &d, operands);
 }
 
 // Runs every tile height, with whole and partial vectors.
@@ -132,6 +136,28 @@ enum ree_status ree_cpu_test_matmul_bytes(const struct ree_cpu_trial *t) {
             run_matmul(&twice, (struct product){TALL_ROWS, TALL_COLUMNS, a, b, .layout = BY_ROWS}));
         REE_TRY(run_heights(t, a, b));
     }
+    return REE_OK;
+}
+
+// Products of bfloat16, whose tiles may multiply pairs of terms. Subnormal factors go another way.
+enum ree_status ree_cpu_test_matmul_pairs(const struct ree_cpu_trial *t) {
+    const struct ree_cpu_trial first = ree_cpu_trial_once(t);
+    for (int moderate = 0; moderate < 2; moderate++) {
+        for (enum layout layout = BY_ROWS; layout <= APART; layout++)
+            REE_TRY(run_matmul(moderate ? t : &first,
+                               (struct product){ROWS, COLUMNS, REE_BF16, REE_BF16, .layout = layout,
+                                                .moderate = moderate}));
+        REE_TRY(run_matmul(&first, (struct product){TALL_ROWS, TALL_COLUMNS, REE_BF16, REE_BF16,
+                                                    .layout = BY_COLUMNS, .moderate = moderate}));
+    }
+    REE_TRY(run_matmul(&first, (struct product){ROWS, COLUMNS, REE_BF16, REE_BF16, .n_batch = 2,
+                                                .moderate = true}));
+    struct ree_cpu_trial shorter = first;
+    shorter.size.length = 40;
+    for (uint32_t n = COLUMNS; n <= 57; n += 57 - COLUMNS)
+        for (uint32_t m = 9; m <= 9 + MAX_HEIGHT; m++) // up to 8 rows are streamed
+            REE_TRY(run_matmul(&shorter, (struct product){m, n, REE_BF16, REE_BF16,
+                                                          .layout = BY_COLUMNS, .moderate = true}));
     return REE_OK;
 }
 
