@@ -8,47 +8,52 @@
 #include "ree.h"
 #include "test.h"
 
-// In each model, h is narrow and f the same, widened. n_maps: maps with fusion.
+// In each model, h is narrow and f the same, widened.
 static const struct {
     const char *name, *text;
-    uint32_t n_maps;
+    uint32_t n_maps, n_narrow; // with fusion: maps, and products with a narrow factor
 } models[] = {
     {"one product",
      "(x:float32[9,40], w:float32[40,33]) -> (y) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} y = MatMul(f, w) }",
-     1},
+     1, 1},
     {"the second factor",
      "(x:float32[40,33], w:float32[9,40]) -> (y) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} y = MatMul(w, f) }",
-     1},
+     1, 1},
     {"two products, and a sum that reads the wide factor",
      "(x:float32[9,40], w:float32[40,40]) -> (y) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} v = Neg(w) a = MatMul(f, w) b = "
      "MatMul(f, v)"
      "  c = Add(a, b) y = Add(c, f) }",
-     3},
+     3, 0},
+    {"two products with narrow weights",
+     "(x:float32[9,40], w:float32[40,40]) -> (y) {"
+     "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} n = Cast(w) {to=%d} u = Cast(n) {to=1}"
+     "  v = Transpose(u) {perm=[1,0]} a = MatMul(f, u) b = MatMul(f, v) y = Add(a, b) }",
+     3, 2},
     {"both factors from one tensor",
      "(x:float32[40,40], w:float32[1]) -> (y) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} y = MatMul(f, f) }",
-     1},
+     1, 1},
     {"the narrow tensor is an output",
      "(x:float32[9,40], w:float32[40,33]) -> (y, h) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} y = MatMul(f, w) }",
-     1},
+     1, 1},
     {"the wide tensor is an output",
      "(x:float32[9,40], w:float32[40,33]) -> (y, f) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} y = MatMul(f, w) }",
-     2},
+     2, 1},
     {"a transposed part",
      "(x:float32[9,40], w:float32[9,33]) -> (y) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} t = Transpose(f) {perm=[1,0]}"
      "  y = MatMul(t, w) }",
-     1},
+     1, 1},
     {"rounded after the product, and again",
      "(x:float32[9,40], w:float32[40,40]) -> (y) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} a = MatMul(f, w) b = Cast(a) {to=%d}"
      "  c = Cast(b) {to=1} y = MatMul(c, w) }",
-     1},
+     1, 2},
 };
 
 struct program {
@@ -120,7 +125,8 @@ int main(void) {
                 run(text, isas[i], true, hash, &program);
                 CHECK_MSG(!strcmp(hash, expected), "%s, %s: other bits", models[m].name,
                           ree_dtype_name((enum ree_dtype)types[t]));
-                CHECK_MSG(program.n_maps == models[m].n_maps && program.n_narrow > 0,
+                CHECK_MSG(program.n_maps == models[m].n_maps &&
+                              program.n_narrow == models[m].n_narrow,
                           "%s: %u maps, %u products with a narrow factor", models[m].name,
                           program.n_maps, program.n_narrow);
             }

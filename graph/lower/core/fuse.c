@@ -423,8 +423,17 @@ static bool is_widening(const struct ree_dispatch *d) {
            (e->instrs[0].op == REE_MAP_bf16_to_f32 || e->instrs[0].op == REE_MAP_f16_to_f32);
 }
 
+// Returns whether factor k of a matmul is narrow, or was before a map widened it.
+static bool is_narrow(const struct fuser *f, const struct ree_dispatch *d, uint32_t k) {
+    uint32_t dtype = k == 0 ? d->params.matmul.a_dtype : d->params.matmul.b_dtype;
+    uint32_t w = f->writer[d->operands[k].slot];
+    if (dtype == REE_F16 || dtype == REE_BF16) return true;
+    return w != NO_WRITER && w != MANY_WRITERS && is_widening(&f->lower->dispatches[w]);
+}
+
 // Lets a matmul read factor k, 0 or 1, as it was before it was widened: the matmul widens it too,
-// and a device may be faster with narrow factors.
+// and a device may multiply two narrow factors faster. If the other factor is wide and the map has
+// more readers, the map stays, because a device may widen a factor in each product again.
 static void narrow_factor(struct fuser *f, uint32_t i, uint32_t k) {
     struct ree_dispatch *d = &f->lower->dispatches[i];
     struct ree_matmul_params *p = &d->params.matmul;
@@ -433,6 +442,7 @@ static void narrow_factor(struct fuser *f, uint32_t i, uint32_t k) {
     uint32_t slot = d->operands[k].slot, w = f->writer[slot];
     if (w == NO_WRITER || w == MANY_WRITERS || w >= i) return;
     const struct ree_dispatch *map = &f->lower->dispatches[w];
+    if (f->n_reads[slot] > 1 && !is_narrow(f, d, 1 - k)) return;
     if (!is_widening(map) || !can_move(f, w, i)) return;
     if (f->lower->storages[slot]->nbytes != map->params.map.expr.n_elements * sizeof(float)) return;
     *dtype = map->params.map.expr.operands[0].dtype;
