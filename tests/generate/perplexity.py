@@ -8,6 +8,7 @@ import functools
 import json
 import math
 import pathlib
+import random
 import struct
 import sys
 import tempfile
@@ -217,6 +218,49 @@ def test_tables(path, ids):
     check("why_not_causal" not in found["model"], "each row depends on its token only")
 
 
+def test_pieces(path):
+    """The sample model returns its logits chunk by chunk, a table those of the whole window at once."""
+    for pair in ([STORIES, "--against", work / "a.onnx"], [work / "a.onnx", "--against", STORIES]):
+        usual = [*pair, "--text", path, "--tokenizer", STORIES, "--context", 90]
+        whole, pieces = perplexity(*usual), perplexity(*usual, "--prefill-chunk", 7)
+        check(whole["scores_sha256"] == pieces["scores_sha256"], f"{pair}: pieces of different lengths")
+
+
+def write_checkpoint(folder, vocab):
+    """A Llama of one layer with random weights and a large vocabulary."""
+    shapes = {"model.embed_tokens": (vocab, 16), "model.norm": (16,)}
+    for name, shape in (("input_layernorm", (16,)), ("post_attention_layernorm", (16,)), ("self_attn.q_proj", (16, 16)),
+                        ("self_attn.k_proj", (8, 16)), ("self_attn.v_proj", (8, 16)), ("self_attn.o_proj", (16, 16)),
+                        ("mlp.gate_proj", (16, 16)), ("mlp.up_proj", (16, 16)), ("mlp.down_proj", (16, 16))):
+        shapes[f"model.layers.0.{name}"] = shape
+    header, data, rng = {}, bytearray(), random.Random(1)
+    for name, shape in shapes.items():
+        # bfloat16 numbers from 0.5 to 2, of both signs: any low byte, then a sign and the exponent's high bits
+        values = bytearray(rng.randbytes(2 * math.prod(shape)))
+        values[1::2] = bytes(b & 0x80 | 0x3F for b in values[1::2])
+        header[f"{name}.weight"] = {"dtype": "BF16", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    head = json.dumps(header).encode()
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + data)
+    (folder / "config.json").write_text(json.dumps({
+        "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 16, "intermediate_size": 16,
+        "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": vocab, "rms_norm_eps": 1e-5,
+        "max_position_embeddings": 512, "tie_word_embeddings": True, "hidden_act": "silu"}))
+    return folder
+
+
+def test_large_vocabulary(path):
+    """No more than 64 MiB of logits are held: 139 rows of this vocabulary."""
+    model = write_checkpoint(work / "large", 120000)
+    usual = [model, "--text", path, "--tokenizer", STORIES, "--context", 400, "--windows", 1]
+    for more in ([], ["--score", "all"]):
+        whole, pieces = perplexity(*usual, *more), perplexity(*usual, *more, "--prefill-chunk", 100)
+        check(whole["scores_sha256"] == pieces["scores_sha256"], f"{more}: a chunk whose logits are limited")
+        check(whole["scored_tokens"] == (399 if more else 199), f"{more}: {whole['scored_tokens']} scored tokens")
+        check(whole["vocab_size"] == 120000, "the vocabulary")
+
+
 def times(figures):
     return {key: figures[key] for key in ("seconds", "tokens_per_second")}
 
@@ -419,6 +463,8 @@ def main():
             test_bits(path, (["--threads", 1], ["--threads", 2], ["--cpu-isa", "portable"], ["--no-fuse", "--no-fold"],
                              ["--prefill-chunk", 7], ["--n-partitions", 3], ["--max-device-memory", "2M"]))
             test_tables(path, ids)
+            test_pieces(path)
+            test_large_vocabulary(path)
             test_special(path)
             test_sample(path, ids)
             test_precisions(path)
