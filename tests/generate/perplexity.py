@@ -56,7 +56,8 @@ def fails(args, *messages, code=1):
 
 def text():
     """About 300 tokens, the same each time."""
-    who, where, what = ("Nils", "Mia", "the fox", "a boy"), ("in the castle", "by the lake", "here"), ("drum", "boat", "key")
+    who, where = ("Nils", "Mia", "the fox", "a boy"), ("in the castle", "by the lake", "here")
+    what = ("drum", "boat", "key")
     lines, state = [], 1
     for _ in range(22):
         state = (state * 1103515245 + 12345) % 2**31
@@ -118,6 +119,11 @@ def mean_and_error(values):
     return mean, math.sqrt(variance / len(values))
 
 
+def prediction(scores):
+    nll, error = mean_and_error(scores)
+    return {"nll": nll, "nll_error": error, "perplexity": math.exp(nll), "perplexity_error": math.exp(nll) * error}
+
+
 def expected(ids, parts, rows, reference=None):
     """The figures for windows `parts`. rows(window) returns the rows of logits after each token of the
     window but its last; `reference` is the same for the other model."""
@@ -133,19 +139,17 @@ def expected(ids, parts, rows, reference=None):
             others.append(-q.logprobs[ids[t]])
             divergences.append(p.divergence(q))
             same += p.top == q.top
-    nll, error = mean_and_error(scores)
-    out = {"scored_tokens": len(scores), "windows": len(parts), "model": {"nll": nll, "nll_error": error, "perplexity": math.exp(nll),
-           "perplexity_error": math.exp(nll) * error}}
+    out = {"scored_tokens": len(scores), "windows": len(parts), "model": prediction(scores)}
     if not reference:
         return out
-    nll, error = mean_and_error(others)
-    out["against"] = {"nll": nll, "nll_error": error, "perplexity": math.exp(nll), "perplexity_error": math.exp(nll) * error}
+    out["against"] = prediction(others)
     ratio, ratio_error = mean_and_error([a - b for a, b in zip(scores, others)])
     mean, error = mean_and_error(divergences)
     divergences.sort()
     quantiles = {f"{q / 1000:g}": divergences[-(-len(divergences) * q // 1000) - 1] for q in (500, 900, 950, 990, 999)}
-    out["comparison"] = {"log_ratio": ratio, "log_ratio_error": ratio_error, "divergence": mean, "divergence_error": error,
-                         "max_divergence": divergences[-1], "same_top": same, "divergence_quantiles": quantiles}
+    out["comparison"] = {"log_ratio": ratio, "log_ratio_error": ratio_error, "divergence": mean,
+                         "divergence_error": error, "max_divergence": divergences[-1], "same_top": same,
+                         "divergence_quantiles": quantiles}
     return out
 
 
@@ -202,9 +206,10 @@ def test_tables(path, ids):
     more = ["--text", path, "--tokenizer", STORIES]
     n = len(ids)
     for args, context, score, stride, limit in (
-            ([], 512, "half", None, None), (["--context", 64], 64, "half", None, None), (["--context", 2], 2, "half", None, None),
-            (["--context", 33, "--windows", 2], 33, "half", None, 2), (["--score", "half", "--context", n], n, "half", None, None),
-            (["--score", "all"], 512, "all", None, None), (["--score", "all", "--context", n - 1], n - 1, "all", None, None),
+            ([], 512, "half", None, None), (["--context", 64], 64, "half", None, None),
+            (["--context", 2], 2, "half", None, None), (["--context", 33, "--windows", 2], 33, "half", None, 2),
+            (["--score", "half", "--context", n], n, "half", None, None), (["--score", "all"], 512, "all", None, None),
+            (["--score", "all", "--context", n - 1], n - 1, "all", None, None),
             (["--score", "all", "--context", 50], 50, "all", None, None),
             (["--score", "all", "--context", 40, "--stride", 13], 40, "all", 13, None),
             (["--score", "all", "--context", 40, "--stride", 40, "--windows", 3], 40, "all", 40, 3)):
@@ -238,15 +243,16 @@ def write_checkpoint(folder, vocab):
         # bfloat16 numbers from 0.5 to 2, of both signs: any low byte, then a sign and the exponent's high bits
         values = bytearray(rng.randbytes(2 * math.prod(shape)))
         values[1::2] = bytes(b & 0x80 | 0x3F for b in values[1::2])
-        header[f"{name}.weight"] = {"dtype": "BF16", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        place = [len(data), len(data) + len(values)]
+        header[f"{name}.weight"] = {"dtype": "BF16", "shape": shape, "data_offsets": place}
         data += values
     head = json.dumps(header).encode()
     folder.mkdir()
     (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + data)
     (folder / "config.json").write_text(json.dumps({
         "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 16, "intermediate_size": 16,
-        "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": vocab, "rms_norm_eps": 1e-5,
-        "max_position_embeddings": 512, "tie_word_embeddings": True, "hidden_act": "silu"}))
+        "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": vocab,
+        "rms_norm_eps": 1e-5, "max_position_embeddings": 512, "tie_word_embeddings": True, "hidden_act": "silu"}))
     return folder
 
 
@@ -305,7 +311,8 @@ def test_special(path):
 def npy(path, form, shape, values):
     head = repr({"descr": {"q": "<i8", "f": "<f4"}[form], "fortran_order": False, "shape": shape}).encode()
     head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack(f"<{len(values)}{form}", *values))
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head
+                     + struct.pack(f"<{len(values)}{form}", *values))
     return path
 
 
@@ -318,7 +325,8 @@ def read_floats(path):
 def logits_of(model, ids):
     """The rows of logits after all ids, by one run of the exported model."""
     n = len(ids)
-    inputs = [f"input_ids={npy(work / 'ids.npy', 'q', (1, n), ids)}", f"position_ids={npy(work / 'at.npy', 'q', (1, n), range(n))}"]
+    inputs = [f"input_ids={npy(work / 'ids.npy', 'q', (1, n), ids)}",
+              f"position_ids={npy(work / 'at.npy', 'q', (1, n), range(n))}"]
     empty = npy(work / "empty.npy", "f", (1, 2, 0, 32), [])
     inputs += [f"past_key_values.{layer}.{kind}={empty}" for layer in range(4) for kind in ("key", "value")]
     done = run("run", model, *[part for name in inputs for part in ("--input", name)], "--output-dir", work / "out")
@@ -370,7 +378,8 @@ def test_precisions(path):
 
 def test_bits(path, variants, is_short=False):
     for more in variants:
-        both = perplexity(STORIES, "--quantize", 4, "--against", STORIES, "--text", path, "--context", 64, "--windows", 2, *more)
+        both = perplexity(STORIES, "--quantize", 4, "--against", STORIES, "--text", path, "--context", 64,
+                          "--windows", 2, *more)
         check(both["scores_sha256"] == COMPARED, f"{more}: scores {both['scores_sha256']}, recorded {COMPARED}")
         if is_short:
             continue
@@ -382,10 +391,11 @@ def test_texts(path):
     """Forms of the text, and reports."""
     content = path.read_text()
     piped = run("perplexity", STORIES, "--text", "-", "--json", input=content)
-    check(json.loads(piped.stdout)["scores_sha256"] == perplexity(STORIES, "--text", path)["scores_sha256"], "standard input")
+    usual = perplexity(STORIES, "--text", path)
+    check(json.loads(piped.stdout)["scores_sha256"] == usual["scores_sha256"], "standard input")
     report = run("perplexity", STORIES, "--quantize", 4, "--against", STORIES, "--text", path).stdout
-    for words in ("model   ", "quantised to 4 bits", "against ", "perplexity", "divergence", "(99.9 %)", "same most likely token",
-                  "tokens with BOS", "scores  SHA-256 ", "device  "):
+    for words in ("model   ", "quantised to 4 bits", "against ", "perplexity", "divergence", "(99.9 %)",
+                  "same most likely token", "tokens with BOS", "scores  SHA-256 ", "device  "):
         check(words in report, f"'{words}' is not in {report}")
     special = work / "special.txt"
     special.write_text("The fox <|begin|> and")
@@ -424,10 +434,11 @@ def test_errors(path):
           "not a folder with a Hugging Face checkpoint")
     fails([HERE.parents[1] / "tools" / "sample" / "digits.onnx", "--text", path, "--tokenizer", STORIES], "digits.onnx")
     small = write_model(work / "small.onnx", table(1, 64), 64)
-    fails([*usual, "--against", small], "the vocabulary of", "stories has 640 tokens", "small.onnx has 64", "same vocabulary")
+    vocabularies = ("the vocabulary of", "stories has 640 tokens", "same vocabulary")
+    fails([*usual, "--against", small], *vocabularies, "small.onnx has 64")
     fails([small, "--text", path, "--tokenizer", STORIES], "small.onnx: token 1 is 440", "has 64 tokens")
     larger = write_model(work / "larger.onnx", table(1, 641), 641)
-    fails([*usual, "--against", larger], "the vocabulary of", "stories has 640 tokens", "larger.onnx has 641", "same vocabulary")
+    fails([*usual, "--against", larger], *vocabularies, "larger.onnx has 641")
     # A tokenizer without BOS, and one token.
     letters = HERE.parent / "data" / "tokenizers" / "byte_level.json"
     one = work / "one.txt"
@@ -438,10 +449,12 @@ def test_errors(path):
     other.mkdir()
     for name in ("config.json", "model.safetensors"):
         (other / name).write_bytes((STORIES / name).read_bytes())
-    check(perplexity(other, "--against", STORIES, "--text", path)["comparison"]["divergence"] == 0, "the tokenizer of MODEL2")
+    found = perplexity(other, "--against", STORIES, "--text", path)
+    check(found["comparison"]["divergence"] == 0, "the tokenizer of MODEL2")
     (other / "tokenizer.json").write_bytes(letters.read_bytes())
     fails([*usual, "--against", other], "the tokenizers in", "differ", "--tokenizer")
-    check(perplexity(*usual, "--against", other, "--tokenizer", STORIES)["comparison"]["divergence"] == 0, "a tokenizer by its path")
+    found = perplexity(*usual, "--against", other, "--tokenizer", STORIES)
+    check(found["comparison"]["divergence"] == 0, "a tokenizer by its path")
 
 
 def main():
