@@ -24,7 +24,7 @@ struct run {
     struct ree_measurement *m;
     struct side sides[2];
     size_t n_sides;
-    int32_t *ids;           // (context): the window
+    int32_t *ids;           // the window: (context), or (n) if the text is shorter
     size_t n_ran, n_to_run; // tokens, over all models and windows
 };
 
@@ -158,7 +158,9 @@ enum ree_status ree_measurement_run(struct ree_measurement *m, struct ree_error 
         run.n_to_run += (w.end - w.begin - 1) * run.n_sides;
     }
     m->scores = ree_alloc_zeroed(n_scored, sizeof *m->scores);
-    run.ids = ree_alloc_zeroed(m->options.context, sizeof *run.ids);
+    // No window is longer than the text, whatever the context.
+    size_t longest = m->options.context < m->n ? m->options.context : m->n;
+    run.ids = ree_alloc_zeroed(longest, sizeof *run.ids);
     enum ree_status status = m->scores && run.ids ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; status == REE_OK && ree_window_at(m, i, &w); i++)
         status = run_window(&run, &w, err);

@@ -221,6 +221,9 @@ def test_tables(path, ids):
         alone = perplexity(one, *more, *args)
         check({**alone["model"], **times(found["model"])} == found["model"], f"{args}: alone as in a comparison")
     check("why_not_causal" not in found["model"], "each row depends on its token only")
+    # A context of any length takes no more memory than the text. The file does not limit it.
+    longest = perplexity(one, *more, "--context", 2**31 - 1, "--max-memory", "1G")
+    check(longest["scores_sha256"] == perplexity(one, *more)["scores_sha256"], "a context longer than the text")
 
 
 def test_pieces(path):
