@@ -46,16 +46,18 @@ static void test_scores(void) {
         size_t context, stride, n_scored, n_windows, least, most;
         enum ree_scored scored;
     } cases[] = {
+        // clang-format off
         {0, 0, 19, 1, 21, 39, REE_SCORED_SECOND_HALF}, // a text shorter than 512
-        {10, 0, 16, 4, 6, 9, REE_SCORED_SECOND_HALF},  // 4 of 10
+        {10, 0, 16, 4, 6, 9, REE_SCORED_SECOND_HALF}, // 4 of 10
         {11, 0, 15, 3, 6, 10, REE_SCORED_SECOND_HALF}, // the last 7 tokens are not used
-        {2, 0, 20, 20, 1, 1, REE_SCORED_SECOND_HALF},  // at least one of a window
-        {3, 0, 13, 13, 2, 2, REE_SCORED_SECOND_HALF},  //
-        {0, 0, 39, 1, 1, 39, REE_SCORED_ALL},          //
-        {10, 0, 36, 4, 1, 9, REE_SCORED_ALL},          //
-        {39, 0, 38, 1, 1, 38, REE_SCORED_ALL},         // one token is left: not a window
-        {10, 4, 39, 9, 1, 9, REE_SCORED_ALL},  // the last window has 8 tokens, 2 of them new
-        {10, 1, 39, 31, 1, 9, REE_SCORED_ALL}, //
+        {2, 0, 20, 20, 1, 1, REE_SCORED_SECOND_HALF}, // at least one of a window
+        {3, 0, 13, 13, 2, 2, REE_SCORED_SECOND_HALF},
+        {0, 0, 39, 1, 1, 39, REE_SCORED_ALL},
+        {10, 0, 36, 4, 1, 9, REE_SCORED_ALL},
+        {39, 0, 38, 1, 1, 38, REE_SCORED_ALL}, // one token is left: not a window
+        {10, 4, 39, 9, 1, 9, REE_SCORED_ALL}, // the last window has 8 tokens, 2 of them new
+        {10, 1, 39, 31, 1, 9, REE_SCORED_ALL},
+        // clang-format on
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct seen seen = {0};
