@@ -7,6 +7,7 @@
 //     ree/pipeline.h  a model in several stages          ree/plan.h      where a model is divided
 //     ree/trace.h     traces of runs                     ree/audit.h     comparisons, disputes
 //     ree/receipt.h   receipts, verification             ree/file.h      whole files
+//     ree/perplexity.h  how well a model predicts a text
 //
 // ree.h does not include three headers that few programs need: ree/bench.h (benchmarks),
 // ree/ranks.h (several processes) and ree/testing.h (planted faults, for tests).
@@ -108,6 +109,7 @@
 #include "ree/file.h"
 #include "ree/generate.h"
 #include "ree/model.h"
+#include "ree/perplexity.h"
 #include "ree/pipeline.h"
 #include "ree/plan.h"
 #include "ree/receipt.h"

@@ -457,7 +457,7 @@ def test_help():
     for args in (["--help"], ["help"], ["-h"]):
         done = run(*args)
         check(done.returncode == 0 and "usage: ree-run" in done.stdout and not done.stderr, done)
-    for name in ("run", "inspect", "devices", "bench", "tokenize"):
+    for name in ("run", "inspect", "devices", "bench", "tokenize", "perplexity"):
         done, same = run("help", name), run(name, "--help")
         check(done.returncode == 0 and f"ree-run {'MODEL' if name == 'run' else name}" in done.stdout,
               f"{name}: {done}")

@@ -103,6 +103,8 @@ def scenarios(inputs):
         Scenario("inspect", "inspect", STORIES, "--json", "--hash", threads=False),
         Scenario("inspect, passes", "inspect", DIGITS, "--passes", threads=False),
         Scenario("plan", "plan", STORIES, "--n-partitions", "2", "-o", "plan.json", files=["plan.json"], threads=False),
+        Scenario("perplexity", "perplexity", inputs / "q8.onnx", "--against", STORIES, "--against-quantize", "4",
+                 "--text", inputs / "text.txt", "--json"),
         Scenario("tokenize", "tokenize", STORIES, "--text", PROMPT, "--json", threads=False),
         Scenario("tokenize, byte level", "tokenize", HERE.parent / "data/tokenizers/byte_level.json", "--text", "it's 12 o'clock",
                  threads=False),
@@ -133,6 +135,7 @@ def prepare(ree_run, inputs):
     run("request", STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "4", "--output", inputs / "request.json")
     run(STORIES, "--request", inputs / "request.json", "--receipt-path", inputs / "asked.json")
     run("export", STORIES, "-o", inputs / "q8.onnx", "--quantize", "8", "--colocate-tensors")
+    (inputs / "text.txt").write_text(f"{PROMPT}, a fox lived in the castle.")
     run("dispute", "--a", inputs / "a.trace", "--b", inputs / "b.trace", "--model", STORIES, "--a-receipt",
         inputs / "a.json", "--b-receipt", inputs / "b.json", "--claim", inputs / "claim.json", codes=(1,))
     (inputs / "chat.json").write_text('[{"role": "user", "content": "Hello"}]')

@@ -178,6 +178,35 @@ static void check_generator(const char *name, struct ree_generator_options optio
     ree_generator_destroy(generator);
 }
 
+static struct ree_generator *reference;
+
+static enum ree_status measure(const struct ree_progress *progress, char hex[65]) {
+    static const int32_t ids[] = {1, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180};
+    const struct ree_perplexity_options options = {.size = sizeof options,
+                                                   .against = reference,
+                                                   .context = 6,
+                                                   .scored = REE_SCORED_ALL,
+                                                   .stride = 2,
+                                                   .progress = *progress};
+    struct ree_perplexity out = {.size = sizeof out};
+    enum ree_status status =
+        ree_perplexity_measure(generator, ids, sizeof ids / sizeof *ids, &options, &out, &err);
+    memcpy(hex, out.scores_sha256, sizeof out.scores_sha256);
+    return status;
+}
+
+static void check_perplexity(void) {
+    const struct ree_model_options model_options = {.size = sizeof model_options,
+                                                    .quantize_bits = 8};
+    const struct ree_generator_options options = {
+        .size = sizeof options, .model = &model_options, .prefill_chunk = 2};
+    REQUIRE(ree_generator_create(STORIES, device, &options, &generator, &err) == REE_OK);
+    REQUIRE(ree_generator_create(STORIES, device, NULL, &reference, &err) == REE_OK);
+    check("measuring perplexity", measure, "measuring", false);
+    ree_generator_destroy(reference);
+    ree_generator_destroy(generator);
+}
+
 static char folder[] = "/tmp/ree-cancel-XXXXXX";
 
 static size_t n_files(void) {
@@ -233,6 +262,7 @@ int main(int argc, char **argv) {
     check_generator("generating on two devices",
                     (struct ree_generator_options){
                         .more_devices = &second, .n_more_devices = 1, .n_cache_slots = 2});
+    check_perplexity();
     rmdir(folder);
     ree_model_destroy(model);
     ree_device_destroy(second);

@@ -211,6 +211,32 @@ static enum ree_status generate(const void *given) {
     return status;
 }
 
+static struct ree_generator *reference;
+
+static enum ree_status measure(const void *options) {
+    static const int32_t ids[] = {1, 80, 90};
+    struct ree_perplexity out = {.size = sizeof out};
+    return ree_perplexity_measure(generator, ids, 3, options, &out, &err);
+}
+
+// Results that are refused, and results of which the program knows only the first fields.
+static void check_perplexity(void) {
+    static const int32_t ids[] = {1, 80, 90};
+    const struct ree_perplexity_options options = {.size = sizeof options, .against = reference};
+    struct ree_perplexity out = {.size = 0}, all = {.size = sizeof all};
+    if (ree_perplexity_measure(generator, ids, 3, NULL, &out, &err) != REE_INVALID)
+        fail("ree_perplexity");
+    CALL(ree_perplexity_measure(generator, ids, 3, &options, &all, &err));
+    out.size = offsetof(struct ree_perplexity, against);
+    void *guarded = guard(&out, out.size);
+    CALL(ree_perplexity_measure(generator, ids, 3, &options, guarded, &err));
+    struct ree_perplexity known = {.size = 0};
+    memcpy(&known, guarded, out.size);
+    if (known.model.nll != all.model.nll || known.n_scored != all.n_scored || all.divergence != 0 ||
+        all.n_same_top != all.n_scored)
+        fail("the results of the perplexity are not filled");
+}
+
 static enum ree_status export_model(const void *options) {
     // Refused before the folder is looked for.
     enum ree_status status = ree_export("/nonexistent", NULL, options, &err);
@@ -251,6 +277,10 @@ static void check_wrong(const char *samples) {
     check("ree_generator_options", sizeof(struct ree_generator_options), create_generator);
     check("ree_generate_options", sizeof(struct ree_generate_options), generate);
     check("ree_export_options", sizeof(struct ree_export_options), export_model);
+    CALL(ree_generator_create(sample(samples, "stories"), cpu, NULL, &reference, &err));
+    check("ree_perplexity_options", sizeof(struct ree_perplexity_options), measure);
+    check_perplexity();
+    ree_generator_destroy(reference);
     struct ree_session *session;
     struct ree_session_stats stats = {.size = 0};
     CALL(ree_session_create(digits, cpu, NULL, &session, &err));

@@ -51,8 +51,8 @@ def test_options():
         ends([DIGITS, *args], 2, message)
     done = run(DIGITS, "--input", SEVEN, "--max-memory", "1G", "--timeout=600")
     check(done.returncode == 0 and done.stdout, "enough of both")
-    for command in ("run", "generate", "inspect", "export", "plan", "devices", "bench", "tokenize", "validate",
-                    "verify", "keygen", "request", "compare", "diff", "dispute", "referee", "trace"):
+    for command in ("run", "generate", "inspect", "export", "plan", "devices", "bench", "tokenize", "perplexity",
+                    "validate", "verify", "keygen", "request", "compare", "diff", "dispute", "referee", "trace"):
         text = run("help", command).stdout
         status = 2 if command in ("validate", "verify", "compare", "diff", "dispute", "referee") else 124
         for words in ("--max-memory SIZE", f"exit status {status}\n", "--no-sandbox"):

@@ -138,6 +138,7 @@ def test_others():
                  ["plan", "stories.onnx", "--n-partitions", "2", "--write", "planned.onnx"],
                  on("stories.onnx", "--prompt-ids", "1,2,3", "--max-new-tokens", "2"),
                  ["tokenize", STORIES, "--text", "Once"], ["tokenize", STORIES, "--file", "prompts.txt"],
+                 on("perplexity", STORIES, "--text", "prompts.txt", "--against", "stories.onnx", "--context", "8"),
                  ["devices"], ["devices", device],
                  on("bench", "map", "--size", "1000", "--runs", "1"),
                  on("bench", "model", DIGITS, "--runs", "1")):

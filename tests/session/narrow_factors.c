@@ -26,12 +26,12 @@ static const struct {
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} v = Neg(w) a = MatMul(f, w) b = "
      "MatMul(f, v)"
      "  c = Add(a, b) y = Add(c, f) }",
-     3, 0},
+     2, 0},
     {"two products with narrow weights",
      "(x:float32[9,40], w:float32[40,40]) -> (y) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} n = Cast(w) {to=%d} u = Cast(n) {to=1}"
      "  v = Transpose(u) {perm=[1,0]} a = MatMul(f, u) b = MatMul(f, v) y = Add(a, b) }",
-     3, 2},
+     2, 2},
     {"both factors from one tensor",
      "(x:float32[40,40], w:float32[1]) -> (y) {"
      "  s = Sin(x) h = Cast(s) {to=%d} f = Cast(h) {to=1} y = MatMul(f, f) }",

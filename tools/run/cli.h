@@ -23,6 +23,7 @@ int ree_run_devices(int argc, char **argv);
 int ree_run_bench(int argc, char **argv);
 int ree_run_export(int argc, char **argv);
 int ree_run_tokenize(int argc, char **argv);
+int ree_run_perplexity(int argc, char **argv);
 int ree_run_compare(int argc, char **argv);
 int ree_run_diff(int argc, char **argv);
 int ree_run_dispute(int argc, char **argv);

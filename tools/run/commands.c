@@ -14,6 +14,7 @@ const struct cli_command cli_commands[] = {
     {"verify", "RECEIPT MODEL", "check whether a receipt of a run is true", RUN(verify)},
     {"devices", "", "list the devices of this machine", RUN(devices)},
     {"bench", "...", "measure speed", RUN(bench)},
+    {"perplexity", "MODEL --text FILE", "measure how well a model predicts a text", RUN(perplexity)},
     {"tokenize", "PATH", "convert text to token ids and back", RUN(tokenize)},
     {"validate", "RECEIPT", "check whether a receipt is complete and unaltered", RUN(validate)},
     {"compare", "MODEL --device A --device B", "find where two devices differ", RUN(compare)},

@@ -4,6 +4,7 @@
 
 #include "json.h"
 #include "paths.h"
+#include "read_text.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -63,34 +64,6 @@ static const struct cli_option_row rows[] = {
 };
 const struct cli_option_table ree_run_tokenize_options = CLI_OPTION_TABLE(rows);
 
-// Reads standard input to its end; release the result with free. NULL: it cannot be read.
-static char *read_stdin(size_t *out_n) {
-    struct strbuf text;
-    char block[65536];
-    size_t n;
-    strbuf_init(&text);
-    while ((n = fread(block, 1, sizeof block, stdin)) > 0)
-        strbuf_append(&text, block, n);
-    if (ferror(stdin)) {
-        cli_error("cannot read standard input: %s", strerror(errno));
-        strbuf_finish(&text);
-        return NULL;
-    }
-    *out_n = text.size;
-    char *data = strbuf_take(&text);
-    if (!data) cli_error("out of memory");
-    return data;
-}
-
-static char *read_input(const char *path, size_t *out_n) {
-    if (!path || strcmp(path, "-") == 0) return read_stdin(out_n);
-    struct ree_error err;
-    void *bytes;
-    if (ree_file_read_small(path, SIZE_MAX, &bytes, out_n, &err) == REE_OK) return bytes;
-    cli_fail(&err);
-    return NULL;
-}
-
 static void append_piece(struct strbuf *out, const struct ree_tokenizer *tokenizer, int32_t id) {
     const char *piece = ree_tokenizer_token(tokenizer, id);
     cli_append_name(out, piece ? piece : "?");
@@ -149,7 +122,7 @@ static int encode(const struct request *request, const struct ree_tokenizer *tok
         text = strdup(request->text);
         n = strlen(request->text);
     } else {
-        text = read_input(request->chat ? request->chat : request->file, &n);
+        text = cli_read_text(request->chat ? request->chat : request->file, &n);
     }
     if (!text && request->text) cli_error("out of memory");
     if (!text) return CLI_FAILED;
@@ -196,7 +169,8 @@ static int32_t *parse_ids(const char *text, size_t *out_n) {
 static int decode(const struct request *request, const struct ree_tokenizer *tokenizer) {
     struct ree_error err;
     size_t n_list = 0, n, n_text;
-    char *list = strcmp(request->decode, "-") == 0 ? read_stdin(&n_list) : strdup(request->decode);
+    char *list =
+        strcmp(request->decode, "-") == 0 ? cli_read_stdin(&n_list) : strdup(request->decode);
     if (!list && strcmp(request->decode, "-") != 0) cli_error("out of memory");
     int32_t *ids = list ? parse_ids(list, &n) : NULL;
     free(list);

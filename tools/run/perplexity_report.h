@@ -1,0 +1,31 @@
+// The report of `ree-run perplexity`.
+#ifndef REE_TOOLS_RUN_PERPLEXITY_REPORT_H
+#define REE_TOOLS_RUN_PERPLEXITY_REPORT_H
+
+#include "cli.h"
+#include "quantize.h"
+
+// One of the two models.
+struct perplexity_side {
+    const char *path;
+    struct cli_quantize quantize;
+    struct ree_generator *generator; // NULL: not opened
+};
+
+struct perplexity_report {
+    const struct perplexity_side *model, *against; // against NULL: no comparison
+    const char *text;                              // path of the text
+    char tokenizer_sha256[65];
+    size_t n_tokens; // of the text
+    bool has_bos;    // the tokenizer puts a BOS token before a text
+    enum ree_scored scored;
+    uint64_t stride; // 0: the windows do not overlap
+    const char *device;
+    enum ree_operation_set operation_set;
+    const struct ree_perplexity *results;
+};
+
+void perplexity_report_text(const struct perplexity_report *report, struct strbuf *out);
+void perplexity_report_json(const struct perplexity_report *report, struct strbuf *out);
+
+#endif
