@@ -99,13 +99,17 @@ static const struct cli_option_row rows[] = {
     {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(sides[0].quantize), .help =
   "  --quantize BITS, --block N\n"
   "                       quantise the weights of MODEL, a checkpoint's folder, in memory, as\n"
-  "                       'ree-run export' with these options\n"},
+  "                       'ree-run export' with these options\n"
+  "  --activations TYPE   float32, float16 or bfloat16, of MODEL: see 'ree-run help export'\n"},
     {.name = "--against-quantize", .value = "BITS", .kind = ROW_CHOICE_OF_NUMBERS,
      .at = AT(sides[1].quantize.bits), .choices = CLI_CHOICES("4", "8"),
      .help = "the same for MODEL2. Without it, MODEL2 keeps the precision of its files"},
     {.name = "--against-block", .value = "N", .kind = ROW_CHOICE_OF_NUMBERS,
      .at = AT(sides[1].quantize.block), .choices = CLI_CHOICES("16", "32", "64", "128", "256"),
      .help = "numbers per scale for MODEL2"},
+    {.name = "--against-activations", .value = "TYPE", .kind = ROW_CHOICE,
+     .at = AT(sides[1].quantize.activations), .choices = CLI_CHOICES("float32", "float16", "bfloat16"),
+     .help = "type of MODEL2's activations"},
 
     {.kind = ROW_TEXT, .help =
   "\ndevices and execution (the bits do not depend on these options)\n"},
@@ -144,6 +148,8 @@ static void check(struct cli *cli, struct options *o) {
     cli_quantize_check(cli, &o->sides[0].quantize);
     if (q->block && !q->bits) cli_usage(cli, "--against-block requires --against-quantize");
     if (q->bits && !o->sides[1].path) cli_usage(cli, "--against-quantize requires --against");
+    if (q->activations && !o->sides[1].path)
+        cli_usage(cli, "--against-activations requires --against");
     if (o->stride && (!o->score || strcmp(o->score, "all") != 0))
         cli_usage(cli, "--stride requires --score all");
     if (o->stride && o->context && o->stride > o->context)
