@@ -22,10 +22,10 @@ struct ree_rope {
 struct ree_rope_source {
     const cJSON *config;     // partial_rotary_factor, original_max_position_embeddings
     const cJSON *parameters; // "rope_scaling" or "rope_parameters"; NULL: none
-    double theta;            // default, if the parameters give none
+    double theta;            // used if the parameters have no rope_theta
     int64_t head_dim, context;
     bool partial;     // use partial_rotary_factor
-    int64_t original; // positions before scaling, if config.json does not give them; 0: none
+    int64_t original; // positions before scaling, used if config.json has none; 0: none
 };
 
 enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_arena *arena,

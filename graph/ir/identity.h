@@ -14,7 +14,7 @@ struct ree_constant {
     enum ree_dtype dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
-    const void *data; // as in struct ree_value; NULL: a type that ree does not have
+    const void *data; // its bytes, as struct ree_value holds them; NULL: ree lacks the type
     size_t nbytes;
 };
 

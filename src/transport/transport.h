@@ -32,7 +32,7 @@ enum ree_message_kind {
     REE_MESSAGE_ERROR,
     REE_N_MESSAGE_KINDS,
 };
-const char *ree_message_kind_name(uint32_t kind); // "hello", ...; "?"
+const char *ree_message_kind_name(uint32_t kind); // "hello", ...; "?": unknown
 
 struct ree_message {
     uint32_t kind, from;

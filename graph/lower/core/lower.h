@@ -120,7 +120,8 @@ struct ree_lower {
     // row of a batch is written, i64 or i32 [batch, new rows]. The filled length then counts up to
     // the longest batch. NULL: all batches are filled alike.
     struct ree_view *cache_positions;
-    uint32_t paged_queries; // of the device: see struct ree_device
+    // The device's limit: attention of up to this many queries per head reads pages. 0: none does.
+    uint32_t paged_queries;
 
     size_t n_storages, storages_capacity;
     struct ree_storage **storages;
