@@ -77,8 +77,8 @@ struct lie {
 };
 extern const struct lie lies[];
 extern const size_t n_lies;
-// Changes of a receipt's form that do not change its run. If a dispute took two forms of one run for
-// two runs, a liar could escape with such a change. The caller must call seal() after a change.
+// Changes of a receipt's form that do not change its run. If a dispute took two forms of one run
+// for two runs, a liar could escape with such a change. The caller must call seal() after a change.
 struct form {
     const char *name;
     void (*change)(struct said *said);
