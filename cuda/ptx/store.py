@@ -95,7 +95,8 @@ def plain(text):
     """
     text = re.sub(r"^\.version \d+\.\d+$", f".version {PTX_VERSION}", text, count=1, flags=re.M)
     text = re.sub(r'^([ \t]*)(\.pragma "used_bytes_mask \w+";)$', r"\1// \2", text, flags=re.M)
-    return re.sub(r"_INTERNAL_[0-9a-f]{8}_(\w+?_cu)_[0-9a-f]{8}", r"_INTERNAL_00000000_\1_00000000", text)
+    text = re.sub(r"_INTERNAL_[0-9a-f]{8}_(\w+?_cu)_[0-9a-f]{8}", r"_INTERNAL_00000000_\1_00000000", text)
+    return re.sub(r"__nv_static_(\d+)__[0-9a-f]{8}_(\w+?_cu)_[0-9a-f]{8}", r"__nv_static_\1__00000000_\2_00000000", text)
 
 
 def stored(module):
