@@ -61,7 +61,7 @@ def kernels():
 
 
 def flags(module):
-    """Returns nvcc's flags: those of kernels.cmake, relative to the root of the tree."""
+    """Returns the flags that kernels.cmake gives nvcc, with paths relative to the root of the tree."""
     text = (ROOT / "cuda/kernels.cmake").read_text()
     found = re.search(r"^set\(cuda_flags ([^)]*)\)", text, re.M)
     if not found:

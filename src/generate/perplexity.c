@@ -35,7 +35,7 @@ bool ree_window_at(const struct ree_measurement *m, size_t i, struct ree_window 
     return first < out->end;
 }
 
-// Sets the context length of windows, and checks it with those of the models.
+// Sets the length of a window. Fails if it exceeds a model's limit.
 static enum ree_status choose_context(struct ree_measurement *m, struct ree_error *err) {
     size_t context = m->options.context;
     for (int k = 0; k < 2; k++) {

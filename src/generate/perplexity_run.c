@@ -11,7 +11,7 @@
 #include "generate/pass.h"
 #include "generate/perplexity.h"
 
-// One model within a window. Positions are those of the window.
+// One model within a window. Positions count from the window's first token.
 struct side {
     struct ree_generator *g;
     struct ree_pass pass;
