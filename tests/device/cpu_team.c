@@ -2,6 +2,9 @@
 // work some kernels have. If a smaller team runs, an OpenMP library may end the threads it leaves
 // over and create new ones for the next larger team, which would happen hundreds of times in one
 // step of a language model.
+//
+// And no kernel opens a parallel region for one thread, because that costs an allocation and a
+// system call.
 #include "cases.h"
 #include "device/cpu/execute.h"
 #include "test.h"
@@ -12,6 +15,25 @@
 
 #define N_THREADS 7
 #define N_CASES 60 // of each RepOp
+
+static long n_single; // regions that were opened for one thread
+
+// The linker replaces the OpenMP library's functions by these (--wrap).
+#ifdef __clang__
+void __real___kmpc_serialized_parallel(void *location, int32_t thread);
+void __wrap___kmpc_serialized_parallel(void *location, int32_t thread);
+void __wrap___kmpc_serialized_parallel(void *location, int32_t thread) {
+    n_single++;
+    __real___kmpc_serialized_parallel(location, thread);
+}
+#else
+void __real_GOMP_parallel(void (*body)(void *), void *data, unsigned n_threads, unsigned flags);
+void __wrap_GOMP_parallel(void (*body)(void *), void *data, unsigned n_threads, unsigned flags);
+void __wrap_GOMP_parallel(void (*body)(void *), void *data, unsigned n_threads, unsigned flags) {
+    n_single += n_threads == 1;
+    __real_GOMP_parallel(body, data, n_threads, flags);
+}
+#endif
 
 // Returns the id of the newest thread of this process.
 static long newest_thread(void) {
@@ -56,6 +78,9 @@ int main(void) {
             run_op((enum ree_repop)op, &ctx);
             long now = newest_thread();
             CHECK_MSG(now == newest, "%s: threads were made anew", ree_repop_name(op));
+            CHECK_MSG(n_single == 0, "%s: opened %ld regions for one thread", ree_repop_name(op),
+                      n_single);
+            n_single = 0;
             newest = now;
         }
     }

@@ -91,20 +91,22 @@ static void run_unit(const struct job *job, uint32_t number, float *memory, floa
     ree_attend_store(a, &u);
 }
 
+static void run_units(const void *user, const struct ree_cpu_range *range) {
+    for (uint64_t i = range->begin; i < range->end; i++)
+        run_unit(user, (uint32_t)i, range->scratch[SLOT_UNIT], range->scratch[SLOT_WORK]);
+}
+
 static enum ree_status run_whole(const struct ree_cpu_context *ctx, const struct job *job,
                                  uint32_t n_threads, struct ree_error *err) {
     size_t size = job->unit_floats * sizeof(float);
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, SLOT_UNIT, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for schedule(dynamic) nowait
-        for (uint32_t i = 0; i < job->n_units; i++) {
-            void *const *own = ctx->scratch[omp_get_thread_num()].data;
-            run_unit(job, i, own[SLOT_UNIT], own[SLOT_WORK]);
-        }
-    }
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, SLOT_UNIT, size, err));
+    const struct ree_cpu_loop loop = {
+        .n = job->n_units,
+        .n_threads = n_threads,
+        .body = run_units,
+        .job = job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }
 
@@ -266,8 +268,7 @@ enum ree_status ree_cpu_attention(const struct ree_cpu_context *ctx,
 
     uint32_t n_threads = ree_cpu_threads_for(ctx, nanoseconds(p));
     size = job.work_floats * sizeof(float);
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, SLOT_WORK, size)) return ree_cpu_no_memory(err, size);
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, SLOT_WORK, size, err));
     if (n_threads > 1 && job.n_units < 4 * n_threads) return run_shared(ctx, &job, n_threads, err);
     return run_whole(ctx, &job, n_threads, err);
 }

@@ -29,6 +29,13 @@ void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, ui
     return data;
 }
 
+enum ree_status ree_cpu_scratch_reserve(const struct ree_cpu_context *ctx, uint32_t n_threads,
+                                        uint32_t slot, size_t size, struct ree_error *err) {
+    for (uint32_t t = 0; t < n_threads; t++)
+        if (!ree_cpu_scratch_get(ctx, t, slot, size)) return ree_cpu_no_memory(err, size);
+    return REE_OK;
+}
+
 void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch) {
     for (uint32_t i = 0; i < REE_CPU_SCRATCH_SLOTS; i++) {
         ree_free_aligned(scratch->data[i]);

@@ -70,7 +70,7 @@ enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree
         return ree_conv_depthwise(ctx, &conv, n_threads, err);
     // No taps at all, or a layout too large in relation to the tensors.
     if (k == 0 || !ree_conv_layout_init(&conv.layout, p, &conv.words)) {
-        ree_conv_definition(&conv, ree_cpu_threads_for(ctx, multiplications * 4));
+        ree_conv_definition(ctx, &conv, ree_cpu_threads_for(ctx, multiplications * 4));
         return REE_OK;
     }
     if (whole_groups && p->m < REE_CONV_FEW_CHANNELS && (!p->transposed || p->c == 1))

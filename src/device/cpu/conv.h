@@ -103,6 +103,7 @@ bool ree_conv_is_depthwise(const struct ree_conv_params *p);
 enum ree_status ree_conv_depthwise(const struct ree_cpu_context *ctx, const struct ree_conv *conv,
                                    uint32_t n_threads, struct ree_error *err);
 // Computes shapes for which no layout is suitable, straight from the definition.
-void ree_conv_definition(const struct ree_conv *conv, uint32_t n_threads);
+void ree_conv_definition(const struct ree_cpu_context *ctx, const struct ree_conv *conv,
+                         uint32_t n_threads);
 
 #endif

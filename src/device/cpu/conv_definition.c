@@ -76,24 +76,33 @@ static uint32_t integer_sum_at(const struct ree_conv *conv, uint32_t image, uint
     return sum;
 }
 
-void ree_conv_definition(const struct ree_conv *conv, uint32_t n_threads) {
+static void convolve_channels(const void *user, const struct ree_cpu_range *range) {
+    const struct ree_conv *conv = user;
     const struct ree_conv_params *p = conv->p;
     uint32_t n_out = p->out[0] * p->out[1] * p->out[2], n_channels = p->groups * p->m;
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for nowait
-        for (uint32_t u = 0; u < p->n * n_channels; u++) {
-            for (uint32_t o = 0; o < n_out; o++) {
-                float sum;
-                if (conv->words.tiles) {
-                    uint32_t bits = integer_sum_at(conv, u / n_channels, u % n_channels, o);
-                    memcpy(&sum, &bits, sizeof sum);
-                } else {
-                    sum = sum_at(conv, u / n_channels, u % n_channels, o);
-                }
-                ree_conv_write(&conv->output, &sum, u * n_out + o, 1);
+    for (uint32_t u = (uint32_t)range->begin; u < range->end; u++) {
+        for (uint32_t o = 0; o < n_out; o++) {
+            float sum;
+            if (conv->words.tiles) {
+                uint32_t bits = integer_sum_at(conv, u / n_channels, u % n_channels, o);
+                memcpy(&sum, &bits, sizeof sum);
+            } else {
+                sum = sum_at(conv, u / n_channels, u % n_channels, o);
             }
+            ree_conv_write(&conv->output, &sum, u * n_out + o, 1);
         }
     }
+}
+
+void ree_conv_definition(const struct ree_cpu_context *ctx, const struct ree_conv *conv,
+                         uint32_t n_threads) {
+    const struct ree_conv_params *p = conv->p;
+    const struct ree_cpu_loop loop = {
+        .n = p->n * p->groups * p->m,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = convolve_channels,
+        .job = conv,
+    };
+    ree_cpu_run_loop(ctx, &loop);
 }

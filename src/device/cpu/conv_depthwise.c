@@ -4,8 +4,6 @@
 // 8-bit integers are summed as floats: a sum of at most 25 products below 2^16 is exact in 24 bits.
 #include "device/cpu/conv.h"
 
-#include <omp.h>
-
 #define BAND_FLOATS 6144
 
 bool ree_conv_is_depthwise(const struct ree_conv_params *p) {
@@ -33,9 +31,17 @@ static uint32_t rows_at_once(const struct ree_conv *conv, const struct ree_tile_
     return ree_conv_min(rows, plane->out_h);
 }
 
+struct job {
+    const struct ree_conv *conv;
+    const struct ree_tile_plane *plane;
+    uint32_t band; // rows of sums per step
+    bool in_output;
+};
+
 // Computes one group of one image.
-static void run_group(const struct ree_conv *conv, const struct ree_tile_plane *plane,
-                      uint32_t unit, uint32_t band, float *laid_out, float *own_sums) {
+static void run_group(const struct job *job, uint32_t unit, float *laid_out, float *own_sums) {
+    const struct ree_conv *conv = job->conv;
+    const struct ree_tile_plane *plane = job->plane;
     const struct ree_conv_params *p = conv->p;
     size_t n_in = (size_t)plane->in_h * plane->in_w, n_kernel = ree_conv_n_kernel(p);
     const void *x = (const char *)conv->x + unit * n_in * ree_dtype_size(p->x_dtype);
@@ -48,15 +54,21 @@ static void run_group(const struct ree_conv *conv, const struct ree_tile_plane *
         w = widened;
     }
     for (uint32_t r = 0, rows; r < plane->out_h; r += rows) {
-        rows = ree_conv_min(band, plane->out_h - r);
+        rows = ree_conv_min(job->band, plane->out_h - r);
         conv->floats->depthwise_lay_out(plane, x, r, rows, laid_out);
         for (uint32_t i = 0; i < p->m; i++) {
             uint32_t first = ((unit * p->m + i) * plane->out_h + r) * plane->out_w;
-            float *out = own_sums ? own_sums : (float *)conv->output.out + first;
+            float *out = job->in_output ? (float *)conv->output.out + first : own_sums;
             conv->floats->depthwise(plane, w + i * n_kernel, laid_out, rows, out);
             ree_conv_write(&conv->output, out, first, rows * plane->out_w);
         }
     }
+}
+
+static void run_groups(const void *user, const struct ree_cpu_range *range) {
+    for (uint64_t unit = range->begin; unit < range->end; unit++)
+        run_group(user, (uint32_t)unit, range->scratch[REE_CONV_SLOT_PANELS],
+                  range->scratch[REE_CONV_SLOT_TOTALS]);
 }
 
 enum ree_status ree_conv_depthwise(const struct ree_cpu_context *ctx, const struct ree_conv *conv,
@@ -78,19 +90,15 @@ enum ree_status ree_conv_depthwise(const struct ree_cpu_context *ctx, const stru
     size_t laid_out = conv->floats->depthwise_floats(&plane, band) * sizeof(float);
     bool in_output = conv->output.elem_size == sizeof(float);
     size_t sums = in_output ? 0 : (size_t)band * plane.out_w * sizeof(float);
-    for (uint32_t i = 0; i < n_threads; i++)
-        if (!ree_cpu_scratch_get(ctx, i, REE_CONV_SLOT_PANELS, laid_out) ||
-            !ree_cpu_scratch_get(ctx, i, REE_CONV_SLOT_TOTALS, sums))
-            return ree_cpu_no_memory(err, laid_out + sums);
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for schedule(dynamic) nowait
-        for (uint32_t unit = 0; unit < p->n * p->groups; unit++) {
-            void *const *own = ctx->scratch[omp_get_thread_num()].data;
-            run_group(conv, &plane, unit, band, own[REE_CONV_SLOT_PANELS],
-                      in_output ? NULL : own[REE_CONV_SLOT_TOTALS]);
-        }
-    }
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, REE_CONV_SLOT_PANELS, laid_out, err));
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, REE_CONV_SLOT_TOTALS, sums, err));
+    const struct job job = {conv, &plane, band, in_output};
+    const struct ree_cpu_loop loop = {
+        .n = p->n * p->groups,
+        .n_threads = n_threads,
+        .body = run_groups,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

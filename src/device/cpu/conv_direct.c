@@ -2,8 +2,6 @@
 // channel at a time, with vectors along the output's rows. NUMERICS.md section 3.
 #include "device/cpu/conv.h"
 
-#include <omp.h>
-
 #define SUMS 4096 // words of sums that wait for an epilogue
 
 struct direct_run {
@@ -69,6 +67,12 @@ static void run_group(const struct direct_run *run, uint32_t unit, float *laid_o
     }
 }
 
+static void run_groups(const void *user, const struct ree_cpu_range *range) {
+    for (uint64_t unit = range->begin; unit < range->end; unit++)
+        run_group(user, (uint32_t)unit, range->scratch[REE_CONV_SLOT_PANELS],
+                  range->scratch[REE_CONV_SLOT_TOTALS]);
+}
+
 enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_conv *conv,
                                 uint32_t n_threads, struct ree_error *err) {
     const struct ree_conv_params *p = conv->p;
@@ -83,10 +87,8 @@ enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_co
     size_t taps = layout->n_taps * sizeof(uint32_t);
     uint32_t *offsets = ree_cpu_scratch_get(ctx, 0, REE_CONV_SLOT_SHARED, taps);
     if (!offsets) return ree_cpu_no_memory(err, taps);
-    for (uint32_t i = 0; i < n_threads; i++)
-        if (!ree_cpu_scratch_get(ctx, i, REE_CONV_SLOT_PANELS, laid_out) ||
-            !ree_cpu_scratch_get(ctx, i, REE_CONV_SLOT_TOTALS, own))
-            return ree_cpu_no_memory(err, laid_out + own);
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, REE_CONV_SLOT_PANELS, laid_out, err));
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, REE_CONV_SLOT_TOTALS, own, err));
     ree_conv_layout_taps(layout, offsets);
     conv->taps = offsets;
     if (conv->words.tiles && !ctx->packed[1]) {
@@ -98,14 +100,12 @@ enum ree_status ree_conv_direct(const struct ree_cpu_context *ctx, struct ree_co
             ree_conv_pack_panel(&packing, conv->w, g, 0, packed);
         run.packed_w = packed;
     }
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for schedule(dynamic) nowait
-        for (uint32_t unit = 0; unit < p->n * p->groups; unit++) {
-            void *const *mine = ctx->scratch[omp_get_thread_num()].data;
-            run_group(&run, unit, mine[REE_CONV_SLOT_PANELS], mine[REE_CONV_SLOT_TOTALS]);
-        }
-    }
+    const struct ree_cpu_loop loop = {
+        .n = p->n * p->groups,
+        .n_threads = n_threads,
+        .body = run_groups,
+        .job = &run,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

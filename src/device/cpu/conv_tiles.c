@@ -14,6 +14,10 @@ struct tiles_run {
     struct ree_conv_packing packing;
     const float *packed_w;
     const float *laid_out;   // (images, groups * planes, plane), or x
+    float *own_weights;      // where the weights are to be packed; NULL: packed before the run
+    float *own_laid_out;     // where x is to be laid out; NULL: the tiles read x itself
+    bool own_totals;         // sums need memory of their own before the epilogue
+    uint32_t images;         // laid out at a time
     uint32_t task_m, task_o; // output channels and positions per task
 };
 
@@ -121,6 +125,93 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
+// The three loops of a run. `own` is the thread's scratch.
+
+static uint32_t n_weight_panels(const struct tiles_run *run) {
+    const struct ree_conv_params *p = run->conv->p;
+    return run->own_weights ? p->groups * ree_conv_ceil_div(p->m, run->packing.panel_rows) : 0;
+}
+
+static void pack_weights(const struct tiles_run *run, uint32_t panel) {
+    uint32_t n_panels = ree_conv_ceil_div(run->conv->p->m, run->packing.panel_rows);
+    ree_conv_pack_panel(&run->packing, run->conv->w, panel / n_panels,
+                        panel % n_panels * run->packing.panel_rows, run->own_weights);
+}
+
+static uint32_t n_planes(const struct tiles_run *run, uint32_t n_images) {
+    return run->own_laid_out ? n_images * run->conv->p->groups * run->conv->layout.c : 0;
+}
+
+static void lay_out(const struct tiles_run *run, uint32_t image0, uint32_t plane,
+                    void *const *own) {
+    const struct ree_conv_params *p = run->conv->p;
+    const struct ree_conv_layout *layout = &run->conv->layout;
+    size_t group_bytes = p->c * ree_conv_n_input(p) * ree_dtype_size(p->x_dtype);
+    size_t group = (size_t)image0 * p->groups + plane / layout->c;
+    ree_conv_layout_fill(layout, (const char *)run->conv->x + group * group_bytes,
+                         plane % layout->c, 1, own[REE_CONV_SLOT_PANELS],
+                         run->own_laid_out + (size_t)plane * layout->c_plane);
+}
+
+static uint32_t n_tasks(const struct tiles_run *run, uint32_t n_images) {
+    const struct ree_conv_params *p = run->conv->p;
+    return n_images * p->groups * ree_conv_ceil_div(p->m, run->task_m) *
+           ree_conv_ceil_div(run->conv->layout.n_out, run->task_o);
+}
+
+static void run_numbered_task(const struct tiles_run *run, uint32_t image0, uint32_t number,
+                              void *const *own) {
+    const struct ree_conv_params *p = run->conv->p;
+    uint32_t n_out = run->conv->layout.n_out;
+    uint32_t n_m = ree_conv_ceil_div(p->m, run->task_m);
+    uint32_t n_o = ree_conv_ceil_div(n_out, run->task_o);
+    uint32_t rest = number / n_o / n_m;
+    struct task t = {
+        .o = number % n_o * run->task_o,
+        .i = number / n_o % n_m * run->task_m,
+        .group = rest % p->groups,
+        .laid_out_image = rest / p->groups + (run->own_laid_out ? 0 : image0),
+        .image = rest / p->groups + image0,
+    };
+    t.n = ree_conv_min(n_out - t.o, run->task_o);
+    t.m = ree_conv_min(p->m - t.i, run->task_m);
+    run_task(run, &t, own[REE_CONV_SLOT_PANELS],
+             run->own_totals ? own[REE_CONV_SLOT_TOTALS] : NULL);
+}
+
+static void run_alone(const struct tiles_run *run, void *const *own) {
+    for (uint32_t i = 0; i < n_weight_panels(run); i++)
+        pack_weights(run, i);
+    for (uint32_t image0 = 0, n_images; image0 < run->conv->p->n; image0 += n_images) {
+        n_images = ree_conv_min(run->conv->p->n - image0, run->images);
+        for (uint32_t i = 0; i < n_planes(run, n_images); i++)
+            lay_out(run, image0, i, own);
+        for (uint32_t i = 0; i < n_tasks(run, n_images); i++)
+            run_numbered_task(run, image0, i, own);
+    }
+}
+
+// Every thread of the team executes this function. The barriers at the ends of the loops order
+// them.
+static void run_in_team(const struct tiles_run *run, void *const *own) {
+    if (run->own_weights) {
+#pragma omp for schedule(static)
+        for (uint32_t i = 0; i < n_weight_panels(run); i++)
+            pack_weights(run, i);
+    }
+    for (uint32_t image0 = 0, n_images; image0 < run->conv->p->n; image0 += n_images) {
+        n_images = ree_conv_min(run->conv->p->n - image0, run->images);
+        if (run->own_laid_out) {
+#pragma omp for schedule(static)
+            for (uint32_t i = 0; i < n_planes(run, n_images); i++)
+                lay_out(run, image0, i, own);
+        }
+#pragma omp for schedule(dynamic)
+        for (uint32_t i = 0; i < n_tasks(run, n_images); i++)
+            run_numbered_task(run, image0, i, own);
+    }
+}
+
 enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_conv *conv,
                                uint32_t n_threads, struct ree_error *err) {
     const struct ree_conv_params *p = conv->p;
@@ -130,6 +221,7 @@ enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_con
     uint64_t image_words = in_place ? 0 : (uint64_t)p->groups * layout->c * layout->c_plane;
     uint64_t fitting = image_words ? MAX_LAID_OUT / image_words : p->n;
     uint32_t images = fitting == 0 ? 1 : fitting < p->n ? (uint32_t)fitting : p->n;
+    run.images = images;
     choose_tasks(&run, images, n_threads);
 
     // Memory: the laid-out input and the taps are shared; each thread has its own panels and
@@ -145,66 +237,29 @@ enum ree_status ree_conv_tiles(const struct ree_cpu_context *ctx, struct ree_con
     size_t taps = ((size_t)layout->n_taps * sizeof(uint32_t) + 63) & ~(size_t)63;
     uint8_t *shared_memory = ree_cpu_scratch_get(ctx, 0, REE_CONV_SLOT_SHARED, taps + shared);
     if (!shared_memory) return ree_cpu_no_memory(err, taps + shared);
-    float *own_weights = NULL;
     if (ctx->packed[1]) {
         run.packed_w = ctx->packed[1];
     } else {
-        own_weights = ree_cpu_scratch_get(ctx, 0, REE_CONV_SLOT_WEIGHTS, weights);
-        if (!own_weights) return ree_cpu_no_memory(err, weights);
-        run.packed_w = own_weights;
+        run.own_weights = ree_cpu_scratch_get(ctx, 0, REE_CONV_SLOT_WEIGHTS, weights);
+        if (!run.own_weights) return ree_cpu_no_memory(err, weights);
+        run.packed_w = run.own_weights;
     }
-    for (uint32_t i = 0; i < n_threads; i++)
-        if (!ree_cpu_scratch_get(ctx, i, REE_CONV_SLOT_PANELS, panels) ||
-            !ree_cpu_scratch_get(ctx, i, REE_CONV_SLOT_TOTALS, totals))
-            return ree_cpu_no_memory(err, panels + totals);
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, REE_CONV_SLOT_PANELS, panels, err));
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, REE_CONV_SLOT_TOTALS, totals, err));
     ree_conv_layout_taps(layout, (uint32_t *)shared_memory);
     conv->taps = (uint32_t *)shared_memory;
-    float *laid_out = (float *)(void *)(shared_memory + taps);
-    run.laid_out = in_place ? conv->x : laid_out;
+    run.own_laid_out = in_place ? NULL : (float *)(void *)(shared_memory + taps);
+    run.laid_out = in_place ? conv->x : run.own_laid_out;
+    run.own_totals = totals > 0;
 
-    uint32_t n_panels = ree_conv_ceil_div(p->m, run.packing.panel_rows);
-    uint32_t n_m = ree_conv_ceil_div(p->m, run.task_m);
-    uint32_t n_o = ree_conv_ceil_div(layout->n_out, run.task_o);
-    uint32_t n_planes = p->groups * layout->c;
-    size_t group_bytes = p->c * ree_conv_n_input(p) * ree_dtype_size(p->x_dtype);
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+    if (n_threads == 1) {
+        run_alone(&run, ctx->scratch[0].data);
+        return REE_OK;
+    }
+#pragma omp parallel num_threads(n_threads)
     {
         REE_FLOAT_ENV_WORKER();
-        void *const *own = ctx->scratch[omp_get_thread_num()].data;
-        if (own_weights) {
-#pragma omp for schedule(static)
-            for (uint32_t u = 0; u < p->groups * n_panels; u++)
-                ree_conv_pack_panel(&run.packing, conv->w, u / n_panels,
-                                    u % n_panels * run.packing.panel_rows, own_weights);
-        }
-        for (uint32_t image0 = 0; image0 < p->n; image0 += images) {
-            uint32_t n_images = ree_conv_min(p->n - image0, images);
-            if (!in_place) {
-#pragma omp for schedule(static)
-                for (uint32_t u = 0; u < n_images * n_planes; u++) {
-                    size_t group = (size_t)image0 * p->groups + u / layout->c;
-                    ree_conv_layout_fill(layout, (const char *)conv->x + group * group_bytes,
-                                         u % layout->c, 1, own[REE_CONV_SLOT_PANELS],
-                                         laid_out + (size_t)u * layout->c_plane);
-                }
-            }
-            uint32_t n_units = n_images * p->groups * n_m * n_o;
-#pragma omp for schedule(dynamic)
-            for (uint32_t u = 0; u < n_units; u++) {
-                uint32_t rest = u / n_o / n_m;
-                struct task t = {
-                    .o = u % n_o * run.task_o,
-                    .i = u / n_o % n_m * run.task_m,
-                    .group = rest % p->groups,
-                    .laid_out_image = rest / p->groups + (in_place ? image0 : 0),
-                    .image = rest / p->groups + image0,
-                };
-                t.n = ree_conv_min(layout->n_out - t.o, run.task_o);
-                t.m = ree_conv_min(p->m - t.i, run.task_m);
-                run_task(&run, &t, own[REE_CONV_SLOT_PANELS],
-                         totals ? own[REE_CONV_SLOT_TOTALS] : NULL);
-            }
-        }
+        run_in_team(&run, ctx->scratch[omp_get_thread_num()].data);
     }
     return REE_OK;
 }

@@ -229,6 +229,21 @@ static void copy_strips(const struct plan *plan, const struct plan *others, uint
     }
 }
 
+struct job {
+    const struct plan *plan, *others; // others: of strips
+    uint32_t column;                  // of strips
+};
+
+static void copy_job_strips(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    copy_strips(job->plan, job->others, job->column, range->begin, range->end);
+}
+
+static void copy_job_range(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    copy_range(job->plan, range->begin, range->end);
+}
+
 enum ree_status ree_cpu_copy(const struct ree_cpu_context *ctx, const struct ree_copy_params *p,
                              void *const *operands, struct ree_error *err) {
     (void)err;
@@ -240,7 +255,14 @@ enum ree_status ree_cpu_copy(const struct ree_cpu_context *ctx, const struct ree
     uint64_t cost =
         rows ? (uint64_t)p->n_elements * plan.size / 5 + p->n_elements / plan.dims[last] * 5
              : (uint64_t)p->n_elements;
-    uint32_t n_threads = ree_cpu_threads_for(ctx, cost);
+    struct job job = {.plan = &plan, .column = column};
+    struct ree_cpu_loop loop = {
+        .n = p->n_elements,
+        .grain = 64,
+        .n_threads = ree_cpu_threads_for(ctx, cost),
+        .body = copy_job_range,
+        .job = &job,
+    };
 
     if (column < plan.rank) {
         struct plan others = plan;
@@ -253,21 +275,13 @@ enum ree_status ree_cpu_copy(const struct ree_cpu_context *ctx, const struct ree
             others.dst_strides[others.rank++] = plan.dst_strides[d];
             n_strips *= plan.dims[d];
         }
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-        for (uint32_t t = 0; t < n_threads; t++) {
-            REE_FLOAT_ENV_WORKER();
-            uint64_t begin, end;
-            ree_cpu_split(n_strips, 1, t, n_threads, &begin, &end);
-            copy_strips(&plan, &others, column, begin, end);
-        }
+        job.others = &others;
+        loop.n = n_strips;
+        loop.grain = 1;
+        loop.body = copy_job_strips;
+        ree_cpu_run_loop(ctx, &loop);
         return REE_OK;
     }
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        uint64_t begin, end;
-        ree_cpu_split(p->n_elements, 64, t, n_threads, &begin, &end);
-        copy_range(&plan, begin, end);
-    }
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

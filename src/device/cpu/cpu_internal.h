@@ -89,6 +89,9 @@ struct ree_cpu_context {
 // memory (the kernel then returns ree_cpu_no_memory).
 void *ree_cpu_scratch_get(const struct ree_cpu_context *ctx, uint32_t thread, uint32_t slot,
                           size_t size);
+// Makes block `slot` of each of n_threads threads at least `size` bytes. Fails if out of memory.
+enum ree_status ree_cpu_scratch_reserve(const struct ree_cpu_context *ctx, uint32_t n_threads,
+                                        uint32_t slot, size_t size, struct ree_error *err);
 enum ree_status ree_cpu_no_memory(struct ree_error *err, size_t size);
 void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch);
 
@@ -96,12 +99,36 @@ void ree_cpu_scratch_finish(struct ree_cpu_scratch *scratch);
 
 // Returns the number of threads for a kernel whose work takes one thread about `nanoseconds`: all
 // or one. Opening a parallel region costs some microseconds, so small work stays on the calling
-// thread. Kernels must not use any other number, even if some threads have nothing to do. Usage:
+// thread. Kernels must not use any other number, even if some threads have nothing to do.
+uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds);
+
+// The iterations that one call of a loop's body computes.
+struct ree_cpu_range {
+    uint64_t begin, end;  // [begin, end); may be empty
+    uint32_t thread;      // number of the thread whose scratch this is
+    void *const *scratch; // the thread's scratch memory, by slot
+};
+
+// The loop of a kernel: the body is called until all iterations [0, n) are computed, by several
+// threads at a time and in any order.
+struct ree_cpu_loop {
+    uint64_t n;
+    uint64_t grain;     // 0: the threads take iterations one by one; otherwise each thread gets one
+                        // range, with bounds at multiples of the grain
+    uint32_t n_threads; // what ree_cpu_threads_for returns, or 1
+    void (*body)(const void *job, const struct ree_cpu_range *range);
+    const void *job; // passed to body
+};
+
+// Runs a loop (loop.c). The scratch memory that the body uses must have been reserved.
 //
-//     #pragma omp parallel num_threads(n) if (n > 1)
+// A kernel whose threads wait for each other between loops opens its own parallel region, only for
+// n > 1 threads:
+//
+//     #pragma omp parallel num_threads(n)
 //     {
 //         REE_FLOAT_ENV_WORKER(); // the threads may be those of the program that called ree
-uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanoseconds);
+void ree_cpu_run_loop(const struct ree_cpu_context *ctx, const struct ree_cpu_loop *loop);
 
 // Call before a program runs on n_threads threads. If n_threads equals the number of processors
 // that the calling thread may use, binds each worker of its OpenMP team to its own processor,

@@ -100,76 +100,107 @@ static void reduce_output(const struct ree_cpu_reduce_plan *plan, uint32_t o, vo
     }
 }
 
+static void reduce_outputs(const void *user, const struct ree_cpu_range *range) {
+    for (uint64_t o = range->begin; o < range->end; o++)
+        reduce_output(user, (uint32_t)o, range->scratch[0]);
+}
+
 enum ree_status ree_cpu_reduce_f64(const struct ree_cpu_context *ctx,
                                    const struct ree_cpu_reduce_plan *plan, struct ree_error *err) {
     uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)plan->n_outer * plan->n_reduce * 4);
     if (plan->n_outer == 1) n_threads = 1;
-    const size_t size = REE_CHUNK * sizeof(double);
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        uint64_t begin, end;
-        ree_cpu_split(plan->n_outer, 1, t, n_threads, &begin, &end);
-        for (uint64_t o = begin; o < end; o++)
-            reduce_output(plan, (uint32_t)o, ree_cpu_scratch_get(ctx, t, 0, size));
-    }
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, 0, REE_CHUNK * sizeof(double), err));
+    const struct ree_cpu_loop loop = {
+        .n = plan->n_outer,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = reduce_outputs,
+        .job = plan,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }
 
 // Matmul
 
-void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
-                        const double *a, const double *b, double *out) {
+struct product {
+    const struct ree_matmul_params *p;
+    const double *a, *b;
+    double *out;
+};
+
+static void multiply_rows(const void *user, const struct ree_cpu_range *range) {
+    const struct product *job = user;
+    const struct ree_matmul_params *p = job->p;
     int64_t a_strides[REE_MAX_RANK], b_strides[REE_MAX_RANK];
     for (uint32_t i = 0; i < p->batch_rank; i++) {
         a_strides[i] = p->a_batch_strides[i];
         b_strides[i] = p->b_batch_strides[i];
     }
-    uint64_t n_rows = (uint64_t)p->n_batch * p->m;
-    uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * p->n * p->k * 2);
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for nowait
-        for (uint64_t row = 0; row < n_rows; row++) {
-            uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
-            const double *x = a + p->a_offset + (int64_t)i * p->a_stride_m +
-                              ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
-            const double *y =
-                b + p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
-            for (uint32_t j = 0; j < p->n; j++) {
-                struct chain chain = chain_begin(false);
-                for (uint32_t l = 0; l < p->k; l++)
-                    chain_fma(&chain, x[(int64_t)l * p->a_stride_k],
-                              y[(int64_t)l * p->b_stride_k + (int64_t)j * p->b_stride_n]);
-                out[row * p->n + j] = result(chain_total(&chain) + 0.0);
-            }
+    for (uint64_t row = range->begin; row < range->end; row++) {
+        uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
+        const double *x = job->a + p->a_offset + (int64_t)i * p->a_stride_m +
+                          ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
+        const double *y =
+            job->b + p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
+        for (uint32_t j = 0; j < p->n; j++) {
+            struct chain chain = chain_begin(false);
+            for (uint32_t l = 0; l < p->k; l++)
+                chain_fma(&chain, x[(int64_t)l * p->a_stride_k],
+                          y[(int64_t)l * p->b_stride_k + (int64_t)j * p->b_stride_n]);
+            job->out[row * p->n + j] = result(chain_total(&chain) + 0.0);
         }
     }
 }
 
+void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
+                        const double *a, const double *b, double *out) {
+    const struct product job = {p, a, b, out};
+    uint64_t n_rows = (uint64_t)p->n_batch * p->m;
+    const struct ree_cpu_loop loop = {
+        .n = n_rows,
+        .grain = 1,
+        .n_threads = ree_cpu_threads_for(ctx, n_rows * p->n * p->k * 2),
+        .body = multiply_rows,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
+}
+
 // Scan
+
+struct scan {
+    const struct ree_scan_params *p;
+    const double *x;
+    double *out;
+};
+
+static void scan_vectors(const void *user, const struct ree_cpu_range *range) {
+    const struct scan *job = user;
+    const struct ree_scan_params *p = job->p;
+    for (uint64_t vector = range->begin; vector < range->end; vector++) {
+        uint64_t start = vector / p->inner * p->k * p->inner + vector % p->inner;
+        struct chain chain = chain_begin(p->product != 0);
+        for (uint32_t j = 0; j < p->k; j++) {
+            uint64_t at = start + (uint64_t)(p->reverse ? p->k - 1 - j : j) * p->inner;
+            double term = job->x[at];
+            if (p->exclusive) job->out[at] = result(chain_total(&chain));
+            chain_add(&chain, term);
+            if (!p->exclusive) job->out[at] = result(chain_total(&chain));
+        }
+    }
+}
 
 void ree_cpu_scan_f64(const struct ree_cpu_context *ctx, const struct ree_scan_params *p,
                       const double *x, double *out) {
+    const struct scan job = {p, x, out};
     uint64_t n_vectors = (uint64_t)p->outer * p->inner;
-    uint32_t n_threads = ree_cpu_threads_for(ctx, n_vectors * p->k * 4);
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for nowait
-        for (uint64_t vector = 0; vector < n_vectors; vector++) {
-            uint64_t start = vector / p->inner * p->k * p->inner + vector % p->inner;
-            struct chain chain = chain_begin(p->product != 0);
-            for (uint32_t j = 0; j < p->k; j++) {
-                uint64_t at = start + (uint64_t)(p->reverse ? p->k - 1 - j : j) * p->inner;
-                double term = x[at];
-                if (p->exclusive) out[at] = result(chain_total(&chain));
-                chain_add(&chain, term);
-                if (!p->exclusive) out[at] = result(chain_total(&chain));
-            }
-        }
-    }
+    const struct ree_cpu_loop loop = {
+        .n = n_vectors,
+        .grain = 1,
+        .n_threads = ree_cpu_threads_for(ctx, n_vectors * p->k * 4),
+        .body = scan_vectors,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
 }

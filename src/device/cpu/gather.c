@@ -178,6 +178,18 @@ static void gather_range(const struct plan *plan, uint64_t begin, uint64_t end,
     }
 }
 
+struct job {
+    const struct plan *plan;
+    struct ree_cpu_index_fault *faults; // (n_threads)
+};
+
+static void gather_job_range(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    struct ree_cpu_index_fault *fault = &job->faults[range->thread];
+    fault->at = UINT64_MAX;
+    gather_range(job->plan, range->begin, range->end, fault);
+}
+
 enum ree_status ree_cpu_gather(const struct ree_cpu_context *ctx, const struct ree_gather_params *p,
                                void *const *operands, struct ree_error *err) {
     if (p->n_elements == 0) return REE_OK;
@@ -189,13 +201,14 @@ enum ree_status ree_cpu_gather(const struct ree_cpu_context *ctx, const struct r
     if (n_tuples == 1) n_threads = 1;
     struct ree_cpu_index_fault *faults = ree_cpu_scratch_get(ctx, 0, 0, n_threads * sizeof *faults);
     if (!faults) return ree_cpu_no_memory(err, n_threads * sizeof *faults);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        uint64_t begin, end;
-        ree_cpu_split(n_tuples, 1, t, n_threads, &begin, &end);
-        faults[t].at = UINT64_MAX;
-        gather_range(&plan, begin, end, &faults[t]);
-    }
+    const struct job job = {.plan = &plan, .faults = faults};
+    const struct ree_cpu_loop loop = {
+        .n = n_tuples,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = gather_job_range,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return ree_cpu_index_report(faults, n_threads, err);
 }

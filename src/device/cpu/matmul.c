@@ -155,6 +155,20 @@ static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uin
     ree_matmul_write(s->output, turned, first + j * plan->m, n * plan->m);
 }
 
+// Returns the number of blocks of columns of a product.
+static uint32_t blocks_across(const struct stream *s) {
+    return (s->plan->n + s->width - 1) / s->width;
+}
+
+static void stream_blocks(const void *user, const struct ree_cpu_range *range) {
+    const struct stream *s = user;
+    uint32_t n = s->plan->n, n_blocks = blocks_across(s);
+    for (uint64_t unit = range->begin; unit < range->end; unit++) {
+        uint32_t j = (uint32_t)(unit % n_blocks) * s->width;
+        stream_block(s, (uint32_t)(unit / n_blocks), j, n - j < s->width ? n - j : s->width);
+    }
+}
+
 static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
     const struct ree_matmul_plan *plan = s->plan;
     // b is read once: each thread reads about 10 GB/s, or is limited by its multiplications if m is
@@ -172,18 +186,13 @@ static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
     s->width = (s->width + lanes - 1) / lanes * lanes;
     while (s->width * plan->m > STREAM_FLOATS)
         s->width -= lanes;
-    uint32_t n_blocks = (plan->n + s->width - 1) / s->width;
-    uint64_t n_units = (uint64_t)n_blocks * plan->n_batch;
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for schedule(dynamic) nowait
-        for (uint64_t unit = 0; unit < n_units; unit++) {
-            uint32_t j = (uint32_t)(unit % n_blocks) * s->width;
-            uint32_t n = plan->n - j < s->width ? plan->n - j : s->width;
-            stream_block(s, (uint32_t)(unit / n_blocks), j, n);
-        }
-    }
+    const struct ree_cpu_loop loop = {
+        .n = (uint64_t)blocks_across(s) * plan->n_batch,
+        .n_threads = n_threads,
+        .body = stream_blocks,
+        .job = s,
+    };
+    ree_cpu_run_loop(ctx, &loop);
 }
 
 // Tiles

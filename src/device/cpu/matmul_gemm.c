@@ -479,6 +479,30 @@ enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree
     return REE_OK;
 }
 
+struct batch {
+    void (*make)(const void *user, uint32_t i, struct ree_gemm *gemm);
+    const void *user;
+    struct blocking blocking;
+};
+
+static void run_products(const void *user, const struct ree_cpu_range *range) {
+    const struct batch *batch = user;
+    for (uint64_t i = range->begin; i < range->end; i++) {
+        struct own own = own_memory(&batch->blocking, range->scratch);
+        struct ree_gemm gemm;
+        batch->make(batch->user, (uint32_t)i, &gemm);
+        gemm = in_order(&gemm, &batch->blocking);
+        struct team team = {
+            .gemm = &gemm,
+            .blocking = batch->blocking,
+            .packed_a = range->scratch[SLOT_A],
+            .packed_b = range->scratch[SLOT_B],
+            .n_threads = 1,
+        };
+        run_blocks(&team, &own);
+    }
+}
+
 enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n_batch,
                                    void (*make)(const void *user, uint32_t i,
                                                 struct ree_gemm *gemm),
@@ -486,31 +510,16 @@ enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n
     struct ree_gemm sample;
     make(user, 0, &sample);
     struct blocking s = choose_blocking(&sample, 1);
-    for (uint32_t i = 0; i < n_threads; i++) {
-        if (!ree_cpu_scratch_get(ctx, i, SLOT_A, s.packed_a_floats * sizeof(float)) ||
-            !ree_cpu_scratch_get(ctx, i, SLOT_B, s.packed_b_floats * sizeof(float)) ||
-            !ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, s.totals_floats * sizeof(float)))
-            return ree_cpu_no_memory(err, (s.packed_a_floats + s.packed_b_floats) * sizeof(float));
-    }
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for schedule(dynamic) nowait
-        for (uint32_t i = 0; i < n_batch; i++) {
-            void *const *scratch = ctx->scratch[omp_get_thread_num()].data;
-            struct own own = own_memory(&s, scratch);
-            struct ree_gemm gemm;
-            make(user, i, &gemm);
-            gemm = in_order(&gemm, &s);
-            struct team team = {
-                .gemm = &gemm,
-                .blocking = s,
-                .packed_a = scratch[SLOT_A],
-                .packed_b = scratch[SLOT_B],
-                .n_threads = 1,
-            };
-            run_blocks(&team, &own);
-        }
-    }
+    const size_t sizes[] = {s.packed_a_floats, s.packed_b_floats, s.totals_floats};
+    for (uint32_t slot = SLOT_A; slot <= SLOT_TOTALS; slot++)
+        REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, slot, sizes[slot] * sizeof(float), err));
+    const struct batch batch = {make, user, s};
+    const struct ree_cpu_loop loop = {
+        .n = n_batch,
+        .n_threads = n_threads,
+        .body = run_products,
+        .job = &batch,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

@@ -26,40 +26,56 @@
 DEFINE_ROW(uint32_t)
 DEFINE_ROW(uint64_t)
 
-void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
-                        const void *a, const void *b, const struct ree_matmul_output *output) {
-    char *out = output->out;
+struct job {
+    const struct ree_matmul_params *p;
+    const void *a, *b;
+    const struct ree_matmul_output *output;
+};
+
+static void multiply_rows(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    const struct ree_matmul_params *p = job->p;
+    char *out = job->output->out;
     int64_t a_strides[REE_MAX_RANK], b_strides[REE_MAX_RANK];
     for (uint32_t i = 0; i < p->batch_rank; i++) {
         a_strides[i] = p->a_batch_strides[i];
         b_strides[i] = p->b_batch_strides[i];
     }
-    uint64_t n_rows = (uint64_t)p->n_batch * p->m;
-    uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * p->n * p->k / 2);
     bool wide = ree_dtype_size(p->dtype) == 8;
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for nowait
-        for (uint64_t row = 0; row < n_rows; row++) {
-            uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
-            int64_t at_a = p->a_offset + (int64_t)i * p->a_stride_m +
-                           ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
-            int64_t at_b =
-                p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
-            if (wide)
-                row_uint64_t(p, 0, p->n, (const uint64_t *)a + at_a, (const uint64_t *)b + at_b,
-                             (uint64_t *)(void *)out + row * p->n);
-            else if (!output->epilogue)
-                row_uint32_t(p, 0, p->n, (const uint32_t *)a + at_a, (const uint32_t *)b + at_b,
-                             (uint32_t *)(void *)out + row * p->n);
-            else
-                for (uint32_t j = 0; j < p->n; j += BLOCK) {
-                    uint32_t n = p->n - j < BLOCK ? p->n - j : BLOCK, sums[BLOCK];
-                    row_uint32_t(p, j, n, (const uint32_t *)a + at_a, (const uint32_t *)b + at_b,
-                                 sums);
-                    ree_matmul_write(output, sums, (uint32_t)(row * p->n) + j, n);
-                }
+    for (uint64_t row = range->begin; row < range->end; row++) {
+        uint32_t batch = (uint32_t)(row / p->m), i = (uint32_t)(row % p->m);
+        int64_t at_a = p->a_offset + (int64_t)i * p->a_stride_m +
+                       ree_batch_offset(p->batch_rank, p->batch_dims, a_strides, batch);
+        int64_t at_b =
+            p->b_offset + ree_batch_offset(p->batch_rank, p->batch_dims, b_strides, batch);
+        if (wide) {
+            row_uint64_t(p, 0, p->n, (const uint64_t *)job->a + at_a,
+                         (const uint64_t *)job->b + at_b, (uint64_t *)(void *)out + row * p->n);
+            continue;
+        }
+        const uint32_t *a = (const uint32_t *)job->a + at_a, *b = (const uint32_t *)job->b + at_b;
+        if (!job->output->epilogue) {
+            row_uint32_t(p, 0, p->n, a, b, (uint32_t *)(void *)out + row * p->n);
+            continue;
+        }
+        for (uint32_t j = 0; j < p->n; j += BLOCK) {
+            uint32_t n = p->n - j < BLOCK ? p->n - j : BLOCK, sums[BLOCK];
+            row_uint32_t(p, j, n, a, b, sums);
+            ree_matmul_write(job->output, sums, (uint32_t)(row * p->n) + j, n);
         }
     }
+}
+
+void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
+                        const void *a, const void *b, const struct ree_matmul_output *output) {
+    const struct job job = {p, a, b, output};
+    uint64_t n_rows = (uint64_t)p->n_batch * p->m;
+    const struct ree_cpu_loop loop = {
+        .n = n_rows,
+        .grain = 1,
+        .n_threads = ree_cpu_threads_for(ctx, n_rows * p->n * p->k / 2),
+        .body = multiply_rows,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
 }

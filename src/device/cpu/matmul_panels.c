@@ -90,41 +90,58 @@ DEFINE_PACK(u16, uint16_t, x)
 DEFINE_PACK(u32, ree_any_u32, x)
 DEFINE_PACK(words, ree_any_u32, part_word(x, bits))
 
+struct packing {
+    const struct ree_matmul_params *p;
+    uint32_t operand, cols;
+    const void *src;
+    void *out;
+};
+
+static void pack_panel(const struct packing *job, uint32_t panel) {
+    const struct ree_matmul_params *p = job->p;
+    const void *src = job->src;
+    uint32_t n_blocks = p->b_block ? ceil_div(p->k, p->b_block) : 0;
+    uint32_t cols = job->cols, j = panel * cols, n = min_u32(p->n - j, cols);
+    void *dst = (char *)job->out + panel * cols * column_size(p, job->operand);
+    if (!p->b_block) {
+        int64_t at = p->b_offset + (int64_t)j * p->b_stride_n;
+        if (ree_dtype_size((enum ree_dtype)p->b_dtype) == 1)
+            pack_u8((const uint8_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols, 0);
+        else
+            pack_u16((const uint16_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols,
+                     0);
+    } else if (job->operand == 1) {
+        size_t pitch = (size_t)n_blocks * p->b_block * p->b_bits / 32;
+        pack_words((const ree_any_u32 *)src + j * pitch, (int64_t)pitch, 1, n,
+                   ceil_div(p->k, 32 / p->b_bits), dst, cols, p->b_bits);
+    } else if (job->operand == 2) {
+        pack_u32((const ree_any_u32 *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
+                 cols, 0);
+    } else {
+        pack_u8((const uint8_t *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst, cols,
+                0);
+    }
+}
+
+static void pack_panels(const void *user, const struct ree_cpu_range *range) {
+    for (uint64_t i = range->begin; i < range->end; i++)
+        pack_panel(user, (uint32_t)i);
+}
+
 void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
                      const struct ree_matmul_params *p, uint32_t operand, const void *src,
                      void *out) {
-    uint32_t cols = panel_cols(tiles), n_panels = ceil_div(p->n, cols);
-    uint32_t n_blocks = p->b_block ? ceil_div(p->k, p->b_block) : 0;
-    size_t panel_size = cols * column_size(p, operand);
-    uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)n_panels * panel_size);
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-    {
-        REE_FLOAT_ENV_WORKER();
-#pragma omp for nowait
-        for (uint32_t i = 0; i < n_panels; i++) {
-            void *dst = (char *)out + i * panel_size;
-            uint32_t j = i * cols, n = min_u32(p->n - j, cols);
-            if (!p->b_block) {
-                int64_t at = p->b_offset + (int64_t)j * p->b_stride_n;
-                if (ree_dtype_size((enum ree_dtype)p->b_dtype) == 1)
-                    pack_u8((const uint8_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst,
-                            cols, 0);
-                else
-                    pack_u16((const uint16_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst,
-                             cols, 0);
-            } else if (operand == 1) {
-                size_t pitch = (size_t)n_blocks * p->b_block * p->b_bits / 32;
-                pack_words((const ree_any_u32 *)src + j * pitch, (int64_t)pitch, 1, n,
-                           ceil_div(p->k, 32 / p->b_bits), dst, cols, p->b_bits);
-            } else if (operand == 2) {
-                pack_u32((const ree_any_u32 *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks,
-                         dst, cols, 0);
-            } else {
-                pack_u8((const uint8_t *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
-                        cols, 0);
-            }
-        }
-    }
+    const struct packing job = {p, operand, panel_cols(tiles), src, out};
+    uint32_t n_panels = ceil_div(p->n, job.cols);
+    uint64_t size = (uint64_t)n_panels * job.cols * column_size(p, operand);
+    const struct ree_cpu_loop loop = {
+        .n = n_panels,
+        .grain = 1,
+        .n_threads = ree_cpu_threads_for(ctx, size),
+        .body = pack_panels,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
 }
 
 // Multiplying
@@ -173,6 +190,19 @@ static void write_panel(const struct ree_panels *s, uint32_t batch, uint32_t pan
                          min_u32(plan->n - j, cols));
 }
 
+static void run_panels(const void *user, const struct ree_cpu_range *range) {
+    const struct ree_panels *s = user;
+    const struct ree_matmul_plan *plan = s->plan;
+    uint32_t n_chunks = ceil_div(plan->k, REE_CHUNK);
+    for (uint64_t unit = range->begin; unit < range->end; unit++) {
+        uint32_t panel = (uint32_t)(unit / plan->n_batch);
+        uint32_t batch = (uint32_t)(unit % plan->n_batch);
+        _Alignas(64) float totals[REE_STREAM_MAX_ROWS * MAX_COLS];
+        run_chunks(s, batch, panel, 0, n_chunks, totals, 0);
+        write_panel(s, batch, panel, totals);
+    }
+}
+
 // total(e) = ((p0 + p1) + p2) + ... + 0 over the chunks' results, n_floats apart; in place.
 static void add_chunks(uint32_t n_chunks, uint32_t n_floats, float *parts) {
     for (uint32_t i = 1; i < n_chunks; i++)
@@ -199,18 +229,13 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
     if (n_threads > 1 && n_panels < 4 * n_threads)
         n_parts = min_u32(n_chunks, ceil_div(4 * n_threads, (uint32_t)n_panels));
     if (n_parts == 1) {
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
-        {
-            REE_FLOAT_ENV_WORKER();
-#pragma omp for schedule(dynamic) nowait
-            for (uint64_t unit = 0; unit < n_panels; unit++) {
-                uint32_t panel = (uint32_t)(unit / plan->n_batch);
-                uint32_t batch = (uint32_t)(unit % plan->n_batch);
-                _Alignas(64) float totals[REE_STREAM_MAX_ROWS * MAX_COLS];
-                run_chunks(s, batch, panel, 0, n_chunks, totals, 0);
-                write_panel(s, batch, panel, totals);
-            }
-        }
+        const struct ree_cpu_loop loop = {
+            .n = n_panels,
+            .n_threads = n_threads,
+            .body = run_panels,
+            .job = s,
+        };
+        ree_cpu_run_loop(ctx, &loop);
         return REE_OK;
     }
     size_t panel_floats = (size_t)n_chunks * n_floats;

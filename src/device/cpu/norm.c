@@ -30,9 +30,12 @@ static void affine(const struct job *job, enum ree_map_op op, uint32_t row, cons
     }
 }
 
-static void norm_rows(const struct job *job, uint32_t begin, uint32_t end, void *block) {
+static void norm_rows(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
     const struct ree_norm_params *p = job->p;
     uint32_t n = p->cols, at_once = ree_cpu_rows_at_once(n);
+    uint32_t begin = (uint32_t)range->begin, end = (uint32_t)range->end;
+    float *block = range->scratch[0];
     float count = (float)n;
     for (uint32_t row = begin; row < end; row += at_once) {
         uint32_t n_rows = end - row < at_once ? end - row : at_once;
@@ -81,15 +84,14 @@ enum ree_status ree_cpu_norm(const struct ree_cpu_context *ctx, const struct ree
     job.out = operands[next];
     uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)p->rows * (p->cols + 16) * 3 / 2);
     if (p->rows == 1) n_threads = 1;
-    const size_t size = REE_CPU_ROWS_BLOCK * sizeof(float);
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        uint64_t begin, end;
-        ree_cpu_split(p->rows, 1, t, n_threads, &begin, &end);
-        norm_rows(&job, (uint32_t)begin, (uint32_t)end, ree_cpu_scratch_get(ctx, t, 0, size));
-    }
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, 0, REE_CPU_ROWS_BLOCK * sizeof(float), err));
+    const struct ree_cpu_loop loop = {
+        .n = p->rows,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = norm_rows,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

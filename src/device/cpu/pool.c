@@ -180,6 +180,22 @@ static void pool_row(const struct job *job, uint32_t plane, uint32_t od, uint32_
         job->indices[o + i] = (int64_t)(plane * volume(p->in)) + rows->index[i];
 }
 
+static void pool_rows(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    const struct ree_pool_params *p = job->p;
+    const size_t row = REE_CPU_EXPR_BLOCK;
+    uint32_t *scratch = range->scratch[0];
+    struct rows rows = {scratch, scratch + row, scratch + 2 * row, scratch + 3 * row};
+    for (uint64_t at = range->begin; at < range->end; at++) {
+        uint32_t oh = (uint32_t)(at % p->out[1]), od = (uint32_t)(at / p->out[1] % p->out[0]);
+        uint32_t plane = (uint32_t)(at / p->out[1] / p->out[0]);
+        for (uint32_t first = 0; first < p->out[2]; first += job->width) {
+            uint32_t n = p->out[2] - first < job->width ? p->out[2] - first : job->width;
+            pool_row(job, plane, od, oh, first, n, &rows);
+        }
+    }
+}
+
 enum ree_status ree_cpu_pool(const struct ree_cpu_context *ctx, const struct ree_pool_params *p,
                              void *const *operands, struct ree_error *err) {
     uint64_t n_rows = (uint64_t)p->planes * p->out[0] * p->out[1];
@@ -201,24 +217,15 @@ enum ree_status ree_cpu_pool(const struct ree_cpu_context *ctx, const struct ree
     // A loop over a row costs some nanoseconds to start, then about one per two elements.
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * volume(p->kernel) * (8 + p->out[2] / 2));
     if (n_rows == 1) n_threads = 1;
-    const size_t row = REE_CPU_EXPR_BLOCK, size = 4 * row * sizeof(uint32_t);
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        uint32_t *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
-        struct rows rows = {scratch, scratch + row, scratch + 2 * row, scratch + 3 * row};
-        uint64_t begin, end;
-        ree_cpu_split(n_rows, 1, t, n_threads, &begin, &end);
-        for (uint64_t at = begin; at < end; at++) {
-            uint32_t oh = (uint32_t)(at % p->out[1]), od = (uint32_t)(at / p->out[1] % p->out[0]);
-            uint32_t plane = (uint32_t)(at / p->out[1] / p->out[0]);
-            for (uint32_t first = 0; first < p->out[2]; first += job.width) {
-                uint32_t n = p->out[2] - first < job.width ? p->out[2] - first : job.width;
-                pool_row(&job, plane, od, oh, first, n, &rows);
-            }
-        }
-    }
+    REE_TRY(
+        ree_cpu_scratch_reserve(ctx, n_threads, 0, 4 * REE_CPU_EXPR_BLOCK * sizeof(uint32_t), err));
+    const struct ree_cpu_loop loop = {
+        .n = n_rows,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = pool_rows,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

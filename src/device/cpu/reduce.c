@@ -18,6 +18,8 @@ const struct ree_cpu_reduce_kernels *ree_cpu_reduce_kernels(enum ree_cpu_isa isa
 // several rows.
 #define MANY_CHUNKS 8
 
+#define SCRATCH_SIZE ((size_t)REE_CPU_LANES * REE_CHUNK * 8) // per thread, for terms
+
 void ree_cpu_reduce_rows(const struct ree_cpu_reduce_kernels *kernels, uint32_t kind,
                          const float *const *rows, uint32_t n_rows, uint32_t n, float *out) {
     const float *lanes[REE_CPU_LANES];
@@ -199,6 +201,24 @@ static void fold_output(const struct ree_cpu_reduce_plan *plan, uint32_t o, uint
     }
 }
 
+struct split {
+    const struct ree_cpu_reduce_plan *plan;
+    uint32_t output;
+    void *parts; // results of the chunks if the plan is chunked, otherwise of the threads
+};
+
+static void split_chunks(const void *user, const struct ree_cpu_range *range) {
+    const struct split *split = user;
+    sum_chunks(split->plan, split->output, (uint32_t)range->begin, (uint32_t)range->end,
+               range->scratch[0], (float *)split->parts + range->begin);
+}
+
+static void split_terms(const void *user, const struct ree_cpu_range *range) {
+    const struct split *split = user;
+    fold_output(split->plan, split->output, (uint32_t)range->begin, (uint32_t)range->end,
+                range->scratch[0], (struct ree_cpu_fold *)split->parts + range->thread);
+}
+
 // Few outputs with many terms: the threads share the chunks of each output.
 static enum ree_status reduce_split(const struct ree_cpu_context *ctx,
                                     const struct ree_cpu_reduce_plan *plan, uint32_t n_threads,
@@ -210,20 +230,18 @@ static enum ree_status reduce_split(const struct ree_cpu_context *ctx,
     float *sums = parts;
     struct ree_cpu_fold *folds = parts;
     uint32_t kind = plan->params->kind;
+    struct split split = {.plan = plan, .parts = parts};
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, 0, SCRATCH_SIZE, err));
+    const struct ree_cpu_loop loop = {
+        .n = plan->chunked ? plan->n_chunks : plan->n_reduce,
+        .grain = plan->chunked ? REE_CPU_LANES : REE_CHUNK,
+        .n_threads = n_threads,
+        .body = plan->chunked ? split_chunks : split_terms,
+        .job = &split,
+    };
     for (uint32_t o = 0; o < plan->n_outer; o++) {
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-        for (uint32_t t = 0; t < n_threads; t++) {
-            REE_FLOAT_ENV_WORKER();
-            void *buffer = ree_cpu_scratch_get(ctx, t, 0, REE_CPU_LANES * REE_CHUNK * 8);
-            uint64_t begin, end;
-            if (plan->chunked) {
-                ree_cpu_split(plan->n_chunks, REE_CPU_LANES, t, n_threads, &begin, &end);
-                sum_chunks(plan, o, (uint32_t)begin, (uint32_t)end, buffer, sums + begin);
-            } else {
-                ree_cpu_split(plan->n_reduce, REE_CHUNK, t, n_threads, &begin, &end);
-                fold_output(plan, o, (uint32_t)begin, (uint32_t)end, buffer, &folds[t]);
-            }
-        }
+        split.output = o;
+        ree_cpu_run_loop(ctx, &loop);
         if (plan->chunked) {
             float total = ree_cpu_reduce_start(kind);
             for (uint32_t c = 0; c < plan->n_chunks; c++)
@@ -258,6 +276,20 @@ static void make_plan(struct ree_cpu_reduce_plan *plan, const struct ree_cpu_con
         plan->reduce_rank == 1 && (plan->reduce_strides[0] == 1 || plan->reduce_dims[0] == 1);
 }
 
+static void reduce_outputs(const void *user, const struct ree_cpu_range *range) {
+    const struct ree_cpu_reduce_plan *plan = user;
+    void *buffer = range->scratch[0];
+    if (plan->chunked) {
+        sum_outputs(plan, (uint32_t)range->begin, (uint32_t)range->end, buffer);
+        return;
+    }
+    for (uint32_t o = (uint32_t)range->begin; o < range->end; o++) {
+        struct ree_cpu_fold fold;
+        fold_output(plan, o, 0, plan->n_reduce, buffer, &fold);
+        ree_cpu_fold_store(plan, &fold, o);
+    }
+}
+
 enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct ree_reduce_params *p,
                                void *const *operands, struct ree_error *err) {
     if (p->n_outer == 0) return REE_OK;
@@ -269,9 +301,6 @@ enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct r
     // About a nanosecond per two terms, twice that if they must be packed.
     uint64_t cost = (uint64_t)p->n_outer * (p->n_reduce + 32) / (plan.contiguous ? 2 : 1);
     uint32_t n_threads = ree_cpu_threads_for(ctx, cost);
-    const size_t size = REE_CPU_LANES * REE_CHUNK * 8;
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
 
     // If there are fewer outputs than threads, the threads share each output, provided each has
     // enough work. Packed single rows also use chunks to fill the lanes.
@@ -281,21 +310,14 @@ enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct r
 
     uint32_t grain = plan.n_chunks > MANY_CHUNKS ? 1 : REE_CPU_LANES;
     if (p->n_outer < n_threads * grain) grain = 1;
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        void *buffer = ree_cpu_scratch_get(ctx, t, 0, size);
-        uint64_t begin, end;
-        ree_cpu_split(p->n_outer, grain, t, n_threads, &begin, &end);
-        if (plan.chunked) {
-            sum_outputs(&plan, (uint32_t)begin, (uint32_t)end, buffer);
-            continue;
-        }
-        for (uint32_t o = (uint32_t)begin; o < end; o++) {
-            struct ree_cpu_fold fold;
-            fold_output(&plan, o, 0, p->n_reduce, buffer, &fold);
-            ree_cpu_fold_store(&plan, &fold, o);
-        }
-    }
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, 0, SCRATCH_SIZE, err));
+    const struct ree_cpu_loop loop = {
+        .n = p->n_outer,
+        .grain = grain,
+        .n_threads = n_threads,
+        .body = reduce_outputs,
+        .job = &plan,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

@@ -191,12 +191,53 @@ static struct tile tile_at(const struct ree_cpu_reduce_plan *plan, uint32_t tile
     };
 }
 
+#define ROW_SIZE ((size_t)MAX_COLUMNS * 8)
+#define SCRATCH_SIZE (3 * ROW_SIZE) // per thread: terms, and two rows of results
+
+struct job {
+    const struct ree_cpu_reduce_plan *plan;
+    struct steps steps;
+    uint32_t tile_width;
+    struct tile tile; // split only
+    float *chunks;    // split only: results of the tile's chunks
+};
+
+// Computes some chunks of one tile.
+static void split_tile(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    for (uint32_t c = (uint32_t)range->begin; c < range->end; c++)
+        chunk_of(job->plan, &job->steps, &job->tile, c, job->chunks + (size_t)c * job->tile_width,
+                 range->scratch[0]);
+}
+
+static void reduce_tiles(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    const struct ree_cpu_reduce_plan *plan = job->plan;
+    uint32_t kind = plan->params->kind;
+    char *rows = range->scratch[0], *acc = rows + ROW_SIZE, *total = rows + 2 * ROW_SIZE;
+    for (uint64_t item = range->begin; item < range->end; item++) {
+        struct tile tile = tile_at(plan, job->tile_width, item);
+        if (kind == REE_REDUCE_ARGMAX || kind == REE_REDUCE_ARGMIN) {
+            positions(plan, &tile, acc, (uint32_t *)(void *)rows);
+            continue;
+        }
+        if (!plan->chunked) {
+            accumulate(plan, &job->steps, &tile, 0, plan->n_reduce, total, rows);
+        } else {
+            fill(plan, tile.width, job->steps.start, total);
+            for (uint32_t c = 0; c < plan->n_chunks; c++) {
+                chunk_of(plan, &job->steps, &tile, c, acc, rows);
+                join(plan, tile.width, acc, total);
+            }
+        }
+        finish(plan, &tile, total, rows);
+    }
+}
+
 enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
                                        const struct ree_cpu_reduce_plan *plan,
                                        struct ree_error *err) {
-    uint32_t kind = plan->params->kind;
-    bool position = kind == REE_REDUCE_ARGMAX || kind == REE_REDUCE_ARGMIN;
-    struct steps s = steps_of(kind, plan->params->dtype);
+    struct job job = {.plan = plan, .steps = steps_of(plan->params->kind, plan->params->dtype)};
     uint64_t cost = (uint64_t)plan->n_outer * ((uint64_t)plan->n_reduce + 8) / 2;
     uint32_t n_threads = ree_cpu_threads_for(ctx, cost);
 
@@ -213,57 +254,32 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
                  ree_cpu_threads_for(ctx, cost / n_items) > 1;
     if (!split && n_items == 1) n_threads = 1;
 
-    const size_t row_size = MAX_COLUMNS * 8;
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, 3 * row_size))
-            return ree_cpu_no_memory(err, 3 * row_size);
-
-    if (split) { // few outputs with many terms: the threads share the chunks
-        size_t size = (size_t)plan->n_chunks * tile_width * sizeof(float);
-        float *chunks = ree_cpu_scratch_get(ctx, 0, 1, size);
-        if (!chunks) return ree_cpu_no_memory(err, size);
-        for (uint64_t item = 0; item < n_items; item++) {
-            struct tile tile = tile_at(plan, tile_width, item);
-#pragma omp parallel for num_threads(n_threads) schedule(static)
-            for (uint32_t t = 0; t < n_threads; t++) {
-                REE_FLOAT_ENV_WORKER();
-                char *rows = ree_cpu_scratch_get(ctx, t, 0, 3 * row_size);
-                uint64_t begin, end;
-                ree_cpu_split(plan->n_chunks, 1, t, n_threads, &begin, &end);
-                for (uint32_t c = (uint32_t)begin; c < end; c++)
-                    chunk_of(plan, &s, &tile, c, chunks + (size_t)c * tile_width, rows);
-            }
-            for (uint32_t c = 1; c < plan->n_chunks; c++)
-                join(plan, tile.width, chunks + (size_t)c * tile_width, chunks);
-            finish(plan, &tile, chunks, ree_cpu_scratch_get(ctx, 0, 0, 3 * row_size));
-        }
+    job.tile_width = tile_width;
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, 0, SCRATCH_SIZE, err));
+    struct ree_cpu_loop loop = {
+        .n = n_items,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = reduce_tiles,
+        .job = &job,
+    };
+    if (!split) {
+        ree_cpu_run_loop(ctx, &loop);
         return REE_OK;
     }
 
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        char *rows = ree_cpu_scratch_get(ctx, t, 0, 3 * row_size);
-        char *acc = rows + row_size, *total = rows + 2 * row_size;
-        uint64_t begin, end;
-        ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);
-        for (uint64_t item = begin; item < end; item++) {
-            struct tile tile = tile_at(plan, tile_width, item);
-            if (position) {
-                positions(plan, &tile, acc, (uint32_t *)rows);
-                continue;
-            }
-            if (!plan->chunked) {
-                accumulate(plan, &s, &tile, 0, plan->n_reduce, total, rows);
-            } else {
-                fill(plan, tile.width, s.start, total);
-                for (uint32_t c = 0; c < plan->n_chunks; c++) {
-                    chunk_of(plan, &s, &tile, c, acc, rows);
-                    join(plan, tile.width, acc, total);
-                }
-            }
-            finish(plan, &tile, total, rows);
-        }
+    // Few outputs with many terms: the threads share the chunks of each tile.
+    size_t size = (size_t)plan->n_chunks * tile_width * sizeof(float);
+    job.chunks = ree_cpu_scratch_get(ctx, 0, 1, size);
+    if (!job.chunks) return ree_cpu_no_memory(err, size);
+    loop.n = plan->n_chunks;
+    loop.body = split_tile;
+    for (uint64_t item = 0; item < n_items; item++) {
+        job.tile = tile_at(plan, tile_width, item);
+        ree_cpu_run_loop(ctx, &loop);
+        for (uint32_t c = 1; c < plan->n_chunks; c++)
+            join(plan, job.tile.width, job.chunks + (size_t)c * tile_width, job.chunks);
+        finish(plan, &job.tile, job.chunks, ctx->scratch[0].data[0]);
     }
     return REE_OK;
 }

@@ -12,6 +12,7 @@ struct job {
     const int32_t *index; // (k_out, taps)
     const float *w;       // (k_out, taps)
     float *out;
+    uint32_t row, width, n_tiles; // elements of a row, of a tile; tiles per row
 };
 
 struct rows {
@@ -99,6 +100,23 @@ static enum ree_status check(const struct job *job, struct ree_error *err) {
     return REE_OK;
 }
 
+static void resize_items(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    const struct ree_resize_params *p = job->p;
+    const size_t block = REE_CPU_EXPR_BLOCK;
+    ree_any_u32 *scratch = range->scratch[0];
+    struct rows rows = {scratch, scratch + block, scratch + 2 * block, scratch + 3 * block};
+    for (uint64_t item = range->begin; item < range->end; item++) {
+        uint32_t first = (uint32_t)(item % job->n_tiles) * job->width;
+        uint32_t n = job->row - first < job->width ? job->row - first : job->width;
+        uint64_t at = item / job->n_tiles;
+        if (p->inner == 1)
+            along_axis(job, at, first, n, &rows);
+        else
+            along_inner(job, at / p->k_out, (uint32_t)(at % p->k_out), first, n, &rows);
+    }
+}
+
 enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct ree_resize_params *p,
                                void *const *operands, struct ree_error *err) {
     uint64_t n_rows = (uint64_t)p->outer * (p->inner == 1 ? 1 : p->k_out);
@@ -111,32 +129,23 @@ enum ree_status ree_cpu_resize(const struct ree_cpu_context *ctx, const struct r
         .index = operands[1],
         .w = operands[2],
         .out = operands[3],
+        .row = row,
     };
     REE_TRY(check(&job, err));
-    uint32_t width = row < REE_CPU_EXPR_BLOCK ? row : REE_CPU_EXPR_BLOCK;
-    uint32_t n_tiles = (row + width - 1) / width;
-    uint64_t n_items = n_rows * n_tiles;
+    job.width = row < REE_CPU_EXPR_BLOCK ? row : REE_CPU_EXPR_BLOCK;
+    job.n_tiles = (row + job.width - 1) / job.width;
+    uint64_t n_items = n_rows * job.n_tiles;
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * row * (p->taps + 1ull));
     if (n_items == 1) n_threads = 1;
-    const size_t block = REE_CPU_EXPR_BLOCK, size = 4 * block * sizeof(uint32_t);
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        ree_any_u32 *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
-        struct rows rows = {scratch, scratch + block, scratch + 2 * block, scratch + 3 * block};
-        uint64_t begin, end;
-        ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);
-        for (uint64_t item = begin; item < end; item++) {
-            uint32_t first = (uint32_t)(item % n_tiles) * width;
-            uint32_t n = row - first < width ? row - first : width;
-            uint64_t at = item / n_tiles;
-            if (p->inner == 1)
-                along_axis(&job, at, first, n, &rows);
-            else
-                along_inner(&job, at / p->k_out, (uint32_t)(at % p->k_out), first, n, &rows);
-        }
-    }
+    REE_TRY(
+        ree_cpu_scratch_reserve(ctx, n_threads, 0, 4 * REE_CPU_EXPR_BLOCK * sizeof(uint32_t), err));
+    const struct ree_cpu_loop loop = {
+        .n = n_items,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = resize_items,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

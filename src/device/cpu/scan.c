@@ -95,6 +95,26 @@ static void scan_vector(const struct job *job, uint64_t outer) {
         vector_uint32_t(job, x, out);
 }
 
+// Returns the number of blocks of columns in a row.
+static uint32_t tiles_across(uint32_t inner) {
+    return (inner + REE_CPU_EXPR_BLOCK - 1) / REE_CPU_EXPR_BLOCK;
+}
+
+static void scan_items(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    const uint32_t inner = job->p->inner;
+    for (uint64_t item = range->begin; item < range->end; item++) {
+        if (inner == 1) {
+            scan_vector(job, item);
+            continue;
+        }
+        uint32_t n_tiles = tiles_across(inner);
+        uint32_t first = (uint32_t)(item % n_tiles) * REE_CPU_EXPR_BLOCK;
+        uint32_t width = inner - first < REE_CPU_EXPR_BLOCK ? inner - first : REE_CPU_EXPR_BLOCK;
+        scan_columns(job, item / n_tiles, first, width, range->scratch[0]);
+    }
+}
+
 enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree_scan_params *p,
                              void *const *operands, struct ree_error *err) {
     if (p->outer == 0 || p->k == 0 || p->inner == 0) return REE_OK;
@@ -118,30 +138,18 @@ enum ree_status ree_cpu_scan(const struct ree_cpu_context *ctx, const struct ree
     } else {
         job.op = p->product ? REE_MAP_mul_i32 : REE_MAP_add_i32;
     }
-    uint32_t n_tiles = (p->inner + REE_CPU_EXPR_BLOCK - 1) / REE_CPU_EXPR_BLOCK;
-    uint64_t n_items = (uint64_t)p->outer * n_tiles;
+    uint64_t n_items = (uint64_t)p->outer * tiles_across(p->inner);
     uint64_t n_terms = (uint64_t)p->outer * p->k * p->inner;
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_terms * 2);
     if (n_items == 1) n_threads = 1;
-    const size_t size = 2 * REE_CPU_EXPR_BLOCK * 8;
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        char *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
-        uint64_t begin, end;
-        ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);
-        for (uint64_t item = begin; item < end; item++) {
-            if (p->inner == 1) {
-                scan_vector(&job, item);
-                continue;
-            }
-            uint32_t first = (uint32_t)(item % n_tiles) * REE_CPU_EXPR_BLOCK;
-            uint32_t width = p->inner - first;
-            if (width > REE_CPU_EXPR_BLOCK) width = REE_CPU_EXPR_BLOCK;
-            scan_columns(&job, item / n_tiles, first, width, scratch);
-        }
-    }
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, 0, 2 * REE_CPU_EXPR_BLOCK * 8, err));
+    const struct ree_cpu_loop loop = {
+        .n = n_items,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = scan_items,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

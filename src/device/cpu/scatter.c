@@ -10,6 +10,7 @@ struct job {
     const char *updates;
     struct ree_cpu_indices indices;
     size_t size;
+    bool *failed; // (n_threads): whether the thread found an index out of range
 };
 
 static uint32_t combine_f32(uint32_t kind, uint32_t a, uint32_t b) {
@@ -145,6 +146,11 @@ static enum ree_status report_fault(const struct job *job, struct ree_error *err
                     "scatter: an index was out of range, but could not be found again");
 }
 
+static void scatter_range(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    job->failed[range->thread] = !scatter_vectors(job, range->begin, range->end);
+}
+
 enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
                                 const struct ree_scatter_params *p, void *const *operands,
                                 struct ree_error *err) {
@@ -163,15 +169,17 @@ enum ree_status ree_cpu_scatter(const struct ree_cpu_context *ctx,
     };
     uint32_t n_threads = ree_cpu_threads_for(ctx, (uint64_t)p->n_vectors * p->n_steps * 8);
     if (p->n_vectors == 1) n_threads = 1;
-    bool fault = false;
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)                \
-    reduction(||                                                                                   \
-              : fault)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        uint64_t begin, end;
-        ree_cpu_split(p->n_vectors, 16, t, n_threads, &begin, &end);
-        fault = fault || !scatter_vectors(&job, begin, end);
-    }
-    return fault ? report_fault(&job, err) : REE_OK;
+    job.failed = ree_cpu_scratch_get(ctx, 0, 0, n_threads * sizeof *job.failed);
+    if (!job.failed) return ree_cpu_no_memory(err, n_threads * sizeof *job.failed);
+    const struct ree_cpu_loop loop = {
+        .n = p->n_vectors,
+        .grain = 16,
+        .n_threads = n_threads,
+        .body = scatter_range,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
+    for (uint32_t t = 0; t < n_threads; t++)
+        if (job.failed[t]) return report_fault(&job, err);
+    return REE_OK;
 }

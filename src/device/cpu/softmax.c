@@ -143,6 +143,17 @@ static void softmax_columns(const struct job *job, uint64_t item, void *scratch)
     }
 }
 
+static void softmax_items(const void *user, const struct ree_cpu_range *range) {
+    const struct job *job = user;
+    void *scratch = range->scratch[0];
+    if (job->p->inner == 1) {
+        softmax_rows(job, (uint32_t)range->begin, (uint32_t)range->end, scratch);
+        return;
+    }
+    for (uint64_t item = range->begin; item < range->end; item++)
+        softmax_columns(job, item, scratch);
+}
+
 enum ree_status ree_cpu_softmax(const struct ree_cpu_context *ctx,
                                 const struct ree_softmax_params *p, void *const *operands,
                                 struct ree_error *err) {
@@ -164,21 +175,14 @@ enum ree_status ree_cpu_softmax(const struct ree_cpu_context *ctx,
     }
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * (p->k + 16) * 3);
     if (n_items == 1) n_threads = 1;
-    size_t size = scratch_size(&job);
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        void *scratch = ree_cpu_scratch_get(ctx, t, 0, size);
-        uint64_t begin, end;
-        ree_cpu_split(n_items, 1, t, n_threads, &begin, &end);
-        if (p->inner == 1) {
-            softmax_rows(&job, (uint32_t)begin, (uint32_t)end, scratch);
-            continue;
-        }
-        for (uint64_t item = begin; item < end; item++)
-            softmax_columns(&job, item, scratch);
-    }
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, 0, scratch_size(&job), err));
+    const struct ree_cpu_loop loop = {
+        .n = n_items,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = softmax_items,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }

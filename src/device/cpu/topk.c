@@ -111,6 +111,11 @@ static void topk_vector(const struct job *job, uint64_t vector, struct entry *he
     }
 }
 
+static void topk_vectors(const void *user, const struct ree_cpu_range *range) {
+    for (uint64_t vector = range->begin; vector < range->end; vector++)
+        topk_vector(user, vector, range->scratch[0]);
+}
+
 enum ree_status ree_cpu_topk(const struct ree_cpu_context *ctx, const struct ree_topk_params *p,
                              void *const *operands, struct ree_error *err) {
     uint64_t n_vectors = (uint64_t)p->outer * p->inner;
@@ -124,17 +129,14 @@ enum ree_status ree_cpu_topk(const struct ree_cpu_context *ctx, const struct ree
     };
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_vectors * (p->n * 3ull + p->k * 20ull));
     if (n_vectors == 1) n_threads = 1;
-    size_t size = p->k * sizeof(struct entry);
-    for (uint32_t t = 0; t < n_threads; t++)
-        if (!ree_cpu_scratch_get(ctx, t, 0, size)) return ree_cpu_no_memory(err, size);
-#pragma omp parallel for num_threads(n_threads) if (n_threads > 1) schedule(static)
-    for (uint32_t t = 0; t < n_threads; t++) {
-        REE_FLOAT_ENV_WORKER();
-        struct entry *heap = ree_cpu_scratch_get(ctx, t, 0, size);
-        uint64_t begin, end;
-        ree_cpu_split(n_vectors, 1, t, n_threads, &begin, &end);
-        for (uint64_t vector = begin; vector < end; vector++)
-            topk_vector(&job, vector, heap);
-    }
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, 0, p->k * sizeof(struct entry), err));
+    const struct ree_cpu_loop loop = {
+        .n = n_vectors,
+        .grain = 1,
+        .n_threads = n_threads,
+        .body = topk_vectors,
+        .job = &job,
+    };
+    ree_cpu_run_loop(ctx, &loop);
     return REE_OK;
 }
