@@ -21,11 +21,12 @@ enum ree_status ree_graph_load(const char *path, const struct ree_load_options *
     if (is_folder(path)) {
         struct ree_hf_options hf = {.quantize_bits = options->quantize_bits,
                                     .quantize_block = options->quantize_block,
+                                    .quantize_table = options->quantize_table,
                                     .activations = options->activations,
                                     .progress = options->progress};
         return ree_hf_load(path, &hf, out_graph, err);
     }
-    if (options->quantize_bits)
+    if (options->quantize_bits || options->quantize_table)
         return ree_fail(err, REE_INVALID,
                         "%s: is not a folder with a Hugging Face checkpoint; only these can be "
                         "quantised when loaded",

@@ -8,9 +8,10 @@
 struct ree_graph;
 
 struct ree_load_options {
-    uint32_t quantize_bits, quantize_block; // as in struct ree_export_options; folders only
-    enum ree_dtype activations;             // likewise
-    struct ree_progress progress;           // in bytes
+    // As in struct ree_export_options; folders only.
+    uint32_t quantize_bits, quantize_block, quantize_table;
+    enum ree_dtype activations;
+    struct ree_progress progress; // in bytes
 };
 
 // Loads a checked graph from a file or a folder. `options` may be NULL. Fails with REE_INVALID if

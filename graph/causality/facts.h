@@ -178,6 +178,7 @@ RULE(concat);
 RULE(split);
 RULE(slice);
 RULE(gather);
+RULE(gather_block_quantized);
 RULE(gather_nd);
 RULE(trilu);
 // attention.c

@@ -494,6 +494,32 @@ const char *ree_causality_gather(struct ree_derivation *d) {
     return NULL;
 }
 
+// A quantised embedding table: rows of a constant matrix.
+const char *ree_causality_gather_block_quantized(struct ree_derivation *d) {
+    const struct ree_fact *data = d->in[0], *index = d->in[1];
+    struct ree_fact *out = d->out;
+    uint32_t gather_axis, quantize_axis;
+    if (!ree_read_axis(ree_node_int(d->node, "gather_axis", 0), data->rank, &gather_axis) ||
+        !ree_read_axis(ree_node_int(d->node, "quantize_axis", 1), data->rank, &quantize_axis))
+        return "an axis is out of range";
+    if (data->rank != 2 || gather_axis != 0 || quantize_axis != 1)
+        return "its table does not have rows of numbers";
+    for (size_t i = 0; i < d->n_in; i++)
+        if (i != 1 && d->in[i] && !ree_fact_is_plain(d->in[i])) return "its table is not constant";
+    if (index->counts_only) return "its index depends on the number of tokens";
+    if (index->rank >= REE_MAX_RANK) return "its result has too many dimensions";
+    int64_t bits = data->dtype == REE_U8 ? ree_node_int(d->node, "bits", 4) : 8;
+    if (bits != 2 && bits != 4 && bits != 8) return "its numbers do not have 2, 4 or 8 bits";
+    out->dtype = d->in[2]->dtype;
+    out->rank = index->rank + 1;
+    memcpy(out->axes, index->axes, index->rank * sizeof *out->axes);
+    out->axes[index->rank] = data->axes[1];
+    out->axes[index->rank].size *= 8 / bits;
+    out->follows = index->follows;
+    out->may_be_nan = true; // 0 times an infinite scale
+    return NULL;
+}
+
 // The selection of rows that ree_pass_select_rows inserts.
 const char *ree_causality_gather_nd(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *index = d->in[1];

@@ -106,6 +106,7 @@ static const struct ree_causality_row rows[] = {
     {"", "Slice", 1u << 0, 1u << 2, ree_causality_slice, 0},
     {"", "Gather", 1u << 0, 0, ree_causality_gather, 0},
     {"", "GatherND", 0, 1u << 1, ree_causality_gather_nd, 0},
+    {MS, "GatherBlockQuantized", 0, 0, ree_causality_gather_block_quantized, 0},
     {"", "Trilu", 0, 0, ree_causality_trilu, 0},
     {MS, "Trilu", 0, 0, ree_causality_trilu, 0},
     // attention.c

@@ -100,7 +100,14 @@ static const char *embed(struct ree_causal *d) {
     struct ree_writer *w = d->w;
     const struct ree_causal_config *c = d->config;
     enum ree_dtype dtype;
-    const char *x = look_up(d, "embed_tokens", d->names->embedding, c->vocab, "input_ids", &dtype);
+    const char *x;
+    if (c->tied && d->options->table_bits)
+        x = ree_causal_narrow(d, "embed_tokens",
+                              ree_causal_look_up_quantised(d, "embed_tokens", d->names->embedding,
+                                                           c->vocab, c->hidden, "input_ids",
+                                                           &dtype));
+    else
+        x = look_up(d, "embed_tokens", d->names->embedding, c->vocab, "input_ids", &dtype);
     if (c->scale_embeddings) {
         if (d->options->activations != REE_F32) dtype = d->options->activations;
         const char *scale = ree_writer_f32(w, embedding_scale(d, dtype));
@@ -141,7 +148,7 @@ static void head(struct ree_causal *d, const char *x) {
                            .name = c->tied ? d->names->embedding : d->names->head,
                            .in = c->hidden,
                            .out = c->vocab,
-                           .keep = c->tied,
+                           .table = c->tied,
                            .wide = true};
     if (!c->tied) d->prefix = ""; // the head is not inside the decoder
     ree_causal_softcap(d, "lm_head", c->final_softcap, ree_causal_linear(d, &l, x));

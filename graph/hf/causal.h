@@ -16,6 +16,8 @@ struct ree_causal_options {
     bool steps;     // write the form of opset 17
     uint32_t bits;  // of quantised matrices: 4, 8; 0: not quantised
     uint32_t block; // numbers that share a scale
+    // Bits of the quantised embedding table, if the head is tied to it: 4, 8; 0: not quantised.
+    uint32_t table_bits;
     // File for copied and quantised tensors, and its name in the model. NULL: none.
     struct ree_output *data;
     const char *data_name;
@@ -64,15 +66,21 @@ const char *ree_causal_weight(struct ree_causal *d, const char *name, uint32_t r
 const char *ree_causal_weight_as(struct ree_causal *d, enum ree_dtype dtype, const char *label,
                                  const char *name, uint32_t rank, const int64_t *dims);
 // x (..., in) times the matrix `name`.weight, plus `name`.bias. The matrix is stored as (out, in),
-// or as (in, out) if `columns` is set. It is quantised if the options request it, unless `keep` is
-// set. The result is rounded once to the type of the activations, or stays float32 if `wide` is
-// set.
+// or as (in, out) if `columns` is set. It is quantised if the options request it; `table`: it is
+// also the embedding table, which has options of its own. The result is rounded once to the type of
+// the activations, or stays float32 if `wide` is set.
 struct ree_linear {
     const char *label, *name;
     int64_t in, out;
-    bool bias, columns, keep, wide;
+    bool bias, columns, table, wide;
 };
 const char *ree_causal_linear(struct ree_causal *d, const struct ree_linear *linear, const char *x);
+
+// Looks up rows of the quantised embedding table `name`.weight (rows, columns); the result is
+// float32. *out_dtype: the type of the table in the checkpoint.
+const char *ree_causal_look_up_quantised(struct ree_causal *d, const char *label, const char *name,
+                                         int64_t rows, int64_t columns, const char *ids,
+                                         enum ree_dtype *out_dtype);
 
 // Rounds a float32 value to the type of the activations, or widens a value of that type. Returns x
 // itself if the type is float32.

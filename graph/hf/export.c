@@ -23,8 +23,10 @@ static char *join(const char *a, const char *b, const char *c) {
     return s;
 }
 
-static enum ree_status check_variant(uint32_t bits, uint32_t block, enum ree_dtype activations,
-                                     struct ree_error *err) {
+#define DEFAULT_TABLE_BITS 8
+
+static enum ree_status check_variant(uint32_t bits, uint32_t block, uint32_t table,
+                                     enum ree_dtype activations, struct ree_error *err) {
     if (activations != REE_DTYPE_NONE && activations != REE_F32 && activations != REE_F16 &&
         activations != REE_BF16)
         return ree_fail(err, REE_INVALID,
@@ -36,7 +38,20 @@ static enum ree_status check_variant(uint32_t bits, uint32_t block, enum ree_dty
     if (block && (block < 16 || block > 256 || (block & (block - 1))))
         return ree_fail(err, REE_INVALID, "the block size %u is not a power of two from 16 to 256",
                         block);
+    if (table && table != 4 && table != 8 && table != REE_QUANTIZE_KEEP)
+        return ree_fail(err, REE_INVALID,
+                        "the embedding table cannot be quantised to %u bits; expected 4 or 8",
+                        table);
+    if (table && !bits)
+        return ree_fail(err, REE_INVALID,
+                        "the embedding table can be quantised only together with the layers");
     return REE_OK;
+}
+
+// Returns the bits of an embedding table that is also the head; 0: not quantised.
+static uint32_t table_bits(uint32_t bits, uint32_t table) {
+    if (!bits || table == REE_QUANTIZE_KEEP) return 0;
+    return table ? table : DEFAULT_TABLE_BITS;
 }
 
 // Location of the quantised weights in a model in memory. No shard can have this name, because the
@@ -55,6 +70,8 @@ static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
     struct ree_output data = {0};
     struct ree_causal_options options = {.bits = o->quantize_bits,
                                          .block = o->quantize_block ? o->quantize_block : 32,
+                                         .table_bits =
+                                             table_bits(o->quantize_bits, o->quantize_table),
                                          .activations = o->activations ? o->activations : REE_F32,
                                          .progress = o->progress,
                                          .on_note = append_note,
@@ -77,8 +94,8 @@ enum ree_status ree_hf_load(const char *folder, const struct ree_hf_options *opt
     struct ree_error unused;
     if (!err) err = &unused;
     *out_graph = NULL;
-    REE_TRY(
-        check_variant(options->quantize_bits, options->quantize_block, options->activations, err));
+    REE_TRY(check_variant(options->quantize_bits, options->quantize_block, options->quantize_table,
+                          options->activations, err));
     struct ree_checkpoint checkpoint;
     unsigned char *bytes = NULL;
     size_t size = 0;
@@ -114,7 +131,8 @@ static enum ree_status check_options(const struct ree_export_options *o, struct 
     if (o->opset && o->opset != 17 && o->opset != 23)
         return ree_fail(err, REE_INVALID, "opset %lld is not supported; expected 17 or 23",
                         (long long)o->opset);
-    REE_TRY(check_variant(o->quantize_bits, o->quantize_block, o->activations, err));
+    REE_TRY(
+        check_variant(o->quantize_bits, o->quantize_block, o->quantize_table, o->activations, err));
     if (o->opset == 17 && o->activations != REE_DTYPE_NONE && o->activations != REE_F32)
         return ree_fail(err, REE_UNSUPPORTED,
                         "with opset 17, activations are float32; %s requires opset 23",
@@ -190,6 +208,7 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
         .steps = o->opset == 17,
         .bits = o->quantize_bits,
         .block = o->quantize_block ? o->quantize_block : 32,
+        .table_bits = table_bits(o->quantize_bits, o->quantize_table),
         .copy = o->colocate_tensors,
         .activations = o->activations ? o->activations : REE_F32,
         .progress = o->progress,

@@ -8,8 +8,9 @@
 struct ree_graph;
 
 struct ree_hf_options {
-    uint32_t quantize_bits, quantize_block; // as in struct ree_export_options
-    enum ree_dtype activations;             // likewise
+    // As in struct ree_export_options.
+    uint32_t quantize_bits, quantize_block, quantize_table;
+    enum ree_dtype activations;
     struct ree_progress progress;
 };
 

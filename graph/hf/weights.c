@@ -128,10 +128,18 @@ const char *ree_causal_widen(struct ree_causal *d, const char *label, const char
     return x;
 }
 
+// A quantised matrix: its initializers, each written once.
+struct quantised {
+    const char *blocks; // uint8 (rows, blocks, bytes of a block)
+    const char *bytes;  // uint8 (rows, bytes of a row): the same bytes
+    const char *scales; // float32 (rows, blocks)
+};
+
 // Writes the rows and then the scales of a quantised matrix to the data file.
-static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor *t,
-                            const struct ree_matrix *m, uint64_t *out_rows, uint64_t *out_scales) {
-    uint32_t bits = d->options->bits, block = d->options->block;
+static void write_quantised(struct ree_causal *d, const struct ree_stored_tensor *t,
+                            const struct ree_matrix *m, uint32_t bits, uint64_t *out_rows,
+                            uint64_t *out_scales) {
+    uint32_t block = d->options->block;
     uint64_t row_size = ree_quantized_row_size(m->columns, bits, block);
     size_t n_blocks = (size_t)((m->columns + block - 1) / block);
     float *capacity = ree_alloc((size_t)m->columns * sizeof *capacity);
@@ -153,32 +161,79 @@ static void write_quantized(struct ree_causal *d, const struct ree_stored_tensor
     ree_free(scales);
 }
 
-static const char *quantized(struct ree_causal *d, const struct ree_linear *l,
-                             const struct ree_stored_tensor *t, const char *x) {
-    uint32_t bits = d->options->bits, block = d->options->block;
+// `as_bytes`: also names the rows as rows of bytes.
+static struct quantised quantise(struct ree_causal *d, const struct ree_stored_tensor *t,
+                                 const struct ree_matrix *m, uint32_t bits, bool as_bytes) {
+    struct ree_writer *w = d->w;
+    uint32_t block = d->options->block;
+    struct quantised q = {.blocks = ree_writer_name(w, "%s.int%u", t->name, bits),
+                          .bytes = ree_writer_name(w, "%s.int%u.rows", t->name, bits),
+                          .scales = ree_writer_name(w, "%s.scales", t->name)};
+    if (is_written(d, q.blocks)) return q;
+    uint64_t rows, scales;
+    write_quantised(d, t, m, bits, &rows, &scales);
+    int64_t n_blocks = (m->columns + block - 1) / block;
+    int64_t dims[3] = {m->rows, n_blocks, block * bits / 8};
+    uint64_t size = (uint64_t)dims[0] * (uint64_t)dims[1] * (uint64_t)dims[2];
+    const char *file = d->options->data_name;
+    ree_writer_external(w, q.blocks, REE_U8, 3, dims, file, rows, size);
+    ree_writer_external(w, q.scales, REE_F32, 2, dims, file, scales,
+                        (uint64_t)dims[0] * (uint64_t)dims[1] * 4);
+    if (!as_bytes) return q;
+    dims[1] *= dims[2];
+    ree_writer_external(w, q.bytes, REE_U8, 2, dims, file, rows, size);
+    return q;
+}
+
+static const char *multiply_quantised(struct ree_causal *d, const struct ree_linear *l,
+                                      const struct ree_stored_tensor *t, uint32_t bits,
+                                      const char *x) {
     struct ree_matrix m = {.data = ree_checkpoint_data(d->checkpoint, t),
                            .dtype = t->dtype,
                            .rows = l->out,
                            .columns = l->in,
                            .row_stride = l->columns ? 1 : l->in,
                            .column_stride = l->columns ? l->out : 1};
-    uint64_t rows, scales;
-    write_quantized(d, t, &m, &rows, &scales);
-    int64_t n_blocks = (l->in + block - 1) / block;
-    int64_t dims[3] = {l->out, n_blocks, block * bits / 8};
-    const char *b = ree_writer_external(d->w, ree_writer_name(d->w, "%s.int%u", t->name, bits),
-                                        REE_U8, 3, dims, d->options->data_name, rows,
-                                        (uint64_t)dims[0] * (uint64_t)dims[1] * (uint64_t)dims[2]);
-    const char *s = ree_writer_external(d->w, ree_writer_name(d->w, "%s.scales", t->name), REE_F32,
-                                        2, dims, d->options->data_name, scales,
-                                        (uint64_t)dims[0] * (uint64_t)dims[1] * 4);
-    const char *y = ree_op3(d->w, l->label, "MatMulNBits", x, b, s);
+    struct quantised q = quantise(d, t, &m, bits, false);
+    const char *y = ree_op3(d->w, l->label, "MatMulNBits", x, q.blocks, q.scales);
     ree_writer_domain(d->w, "com.microsoft");
     ree_writer_int(d->w, "K", l->in);
     ree_writer_int(d->w, "N", l->out);
     ree_writer_int(d->w, "bits", bits);
-    ree_writer_int(d->w, "block_size", block);
+    ree_writer_int(d->w, "block_size", d->options->block);
     return y;
+}
+
+const char *ree_causal_look_up_quantised(struct ree_causal *d, const char *label, const char *name,
+                                         int64_t rows, int64_t columns, const char *ids,
+                                         enum ree_dtype *out_dtype) {
+    struct ree_writer *w = d->w;
+    uint32_t bits = d->options->table_bits, block = d->options->block;
+    const int64_t dims[2] = {rows, columns};
+    *out_dtype = REE_F32;
+    const struct ree_stored_tensor *t = find(d, ree_writer_name(w, "%s.weight", name), 2, dims);
+    if (!t) return "";
+    *out_dtype = t->dtype;
+    struct ree_matrix m = {.data = ree_checkpoint_data(d->checkpoint, t),
+                           .dtype = t->dtype,
+                           .rows = rows,
+                           .columns = columns,
+                           .row_stride = columns,
+                           .column_stride = 1};
+    struct quantised q = quantise(d, t, &m, bits, true);
+    bool padded = columns % block != 0;
+    const char *x = ree_op3(w, padded ? ree_writer_name(w, "%s.padded", label) : label,
+                            "GatherBlockQuantized", q.bytes, ids, q.scales);
+    ree_writer_domain(w, "com.microsoft");
+    ree_writer_int(w, "gather_axis", 0);
+    ree_writer_int(w, "quantize_axis", 1);
+    ree_writer_int(w, "block_size", block);
+    ree_writer_int(w, "bits", bits);
+    if (!padded) return x;
+    const char *slice[] = {x, ree_writer_i64s(w, 1, (int64_t[]){0}),
+                           ree_writer_i64s(w, 1, &columns), ree_writer_i64s(w, 1, (int64_t[]){-1}),
+                           NULL};
+    return ree_writer_op(w, label, "Slice", slice);
 }
 
 const char *ree_causal_linear(struct ree_causal *d, const struct ree_linear *l, const char *x) {
@@ -186,15 +241,15 @@ const char *ree_causal_linear(struct ree_causal *d, const struct ree_linear *l, 
     int64_t dims[2] = {l->columns ? l->in : l->out, l->columns ? l->out : l->in};
     const char *name = ree_writer_name(w, "%s.weight", l->name);
     const char *y;
-    bool is_quantized = d->options->bits && !l->keep;
+    uint32_t bits = l->table ? d->options->table_bits : d->options->bits;
     // A MatMul of narrow values would round before the bias is added.
-    bool wide = is_quantized || l->bias || l->wide;
+    bool wide = bits || l->bias || l->wide;
     enum ree_dtype dtype = wide ? REE_F32 : d->options->activations;
     if (wide) x = ree_causal_widen(d, l->label, x);
-    if (is_quantized) {
+    if (bits) {
         const struct ree_stored_tensor *t = find(d, name, 2, dims);
         if (!t) return "";
-        y = quantized(d, l, t, x);
+        y = multiply_quantised(d, l, t, bits, x);
     } else {
         const char *b = ree_causal_weight_as(d, dtype, l->label, name, 2, dims);
         if (!l->columns) {

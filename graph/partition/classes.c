@@ -72,6 +72,8 @@ static const struct {
     uint32_t positions;   // the input that selects rows
 } tables[] = {
     {"", "Gather", 0, 0, 1},
+    {"com.microsoft", "GatherBlockQuantized", 0, 0, 1},
+    {"com.microsoft", "GatherBlockQuantized", 2, 3, 1},
     {"", "RotaryEmbedding", 1, 2, 3},
     {"com.microsoft", "RotaryEmbedding", 2, 3, 1},
     {"com.microsoft", "GroupQueryAttention", 7, 8, 5},
@@ -88,7 +90,7 @@ bool ree_node_reads_rows(const struct ree_node *node, uint32_t input) {
             continue;
         const struct ree_value *rows =
             tables[i].positions < node->n_inputs ? node->inputs[tables[i].positions] : NULL;
-        int64_t axis = ree_node_int(node, "axis", 0);
+        int64_t axis = ree_node_int(node, "axis", ree_node_int(node, "gather_axis", 0));
         return rows && !rows->data && (axis == 0 || axis == -(int64_t)table->rank);
     }
     return false;

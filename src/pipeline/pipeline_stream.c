@@ -57,7 +57,10 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct ree_node *node = graph->nodes[i];
-        if (strcmp(node->op_type, "Gather") != 0) ree_node_visit_uses(node, note_read, read);
+        // Gather and GatherBlockQuantized read some rows of their tables.
+        if (strcmp(node->op_type, "Gather") != 0 &&
+            strcmp(node->op_type, "GatherBlockQuantized") != 0)
+            ree_node_visit_uses(node, note_read, read);
     }
     add_ranges(stage, graph, whole->mappings, read);
     ree_free(read);

@@ -205,54 +205,81 @@ static enum ree_status load(struct ree_verify_job *job, const char *path, struct
     return load_model(job, path, err);
 }
 
-// The graph of a checkpoint's folder depends on the type of its activations. If the receipt's graph
-// is not that of the default, and the caller chose no type, finds the type whose graph it is;
-// REE_DTYPE_NONE: none. The hash decides, so nothing that the receipt states has to be believed.
-static enum ree_status find_activations(const struct ree_verify_job *job,
-                                        const struct ree_model *loaded, const char *path,
-                                        enum ree_dtype *out, struct ree_error *err) {
-    static const enum ree_dtype types[] = {REE_BF16, REE_F16};
+// The graph of a checkpoint's folder depends on the type of its activations and on the quantisation
+// of its embedding table. `activations` is REE_DTYPE_NONE, and `table` 0, for the default.
+struct variant {
+    enum ree_dtype activations;
+    uint32_t table;
+};
+
+// Loads the model as a variant, and compares its graph with the receipt's.
+static enum ree_status try_variant(const struct ree_verify_job *job, const char *path,
+                                   const struct variant *variant, bool *out_loads, bool *out_same,
+                                   struct ree_error *err) {
+    struct ree_model_options options = job->run_model;
+    struct ree_model *model;
     char hash[65];
-    *out = REE_DTYPE_NONE;
-    // With quantisation, each try would quantise all weights.
-    if (job->run_model.activations || job->run_model.quantize_bits) return REE_OK;
+    *out_loads = *out_same = false;
+    if (variant->activations != REE_DTYPE_NONE) options.activations = variant->activations;
+    if (variant->table) options.quantize_table = variant->table;
+    options.no_fold = true;
+    options.on_pass = NULL;
+    enum ree_status status = ree_model_load(path, &options, &model, err);
+    if (status == REE_NO_MEMORY || status == REE_CANCELLED) return status;
+    if (status != REE_OK) return REE_OK; // not a folder with a checkpoint
+    status = ree_model_graph_sha256(model, hash, err);
+    ree_model_destroy(model);
+    *out_loads = true;
+    *out_same = status == REE_OK && strcmp(hash, job->receipt->graph_sha256) == 0;
+    return status;
+}
+
+// If the receipt's graph is not that of the default, finds the variant whose graph it is, among
+// those about which the caller said nothing. The hash decides, so nothing that the receipt states
+// has to be believed. *out is zero if there is none.
+static enum ree_status find_variant(const struct ree_verify_job *job,
+                                    const struct ree_model *loaded, const char *path,
+                                    struct variant *out, struct ree_error *err) {
+    static const struct variant plain[] = {{.activations = REE_BF16}, {.activations = REE_F16}};
+    // Each try quantises all weights, so only what earlier versions wrote is tried.
+    static const struct variant quantised[] = {{.table = REE_QUANTIZE_KEEP}};
+    const struct ree_model_options *o = &job->run_model;
+    const struct variant *tries = o->quantize_bits ? quantised : plain;
+    size_t n = o->quantize_bits ? !o->quantize_table : o->activations ? 0 : 2;
+    char hash[65];
+    *out = (struct variant){0};
+    if (!n) return REE_OK;
     REE_TRY(ree_model_graph_sha256(loaded, hash, err));
-    if (strcmp(hash, job->receipt->graph_sha256) == 0) return REE_OK;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        struct ree_model_options options = job->run_model;
-        struct ree_model *model;
-        options.activations = types[i];
-        options.no_fold = true;
-        options.on_pass = NULL;
-        enum ree_status status = ree_model_load(path, &options, &model, err);
-        if (status == REE_NO_MEMORY || status == REE_CANCELLED) return status;
-        if (status != REE_OK) return REE_OK; // not a folder with a checkpoint
-        status = ree_model_graph_sha256(model, hash, err);
-        ree_model_destroy(model);
-        if (status != REE_OK) return status;
-        if (strcmp(hash, job->receipt->graph_sha256) != 0) continue;
-        *out = types[i];
-        return REE_OK;
+    bool loads = true, same = strcmp(hash, job->receipt->graph_sha256) == 0;
+    for (size_t i = 0; i < n && loads && !same; i++) {
+        REE_TRY(try_variant(job, path, &tries[i], &loads, &same, err));
+        if (same) *out = tries[i];
     }
     return REE_OK;
 }
 
-// Loads the model, once more if the receipt is of another type of activations.
+// Loads the model, once more if the receipt is of another variant.
 static enum ree_status load_variant(struct ree_verification *v, const char *path,
                                     struct ree_device *device,
                                     const struct ree_generator_options *run,
                                     struct ree_error *err) {
     struct ree_verify_job *job = v->job;
-    enum ree_dtype activations;
+    struct variant variant;
     REE_TRY(load(job, path, device, run, err));
-    REE_TRY(find_activations(job, ree_verification_model(v), path, &activations, err));
-    if (activations != REE_DTYPE_NONE) {
+    REE_TRY(find_variant(job, ree_verification_model(v), path, &variant, err));
+    if (variant.activations != REE_DTYPE_NONE || variant.table) {
         unload(job);
         REE_TRY(read_run(job, run, err));
         REE_TRY(take_devices(job, device, err));
-        job->run_model.activations = activations;
+        if (variant.activations != REE_DTYPE_NONE) {
+            job->run_model.activations = variant.activations;
+            ree_verify_add(v, "activations", REE_VERIFY_AGREES, "%s",
+                           ree_dtype_name(variant.activations));
+        } else {
+            job->run_model.quantize_table = variant.table;
+            ree_verify_add(v, "embedding table", REE_VERIFY_AGREES, "not quantised");
+        }
         REE_TRY(load_model(job, path, err));
-        ree_verify_add(v, "activations", REE_VERIFY_AGREES, "%s", ree_dtype_name(activations));
     }
     return ree_verify_model(v, job->receipt, ree_verification_model(v), &job->options.progress,
                             err);

@@ -20,6 +20,7 @@ struct ree_model_options {
     void *user;                   // of on_pass
     struct ree_progress progress; // of loading, in bytes
     enum ree_dtype activations;   // of a checkpoint folder, as in struct ree_export_options
+    uint32_t quantize_table;      // likewise
 };
 
 // An input or output of a model. A dimension is its size, or -1 if it is not fixed; then it may
@@ -107,6 +108,8 @@ REE_API enum ree_status ree_model_weights_sha256(const struct ree_model *model,
 
 // Export
 
+#define REE_QUANTIZE_KEEP 1
+
 struct ree_export_options {
     size_t size; // sizeof(struct ree_export_options)
     // ONNX opset. 23 (or 0) uses operators for attention, rotary embedding and RMS norms. 17 writes
@@ -114,8 +117,8 @@ struct ree_export_options {
     // are the same.
     int64_t opset;
     bool colocate_tensors; // copy all weights to OUT.data; false: refer to the safetensors files
-    // Bits per weight of the layers' matrices and of an output head that is not tied to the
-    // embedding: 4 or 8; 0: not quantised.
+    // Bits per weight of the layers' matrices and of the output head: 4 or 8; 0: not quantised. If
+    // the head is tied to the embedding table, quantize_table decides about both.
     uint32_t quantize_bits;
     uint32_t quantize_block; // weights that share one scale: a power of two from 16 to 256; 0: 32
     struct ree_progress progress; // of copying and quantising, in bytes
@@ -126,6 +129,9 @@ struct ree_export_options {
     // REE_DTYPE_NONE), REE_F16 or REE_BF16. A narrow type halves the caches; sums, norms and
     // softmax are still computed in float32, and logits are float32. Requires opset 23.
     enum ree_dtype activations;
+    // Bits per weight of an embedding table that is also the output head, if quantize_bits is set:
+    // 4 or 8; 0: 8; REE_QUANTIZE_KEEP: the table is not quantised, as in versions before 0.2.0.
+    uint32_t quantize_table;
 };
 
 // Writes the language model in the folder `hf_dir` (config.json and safetensors, as saved by the

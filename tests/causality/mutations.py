@@ -18,6 +18,7 @@ from harness import check  # noqa: E402
 
 STORIES = HERE.parents[1] / "tools" / "sample" / "stories"
 VOCAB, HIDDEN, HEADS, SIZE = 12, 8, 2, 4
+UINT8 = 2
 
 
 class Graph:
@@ -65,6 +66,15 @@ class Graph:
 
     def embed(self):
         x = self.op("Gather", self.weights(VOCAB, HIDDEN), "input_ids")
+        return self.op("LayerNormalization", x, self.weights(HIDDEN), self.weights(HIDDEN), axis=-1)
+
+    def quantised(self):
+        """A table whose rows are padded to a block of 16."""
+        self.consts.append(onnx.tensor("table", UINT8, [VOCAB, 16], self.random.randbytes(VOCAB * 16)))
+        self.consts.append(onnx.tensor("zeros", UINT8, [VOCAB, 1], self.random.randbytes(VOCAB)))
+        x = self.op("GatherBlockQuantized", "table", "input_ids", self.weights(VOCAB, 1), "zeros",
+                    domain="com.microsoft", bits=8, block_size=16)
+        x = self.op("Slice", x, self.ints(0), self.ints(HIDDEN), self.ints(-1))
         return self.op("LayerNormalization", x, self.weights(HIDDEN), self.weights(HIDDEN), axis=-1)
 
     def project(self, x, n=HIDDEN):
@@ -155,7 +165,7 @@ def attention(path):
 def group_query(path):
     g = Graph(4)
     g.input("attention_mask", onnx.INT64, ["batch", "total"])
-    x = g.embed()
+    x = g.quantised()
     q, k, v = (g.project(x) for _ in range(3))
     ones = g.op("Cast", "attention_mask", to=6)
     g.consts.append(onnx.tensor("one32", 6, [1], struct.pack("<i", 1)))

@@ -388,9 +388,26 @@ def unique(r):
     return Draw("Unique", [values], outputs=[True, True, True])
 
 
+def gather_block_quantized(r):
+    bits, block = r.pick([4, 4, 8]), r.pick([16, 32, 64])
+    per_byte = 8 // bits
+    rows, size = r.int(1, 7), r.pick([block, 2 * block, 3 * block, block + 2 * r.int(1, 7), 2 * r.int(1, 7)])
+    lead = [r.int(1, 3)] if r.chance(0.3) else []  # axes between the rows and the numbers
+    n_blocks = -(-size // block)
+    packed = [rows, *lead, size // per_byte]
+    indices = r.ints(-rows, rows - 1, *shape(r, 0, 3, 4), dtype=r.pick([np.int32, np.int64]))
+    inputs = [r.ints(0, 255, *packed, dtype=np.uint8), indices, r.real(rows, *lead, n_blocks)]
+    if r.chance(0.5):
+        inputs.append(r.ints(0, 255, rows, *lead, -(-n_blocks // per_byte), dtype=np.uint8))
+    attrs = {"bits": bits, "block_size": block, "quantize_axis": r.pick([-1, len(packed) - 1])}
+    if r.chance(0.5):
+        attrs["gather_axis"] = r.pick([0, -len(packed)])
+    return Draw("GatherBlockQuantized", inputs, attrs=attrs)
+
+
 OPERATORS = [
     fused_mat_mul, transpose_mat_mul, fused_gemm, fused_conv, nhwc_max_pool, gelu, quick_gelu,
     bias_gelu, fast_gelu, bias_add, bias_split_gelu, simplified_layer_normalization,
     skip_layer_normalization, skip_simplified_layer_normalization, embed_layer_normalization,
-    group_norm, skip_group_norm, trilu, unique,
+    group_norm, skip_group_norm, trilu, unique, gather_block_quantized,
 ]

@@ -31,6 +31,13 @@ int main(void) {
                                                .quantize_block = 48},
                   NULL, REE_INVALID, "the block size 48");
     check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
+                                               .quantize_bits = 4,
+                                               .quantize_table = 5},
+                  NULL, REE_INVALID, "the embedding table cannot be quantised to 5 bits");
+    check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
+                                               .quantize_table = 8},
+                  NULL, REE_INVALID, "only together with the layers");
+    check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
                                                .activations = REE_I8},
                   NULL, REE_INVALID, "activations cannot be int8");
     check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),

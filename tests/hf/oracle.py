@@ -158,20 +158,27 @@ def check_quantised(args, name, bits, block, work):
     onnx.checker.check_model(str(path))
     values = {t.name: onnx.numpy_helper.to_array(t, str(work))
               for t in onnx.load(path, load_external_data=False).graph.initializer
-              if t.name.endswith((f".int{bits}", ".scales"))}
+              if t.name.endswith((".int4", ".int8", ".rows", ".scales"))}
     n = 0
     for full, packed in values.items():
-        tensor = full.removesuffix(f".int{bits}")
-        if tensor == full:
+        tensor, _, kind = full.rpartition(".int")
+        if kind not in ("4", "8"):
             continue
+        # The embedding table of gpt2 and qwen2 is the head, and has 8 bits.
+        is_table = f"{full}.rows" in values
+        if kind != str(8 if is_table else bits):
+            raise RuntimeError(f"{tensor} has {kind} bits")
         weight = model.get_parameter(tensor).detach().numpy()
-        q, scales = quantised(weight.T if name.startswith("gpt2") else weight, bits, block)
-        if bits == 4:
+        transposed = name.startswith("gpt2") and not is_table
+        q, scales = quantised(weight.T if transposed else weight, int(kind), block)
+        if kind == "4":
             q = q[..., ::2] | q[..., 1::2] << 4
+        if is_table and not np.array_equal(values[f"{full}.rows"], packed.reshape(len(packed), -1)):
+            raise RuntimeError(f"{tensor}: its rows are other bytes")
         if not (np.array_equal(packed, q) and np.array_equal(values[f"{tensor}.scales"], scales)):
             raise RuntimeError(f"{tensor} is quantised otherwise")
         n += 1
-    if n != {"llama": 22, "gpt2": 12, "qwen2": 21}[name]:
+    if n != {"llama": 22, "gpt2": 13, "qwen2": 22}[name]:
         raise RuntimeError(f"{n} matrices are quantised")
     tokens, logits = decode(args, path, work, "4", 20, [5, 6, 7, 8, 9])
     worst = compare("ONNX Runtime", logits, onnx_runtime(path, tokens[0], [9, 10]))

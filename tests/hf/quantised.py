@@ -72,6 +72,34 @@ def same_as_exported(work, bits, block):
     return got
 
 
+def tables(work):
+    """The sample's embedding table is its head. Quantised, it is one table in the file, looked up and
+    multiplied; each choice has its own bits, and a receipt of one is not one of another. Only the
+    table that is not quantised, as in earlier versions, is found without being named."""
+    seen, folder = {}, work / "model"
+    for table in ("4", "8", "keep"):
+        options = ["--quantize", 4, "--quantize-table", table]
+        file = folder / f"table-{table}.onnx"
+        done = run("export", folder, *options, "-o", file)
+        check(done.returncode == 0, done.stderr)
+        want, seen[table] = text(work, file), text(work, SAMPLE, *options)
+        check(want == seen[table], f"{options}: {want} and {seen[table]}")
+        receipt = work / "receipt.json"
+        verifies(receipt, "verified", SAMPLE, *options)
+        verifies(receipt, "verified" if table != "4" else "differs", SAMPLE, "--quantize", 4)
+        if table == "keep":
+            done = run("verify", receipt, SAMPLE, "--quantize", 4)
+            check("embedding table" in done.stdout and "not quantised" in done.stdout, done.stdout)
+            verifies(receipt, "differs", SAMPLE, "--quantize", 4, "--quantize-table", 8)
+        about = json.loads(run("inspect", file, "--json").stdout)
+        n_lookups = sum(op["count"] for op in about["operators"] if op["type"] == "GatherBlockQuantized")
+        check(n_lookups == (table != "keep"), f"{table}: {n_lookups}")
+    check(len({s.get("logits") for s in seen.values()}) == 3, f"{seen}")
+    check(seen["8"] == text(work, SAMPLE, "--quantize", 4), "8 bits are the default")
+    sizes = {t: os.path.getsize(folder / f"table-{t}.onnx.data") for t in seen}
+    check(sizes["keep"] < sizes["4"] < sizes["8"], f"{sizes}: the table is written once")
+
+
 def traced(work):
     """Both have the same digest of every value and the same root. Also `compare`, and a run of
     tensors."""
@@ -118,6 +146,7 @@ def main():
         seen = [same_as_exported(work, *case) for case in ((4, None), (8, 64), (4, 16))]
         seen.append(text(work, SAMPLE))
         check(len({s.get("logits") for s in seen}) == len(seen), "each has bits of its own")
+        tables(work)
         traced(work)
         refused(work)
     return harness.finish()

@@ -24,6 +24,8 @@ const struct wrong_template wrong_templates[] = {
     {"QuantizeLinear", "f2,4 f4=1,2,3,4 u4", "axis=1"},
     {"MatMulNBits", "f2,32 u4,1,16 f4 u4", "N=4 K=32 block_size=32"},
     {"MatMulNBits", "f2,40 u4,2,32 f8 u8", "N=4 K=40 block_size=32 bits=8"},
+    {"GatherBlockQuantized", "u4,16 l2,1=3,-4 f4,1 u4,1", "block_size=32"},
+    {"GatherBlockQuantized", "u4,3,40 l2=0,1 f4,3,2", "block_size=32 bits=8 quantize_axis=-1"},
     {"MaxPool", "f1,2,5,5", "kernel_shape=2,3, strides=2,1,"},
     {"AveragePool", "f1,2,5,5", "kernel_shape=2,3, pads=1,1,1,1, ceil_mode=1"},
     {"LpPool", "f1,2,5", "kernel_shape=2,"},

@@ -93,6 +93,7 @@ int ree_run_export(int argc, char **argv) {
     o.export.opset = (int64_t)o.opset;
     o.export.quantize_bits = (uint32_t)o.quantize.bits;
     o.export.quantize_block = (uint32_t)o.quantize.block;
+    o.export.quantize_table = cli_quantize_table(&o.quantize);
     o.export.activations = cli_quantize_activations(&o.quantize);
     o.export.progress = cli_reports;
     o.export.on_note = cli_note;

@@ -97,7 +97,7 @@ static const struct cli_option_row rows[] = {
 
     {.kind = ROW_TEXT, .help = "\nweights\n"},
     {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(sides[0].quantize), .help =
-  "  --quantize BITS, --block N\n"
+  "  --quantize BITS, --block N, --quantize-table BITS\n"
   "                       quantise the weights of MODEL, a checkpoint's folder, in memory, as\n"
   "                       'ree-run export' with these options\n"
   "  --activations TYPE   float32, float16 or bfloat16, of MODEL: see 'ree-run help export'\n"},
@@ -107,6 +107,9 @@ static const struct cli_option_row rows[] = {
     {.name = "--against-block", .value = "N", .kind = ROW_CHOICE_OF_NUMBERS,
      .at = AT(sides[1].quantize.block), .choices = CLI_CHOICES("16", "32", "64", "128", "256"),
      .help = "numbers per scale for MODEL2"},
+    {.name = "--against-quantize-table", .value = "BITS", .kind = ROW_CHOICE,
+     .at = AT(sides[1].quantize.table), .choices = CLI_CHOICES("4", "8", "keep"),
+     .help = "bits of MODEL2's embedding table, if it is also the head"},
     {.name = "--against-activations", .value = "TYPE", .kind = ROW_CHOICE,
      .at = AT(sides[1].quantize.activations), .choices = CLI_CHOICES("float32", "float16", "bfloat16"),
      .help = "type of MODEL2's activations"},
@@ -147,6 +150,8 @@ static void check(struct cli *cli, struct options *o) {
     if (!o->text) cli_usage(cli, "no text given: use --text");
     cli_quantize_check(cli, &o->sides[0].quantize);
     if (q->block && !q->bits) cli_usage(cli, "--against-block requires --against-quantize");
+    if (q->table && !q->bits)
+        cli_usage(cli, "--against-quantize-table requires --against-quantize");
     if (q->bits && !o->sides[1].path) cli_usage(cli, "--against-quantize requires --against");
     if (q->activations && !o->sides[1].path)
         cli_usage(cli, "--against-activations requires --against");

@@ -11,16 +11,23 @@ static const struct cli_option_row rows[] = {
      .at = offsetof(struct cli_quantize, bits),
      .choices = CLI_CHOICES("4", "8"),
      .help =
-         "4 or 8: quantise the matrices of the layers, and of the head if it is not the "
-         "embedding table, in blocks of numbers that share a scale. The result is in "
-         "FILE.onnx.data, and has the same bytes on every machine. Embeddings, norms and biases "
-         "are not quantised"},
+         "4 or 8: quantise the matrices of the layers and of the head, in blocks of numbers that "
+         "share a scale. The result is in FILE.onnx.data, and has the same bytes on every machine. "
+         "Norms, biases, and embeddings that are not also the head are not quantised"},
     {.name = "--block",
      .value = "N",
      .kind = ROW_CHOICE_OF_NUMBERS,
      .at = offsetof(struct cli_quantize, block),
      .choices = CLI_CHOICES("16", "32", "64", "128", "256"),
      .help = "numbers per scale: 16, 32 (default), 64, 128 or 256"},
+    {.name = "--quantize-table",
+     .value = "BITS",
+     .kind = ROW_CHOICE,
+     .at = offsetof(struct cli_quantize, table),
+     .choices = CLI_CHOICES("4", "8", "keep"),
+     .help =
+         "4, 8 (default) or keep: bits of an embedding table that is also the head. keep: it is "
+         "not quantised, as in versions before 0.2.0"},
     {.name = "--activations",
      .value = "TYPE",
      .kind = ROW_CHOICE,
@@ -35,6 +42,7 @@ const struct cli_option_table cli_quantize_group = CLI_OPTION_TABLE(rows);
 
 void cli_quantize_check(struct cli *cli, const struct cli_quantize *q) {
     if (q->block && !q->bits) cli_usage(cli, "--block requires --quantize");
+    if (q->table && !q->bits) cli_usage(cli, "--quantize-table requires --quantize");
 }
 
 enum ree_dtype cli_quantize_activations(const struct cli_quantize *q) {
@@ -43,8 +51,14 @@ enum ree_dtype cli_quantize_activations(const struct cli_quantize *q) {
     return !strcmp(q->activations, "float16") ? REE_F16 : REE_BF16;
 }
 
+uint32_t cli_quantize_table(const struct cli_quantize *q) {
+    if (!q->table) return 0;
+    return strcmp(q->table, "keep") == 0 ? REE_QUANTIZE_KEEP : (uint32_t)(q->table[0] - '0');
+}
+
 void cli_quantize_model(const struct cli_quantize *q, struct ree_model_options *out) {
     out->quantize_bits = (uint32_t)q->bits;
     out->quantize_block = (uint32_t)q->block;
+    out->quantize_table = cli_quantize_table(q);
     out->activations = cli_quantize_activations(q);
 }

@@ -34,6 +34,9 @@ enum ree_dtype ree_data_wide(enum ree_dtype dtype);
 // Returns whether `reduce` and `topk` support the type.
 bool ree_data_is_ordered(enum ree_dtype dtype);
 
+// Gather of ONNX: the slices of `data` along `axis` that `index` names, in index's shape.
+enum ree_status ree_data_gather(struct ree_lower *lower, struct ree_view *data,
+                                struct ree_view *index, uint32_t axis, struct ree_view **out);
 // Emits a gather into a new tensor of t's type. The caller has filled in its strides and components
 // (over `rank` dims). Merges dimensions if possible. `index` must be dense.
 enum ree_status ree_data_emit_gather(struct ree_lower *lower, struct ree_view *data,

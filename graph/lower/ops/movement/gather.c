@@ -37,12 +37,9 @@ static enum ree_status gather_one(struct ree_lower *lower, struct ree_view *data
     return REE_OK;
 }
 
-enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_view *const *in,
-                                    struct ree_view **out) {
-    struct ree_view *data = in[0], *index = in[1];
-    uint32_t axis;
+enum ree_status ree_data_gather(struct ree_lower *lower, struct ree_view *data,
+                                struct ree_view *index, uint32_t axis, struct ree_view **out) {
     REE_TRY(check_index_type(lower, index));
-    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), data->rank, &axis));
     uint32_t rank = data->rank - 1 + index->rank;
     if (rank > REE_MAX_RANK)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
@@ -50,7 +47,7 @@ enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_view *co
                               "supported",
                               rank, REE_MAX_RANK);
     if (ree_view_count(index) == 1 && ree_lower_is_host(index))
-        return gather_one(lower, data, axis, index, &out[0]);
+        return gather_one(lower, data, axis, index, out);
     REE_TRY(ree_lower_dense(lower, index, &index));
 
     struct ree_gather_params p = {.n_components = 1};
@@ -69,7 +66,14 @@ enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_view *co
             p.data_strides[i] = (int32_t)data->strides[from];
         }
     }
-    return ree_data_emit_gather(lower, data, index, &p, rank, dims, &out[0]);
+    return ree_data_emit_gather(lower, data, index, &p, rank, dims, out);
+}
+
+enum ree_status ree_lower_op_gather(struct ree_lower *lower, struct ree_view *const *in,
+                                    struct ree_view **out) {
+    uint32_t axis;
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), in[0]->rank, &axis));
+    return ree_data_gather(lower, in[0], in[1], axis, &out[0]);
 }
 
 enum ree_status ree_lower_op_gatherelements(struct ree_lower *lower, struct ree_view *const *in,

@@ -3,20 +3,10 @@
 
 #include <string.h>
 
-// Spreads t, the scale or the zero point, over x. t is one element, a vector along `axis`, or a
-// tensor of x's rank with one element per block of block_size along the axis.
-static enum ree_status spread(struct ree_lower *lower, struct ree_view *t, const char *name,
-                              const struct ree_view *x, struct ree_view **out) {
+enum ree_status ree_quant_along_blocks(struct ree_lower *lower, struct ree_view *t,
+                                       const char *name, const struct ree_view *x, uint32_t axis,
+                                       int64_t block, struct ree_view **out) {
     char text[128];
-    int64_t block = ree_rule_int(lower, "block_size", 0);
-    if (block < 0)
-        return ree_lower_fail(lower, REE_INVALID, "block_size is %lld, expected 0 or more",
-                              (long long)block);
-    if (block == 0 && ree_view_count(t) == 1) return ree_lower_reshape(lower, t, 0, NULL, out);
-    uint32_t axis;
-    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 1), x->rank, &axis));
-    if (block == 0) return ree_quant_along(lower, t, name, x->rank, axis, x->dims[axis], out);
-
     bool fits = t->rank == x->rank;
     int64_t n = x->dims[axis] / block + (x->dims[axis] % block != 0);
     for (uint32_t i = 0; fits && i < x->rank; i++)
@@ -43,6 +33,21 @@ static enum ree_status spread(struct ree_lower *lower, struct ree_view *t, const
         dims[i] = i == axis ? n * block : x->dims[i];
     REE_TRY(ree_lower_reshape(lower, *out, x->rank, dims, out));
     return ree_lower_slice(lower, *out, axis, 0, 1, x->dims[axis], out);
+}
+
+// Spreads t, the scale or the zero point, over x. t is one element, a vector along `axis`, or a
+// tensor of x's rank with one element per block of block_size along the axis.
+static enum ree_status spread(struct ree_lower *lower, struct ree_view *t, const char *name,
+                              const struct ree_view *x, struct ree_view **out) {
+    int64_t block = ree_rule_int(lower, "block_size", 0);
+    if (block < 0)
+        return ree_lower_fail(lower, REE_INVALID, "block_size is %lld, expected 0 or more",
+                              (long long)block);
+    if (block == 0 && ree_view_count(t) == 1) return ree_lower_reshape(lower, t, 0, NULL, out);
+    uint32_t axis;
+    REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 1), x->rank, &axis));
+    if (block == 0) return ree_quant_along(lower, t, name, x->rank, axis, x->dims[axis], out);
+    return ree_quant_along_blocks(lower, t, name, x, axis, block, out);
 }
 
 // Checks that the zero point has the scale's shape.

@@ -32,6 +32,10 @@ enum ree_status ree_quant_zero(struct ree_lower *lower, struct ree_view *t, cons
 // the whole tensor, or a vector of `size` elements along `axis`.
 enum ree_status ree_quant_along(struct ree_lower *lower, struct ree_view *t, const char *name,
                                 uint32_t rank, uint32_t axis, int64_t size, struct ree_view **out);
+// Spreads t over x: t has x's shape, but one element per `block` elements along the axis.
+enum ree_status ree_quant_along_blocks(struct ree_lower *lower, struct ree_view *t,
+                                       const char *name, const struct ree_view *x, uint32_t axis,
+                                       int64_t block, struct ree_view **out);
 // As ree_quant_along, for one element only ("per tensor").
 enum ree_status ree_quant_single(struct ree_lower *lower, struct ree_view *t, const char *name,
                                  struct ree_view **out);
