@@ -278,6 +278,7 @@ struct task {
 // A thread's own memory; NULL if the blocking does not use it.
 struct own {
     float *totals, *b;
+    float *widened; // with pairs: see struct widened
 };
 
 static void pack_own_b(const struct ree_gemm *g, const struct task *t, uint32_t l, uint32_t kc,
@@ -295,25 +296,40 @@ struct panels {
     uint32_t least_a, least_b; // with pairs
 };
 
+// The panels of a task's chunk as floats, each widened when it is first needed: the panel of a for
+// the current rows, and all panels of b.
+struct widened {
+    float *a; // (words of a chunk * 2, rows)
+    float *b; // (panels, words of a chunk * 2, columns)
+    bool has_a, has_b[TASK_COLS];
+};
+
+// n_cols: columns of a task; the last panel is widened whole.
+static size_t widened_floats(const struct ree_gemm *g, uint32_t n_cols) {
+    uint32_t cols = g->tiles->cols, widest = ceil_div(n_cols, cols) * cols;
+    return g->pairs ? (size_t)REE_CHUNK * (REE_TILE_MAX_ROWS + widest) : 0;
+}
+
 // c (rows, n_cols) = or += the product of panels for which the instruction could meet a subnormal
-// number. Not inlined, because its arrays on the stack would cost time in each call of the caller.
-__attribute__((noinline)) static void multiply_widened(const struct ree_gemm *g,
-                                                       const struct panels *p, float *c, size_t ldc,
-                                                       uint32_t n_cols, uint32_t flags) {
+// number. `panel` is the number of the panel of b.
+static void multiply_widened(const struct ree_gemm *g, const struct panels *p, struct widened *wide,
+                             uint32_t panel, float *c, size_t ldc, uint32_t n_cols,
+                             uint32_t flags) {
     const struct ree_tiles *tiles = g->pairs->floats;
-    float a[REE_CHUNK * REE_TILE_MAX_ROWS], b[REE_CHUNK * REE_PAIRS_MAX_COLS];
-    g->pairs->widen((const ree_any_u32 *)p->a, p->kc, p->rows, a);
-    g->pairs->widen((const ree_any_u32 *)p->b, p->kc, tiles->cols, b);
+    float *b = wide->b + (size_t)panel * REE_CHUNK * tiles->cols;
+    if (!wide->has_a) g->pairs->widen((const ree_any_u32 *)p->a, p->kc, p->rows, wide->a);
+    if (!wide->has_b[panel]) g->pairs->widen((const ree_any_u32 *)p->b, p->kc, tiles->cols, b);
+    wide->has_a = wide->has_b[panel] = true;
     uint32_t vecs = ceil_div(n_cols, tiles->lanes);
-    tiles->tile[p->rows - 1][vecs - 1](2 * p->kc, a, b, c, ldc, n_cols, flags);
+    tiles->tile[p->rows - 1][vecs - 1](2 * p->kc, wide->a, b, c, ldc, n_cols, flags);
 }
 
 // c (rows, n_cols) = or += the product.
-static void multiply(const struct ree_gemm *g, const struct panels *p, float *c, size_t ldc,
-                     uint32_t n_cols, uint32_t flags) {
+static void multiply(const struct ree_gemm *g, const struct panels *p, struct widened *wide,
+                     uint32_t panel, float *c, size_t ldc, uint32_t n_cols, uint32_t flags) {
     const struct ree_tiles *tiles = g->tiles;
     if (g->pairs && !ree_pairs_exact(p->least_a, p->least_b)) {
-        multiply_widened(g, p, c, ldc, n_cols, flags);
+        multiply_widened(g, p, wide, panel, c, ldc, n_cols, flags);
         return;
     }
     uint32_t vecs = ceil_div(n_cols, tiles->lanes);
@@ -358,6 +374,11 @@ static void run_task(const struct team *team, const struct task *t, const struct
     const float *packed_b = g->packed_b ? g->packed_b : team->packed_b;
     uint32_t n_panels = ceil_div(t->bn, cols);
     ree_any_u32 own_least[TASK_COLS];
+    struct widened wide;
+    if (g->pairs) {
+        wide.a = own->widened;
+        wide.b = own->widened + REE_CHUNK * REE_TILE_MAX_ROWS;
+    }
     for (uint32_t l = 0; l < t->bk; l += tiles->chunk) {
         uint32_t kc = min_u32(t->bk - l, tiles->chunk);
         uint32_t flags =
@@ -368,16 +389,21 @@ static void run_task(const struct team *team, const struct task *t, const struct
             chunk_b = own->b;
         }
         const ree_any_u32 *leasts = NULL;
-        if (g->pairs) leasts = own->b ? own_least : least_b(team, t->bn, l, t->j / cols);
+        if (g->pairs) {
+            leasts = own->b ? own_least : least_b(team, t->bn, l, t->j / cols);
+            memset(wide.has_b, false, ceil_div(t->tn, cols) * sizeof *wide.has_b);
+        }
         for (uint32_t i = 0; i < t->tm; i += height) {
             uint32_t rows = min_u32(t->tm - i, height);
             struct panels p = {.rows = rows, .kc = kc};
             p.a = team->packed_a + (size_t)l * t->bm + (size_t)(t->i + i) * kc;
             if (g->pairs) p.least_a = *least_a(team, t->bm, l, (t->i + i) / height);
+            wide.has_a = false;
             for (uint32_t j = 0; j < t->tn; j += cols) {
                 p.b = chunk_b + (size_t)j * kc;
                 if (g->pairs) p.least_b = leasts[j / cols];
-                multiply(g, &p, c + i * ldc + j, ldc, min_u32(t->tn - j, cols), flags);
+                multiply(g, &p, &wide, j / cols, c + i * ldc + j, ldc, min_u32(t->tn - j, cols),
+                         flags);
             }
             if (writes && !g->a_shift && (flags & REE_TILE_LAST))
                 write_rows(g, t, first, c, ldc, i, rows);
@@ -433,11 +459,12 @@ static void run_blocks(struct team *team, const struct own *own) {
     }
 }
 
-enum scratch_slot { SLOT_A, SLOT_B, SLOT_TOTALS };
+enum scratch_slot { SLOT_A, SLOT_B, SLOT_TOTALS, SLOT_WIDENED };
 
 static struct own own_memory(const struct blocking *s, void *const *scratch) {
     return (struct own){.totals = s->own_totals ? scratch[SLOT_TOTALS] : NULL,
-                        .b = s->own_b ? scratch[SLOT_B] : NULL};
+                        .b = s->own_b ? scratch[SLOT_B] : NULL,
+                        .widened = scratch[SLOT_WIDENED]};
 }
 
 // Returns the gemm with the prefetch distance that matches the blocking's packing order.
@@ -461,6 +488,8 @@ enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree
         if (!ree_cpu_scratch_get(ctx, i, SLOT_TOTALS, s->totals_floats * sizeof(float)) ||
             (s->own_b && !ree_cpu_scratch_get(ctx, i, SLOT_B, s->packed_b_floats * sizeof(float))))
             return ree_cpu_no_memory(err, (s->totals_floats + s->packed_b_floats) * sizeof(float));
+    REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, SLOT_WIDENED,
+                                    widened_floats(gemm, s->tn) * sizeof(float), err));
 
     if (n_threads == 1) {
         team.n_threads = 1;
@@ -510,8 +539,9 @@ enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n
     struct ree_gemm sample;
     make(user, 0, &sample);
     struct blocking s = choose_blocking(&sample, 1);
-    const size_t sizes[] = {s.packed_a_floats, s.packed_b_floats, s.totals_floats};
-    for (uint32_t slot = SLOT_A; slot <= SLOT_TOTALS; slot++)
+    const size_t sizes[] = {s.packed_a_floats, s.packed_b_floats, s.totals_floats,
+                            widened_floats(&sample, s.tn)};
+    for (uint32_t slot = SLOT_A; slot <= SLOT_WIDENED; slot++)
         REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, slot, sizes[slot] * sizeof(float), err));
     const struct batch batch = {make, user, s};
     const struct ree_cpu_loop loop = {
