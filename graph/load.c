@@ -26,7 +26,8 @@ enum ree_status ree_graph_load(const char *path, const struct ree_load_options *
                                     .progress = options->progress};
         return ree_hf_load(path, &hf, out_graph, err);
     }
-    if (options->quantize_bits || options->quantize_table)
+    if (options->quantize_bits ||
+        (options->quantize_table && options->quantize_table != REE_QUANTIZE_KEEP))
         return ree_fail(err, REE_INVALID,
                         "%s: is not a folder with a Hugging Face checkpoint; only these can be "
                         "quantised when loaded",

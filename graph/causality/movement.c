@@ -503,7 +503,7 @@ const char *ree_causality_gather_block_quantized(struct ree_derivation *d) {
         !ree_read_axis(ree_node_int(d->node, "quantize_axis", 1), data->rank, &quantize_axis))
         return "an axis is out of range";
     if (data->rank != 2 || gather_axis != 0 || quantize_axis != 1)
-        return "its table does not have rows of numbers";
+        return "its table is not a matrix whose rows are looked up";
     for (size_t i = 0; i < d->n_in; i++)
         if (i != 1 && d->in[i] && !ree_fact_is_plain(d->in[i])) return "its table is not constant";
     if (index->counts_only) return "its index depends on the number of tokens";

@@ -42,7 +42,7 @@ static enum ree_status check_variant(uint32_t bits, uint32_t block, uint32_t tab
         return ree_fail(err, REE_INVALID,
                         "the embedding table cannot be quantised to %u bits; expected 4 or 8",
                         table);
-    if (table && !bits)
+    if (table && table != REE_QUANTIZE_KEEP && !bits)
         return ree_fail(err, REE_INVALID,
                         "the embedding table can be quantised only together with the layers");
     return REE_OK;

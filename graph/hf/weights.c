@@ -130,8 +130,8 @@ const char *ree_causal_widen(struct ree_causal *d, const char *label, const char
 
 // A quantised matrix: its initializers, each written once.
 struct quantised {
-    const char *blocks; // uint8 (rows, blocks, bytes of a block)
-    const char *bytes;  // uint8 (rows, bytes of a row): the same bytes
+    const char
+        *numbers;       // uint8 (rows, blocks, bytes of a block); of a table (rows, bytes of a row)
     const char *scales; // float32 (rows, blocks)
 };
 
@@ -161,27 +161,24 @@ static void write_quantised(struct ree_causal *d, const struct ree_stored_tensor
     ree_free(scales);
 }
 
-// `as_bytes`: also names the rows as rows of bytes.
+// `is_table`: it is the embedding table.
 static struct quantised quantise(struct ree_causal *d, const struct ree_stored_tensor *t,
-                                 const struct ree_matrix *m, uint32_t bits, bool as_bytes) {
+                                 const struct ree_matrix *m, uint32_t bits, bool is_table) {
     struct ree_writer *w = d->w;
     uint32_t block = d->options->block;
-    struct quantised q = {.blocks = ree_writer_name(w, "%s.int%u", t->name, bits),
-                          .bytes = ree_writer_name(w, "%s.int%u.rows", t->name, bits),
+    struct quantised q = {.numbers = ree_writer_name(w, "%s.int%u", t->name, bits),
                           .scales = ree_writer_name(w, "%s.scales", t->name)};
-    if (is_written(d, q.blocks)) return q;
+    if (is_written(d, q.numbers)) return q;
     uint64_t rows, scales;
     write_quantised(d, t, m, bits, &rows, &scales);
     int64_t n_blocks = (m->columns + block - 1) / block;
     int64_t dims[3] = {m->rows, n_blocks, block * bits / 8};
     uint64_t size = (uint64_t)dims[0] * (uint64_t)dims[1] * (uint64_t)dims[2];
     const char *file = d->options->data_name;
-    ree_writer_external(w, q.blocks, REE_U8, 3, dims, file, rows, size);
     ree_writer_external(w, q.scales, REE_F32, 2, dims, file, scales,
                         (uint64_t)dims[0] * (uint64_t)dims[1] * 4);
-    if (!as_bytes) return q;
-    dims[1] *= dims[2];
-    ree_writer_external(w, q.bytes, REE_U8, 2, dims, file, rows, size);
+    if (is_table) dims[1] *= dims[2];
+    ree_writer_external(w, q.numbers, REE_U8, is_table ? 2 : 3, dims, file, rows, size);
     return q;
 }
 
@@ -194,8 +191,15 @@ static const char *multiply_quantised(struct ree_causal *d, const struct ree_lin
                            .columns = l->in,
                            .row_stride = l->columns ? 1 : l->in,
                            .column_stride = l->columns ? l->out : 1};
-    struct quantised q = quantise(d, t, &m, bits, false);
-    const char *y = ree_op3(d->w, l->label, "MatMulNBits", x, q.blocks, q.scales);
+    struct quantised q = quantise(d, t, &m, bits, l->table);
+    const char *b = q.numbers;
+    if (l->table) {
+        int64_t block = d->options->block;
+        int64_t dims[3] = {l->out, (l->in + block - 1) / block, block * bits / 8};
+        b = ree_op2(d->w, ree_writer_name(d->w, "%s.blocks", l->label), "Reshape", b,
+                    ree_writer_i64s(d->w, 3, dims));
+    }
+    const char *y = ree_op3(d->w, l->label, "MatMulNBits", x, b, q.scales);
     ree_writer_domain(d->w, "com.microsoft");
     ree_writer_int(d->w, "K", l->in);
     ree_writer_int(d->w, "N", l->out);
@@ -223,7 +227,7 @@ const char *ree_causal_look_up_quantised(struct ree_causal *d, const char *label
     struct quantised q = quantise(d, t, &m, bits, true);
     bool padded = columns % block != 0;
     const char *x = ree_op3(w, padded ? ree_writer_name(w, "%s.padded", label) : label,
-                            "GatherBlockQuantized", q.bytes, ids, q.scales);
+                            "GatherBlockQuantized", q.numbers, ids, q.scales);
     ree_writer_domain(w, "com.microsoft");
     ree_writer_int(w, "gather_axis", 0);
     ree_writer_int(w, "quantize_axis", 1);

@@ -184,9 +184,9 @@ bool ree_pass_identity(
     struct ree_graph *graph);
 bool ree_pass_common_subexpressions(struct ree_graph *graph);
 // Replaces a MatMul whose constant is transposed or widened by ree.internal.MatMul with the
-// attributes transB and widened. The nodes that made that constant are left for the dead code pass.
+// attributes transB and widened. A MatMulNBits whose quantised matrix is reshaped reads the
+// constant itself. The nodes that made that constant are left for the dead code pass.
 bool ree_pass_factors(struct ree_graph *graph);
-bool ree_pass_shared_weights(struct ree_graph *graph); // see its file
 // Restricts `output` to selected rows. `output` [batch, sequence, n], the result of a product with
 // a constant matrix, becomes [batch, rows, n], with the rows that a new int64 input `name` [batch,
 // rows, 1] lists. The computation of the product's input is restricted to these rows as well, as

@@ -1,6 +1,10 @@
 // Products with a constant matrix that is first transposed, or widened from float16 or bfloat16, or
 // both. The product reads the matrix as it is stored, so that weights are neither copied nor
 // doubled in size. The bits do not change, because a product widens exactly.
+//
+// Likewise products with a quantised matrix that is reshaped: MatMulNBits reads the bytes in their
+// order, whatever the shape. An embedding table that is also the head is one constant then, which a
+// device stores once, although GatherBlockQuantized requires another shape of it.
 #include "graph/passes/rewrite.h"
 
 #include <string.h>
@@ -61,10 +65,42 @@ static bool take_factor(struct ree_graph *graph, struct ree_node *node) {
     return true;
 }
 
+static bool is_constant(const struct ree_value *value) {
+    return value && value->data && !value->is_input && !value->producer;
+}
+
+// Returns whether the node gives a constant another shape with as many elements. Shapes with 0 or
+// -1 are left alone: they are not what writers give constants.
+static bool is_valid_reshape(const struct ree_node *node) {
+    if (!is_op(node, "Reshape") || node->n_inputs != 2) return false;
+    const struct ree_value *from = node->inputs[0], *shape = node->inputs[1];
+    if (!is_constant(from) || !from->has_shape || !is_constant(shape)) return false;
+    if (shape->dtype != REE_I64 || shape->rank != 1) return false;
+    uint64_t left = from->nbytes; // elements of one byte
+    for (size_t i = 0; i < shape->nbytes / sizeof(int64_t); i++) {
+        int64_t dim;
+        memcpy(&dim, (const char *)shape->data + i * sizeof dim, sizeof dim);
+        if (dim <= 0 || left % (uint64_t)dim != 0) return false;
+        left /= (uint64_t)dim;
+    }
+    return left == 1 && from->dtype == REE_U8;
+}
+
+static bool take_quantised(struct ree_node *node) {
+    if (strcmp(node->op_type, "MatMulNBits") != 0 || strcmp(node->domain, "com.microsoft") != 0)
+        return false;
+    if (node->n_inputs < 2 || !node->inputs[1] || !node->inputs[1]->producer) return false;
+    if (!is_valid_reshape(node->inputs[1]->producer)) return false;
+    node->inputs[1] = node->inputs[1]->producer->inputs[0];
+    return true;
+}
+
 bool ree_pass_factors(struct ree_graph *graph) {
     bool changed = ree_pass_subgraphs(graph, ree_pass_factors);
-    for (size_t i = 0; i < graph->n_nodes; i++)
+    for (size_t i = 0; i < graph->n_nodes; i++) {
         changed = take_factor(graph, graph->nodes[i]) || changed;
+        changed = take_quantised(graph->nodes[i]) || changed;
+    }
     if (changed) ree_graph_count_uses(graph);
     return changed;
 }

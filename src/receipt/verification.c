@@ -234,9 +234,10 @@ static enum ree_status try_variant(const struct ree_verify_job *job, const char 
     return status;
 }
 
-// If the receipt's graph is not that of the default, finds the variant whose graph it is, among
-// those about which the caller said nothing. The hash decides, so nothing that the receipt states
-// has to be believed. *out is zero if there is none.
+// If the receipt's graph is not that of the model as it was loaded, finds the variant whose graph
+// it is: without quantisation and a chosen type of activations, other types of activations; with
+// quantisation and no choice about the table, a table that is not quantised. The hash decides, so
+// nothing that the receipt states has to be believed. *out is zero if there is none.
 static enum ree_status find_variant(const struct ree_verify_job *job,
                                     const struct ree_model *loaded, const char *path,
                                     struct variant *out, struct ree_error *err) {
@@ -271,15 +272,13 @@ static enum ree_status load_variant(struct ree_verification *v, const char *path
         unload(job);
         REE_TRY(read_run(job, run, err));
         REE_TRY(take_devices(job, device, err));
-        if (variant.activations != REE_DTYPE_NONE) {
-            job->run_model.activations = variant.activations;
+        if (variant.activations != REE_DTYPE_NONE) job->run_model.activations = variant.activations;
+        if (variant.table) job->run_model.quantize_table = variant.table;
+        REE_TRY(load_model(job, path, err));
+        if (variant.activations != REE_DTYPE_NONE)
             ree_verify_add(v, "activations", REE_VERIFY_AGREES, "%s",
                            ree_dtype_name(variant.activations));
-        } else {
-            job->run_model.quantize_table = variant.table;
-            ree_verify_add(v, "embedding table", REE_VERIFY_AGREES, "not quantised");
-        }
-        REE_TRY(load_model(job, path, err));
+        if (variant.table) ree_verify_add(v, "embedding table", REE_VERIFY_AGREES, "not quantised");
     }
     return ree_verify_model(v, job->receipt, ree_verification_model(v), &job->options.progress,
                             err);

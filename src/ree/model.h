@@ -108,7 +108,7 @@ REE_API enum ree_status ree_model_weights_sha256(const struct ree_model *model,
 
 // Export
 
-#define REE_QUANTIZE_KEEP 1
+#define REE_QUANTIZE_KEEP 1 // as quantize_table: do not quantise the table
 
 struct ree_export_options {
     size_t size; // sizeof(struct ree_export_options)

@@ -349,8 +349,9 @@ REE_API enum ree_status ree_verification_create(const struct ree_receipt *receip
                                                 struct ree_error *err);
 // 2. Loads the model and compares its hashes. `run` may be NULL; it is copied. If `run` chooses no
 //    type of activations and no quantisation, a checkpoint's folder is loaded with the type whose
-//    graph the receipt names. After a failure this step may be called again, with another path or
-//    device.
+//    graph the receipt names. If `run` chooses a quantisation but no quantize_table, a folder whose
+//    embedding table is not quantised is tried too. After a failure this step may be called again,
+//    with another path or device.
 REE_API enum ree_status ree_verification_load(struct ree_verification *verification,
                                               const char *path, struct ree_device *device,
                                               const struct ree_generator_options *run,

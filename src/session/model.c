@@ -115,20 +115,10 @@ static enum ree_status refuse_unsupported(const struct ree_model *model, struct 
     return REE_UNSUPPORTED;
 }
 
-// Two constants may have the same bytes: see ree_pass_shared_weights.
-static bool is_counted(const struct ree_graph *graph, size_t i) {
-    const struct ree_value *value = graph->values[i];
-    for (size_t k = 0; value->dtype == REE_U8 && value->rank == 3 && k < graph->n_values; k++)
-        if (k != i && graph->values[k]->data == value->data && value->data &&
-            graph->values[k]->nbytes == value->nbytes && graph->values[k]->rank < value->rank)
-            return false;
-    return !value->producer;
-}
-
 static uint64_t weight_bytes(const struct ree_graph *graph) {
     uint64_t n = 0;
     for (size_t i = 0; i < graph->n_values; i++)
-        if (is_counted(graph, i)) n += graph->values[i]->nbytes;
+        if (!graph->values[i]->producer) n += graph->values[i]->nbytes;
     for (size_t i = 0; i < graph->n_nodes; i++)
         for (size_t j = 0; j < graph->nodes[i]->n_attrs; j++)
             if (graph->nodes[i]->attrs[j].graph) n += weight_bytes(graph->nodes[i]->attrs[j].graph);
@@ -166,8 +156,6 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
     REE_TRY(end_pass(options, "read", graph, err));
     ree_pass_identity(graph);
     REE_TRY(end_pass(options, "identity", graph, err));
-    ree_pass_shared_weights(graph);
-    REE_TRY(end_pass(options, "shared-weights", graph, err));
     // Must precede folding, which would copy the weights.
     ree_pass_factors(graph);
     REE_TRY(end_pass(options, "factors", graph, err));

@@ -122,7 +122,7 @@ def test_types_that_ree_lacks():
               [onnx.port("x", INT64, [2])], [onnx.port("y", INT64, [2])]))
 
 
-HEADINGS = ["after read", "after identity", "after shared-weights", "after factors", "after dead-code", "after fold",
+HEADINGS = ["after read", "after identity", "after factors", "after dead-code", "after fold",
             "after common-subexpressions", "after dead-code", "after shapes", "lowered",
             "memory plan"]
 

@@ -389,9 +389,9 @@ def unique(r):
 
 
 def gather_block_quantized(r):
-    bits, block = r.pick([4, 4, 8]), r.pick([16, 32, 64])
+    bits, block = r.pick([2, 4, 4, 8]), r.pick([16, 32, 64])
     per_byte = 8 // bits
-    rows, size = r.int(1, 7), r.pick([block, 2 * block, 3 * block, block + 2 * r.int(1, 7), 2 * r.int(1, 7)])
+    rows, size = r.int(1, 7), r.pick([block, 2 * block, 3 * block, block + 4 * r.int(1, 3), 4 * r.int(1, 3)])
     lead = [r.int(1, 3)] if r.chance(0.3) else []  # axes between the rows and the numbers
     n_blocks = -(-size // block)
     packed = [rows, *lead, size // per_byte]

@@ -20,6 +20,12 @@ static long n_single; // regions that were opened for one thread
 
 // The linker replaces the OpenMP library's functions by these (--wrap).
 #ifdef __clang__
+void __real___kmpc_push_num_threads(void *location, int32_t thread, int32_t n_threads);
+void __wrap___kmpc_push_num_threads(void *location, int32_t thread, int32_t n_threads);
+void __wrap___kmpc_push_num_threads(void *location, int32_t thread, int32_t n_threads) {
+    n_single += n_threads == 1;
+    __real___kmpc_push_num_threads(location, thread, n_threads);
+}
 void __real___kmpc_serialized_parallel(void *location, int32_t thread);
 void __wrap___kmpc_serialized_parallel(void *location, int32_t thread);
 void __wrap___kmpc_serialized_parallel(void *location, int32_t thread) {

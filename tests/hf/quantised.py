@@ -12,8 +12,10 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path[:0] = [str(HERE.parent / "harness"), str(HERE.parent / "cli")]
 import harness  # noqa: E402
+import onnx_notes  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
 from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
@@ -72,6 +74,46 @@ def same_as_exported(work, bits, block):
     return got
 
 
+def planned_bytes(file):
+    """Returns the bytes of all weights that one device stores."""
+    done = run("plan", file, "--n-partitions", 1, "--json")
+    check(done.returncode == 0, done.stderr)
+    return sum(stage["weight_bytes"] for stage in json.loads(done.stdout)["stages"])
+
+
+def written(found):
+    return b"".join(onnx.number(n, v) if isinstance(v, int) else onnx.chunk(n, v) for n, v in found)
+
+
+def reordered(file, out):
+    """Writes a model with its initializers in reverse order: another file of the same model."""
+    model = list(onnx_notes.fields(file.read_bytes()))
+    graph = list(onnx_notes.fields(dict(model)[7]))
+    tensors = [(n, v) for n, v in graph if n == 5]
+    check(len(tensors) > 10, f"{len(tensors)} initializers")
+    graph = written(tensors[::-1] + [(n, v) for n, v in graph if n != 5])
+    out.write_bytes(written([(n, graph if n == 7 else v) for n, v in model]))
+
+
+def same_in_another_order(work):
+    """The order of the initializers in the file is not part of the model: hashes, traces and plans
+    stay."""
+    file = work / "model" / "table-8.onnx"
+    other = work / "model" / "reordered.onnx"
+    reordered(file, other)
+    seen = []
+    for path in (file, other):
+        trace = work / "order.trace"
+        done = run(path, *PROMPT, "--trace", trace)
+        check(done.returncode == 0, done.stderr)
+        planned = run("plan", path, "--n-partitions", 2, "--json")
+        check(planned.returncode == 0, planned.stderr)
+        root = json.loads(run("trace", trace, "--json").stdout or "{}").get("root")
+        body = text(work, path).get("body", {})
+        seen.append((root, {k: v for k, v in json.loads(planned.stdout).items() if k != "model"}, body.get("model")))
+    check(file.read_bytes() != other.read_bytes() and seen[0][0] and seen[0] == seen[1], f"{seen}")
+
+
 def tables(work):
     """The sample's embedding table is its head. Quantised, it is one table in the file, looked up and
     multiplied; each choice has its own bits, and a receipt of one is not one of another. Only the
@@ -97,7 +139,16 @@ def tables(work):
     check(len({s.get("logits") for s in seen.values()}) == 3, f"{seen}")
     check(seen["8"] == text(work, SAMPLE, "--quantize", 4), "8 bits are the default")
     sizes = {t: os.path.getsize(folder / f"table-{t}.onnx.data") for t in seen}
-    check(sizes["keep"] < sizes["4"] < sizes["8"], f"{sizes}: the table is written once")
+    rows, columns = 640, 128
+    bytes_of = {t: rows * (columns * int(t) // 8 + 4 * columns // 32) for t in ("4", "8")}
+    for table, size in bytes_of.items():
+        more = sizes[table] - sizes["keep"]
+        check(size <= more < size + 3 * 4096, f"{table}: {more} more bytes in the file, {size} of the table")
+    weights = {t: planned_bytes(folder / f"table-{t}.onnx") for t in seen}
+    kept = rows * columns * 2  # bfloat16
+    for table, size in bytes_of.items():
+        more = weights["keep"] - weights[table]
+        check(more == kept - size, f"{table}: {more} fewer bytes of weights, as if the table was counted twice")
 
 
 def traced(work):
@@ -147,6 +198,7 @@ def main():
         seen.append(text(work, SAMPLE))
         check(len({s.get("logits") for s in seen}) == len(seen), "each has bits of its own")
         tables(work)
+        same_in_another_order(work)
         traced(work)
         refused(work)
     return harness.finish()

@@ -146,7 +146,7 @@ static const struct wrong {
     {MS, "GatherBlockQuantized", "u l2 f", "block_size=32", REE_INVALID,
      "input data is a scalar, expected a table"},
     {MS, "GatherBlockQuantized", "u4,32 l2 f4,1", "block_size=24 bits=8", REE_UNSUPPORTED,
-     "block_size is 24, expected a power of two from 16 on"},
+     "block_size is 24, expected a power of two from 16 to 2^30"},
     {MS, "GatherBlockQuantized", "u4,32 l2 f4,1", "block_size=32 bits=3", REE_INVALID,
      "bits is 3, expected 2, 4 or 8"},
     {MS, "GatherBlockQuantized", "u4,32 l2 f4,1", "block_size=32 bits=8 gather_axis=1", REE_INVALID,

@@ -27,7 +27,7 @@ static enum ree_status read_table(struct ree_lower *lower, const struct ree_view
                            &t.quantize_axis));
     if (t.block < 16 || t.block > INT32_MAX || (t.block & (t.block - 1)))
         return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "block_size is %lld, expected a power of two from 16 on",
+                              "block_size is %lld, expected a power of two from 16 to 2^30",
                               (long long)t.block);
     if (t.gather_axis == t.quantize_axis)
         return ree_lower_fail(lower, REE_INVALID,
@@ -111,12 +111,18 @@ RULE(gather_block_quantized) {
     struct table table;
     char text[128];
     REE_TRY(read_table(lower, data, &table));
-    REE_TRY(ree_quant_scale(lower, scales, "scales", &scales));
+    if (dtype != REE_F32 && dtype != REE_F16 && dtype != REE_BF16)
+        return ree_lower_fail(lower, REE_INVALID,
+                              "input scales is %s, expected float32, float16 or bfloat16",
+                              ree_view_text(scales, text, sizeof text));
     if (zeros) REE_TRY(ree_rule_same_type(lower, zeros, "zero_points", data, "data"));
 
     // The shapes of scales and zero points, before anything is looked up.
     uint32_t last = data->rank - 1, axis = table.quantize_axis;
     int64_t size = data->dims[axis] * (axis == last ? table.per_byte : 1);
+    if (size > INT32_MAX)
+        return ree_lower_fail(lower, REE_INVALID, "input data has rows of %lld numbers",
+                              (long long)size);
     int64_t n_blocks = size / table.block + (size % table.block != 0);
     bool fits = scales->rank == data->rank;
     for (uint32_t i = 0; fits && i < data->rank; i++)
@@ -139,6 +145,7 @@ RULE(gather_block_quantized) {
     uint32_t gathered_axis = axis < table.gather_axis ? axis : axis + index->rank - 1;
     REE_TRY(ree_data_gather(lower, data, index, table.gather_axis, &numbers));
     REE_TRY(ree_data_gather(lower, scales, index, table.gather_axis, &scales));
+    REE_TRY(ree_quant_scale(lower, scales, "scales", &scales));
     if (zeros) {
         REE_TRY(ree_data_gather(lower, zeros, index, table.gather_axis, &zeros));
         REE_TRY(unpack(lower, zeros, &table, n_blocks, &zeros));
