@@ -34,6 +34,8 @@ static bool report(void *user, const char *what, uint64_t done, uint64_t total) 
 }
 
 static struct ree_device *device, *second;
+// Vulkan reports long runs by time, so a faster run has fewer reports.
+static bool reports_by_time;
 static struct ree_error err;
 
 // An operation that reports to `progress`. On success it makes its result as text.
@@ -53,6 +55,10 @@ static void check(const char *name, operation *run, const char *only, bool may_g
         calls = (struct calls){.cancel_at = at, .only = only, .may_go_on = may_go_on};
         memset(&err, 0, sizeof err);
         status = run(&progress, result);
+        if (reports_by_time && at > 1 && calls.n < at && status == REE_OK) {
+            CHECK_MSG(strcmp(result, expected) == 0, "%s: %s instead of %s", name, result, expected);
+            continue;
+        }
         CHECK_MSG(status == REE_CANCELLED && err.status == REE_CANCELLED,
                   "%s, cancelled at report %zu of %zu: %s %s", name, at, n, ree_status_name(status),
                   err.message);
@@ -241,6 +247,7 @@ static enum ree_status export_model(const struct ree_progress *progress, char he
 int main(int argc, char **argv) {
     const char *spec = argc > 1 ? argv[1] : "cpu";
     if (strncmp(spec, "cpu", 3) != 0) max_trials = 5;
+    reports_by_time = strncmp(spec, "vulkan", 6) == 0;
     enum ree_status status = ree_device_open(spec, NULL, &device, &err);
     if (status == REE_UNAVAILABLE) return test_skip(err.message);
     REQUIRE(status == REE_OK && ree_device_open(spec, NULL, &second, &err) == REE_OK);
