@@ -125,7 +125,8 @@ struct ree_order ree_order_shift(struct ree_order o, uint32_t shift);
 bool ree_fact_numbers(const struct ree_fact *f, size_t *out_n, int64_t out[REE_MAX_COUNTS]);
 // The size of the axis as a count; n is -1 for REE_AXIS_ROWS, whose size is not a count.
 struct ree_count ree_axis_count(const struct ree_axis *axis);
-// Finds the axis kind that has this size in every run; returns false if there is none.
+// Writes the axis that has this size in every run, such as the new tokens or all tokens, to *out;
+// returns false if there is none.
 bool ree_count_axis(const struct ree_derivation *d, struct ree_count count, struct ree_axis *out);
 bool ree_axes_same(const struct ree_axis *a, const struct ree_axis *b);
 // Converts an axis in [-rank, rank) to [0, rank); returns false if it is out of range.

@@ -27,8 +27,8 @@ struct ree_page_pool {
     struct ree_session *session;
     struct ree_kv_cache *kv_caches; // dims[axis]: all positions
     uint32_t page_bits;
-    // Programs that copy 1, 2, 4, ... single positions and pages; made on first use for the present
-    // capacity.
+    // copies[0][i] copies 2^i single positions, copies[1][i] copies 2^i pages. Each program is made
+    // when it is first used, for the present capacity; NULL before.
     struct ree_device_program *copies[2][REE_PAGE_PROGRAMS];
     struct ree_device_buffer *index, *moved; // numbers of positions or pages; their contents
     // During a run: i32 [batch, pages], i32 [batch, new positions].

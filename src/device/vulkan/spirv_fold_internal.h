@@ -64,9 +64,10 @@ struct ree_fold {
     uint32_t next_id; // smallest id that is not used yet
     const struct ree_spirv_constant *constants;
     uint32_t n_constants;
-    struct ree_fold_value *values; // [bound]
-    uint32_t *spec_ids;            // [bound], SpecId plus 1
-    uint32_t *function_of;         // [bound], index plus 1
+    // Per id, (bound):
+    struct ree_fold_value *values;
+    uint32_t *spec_ids;    // 1 + SpecId of the constant with this id; 0: none
+    uint32_t *function_of; // 1 + index in functions of the function with this id; 0: none
     struct ree_fold_function *functions;
     uint32_t n_functions;
     uint32_t entry;      // id of the entry point's function
