@@ -85,7 +85,7 @@ struct ree_perplexity {
     double log_ratio, log_ratio_error;
     double divergence, divergence_error, max_divergence; // mean, its standard error, maximum
     struct ree_quantile divergence_quantiles[REE_DIVERGENCE_QUANTILES];
-    size_t n_same_top;      // tokens with same_top
+    size_t n_same_top;      // scored tokens at which both models have the same most likely token
     char scores_sha256[65]; // of all log probabilities and divergences
     // Why a model is not proved to predict each token from earlier tokens only; its figures may
     // then be too good. "": it is proved.

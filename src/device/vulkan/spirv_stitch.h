@@ -15,8 +15,10 @@
 #include "repops/repop.h"
 
 struct ree_spirv_options {
-    const struct ree_expr *expr; // NULL: ree_expr, if present, is unchanged
-    bool is_epilogue;            // value 0 is the accumulator, operands follow it
+    // The expression that function ree_expr of the module computes. NULL: the function, if the
+    // module has it, keeps its body.
+    const struct ree_expr *expr;
+    bool is_epilogue; // value 0 is the accumulator, operands follow it
     // Declare these execution modes of VK_KHR_shader_float_controls.
     bool denorm_preserve;
     bool rounding_rte;
