@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/options.h"
 #include "base/status.h"
 #include "graph/partition/choose.h"
 
@@ -63,7 +64,11 @@ static enum ree_status find_kv_caches(struct ree_model_plan *p, struct ree_error
 
 static enum ree_status open_model(const char *path, const struct ree_plan_options *o,
                                   struct ree_model_plan *p, struct ree_error *err) {
-    struct ree_model_options options = {.size = sizeof options, .progress = o->progress};
+    struct ree_model_options options;
+    REE_TRY(ree_options_read(&options, sizeof options, o->model, "ree_model_options", err));
+    options.size = sizeof options;
+    options.progress = o->progress;
+    options.on_pass = NULL;
     REE_TRY(find_source(path, p, err));
     REE_TRY(ree_model_load(p->model_path, &options, &p->model, err));
     REE_TRY(ree_model_graph_sha256(p->model, p->graph_sha256, err));

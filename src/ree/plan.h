@@ -2,7 +2,7 @@
 #ifndef REE_PLAN_H
 #define REE_PLAN_H
 
-#include "core.h"
+#include "model.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +28,9 @@ struct ree_plan_options {
     uint64_t max_device_memory;
     uint64_t context;             // tokens for which kv caches are counted; 0: 1024, as in runs
     struct ree_progress progress; // of reading the model
+    // How a checkpoint's folder is loaded; NULL: with its defaults. Its on_pass and progress are
+    // not used.
+    const struct ree_model_options *model;
 };
 
 // Plans a model: an ONNX file, or a folder with a language model. Runs nothing and opens no device.

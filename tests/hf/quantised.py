@@ -57,6 +57,9 @@ def same_as_exported(work, bits, block):
     want, got = text(work, file), text(work, SAMPLE, *options)
     check(want == got, f"{options}: {want} and {got}")
     check(sorted(os.listdir(folder)) == before, "nothing is written beside the checkpoint")
+    planned = [json.loads(run("plan", *model, "--n-partitions", 2, "--json").stdout) for model in ([file], [SAMPLE, *options])]
+    check(planned[0]["stages"] == planned[1]["stages"] and
+          planned[0]["graph_sha256"] == planned[1]["graph_sha256"], f"{options}: {planned}")
     receipt = work / "receipt.json"
     verifies(receipt, "verified", SAMPLE, *options)
     verifies(receipt, "verified", file)
@@ -151,6 +154,20 @@ def tables(work):
         check(more == kept - size, f"{table}: {more} fewer bytes of weights, as if the table was counted twice")
 
 
+def requested(work):
+    """A request names the quantised model."""
+    ask, receipt, options = work / "ask.json", work / "asked.json", ["--quantize", 4, "--activations", "bfloat16"]
+    done = run("request", SAMPLE, *options, "--prompt-text", "Once", "--max-new-tokens", 5, "--output", ask)
+    check(done.returncode == 0, done.stderr)
+    done = run(SAMPLE, *options, "--request", ask, "--receipt-path", receipt)
+    check(done.returncode == 0, done.stderr)
+    verifies(receipt, "verified", SAMPLE, *options, "--request", ask)
+    done = run(SAMPLE, "--request", ask, "--receipt-path", receipt)
+    check(done.returncode == 1, "a request of another model")
+    done = run("bench", "model", SAMPLE, *options, "--runs", 1, "--json")
+    check(done.returncode == 0 and json.loads(done.stdout)["weight_bytes"] < 1 << 20, done.stdout + done.stderr)
+
+
 def traced(work):
     """Both have the same digest of every value and the same root. Also `compare`, and a run of
     tensors."""
@@ -199,6 +216,7 @@ def main():
         check(len({s.get("logits") for s in seen}) == len(seen), "each has bits of its own")
         tables(work)
         same_in_another_order(work)
+        requested(work)
         traced(work)
         refused(work)
     return harness.finish()

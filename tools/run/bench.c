@@ -2,6 +2,8 @@
 #include "inputs.h"
 #include "paths.h"
 #include "commands.h"
+#include "option_groups.h"
+#include "quantize.h"
 #include "start.h"
 
 #include <cjson/cJSON.h>
@@ -21,6 +23,7 @@ struct bench {
     const char *size;         // value of --size; NULL: not given, run a selection of sizes
     uint64_t n_runs, filters, kernel, stride, groups;
     struct run_inputs inputs;
+    struct cli_quantize quantize; // of the model
     bool json;
     struct ree_device *device;
     double load_seconds; // time to load the model
@@ -285,6 +288,9 @@ static const struct cli_option_row rows[] = {
   "                       symbolic dimensions are 1\n"},
     {.name = "--seed", .value = "N", .kind = ROW_NUMBER, .at = AT(inputs.seed), .max = UINT64_MAX,
      .help = "model: seed of the random inputs (default 1)"},
+    {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(quantize), .help =
+  "  --quantize BITS, --block N, --quantize-table BITS, --activations TYPE\n"
+  "                       model: of a checkpoint's folder; see 'ree-run help export'\n"},
     {.name = "--runs", .value = "N", .kind = ROW_NUMBER, .at = AT(n_runs), .min = 1, .max = REE_BENCH_MAX_RUNS,
      .help = "number of runs of each measurement (default 21)"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
@@ -318,6 +324,7 @@ const struct cli_option_table ree_run_bench_options = CLI_OPTION_TABLE(rows);
 static void parse(struct cli *cli, struct bench *a) {
     cli_options_parse(cli, &ree_run_bench_options, a);
     if (cli->failed) return;
+    cli_quantize_check(cli, &a->quantize);
     const char *const names = "matmul, conv, map, rows, attention, ceilings and model";
     if (!a->what)
         cli_usage(cli, "which benchmark: matmul, conv, map, rows, attention, ceilings or model?");
@@ -358,7 +365,8 @@ static enum ree_status run_model(struct ree_benchmark *benchmark, const struct b
 // Loads the model and its inputs. Inputs without a file are generated from the seed.
 static int load_model(struct bench *bench, struct ree_model **out) {
     struct ree_error err;
-    const struct ree_model_options options = {.size = sizeof options, .progress = cli_reports};
+    struct ree_model_options options = {.size = sizeof options, .progress = cli_reports};
+    cli_quantize_model(&bench->quantize, &options);
     double before = now();
     if (ree_model_load(bench->model, &options, out, &err) != REE_OK) return cli_fail(&err);
     bench->load_seconds = now() - before;

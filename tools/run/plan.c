@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "commands.h"
+#include "option_groups.h"
+#include "quantize.h"
 #include "start.h"
 #include "paths.h"
 #include "status.h"
@@ -12,6 +14,7 @@ struct options {
     const char *model, *devices, *out, *write;
     uint64_t n_partitions, n_devices, n_processes, n_cache_slots;
     struct ree_plan_options plan;
+    struct cli_quantize quantize;
     bool json;
 };
 
@@ -64,6 +67,9 @@ static const struct cli_option_row rows[] = {
     {.name = "--context", .value = "TOKENS", .kind = ROW_NUMBER, .at = AT(plan.context), .min = 1, .max = 1 << 30,
      .help = "length of the text for which caches are counted (default 1024, as in runs)"},
 
+    {.kind = ROW_TEXT, .help = "\nweights\n"},
+    {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
+
     {.kind = ROW_TEXT, .help = "\nresults\n"},
     {.name = "-o", .value = "PLAN.json", .kind = ROW_STRING, .at = AT(out), .path = CLI_WRITES,
      .help = "write the plan to a file. Readers use only \"ends_with\" of each stage (the name of "
@@ -99,6 +105,7 @@ static void parse(struct cli *cli, struct options *o) {
     cli_options_parse(cli, &ree_run_plan_options, o);
     if (cli->failed) return;
     if (!o->model) cli_usage(cli, "no model given");
+    cli_quantize_check(cli, &o->quantize);
     if (o->plan.plan_path && o->n_partitions)
         cli_usage(cli, "--plan and --n-partitions exclude each other");
     if (o->devices) o->n_devices = cli_count_devices(o->devices);
@@ -224,6 +231,9 @@ static int run(struct options *o) {
     o->plan.n_processes = (uint32_t)o->n_processes;
     o->plan.n_cache_slots = (uint32_t)o->n_cache_slots;
     o->plan.progress = cli_reports;
+    struct ree_model_options model = {.size = sizeof model};
+    cli_quantize_model(&o->quantize, &model);
+    o->plan.model = &model;
     enum ree_status status = ree_plan_create(o->model, &o->plan, &p, &err);
     cli_progress_end();
     if (status == REE_OK) status = write_results(o, p, &text, &err);

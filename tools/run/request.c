@@ -8,7 +8,9 @@
 #include "cli.h"
 #include "prompts.h"
 #include "commands.h"
+#include "option_groups.h"
 #include "paths.h"
+#include "quantize.h"
 #include "start.h"
 
 struct options {
@@ -17,6 +19,7 @@ struct options {
     const char **stops;
     size_t n_prompts, n_stops;
     struct ree_sampling sampling;
+    struct cli_quantize quantize;
     uint64_t top_k, max_new_tokens;
     bool raw, any_model;
 };
@@ -87,6 +90,7 @@ static const struct cli_option_row rows[] = {
     {.name = "--any-model", .kind = ROW_FLAG, .at = AT(any_model),
      .help = "do not name the model in the request. By default, the request contains the model's "
              "hashes, for which all weights are read"},
+    {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
     CLI_START_ROW_PLAIN,
     {.kind = ROW_TEXT, .help =
   "\nexamples\n"
@@ -103,6 +107,7 @@ const struct cli_option_table ree_run_request_options = CLI_OPTION_TABLE(rows);
 static void check(struct cli *cli, struct options *o) {
     struct ree_error err;
     if (!o->model) cli_usage(cli, "no model given");
+    cli_quantize_check(cli, &o->quantize);
     if (!o->output) cli_usage(cli, "an output file for the request is required: --output FILE");
     if (o->n_prompts != 1) cli_usage(cli, "a request requires one prompt, not %zu", o->n_prompts);
     o->sampling.top_k = (uint32_t)o->top_k;
@@ -143,6 +148,7 @@ static int write_request(const struct options *o, const struct ree_prompt *promp
     struct ree_request *request = NULL;
     struct ree_model_options model_options = {.size = sizeof model_options,
                                               .progress = cli_reports};
+    cli_quantize_model(&o->quantize, &model_options);
     if (!o->any_model && ree_model_load(o->model, &model_options, &model, &err) != REE_OK)
         return cli_fail(&err);
     struct ree_request_options options = {.size = sizeof options,
