@@ -42,10 +42,11 @@ static bool add_kv_cache(struct ree_model_plan *p, const struct ree_kv_cache_spe
 // Does the same as ree_generator_create, so that the plan equals that of a generation.
 static enum ree_status find_kv_caches(struct ree_model_plan *p, struct ree_error *err) {
     struct ree_roles roles;
-    if (ree_roles_find(p->model, &p->source.names, &roles, err) != REE_OK) return REE_OK;
+    enum ree_status status = ree_roles_find(p->model, &p->source.names, &roles, err);
+    if (status == REE_NO_MEMORY) return status;
+    if (status != REE_OK) return REE_OK; // not a language model
     bool one_row = false;
-    enum ree_status status =
-        ree_model_select_rows(p->model, roles.logits, REE_ROWS_INPUT, &one_row, err);
+    status = ree_model_select_rows(p->model, roles.logits, REE_ROWS_INPUT, &one_row, err);
     if (status == REE_OK && one_row) {
         ree_roles_finish(&roles);
         status = ree_roles_find(p->model, &p->source.names, &roles, err);
