@@ -100,14 +100,13 @@ static const char *embed(struct ree_causal *d) {
     struct ree_writer *w = d->w;
     const struct ree_causal_config *c = d->config;
     enum ree_dtype dtype;
-    const char *x;
-    if (c->tied && d->options->table_bits)
-        x = ree_causal_narrow(d, "embed_tokens",
-                              ree_causal_look_up_quantised(d, "embed_tokens", d->names->embedding,
-                                                           c->vocab, c->hidden, "input_ids",
-                                                           &dtype));
-    else
-        x = look_up(d, "embed_tokens", d->names->embedding, c->vocab, "input_ids", &dtype);
+    const char *x, *label = "embed_tokens", *table = d->names->embedding;
+    if (c->tied && d->options->table_bits) {
+        x = ree_causal_look_up_quantised(d, label, table, c->vocab, c->hidden, "input_ids", &dtype);
+        x = ree_causal_narrow(d, label, x);
+    } else {
+        x = look_up(d, label, table, c->vocab, "input_ids", &dtype);
+    }
     if (c->scale_embeddings) {
         if (d->options->activations != REE_F32) dtype = d->options->activations;
         const char *scale = ree_writer_f32(w, embedding_scale(d, dtype));

@@ -130,8 +130,8 @@ const char *ree_causal_widen(struct ree_causal *d, const char *label, const char
 
 // A quantised matrix: its initializers, each written once.
 struct quantised {
-    const char
-        *numbers;       // uint8 (rows, blocks, bytes of a block); of a table (rows, bytes of a row)
+    // uint8: (rows, blocks, bytes of a block); of the embedding table (rows, bytes of a row)
+    const char *numbers;
     const char *scales; // float32 (rows, blocks)
 };
 

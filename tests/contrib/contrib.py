@@ -34,9 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 import harness  # noqa: E402
 
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
-if oracle and os.path.exists(oracle):
-    os.execv(oracle, [oracle, "-B", *sys.argv])
+harness.use_oracle_python()
 
 try:
     import numpy as np

@@ -4,7 +4,6 @@ the model, and uint8 with axes that ONNX Runtime does not support, which are com
 results must have the same bits, because each is one product of a small integer and a scale. Requires a Python with onnx, onnxruntime and ml_dtypes
 (REE_ORACLE_PYTHON names one); without it the test is skipped."""
 
-import os
 import pathlib
 import subprocess
 import sys
@@ -15,9 +14,7 @@ sys.path.insert(0, str(HERE.parent / "harness"))
 import harness  # noqa: E402
 from harness import check  # noqa: E402
 
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
-if oracle and os.path.exists(oracle):
-    os.execv(oracle, [oracle, "-B", *sys.argv])
+harness.use_oracle_python()
 
 try:
     import ml_dtypes

@@ -62,6 +62,14 @@ def parser(description=None):
     return arguments
 
 
+def use_oracle_python():
+    """Runs the test again with the Python that REE_ORACLE_PYTHON names, if it exists: it has the packages
+    of the oracles."""
+    python = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
+    if python and os.path.exists(python):
+        os.execv(python, [python, "-B", *sys.argv])
+
+
 def skip(reason):
     """Ends the test as skipped."""
     print(f"skipped: {reason}")

@@ -32,9 +32,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 import harness  # noqa: E402
 
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
-if oracle and os.path.exists(oracle):
-    os.execv(oracle, [oracle, "-B", *sys.argv])
+harness.use_oracle_python()
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 try:

@@ -10,7 +10,6 @@ compared with |difference| <= 1e-4 max|output| + 1e-5; a wrong gate is off by 1e
 
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -20,9 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 import harness  # noqa: E402
 
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not again in the new process
-if oracle and os.path.exists(oracle):
-    os.execv(oracle, [oracle, "-B", *sys.argv])
+harness.use_oracle_python()
 
 try:
     import numpy as np

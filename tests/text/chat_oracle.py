@@ -5,7 +5,6 @@ families describe. Each contains the marks by which ree recognises a template of
 
 import argparse
 import json
-import os
 import pathlib
 import sys
 
@@ -14,9 +13,7 @@ sys.path.insert(0, str(HERE.parent / "harness"))
 import harness  # noqa: E402
 from harness import check  # noqa: E402
 
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
-if oracle and os.path.exists(oracle):
-    os.execv(oracle, [oracle, "-B", *sys.argv])
+harness.use_oracle_python()
 
 try:
     import jinja2

@@ -19,9 +19,7 @@ import harness  # noqa: E402
 from harness import check  # noqa: E402
 
 os.environ["RUST_BACKTRACE"] = "0"
-oracle = os.environ.pop("REE_ORACLE_PYTHON", None)  # not for the new process
-if oracle and os.path.exists(oracle):
-    os.execv(oracle, [oracle, "-B", *sys.argv])
+harness.use_oracle_python()
 
 try:
     import tokenizers
