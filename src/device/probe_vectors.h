@@ -36,7 +36,7 @@ enum ree_probe_operation {
 // The unit of a verdict: one operation, or several that a device gets right or wrong together.
 struct ree_probe_primitive {
     const char *name;  // "fma"
-    uint32_t first, n; // range of operations
+    uint32_t first, n; // the operations [first, first + n) that it consists of
 };
 #define REE_PROBE_N_PRIMITIVES 10
 extern const struct ree_probe_primitive ree_probe_primitives[REE_PROBE_N_PRIMITIVES];

@@ -170,8 +170,8 @@ struct ree_diff {
     uint32_t header;  // OTHER_RUN: a combination of the bits above
     uint64_t n_steps; // steps that both traces have
     uint64_t step;    // first step that differs; LENGTH: n_steps
-    uint32_t input;   // INPUT: its number
-    uint32_t node;    // NODE: its number
+    uint32_t input;   // INPUT: number of the input that differs
+    uint32_t node;    // NODE: number of the node that differs
     // A node run is one node in one step.
     uint64_t n_before; // node runs before the difference; all agree
     uint64_t n_after;  // node runs after the difference that differ

@@ -47,10 +47,11 @@ size_t ree_utf8_put(uint32_t c, char out[4]); // returns the length in bytes
 void ree_utf8_append(struct ree_strbuf *out, uint32_t c);
 size_t ree_utf8_count(const char *s, size_t n); // number of characters
 
-bool ree_char_is_space(uint32_t c);       // Unicode's White_Space
+// By Unicode's properties and general categories:
+bool ree_char_is_space(uint32_t c);       // White_Space
 bool ree_char_is_word(uint32_t c);        // Alphabetic (letters and Nl), marks, Nd, Pc, joiners
-bool ree_char_is_punctuation(uint32_t c); // P*, and all ASCII punctuation
-bool ree_char_is_numeric(uint32_t c);     // N*
+bool ree_char_is_punctuation(uint32_t c); // categories that begin with P; all ASCII punctuation
+bool ree_char_is_numeric(uint32_t c);     // categories that begin with N
 bool ree_char_is_mark(uint32_t c);        // M*
 bool ree_char_is_nonspacing(uint32_t c);  // Mn
 bool ree_char_is_other(uint32_t c);       // Cc, Cf, Cs, Co

@@ -6,7 +6,7 @@
 
 // Each function initializes a receipt that is not sealed and has nothing in its arena. Release it
 // with ree_receipt_finish. The following functions make receipts of version 1.
-void example_text(struct ree_receipt *out);    // every member, stats included
+void example_text(struct ree_receipt *out);    // has every member, stats included
 void example_private(struct ree_receipt *out); // hashes instead of tokens and texts
 void example_ids(struct ree_receipt *out);     // no tokenizer, no output tokens
 void example_tensors(struct ree_receipt *out);

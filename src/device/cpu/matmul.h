@@ -35,7 +35,8 @@ struct ree_matmul_rows {
     bool copied;
 };
 
-// adjacent: stride_k must be 1. A copy is located in slot 0 of the context's scratch.
+// `adjacent`: the rows are copied unless their stride_k is 1. A copy is in slot 0 of the context's
+// scratch.
 enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
                                 const struct ree_matmul_plan *plan, const struct ree_cpu_operand *a,
                                 bool adjacent, struct ree_matmul_rows *out, struct ree_error *err);

@@ -54,7 +54,7 @@ struct ree_device_program {
     uint32_t n_launches;
     struct ree_vk_segment *segments; // [n_segments]; fewer than needed if recording failed
     uint32_t n_segments, segments_capacity;
-    double pace;         // that the cut was made for
+    double pace;         // of the device (pace.c) when the program was divided into segments
     bool halves;         // launch each step in two pieces (selftest.c)
     VkQueryPool queries; // n_dispatches + 1 timestamps; null if unsupported
     bool is_timed;       // the last run wrote all timestamps
