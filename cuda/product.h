@@ -6,7 +6,7 @@
 
 // Number of operands before the epilogue's tensors.
 REE_DEVICE u32 matmul_n_factors(const struct ree_matmul_params &p) {
-    return p.b_block ? p.has_zero_points ? 4u : 3u : 2u;
+    return p.b_block ? 3u + (p.has_zero_points != 0) + (p.a_block != 0) : 2u;
 }
 
 // Computes where the matrices of batch number `batch` begin, in elements.

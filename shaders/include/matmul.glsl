@@ -15,9 +15,10 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     int a_batch_strides[REE_MAX_RANK];
     int b_batch_strides[REE_MAX_RANK];
     uint b_block, b_bits, has_zero_points;
+    uint a_block;
     uint has_epilogue;
 };
-#define EPILOGUE_OFFSET 168u
+#define EPILOGUE_OFFSET 172u
 
 // Computes where the matrices of batch number `batch` begin, in elements.
 void matmul_batch(const Params p, const uint batch_rank, const uint batch, out uint a, out uint b) {

@@ -266,12 +266,14 @@ static enum ree_status check_factor(const struct check *c, const char *what, uin
 }
 
 // Checks B, its scales and its zero points.
+static bool is_block(uint32_t n) {
+    return n >= 16 && n <= REE_CHUNK && (n & (n - 1)) == 0;
+}
 static enum ree_status check_blocks(const struct check *c, const struct ree_matmul_params *p) {
     if (p->dtype != REE_F32 || p->b_dtype != REE_U8)
         return fail(c, "blocks of a type other than bytes");
     if (p->b_bits != 4 && p->b_bits != 8) return fail(c, "blocks of %u bits", p->b_bits);
-    if (p->b_block < 16 || p->b_block > REE_CHUNK || (p->b_block & (p->b_block - 1)) != 0)
-        return fail(c, "blocks of %u numbers", p->b_block);
+    if (!is_block(p->b_block)) return fail(c, "blocks of %u numbers", p->b_block);
     bool strided = p->b_offset != 0 || p->b_stride_k != 0 || p->b_stride_n != 0;
     for (uint32_t i = 0; i < p->batch_rank; i++)
         strided = strided || p->b_batch_strides[i] != 0;
@@ -284,6 +286,16 @@ static enum ree_status check_blocks(const struct check *c, const struct ree_matm
     REE_TRY(check_dense(c, 1, "B", 3, b, 1));
     REE_TRY(check_dense(c, 2, "scales", 2, scales, 4));
     return p->has_zero_points ? check_dense(c, 3, "zero points", 2, scales, 1) : REE_OK;
+}
+static enum ree_status check_activation_blocks(const struct check *c,
+                                               const struct ree_matmul_params *p) {
+    if (!p->b_block) return fail(c, "blocks of A without blocks of B");
+    if (p->a_dtype != REE_I8)
+        return fail(c, "blocks of %s in A", ree_dtype_name((enum ree_dtype)p->a_dtype));
+    if (!is_block(p->a_block)) return fail(c, "blocks of %u numbers in A", p->a_block);
+    if (p->n_batch != 1) return fail(c, "a batch of blocks in A");
+    const uint32_t scales[] = {p->m, p->k / p->a_block + (p->k % p->a_block != 0)};
+    return check_dense(c, ree_matmul_n_operands(p) - 1, "scales of A", 2, scales, 4);
 }
 
 static enum ree_status check_matmul(const struct check *c) {
@@ -322,6 +334,7 @@ static enum ree_status check_matmul(const struct check *c) {
         REE_TRY(check_blocks(c, p));
     else
         REE_TRY(check_reach(c, 1, "B", &b, ree_dtype_size((enum ree_dtype)p->b_dtype)));
+    if (p->a_block) REE_TRY(check_activation_blocks(c, p));
     return check_dense(c, n_factors + n_tensors, "output", p->batch_rank + 2, dims,
                        ree_dtype_size((enum ree_dtype)out_dtype));
 }

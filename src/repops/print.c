@@ -58,7 +58,9 @@ static void print_expr(struct ree_strbuf *out, const struct ree_expr *expr, bool
 }
 
 static void print_matmul(struct ree_strbuf *out, const struct ree_matmul_params *p) {
-    ree_strbuf_printf(out, " %s of %s and ", dtype_name(p->dtype), dtype_name(p->a_dtype));
+    ree_strbuf_printf(out, " %s of %s", dtype_name(p->dtype), dtype_name(p->a_dtype));
+    if (p->a_block) ree_strbuf_printf(out, " in blocks of %" PRIu32, p->a_block);
+    ree_strbuf_printf(out, " and ");
     if (p->b_block)
         ree_strbuf_printf(out, "%" PRIu32 " bits in blocks of %" PRIu32 "%s", p->b_bits, p->b_block,
                           p->has_zero_points ? " with zero points" : "");

@@ -27,7 +27,7 @@ const char *ree_repop_name(enum ree_repop op) {
 
 uint32_t ree_matmul_n_operands(const struct ree_matmul_params *p) {
     if (!p->b_block) return 2;
-    return p->has_zero_points ? 4 : 3;
+    return 3 + (p->has_zero_points != 0) + (p->a_block != 0);
 }
 
 uint32_t ree_conv_n_operands(const struct ree_conv_params *p) {

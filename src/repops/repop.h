@@ -164,8 +164,8 @@ struct ree_reduce_params {
 };
 
 // matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), NUMERICS.md section 3 (dot).
-// Operands: A, B, the scales and zero points of blockwise weights, the epilogue's tensors in order,
-// out. out is dense, (batch..., m, n), of type epilogue.out_dtype, or `dtype` without an epilogue.
+// Operands: A, B, the scales and zero points of blockwise weights, the scales of blockwise
+// activations, the epilogue's tensors in order, out. out is dense, (batch..., m, n), of type epilogue.out_dtype, or `dtype` without an epilogue.
 //
 // `dtype` is the type of the sum and decides which operand types are allowed:
 //
@@ -183,6 +183,11 @@ struct ree_reduce_params {
 // - z: operand 3 if has_zero_points, the zero points, u8 (n, n_blocks) below 2^b_bits; otherwise
 //   2^(b_bits - 1).
 // b_block is a power of two from 16 to 256; b_offset and the strides of B are 0.
+//
+// Blockwise activations, a_block != 0 (requires b_block != 0): A is i8, and a row of A is
+// ceil(k / a_block) blocks of a_block numbers, the last one may be shorter. A block has one scale:
+// the last operand before the epilogue's tensors, f32, dense (m, ceil(k / a_block)). The sum is the
+// block-dot of NUMERICS.md section 3. a_block is a power of two from 16 to 256; n_batch is 1.
 struct ree_matmul_params {
     uint32_t dtype;
     uint32_t a_dtype, b_dtype;
@@ -196,10 +201,11 @@ struct ree_matmul_params {
     int32_t a_batch_strides[REE_MAX_RANK]; // 0 broadcasts
     int32_t b_batch_strides[REE_MAX_RANK];
     uint32_t b_block, b_bits, has_zero_points; // all 0 for plain B
+    uint32_t a_block;                          // 0 for plain A
     uint32_t has_epilogue;
     struct ree_expr epilogue; // over dims (batch..., m, n)
 };
-// Number of operands before the epilogue's tensors: 2 to 4.
+// Number of operands before the epilogue's tensors: 2 to 5.
 uint32_t ree_matmul_n_operands(const struct ree_matmul_params *p);
 
 // conv: out[b, g*M + i, o] = expr(sum over (c, k) of x[b, g*C + c, o*stride + k*dilation - pad] *

@@ -46,6 +46,11 @@ static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmu
         zeros[i] = (uint8_t)rng_below(rng, 1u << p->b_bits);
 }
 
+// Replaces float rows by blocks of bytes with scales of their own.
+static void append_a_scales(struct rng *rng, struct test_case *c, struct ree_matmul_params *p) {
+    case_input(c, rng, REE_F32, (uint64_t)p->m * ((p->k + p->a_block - 1) / p->a_block));
+}
+
 // Few rows times weights of at most 16 bits, with several vectors of columns.
 static void choose_narrow_weights(struct rng *rng, struct ree_matmul_params *p) {
     static const uint32_t narrow[] = {REE_F16, REE_BF16, REE_I8, REE_U8};
@@ -63,7 +68,17 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     bool is_narrow = rng_one_in(rng, 3);
     choose_types(rng, p);
     if (rng_one_in(rng, 6)) p->dtype = p->a_dtype = p->b_dtype = REE_F64;
-    p->batch_rank = rng_below(rng, 3);
+    p->k = case_length(rng);
+    p->m = 1 + rng_below(rng, rng_one_in(rng, 3) ? 70 : 8);
+    p->n = 1 + rng_below(rng, rng_one_in(rng, 3) ? 100 : 12);
+    if (is_narrow) choose_narrow_weights(rng, p);
+    bool is_blocks = p->dtype == REE_F32 && rng_one_in(rng, is_narrow ? 2 : 4);
+    if (is_blocks && rng_one_in(rng, 2)) {
+        static const uint32_t blocks[] = {16, 32, 64, 128, 256};
+        p->a_dtype = REE_I8;
+        p->a_block = rng_of(rng, 5, blocks);
+    }
+    p->batch_rank = p->a_block ? 0 : rng_below(rng, 3);
     p->n_batch = 1;
     // (batch..., rows, columns) of A, B and the output
     uint32_t a_dims[REE_MAX_RANK], b_dims[REE_MAX_RANK], dims[REE_MAX_RANK], r = p->batch_rank;
@@ -71,10 +86,6 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
         a_dims[d] = b_dims[d] = dims[d] = p->batch_dims[d] = 1 + rng_below(rng, 4);
         p->n_batch *= p->batch_dims[d];
     }
-    p->k = case_length(rng);
-    p->m = 1 + rng_below(rng, rng_one_in(rng, 3) ? 70 : 8);
-    p->n = 1 + rng_below(rng, rng_one_in(rng, 3) ? 100 : 12);
-    if (is_narrow) choose_narrow_weights(rng, p);
     if (rng_one_in(rng, 40)) p->n = 0;
     if ((uint64_t)p->n_batch * p->m * p->n * p->k > 1500000) return false;
     a_dims[r] = dims[r] = p->m;
@@ -88,8 +99,9 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     p->a_stride_m = strides[r];
     p->a_stride_k = strides[r + 1];
     case_input(c, rng, (enum ree_dtype)p->a_dtype, n_a);
-    if (p->dtype == REE_F32 && rng_one_in(rng, is_narrow ? 2 : 4)) {
+    if (is_blocks) {
         append_blocks(rng, c, p);
+        if (p->a_block) append_a_scales(rng, c, p);
     } else {
         uint64_t n_b = case_view(rng, flags, r + 2, b_dims, strides, &p->b_offset);
         for (uint32_t d = 0; d < r; d++)

@@ -14,22 +14,55 @@ static float load_float(enum ree_dtype dtype, const void *data, int64_t at) {
     }
 }
 
-// Returns B[l, j] of blockwise weights.
-static float load_block(const struct ree_matmul_params *p, void *const *operands, uint32_t l,
-                        uint32_t j) {
+// Returns q - z of B[l, j] of blockwise weights, and the scale of its block.
+static int load_number(const struct ree_matmul_params *p, void *const *operands, uint32_t l,
+                       uint32_t j, float *scale) {
     const uint8_t *bytes = operands[1], *zeros = p->has_zero_points ? operands[3] : NULL;
     const float *scales = operands[2];
     uint64_t n_blocks = (p->k + p->b_block - 1) / p->b_block;
     uint64_t block = j * n_blocks + l / p->b_block, at = block * p->b_block + l % p->b_block;
     int q = p->b_bits == 8 ? bytes[at] : bytes[at / 2] >> (4 * (at % 2)) & 15;
-    int zero = zeros ? zeros[block] : 1 << (p->b_bits - 1);
-    return (float)(q - zero) * scales[block];
+    *scale = scales[block];
+    return q - (zeros ? zeros[block] : 1 << (p->b_bits - 1));
+}
+static float load_block(const struct ree_matmul_params *p, void *const *operands, uint32_t l,
+                        uint32_t j) {
+    float scale;
+    int number = load_number(p, operands, l, j, &scale);
+    return (float)number * scale;
+}
+
+// Returns the block-dot of row i of A and column j of B: one fma for each whole or partial block
+// that both operands share.
+static uint32_t block_dot(const struct ree_matmul_params *p, void *const *operands, uint32_t i,
+                          uint32_t j) {
+    const int8_t *a = operands[0];
+    const float *a_scales = operands[p->has_zero_points ? 4 : 3];
+    uint32_t n_blocks = (p->k + p->a_block - 1) / p->a_block, l = 0;
+    float total = 0;
+    while (l < p->k) {
+        float acc = 0;
+        uint32_t chunk_end = l + REE_CHUNK;
+        while (l < p->k && l < chunk_end) {
+            float a_scale = a_scales[i * n_blocks + l / p->a_block], b_scale = 0;
+            int32_t sum = 0;
+            do {
+                int64_t at = p->a_offset + (int64_t)i * p->a_stride_m + (int64_t)l * p->a_stride_k;
+                sum += a[at] * load_number(p, operands, l, j, &b_scale);
+                l++;
+            } while (l < p->k && l % p->a_block != 0 && l % p->b_block != 0);
+            acc = fmaf((float)sum, a_scale * b_scale, acc);
+        }
+        total = chunk_end == REE_CHUNK ? acc : total + acc;
+    }
+    total = total + 0.0f;
+    return total != total ? 0x7FC00000 : ree_bits(total);
 }
 
 void reference_matmul(const struct ree_matmul_params *p, void *const *operands) {
     enum ree_dtype dtype = (enum ree_dtype)p->dtype, a_dtype = (enum ree_dtype)p->a_dtype,
                    b_dtype = (enum ree_dtype)p->b_dtype;
-    uint32_t first = p->b_block ? (p->has_zero_points ? 4 : 3) : 2, n_tensors = 0;
+    uint32_t first = ree_matmul_n_operands(p), n_tensors = 0;
     for (uint32_t k = 0; p->has_epilogue && k < p->epilogue.n_operands; k++)
         n_tensors += p->epilogue.operands[k].kind == REE_EXPR_TENSOR;
     void *out = operands[first + n_tensors];
@@ -48,7 +81,7 @@ void reference_matmul(const struct ree_matmul_params *p, void *const *operands) 
         struct reference_sum sum;
         reference_sum_begin(&sum, false);
         uint64_t acc = 0;
-        for (uint32_t l = 0; l < p->k; l++) {
+        for (uint32_t l = 0; l < p->k && !p->a_block; l++) {
             int64_t at = a_at + (int64_t)l * p->a_stride_k, bt = b_at + (int64_t)l * p->b_stride_k;
             if (dtype != REE_F32)
                 acc += reference_load(a_dtype, operands[0], at) *
@@ -59,6 +92,7 @@ void reference_matmul(const struct ree_matmul_params *p, void *const *operands) 
                                              : load_float(b_dtype, operands[1], bt));
         }
         if (dtype == REE_F32) acc = reference_sum_end(sum);
+        if (p->a_block) acc = block_dot(p, operands, (uint32_t)i, (uint32_t)j);
         uint32_t value = (uint32_t)acc;
         if (p->has_epilogue)
             reference_store((enum ree_dtype)p->epilogue.out_dtype, out, (int64_t)o,

@@ -186,8 +186,9 @@ static void pack_weights(struct cpu_device *device, struct program_step *step,
                          struct ree_device_buffer *const *constants, uint64_t *capacity) {
     const struct ree_dispatch *dispatch = &step->dispatch;
     if (!constants || (dispatch->op != REE_REPOP_MATMUL && dispatch->op != REE_REPOP_CONV)) return;
-    uint32_t n =
-        dispatch->op == REE_REPOP_CONV ? 2 : ree_matmul_n_operands(&dispatch->params.matmul);
+    const struct ree_matmul_params *p = &dispatch->params.matmul;
+    uint32_t n = 2; // the scales of blockwise activations are no weights
+    if (dispatch->op == REE_REPOP_MATMUL) n = ree_matmul_n_operands(p) - (p->a_block != 0);
     for (uint32_t i = 1; i < n; i++)
         if (!constants[dispatch->operands[i].slot]) return;
     // B is the last one: if its scales cannot be packed, packing it is useless.

@@ -4,6 +4,7 @@
 // pass over the other side in its memory layout. Every method computes the same sums in the same
 // order.
 #include "device/cpu/matmul.h"
+#include "device/cpu/tiles_int8.h"
 
 #include <omp.h>
 
@@ -327,6 +328,7 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
         write_zeros(&output, (uint32_t)n_elements);
         return REE_OK;
     }
+    if (p->a_block) return ree_matmul_int8(ctx, p, operands, &output, err);
     struct ree_tile_blocks blocks = {
         .numbers = operands[1], .bits = p->b_bits, .block = p->b_block};
     if (p->b_block) {
@@ -393,19 +395,25 @@ static bool packs(const struct ree_matmul_params *p) {
     return p->m != 0 && p->n != 0 && p->k != 0 && p->n_batch != 0;
 }
 
+static uint32_t panel_lanes(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
+    return p->a_block ? ree_int8_tiles_for(ctx)->lanes : ree_tiles_for(ctx->isa)->lanes;
+}
+
 size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
                                 const struct ree_matmul_params *p, uint32_t operand,
                                 struct ree_cpu_pack_key *key) {
-    if (!packs(p) || operand == 0 || operand >= ree_matmul_n_operands(p)) return 0;
+    if (!packs(p) || operand == 0 || operand >= ree_matmul_n_operands(p) - (p->a_block != 0))
+        return 0;
     struct ree_matmul_plan plan = make_plan(p);
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
     *key =
         (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
                                    (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n, p->b_dtype}};
-    if (ree_panels_suit(tiles, &plan)) {
-        const uint32_t panels[] = {1, tiles->lanes, operand, p->b_block, p->b_bits};
+    if (p->a_block || ree_panels_suit(tiles, &plan)) {
+        uint32_t lanes = panel_lanes(ctx, p);
+        const uint32_t panels[] = {p->a_block ? 3 : 1, lanes, operand, p->b_block, p->b_bits};
         memcpy(key->words + 7, panels, sizeof panels);
-        return ree_panels_size(tiles, p, operand);
+        return ree_panels_size(lanes, p, operand);
     }
     if (!packable(ctx, p, &plan)) return 0;
     struct batch batch = {.ctx = ctx, .plan = &plan};
@@ -422,8 +430,8 @@ void ree_cpu_matmul_pack(const struct ree_cpu_context *ctx, const struct ree_mat
                          uint32_t operand, const void *src, void *out) {
     struct ree_matmul_plan plan = make_plan(p);
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
-    if (ree_panels_suit(tiles, &plan)) {
-        ree_panels_pack(ctx, tiles, p, operand, src, out);
+    if (p->a_block || ree_panels_suit(tiles, &plan)) {
+        ree_panels_pack(ctx, panel_lanes(ctx, p), p, operand, src, out);
         return;
     }
     struct batch batch = {.ctx = ctx, .plan = &plan, .b = factor_b(p, src, NULL)};

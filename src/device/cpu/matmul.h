@@ -55,10 +55,14 @@ struct ree_panels {
     uint32_t bits, block;
 };
 bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan);
-// Returns the packed size in bytes of operand 1, 2 or 3: B, scales, zero points.
-size_t ree_panels_size(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
-                       uint32_t operand);
-void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
+
+// Packing of operand 1, 2 or 3 (B, its scales, its zero points) as panels of REE_PANEL_VECS * lanes
+// columns: the size in bytes of one panel and of all, and the packing of one panel and of all.
+size_t ree_panel_size(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand);
+size_t ree_panels_size(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand);
+void ree_panel_pack(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand,
+                    uint32_t panel, const void *src, void *dst);
+void ree_panels_pack(const struct ree_cpu_context *ctx, uint32_t lanes,
                      const struct ree_matmul_params *p, uint32_t operand, const void *src,
                      void *out);
 enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct ree_panels *panels,
@@ -99,6 +103,12 @@ enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n
 // output's own memory.
 void ree_matmul_write(const struct ree_matmul_output *output, const void *values, uint32_t first,
                       uint32_t count);
+
+// Computes products of blockwise activations and blockwise weights (matmul_int8.c). `operands` are
+// the dispatch's.
+enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
+                                const struct ree_matmul_params *p, void *const *operands,
+                                const struct ree_matmul_output *output, struct ree_error *err);
 
 // Computes products of 32-bit and 64-bit integers, wrapping.
 void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,

@@ -9,7 +9,8 @@
 //
 // Packed layout, with cols = REE_PANEL_VECS * lanes and zeros beyond column n:
 //   plain weights      for each panel (k, cols)
-//   blockwise weights  for each panel (words of k, cols), terms in a word as in tiles.h
+//   blockwise weights  for each panel (words of k, cols), terms in a word as in tiles.h; with
+//                      blockwise activations (words of whole blocks, cols), words as in memory
 //   scales, zeros      for each panel (blocks of k, cols)
 #include "device/cpu/matmul.h"
 
@@ -44,17 +45,26 @@ bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan
 
 // Packing
 
+// Returns the words that a panel stores of each column. With blockwise activations these are whole
+// blocks, because the runs of tiles_int8.h are multiplied whole.
+static uint32_t n_words(const struct ree_matmul_params *p) {
+    uint32_t k = p->a_block ? ceil_div(p->k, p->b_block) * p->b_block : p->k;
+    return ceil_div(k, 32 / p->b_bits);
+}
+
 // Returns the bytes of one column of operand `operand`: 1 B, 2 scales, 3 zero points.
 static size_t column_size(const struct ree_matmul_params *p, uint32_t operand) {
     if (!p->b_block) return p->k * ree_dtype_size((enum ree_dtype)p->b_dtype);
-    if (operand == 1) return ceil_div(p->k, 32 / p->b_bits) * sizeof(uint32_t);
+    if (operand == 1) return n_words(p) * sizeof(uint32_t);
     return ceil_div(p->k, p->b_block) * (operand == 2 ? sizeof(float) : 1);
 }
 
-size_t ree_panels_size(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
-                       uint32_t operand) {
-    uint32_t cols = panel_cols(tiles);
-    return (size_t)ceil_div(p->n, cols) * cols * column_size(p, operand);
+size_t ree_panel_size(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand) {
+    return REE_PANEL_VECS * lanes * column_size(p, operand);
+}
+
+size_t ree_panels_size(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand) {
+    return ceil_div(p->n, REE_PANEL_VECS * lanes) * ree_panel_size(lanes, p, operand);
 }
 
 // Moves the even terms of a word to its low half and the odd terms to its high half.
@@ -90,19 +100,10 @@ DEFINE_PACK(u16, uint16_t, x)
 DEFINE_PACK(u32, ree_any_u32, x)
 DEFINE_PACK(words, ree_any_u32, part_word(x, bits))
 
-struct packing {
-    const struct ree_matmul_params *p;
-    uint32_t operand, cols;
-    const void *src;
-    void *out;
-};
-
-static void pack_panel(const struct packing *job, uint32_t panel) {
-    const struct ree_matmul_params *p = job->p;
-    const void *src = job->src;
+void ree_panel_pack(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand,
+                    uint32_t panel, const void *src, void *dst) {
     uint32_t n_blocks = p->b_block ? ceil_div(p->k, p->b_block) : 0;
-    uint32_t cols = job->cols, j = panel * cols, n = min_u32(p->n - j, cols);
-    void *dst = (char *)job->out + panel * cols * column_size(p, job->operand);
+    uint32_t cols = REE_PANEL_VECS * lanes, j = panel * cols, n = min_u32(p->n - j, cols);
     if (!p->b_block) {
         int64_t at = p->b_offset + (int64_t)j * p->b_stride_n;
         if (ree_dtype_size((enum ree_dtype)p->b_dtype) == 1)
@@ -110,11 +111,11 @@ static void pack_panel(const struct packing *job, uint32_t panel) {
         else
             pack_u16((const uint16_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols,
                      0);
-    } else if (job->operand == 1) {
+    } else if (operand == 1) {
         size_t pitch = (size_t)n_blocks * p->b_block * p->b_bits / 32;
-        pack_words((const ree_any_u32 *)src + j * pitch, (int64_t)pitch, 1, n,
-                   ceil_div(p->k, 32 / p->b_bits), dst, cols, p->b_bits);
-    } else if (job->operand == 2) {
+        (p->a_block ? pack_u32 : pack_words)((const ree_any_u32 *)src + j * pitch, (int64_t)pitch,
+                                             1, n, n_words(p), dst, cols, p->b_bits);
+    } else if (operand == 2) {
         pack_u32((const ree_any_u32 *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
                  cols, 0);
     } else {
@@ -123,21 +124,28 @@ static void pack_panel(const struct packing *job, uint32_t panel) {
     }
 }
 
+struct packing {
+    const struct ree_matmul_params *p;
+    uint32_t operand, lanes;
+    const void *src;
+    char *out;
+};
+
 static void pack_panels(const void *user, const struct ree_cpu_range *range) {
+    const struct packing *job = user;
     for (uint64_t i = range->begin; i < range->end; i++)
-        pack_panel(user, (uint32_t)i);
+        ree_panel_pack(job->lanes, job->p, job->operand, (uint32_t)i, job->src,
+                       job->out + i * ree_panel_size(job->lanes, job->p, job->operand));
 }
 
-void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
+void ree_panels_pack(const struct ree_cpu_context *ctx, uint32_t lanes,
                      const struct ree_matmul_params *p, uint32_t operand, const void *src,
                      void *out) {
-    const struct packing job = {p, operand, panel_cols(tiles), src, out};
-    uint32_t n_panels = ceil_div(p->n, job.cols);
-    uint64_t size = (uint64_t)n_panels * job.cols * column_size(p, operand);
+    const struct packing job = {p, operand, lanes, src, out};
     const struct ree_cpu_loop loop = {
-        .n = n_panels,
+        .n = ceil_div(p->n, REE_PANEL_VECS * lanes),
         .grain = 1,
-        .n_threads = ree_cpu_threads_for(ctx, size),
+        .n_threads = ree_cpu_threads_for(ctx, ree_panels_size(lanes, p, operand)),
         .body = pack_panels,
         .job = &job,
     };

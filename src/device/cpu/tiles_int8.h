@@ -1,0 +1,54 @@
+// Tiles for products of blockwise activations (int8) and blockwise weights (4 or 8 bits), the
+// block-dot of NUMERICS.md section 3:
+//
+//     acc(i, j) = fma(I, da(i) * db(j), acc(i, j)) from +0 in each chunk, for each run in order
+//     I = the sum over the run of a(i, l) * (q(l, j) - z(j)), exact in int32
+//
+// A run is a part of a chunk in which neither operand begins a new block: min(a_block, b_block)
+// terms.
+//
+// Performance bounds for one core, with V lanes: a run of 32 terms of one result takes 8 dot
+// instructions for V results, and 3 more for the scales. With few rows the weights' bytes bound the
+// time: per vector of columns a run of 8-bit weights is 32 * V bytes and about 12 instructions.
+//
+// The weights are packed as panels (matmul_panels.c) with their words as they are in memory, so a
+// lane's word is 4 numbers of 8 bits or 8 numbers of 4 bits of one column. The rows are packed so
+// that one word of A meets one word of B after B's bytes are separated:
+//
+//     bits  terms per A word  A words for each word of B, as indices of its terms
+//     8     4                 0 1 2 3
+//     4     4                 0 2 4 6 | 1 3 5 7
+//     8     2                 0 2 | 1 3
+//     4     2                 0 4 | 1 5 | 2 6 | 3 7
+#ifndef REE_DEVICE_CPU_TILES_INT8_H
+#define REE_DEVICE_CPU_TILES_INT8_H
+
+#include "device/cpu/tiles.h"
+
+// One chunk of a product with one panel of weights. Everything points to the chunk's first element;
+// pitches count elements between rows.
+struct ree_int8_chunk {
+    uint32_t n_runs, run; // runs in the chunk, and terms of a run
+    uint32_t a_block, b_block, bits;
+    const ree_any_u32 *a; // packed rows, whole runs, with zeros beyond k
+    size_t a_pitch;
+    const int32_t *a_sums; // (rows, runs): the sum of a over each run
+    size_t a_sums_pitch;
+    const float *a_scales; // (rows, blocks of A)
+    size_t a_scales_pitch;
+    const ree_any_u32 *b;   // (words, columns of the panel)
+    const float *b_scales;  // (blocks of B, columns of the panel)
+    const uint8_t *b_zeros; // (blocks of B, columns of the panel); NULL: 2^(bits - 1)
+};
+
+struct ree_int8_tiles {
+    uint32_t lanes; // a panel has REE_PANEL_VECS * lanes columns
+    uint32_t terms; // terms in a word of packed A, 2 or 4
+    // Adds the chunk's result to c (n_rows, columns of the panel), row pitch ldc.
+    void (*run)(uint32_t n_rows, const struct ree_int8_chunk *chunk, float *c, size_t ldc,
+                uint32_t flags);
+};
+
+const struct ree_int8_tiles *ree_int8_tiles_for(const struct ree_cpu_context *ctx);
+
+#endif
