@@ -211,8 +211,9 @@ static bool shrink_matmul(struct shrinking *s) {
     uint32_t k = at_most(p->k, s->size->length);
     if (p->k > 1 || (p->k == 1 && grows_ones(s->size))) k = sum_length(s, p->k);
     if (p->b_block && p->k > 0 && s->size->alignment) { // the same distance from whole blocks
-        const uint32_t all = rounded_up(p->k, p->b_block), four = 4 * p->b_block;
-        k = rounded_up(ree_twin_sum_length(s->size, all), all % four == 0 ? four : p->b_block) -
+        uint32_t unit = p->a_block > p->b_block ? p->a_block : p->b_block;
+        const uint32_t all = rounded_up(p->k, unit), four = 4 * unit;
+        k = rounded_up(ree_twin_sum_length(s->size, all), all % four == 0 ? four : unit) -
             (all - p->k);
     }
     int32_t a[REE_MAX_RANK], b[REE_MAX_RANK];
@@ -235,6 +236,8 @@ static bool shrink_matmul(struct shrinking *s) {
         add(s, REE_HARD_ANY, REE_U8, n_blocks * p->b_block * p->b_bits / 8, 1);
         add(s, REE_HARD_SCALE, REE_F32, n_blocks, 1);
         if (p->has_zero_points) add_bounded(s, REE_U8, n_blocks, 0, (INT64_C(1) << p->b_bits) - 1);
+        if (p->a_block)
+            add(s, REE_HARD_SCALE, REE_F32, (uint64_t)m * ((k + p->a_block - 1) / p->a_block), 1);
     } else {
         add(s, REE_HARD_FINITE, p->b_dtype, k == 0 ? 0 : n_b, k);
     }
