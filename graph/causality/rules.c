@@ -73,6 +73,7 @@ static const struct ree_causality_row rows[] = {
     {"ree.internal", "MatMul", 0, 0, ree_causality_internal_matmul, 0},
     {"", "Gemm", 0, 0, ree_causality_gemm, 0},
     {MS, "MatMulNBits", 0, 0, ree_causality_matmul_nbits, 0},
+    {"ree", "MatMulNBits", 0, 0, ree_causality_matmul_nbits, 0},
     {"", "Softmax", 0, 0, ree_causality_softmax, 0},
     {"", "ReduceSum", 0, 0, ree_causality_reduce, REE_REDUCE_TO_SUM},
     {"", "ReduceMean", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER},

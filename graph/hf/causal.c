@@ -194,11 +194,14 @@ static void describe(struct ree_causal *d) {
 static void describe_types(struct ree_causal *d) {
     if (d->options->activations != REE_F32)
         ree_writer_metadata(d->w, "ree.activations", ree_dtype_name(d->options->activations));
+    if (d->options->int8) ree_writer_metadata(d->w, "ree.activations", "int8 in products");
 }
 
 static void write_graph(struct ree_causal *d) {
     ree_writer_opset(d->w, "", d->options->steps ? 17 : 23);
-    if (d->options->bits) ree_writer_opset(d->w, "com.microsoft", 1);
+    if (d->options->bits && !d->options->int8) ree_writer_opset(d->w, "com.microsoft", 1);
+    if (d->options->int8) ree_writer_opset(d->w, "ree", 1);
+    if (d->options->int8 && d->options->table_bits) ree_writer_opset(d->w, "com.microsoft", 1);
     describe(d);
     describe_types(d);
     ree_causal_ports(d);

@@ -24,6 +24,7 @@ struct ree_causal_options {
     bool copy; // copy all tensors, not only the quantised ones
     // Of the values between the layers, and of the caches: REE_F32, REE_F16 or REE_BF16.
     enum ree_dtype activations;
+    bool int8; // the products with quantised matrices quantise their inputs to int8
     struct ree_progress progress;
     void (*on_note)(void *note_user, const char *text); // NULL: off
     void *note_user;

@@ -28,10 +28,13 @@ static char *join(const char *a, const char *b, const char *c) {
 static enum ree_status check_variant(uint32_t bits, uint32_t block, uint32_t table,
                                      enum ree_dtype activations, struct ree_error *err) {
     if (activations != REE_DTYPE_NONE && activations != REE_F32 && activations != REE_F16 &&
-        activations != REE_BF16)
+        activations != REE_BF16 && activations != REE_I8)
         return ree_fail(err, REE_INVALID,
-                        "activations cannot be %s; expected float32, float16 or bfloat16",
+                        "activations cannot be %s; expected float32, float16, bfloat16 or int8",
                         ree_dtype_name(activations));
+    if (activations == REE_I8 && !bits)
+        return ree_fail(err, REE_INVALID,
+                        "activations can be int8 only together with quantised weights");
     if (bits && bits != 4 && bits != 8)
         return ree_fail(err, REE_INVALID, "weights cannot be quantised to %u bits; expected 4 or 8",
                         bits);
@@ -46,6 +49,11 @@ static enum ree_status check_variant(uint32_t bits, uint32_t block, uint32_t tab
         return ree_fail(err, REE_INVALID,
                         "the embedding table can be quantised only together with the layers");
     return REE_OK;
+}
+
+// Returns the type of the values between the layers. int8 is the type of inputs to products only.
+static enum ree_dtype stored_type(enum ree_dtype activations) {
+    return activations == REE_F16 || activations == REE_BF16 ? activations : REE_F32;
 }
 
 // Returns the bits of an embedding table that is also the head; 0: not quantised.
@@ -72,7 +80,8 @@ static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
                                          .block = o->quantize_block ? o->quantize_block : 32,
                                          .table_bits =
                                              table_bits(o->quantize_bits, o->quantize_table),
-                                         .activations = o->activations ? o->activations : REE_F32,
+                                         .activations = stored_type(o->activations),
+                                         .int8 = o->activations == REE_I8,
                                          .progress = o->progress,
                                          .on_note = append_note,
                                          .note_user = notes};
@@ -133,7 +142,7 @@ static enum ree_status check_options(const struct ree_export_options *o, struct 
                         (long long)o->opset);
     REE_TRY(
         check_variant(o->quantize_bits, o->quantize_block, o->quantize_table, o->activations, err));
-    if (o->opset == 17 && o->activations != REE_DTYPE_NONE && o->activations != REE_F32)
+    if (o->opset == 17 && stored_type(o->activations) != REE_F32)
         return ree_fail(err, REE_UNSUPPORTED,
                         "with opset 17, activations are float32; %s requires opset 23",
                         ree_dtype_name(o->activations));
@@ -210,7 +219,8 @@ static enum ree_status export_to(const char *hf_dir, const char *path, const cha
         .block = o->quantize_block ? o->quantize_block : 32,
         .table_bits = table_bits(o->quantize_bits, o->quantize_table),
         .copy = o->colocate_tensors,
-        .activations = o->activations ? o->activations : REE_F32,
+        .activations = stored_type(o->activations),
+        .int8 = o->activations == REE_I8,
         .progress = o->progress,
         .on_note = o->on_note,
         .note_user = o->user,

@@ -182,6 +182,9 @@ static struct quantised quantise(struct ree_causal *d, const struct ree_stored_t
     return q;
 }
 
+// Numbers of an input's row that share a scale, with int8 activations.
+#define ACTIVATION_BLOCK 32
+
 static const char *multiply_quantised(struct ree_causal *d, const struct ree_linear *l,
                                       const struct ree_stored_tensor *t, uint32_t bits,
                                       const char *x) {
@@ -200,11 +203,12 @@ static const char *multiply_quantised(struct ree_causal *d, const struct ree_lin
                     ree_writer_i64s(d->w, 3, dims));
     }
     const char *y = ree_op3(d->w, l->label, "MatMulNBits", x, b, q.scales);
-    ree_writer_domain(d->w, "com.microsoft");
+    ree_writer_domain(d->w, d->options->int8 ? "ree" : "com.microsoft");
     ree_writer_int(d->w, "K", l->in);
     ree_writer_int(d->w, "N", l->out);
     ree_writer_int(d->w, "bits", bits);
     ree_writer_int(d->w, "block_size", d->options->block);
+    if (d->options->int8) ree_writer_int(d->w, "activation_block_size", ACTIVATION_BLOCK);
     return y;
 }
 

@@ -87,8 +87,7 @@ static bool is_valid_reshape(const struct ree_node *node) {
 }
 
 static bool take_quantised(struct ree_node *node) {
-    if (strcmp(node->op_type, "MatMulNBits") != 0 || strcmp(node->domain, "com.microsoft") != 0)
-        return false;
+    if (!ree_node_is_matmul_nbits(node)) return false;
     if (node->n_inputs < 2 || !node->inputs[1] || !node->inputs[1]->producer) return false;
     if (!is_valid_reshape(node->inputs[1]->producer)) return false;
     node->inputs[1] = node->inputs[1]->producer->inputs[0];

@@ -74,6 +74,11 @@ void ree_rewrite_apply(struct ree_rewrite *rewrite) {
     ree_graph_count_uses(graph);
 }
 
+bool ree_node_is_matmul_nbits(const struct ree_node *node) {
+    if (strcmp(node->op_type, "MatMulNBits") != 0) return false;
+    return strcmp(node->domain, "com.microsoft") == 0 || strcmp(node->domain, "ree") == 0;
+}
+
 bool ree_node_is_random(const struct ree_node *node) {
     static const char *const ops[] = {
         "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",

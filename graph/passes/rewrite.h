@@ -26,6 +26,10 @@ void ree_rewrite_node(struct ree_rewrite *rewrite, struct ree_node *node);
 // outputs are never replaced: their names are part of the model's interface.
 void ree_rewrite_apply(struct ree_rewrite *rewrite);
 
+// Returns whether the node multiplies by a matrix that is quantised in blocks: MatMulNBits of the
+// domain com.microsoft, or of ree.
+bool ree_node_is_matmul_nbits(const struct ree_node *node);
+
 // Returns whether the node draws random numbers. Without a seed attribute these depend on the name
 // of the node's first output. Therefore two random nodes must not be merged, and none may be
 // renamed.

@@ -39,7 +39,7 @@ static struct ree_value *through_elementwise(const struct ree_node *node) {
 // Returns whether the node is a product with one constant matrix, whatever its operator.
 static bool is_head(const struct ree_node *node) {
     const struct ree_value *b = node->n_inputs >= 2 ? node->inputs[1] : NULL;
-    if (is_op(node, "MatMulNBits") && strcmp(node->domain, "com.microsoft") == 0) return true;
+    if (ree_node_is_matmul_nbits(node)) return true;
     bool product =
         is_op(node, "MatMul") && (!node->domain[0] || strcmp(node->domain, "ree.internal") == 0);
     return product && b && b->data && !b->is_input && b->has_shape && b->rank == 2;

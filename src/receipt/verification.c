@@ -235,18 +235,24 @@ static enum ree_status try_variant(const struct ree_verify_job *job, const char 
 }
 
 // If the receipt's graph is not that of the model as it was loaded, finds the variant whose graph
-// it is: without quantisation and a chosen type of activations, other types of activations; with
-// quantisation and no choice about the table, a table that is not quantised. The hash decides, so
-// nothing that the receipt states has to be believed. *out is zero if there is none.
+// it is. Without quantisation and a chosen type of activations, other types of activations are
+// tried; with quantisation, int8 activations and a table that is not quantised, if the caller chose
+// neither. The hash decides, so nothing that the receipt states has to be believed. *out is zero if
+// there is none.
 static enum ree_status find_variant(const struct ree_verify_job *job,
                                     const struct ree_model *loaded, const char *path,
                                     struct variant *out, struct ree_error *err) {
     static const struct variant plain[] = {{.activations = REE_BF16}, {.activations = REE_F16}};
-    // Each try quantises all weights, so only what earlier versions wrote is tried.
-    static const struct variant quantised[] = {{.table = REE_QUANTIZE_KEEP}};
     const struct ree_model_options *o = &job->run_model;
-    const struct variant *tries = o->quantize_bits ? quantised : plain;
-    size_t n = o->quantize_bits ? !o->quantize_table : o->activations ? 0 : 2;
+    struct variant tries[2];
+    size_t n = 0;
+    if (!o->quantize_bits && !o->activations) {
+        memcpy(tries, plain, sizeof plain);
+        n = 2;
+    } else if (o->quantize_bits) { // each try quantises all weights
+        if (!o->activations) tries[n++] = (struct variant){.activations = REE_I8};
+        if (!o->quantize_table) tries[n++] = (struct variant){.table = REE_QUANTIZE_KEEP};
+    }
     char hash[65];
     *out = (struct variant){0};
     if (!n) return REE_OK;

@@ -128,6 +128,9 @@ struct ree_export_options {
     // Type of the values between the layers, and of the key-value caches: REE_F32 (or
     // REE_DTYPE_NONE), REE_F16 or REE_BF16. A narrow type halves the caches; sums, norms and
     // softmax are still computed in float32, and logits are float32. Requires opset 23.
+    // REE_I8 requires quantize_bits: the values and caches are float32, but the products with
+    // quantised weights round each block of 32 inputs to int8 with one scale (NUMERICS.md section 3,
+    // block-dot). The model then has operators that only ree knows.
     enum ree_dtype activations;
     // Bits per weight of an embedding table that is also the output head, if quantize_bits is set:
     // 4 or 8; 0: 8; REE_QUANTIZE_KEEP: the table is not quantised, as in versions before 0.2.0.

@@ -72,11 +72,15 @@ static const struct cli_option_row rows[] = {
 };
 const struct cli_option_table ree_run_export_options = CLI_OPTION_TABLE(rows);
 
+static bool is_narrow(enum ree_dtype activations) {
+    return activations == REE_F16 || activations == REE_BF16;
+}
+
 static void parse(struct cli *cli, struct options *o) {
     cli_options_parse(cli, &ree_run_export_options, o);
     if (!o->folder) cli_usage(cli, "no folder given");
     cli_quantize_check(cli, &o->quantize);
-    if (o->opset == 17 && cli_quantize_activations(&o->quantize) > REE_F32)
+    if (o->opset == 17 && is_narrow(cli_quantize_activations(&o->quantize)))
         cli_usage(cli, "--activations %s requires --opset 23", o->quantize.activations);
 }
 

@@ -100,7 +100,7 @@ static const struct cli_option_row rows[] = {
   "  --quantize BITS, --block N, --quantize-table BITS\n"
   "                       quantise the weights of MODEL, a checkpoint's folder, in memory, as\n"
   "                       'ree-run export' with these options\n"
-  "  --activations TYPE   float32, float16 or bfloat16, of MODEL: see 'ree-run help export'\n"},
+  "  --activations TYPE   float32, float16, bfloat16 or int8, of MODEL: see 'ree-run help export'\n"},
     {.name = "--against-quantize", .value = "BITS", .kind = ROW_CHOICE_OF_NUMBERS,
      .at = AT(sides[1].quantize.bits), .choices = CLI_CHOICES("4", "8"),
      .help = "the same for MODEL2. Without it, MODEL2 keeps the precision of its files"},
@@ -111,7 +111,7 @@ static const struct cli_option_row rows[] = {
      .at = AT(sides[1].quantize.table), .choices = CLI_CHOICES("4", "8", "keep"),
      .help = "bits of MODEL2's embedding table, if it is also the head"},
     {.name = "--against-activations", .value = "TYPE", .kind = ROW_CHOICE,
-     .at = AT(sides[1].quantize.activations), .choices = CLI_CHOICES("float32", "float16", "bfloat16"),
+     .at = AT(sides[1].quantize.activations), .choices = CLI_CHOICES("float32", "float16", "bfloat16", "int8"),
      .help = "type of MODEL2's activations"},
 
     {.kind = ROW_TEXT, .help =

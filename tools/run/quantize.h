@@ -18,7 +18,7 @@ struct cli_quantize {
     "                       quantise the weights of a checkpoint's folder in memory, as\n"         \
     "                       'ree-run export' with these options; bits and hashes are those of\n"   \
     "                       the exported file\n"                                                   \
-    "  --activations TYPE   float32, float16 or bfloat16: see 'ree-run help export'\n"
+    "  --activations TYPE   float32, float16, bfloat16 or int8: see 'ree-run help export'\n"
 
 void cli_quantize_check(struct cli *cli, const struct cli_quantize *quantize);
 // Returns the type that --activations names; REE_DTYPE_NONE: not given.

@@ -78,6 +78,14 @@ struct ree_view {
     struct ree_view **items;
 };
 
+// Rows that were quantised in blocks. Several products often read the same rows.
+struct ree_quantised_rows {
+    const struct ree_view *rows; // the floats, by identity; NULL: none yet
+    int64_t block;               // numbers in a block
+    struct ree_view *numbers;    // int8 (rows, whole blocks * block)
+    struct ree_view *scales;     // float32 (rows, blocks)
+};
+
 // The tensors of one activation of a graph: of the model's graph, or of a subgraph while a node
 // runs it.
 struct ree_frame {
@@ -115,6 +123,8 @@ struct ree_lower {
     uint64_t fold_limit; // bytes of output up to which host-known dispatches run on the host
 
     struct ree_strings *strings; // strings of this bind; NULL until the first one is interned
+
+    struct ree_quantised_rows quantised_rows; // what the last rule that quantised rows has made
 
     // For kv caches whose batches are filled to different lengths: the position at which each new
     // row of a batch is written, i64 or i32 [batch, new rows]. The filled length then counts up to

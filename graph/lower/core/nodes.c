@@ -204,9 +204,11 @@ enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph 
                                 struct ree_view *const *in, struct ree_view **out) {
     size_t n_dispatches = lower->n_dispatches;
     enum ree_status (*read_storage)(struct ree_lower *, struct ree_storage *) = lower->read_storage;
+    struct ree_quantised_rows quantised_rows = lower->quantised_rows;
     lower->read_storage = read_nothing;
     enum ree_status status = ree_lower_graph(lower, graph, in, out);
     lower->read_storage = read_storage;
     lower->n_dispatches = n_dispatches;
+    lower->quantised_rows = quantised_rows; // those of the trial are not computed
     return status;
 }

@@ -24,15 +24,13 @@ struct job {
     const struct ree_matmul_params *p;
     const struct ree_int8_tiles *tiles;
     const struct ree_matmul_output *output;
-    uint32_t run, n_runs;       // terms of a run; runs of a row
-    uint32_t a_blocks; // blocks of a row of A
+    uint32_t run, n_runs; // terms of a run; runs of a row
     const int8_t *a_numbers;
     const float *a_scales;
-    ree_any_u32 *a;    // packed rows, (m, n_words)
-    int32_t *a_sums;   // (m, n_runs)
-    size_t n_words;    // words of a packed row
-    uint32_t n_b;      // operands of B: numbers, scales, perhaps zero points
-    const void *b[3];  // as they are in memory
+    ree_any_u32 *a;        // packed rows (tiles_int8.h)
+    size_t row_words;      // words of a packed row, with its corrections and scales
+    uint32_t n_b;          // operands of B: numbers, scales, perhaps zero points
+    const void *b[3];      // as they are in memory
     const void *packed[3]; // all panels; NULL: each thread packs
     uint32_t n_groups;     // of rows, for each panel
     uint32_t cols;
@@ -40,43 +38,52 @@ struct job {
 
 // Rows
 
-// Order of the terms that packed words hold, for each word of B (tiles_int8.h): a word of A holds
-// terms `first`, first + distance, ...
-static void pack_row(const struct job *s, uint32_t row) {
+// Packs row i of a group of n rows. The words of a run meet the words of B in order (tiles_int8.h):
+// for each word of B a word holds the terms first, first + distance, ..., for each first <
+// distance.
+static void pack_row(const struct job *s, uint32_t row, uint32_t i, uint32_t n, ree_any_u32 *to) {
     const struct ree_matmul_params *p = s->p;
     uint32_t terms = s->tiles->terms, per_b = 32 / p->b_bits, distance = per_b / terms;
     const int8_t *a = s->a_numbers + p->a_offset + (int64_t)row * p->a_stride_m;
+    const float *scales = s->a_scales + (size_t)row * ceil_div(p->k, p->a_block);
     int8_t dense[REE_CHUNK];
-    ree_any_u32 *words = s->a + row * s->n_words;
     for (uint32_t r = 0; r < s->n_runs; r++) {
-        uint32_t first = r * s->run, n = min_u32(p->k - first, s->run);
-        const int8_t *terms_of = a + (int64_t)first * p->a_stride_k;
+        uint32_t k0 = r * s->run, length = min_u32(p->k - k0, s->run);
+        const int8_t *from = a + (int64_t)k0 * p->a_stride_k;
         int32_t sum = 0;
         if (p->a_stride_k == 1)
-            memcpy(dense, terms_of, n);
+            memcpy(dense, from, length);
         else
-            for (uint32_t l = 0; l < n; l++)
-                dense[l] = terms_of[(int64_t)l * p->a_stride_k];
-        memset(dense + n, 0, s->run - n);
+            for (uint32_t l = 0; l < length; l++)
+                dense[l] = from[(int64_t)l * p->a_stride_k];
+        memset(dense + length, 0, s->run - length);
         for (uint32_t l = 0; l < s->run; l++)
             sum += dense[l];
-        s->a_sums[(size_t)row * s->n_runs + r] = sum;
         for (uint32_t l = 0; l < s->run; l += per_b)
-            for (uint32_t i = 0; i < distance; i++) {
-                const int8_t *t = dense + l + i;
+            for (uint32_t first = 0; first < distance; first++, to += n) {
+                const int8_t *t = dense + l + first;
                 if (terms == 4)
-                    *words++ = (uint32_t)(uint8_t)t[0] | (uint32_t)(uint8_t)t[distance] << 8 |
-                               (uint32_t)(uint8_t)t[2 * distance] << 16 |
-                               (uint32_t)(uint8_t)t[3 * distance] << 24;
+                    to[i] = (uint32_t)(uint8_t)t[0] | (uint32_t)(uint8_t)t[distance] << 8 |
+                            (uint32_t)(uint8_t)t[2 * distance] << 16 |
+                            (uint32_t)(uint8_t)t[3 * distance] << 24;
                 else
-                    *words++ = (uint32_t)(uint16_t)t[0] | (uint32_t)(uint16_t)t[distance] << 16;
+                    to[i] = (uint32_t)(uint16_t)t[0] | (uint32_t)(uint16_t)t[distance] << 16;
             }
+        to[i] = (uint32_t)(p->has_zero_points ? -sum : -sum * (1 << (p->b_bits - 1)));
+        memcpy(to + n + i, &scales[k0 / p->a_block], sizeof *scales);
+        to += 2 * n;
     }
 }
 
+// Packs groups of rows.
 static void pack_rows(const void *user, const struct ree_cpu_range *range) {
-    for (uint64_t i = range->begin; i < range->end; i++)
-        pack_row(user, (uint32_t)i);
+    const struct job *s = user;
+    for (uint64_t group = range->begin; group < range->end; group++) {
+        uint32_t row = (uint32_t)group * s->tiles->rows;
+        uint32_t n = min_u32(s->p->m - row, s->tiles->rows);
+        for (uint32_t i = 0; i < n; i++)
+            pack_row(s, row + i, i, n, s->a + row * s->row_words);
+    }
 }
 
 // Products
@@ -92,15 +99,11 @@ static void run_group(const struct job *s, const void *const *panel, uint32_t j,
         struct ree_int8_chunk chunk = {
             .n_runs = ceil_div(end, s->run) - r,
             .run = s->run,
-            .a_block = p->a_block,
             .b_block = p->b_block,
             .bits = p->b_bits,
-            .a = s->a + row * s->n_words + k0 / s->tiles->terms,
-            .a_pitch = s->n_words,
-            .a_sums = s->a_sums + (size_t)row * s->n_runs + r,
-            .a_sums_pitch = s->n_runs,
-            .a_scales = s->a_scales + (size_t)row * s->a_blocks + k0 / p->a_block,
-            .a_scales_pitch = s->a_blocks,
+            .a = s->a + row * s->row_words,
+            .first_run = r,
+            .a_pitch = s->row_words,
             .b = (const ree_any_u32 *)panel[0] + (size_t)k0 * p->b_bits / 32 * cols,
             .b_scales = (const float *)panel[1] + (size_t)(k0 / p->b_block) * cols,
         };
@@ -114,7 +117,7 @@ static void run_group(const struct job *s, const void *const *panel, uint32_t j,
                          min_u32(p->n - j, cols));
 }
 
-enum scratch_slot { SLOT_ROWS, SLOT_SUMS, SLOT_PANEL };
+enum scratch_slot { SLOT_ROWS, SLOT_PANEL };
 
 // Returns the distance in bytes between the operands of a panel that a thread packs.
 static size_t aligned(size_t size) {
@@ -155,7 +158,6 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
         .tiles = tiles,
         .output = output,
         .run = min_u32(p->a_block, p->b_block),
-        .a_blocks = ceil_div(p->k, p->a_block),
         .a_numbers = operands[0],
         .a_scales = operands[ree_matmul_n_operands(p) - 1],
         .n_b = p->has_zero_points ? 3 : 2,
@@ -163,7 +165,7 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
         .cols = REE_PANEL_VECS * tiles->lanes,
     };
     s.n_runs = ceil_div(p->k, s.run);
-    s.n_words = (size_t)s.n_runs * s.run / tiles->terms;
+    s.row_words = (size_t)s.n_runs * ree_int8_run_words(tiles, s.run);
     size_t panel_size = 0;
     bool packed = true;
     for (uint32_t i = 0; i < s.n_b; i++) {
@@ -173,15 +175,12 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
         panel_size += aligned(ree_panel_size(tiles->lanes, p, i + 1));
     }
     if (packed) s.n_groups = ceil_div(p->m, GROUP_ROWS);
-    size_t rows_size = p->m * s.n_words * sizeof(uint32_t);
+    size_t rows_size = p->m * s.row_words * sizeof(uint32_t);
     s.a = ree_cpu_scratch_get(ctx, 0, SLOT_ROWS, rows_size);
     if (!s.a) return ree_cpu_no_memory(err, rows_size);
-    size_t sums_size = (size_t)p->m * s.n_runs * sizeof(int32_t);
-    s.a_sums = ree_cpu_scratch_get(ctx, 0, SLOT_SUMS, sums_size);
-    if (!s.a_sums) return ree_cpu_no_memory(err, sums_size);
 
     const struct ree_cpu_loop rows = {
-        .n = p->m,
+        .n = ceil_div(p->m, tiles->rows),
         .grain = 1,
         .n_threads = ree_cpu_threads_for(ctx, (uint64_t)p->m * p->k),
         .body = pack_rows,
@@ -192,8 +191,7 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
     // with few.
     uint64_t weights = (uint64_t)p->n * p->k;
     uint32_t n_threads = ree_cpu_threads_for(ctx, weights * (8 + p->m) / 160);
-    if (!packed)
-        REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, SLOT_PANEL, panel_size, err));
+    if (!packed) REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, SLOT_PANEL, panel_size, err));
     const struct ree_cpu_loop products = {
         .n = (uint64_t)ceil_div(p->n, s.cols) * s.n_groups,
         .n_threads = n_threads,

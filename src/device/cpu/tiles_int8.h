@@ -25,29 +25,40 @@
 
 #include "device/cpu/tiles.h"
 
-// One chunk of a product with one panel of weights. Everything points to the chunk's first element;
-// pitches count elements between rows.
+// Packed rows: `rows` rows of A at a time, the last group may be smaller. For each group, for each
+// run, with r rows in the group:
+//     words (words of the run, r), u32
+//     corrections (r), int32: -sum(a) over the run; without zero points of B, -sum(a) * 2^(bits-1)
+//     scales (r), f32
+// A run beyond K is completed by zeros.
+
+// One chunk of a product with one panel of weights.
 struct ree_int8_chunk {
     uint32_t n_runs, run; // runs in the chunk, and terms of a run
-    uint32_t a_block, b_block, bits;
-    const ree_any_u32 *a; // packed rows, whole runs, with zeros beyond k
+    uint32_t b_block, bits;
+    // The first group of packed rows; the runs before this chunk in each group; the words between
+    // two rows of a group, that is, of a whole row with its corrections and scales.
+    const ree_any_u32 *a;
+    uint32_t first_run;
     size_t a_pitch;
-    const int32_t *a_sums; // (rows, runs): the sum of a over each run
-    size_t a_sums_pitch;
-    const float *a_scales; // (rows, blocks of A)
-    size_t a_scales_pitch;
-    const ree_any_u32 *b;   // (words, columns of the panel)
-    const float *b_scales;  // (blocks of B, columns of the panel)
-    const uint8_t *b_zeros; // (blocks of B, columns of the panel); NULL: 2^(bits - 1)
+    const ree_any_u32 *b;   // (words of the chunk, columns of the panel)
+    const float *b_scales;  // (blocks of B in the chunk, columns of the panel)
+    const uint8_t *b_zeros; // (blocks of B in the chunk, columns of the panel); NULL: 2^(bits - 1)
 };
 
 struct ree_int8_tiles {
     uint32_t lanes; // a panel has REE_PANEL_VECS * lanes columns
     uint32_t terms; // terms in a word of packed A, 2 or 4
+    uint32_t rows;  // rows of a group of packed A
     // Adds the chunk's result to c (n_rows, columns of the panel), row pitch ldc.
     void (*run)(uint32_t n_rows, const struct ree_int8_chunk *chunk, float *c, size_t ldc,
                 uint32_t flags);
 };
+
+// Returns the words of packed A for each run of a row: its terms, correction and scale.
+static inline uint32_t ree_int8_run_words(const struct ree_int8_tiles *tiles, uint32_t run) {
+    return run / tiles->terms + 2;
+}
 
 const struct ree_int8_tiles *ree_int8_tiles_for(const struct ree_cpu_context *ctx);
 
