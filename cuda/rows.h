@@ -20,8 +20,8 @@
 // a thread makes the accesses threadIdx.x, threadIdx.x + 256, ...
 struct ree_rows_item {
     u32 row;   // index of the row within the block
-    u32 i;     // index of the first element within the row
-    u32 place; // index of the first element in the tile
+    u32 i;     // index within the row of the access's first element
+    u32 place; // index within the tile of the access's first element
 };
 template <int WIDTH>
 REE_DEVICE struct ree_rows_item ree_rows_item_of(const struct ree_cuda_rows &rows, u32 j) {

@@ -44,7 +44,7 @@
 template <int SQUARES_M, int SQUARES_N, int WARPS_M, int WARPS_N> struct tile_shape {
     static constexpr int squares_m = SQUARES_M, squares_n = SQUARES_N;
     static constexpr int threads = 32 * WARPS_M * WARPS_N;
-    // Distance between two squares of a thread, in rows and in columns.
+    // Distance between neighbouring squares (4 x 4 results) of a thread, in rows and in columns.
     static constexpr int step_m = 16 * WARPS_M, step_n = 32 * WARPS_N;
     static constexpr int rows = SQUARES_M * step_m, columns = SQUARES_N * step_n;
     // Distance between two steps k of a slice in shared memory, in floats. The four extra floats
@@ -83,12 +83,13 @@ typedef tile_shape<1, 1, 2, 2> tile_32x64;
 // Loader for a float32 matrix with strides. THREADS threads copy slices of ROWS x TILE_K elements.
 // PITCH: distance between two steps k in shared memory, in floats.
 template <int ROWS, int PITCH, int THREADS> struct tile_strided {
-    // copies of one float per thread and slice
+    // number of one-float copies that each thread makes per slice
     static constexpr int copies = ROWS * TILE_K / THREADS;
-    // copies of four floats per thread and slice, rounded up
+    // number of four-float copies that each thread makes per slice, rounded up
     static constexpr int units = (ROWS * TILE_K / 4 + THREADS - 1) / THREADS;
     ree_in_t<float> memory;
-    // Index in `memory` of the thread's next copy; distance to the copy after it in the slice.
+    // Index in `memory` of the element that the thread copies next; distance from there to the
+    // element that it copies after that, in the same slice.
     u32 index, index_step;
     u32 k_index; // distance in `memory` from a slice to the next
     u32 place, place_step;

@@ -8,7 +8,7 @@
 struct ree_graph;
 
 struct ree_load_options {
-    // Same meaning as in struct ree_export_options (ree/model.h). Only for folders.
+    // Same meaning as in struct ree_export_options (ree/model.h). Only for checkpoint folders.
     uint32_t quantize_bits, quantize_block, quantize_table;
     enum ree_dtype activations;
     struct ree_progress progress; // in bytes

@@ -26,7 +26,7 @@ struct ree_count {
     int64_t n, fresh, past;
 };
 #define REE_MAX_COUNTS 8
-bool ree_count_is_number(struct ree_count count); // whether it is the same in every run
+bool ree_count_is_number(struct ree_count count); // whether the count is the same in every run
 
 // A statement about the elements whose position along axis `key` is later than their position along
 // axis `query`. The field of this type says what holds for these elements. `holds` is false if
@@ -48,13 +48,19 @@ struct ree_fact {
     uint32_t follows;
     // an element may be NaN instead of the value that its tokens determine
     bool may_be_nan;
-    // bool: false if key is later than query, so a true element has key <= query
+    // Bool values: an element can be true only if its position on axis `key` is at or before its
+    // position on axis `query`.
     struct ree_order if_true;
-    // bool: true if key is later than query, so a false element has key <= query
+    // Bool values: an element can be false only if its position on axis `key` is at or before its
+    // position on axis `query`.
     struct ree_order if_false;
-    struct ree_order masked; // float: -inf (or NaN if may_be_nan) if key is later than query
-    struct ree_order zeroed; // float: +0, -0 or NaN if key is later than query
-    bool is_ramp;            // integer: an element is its position along axis `ramp` plus `shift`
+    // Float values: elements with a later position on axis `key` than on axis `query` are -inf, or
+    // NaN if may_be_nan is set.
+    struct ree_order masked;
+    // Float values: elements with a later position on axis `key` than on axis `query` are +0, -0 or
+    // NaN.
+    struct ree_order zeroed;
+    bool is_ramp; // integer: an element is its position along axis `ramp` plus `shift`
     uint32_t ramp;
     int64_t shift;
     bool has_fill; // all elements equal `fill`
@@ -135,7 +141,7 @@ void ree_fact_move(struct ree_fact *out, const struct ree_fact *f, const int *to
 // or why the shapes do not match.
 const char *ree_fact_broadcast(struct ree_fact *out, size_t n, const struct ree_fact *const *in,
                                uint32_t *shifts);
-// Returns the statement with `shift` added to both of its axes.
+// Returns `o` with `shift` added to the axis numbers o.key and o.query.
 struct ree_order ree_order_shift(struct ree_order o, uint32_t shift);
 // Reads elements that are the same in every run, such as a list of axes. Returns false if `f` is
 // NULL or the elements are not known.

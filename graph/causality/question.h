@@ -31,10 +31,11 @@ struct ree_causality_input {
 struct ree_fact;
 
 struct ree_causality_question {
-    const struct ree_graph *graph; // after all passes, in the form that is lowered
+    const struct ree_graph *graph; // the model's graph after all passes, as it is lowered
     size_t n_inputs;
     const struct ree_causality_input *inputs;
-    const struct ree_value *logits; // [1, S or R, vocabulary]
+    // [1, n, vocabulary]: n is the number of new tokens, or of those whose logits are requested
+    const struct ree_value *logits;
     // Caches may contain unused positions after the last token. Then P, as the shapes of the caches
     // and the length inputs give it, is not the position of the first new token. Only the positions
     // input gives that position.

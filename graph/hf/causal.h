@@ -15,7 +15,8 @@
 #include "graph/hf/writer.h"
 
 struct ree_causal_options {
-    bool steps;     // write the form of opset 17
+    // use elementary operators of opset 17, instead of the fused ones of opset 23
+    bool steps;
     uint32_t bits;  // bits per number of quantised matrices: 4 or 8; 0: not quantised
     uint32_t block; // number of quantised numbers that share a scale
     // Bits per number of the quantised embedding table, if the head is tied to it: 4 or 8; 0: not
@@ -25,7 +26,9 @@ struct ree_causal_options {
     // it. NULL: there are no such tensors.
     struct ree_output *data;
     const char *data_name;
-    bool copy; // copy all tensors, not only the quantised ones
+    // Also copy the tensors that are not quantised into `data`. false: the model refers to the
+    // checkpoint's files for them.
+    bool copy;
     // Type of the values between the layers and of the kv caches: REE_F32, REE_F16 or REE_BF16.
     enum ree_dtype activations;
     struct ree_progress progress;
@@ -48,7 +51,8 @@ struct ree_causal {
     const struct ree_causal_config *config;
     const struct ree_causal_options *options;
     const struct ree_tensor_names *names;
-    // prefix of the tensors' names in the checkpoint, such as "model."; "" for the head
+    // Prefix of the tensors' names in the checkpoint, such as "model."; "" while a head that has
+    // its own matrix is written.
     const char *prefix;
     // Cosines and sines of the angles of each rope: (batch, sequence, rope.n); with opset 17
     // (batch, 1, sequence, rope.n).

@@ -15,7 +15,7 @@ struct ree_checkpoint {
     cJSON *generation;  // generation_config.json; NULL: absent
     bool has_code;      // config.json or tokenizer_config.json has an auto_map
     size_t n_files;
-    const char **files; // names in the folder; mappings[i] maps files[i]
+    const char **files; // names of the weight files; mappings[i] maps files[i]
     struct ree_mapping **mappings;
     size_t n_tensors;
     struct ree_stored_tensor *tensors; // sorted by name

@@ -48,9 +48,10 @@ struct ree_causal_config {
     int64_t vocab, hidden, intermediate, n_layers, n_heads, n_kv_heads, head_dim;
     int64_t context; // maximum number of positions
     float norm_eps;
-    float *scales;                          // (n_layers) factor of the attention scores
-    float attention_softcap, final_softcap; // of attention scores and of logits; 0: none
-    bool scale_embeddings;                  // multiply embeddings by sqrt(hidden)
+    float *scales; // (n_layers) factor of the attention scores
+    // bounds of the soft caps of attention scores and of logits; 0: no soft cap
+    float attention_softcap, final_softcap;
+    bool scale_embeddings; // multiply embeddings by sqrt(hidden)
     bool tied, qkv_bias, out_bias, mlp_bias;
     enum ree_hidden_act act;
     int64_t *windows; // (n_layers) keys that a query sees, including its own; 0: no window

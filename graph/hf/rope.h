@@ -15,17 +15,20 @@ struct ree_rope {
     uint32_t n;      // number of pairs of elements of a head that are rotated
     float *inv_freq; // (n) angle of pair i at position p: p * inv_freq[i]
     float factor;    // multiplies cosines and sines
-    int64_t context; // number of positions that the rope is made for; 0: those of the model
+    int64_t context; // maximum number of positions; 0: the rope sets no maximum
 };
 
 // The parameters of a rope, and what else its frequencies depend on.
 struct ree_rope_source {
-    const cJSON *config;     // has partial_rotary_factor and original_max_position_embeddings
+    // section of config.json that describes the decoder; may have partial_rotary_factor and
+    // original_max_position_embeddings
+    const cJSON *config;
     const cJSON *parameters; // "rope_scaling" or "rope_parameters"; NULL: none
     double theta;            // base of the frequencies, if the parameters have no rope_theta
     int64_t head_dim, context;
-    bool partial;     // the architecture uses partial_rotary_factor
-    int64_t original; // context before scaling, if config.json has none; 0: none
+    bool partial; // the architecture uses partial_rotary_factor
+    // default of original_max_position_embeddings, the context length before scaling; 0: none
+    int64_t original;
 };
 
 enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_arena *arena,

@@ -25,7 +25,7 @@ struct ree_stored_tensor {
     int64_t dims[REE_MAX_RANK];
     uint64_t offset, nbytes; // in bytes; the offset counts from the start of the file
     uint32_t file;           // index of the file in the checkpoint; set by the caller
-    bool is_read;            // whether the decoder uses it; set by the caller
+    bool is_read;            // whether the decoder uses the tensor; set by the caller
 };
 
 // Reads the header of a file of `size` bytes, mapped at `bytes`. *out has the *out_n tensors in the

@@ -61,7 +61,8 @@ struct ree_attr {
     float f;
     const char *s; // string value, NUL-terminated; s_size is its length without the NUL
     size_t s_size;
-    struct ree_value *tensor; // constant, or a type; not in graph->values
+    // constant (REE_ATTR_TENSOR), or type without contents (REE_ATTR_TYPE); not in graph->values
+    struct ree_value *tensor;
     struct ree_graph *graph;
     size_t n; // number of elements of `ints`, `floats` or `strings`
     const int64_t *ints;

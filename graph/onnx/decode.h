@@ -19,8 +19,9 @@ struct ree_decoder {
     // Bytes in use for decoded messages, and their maximum. limit 0: ree_decode sets it in
     // proportion to the size of the message.
     size_t used, limit;
-    bool over_limit;                     // an allocation was refused because of the limit
-    const struct ree_progress *progress; // reports in bytes of the encoded message; NULL: none
+    bool over_limit; // an allocation was refused because of the limit
+    // receives progress reports, in bytes of the encoded message; NULL: none
+    const struct ree_progress *progress;
     bool cancelled;
     size_t total, reported;
 };

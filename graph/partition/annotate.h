@@ -33,8 +33,8 @@ enum ree_value_role {
 
 struct ree_annotation {
     enum ree_node_role role;
-    int32_t layer;   // number of its layer, from 0; REE_NO_LAYER: in none
-    uint32_t phases; // set of REE_PHASE_ bits: the phases that run it
+    int32_t layer;   // number of the node's layer, from 0; REE_NO_LAYER: in no layer
+    uint32_t phases; // set of REE_PHASE_ bits: the phases that run the node
 };
 
 struct ree_annotations {

@@ -7,8 +7,10 @@
 struct ree_partition_request {
     const char *plan_path;    // path of a plan file (plan_file.h); NULL: none
     const char *graph_sha256; // SHA-256 of the model's graph in hexadecimal; NULL: not known
-    const char *const *ends;  // [n_stages - 1], names for ree_partition_from_cuts; NULL: none
-    size_t n_stages;          // requested number of stages; 0: not requested
+    // [n_stages - 1]: name of the value with which stage i ends (ree_partition_from_cuts); NULL:
+    // none
+    const char *const *ends;
+    size_t n_stages; // requested number of stages; 0: not requested
     // The devices that run the stages. max_memory 0: no limit. If no plan file, names or n_stages
     // are given, the plan has at least as many stages as devices.n_devices and as devices.n_ranks,
     // even without a limit.

@@ -58,7 +58,8 @@ struct ree_stage_cost {
 struct ree_cut {
     size_t n_values; // number of values that cross the cut, without control nodes' results
     const struct ree_value **values; // [n_values], in the order of their ids
-    uint64_t nbytes;    // bytes of these values per token; unknown dimensions count as 1
+    // bytes per token of the values that cross the cut; unknown dimensions count as 1
+    uint64_t nbytes;
     const char *reason; // one sentence: why the cut is here
 };
 
@@ -102,14 +103,14 @@ struct ree_stage_input {
 // with the whole graph, which must outlive it. Values keep their names, types and shapes.
 struct ree_stage_graph {
     struct ree_graph *graph;
-    size_t n_inputs; // same order as graph->inputs
+    size_t n_inputs; // number of `inputs`, which are in the order of graph->inputs
     struct ree_stage_input *inputs;
-    size_t n_outputs;                 // same order as graph->outputs
+    size_t n_outputs; // number of `outputs`, which are in the order of graph->outputs
     const struct ree_value **outputs; // the outputs as values of the whole graph
     // the first n_model_outputs outputs are outputs of the whole graph; the others are values of
     // the cut after the stage
     size_t n_model_outputs;
-    // [n_model_outputs]: indexes of these outputs in the whole graph's outputs
+    // [n_model_outputs]: output i of the stage is output model_outputs[i] of the whole graph
     size_t *model_outputs;
     uint32_t *node_of; // by node id of the stage's graph: the node's id in the whole graph
     // by node id of the stage's graph: whether it is a control node that an earlier stage also has

@@ -20,7 +20,7 @@ struct ree_use {
 };
 
 struct ree_node_cost {
-    uint64_t own_bytes; // bytes of its attributes and of the constants in its subgraphs
+    uint64_t own_bytes; // bytes of the node's attributes and of the constants in its subgraphs
     uint64_t kv_cache_bytes;
     uint64_t flops;
 };

@@ -13,13 +13,14 @@
 struct ree_json_limits {
     uint32_t depth; // maximum nesting of arrays and objects, at most 1000
     size_t values;
-    // maximum of long numbers: those that are not integers of at most 15 characters
+    // maximum number of long numbers: those with a point or an exponent, and integers of more than
+    // 15 characters
     size_t long_numbers;
     bool allows_bom; // a byte order mark in front of the text is skipped
 };
-// For files of other programs, such as configurations.
+// Limits for files of other programs, such as configurations.
 extern const struct ree_json_limits ree_json_lenient;
-// For texts that are hashed, such as receipts.
+// Limits for texts that are hashed, such as receipts.
 extern const struct ree_json_limits ree_json_strict;
 
 // Fails with REE_INVALID if the text does not consist of exactly one value according to RFC 8259,

@@ -25,7 +25,8 @@ struct ree_hasher *ree_hasher_create(const char *tag);
 // As ree_hasher_create, for hashers that live longer; returns NULL if memory is exhausted.
 struct ree_hasher *ree_hasher_try_create(const char *tag);
 void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes);
-void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]); // also releases the hasher
+// Writes the digest as hexadecimal text with a NUL, and releases the hasher.
+void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]);
 // As ree_hasher_finish, but returns the digest as bytes.
 void ree_hasher_digest(struct ree_hasher *hasher, unsigned char digest[REE_SHA256_SIZE]);
 // Returns the digest and restarts the hasher with `tag`. Cheaper than a new hasher for many short

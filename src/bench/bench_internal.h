@@ -79,7 +79,7 @@ struct ree_bench_measured {
 #define REE_BENCH_MAX_RESULTS 32
 
 struct ree_benchmark {
-    const char *size; // sizes as text, such as "1024x1024x1024"; NULL: a selection
+    const char *size; // sizes as text, such as "1024x1024x1024"; NULL: built-in sizes
     uint64_t n_runs, filters, kernel, stride, groups;
     struct ree_device *device;
     bool is_cpu;

@@ -42,14 +42,16 @@ struct ree_claim_side {
     ree_digest root;   // root of the trace
     ree_digest header; // digest of the trace's header
     uint64_t n_steps;
-    // HEADER and LENGTH: top of the tree of steps (base/merkle.h).
+    // Claims of kind HEADER or LENGTH: top of the tree of steps (base/merkle.h).
     ree_digest steps_top;
     ree_digest steps_root;
-    // NODE: the disputed step and node. INPUT: the disputed step; the fields about a node are not
-    // used.
+    // Claims of kind NODE: the disputed step and node. Kind INPUT: the disputed step; the fields
+    // about a node are not used.
     struct ree_claim_opening at;
-    ree_digest input;                   // INPUT: digest of the disputed input
-    struct ree_claim_proof input_proof; // INPUT: from the input to at.inputs_root
+    // Claims of kind INPUT: digest of the disputed input.
+    ree_digest input;
+    // Claims of kind INPUT: proof from the disputed input to at.inputs_root.
+    struct ree_claim_proof input_proof;
     // If ree_claim.has_before: the previous step, and its node ree_claim.before.node.
     struct ree_claim_opening before;
 };
@@ -65,13 +67,17 @@ enum ree_claim_source {
 struct ree_claim_input {
     enum ree_claim_source source;
     uint32_t index;    // index of the source among the constants, inputs or nodes
-    ree_digest digest; // digest of the value; NODE: equals outputs[output]
-    // The fields up to `outputs` are for the source NODE: the node that computed the value.
-    uint32_t output;                  // which output of that node the value is
-    ree_digest op;                    // digest `op` of that node (trace.h)
-    uint32_t n_inputs, n_outputs;     // number of that node's inputs and outputs
-    ree_digest *inputs, *outputs;     // their digests; both parties state the same
-    struct ree_claim_proof proofs[2]; // INPUT and NODE: one proof for each party
+    ree_digest digest; // digest of the value; if a node computed it: equals outputs[output]
+    // If `source` is REE_CLAIM_NODE, the fields up to `outputs` describe the source: the node that
+    // computed the value.
+    uint32_t output;              // index of the value among the source node's outputs
+    ree_digest op;                // digest `op` of the source node (trace.h)
+    uint32_t n_inputs, n_outputs; // number of the source node's inputs and outputs
+    // digests of the source node's inputs and outputs; both parties state the same
+    ree_digest *inputs, *outputs;
+    // For each party: proof from the model input or source node to the party's root of the step's
+    // inputs or nodes. Unused for other sources.
+    struct ree_claim_proof proofs[2];
 };
 
 // An output of a node of the previous step: the value that the disputed input must equal, or the
@@ -94,12 +100,16 @@ struct ree_claim {
     uint32_t prefill_chunk;
     uint32_t n_step_inputs, n_nodes; // number of model inputs; number of nodes
     // The disputed point.
-    uint64_t step;  // NODE and INPUT: index of the step. TOKEN: the step that would read the token
-    uint32_t input; // INPUT: index of the disputed input among the model's inputs
-    // `before` is set: for TOKEN, and for INPUT if the value follows from the previous step.
+    // Claims of kind NODE or INPUT: index of the disputed step. Kind TOKEN: index of the step that
+    // would read the token.
+    uint64_t step;
+    // Claims of kind INPUT: index of the disputed input among the model's inputs.
+    uint32_t input;
+    // `before` is set: for claims of kind TOKEN, and for those of kind INPUT if the value follows
+    // from the previous step.
     bool has_before;
     struct ree_claim_before before;
-    // The following fields are for NODE.
+    // The following fields are for claims of kind NODE.
     uint32_t node;
     struct ree_trace_node op; // only the fields from name to attributes are set
     uint32_t n_inputs, n_outputs;

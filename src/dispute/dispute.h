@@ -27,15 +27,17 @@
 struct ree_dispute {
     enum ree_dispute_kind kind;
     uint64_t n_steps[2]; // number of steps that each party states for its trace
-    // INPUT, NODE and TOKEN: the disputed step. LENGTH: number of steps that agree; 0 if a receipt
-    // contradicts its trace's number of steps.
+    // Disputes of kind INPUT, NODE or TOKEN: index of the disputed step. Kind LENGTH: number of
+    // steps that agree; 0 if a receipt contradicts its trace's number of steps.
     uint64_t step;
     uint32_t input, node;
-    // Set for NODE, HEADER and TOKEN; for INPUT if the terms have rules; for LENGTH if they have
-    // rules or a receipt contradicts its trace's number of steps. Otherwise NULL. Owned.
+    // Set for the kinds NODE, HEADER and TOKEN; for INPUT if the terms have rules; for LENGTH if
+    // they have rules or a receipt contradicts its trace's number of steps. Otherwise NULL. Owned.
     struct ree_claim *claim;
-    unsigned liar; // LIED and SILENT: the party that is named; 0: A, 1: B
-    char lie[160]; // LIED and SILENT: what was wrong
+    // Disputes of kind LIED or SILENT: the party that is named; 0: A, 1: B.
+    unsigned liar;
+    // Disputes of kind LIED or SILENT: what was wrong, for people to read.
+    char lie[160];
     // Number of all questions and answers; bytes of their JSON.
     uint64_t n_messages, n_bytes;
 };

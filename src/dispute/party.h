@@ -9,7 +9,8 @@
 
 enum ree_ask {
     REE_ASK_COMMIT, // header digest, top of the steps, root of the trace; n_steps
-    // About the `count` >= 2 steps from `first` on: tops of the left and of the right half.
+    // Asks for the tops (base/merkle.h) of the left and the right half of the `count` >= 2 steps
+    // from `first` on.
     REE_ASK_STEPS,
     REE_ASK_STEP,   // about a step: top of its inputs, top of its nodes, the step's proof
     REE_ASK_INPUTS, // like STEPS, for the inputs of a step
@@ -47,7 +48,7 @@ struct ree_party {
     bool is_local;
 };
 
-// A party that answers from a trace. The trace must outlive it.
+// Creates a party that answers from a trace. The trace must outlive it.
 enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_party **out,
                                    struct ree_error *err);
 void ree_party_of_trace_destroy(struct ree_party *party); // accepts NULL

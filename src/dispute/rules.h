@@ -30,8 +30,11 @@ const char *ree_rule_name(enum ree_rule_kind kind); // "cache"
 
 struct ree_rule {
     enum ree_rule_kind kind;
-    uint32_t value;   // CACHE: number of the previous step's value that the input equals (trace.h)
-    ree_digest empty; // CACHE: digest of the input in the first step
+    // Rule CACHE: number (trace/trace.h) of the value that the input must equal, computed in the
+    // previous step.
+    uint32_t value;
+    // Rule CACHE: digest that the input must have in the first step (an empty cache).
+    ree_digest empty;
 };
 
 // An output of a model that runs once.

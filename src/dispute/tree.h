@@ -19,7 +19,8 @@ struct ree_tree_known {
 
 struct ree_tree {
     uint64_t n;
-    // The nodes opened so far: at most two per level on each of the few paths taken.
+    // Number of nodes in `known`, at most two per level on each of the few paths taken; capacity of
+    // `known`.
     size_t n_known, capacity;
     struct ree_tree_known *known;
     // Callback that gets the tops of the two halves of the `count` leaves from `first` on. The

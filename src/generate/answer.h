@@ -13,7 +13,7 @@
 #include "ree.h"
 
 struct ree_answer {
-    const char *const *stops; // each non-empty; borrowed from the caller
+    const char *const *stops; // stop texts, each non-empty; borrowed from the caller
     size_t n_stops;
     struct ree_decoder *decoder;
     struct ree_strbuf prompt, text;

@@ -11,7 +11,7 @@
 
 struct ree_check {
     const int32_t *ids; // (n): tokens of the prompt, then of the answer
-    size_t n_prompt, n; // number of the prompt's tokens, of all tokens; 1 <= n_prompt <= n
+    size_t n_prompt, n; // number of tokens in the prompt; in prompt and answer; 1 <= n_prompt <= n
     struct ree_sampling sampling;
     // Hash the logits of all tokens except the last, as ree_generate does with all_logits.
     bool hash_logits;
@@ -22,11 +22,11 @@ struct ree_check {
 
 struct ree_check_result {
     bool agrees;     // the model chooses every token of the answer
-    size_t position; // if not `agrees`: the first wrong token, from the prompt's first on
+    size_t position; // if not `agrees`: index of the first wrong token; the prompt begins at 0
     // Tokens at `position`: the answer's, and the one that the model chooses. chosen is -1 if the
     // model can choose none; `reason` says why.
     int32_t given, chosen;
-    char reason[160];       // "" if a token was chosen
+    char reason[160];       // why the model can choose no token at `position`; otherwise ""
     char logits_sha256[65]; // hash of the logits in hexadecimal, if hash_logits; otherwise ""
     size_t n_runs;
     char why_stepwise[384]; // why the answer ran token by token; "": it ran in one pass

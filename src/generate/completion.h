@@ -11,7 +11,7 @@ struct ree_completion {
     struct ree_generator *generator;
     const struct ree_tokenizer *tokenizer; // NULL: only token ids are known, no texts
     struct ree_tokenizer *owned_tokenizer; // NULL: the caller owns `tokenizer`
-    struct ree_completion_options options; // its sampling and stops point to the copies below
+    struct ree_completion_options options; // the caller's options; sampling and stops are copies
     struct ree_generate_options generate;  // the options that ree_generate receives
     struct ree_sampling sampling;
     struct ree_arena arena; // owns the stop texts and the prompts' ids
@@ -25,7 +25,8 @@ struct ree_completion {
     bool is_started, is_done;
     // on_token ended one answer. A checkpoint cannot record that, so all answers are interrupted.
     bool is_cut;
-    // First failure of a callback of completion.c; not REE_OK ends the generation.
+    // REE_OK, or the status of the first failure while texts of answers were made. A failure ends
+    // the generation.
     enum ree_status status;
     struct ree_error error;
     // Hash of the request that this completion answers; "": none. Hashes of the model that the
@@ -38,7 +39,7 @@ struct ree_completion {
                             struct ree_error *err);
     void *keep_user;
     size_t keep_every;
-    const struct ree_snapshot *resume; // (n): where each sequence resumes; NULL: at its prompt
+    const struct ree_snapshot *resume; // (n): snapshots to resume from; NULL: no resumption
     const char *resume_name;           // name of the resumed checkpoint, for messages
 };
 

@@ -36,7 +36,7 @@ struct ree_decoding {
     struct ree_decoding_sequence *sequences;
     size_t sequences_capacity, n_sequences;
     size_t vocab_size; // 0: unknown
-    float *logits;     // results of the last run of items: requested rows of vocab_size logits
+    float *logits;     // logits requested in the last ree_decoding_run; rows of vocab_size elements
     uint64_t n_tokens, n_runs, n_copied_pages;
 };
 

@@ -8,9 +8,11 @@
 struct ree_distribution {
     const float *logits; // (n), borrowed
     size_t n;
-    double max, log_sum; // log probability of token i: (logits[i] - max) - log_sum
-    double sum;          // sum of exp(logits[i] - max) over all i
-    size_t top;          // first index of the largest logit
+    // max: largest logit. log_sum: natural log of `sum`. The log probability of token i is
+    // (logits[i] - max) - log_sum.
+    double max, log_sum;
+    double sum; // sum of exp(logits[i] - max) over all i
+    size_t top; // first index of the largest logit
 };
 
 // Fills *out from n logits, which it borrows. Returns false if they give no probabilities: one is

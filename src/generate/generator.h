@@ -30,7 +30,7 @@ struct ree_generator {
     struct ree_model_source source;
     struct ree_roles roles;
     struct ree_generator_info info;
-    const struct ree_remote *remote; // other processes that run stages (remote.h); NULL: none
+    const struct ree_remote *remote; // callbacks for stages in other processes; NULL: none
     char *device_names;              // names of all devices, separated by ", "
     enum ree_operation_set operation_set;
     struct ree_model_hashes hashes; // not yet computed if hashes.graph is ""
@@ -56,7 +56,7 @@ struct ree_step {
     // lengths
     const int64_t *starts;
     size_t n_rows;       // tokens per sequence for which logits are requested
-    const int64_t *rows; // (batch, n_rows): indices of these tokens from the first new one on
+    const int64_t *rows; // (batch, n_rows): tokens whose logits are requested; 0: first new token
 };
 
 // Makes the tensor for one input of the model from the step only: token ids, positions, masks,

@@ -19,15 +19,20 @@ struct ree_sequence {
     size_t number; // index of the sequence's prompt
     struct ree_generation *out;
     const struct ree_snapshot *from; // snapshot to resume from; NULL: start from the prompt
-    size_t n_prefill;  // tokens known at the start, except an answer's last; run like a prompt
-    size_t n_saved;    // number of tokens at the last checkpoint
-    bool expects_last; // compare the last token with the model's choice
+    // Number of tokens known at the start: those of the prompt, and of a resumed answer except its
+    // last one. They run like a prompt.
+    size_t n_prefill;
+    size_t n_saved; // number of tokens at the last checkpoint
+    // The sequence's last token comes from the snapshot and has not yet been compared with the
+    // token that the model chooses.
+    bool expects_last;
     bool is_done;
     struct ree_hasher *logits; // hash of the logits; NULL: not requested, or not running
     // Per kv cache: hash of its first n_hashed positions; NULL: none yet.
     struct ree_cache_digest *caches;
     int64_t n_hashed; // positions hashed in `caches`
-    // Per kv cache: digest for the next checkpoint. NULL: none yet, the snapshot's are valid.
+    // Per kv cache: digest for the next checkpoint. NULL: not computed; the checkpoint then has the
+    // digests of the snapshot `from`.
     ree_digest *digests;
 };
 
@@ -36,8 +41,10 @@ struct ree_group {
     size_t slot;  // index of the generator's cache slot
     size_t batch; // number of sequences; 0: the group is not in use
     struct ree_sequence **sequences;
-    size_t longest, chunk; // prompt tokens of the longest sequence; prompt tokens per step
-    size_t from;           // prompt tokens already run
+    // longest: largest n_prefill of the sequences. chunk: maximum number of these tokens that a
+    // step runs per sequence.
+    size_t longest, chunk;
+    size_t from; // prompt tokens already run
     bool in_flight;
     bool runs_answers_singly; // tokens of resumed answers run one by one, as they were generated
     bool wants_check;         // kv caches must be compared with those of the snapshots
@@ -49,7 +56,7 @@ struct ree_group {
 
 // Returns the maximum number of tokens of the sequence, prompt included.
 size_t ree_sequence_limit(const struct ree_generate_call *call, const struct ree_sequence *s);
-// Returns whether the token is one of those that end an answer.
+// Returns whether the token `id` ends an answer.
 bool ree_sequence_is_eos(const struct ree_generate_call *call, int32_t id);
 
 // Starts the group. The caller sets `slot`, `call`, `batch` and `sequences` first.

@@ -16,7 +16,7 @@ struct ree_measurement {
     struct ree_perplexity_options options;
     const int32_t *ids; // (n): the tokens of the text; borrowed
     size_t n;
-    struct ree_generator *generators[2]; // the measured model; the reference, or NULL
+    struct ree_generator *generators[2]; // [0]: the measured model; [1]: the reference, or NULL
     // The fields below are the results, which ree_measurement_run fills.
     struct ree_score *scores; // (n_scored): one entry per scored token
     size_t n_scored, n_windows, n_tokens, vocab_size;

@@ -18,12 +18,14 @@ struct ree_pipeline_options {
     // Options that determine the cuts (graph/partition/choose.h). The model is not cut, whatever
     // its nodes request, if n_stages is 0, there is one device and one process, and max_memory,
     // `ends` and plan_path are not set.
-    size_t n_stages;         // number of stages; 0: ree_partition_choose decides
-    const char *const *ends; // n_stages - 1 names, as for ree_partition_from_cuts; NULL: planned
-    const char *plan_path;   // plan file with the cuts (plan_file.h), instead of `ends`; NULL: none
-    uint64_t context;        // cache positions that the plan assumes; 0: REE_PARTITION_CONTEXT
-    int64_t context_length;  // maximum cache positions of a sequence; 0: unknown
-    size_t n_cache_slots;    // number of cache slots; 0 means 1
+    size_t n_stages; // number of stages; 0: ree_partition_choose decides
+    // (n_stages - 1): stage i ends with the node that makes the value named ends[i]. NULL: not
+    // given.
+    const char *const *ends;
+    const char *plan_path;  // plan file with the cuts (plan_file.h), instead of `ends`; NULL: none
+    uint64_t context;       // cache positions that the plan assumes; 0: REE_PARTITION_CONTEXT
+    int64_t context_length; // maximum cache positions of a sequence; 0: unknown
+    size_t n_cache_slots;   // number of cache slots; 0 means 1
     // The stages that this process runs: n_local stages, beginning with stage `first`. n_local 0:
     // all stages. If n_ranks is 2 or more, these two are ignored and the process runs the share of
     // rank `rank` (ree_partition_share).

@@ -97,7 +97,7 @@ struct ree_pipeline {
     struct ree_observer observer;
     struct ree_session_options session;
     pthread_mutex_t reporting;
-    struct ree_progress progress; // the caller's callback; calls hold `reporting`
+    struct ree_progress progress; // the caller's callback, called with `reporting` locked
     void (*on_program)(void *user, const char *what, const char *text);
     void *program_user; // passed to on_program
     // Floating-point environment of the thread that created the pipeline; callbacks run in it.

@@ -24,7 +24,7 @@
 // An encoded message. Its parts point to `head`, to `heads` and to the data of the encoded tensors,
 // which must outlive it.
 struct ree_encoded {
-    void *head, *heads; // owned (ree_alloc): part 0; types and shapes of the tensors
+    void *head, *heads; // part 0 of the message; types and shapes of the tensors; owned (ree_alloc)
     size_t n_parts;
     struct ree_part *parts; // owned (ree_alloc)
 };

@@ -10,8 +10,8 @@
 enum ree_span_kind { REE_SPAN_RUN, REE_SPAN_SEND, REE_SPAN_WAIT, REE_N_SPAN_KINDS };
 
 struct ree_span {
-    double from, to;     // seconds on this rank's clock (ree_transport_clock)
-    uint64_t step;       // number of the step
+    double from, to;     // begin and end, in seconds on this rank's clock (ree_transport_clock)
+    uint64_t step;       // number of the step, from 0 on; all cache slots together
     uint32_t slot, kind; // cache slot; enum ree_span_kind
 };
 
@@ -25,8 +25,8 @@ struct ree_spans {
 
 // What a rank knows about a cache slot.
 struct ree_rank_cache_slot {
-    bool begun;               // other ranks: rank 0 has begun a group of sequences in the slot
-    struct ree_bounds bounds; // other ranks: valid if `begun` is set
+    bool begun;               // ranks above 0: rank 0 has begun a group of sequences in the slot
+    struct ree_bounds bounds; // ranks above 0: limits for the slot's steps, valid if `begun`
     int64_t positions;        // rank 0: number of filled positions of the slot's kv caches
     uint64_t number;          // rank 0: number of the slot's last step
     // rank 0: the message with the slot's logits, received and not yet collected; frame NULL: none

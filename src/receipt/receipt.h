@@ -98,7 +98,8 @@ struct ree_receipt {
     bool has_trace;
     char trace_root[65];
     uint64_t trace_steps;
-    uint32_t trace_chunk; // prompt tokens per step, 1 to REE_MAX_PREFILL_CHUNK; tensors: 0
+    // prompt tokens per step, 1 to REE_MAX_PREFILL_CHUNK; 0 for a run with tensors
+    uint32_t trace_chunk;
     // Fields of a private receipt. `salt` is valid if has_salt is set; it is not in the JSON
     // object.
     bool is_private;
@@ -113,7 +114,7 @@ struct ree_receipt {
     char receipt_hash[65];
     bool is_signed;
     char public_key[65], signature[129];
-    const char *device, *ree_version, *created; // strings of "unbound"; NULL: absent
+    const char *device, *ree_version, *created; // strings in the object "unbound"; NULL: absent
     // String of "unbound": name of the trace file, in the same folder as the receipt; NULL: absent.
     const char *trace_file;
     cJSON *stats; // the object "stats" of "unbound"; owned; NULL: absent

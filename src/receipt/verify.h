@@ -38,7 +38,7 @@ struct ree_verification {
     // checked in one pass, or stepwise mode was requested, or they were not checked.
     char stepwise[384];
     size_t n_runs;      // number of runs of the model
-    double run_seconds; // time spent in these runs
+    double run_seconds; // seconds spent in runs of the model
     // The model and the devices of a verification by the public functions (verification.c);
     // otherwise NULL.
     struct ree_verify_job *job;

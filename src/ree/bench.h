@@ -25,7 +25,7 @@ struct ree_bench_peer {
 
 struct ree_benchmark_options {
     size_t size;        // sizeof this struct
-    uint32_t n_runs;    // runs of each measurement; 0: 21; at most REE_BENCH_MAX_RUNS
+    uint32_t n_runs;    // runs of each measurement; 0 means 21; at most REE_BENCH_MAX_RUNS
     uint32_t n_threads; // CPU threads of OpenBLAS and of memory baselines; 0: one per core
     size_t n_peers;     // number of `peers`; at most REE_BENCH_MAX_PEERS
     const struct ree_bench_peer *peers;
@@ -92,9 +92,10 @@ struct ree_bench_set {
 // measured by itself. The struct does not change between versions.
 struct ree_bench_cost {
     const char *repop; // name of the RepOp, for example "matmul"
-    const char *node;  // "node 'conv1' (Conv)"; NULL: all dispatches of this RepOp
+    const char *node;  // the node, as "node 'conv1' (Conv)"; NULL: all dispatches of this RepOp
     uint32_t n;        // number of dispatches
-    // Of one dispatch: the minimum over several runs. Of a RepOp: the median of the sums.
+    // One dispatch: its shortest time in several runs. All dispatches of a RepOp: their times are
+    // added in each run; this is the median of these sums over the runs.
     double seconds;
     double flops; // floating-point operations of products; 0 for other RepOps
     double bytes; // size of all operands
@@ -108,7 +109,7 @@ struct ree_bench_model_report {
     // Name of the measured memory bandwidth, which limits a model that reads all its weights in
     // each run; NULL: not measured, because the weights are smaller than 16 MiB.
     const char *memory;
-    double memory_rate;     // this bandwidth, in GB/s
+    double memory_rate;     // the measured memory bandwidth, in GB/s
     double flops;           // floating-point operations of all products of one run; 0: no profile
     bool has_profile;       // false: the device cannot measure single dispatches
     double profile_seconds; // device time of one run: the sum of the times in `repops`

@@ -101,9 +101,9 @@ REE_API enum ree_status ree_decoding_choose(struct ree_decoding *decoding, ree_s
 
 struct ree_sequence_info {
     size_t size;        // sizeof this struct
-    const int32_t *ids; // (n): borrowed, valid until ree_decoding_run or ree_decoding_remove
+    const int32_t *ids; // (n): token ids, borrowed until ree_decoding_run or ree_decoding_remove
     size_t n;           // number of tokens of the sequence
-    size_t n_pages, n_shared_pages; // its pages; those of them that other sequences share
+    size_t n_pages, n_shared_pages; // number of pages; number of pages shared with other sequences
     // on_logits was called before a choice for this sequence, or for the sequence from which it was
     // forked. Do not make an ordinary receipt of this sequence: it would state that every token
     // follows from the model's own logits.
@@ -118,7 +118,8 @@ REE_API enum ree_status ree_decoding_sequence(const struct ree_decoding *decodin
 struct ree_decoding_stats {
     size_t size; // sizeof this struct
     size_t n_sequences;
-    size_t vocab_size;       // 0: unknown before the first run
+    // Number of tokens in the vocabulary; 0 before the first run if the model does not declare it.
+    size_t vocab_size;
     uint64_t n_tokens;       // tokens run so far; a token that several sequences share counts once
     uint64_t n_runs;         // runs of the model so far
     size_t page_positions;   // positions per page

@@ -36,7 +36,7 @@ struct ree_generator_options {
     // more_devices follow. The output bits do not depend on the stages. 0: one stage; with several
     // devices, the stages that the model's nodes name, or else one per device.
     uint32_t n_partitions;
-    struct ree_device *const *more_devices; // (n_more_devices)
+    struct ree_device *const *more_devices; // (n_more_devices): additional devices
     size_t n_more_devices;
     // Path of a plan file (ree_plan_save, or `ree-run plan`) with the stage boundaries; NULL: ree
     // chooses the boundaries.
@@ -154,7 +154,7 @@ struct ree_snapshot {
     size_t n_prompt, n; // tokens of the prompt; of prompt and answer so far; 1 <= n_prompt <= n
     bool is_done;
     enum ree_finish finish;    // valid if is_done is set
-    const char *logits_sha256; // set if is_done and all_logits are set; otherwise NULL or ""
+    const char *logits_sha256; // hash of the logits if is_done and all_logits; otherwise NULL or ""
     // One digest per kv cache, in the order of the model's inputs (NUMERICS.md, "Checkpoints"), if
     // the sequence is not done and has answer tokens; otherwise n_caches is 0. The digest of a kv
     // cache that another process keeps is all zeros.
@@ -182,7 +182,7 @@ struct ree_generate_options {
     // - at the end, and after an interruption
     enum ree_status (*on_checkpoint)(void *user, const struct ree_snapshot *sequences, size_t n,
                                      struct ree_error *err);
-    size_t checkpoint_every; // new tokens of a sequence between two calls; 0 means 32
+    size_t checkpoint_every; // new tokens of a sequence between calls of on_checkpoint; 0 means 32
     // One snapshot per prompt, from which the generation resumes; its ids must begin with the
     // prompt. The snapshot's tokens are compared with those that the model chooses. The kv caches
     // are computed again from the tokens and compared with the snapshot's digests. NULL: start from
@@ -240,7 +240,8 @@ struct ree_prompts_options {
     size_t size; // sizeof(struct ree_prompts_options)
     // Encodes texts and conversations; must outlive the prompts. NULL: only token ids can be added.
     const struct ree_tokenizer *tokenizer;
-    const char *chat_family; // as for ree_chat_prompt; NULL: the family of the tokenizer
+    // one of ree_chat_families; NULL: the family of the tokenizer's chat template
+    const char *chat_family;
     // For prompts from texts: do not add special tokens (BOS), and encode the names of special
     // tokens in a text as these tokens.
     bool raw;

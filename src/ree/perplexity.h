@@ -42,11 +42,13 @@ struct ree_perplexity_options {
     struct ree_generator *against;
     size_t context; // tokens per window, at least 2; 0: 512, or the models' context if shorter
     enum ree_scored scored;
-    size_t stride; // with REE_SCORED_ALL: 1 to context, 0 means context; otherwise must be 0
+    // REE_SCORED_ALL: number of tokens from the start of one window to the start of the next, 1 to
+    // context; 0 means context. REE_SCORED_SECOND_HALF: must be 0.
+    size_t stride;
     // Replaces the first token of every window, as llama.cpp does with the BOS token; NULL: off.
     const int32_t *window_bos;
-    size_t max_windows;           // measure only so many windows, from the first on; 0: all
-    struct ree_progress progress; // "measuring", in tokens that the models have run
+    size_t max_windows;           // measure at most this many windows, from the first on; 0: all
+    struct ree_progress progress; // progress of measuring, in tokens that the models have run
     // Called with each scored token, in the order of the text; NULL: off.
     void (*on_score)(void *user, const struct ree_score *score);
     void *user; // passed to on_score

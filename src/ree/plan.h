@@ -49,7 +49,8 @@ REE_API void ree_plan_destroy(struct ree_plan *plan);
 struct ree_plan_info {
     size_t size;              // sizeof this struct
     const char *graph_sha256; // SHA-256 of the model's graph
-    const char *origin;       // "planned", "from the file" or "named by the nodes"
+    // How the stages were chosen: "planned", "from the file" or "named by the nodes".
+    const char *origin;
     size_t n_stages;
     bool is_language_model; // the model is a language model, so its kv caches are known
     size_t n_kv_caches;

@@ -114,7 +114,7 @@ struct ree_rank_report {
     uint64_t decode_nbytes;                    // the part of step_nbytes that decode steps sent
     uint64_t logits_nbytes, n_logits_messages; // messages with logits
     uint64_t heartbeat_nbytes, n_heartbeats;   // heartbeats
-    uint64_t other_nbytes, n_other_messages;   // all other messages
+    uint64_t other_nbytes, n_other_messages;   // messages other than steps, logits, heartbeats
     uint64_t resident_nbytes;                  // resident memory of the process at the end
     uint64_t weight_nbytes;                    // size of the weights of the rank's stages
     uint64_t cache_nbytes;                     // size of the kv caches of the rank's stages

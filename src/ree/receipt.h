@@ -282,7 +282,7 @@ REE_API enum ree_status ree_request_write(const struct ree_request *request, con
 // end.
 struct ree_request_info {
     const char *request_sha256, *nonce;        // 64 hexadecimal digits each
-    const char *graph_sha256, *weights_sha256; // hashes of the model that must run it; "": any
+    const char *graph_sha256, *weights_sha256; // hashes of the model to be run; "": any model
     struct ree_prompt prompt;
     const struct ree_sampling *sampling; // its seed is the one that follows from the request
     uint64_t max_new_tokens;
@@ -405,7 +405,7 @@ enum ree_verify_outcome { REE_VERIFY_AGREES, REE_VERIFY_DIFFERS, REE_VERIFY_NOT_
 struct ree_verify_check {
     char name[64]; // what was checked: "weights", "tokens", ...
     enum ree_verify_outcome outcome;
-    // What differs, or why it was not checked; usually "" if it agrees.
+    // What differs, or why the check was not made; usually "" if nothing differs.
     const char *detail;
 };
 

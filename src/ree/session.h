@@ -54,7 +54,9 @@ struct ree_session_stats {
     uint64_t weight_bytes; // weight bytes resident on the device
     uint64_t arena_bytes;  // memory for the intermediate tensors of the last run, in bytes
     uint64_t n_dispatches; // number of dispatches of the last run
-    uint64_t n_segments;   // segments of the last run: 1 unless a shape depended on computed data
+    // Number of segments (programs run one after another) of the last run: 1 unless a shape or a
+    // condition depended on computed data.
+    uint64_t n_segments;
     uint64_t n_binds, n_bind_hits; // number of binds made; how often an earlier bind was reused
     double bind_seconds;           // time that binding took for the last run
     double run_seconds;            // duration of the last run, with upload and download

@@ -42,7 +42,9 @@ struct ree_ranks_testing {
 // A bit of one output of a node, flipped in one run before later nodes read the output, as a
 // failing device would. This struct does not change between versions.
 struct ree_fault {
-    size_t node, output; // indices in the model's graph after the passes
+    // Index of the node in the model's graph after the passes; index of the output among the node's
+    // outputs.
+    size_t node, output;
     // Index of the bit in the dense tensor, modulo the tensor's size in bits. It is bit number
     // bit % 8, counted from the lowest, of byte bit / 8.
     uint64_t bit;

@@ -109,7 +109,8 @@ REE_API enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, c
 // Returns the family of the tokenizer's chat template; NULL if it has none or the template is
 // unknown.
 REE_API const char *ree_tokenizer_chat_family(const struct ree_tokenizer *tokenizer);
-REE_API const char *const *ree_chat_families(void); // static names; the last entry is NULL
+// Returns the names of all chat families: a static array that ends with NULL.
+REE_API const char *const *ree_chat_families(void);
 // Writes one line of less than 200 bytes to `out`, which has `size` bytes: the libraries whose
 // Unicode tables affect tokenization, with their versions.
 REE_API void ree_text_tables(char *out, size_t size);

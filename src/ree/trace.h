@@ -27,7 +27,7 @@ struct ree_recording;
 
 struct ree_record_options {
     size_t size;       // sizeof this struct
-    const char *trace; // file to write; NULL: none
+    const char *trace; // path of the trace file to write; NULL: none
     bool is_private;   // true: only the owner can access the trace file and the dumped values
     // Writes the values of nodes and inputs whose name, or whose output's name, matches this POSIX
     // extended regular expression to dump_folder, as .npy files: step-STEP/NODE-NAME-OUTPUT.npy and

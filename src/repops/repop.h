@@ -203,7 +203,9 @@ struct ree_matmul_params {
     uint32_t batch_dims[REE_MAX_RANK];
     int32_t a_batch_strides[REE_MAX_RANK]; // 0 broadcasts
     int32_t b_batch_strides[REE_MAX_RANK];
-    uint32_t b_block, b_bits, has_zero_points; // all 0 if B has no blockwise weights
+    // Blockwise weights of B: numbers per block, bits per number, and whether the blocks have zero
+    // points; all 0 if B has no blockwise weights.
+    uint32_t b_block, b_bits, has_zero_points;
     uint32_t has_epilogue;
     struct ree_expr epilogue; // its dims are (batch..., m, n)
 };
@@ -400,30 +402,34 @@ struct ree_attention_params {
     uint32_t q_len, kv_len, head_dim, v_head_dim;
     uint32_t k_dtype, v_dtype;
     int32_t q_offset, k_offset, v_offset;
-    int32_t q_strides[4]; // (batch, n_heads, q_len, head_dim)
-    int32_t k_strides[4]; // (batch, n_kv_heads, kv_len, head_dim)
-    int32_t v_strides[4]; // (batch, n_kv_heads, kv_len, v_head_dim)
-    // (batch, n_heads, q_len). out is dense in some order of these dimensions; the v_head_dim
-    // elements of a row are adjacent.
+    int32_t q_strides[4]; // in elements, along (batch, n_heads, q_len, head_dim)
+    int32_t k_strides[4]; // in elements, along (batch, n_kv_heads, kv_len, head_dim)
+    int32_t v_strides[4]; // in elements, along (batch, n_kv_heads, kv_len, v_head_dim)
+    // In elements, along (batch, n_heads, q_len). out is dense in some order of these dimensions;
+    // the v_head_dim elements of a row are adjacent.
     int32_t out_strides[3];
-    float scale;         // factor of the scores; 1: no multiplication
-    float softcap;       // s becomes softcap * tanh(s / softcap); 0: no such step
-    int32_t left, right; // keys seen before and after p; REE_ATTENTION_UNBOUNDED: all
+    float scale;   // factor of the scores; 1: no multiplication
+    float softcap; // s becomes softcap * tanh(s / softcap); 0: no such step
+    // Number of keys that a query sees before and after its position; REE_ATTENTION_UNBOUNDED: all.
+    int32_t left, right;
     int32_t start;
     uint32_t starts_dtype; // REE_DTYPE_NONE: there is no operand `starts`
     uint32_t n_keys_dtype; // REE_DTYPE_NONE: there is no operand `n_keys`
     uint32_t has_allowed, has_bias, has_sink;
     int32_t starts_offset, n_keys_offset, allowed_offset, bias_offset, sink_offset;
-    int32_t starts_stride, n_keys_stride; // along batch
-    int32_t allowed_strides[4];           // (batch, n_heads, q_len, kv_len); 0 broadcasts
+    int32_t starts_stride, n_keys_stride; // in elements, along batch
+    // In elements, along (batch, n_heads, q_len, kv_len); 0 broadcasts.
+    int32_t allowed_strides[4];
     int32_t bias_strides[4];
-    int32_t sink_strides[3]; // (batch, n_heads, q_len)
+    int32_t sink_strides[3]; // in elements, along (batch, n_heads, q_len)
     uint32_t zero_empty;
     // log2 of the keys per page, REE_ATTENTION_MIN_PAGE_BITS to REE_ATTENTION_MAX_PAGE_BITS; 0:
     // there is no operand `pages`.
     uint32_t page_bits;
-    uint32_t pool_len;                  // number of keys in the pool
-    int32_t pages_offset, pages_stride; // along batch; entries of one batch are adjacent
+    uint32_t pool_len; // number of keys in the pool
+    // Page table: offset of its first entry, and stride from batch to batch, in elements. The
+    // entries of a batch are adjacent.
+    int32_t pages_offset, pages_stride;
 };
 #define REE_ATTENTION_MAX_PAGE_BITS 8 // 2^8 = REE_CHUNK
 #define REE_ATTENTION_MIN_PAGE_BITS 4

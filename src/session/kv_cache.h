@@ -39,7 +39,9 @@ int64_t ree_session_filled_positions(const struct ree_session *session);
 // Returns the smallest capacity, in positions, of the kv caches that this session keeps; 0 if it
 // keeps none.
 int64_t ree_session_kv_cache_capacity(const struct ree_session *session);
-uint64_t ree_session_kv_cache_bytes(const struct ree_session *session); // bytes on the device
+// Returns the bytes on the device of the selected cache slot's kv caches, unfilled positions
+// included.
+uint64_t ree_session_kv_cache_bytes(const struct ree_session *session);
 // Reads positions first ... first + n - 1 of one sequence from all kv caches. `out` has one entry
 // per cache, which this call initialises: a dense tensor with the cache's dims, but 1 sequence and
 // n positions, and canonical NaNs. Release each with ree_tensor_finish. Entries of caches that

@@ -14,7 +14,7 @@
 struct ree_memory_plan_tensor {
     uint32_t id; // identifies the tensor; unique, chosen by the caller
     uint64_t nbytes;
-    uint32_t first, last; // indices of the first and last dispatch of its lifetime, inclusive
+    uint32_t first, last; // the tensor lives from dispatch `first` to dispatch `last`, inclusive
     uint64_t offset;      // result: offset in the arena in bytes
 };
 

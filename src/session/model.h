@@ -24,7 +24,7 @@ struct ree_model {
     uint32_t n_values; // number of values in the graph and its subgraphs
     uint64_t weight_bytes;
     size_t n_notes;
-    struct ree_model_note *notes; // the texts are in the graph's arena
+    struct ree_model_note *notes; // (n_notes) diagnostics; their texts are in the graph's arena
     bool runnable;                // false: made by ree_model_inspect, no session can run it
     struct ree_identity identity; // identity of the graph as loaded, before the passes
 };

@@ -6,7 +6,7 @@
 
 #include "session/types.h"
 
-struct ree_page_pool; // session_internal.h
+struct ree_page_pool; // defined in session_internal.h
 
 // Describes a run of several sequences.
 struct ree_page_run {

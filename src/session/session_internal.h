@@ -141,7 +141,7 @@ struct ree_bind {
     const void **consulted;
     int64_t *capacities;       // per kv cache, in positions
     int64_t *filled_positions; // per kv cache: positions filled after the run
-    uint64_t *offsets;         // per storage: offset in its slot's buffer, in bytes
+    uint64_t *offsets;         // per storage: offset in the device buffer that holds it, in bytes
     uint32_t *segment_of; // per storage: 1 + index of the segment whose `results` have it; 0: none
     size_t offsets_capacity;
     const char **labels; // per node of the graph: its label for messages; NULL: not made yet

@@ -35,7 +35,8 @@ enum ree_status ree_text_json_id(const cJSON *number, int32_t *out, struct ree_e
 // Replaces each REE_TEXT_JSON_NUL in a parsed string by U+0000, in place. Returns the new length in
 // bytes.
 size_t ree_text_json_restore(char *text);
-// Copies a parsed string into the arena, with its NULs restored.
+// Copies a parsed string into the arena, as ree_text_json_restore does: with U+0000 in place of
+// REE_TEXT_JSON_NUL.
 enum ree_status ree_text_json_copy(struct ree_arena *arena, const char *text, struct ree_str *out,
                                    struct ree_error *err);
 

@@ -31,7 +31,7 @@ struct ree_lm {
     // Texts added to the characters of a word before lookup: `prefix` to each but the first,
     // `suffix` to the last.
     struct ree_str prefix, suffix;
-    // Pieces are raw bytes, which encoding converts to GPT-2's alphabet.
+    // The pieces of text to encode are raw bytes; encoding converts them to GPT-2's alphabet.
     bool raw_bytes;
     // Per byte: id of its character in GPT-2's alphabet; -1: not in the vocabulary.
     int32_t letter_ids[256];

@@ -7,7 +7,8 @@
 struct ree_piece {
     const char *data; // in the caller's text or in ree_pieces.arena
     size_t size;      // in bytes; never 0
-    // Number of bytes at its beginning that come from the first character of the whole text.
+    // Number of bytes at the beginning of the piece that come from the first character of the whole
+    // text.
     size_t origin;
 };
 

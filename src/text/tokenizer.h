@@ -74,7 +74,7 @@ const struct ree_added_token *ree_added_of_id(const struct ree_tokenizer *tokeni
 // number of bytes at the beginning of a text that come from the first character of the whole text.
 struct ree_added_cut {
     const struct ree_tokenizer *tokenizer;
-    const struct ree_trie *trie; // tokenizer->exact or tokenizer->normal
+    const struct ree_trie *trie; // added tokens to cut at: tokenizer->exact or tokenizer->normal
     bool parse_special;
     enum ree_status (*on_part)(void *user, const char *text, size_t n, size_t origin,
                                const struct ree_added_token *added, struct ree_error *err);

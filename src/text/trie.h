@@ -7,8 +7,8 @@
 struct ree_trie_node {
     uint32_t children;   // index of the first child; the children are adjacent, sorted by byte
     uint16_t n_children; // 0 to 256
-    uint8_t byte;        // the byte that leads here
-    int32_t value;       // value of the string that ends here; -1: none
+    uint8_t byte;        // byte that leads from the parent to this node
+    int32_t value;       // value of the string that ends at this node; -1: none
 };
 
 struct ree_trie {

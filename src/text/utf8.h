@@ -52,12 +52,12 @@ size_t ree_utf8_count(const char *s, size_t n); // number of characters
 // Classes of a character, by Unicode's properties and general categories. M, N and P stand for all
 // categories that begin with this letter.
 bool ree_char_is_space(uint32_t c);       // property White_Space
-bool ree_char_is_word(uint32_t c);        // property Alphabetic, M, Nd, Pc, joiners
-bool ree_char_is_punctuation(uint32_t c); // P, and all ASCII punctuation
-bool ree_char_is_numeric(uint32_t c);     // N: Nd, Nl, No
-bool ree_char_is_mark(uint32_t c);        // M: Mn, Mc, Me
-bool ree_char_is_nonspacing(uint32_t c);  // Mn
-bool ree_char_is_other(uint32_t c);       // Cc, Cf, Cs, Co
+bool ree_char_is_word(uint32_t c);        // Alphabetic, Join_Control, category M, Nd or Pc
+bool ree_char_is_punctuation(uint32_t c); // category P, or ASCII punctuation
+bool ree_char_is_numeric(uint32_t c);     // category N: Nd, Nl, No
+bool ree_char_is_mark(uint32_t c);        // category M: Mn, Mc, Me
+bool ree_char_is_nonspacing(uint32_t c);  // category Mn
+bool ree_char_is_other(uint32_t c);       // category Cc, Cf, Cs or Co
 bool ree_char_is_cjk(uint32_t c);         // ideographs, in the ranges that BERT uses
 // Appends c in lower case. The result is one character, except for U+0130.
 void ree_char_append_lower(struct ree_strbuf *out, uint32_t c);

@@ -17,7 +17,7 @@ struct ree_str {
 };
 
 struct ree_vocab_slot {
-    uint32_t id; // id + 1; 0: free slot
+    uint32_t id; // id of the piece + 1; 0: free slot
     uint32_t hash;
 };
 
@@ -58,7 +58,7 @@ static inline uint64_t ree_hash_bytes(const char *data, size_t size) {
     }
     word = 0;
     if (size >= 4) {
-        uint32_t low, high; // first and last 4 bytes, which may overlap
+        uint32_t low, high; // first and last 4 of the 4 to 7 remaining bytes; they may overlap
         memcpy(&low, data, 4);
         memcpy(&high, data + size - 4, 4);
         word = (uint64_t)high << 32 | low;

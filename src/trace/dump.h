@@ -15,7 +15,7 @@ enum ree_status ree_dump_check(const char *regex, struct ree_error *err);
 enum ree_status ree_dump_create(const char *regex, const char *folder, bool is_secret,
                                 const struct ree_model *model, struct ree_dump **out,
                                 struct ree_error *err);
-// Returns an observer that writes the files. It borrows `dump`.
+// Returns an observer that writes the matching values to files. It borrows `dump`.
 struct ree_observer ree_dump_observer(struct ree_dump *dump);
 // Sets n_files, n_omitted and n_unfit in *out.
 void ree_dump_count(const struct ree_dump *dump, struct ree_recorded *out);

@@ -11,12 +11,12 @@
 
 struct ree_opened {
     struct ree_model *model;
-    bool is_text;                   // it is a language model
+    bool is_text;                   // the model is a language model
     struct ree_model_source source; // files of the model; only if is_text
     struct ree_roles roles;         // only if is_text
     struct ree_model_hashes hashes;
     struct ree_arena arena;
-    struct ree_trace_header header; // header of its traces, allocated in `arena`
+    struct ree_trace_header header; // header of the model's traces, allocated in `arena`
 };
 
 struct ree_open_options {

@@ -41,6 +41,6 @@ struct ree_observer ree_recorder_observer(struct ree_recorder *recorder);
 // root and the number of steps. Releases the recorder, also on failure.
 enum ree_status ree_recorder_finish(struct ree_recorder *recorder, struct ree_record_summary *out,
                                     struct ree_error *err);
-void ree_recorder_destroy(struct ree_recorder *recorder); // discards the file; accepts NULL
+void ree_recorder_destroy(struct ree_recorder *recorder); // discards the trace file; accepts NULL
 
 #endif

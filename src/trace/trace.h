@@ -98,7 +98,7 @@ struct ree_trace_header {
     uint32_t n_values;       // number of inputs, constants and outputs
     uint32_t n_step_digests; // number of digests per step: inputs and outputs
     ree_digest digest;       // SHA-256 of the header's canonical JSON
-    ree_digest *ops;         // [n_nodes]: the digest `op` of each node
+    ree_digest *ops;         // [n_nodes]: digest of each node's names, opset and attributes
 };
 
 // Computes first_output of each node and the fields from n_values on; allocates in the arena. Fails

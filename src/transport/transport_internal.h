@@ -29,9 +29,9 @@ struct ree_sending {
 struct ree_peer {
     // Per channel: sequence number of the next message to and from that rank.
     uint64_t sent[REE_N_CHANNELS], received[REE_N_CHANNELS];
-    double heard;        // time at which its last message arrived (ree_transport_clock)
+    double heard;        // when the last message from that rank arrived (ree_transport_clock)
     double still;        // seconds without progress, as its last heartbeat states
-    size_t n_heartbeats; // number of control frames to it that are being sent
+    size_t n_heartbeats; // number of control frames being sent to that rank
 };
 
 struct ree_transport {
@@ -46,11 +46,11 @@ struct ree_transport {
     uint64_t held, most_held;
     double waited;
     uint64_t step; // step of the last message sent or awaited, for error messages
-    // For heartbeats. Times are from ree_transport_clock.
+    // The thread that exchanges heartbeats, and its state. Times are from ree_transport_clock.
     pthread_t thread;
     pthread_cond_t wake;
     bool has_thread, ends;
-    struct ree_float_env caller_env; // floating-point environment for on_lost
+    struct ree_float_env caller_env; // floating-point environment in which on_lost runs
     bool waits;                      // this rank is in ree_transport_receive
     _Atomic double moved;            // time of this rank's last progress
     double last_heartbeat, looked;
@@ -84,7 +84,7 @@ void ree_transport_finish(struct ree_transport *t); // frees everything except t
 
 // heartbeat.c: start and end the thread that exchanges heartbeats.
 enum ree_status ree_heartbeat_begin(struct ree_transport *t, struct ree_error *err);
-void ree_heartbeat_end(struct ree_transport *t); // the lock must not be held
+void ree_heartbeat_end(struct ree_transport *t); // the caller must not hold the lock
 // Receives heartbeats, sends this rank's if they are due, and fails if a rank has been silent or
 // without progress for too long, or if all ranks wait.
 enum ree_status ree_heartbeat_exchange(struct ree_transport *t, struct ree_error *err);

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct ree_watchdog {
-    int fd;    // descriptor that keeps the watchdog waiting; -1: no watchdog
+    int fd;    // write end of a pipe; the watchdog waits until it is closed; -1: no watchdog
     pid_t pid; // process id of the watchdog, a child of this process
 };
 

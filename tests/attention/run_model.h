@@ -23,14 +23,15 @@ void run_model(const char *text, const struct ree_tensor *inputs, size_t n_input
 struct ree_tensor tensor_new(enum ree_dtype dtype, uint32_t rank, const int64_t *dims);
 // Makes a float32 tensor of random elements in [-2, 2); advances *seed.
 struct ree_tensor tensor_random(uint64_t *seed, uint32_t rank, const int64_t *dims);
-struct ree_tensor tensor_ints(size_t n, const int64_t *values); // int64 tensor [n]
+// Makes an int64 tensor of shape [n] from values[n].
+struct ree_tensor tensor_ints(size_t n, const int64_t *values);
 struct ree_tensor tensor_slice(const struct ree_tensor *t, uint32_t axis, int64_t from, int64_t to);
 void tensors_finish(struct ree_tensor *tensors, size_t n);
 
 // Returns whether type, shape and bytes of two tensors are equal. If not, prints the first
 // difference to stderr, after the text `what`.
 bool tensor_equal(const struct ree_tensor *a, const struct ree_tensor *b, const char *what);
-// Like tensor_equal, for the slice from ... to - 1 of t along the axis, and b.
+// Like tensor_equal, but compares b with a slice of t: indices `from` to `to` - 1 along `axis`.
 bool slice_equal(const struct ree_tensor *t, uint32_t axis, int64_t from, int64_t to,
                  const struct ree_tensor *b, const char *what);
 

@@ -20,7 +20,7 @@
 
 // A run of a model, and copies of the values that it computed. Release it with record_finish.
 struct record {
-    int64_t past, fresh; // number of tokens in the kv caches before the run; of new tokens
+    int64_t past, fresh; // number of tokens in the kv caches before the run; number of new tokens
     int32_t ids[CLAIMS_MAX_TOKENS]; // (past + fresh): all tokens, from the first on
     size_t n_values;
     struct ree_tensor *values; // (n_values), by value id; nbytes is 0 if a value was not observed
@@ -31,7 +31,7 @@ void record_finish(struct record *record);
 struct claims {
     const struct ree_graph *graph;
     size_t n_facts;
-    struct ree_fact *facts; // (n_facts), by value id; no fact if why_not is set
+    struct ree_fact *facts; // (n_facts): fact about each value, by id; none if its why_not is set
     struct record run;      // the latest run
     long n_checked;         // number of comparisons of a fact with a tensor
 };

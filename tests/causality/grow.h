@@ -10,7 +10,7 @@
 struct grown {
     long n_tried;   // attempts to add a node
     long n_claimed; // new nodes about whose outputs the proof states a fact
-    long n_ran;     // of these, nodes that ran and agreed with the facts
+    long n_ran;     // new nodes counted in n_claimed that also ran and agreed with the facts
     struct grown_operator {
         const char *op_type;
         long n_claimed, n_ran;

@@ -17,7 +17,7 @@ enum fault_kind {
 struct fault_plan {
     enum fault_kind kind;
     long at;     // 1-based index, among the points of `kind`, of the one that fails; 0: none
-    bool onward; // all points after it fail too
+    bool onward; // all later points of `kind` fail too
     int error;   // errno of a failing point, for FAULT_WRITE and FAULT_READ
     bool shows;  // print the stack of the first point that fails (only with a sanitizer)
 };

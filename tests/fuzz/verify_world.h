@@ -56,7 +56,7 @@ struct prover_run {
     const unsigned char *salt;
     const char *request_sha256;
     size_t interrupt_after; // tokens after which the run is marked as interrupted; 0: never
-    size_t most;            // maximum tokens; the run is abandoned beyond them. 0: no limit
+    size_t most;            // maximum answer tokens; the run is abandoned beyond them. 0: no limit
 };
 // Runs the model and makes a receipt. The receipt must be released with ree_receipt_finish, also
 // after a failure. *out_ended: whether the answer ends at its last token (eos, a stop text, or a

@@ -9,7 +9,7 @@
 struct wrong {
     struct splitmix rng;
     struct test_node node;
-    int64_t list_length; // number of elements of most attributes of the node that are lists
+    int64_t list_length; // number of elements of most of the node's list attributes
     int64_t base_dims[REE_MAX_RANK];
     uint32_t base_rank;
     enum ree_dtype base_dtype;

@@ -16,7 +16,8 @@ struct coverage {
     char **lines;
 };
 
-// Adds the line of the model file `path`; a model of several nodes adds nothing.
+// Adds the line (domain, operator, opset, type) of the model in the file `path`. Adds nothing if
+// the model does not load or has several nodes.
 void coverage_add(struct coverage *c, const char *path);
 void coverage_finish(struct coverage *c);
 // Sorts the lines, removes duplicates, and writes the lines to `file` below a comment. On failure

@@ -7,12 +7,12 @@
 
 // Each function initializes a receipt that is not sealed: its receipt_hash is empty. Release it
 // with ree_receipt_finish. The first four functions make receipts of version 1.
-void example_text(struct ree_receipt *out);    // has every member, stats included
-void example_private(struct ree_receipt *out); // has hashes instead of tokens and texts
-void example_ids(struct ree_receipt *out);     // has no tokenizer and no output tokens
+void example_text(struct ree_receipt *out);    // a receipt with every member, stats included
+void example_private(struct ree_receipt *out); // a receipt with hashes instead of tokens and texts
+void example_ids(struct ree_receipt *out);     // a receipt without tokenizer and output tokens
 void example_tensors(struct ree_receipt *out);
 // These functions make receipts of version 2.
-void example_text_2(struct ree_receipt *out); // refers to a request and has extensions
+void example_text_2(struct ree_receipt *out); // a receipt with a request and extensions
 void example_private_2(struct ree_receipt *out);
 void example_tensors_2(struct ree_receipt *out);
 

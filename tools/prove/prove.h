@@ -37,7 +37,7 @@ struct prove_hard_case {
 
 struct prove_counts {
     uint64_t inputs, mismatches, settled_by_mpfr;
-    struct prove_hard_case hard[PROVE_HARD]; // sorted, nearest to a tie first
+    struct prove_hard_case hard[PROVE_HARD]; // the hardest cases, nearest to a tie first
     size_t n_hard;
     // The first mismatches: arguments, computed results, correct results (float32 bits).
     uint32_t wrong_x[16], wrong_y[16], wrong_expected[16];

@@ -42,7 +42,7 @@ struct cli {
     int argc;
     char **argv;
     int at;               // index of the current argument in argv
-    const char *command;  // "inspect"; for "Try 'ree-run help inspect'" after a message
+    const char *command;  // the subcommand's name, for "Try 'ree-run help inspect'" in messages
     bool positional_only; // "--" was read: all further arguments are positional
     bool failed;          // wrong usage was found, and a message printed
 };
@@ -85,7 +85,8 @@ const char *cli_last_error(void); // message of the last cli_error; "" before th
 // Makes all later messages of cli_error begin with "rank 2: " (if rank is 2). For a process that is
 // one of several.
 void cli_set_rank(uint32_t rank);
-const char *cli_rank_prefix(void); // "rank 2: "; "" if cli_set_rank was not called
+// Returns the text that messages begin with: "rank 2: ", or "" if cli_set_rank was not called.
+const char *cli_rank_prefix(void);
 // Prints the message of a library error like cli_error; returns CLI_FAILED.
 int cli_fail(const struct ree_error *err);
 
@@ -134,7 +135,7 @@ void cli_append_json(struct strbuf *out, struct cJSON *json, bool indented);
 // Callback for the progress of models and sessions. Redraws one line on standard error in place, if
 // standard error is a terminal and the work takes longer than 0.3 s.
 bool cli_progress(void *user, const char *what, uint64_t done, uint64_t total);
-extern const struct ree_progress cli_reports; // calls cli_progress; for options of the library
+extern const struct ree_progress cli_reports; // makes the library call cli_progress
 // Erases the progress line.
 void cli_progress_end(void);
 // Makes cli_progress also call `also` with `user`, whether or not standard error is a terminal.
@@ -160,7 +161,8 @@ struct cli_device {
 // "cpu,vulkan:1,cuda". Device names may contain commas, so a comma ends a device only if a kind of
 // device (cpu, cuda, vulkan) follows it.
 size_t cli_first_device(const char *list);
-size_t cli_count_devices(const char *list); // number of devices in such a list; 1 if it is empty
+// Returns the number of devices in a list such as "cpu,vulkan:1,cuda"; 1 if it is empty.
+size_t cli_count_devices(const char *list);
 // Closes a device; accepts NULL. Prints a note to standard error if a self-test of the device's
 // code failed, in this run or in an earlier one with the same driver: replacement code was used,
 // and the results are correct. Prints another note if the self-tests did not cover all code.

@@ -10,7 +10,7 @@ struct cli_command {
     const char *summary; // what it does, in a few words
     int (*run)(int argc, char **argv);
     const struct cli_option_table *options;
-    bool is_default; // the name may be omitted
+    bool is_default; // the command line may omit the subcommand's name
 };
 extern const struct cli_command cli_commands[];
 extern const size_t cli_n_commands;

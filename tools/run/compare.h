@@ -38,7 +38,8 @@ struct compare_report {
     bool is_text;
 };
 
-// all: list all nodes in the table, not only those that differ.
+// Appends the report as text to `out`. all: the table lists all nodes, not only those that
+// differ.
 void compare_report_text(const struct compare_report *report, bool all, struct strbuf *out);
 void compare_report_json(const struct compare_report *report, struct strbuf *out);
 

@@ -12,7 +12,7 @@
 #include "trace_options.h"
 
 struct checkpoint_options {
-    const char *path; // file to write; NULL: none
+    const char *path; // checkpoint to write; NULL: none
     const char *from; // checkpoint to resume from; NULL: none
     bool resumes;
     uint64_t every; // new tokens of a sequence between two checkpoints; 0: 32
@@ -41,8 +41,8 @@ bool generate_options_parse(struct generate_options *options, int argc, char **a
 void generate_options_finish(struct generate_options *options);
 int generate_options_help(void);
 
-// generate_checkpoint.c
-extern const struct cli_option_table checkpoint_group; // its values are in struct generate_options
+// generate_checkpoint.c: the checkpoint options, whose values go to struct generate_options.
+extern const struct cli_option_table checkpoint_group;
 void checkpoint_check(struct cli *cli, struct generate_options *o);
 
 #endif

@@ -14,7 +14,7 @@ struct run_inputs {
     uint64_t seed;
 
     size_t n_tensors;
-    struct ree_tensor *tensors; // the made inputs; each has the name of its model input
+    struct ree_tensor *tensors; // inputs read or generated; each has the name of its model input
     size_t *tensor_numbers;     // per model input: 1 + index in `tensors`; 0: not made
 };
 

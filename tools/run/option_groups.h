@@ -1,20 +1,20 @@
 // Tables of options that several subcommands share. A subcommand's table includes such a table by a
-// row of the kind ROW_GROUP. The comment at each table names the struct that receives the values.
+// row of the kind ROW_GROUP. The comment at each table names the struct that the options fill.
 #ifndef REE_TOOLS_RUN_OPTION_GROUPS_H
 #define REE_TOOLS_RUN_OPTION_GROUPS_H
 
 #include "option_table.h"
 
-extern const struct cli_option_table cli_device_group;   // struct cli_device
-extern const struct cli_option_table cli_stages_group;   // struct cli_stages
-extern const struct cli_option_table cli_quantize_group; // struct cli_quantize
-extern const struct cli_option_table cli_inputs_group;   // struct run_inputs: --input, --dim
-extern const struct cli_option_table cli_random_group;   // struct run_inputs: --random-inputs
-extern const struct cli_option_table cli_receipt_group;  // struct cli_receipt
-extern const struct cli_option_table cli_trace_group;    // struct trace_options
-extern const struct cli_option_table cli_parties_group;  // struct party_receipts
-extern const struct cli_option_table cli_ranks_group;    // struct cli_ranks
-extern const struct cli_option_table cli_start_group;    // no struct: start.c keeps the values
+extern const struct cli_option_table cli_device_group;   // options that fill struct cli_device
+extern const struct cli_option_table cli_stages_group;   // options that fill struct cli_stages
+extern const struct cli_option_table cli_quantize_group; // options that fill struct cli_quantize
+extern const struct cli_option_table cli_inputs_group;   // --input, --dim: fill struct run_inputs
+extern const struct cli_option_table cli_random_group;   // --random-inputs: fills struct run_inputs
+extern const struct cli_option_table cli_receipt_group;  // options that fill struct cli_receipt
+extern const struct cli_option_table cli_trace_group;    // options that fill struct trace_options
+extern const struct cli_option_table cli_parties_group;  // options that fill struct party_receipts
+extern const struct cli_option_table cli_ranks_group;    // options that fill struct cli_ranks
+extern const struct cli_option_table cli_start_group;    // options whose values start.c keeps
 
 // Values of --device, --cpu-isa, --form and --operation-set, for the field `choices` of an option's
 // row.

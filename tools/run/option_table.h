@@ -41,7 +41,7 @@ struct cli_option_table {
     { (rows), sizeof(rows) / sizeof *(rows) }
 
 struct cli_option_row {
-    const char *name;  // "--top"; NULL for text and groups
+    const char *name;  // name of the option or argument: "--top", "MODEL"; NULL for text and groups
     const char *value; // placeholder of the value in the help; NULL: the option has no value
     // One or more sentences; cli_options_help breaks them into lines. NULL: another row's help
     // describes this option too. The help of a ROW_GROUP is printed unchanged, instead of the help

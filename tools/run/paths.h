@@ -27,7 +27,7 @@ void cli_path_add(enum cli_path_kind kind, const char *path);
 // Adds the path with `suffix` appended, such as ".salt" for a receipt's salt. NULL as path adds
 // nothing.
 void cli_path_add_suffixed(enum cli_path_kind kind, const char *path, const char *suffix);
-// Returns the number of paths and stores a borrowed pointer to them in *out.
+// Returns the number of paths on the list and stores a borrowed pointer to the list in *out.
 size_t cli_paths(const struct cli_path **out);
 
 // Like cli_option and cli_positional, for an argument that is a path; they also add it to the list.

@@ -13,7 +13,7 @@ struct perplexity_side {
 };
 
 struct perplexity_report {
-    const struct perplexity_side *model, *against; // against NULL: no comparison
+    const struct perplexity_side *model, *against; // against: compared with `model`; NULL: none
     const char *text;                              // path of the text
     char tokenizer_sha256[65];
     size_t n_tokens; // number of tokens of the text

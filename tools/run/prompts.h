@@ -26,7 +26,7 @@ bool stop_option(struct cli *cli, const char **list, size_t *n);
 
 struct prompts {
     size_t n;
-    const struct ree_prompt *list; // borrowed from `all`
+    const struct ree_prompt *list; // [n]: the token ids of each prompt; borrowed from `all`
     struct ree_prompts *all;
 };
 

@@ -26,7 +26,8 @@ unsigned sandbox_uses(const char *devices);
 int sandbox_enter(unsigned uses);
 // Records that the command runs without a sandbox, and why: "--no-sandbox", "several processes".
 void sandbox_skip(const char *why);
-// Enters step 2, unless step 1 already included it or there is no sandbox.
+// Enters step 2: the seccomp filter that also refuses sockets and child processes. Does nothing if
+// step 1 already included it, or if seccomp is not in use.
 enum ree_status sandbox_close(struct ree_error *err);
 // Describes the sandbox: "landlock 7, seccomp"; "none (--no-sandbox)".
 const char *sandbox_text(void);

@@ -24,7 +24,8 @@
 #define CLI_START_HELP_PLAIN CLI_START_HELP_WITH("124")
 #define CLI_START_HELP_VERDICT CLI_START_HELP_WITH("2")
 
-// Rows that add the options to a subcommand's table; every table contains one of them.
+// Rows that add --max-memory, --timeout and --no-sandbox to a subcommand's table. Every table
+// contains one of the two.
 #define CLI_START_ROW_PLAIN                                                                        \
     { .kind = ROW_GROUP, .group = &cli_start_group, .help = CLI_START_HELP_PLAIN }
 #define CLI_START_ROW_VERDICT                                                                      \

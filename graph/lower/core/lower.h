@@ -84,7 +84,7 @@ struct ree_view {
 // runs it.
 struct ree_frame {
     const struct ree_graph *graph;
-    struct ree_frame *parent; // the enclosing activation; NULL: this is the outermost
+    struct ree_frame *parent; // frame of the enclosing graph; NULL: none
     struct ree_view **values; // values[value->id]: tensor of a value; NULL: not made yet
 };
 
@@ -100,8 +100,10 @@ struct ree_lower {
     // The node of the outermost graph that contains the current subgraph. Dispatches are attributed
     // to it. NULL: not inside a subgraph.
     const struct ree_node *outer_node;
-    struct ree_frame *frame;      // activation that contains `node`
-    uint32_t n_steps, step_limit; // steps so far, and their limit (0: REE_LOWER_MAX_STEPS)
+    struct ree_frame *frame; // frame of the graph that contains `node`
+    // Number of subgraph runs, and of nodes in them, lowered so far; its limit (0:
+    // REE_LOWER_MAX_STEPS).
+    uint32_t n_steps, step_limit;
     // Why the last node failed. contradicts: a value's declared type differs from its actual type.
     // wants_data: a shape or a decision depended on data that was not available.
     bool contradicts, wants_data;
@@ -139,7 +141,7 @@ struct ree_lower {
     // Makes a storage's contents host-known: reads a graph input, or runs the program so far and
     // downloads the result.
     enum ree_status (*read_storage)(struct ree_lower *lower, struct ree_storage *storage);
-    void *user; // for read_storage; set by the user of struct ree_lower
+    void *user; // private data of the function read_storage
 };
 
 // A rule lowers lower->node.

@@ -36,7 +36,8 @@ struct ree_attend {
     bool k_adjacent, v_adjacent; // the elements of a key, of a value, are adjacent in memory
 };
 
-// Neighbouring queries that see the same keys. The block applies to every batch and head.
+// A block of neighbouring queries that see the same keys. The same block is used for every batch
+// and head.
 struct ree_attend_queries {
     uint32_t first, count;
     uint32_t key, n_keys; // first key, a multiple of REE_CHUNK, and number of keys
@@ -49,12 +50,15 @@ struct ree_attend_unit {
     uint32_t n_rows;   // n_heads * queries.count; row r is query r % count of head r / count
     uint32_t n_chunks; // chunks of REE_CHUNK keys
     // Memory of the unit; row i of each matrix belongs to row i of the unit.
-    float *q;                 // dense (n_rows, head_dim)
-    float *packed_q;          // for each chunk of head_dim, for each panel of rows: (terms, rows)
-    float *scores;            // for each chunk: (n_rows, its keys, rounded up to 16)
-    float *max, *sum;         // maxima and sums of each chunk: (n_chunks, n_rows)
-    float *row_max, *row_sum; // m and z of each row: (n_rows)
-    float *y;                 // (n_rows, v_head_dim), or one matrix of this shape per chunk
+    float *q; // dense (n_rows, head_dim)
+    // q, packed: for each chunk of head_dim, for each panel of rows, a matrix (terms, rows)
+    float *packed_q;
+    // for each chunk of keys, a matrix (n_rows, number of keys rounded up to 16)
+    float *scores;
+    float *max, *sum; // maxima and sums of each chunk: (n_chunks, n_rows)
+    // each row's maximum of the scores and sum of the unnormalised weights: (n_rows)
+    float *row_max, *row_sum;
+    float *y; // the results (n_rows, v_head_dim), or one matrix of this shape per chunk
 };
 
 // Returns the number of floats that a unit of at most n_rows rows and n_keys keys requires, with

@@ -35,11 +35,12 @@ struct ree_conv {
     const struct ree_conv_params *p;
     // Tiles for float32 sums, and tiles for the type of this convolution's sums (float32 or int32).
     const struct ree_tiles *floats, *tiles;
-    struct ree_conv_words words; // how elements of x become words
+    // how elements of the input x are packed into 32-bit words
+    struct ree_conv_words words;
     struct ree_conv_layout layout;
     const void *x, *w;
     struct ree_conv_output output;
-    const uint32_t *taps; // [layout.n_taps]: offsets of the taps in the laid-out input
+    const uint32_t *taps; // [layout.n_taps]: offset of each tap in the laid-out input, in words
 };
 
 static inline uint64_t ree_conv_n_kernel(const struct ree_conv_params *p) {
@@ -63,8 +64,8 @@ struct ree_conv_packing {
     const struct ree_conv_params *p;
     const struct ree_tiles *tiles;
     const struct ree_integer_tiles *integer; // NULL: floats
-    uint32_t n_words;                        // length of K in words
-    uint32_t panel_rows; // output channels of a panel; a group's last may have fewer
+    uint32_t n_words;                        // length of each sum (K) in packed 32-bit words
+    uint32_t panel_rows; // output channels per panel; the last panel of a group may have fewer
 };
 struct ree_conv_packing ree_conv_packing_of(const struct ree_cpu_context *ctx,
                                             const struct ree_conv_params *p);

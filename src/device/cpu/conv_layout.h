@@ -21,16 +21,17 @@
 struct ree_conv_axis {
     uint32_t in, out, kernel;
     uint32_t spread;   // input element i has coordinate i * spread; 1 unless transposed
-    uint32_t step;     // increase of the coordinate per output position
-    int64_t dilation;  // increase of the coordinate per tap; negative if transposed
-    int64_t origin;    // lowest coordinate that is read
-    uint32_t n_phases; // number of phases that are read
-    uint32_t *phases;  // [n_phases]: the coordinates of a phase's elements modulo step
+    uint32_t step;     // increase of the input coordinate per output position
+    int64_t dilation;  // increase of the input coordinate per tap; negative if transposed
+    int64_t origin;    // lowest input coordinate that is read; negative if in the padding
+    uint32_t n_phases; // number of phases (remainders of coordinates modulo `step`) that are read
+    uint32_t *phases;  // [n_phases]: for each phase, (coordinate - origin) modulo `step`
     uint32_t length;   // elements of one phase along this axis
     uint32_t furthest; // largest offset of a tap from the output position
 };
 
-// How elements of x become words. A float is a word already; then `tiles` is NULL.
+// How elements of the convolution's input x are packed into 32-bit words. A float already is one;
+// `tiles` is NULL for floats.
 struct ree_conv_words {
     const struct ree_integer_tiles *tiles;
     // is_signed: the bytes are int8. flip: the top bit of every byte is flipped.
@@ -44,13 +45,13 @@ struct ree_conv_layout {
     bool in_place; // x itself has this layout, starting at element `start`
     uint32_t start;
     uint32_t plane;    // elements of one channel after layout, all phases
-    uint32_t n_taps;   // length of K in words; for floats c * kernel positions
+    uint32_t n_taps;   // words per sum (length of K); for floats c * kernel positions
     uint32_t n_out;    // output positions of one channel
     uint32_t c;        // planes of words per group; for floats one per input channel
     uint32_t c_plane;  // words of one plane
     uint32_t fold;     // taps along the last axis that share a word; 1: no folding
     uint32_t n_terms;  // terms of all planes of a group: channels * fold
-    uint32_t channels; // channels per group, before folding
+    uint32_t channels; // input channels per group, before folding
     struct ree_conv_words words;
 };
 

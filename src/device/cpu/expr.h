@@ -55,7 +55,8 @@ struct ree_cpu_expr_kernels {
 };
 
 extern const struct ree_cpu_expr_kernels ree_cpu_expr_kernels_portable;
-// These exist only if REE_CPU_HAVE_AVX2 or REE_CPU_HAVE_AVX512, respectively, is defined.
+// The AVX2 kernels exist only if REE_CPU_HAVE_AVX2 is defined, the AVX-512 kernels only if
+// REE_CPU_HAVE_AVX512 is defined.
 extern const struct ree_cpu_expr_kernels ree_cpu_expr_kernels_avx2;
 extern const struct ree_cpu_expr_kernels ree_cpu_expr_kernels_avx512;
 const struct ree_cpu_expr_kernels *ree_cpu_expr_kernels(enum ree_cpu_isa isa);
@@ -63,7 +64,7 @@ const struct ree_cpu_expr_kernels *ree_cpu_expr_kernels(enum ree_cpu_isa isa);
 enum ree_cpu_load ree_cpu_load_of(uint32_t dtype);
 enum ree_cpu_store ree_cpu_store_of(uint32_t dtype);
 
-// Where a value is stored while a block is evaluated.
+// Where a value of an expression is stored while a block of elements is evaluated.
 enum ree_cpu_expr_place {
     REE_CPU_EXPR_UNUSED,
     REE_CPU_EXPR_MEMORY,      // an operand that is read in place

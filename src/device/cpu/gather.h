@@ -17,7 +17,7 @@ struct ree_cpu_indices {
 // An index out of range that one thread found. `at` is the number of its tuple: of all threads'
 // faults, the one with the lowest `at` is reported, for any number of threads.
 struct ree_cpu_index_fault {
-    uint64_t at; // number of the tuple; UINT64_MAX: no fault
+    uint64_t at; // number of the index tuple that is out of range; UINT64_MAX: no fault
     int64_t index;
     uint32_t size;
 };

@@ -43,7 +43,8 @@ enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct 
 const float *ree_matmul_rows_at(const struct ree_matmul_plan *plan,
                                 const struct ree_matmul_rows *rows, uint32_t batch);
 
-// Few rows times constant narrow weights in a prepacked layout (matmul_panels.c).
+// A product of few rows with constant weights that are narrower than float32 and were packed in
+// advance (matmul_panels.c).
 struct ree_panels {
     const struct ree_tiles *tiles;
     const struct ree_matmul_plan *plan;
@@ -77,7 +78,7 @@ struct ree_gemm {
     const float *packed_b; // all of b, packed; NULL: not packed in advance
     // a is packed as a - a_shift, so a_shift times the sum of each column of b must be added.
     int32_t a_shift;
-    uint32_t first; // index of element (0, 0) in the output
+    uint32_t first; // index in the whole output of this product's element (0, 0)
     const struct ree_matmul_output *output;
 };
 
@@ -110,7 +111,7 @@ void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matm
 void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
                         const double *a, const double *b, double *out);
 
-// Returns the offset of batch `index` in a tensor with these strides.
+// Returns the offset, in elements, of batch `index` in a tensor with these strides.
 static inline int64_t ree_batch_offset(uint32_t rank, const uint32_t *dims, const int64_t *strides,
                                        uint32_t index) {
     int64_t offset = 0;

@@ -11,7 +11,8 @@
 #include "device/cpu/tiles_integer.h"
 
 struct ree_cpu_operand {
-    const char *data; // term 0 of vector 0; unused with blocks
+    // address of term 0 of vector 0 (a row of A or a column of B); unused if `blocks` is set
+    const char *data;
     enum ree_dtype dtype;
     int64_t stride_vector, stride_k;      // distances in elements
     const struct ree_tile_blocks *blocks; // blockwise weights; NULL: a plain matrix

@@ -16,7 +16,8 @@ struct ree_cpu_reduce_kernels {
     void (*lanes[4])(const float *const x[REE_CPU_LANES], uint32_t n, float out[REE_CPU_LANES]);
 };
 extern const struct ree_cpu_reduce_kernels ree_cpu_reduce_kernels_portable;
-// These exist only if REE_CPU_HAVE_AVX2 or REE_CPU_HAVE_AVX512, respectively, is defined.
+// The AVX2 kernels exist only if REE_CPU_HAVE_AVX2 is defined, the AVX-512 kernels only if
+// REE_CPU_HAVE_AVX512 is defined.
 extern const struct ree_cpu_reduce_kernels ree_cpu_reduce_kernels_avx2;
 extern const struct ree_cpu_reduce_kernels ree_cpu_reduce_kernels_avx512;
 const struct ree_cpu_reduce_kernels *ree_cpu_reduce_kernels(enum ree_cpu_isa isa);
@@ -43,13 +44,14 @@ struct ree_cpu_reduce_plan {
     const struct ree_reduce_params *params;
     const struct ree_cpu_reduce_kernels *kernels;
     const struct ree_cpu_expr_kernels *expr;
-    const char *x; // the operand's first element (params->offset is added)
+    const char *x; // address of the operand's first element, params->offset included
     char *out;
     size_t size; // bytes per element of x
     uint32_t n_outer, n_reduce, n_chunks;
-    bool chunked;    // float sums and products: the order matters
+    // true for float32 sums and products: their terms are combined in chunks, in a fixed order
+    bool chunked;
     bool contiguous; // the terms of an output are adjacent
-    // dimensions of the outputs, and dimensions that are reduced; both ranks are at least 1
+    // number of dimensions of the outputs, and number of reduced dimensions; each at least 1
     uint32_t outer_rank, reduce_rank;
     uint32_t outer_dims[REE_MAX_RANK], reduce_dims[REE_MAX_RANK];
     int64_t outer_strides[REE_MAX_RANK], reduce_strides[REE_MAX_RANK];

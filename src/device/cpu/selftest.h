@@ -34,13 +34,13 @@ enum ree_status ree_cpu_isa_select_right(const char *name, const char *cache_dir
 // call it is not kept.
 enum ree_status ree_cpu_isa_select_any(enum ree_cpu_isa *out, struct ree_error *err);
 
-// A group of problems (selftest_problems.h), and the table of all groups.
 struct ree_hasher;
 struct ree_cpu_trial;
+// A group of self-test problems (selftest_problems.h). The table ree_cpu_tests lists all groups.
 struct ree_cpu_test {
     const char *name; // such as "matmul"
     enum ree_status (*run)(const struct ree_cpu_trial *trial);
-    const char *recorded; // first 128 bits of the right SHA-256, in hexadecimal
+    const char *recorded; // first 128 bits of the SHA-256 of the right results, in hexadecimal
 };
 extern const struct ree_cpu_test ree_cpu_tests[];
 extern const size_t ree_cpu_n_tests;

@@ -19,7 +19,8 @@ struct ree_cpu_trial {
     const struct ree_cpu_context *ctx;
     struct ree_hasher *hasher;
     struct ree_error *err;
-    struct ree_cpu_trial_kept (*kept)[REE_HARD_FEW_ROUNDS]; // [operand][round]
+    // [operand][round]: copies of the operands' contents, for reuse by later problems
+    struct ree_cpu_trial_kept (*kept)[REE_HARD_FEW_ROUNDS];
     struct ree_twin_size size;
     uint32_t rounds; // number of rounds to run
 };

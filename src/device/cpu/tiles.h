@@ -63,7 +63,7 @@ struct ree_tile_plane {
     uint32_t in_h, in_w, out_h, out_w;
     uint32_t kernel, stride;
     uint32_t pad_h, pad_w;   // padding before the first row and column, at most `kernel`
-    enum ree_tile_type type; // of x: F32, or I8 or U8 with int32 sums
+    enum ree_tile_type type; // element type of x: F32, or I8 or U8 with int32 sums
     float pad;               // value of elements outside x
 };
 
@@ -89,7 +89,8 @@ struct ree_tiles {
     // terms of K per packed word: 1 for floats; 2 or 4 for integers (tiles_integer.h); 2 for pairs
     // of bfloat16 (tiles_pairs.h)
     uint32_t terms;
-    uint32_t chunk; // packed words per chunk: REE_CHUNK terms, but any number for integers
+    // packed words per chunk of REE_CHUNK terms; for integers, any number gives the same bits
+    uint32_t chunk;
 
     // dst[l * pitch + i] = src[i * stride_n + l * stride_k] for i < n, l < k; zeros for n <= i <
     // pitch.

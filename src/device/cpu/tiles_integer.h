@@ -35,7 +35,7 @@ struct ree_integer_tiles {
     // each byte's top bit.
     void (*pack)(const uint8_t *src, int64_t stride_vector, int64_t stride_k, uint32_t n,
                  uint32_t k, bool is_signed, bool flip, ree_any_u32 *dst, uint32_t pitch);
-    // Makes n words: word e holds element e of each of rows[terms], rows of bytes.
+    // Packs tiles.terms rows of n bytes into n words: word e holds byte e of each row.
     void (*interleave)(const uint8_t *const *rows, uint32_t n, bool is_signed, bool flip,
                        ree_any_u32 *dst);
     // out[r * n + j] = start + the sum over l < k of the products of the terms of w[l * stride_w]

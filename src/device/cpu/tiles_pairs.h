@@ -56,7 +56,7 @@ static inline bool ree_pairs_exact(uint32_t least_a, uint32_t least_b) {
 // tries.
 const struct ree_pair_tiles *ree_pair_tiles_for(const struct ree_cpu_context *ctx);
 
-// For tests: the instruction, for one lane, as a function in C, and tiles that use it.
+// For tests: VDPBF16PS for one lane as a C function, and tiles that use this function.
 float ree_pairs_model(float acc, uint32_t a, uint32_t b);
 extern const struct ree_pair_tiles ree_pair_tiles_model;
 

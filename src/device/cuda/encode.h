@@ -23,7 +23,7 @@ struct ree_cuda_step {
 
 // How and where a dispatch is computed.
 enum ree_cuda_form {
-    // A map by a kernel generated for its expression; any other RepOp as REE_CUDA_KERNELS.
+    // A map runs a kernel generated for its expression; other RepOps run as in REE_CUDA_KERNELS.
     REE_CUDA_COMPILED,
     REE_CUDA_KERNELS, // by kernels that are built into ree (kernels.def)
     REE_CUDA_ON_HOST, // by the CPU backend, in host memory
@@ -59,7 +59,8 @@ enum ree_status ree_cuda_encode_form(struct ree_cuda *cuda, const struct ree_dis
 struct ree_cuda_step *ree_cuda_add_step(struct ree_cuda_encoding *out, enum ree_cuda_kernel kernel,
                                         uint32_t threads, uint64_t n_threads);
 
-struct ree_cuda_divider ree_cuda_divider_of(uint32_t d); // requires 1 <= d < 2^31
+// Returns the factor and shift that replace a division by d. Requires 1 <= d < 2^31.
+struct ree_cuda_divider ree_cuda_divider_of(uint32_t d);
 
 // Translates an expression for the interpreter of cuda/expr.h. epilogue: the expression is that of
 // an epilogue, so the slot after its operands is its accumulator.

@@ -19,7 +19,7 @@ struct ree_cuda_header {
 // Report of the first index out of range that a thread found in a run.
 struct ree_cuda_fault {
     uint32_t dispatch;  // index of the dispatch plus 1; 0: no fault
-    uint32_t low, high; // low and high 32 bits of the index
+    uint32_t low, high; // low and high 32 bits of the index that is out of range
     uint32_t unused;
 };
 

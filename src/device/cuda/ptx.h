@@ -40,7 +40,8 @@ struct ree_cuda_ptx_key {
     } operands[REE_EXPR_MAX_OPERANDS];
     struct {
         uint16_t op;
-        // Value v is operand v if v < n_operands, otherwise the result of instrs[v - n_operands].
+        // Numbers of the values that are the arguments. Value v is operand v if v < n_operands,
+        // otherwise the result of instrs[v - n_operands].
         uint8_t args[3];
         uint8_t unused;
     } instrs[REE_EXPR_MAX_INSTRS];

@@ -53,7 +53,7 @@ struct ree_hard_values {
     enum ree_hard_role role;
     uint32_t dtype;    // enum ree_dtype
     uint64_t n;        // number of elements
-    uint64_t run;      // elements of a run, whose values have one style
+    uint64_t run;      // length of a run: consecutive elements whose values have one style
     int64_t low, high; // inclusive bounds of BOUNDED, TAPS, DISTINCT; PEAKED uses `high`
 };
 

@@ -21,7 +21,7 @@ struct ree_twin_size {
     // their number, even if that selects no code. A non-zero `alignment` implies this.
     bool keeps_ones;
     uint32_t few_rows;    // products with fewer rows than this keep their number of rows
-    uint32_t rows;        // approximate rows of all other products
+    uint32_t rows;        // approximate rows of the twin of a product with at least few_rows rows
     uint32_t few_queries; // maximum queries per head of an attention with few queries
     uint32_t keys;        // keys of an attention, if alignment is 0; 0: half the length of a row
     // A power of two, or 0 to keep none of the following properties:

@@ -17,7 +17,7 @@
 // blocks in memory.
 struct ree_vk_fault {
     uint32_t dispatch;  // index of the dispatch plus 1; 0: no fault
-    uint32_t low, high; // low and high 32 bits of the index
+    uint32_t low, high; // low and high 32 bits of the index that is out of range
     uint32_t unused[13];
 };
 _Static_assert(sizeof(struct ree_vk_fault) == 64, "blocks are aligned to 64 bytes");
@@ -30,7 +30,7 @@ struct ree_vk_launch {
     bool barrier;      // must wait for earlier launches: reads or overwrites their results
 };
 
-// A place between two groups of a program.
+// A position in a program, between two workgroups.
 struct ree_vk_cursor {
     uint32_t launch;
     uint64_t group;
@@ -40,7 +40,7 @@ struct ree_vk_cursor {
 struct ree_vk_segment {
     VkCommandBuffer commands;
     struct ree_vk_cursor begin, end;
-    double work; // predicted seconds at pace 1
+    double work; // predicted seconds at pace 1 (pace.c)
 };
 
 struct ree_device_program {
@@ -50,10 +50,12 @@ struct ree_device_program {
     uint64_t *block_offsets;
     uint64_t *bound; // [n_slots]: device addresses of the slots' buffers in the last run
     bool is_bound;
-    struct ree_device_buffer *blocks_host; // the blocks as the host writes them; mapped
-    struct ree_device_buffer *blocks;      // read by the device; equals blocks_host if unified
-    struct ree_device_buffer *scratch;     // NULL if not required
-    struct ree_vk_launch *launches;        // [n_launches]
+    // Mapped memory in which the host writes the dispatches' blocks.
+    struct ree_device_buffer *blocks_host;
+    // Memory from which the device reads the blocks; equals blocks_host if vk->unified.
+    struct ree_device_buffer *blocks;
+    struct ree_device_buffer *scratch; // NULL if not required
+    struct ree_vk_launch *launches;    // [n_launches]
     uint32_t n_launches;
     struct ree_vk_segment *segments; // [n_segments]; fewer than needed if recording failed
     uint32_t n_segments, segments_capacity;

@@ -50,7 +50,7 @@ struct ree_fold_function {
     uint32_t n_calls; // number of calls of the function in code that stays
 };
 
-// Words that grow. If memory runs out, `failed` is set and no more words are added.
+// A growing list of 32-bit words. If memory runs out, `failed` is set and no more words are added.
 struct ree_fold_words {
     uint32_t *list;
     size_t n, capacity;
@@ -78,7 +78,7 @@ struct ree_fold {
     struct ree_fold_block *blocks;
     uint32_t n_blocks, blocks_capacity;
     uint32_t *predecessors; // indices of the predecessors of all blocks, block after block
-    uint32_t *stack;        // [bound], a stack of ids
+    uint32_t *stack;        // [bound]: scratch, a stack of ids of values to be marked as used
     // Output: constants that replace values, and the folded functions
     struct ree_fold_words new_constants, code;
 };
@@ -111,7 +111,8 @@ uint32_t ree_fold_extract(const struct ree_fold *f, uint32_t id, const uint32_t 
 // and `known`, `bits` and `used` of f->values.
 enum ree_status ree_fold_analyze(struct ree_fold *f, const struct ree_fold_function *function,
                                  struct ree_error *err);
-// Returns the block of a label of the function; NULL if there is none.
+// Returns the block that begins at the label with this id; NULL if the id is not a label of the
+// function that is being folded.
 struct ree_fold_block *ree_fold_block_of(const struct ree_fold *f, uint32_t label);
 // Returns the label of the k-th target (from 0) that the block's branch may take, as far as is
 // known; 0 if it has no more targets.

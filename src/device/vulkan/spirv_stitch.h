@@ -19,7 +19,7 @@ struct ree_spirv_options {
     // module has it, keeps its body.
     const struct ree_expr *expr;
     bool is_epilogue; // value 0 of the expression is the accumulator; the operands follow it
-    // Declare these execution modes of VK_KHR_shader_float_controls.
+    // Whether to declare the execution mode of this name (VK_KHR_shader_float_controls).
     bool denorm_preserve;
     bool rounding_rte;
     bool signed_zero_inf_nan_preserve;

@@ -91,7 +91,8 @@ typedef void ree_vk_compiled(void *user, const struct ree_vk_compilation *compil
 
 // The push constants of every shader, declared in shaders/include/ree.glsl.
 struct ree_vk_push {
-    uint64_t block;       // device address of the dispatch's block
+    // device address of the dispatch's block: its operands' addresses and its parameters
+    uint64_t block;
     uint32_t zero;        // always 0; used by ree_rounded of shaders/include/primitives.glsl
     uint32_t first_group; // index of the first workgroup of this vkCmdDispatch
 };
@@ -140,7 +141,8 @@ struct ree_vk {
     double submission_seconds; // intended seconds of each submission; tests may change it
     double pace;               // measured seconds per predicted second
     // memory.c
-    uint32_t device_type, host_type; // memory types' indices: device buffers, host-visible buffers
+    // indices of the memory types of device buffers and of host-visible buffers
+    uint32_t device_type, host_type;
     struct ree_vk_block *blocks;
     struct ree_device_buffer *staging; // NULL until first used
     // pipeline.c

@@ -13,7 +13,7 @@ REE_FN u32 ree_int_erf_f32(u32 x) {
     if (a >= 0x40800000u) return (x & REE_SIGN) | REE_ONE; // 4
     if (a == 0u) return x;
     ree_wide v = ree_wide_from(a);
-    // |x| * 4 in fixed point: the upper 4 bits are i, the lower 60 bits are t.
+    // |x| * 4 in fixed point: 4 bits for the integer part i, then 60 bits for the fraction t.
     u64 place = u64_shr_any(v.m, REE_U32(1 - v.e));
     u32 row = (u64_hi(place) >> 28u) * REE_ERF_TERMS;
     u64 t = u64_shl(place, 4u), p = REE_U64(0u, 0u);

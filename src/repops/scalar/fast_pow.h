@@ -18,7 +18,7 @@ REE_FN uint32_t ree_fast_cube_f32(uint32_t x) {
     bool inexact = lost != 0.0 && lost == lost, above = inexact && (lost < 0.0) != (sum < 0.0);
     bits = (bits - (above ? 1u : 0u)) | (inexact ? 1u : 0u);
     uint32_t r = ree_result((float)ree_from_double_bits(bits));
-    return (x & 0x7FFFFFFFu) == REE_INF ? x : r; // the halves of an infinity are NaN
+    return (x & 0x7FFFFFFFu) == REE_INF ? x : r; // if x is infinite, inf - inf makes r a NaN
 }
 
 // True for the exponents y (bits of a float) that ree_fast_pow_f32 supports: 2, 3, 1/2, -1/2, 1 and

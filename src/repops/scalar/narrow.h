@@ -83,7 +83,7 @@ REE_FN u32 ree_narrow_to_f32(u32 x, u32 format) {
     if ((code >> fraction) != 0u)
         return sign | ((code << (23u - fraction)) + ((127u - bias) << 23u));
     if (code == 0u) return sign;
-    u32 n = ree_clz32(code) - (31u - fraction); // shift of the leading bit to the implicit bit
+    u32 n = ree_clz32(code) - (31u - fraction); // shift of the leading bit to bit `fraction`
     return sign | ((128u - bias - n) << 23u) | ((code << (23u - fraction + n)) & 0x7FFFFFu);
 }
 
@@ -101,7 +101,8 @@ REE_FN u32 ree_f32_to_e8m0(u32 x, u32 mode) {
     if (ree_is_nan(x) || x > REE_SIGN) return 0xFFu;
     if (x == REE_SIGN || x < 0x400000u) return saturate ? 0u : 0xFFu; // below 2^-127
     if (x > 0x7F000000u) return saturate ? 0xFEu : 0xFFu;             // above 2^127
-    // A subnormal x is at least 2^-127, which has the code 0; its fraction begins one bit lower.
+    // A subnormal x has code 0. It is at least 2^-127, so its leading bit is bit 22, and the bits
+    // below are its fraction.
     u32 code = x >> 23u, rest = code == 0u ? (x << 1u) & 0x7FFFFFu : x & 0x7FFFFFu;
     u32 rounding = mode & 3u;
     bool up =

@@ -108,7 +108,7 @@ REE_FN u32 ree_pow_again(u32 sign, ree_unpacked a, ree_unpacked y, bool y_negati
             v = ree_u128_shl(v, 1u);
     }
     l = ree_u128_shl(l, 2u);
-    // |a.e + l| = |log2(a)|: `whole` is its integer part, l its fraction.
+    // log2(a) is a.e + l. `whole` becomes the integer part of |log2(a)|, and l the fraction.
     bool negative = a.e < 0;
     u32 whole = REE_U32(negative ? -a.e : a.e);
     if (negative && !ree_u128_is_zero(l)) {
@@ -168,7 +168,7 @@ REE_FN u32 ree_parity(u32 a) {
     u32 biased = a >> 23u;
     if (biased < 127u) return 0u;
     if (biased > 150u) return 2u;
-    u32 m = (a & 0x7FFFFFu) | 0x800000u, n = 150u - biased; // n: number of fraction bits
+    u32 m = (a & 0x7FFFFFu) | 0x800000u, n = 150u - biased; // a = m / 2^n
     if ((m & ((1u << n) - 1u)) != 0u) return 0u;
     return ((m >> n) & 1u) != 0u ? 1u : 2u;
 }
@@ -203,7 +203,8 @@ REE_FN u32 ree_int_pow_f32(u32 x, u32 y) {
         k = u64_is_zero(f) ? -k : -k - 1;
         f = u64_neg(f);
     }
-    // If m - 2^-50 and m + 2^-50 round to the same float, this float is the result.
+    // m has 62 fraction bits. If m - 2^-50 and m + 2^-50 round to the same float, this float is the
+    // result.
     u64 m = u64_shr(ree_exp2_wide(k, f).m, 1u), margin = REE_U64(0u, 0x1000u);
     u32 above = ree_pack64_any(sign, k + 1, u64_or(u64_add(m, margin), REE_U64(0u, 1u)));
     if (ree_pack64_any(sign, k + 1, u64_or(u64_sub(m, margin), REE_U64(0u, 1u))) == above)

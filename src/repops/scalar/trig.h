@@ -9,12 +9,13 @@
 
 struct ree_angle {
     u32 quadrant;  // modulo 4
-    bool negative; // the remaining angle is negative
-    ree_wide r;    // its absolute value, at most pi/4
+    bool negative; // the angle that remains is negative
+    ree_wide r;    // absolute value of the angle that remains, at most pi/4
 };
 REE_TYPEDEF(ree_angle)
 
-// Reduces the angle |x|. a: bits of |x|, a positive finite float.
+// Splits the angle |x| into quadrants of pi/2 and a remaining angle from -pi/4 to pi/4. a: bits of
+// |x|, a positive finite float.
 REE_FN ree_angle ree_reduce_angle(u32 a) {
     ree_angle r;
     r.quadrant = 0u;

@@ -11,7 +11,7 @@
 #define REE_EMULATOR_MAX_THREADS 1024
 #define REE_EMULATOR_STATIC_SHARED (48u << 10) // bytes; limit of a kernel's own shared arrays
 #define REE_EMULATOR_MAX_SHARED (160u << 10)   // bytes; limit of static plus dynamic memory
-// Where dynamic shared memory begins in the emulator's shared memory.
+// Byte offset at which dynamic shared memory begins in the emulator's shared memory.
 #define REE_EMULATOR_DYNAMIC_AT (64u << 10)
 
 #ifdef __cplusplus
@@ -38,7 +38,7 @@ int ree_emulator_launch(const char *name, uint32_t grid_x, uint32_t grid_y, uint
 // Returns the size of the kernel's arguments in bytes, or 0 if no such kernel exists.
 size_t ree_emulator_kernel_args_size(const char *name);
 uint32_t ree_emulator_kernel_max_threads(const char *name);
-// Returns the bytes of the kernel's own shared arrays, by static_shared.def.
+// Returns the size in bytes of the kernel's own shared arrays, which static_shared.def states.
 uint32_t ree_emulator_kernel_static_shared(const char *name);
 
 // Sets options, as in the environment variable REE_EMULATOR (read before the first launch):

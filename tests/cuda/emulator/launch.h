@@ -50,16 +50,16 @@ struct thread_more {
 };
 
 struct warp {
-    key_t together; // key of the latest synchronization of all its threads
-    bool partial;   // some of its threads have synchronized (thread_more.together)
-    bool waits;     // a thread of it has reached a warp operation
+    key_t together; // key of the latest synchronization of all the warp's threads
+    bool partial;   // some of the warp's threads have synchronized (thread_more.together)
+    bool waits;     // a thread of the warp has reached a warp operation
 };
 
 // Accesses of a block that its fences and atomic operations have released: a thread of another
 // block is ordered after them once it has done an atomic operation itself.
 struct release {
-    key_t all;                    // accesses of every thread with keys below it are released
-    std::vector<key_t> by_thread; // per thread: its accesses with keys below it are released
+    key_t all;                    // every thread's accesses with keys below `all` are released
+    std::vector<key_t> by_thread; // thread t's accesses with keys below by_thread[t] are released
 };
 
 struct block_record {
@@ -97,13 +97,13 @@ extern bool failed;
 extern bool in_thread;    // a thread is running: messages name it
 extern int current_line;  // line of the kernel's PTX for messages; 0: unknown
 extern bool block_fenced; // a thread of the block has executed a fence
-extern bool block_copies; // a thread of the block has made an asynchronous copy
+extern bool block_copies; // a thread of the block has queued an asynchronous copy (async=late)
 
 // The launch's memory. Dynamic shared memory begins at byte REE_EMULATOR_DYNAMIC_AT of `shared`.
 extern unsigned char arguments[];
 extern struct range operands[], scratch, dynamic;
-extern bool operand_usable[]; // the operand is 4-byte aligned memory of one allocation
-extern unsigned char *shared; // NULL before make_shared
+extern bool operand_usable[]; // operand i is empty, or 4-byte aligned memory in one allocation
+extern unsigned char *shared; // shared memory of the running block; NULL before make_shared
 bool make_shared();
 extern struct shadow *shared_words, *shared_bytes;
 
@@ -113,7 +113,7 @@ void permute(uint8_t *order, uint32_t n);
 // threads of the warp that are not done.
 void bring_together(uint32_t warp, uint32_t members, bool whole);
 
-void advance_time(); // also updates the running thread's key
+void advance_time(); // starts the next time, also in the running thread's key (now.now)
 inline uint32_t thread_of(key_t key) {
     return (uint32_t)(key & THREAD);
 }
@@ -130,7 +130,7 @@ struct allocation {
     uint64_t size;
     int device;
     bool is_mapped;
-    struct shadow *words, *bytes; // allocated by make_shadows; NULL before
+    struct shadow *words, *bytes; // shadow of each word, of each byte; NULL before make_shadows
 };
 // Returns the allocation of the selected device that contains the range of `size` bytes, or NULL.
 struct allocation *find_allocation(uintptr_t at, uint64_t size);

@@ -46,7 +46,7 @@ struct instr {
     enum flow flow;
     bool is_guarded, if_not;
     uint32_t guard;           // index of the predicate, if is_guarded
-    uint32_t to[4], from[10]; // results and operands: rows, or predicates
+    uint32_t to[4], from[10]; // results and operands: byte offsets of rows, or predicate indices
     uint32_t mask;            // CONVERGE: row with each thread's mask
     enum space space;         // memory access: the state space of its address
     bool is_base_wide;        // memory access: the address register has 64 bits
@@ -65,7 +65,7 @@ struct instr {
     // Statistics of a launch: executions by warps and by threads, wavefronts of shared memory and
     // sectors of global memory (ptx_statistics.cc).
     mutable uint64_t n_warps, n_lanes, n_wavefronts, n_sectors;
-    mutable const struct ree_emulator::range *range; // memory that its latest address was in
+    mutable const struct ree_emulator::range *range; // memory of its latest access
 };
 
 // Memory in warp.params for a parameter of a call: `size` bytes for each thread, from byte LANES *
@@ -78,7 +78,7 @@ struct function {
     std::string name;
     uint32_t first; // index of its first instruction
     std::vector<struct parameter> args, results;
-    host_function *host; // not NULL: called instead, compiled for the host
+    host_function *host; // version compiled for the host, called instead; NULL: none
 };
 
 struct call {
@@ -89,7 +89,7 @@ struct call {
 struct shared_variable {
     std::string name;
     uint64_t size;
-    uint32_t at; // byte in shared memory
+    uint32_t at; // byte offset in shared memory
 };
 
 struct constant {

@@ -19,8 +19,10 @@ struct group {
 };
 struct frame {
     const struct instr *call;
-    uint32_t back;     // index of the instruction after the call
-    int caller, depth; // frame of the caller; number of calls around it
+    uint32_t back; // index of the instruction after the call
+    // caller: index in warp.frames of the caller's own call; -1: the kernel is the caller. depth:
+    // number of nested calls, this one included.
+    int caller, depth;
 };
 
 enum warp_state { RUNNING, AT_BARRIER, DONE };
@@ -31,7 +33,7 @@ struct warp {
     uint32_t number; // number of the warp in its block
     uint32_t left;   // mask of the threads that have not exited
     enum warp_state state;
-    const struct instr *barrier; // if AT_BARRIER: the barrier
+    const struct instr *barrier; // barrier instruction where the warp waits, if AT_BARRIER
     std::vector<struct group> groups;
     std::vector<struct frame> frames;
 };
@@ -51,7 +53,8 @@ template <class T> inline T get(element_t<T> x) {
     else
         return (T)x;
 }
-// Returns the element of a row for a value. A NaN gets the hardware's bits.
+// Converts a value of type T to an element of a row. Every NaN gets the same bits, those
+// of the hardware.
 template <class T> inline element_t<T> put(T x) {
     if constexpr (std::is_same_v<T, float>)
         return x == x ? ree_bits(x) : 0x7FFFFFFFu;

@@ -16,7 +16,7 @@ enum file { NARROW, WIDE, PREDICATE }; // registers of up to 32 bits, of 64 bits
 struct registers {
     enum file file;
     bool is_range;
-    std::vector<uint32_t> at; // of each register: row, or predicate; ~0: not used yet
+    std::vector<uint32_t> at; // per register: its row, or index of its predicate; ~0: unused
 };
 
 struct scope {

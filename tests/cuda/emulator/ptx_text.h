@@ -20,7 +20,8 @@ struct declaration {
 struct item {
     enum { KERNEL, FUNCTION, VARIABLE } kind;
     std::string name;
-    const char *begin, *body, *end; // in the text; body: after "{", NULL if only declared
+    // Where the item begins and ends in the module's text. body: after "{"; NULL if only declared.
+    const char *begin, *body, *end;
     int line, body_line;
 };
 

@@ -24,11 +24,11 @@ constexpr int TIME_SHIFT = 16;
 // Bits of the thread's number in its block. With the level WARP or above: number of the latest
 // thread.
 constexpr key_t THREAD = 0x3FF;
-constexpr key_t LEVEL = 3u << 10;  // bits of the level: which threads have read, or used atomically
-constexpr key_t SINGLE = 0u << 10; // one thread
-constexpr key_t WARP = 1u << 10;   // several threads of one warp
-constexpr key_t BLOCK = 2u << 10;  // several threads of one block
-constexpr key_t GRID = 3u << 10;   // threads of several blocks
+constexpr key_t LEVEL = 3u << 10;  // mask of a key's level: whose accesses the key records
+constexpr key_t SINGLE = 0u << 10; // level: one thread
+constexpr key_t WARP = 1u << 10;   // level: several threads of one warp
+constexpr key_t BLOCK = 2u << 10;  // level: several threads of one block
+constexpr key_t GRID = 3u << 10;   // level: threads of several blocks
 constexpr key_t ATOMIC = 1u << 12;
 constexpr key_t SPLIT = 1u << 13;   // each byte of the word has its own shadow
 constexpr key_t PENDING = 1u << 14; // an asynchronous copy to this word is in progress

@@ -35,12 +35,15 @@ struct ree_attention {
     float scale;
     float softcap; // bound of the soft cap; 0: no soft cap
 
-    struct ree_view *allowed; // bool, broadcasts to (batch, n_heads, q_len, kv_len)
-    struct ree_view *bias;    // float32, broadcasts like `allowed`; added to the scores
-    struct ree_view *n_keys;  // int32 or int64 (batch): number of valid keys
-    struct ree_view *starts;  // int32 or int64 (batch): position of query 0, minus `start`
+    // bool, broadcasts to (batch, n_heads, q_len, kv_len); false: the query must not see the key
+    struct ree_view *allowed;
+    struct ree_view *bias;   // float32, broadcasts like `allowed`; added to the scores
+    struct ree_view *n_keys; // int32 or int64 (batch): number of valid keys
+    struct ree_view *starts; // int32 or int64 (batch): position of query 0, minus `start`
     int64_t start;
-    int64_t left, right; // visible keys before and after p; REE_ATTENTION_UNBOUNDED or >= 0
+    // Number of keys before and after its own position that a query sees: 0 or more, or
+    // REE_ATTENTION_UNBOUNDED.
+    int64_t left, right;
 
     // float32, broadcasts to (batch, n_heads, q_len, 1): the score of one more key, which comes
     // after all others and has no value. NULL: none.

@@ -74,7 +74,8 @@ struct ree_recurrent_step {
     struct ree_view *live;
     struct ree_view *h, *c;    // states before the step: (n, batch, hidden); c NULL: no cell state
     struct ree_view *old, *to; // all states before and after: (n, n_states, batch, hidden)
-    struct ree_view *r, *rb, *peepholes; // as in struct ree_recurrent, for these directions
+    // r, rb and peepholes of struct ree_recurrent, reduced to the n directions of this step
+    struct ree_view *r, *rb, *peepholes;
 };
 
 // Lowers the arithmetic of one step of RNN, GRU or LSTM. It must write step->to.
