@@ -1,5 +1,5 @@
-// Shared by the attention kernels: rows, the keys that take part in a row, scores. NUMERICS.md,
-// "Attention".
+// Shared by the attention kernels: rows (a row is one query of one head), the keys that a row
+// attends to, and scores. NUMERICS.md, "Attention".
 #ifndef REE_CUDA_ATTENTION_H
 #define REE_CUDA_ATTENTION_H
 
@@ -10,7 +10,8 @@ struct attention_row {
     int64_t position;
 };
 
-// Operand numbers, as in ree_attention_operands.
+// Index of each optional operand, and of `out`, the result. The index of an absent operand has no
+// meaning.
 struct attention_operands {
     u32 starts, n_keys, allowed, bias, sink, pages, out;
 };
@@ -33,7 +34,8 @@ REE_DEVICE struct attention_operands attention_operands_of(const struct ree_atte
     return at;
 }
 
-// Where key j of a batch is: in the pool of pages, or j itself.
+// Returns the index of key j of a batch along the key dimension of k and v. With pages it is the
+// index in the pool (repop.h, "attention"); otherwise it is j.
 REE_DEVICE u32 attention_key(const struct ree_cuda_header &h, const struct ree_attention_params &p,
                              u32 batch, u32 j) {
     if (p.page_bits == 0) return j;
@@ -49,8 +51,8 @@ REE_DEVICE int64_t attention_number(const struct ree_cuda_header &h, u32 operand
     return n < -(int64_t)REE_ATTENTION_FAR ? -(int64_t)REE_ATTENTION_FAR : n;
 }
 
-// Returns row number `row` of key head `kv` (over all batches). Rows are ordered by head of its
-// group, then by query.
+// Returns row number `row` of key head `kv` = batch * n_kv_heads + key head of the batch. The rows
+// of a key head are ordered by query head within the group that shares the key head, then by query.
 REE_DEVICE struct attention_row attention_row_of(const struct ree_cuda_header &h,
                                                  const struct ree_attention_params &p, u32 kv,
                                                  u32 row) {
@@ -80,8 +82,8 @@ REE_DEVICE bool attention_takes(const struct ree_cuda_header &h,
     uint8_t allowed = ree_in<uint8_t>(h, at.allowed)[i];
     return allowed != 0;
 }
-// The chunks of keys in a row's sums: first ... end - 1, as in ree_attention_keys. first == end:
-// none.
+// Computes which chunks of 256 keys the sums of a row include: chunks *first ... *end - 1, none if
+// *first == *end. They contain the keys of ree_attention_keys.
 REE_DEVICE void attention_chunks(const struct ree_attention_params &p,
                                  const struct attention_row &r, u32 *first, u32 *end) {
     const u32 n_chunks = (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
@@ -103,8 +105,9 @@ REE_DEVICE bool attention_has_chunk(const struct ree_attention_params &p,
     return c >= first && c < end;
 }
 
-// Returns the score of key j for a row, computed from the sum of products: scale, softcap, mask,
-// bias.
+// Returns the score of key j for row r (t in NUMERICS.md), or -inf if the row does not attend to
+// the key. `sum` is the total of the products of query and key. The function adds +0 to it and
+// applies scale, softcap, mask and bias.
 REE_DEVICE float attention_score(const struct ree_cuda_header &h,
                                  const struct ree_attention_params &p,
                                  const struct attention_operands &at, const struct attention_row &r,

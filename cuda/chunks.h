@@ -1,9 +1,9 @@
-// The reduction scheme of NUMERICS.md, section 3: chunks of 256 terms, each accumulated in order
-// from +0; chunk results added in order; then + 0.
+// The reduction scheme of NUMERICS.md, section 3: the terms are cut into chunks of 256; each chunk
+// is accumulated in order from +0; the chunk results are added in order; then +0 is added.
 //
-// Totals start at +0 instead of at the first chunk's result. This makes the last step (+ 0) a
+// Here, totals start at +0 instead of at the first chunk's result. This makes the last step (+ 0) a
 // no-op: +0 + p is p except for p = -0, where it is +0, and a total that starts at +0 never becomes
-// -0. Products start at 1 in the same way.
+// -0. Totals of products start at 1, and 1 * p is p.
 #ifndef REE_CUDA_CHUNKS_H
 #define REE_CUDA_CHUNKS_H
 
@@ -39,7 +39,7 @@ REE_DEVICE float ree_fma(float a, float b, float c) {
 REE_DEVICE double ree_fma(double a, double b, double c) {
     return __fma_rn(a, b, c);
 }
-// The value that is stored for a result: a NaN becomes canonical.
+// Returns the value to store for a result: NaN becomes the canonical NaN.
 REE_DEVICE float ree_final(float x) {
     return ree_canon(x);
 }
@@ -53,14 +53,15 @@ REE_DEVICE u64 ree_final(u64 x) {
     return x;
 }
 
-// Accumulates one term into a chunk: sum, sum of squares or magnitudes, or product.
+// Returns the accumulator of a chunk after term x. KIND is SUM, SUM_SQ (adds x * x), SUM_ABS (adds
+// |x|) or PROD of enum ree_reduce_kind.
 template <u32 KIND, class T> REE_DEVICE T ree_chunk_step(T acc, T x) {
     if constexpr (KIND == REE_REDUCE_PROD) return ree_mul(acc, x);
     if constexpr (KIND == REE_REDUCE_SUM_SQ) return ree_fma(x, x, acc);
     if constexpr (KIND == REE_REDUCE_SUM_ABS) return ree_add(acc, x < 0 ? -x : x);
     return ree_add(acc, x);
 }
-// Combines a chunk's result with the results before it.
+// Combines the result of a chunk with `total`, the combined results of the chunks before it.
 template <u32 KIND, class T> REE_DEVICE T ree_chunk_join(T total, T chunk) {
     return KIND == REE_REDUCE_PROD ? ree_mul(total, chunk) : ree_add(total, chunk);
 }
@@ -68,8 +69,8 @@ template <u32 KIND, class T> REE_DEVICE T ree_chunk_start() {
     return KIND == REE_REDUCE_PROD ? (T)1 : (T)0;
 }
 
-// Maps floats to integers in the order of max (NUMERICS.md, section 2): -0 below +0, and NaN, made
-// canonical, on top.
+// ree_max_key maps floats to integers that have the order of max (NUMERICS.md, section 2): -0 is
+// below +0, and NaN, made canonical, is above all numbers. ree_of_max_key is the inverse.
 #define REE_KEY_LOWEST ((int)0x807FFFFF) // key of -inf
 REE_DEVICE int ree_max_key(float x) {
     int bits = __float_as_int(ree_canon(x));
@@ -79,7 +80,8 @@ REE_DEVICE float ree_of_max_key(int key) {
     return __int_as_float(key ^ (key >> 31 & 0x7FFFFFFF));
 }
 
-// Load and store WIDTH (1 or 4) neighbouring floats in one access.
+// ree_load_run and ree_store_run access WIDTH (1 or 4) floats from index i on in one access. If
+// WIDTH is 4, their address must be a multiple of 16 bytes.
 template <int WIDTH, class M> REE_DEVICE void ree_load_run(M memory, u32 i, float (&v)[WIDTH]) {
     if constexpr (WIDTH == 4) {
         float4 four = ree_load<float4>(memory, i);
@@ -96,7 +98,8 @@ REE_DEVICE void ree_store_run(M memory, u32 i, const float (&v)[WIDTH]) {
         memory[i] = v[0];
 }
 
-// Accumulates n contiguous terms in shared memory from `at` on (a multiple of 4) into a chunk.
+// Applies acc = step(acc, x) to the n terms x = tile[at], tile[at + 1], ... in ascending order and
+// returns acc. `at` must be a multiple of 4.
 template <class Step>
 REE_DEVICE float ree_walk(ree_shared_t<float> tile, u32 at, u32 n, float acc, Step step) {
     u32 i = 0;

@@ -1,27 +1,26 @@
-// Interpreter of expressions (src/repops/repop.h, struct ree_expr): out = expr(operands),
-// NUMERICS.md sections 1 and 4. All threads of a launch execute the same instruction, so decoding
-// it once serves REE_EXPR_WIDTH elements in each thread.
+// Interpreter of expressions (src/repops/repop.h, struct ree_expr): out[i] = expr(i), NUMERICS.md
+// sections 1 and 4. All threads of a launch execute the same instruction. Each thread decodes it
+// once for its WIDTH (1 or 4) elements.
 //
-// Intermediate values are stored in shared memory: element e of slot s of thread t at [s][e][t], so
-// each thread uses its own bank. If each instruction uses only the result of the one before, values
-// stay in registers.
+// The result of an instruction stays in registers if only the next instruction uses it. All other
+// results, and the operands, are stored in slots in shared memory with the layout
+// [slot][element][thread], so that neighbouring threads use different banks.
 #ifndef REE_CUDA_EXPR_H
 #define REE_CUDA_EXPR_H
 
 #include "kernel.h"
 
-// The operations that a kernel supports; fewer operations need fewer registers.
-// ree_cuda_expr_is_arithmetic in src/device/cuda/encode.h chooses.
+// The operations that a kernel supports. Fewer operations need fewer registers. The encoder uses
+// REE_EXPR_ARITHMETIC if ree_cuda_expr_is_arithmetic (src/device/cuda/encode.h) is true.
 //
-//   REE_EXPR_ARITHMETIC  32-bit values: arithmetic, comparison, conversion, and the functions that
-//                        have a form in doubles
-//   REE_EXPR_ALL         everything except REE_HOST_MAP_OPS; values are 64 bits
+//   REE_EXPR_ARITHMETIC  operations on 32-bit values, except REE_CUDA_LONG_OPS
+//   REE_EXPR_ALL         all operations except REE_HOST_MAP_OPS; values have 64 bits
 enum ree_expr_ops { REE_EXPR_ARITHMETIC, REE_EXPR_ALL };
 
 template <int OPS> struct ree_expr_value { typedef u32 type; };
 template <> struct ree_expr_value<REE_EXPR_ALL> { typedef u64 type; };
 
-// The types of the classes of map_ops.def.
+// C types of the value classes of map_ops.def: W has 32 bits, D has 64; _ stands for no argument.
 #define REE_CLASS_TYPE_W u32
 #define REE_CLASS_TYPE_D u64
 #define REE_CLASS_TYPE__ u32
@@ -38,12 +37,14 @@ template <u32 OP> struct ree_expr_is_long { static constexpr bool value = false;
     template <> struct ree_expr_is_long<REE_MAP_##name> { static constexpr bool value = true; };
 REE_CUDA_LONG_OPS(REE_EXPR_LONG)
 
-// True if a kernel of OPS supports operation OP. WIDE: the operation has 64-bit values.
+// `value` is true if a kernel for the operations OPS (enum ree_expr_ops) supports operation OP.
+// WIDE: the result or an argument of the operation has 64 bits.
 template <int OPS, u32 OP, bool WIDE> struct ree_expr_has {
     static constexpr bool value = OPS == REE_EXPR_ALL || (!WIDE && !ree_expr_is_long<OP>::value);
 };
 
-// Applies one operation to the elements of a thread; arguments are converted to its classes.
+// Applies operation `op` to the WIDTH elements of a thread: out[j] = op(args[0][j], ...). The
+// arguments are converted to the classes that the operation requires.
 template <int OPS, class V, int WIDTH>
 REE_DEVICE void ree_expr_apply(u32 op, const V (&args)[3][WIDTH], V (&out)[WIDTH]) {
     switch (op) {
@@ -65,7 +66,8 @@ REE_DEVICE void ree_expr_apply(u32 op, const V (&args)[3][WIDTH], V (&out)[WIDTH
     }
 }
 
-// Returns element i of a tensor operand, or the number of an iota operand.
+// Returns the value of an operand for element i of the expression: an element of its tensor, or,
+// for an iota operand, the index offset + sum(coordinate * stride).
 template <class V>
 REE_DEVICE V ree_expr_fetch(const struct ree_cuda_header &h, const struct ree_cuda_expr &e,
                             u32 first_operand, const struct ree_cuda_expr_operand &operand, u32 i) {
@@ -89,7 +91,8 @@ REE_DEVICE V ree_expr_fetch(const struct ree_cuda_header &h, const struct ree_cu
     return (V)ree_load_any(h, index, operand.dtype, at);
 }
 
-// Returns the bits to store for a value: float NaNs become canonical.
+// Returns the bits to store for a value of type dtype: a NaN of float32 or float64 becomes
+// canonical.
 template <class V> REE_DEVICE V ree_expr_finish(u32 dtype, V value) {
     if (dtype == REE_F32) return ree_canon((u32)value);
     if constexpr (sizeof(V) == 8)
@@ -98,7 +101,7 @@ template <class V> REE_DEVICE V ree_expr_finish(u32 dtype, V value) {
 }
 
 // Evaluates the expression for `n` (at most WIDTH) elements from index `first` on.
-// - accumulators: for an epilogue, the value that follows the operands; otherwise not read.
+// - accumulators: for an epilogue, the product's results for these elements; otherwise not read.
 // - slots: e.n_slots * WIDTH * n_threads values of shared memory. This thread uses every
 //   n_threads-th value, starting at `thread`.
 template <int OPS, int WIDTH, class Slots>

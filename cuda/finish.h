@@ -1,13 +1,14 @@
-// The final step of a product whose partial sums are in scratch memory, [n_parts][n_outputs]. Each
-// part is one chunk's result. The parts are added in ascending order; then step 4 of NUMERICS.md
-// section 3 and the epilogue follow. Integer sums have one part and are used unchanged. matmul.cu,
-// conv.cu.
+// The final step of a product (matmul.cu, conv.cu) whose partial sums are in scratch memory,
+// [n_parts][n_outputs]. Either each part is the result of one chunk, or the only part is the total
+// of all chunks. The parts are added in ascending order; then step 4 of NUMERICS.md section 3 and
+// the epilogue follow. Integer sums have one part and are used unchanged.
 #ifndef REE_CUDA_FINISH_H
 #define REE_CUDA_FINISH_H
 
 #include "product.h"
 
-// Four outputs per thread. slots: as for product_epilogue.
+// Finishes four outputs per thread, with no epilogue or one of REE_EXPR_ARITHMETIC operations.
+// n_factors: number of operands before the epilogue's tensors. slots: as for product_epilogue.
 template <class Params>
 REE_DEVICE void finish_words(const struct ree_cuda_header &h, const Params &p, u32 n_factors,
                              u32 n_outputs, bool is_integer, ree_shared_t<u32> slots) {
@@ -46,7 +47,8 @@ REE_DEVICE void finish_words(const struct ree_cuda_header &h, const Params &p, u
                    slots, threadIdx.x, blockDim.x);
 }
 
-// The same for any epilogue, with one output per thread. slots: 64-bit values.
+// Finishes one output per thread, with any epilogue. n_factors: number of operands before the
+// epilogue's tensors. slots: n_slots * blockDim.x values of 64 bits in shared memory.
 template <class Params>
 REE_DEVICE void finish_any(const struct ree_cuda_header &h, const Params &p, u32 n_factors,
                            u32 n_outputs, bool is_integer, ree_shared_t<u64> slots) {

@@ -42,7 +42,8 @@
     static __device__ __forceinline__ void ree_##name##_body(const struct ree_cuda_header &h,      \
                                                              const params &p)
 
-// Memory of an operand. Elements have type T; indices count elements.
+// Memory of operand number `operand`, to read (ree_in) or to write (ree_out), and scratch memory.
+// Elements have type T; indices count elements.
 template <class T> using ree_in_t = const T *;
 template <class T> using ree_out_t = T *;
 template <class T> REE_DEVICE ree_in_t<T> ree_in(const struct ree_cuda_header &h, u32 operand) {
@@ -62,24 +63,26 @@ template <class V, class T> REE_DEVICE V ree_load(const T *memory, u32 i) {
 template <class V, class T> REE_DEVICE void ree_store(T *memory, u32 i, V value) {
     *(V *)(memory + i) = value;
 }
-// True if the address of element i is a multiple of `bytes`.
+// Returns whether the address of element i is a multiple of `bytes`, a power of two.
 template <class T> REE_DEVICE bool ree_aligned(const T *memory, u32 i, u32 bytes) {
     return ((uint64_t)(memory + i) & (bytes - 1)) == 0;
 }
 
-// Memory shared by a block. Uninitialized until the block writes it.
+// Declares an array of n elements that a block shares, aligned to 16 bytes and uninitialized.
 #define REE_SHARED(T, name, n) __shared__ __align__(16) T name[n]
-template <class T> using ree_shared_t = T *; // REE_SHARED memory as a function argument
-// Shared memory whose size the launch sets (step->shared_bytes); at most one per kernel.
+template <class T> using ree_shared_t = T *; // type of REE_SHARED memory as a function argument
+// Declares shared memory whose size the launch sets (shared_bytes of struct ree_cuda_step). At most
+// one per kernel.
 #define REE_SHARED_DYNAMIC(T, name)                                                                \
     extern __shared__ __align__(16) unsigned char ree_dynamic_shared[];                            \
     T *name = (T *)ree_dynamic_shared
 
 // Copies BYTES (4, 8 or 16) bytes from element j of operand memory to element i of shared memory,
-// asynchronously from sm_80 on. If `valid` is false, writes zeros and ignores j. Before the data is
-// read: ree_async_commit() must close a group of copies, ree_async_wait<N>() waits until at most
-// the N latest groups of this thread are pending, and a barrier makes the data visible to other
-// threads.
+// asynchronously from sm_80 on. If `valid` is false, writes zeros and ignores j. Before a thread
+// reads the copied data, three things must happen:
+// - ree_async_commit() closes a group of copies;
+// - ree_async_wait<N>() waits until at most the N latest groups of the calling thread are pending;
+// - a barrier makes the data visible to other threads.
 #if __CUDA_ARCH__ >= 800
 template <int BYTES, class S, class T>
 REE_DEVICE void ree_async_copy(S *shared, u32 i, const T *memory, u32 j, bool valid) {
@@ -116,8 +119,8 @@ template <int N> REE_DEVICE void ree_async_wait() {}
 #include "emulator.h" // the same names, with checked accesses
 #endif
 
-// Waits for the oldest stage. Shared memory has n_stages stages (2 to 4), each filled by one group
-// of copies; n_stages - 1 groups are pending.
+// Waits until the oldest stage is filled. Shared memory has n_stages stages (2 to 4), and one group
+// of asynchronous copies fills a stage. At the call, at most n_stages - 1 groups are pending.
 REE_DEVICE void ree_async_wait_stage(u32 n_stages) {
     if (n_stages == 2u)
         ree_async_wait<0>();
@@ -127,8 +130,8 @@ REE_DEVICE void ree_async_wait_stage(u32 n_stages) {
         ree_async_wait<2>();
 }
 
-// Reports an index out of range; the run then fails and names the node. The kernel must continue
-// with an index inside the range.
+// Reports an index out of range: the run fails, and its message names the node. A run keeps only
+// the first report. The kernel must not access memory with this index.
 REE_DEVICE void ree_fault(const struct ree_cuda_header &h, u64 index) {
     u32 *fault = (u32 *)h.fault;
     if (atomicCAS(fault, 0u, h.dispatch + 1u) != 0u) return;
@@ -136,8 +139,9 @@ REE_DEVICE void ree_fault(const struct ree_cuda_header &h, u64 index) {
     fault[2] = u64_hi(index);
 }
 
-// Global index of the thread. A launch may have more threads than work: compare with the count.
-// Before a barrier, only whole blocks may return.
+// Returns the index of the thread in the launch. A launch may have more threads than work, so the
+// kernel must compare the index with the amount of work. Before a barrier, a thread may return only
+// if its whole block returns.
 REE_DEVICE u32 ree_thread() {
     return blockIdx.x * blockDim.x + threadIdx.x;
 }
@@ -145,12 +149,12 @@ REE_DEVICE u32 ree_thread() {
 REE_DEVICE float ree_canon(float x) {
     return x == x ? x : ree_float(REE_NAN);
 }
-// The last step of a sum: adds +0 (NUMERICS.md section 3).
+// Performs the last step of a sum: adds +0 (NUMERICS.md section 3).
 REE_DEVICE float ree_plus_zero(float x) {
     return __fadd_rn(x, 0.0f);
 }
 
-// Returns n / d; *rest = n % d.
+// Returns n / d for n < 2^31 and sets *rest to n % d.
 REE_DEVICE u32 ree_divide(u32 n, const struct ree_cuda_divider &d, u32 *rest) {
     u32 q = d.factor ? __umulhi(n, d.factor) >> d.shift : n;
     *rest = n - q * d.d;

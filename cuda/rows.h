@@ -1,13 +1,14 @@
-// Rows computed by blocks of 256 threads, for softmax and norm: their maxima, and sums by the
+// Softmax and norm over rows, in blocks of 256 threads: maxima of rows, and sums of rows by the
 // scheme of NUMERICS.md, section 3.
 //
-// A chunk is sequential, so one thread computes it; but memory access is efficient only if
-// neighbouring threads read neighbouring elements. A tile in shared memory connects the two. The
-// distance between chunks in the tile is an odd multiple of 16 bytes, so that threads that read 16
-// bytes each, of neighbouring chunks, have no bank conflicts.
+// The terms of a chunk are added in sequence, so one thread computes a chunk. But memory access is
+// efficient only if neighbouring threads read neighbouring elements. Therefore a tile in shared
+// memory lies between the two. The distance between chunks in the tile is an odd multiple of 16
+// bytes, so that threads that read 16 bytes each, of neighbouring chunks, have no bank conflicts.
 //
-// Short rows (struct ree_cuda_rows): a block keeps several whole rows. Long rows: a block has one
-// row and processes 32 terms of each of up to 256 chunks at a time.
+// Short rows (struct ree_cuda_rows): the tile of a block holds several whole rows. Long rows
+// (ree_long_sum): a block has one row, and its tile holds 32 terms of each of up to 256 chunks at a
+// time.
 #ifndef REE_CUDA_ROWS_H
 #define REE_CUDA_ROWS_H
 
@@ -15,11 +16,12 @@
 
 #define REE_ROWS_THREADS 256u
 
-// Access j to a block's rows. A thread makes the accesses threadIdx.x, + 256, ... in every pass.
+// Access number j to the rows of a block: WIDTH neighbouring elements. In every pass over the rows,
+// a thread makes the accesses threadIdx.x, threadIdx.x + 256, ...
 struct ree_rows_item {
-    u32 row;   // row within the block
-    u32 i;     // element within the row
-    u32 place; // index in the tile
+    u32 row;   // index of the row within the block
+    u32 i;     // index within the row of the access's first element
+    u32 place; // index within the tile of the access's first element
 };
 template <int WIDTH>
 REE_DEVICE struct ree_rows_item ree_rows_item_of(const struct ree_cuda_rows &rows, u32 j) {
@@ -31,8 +33,8 @@ REE_DEVICE struct ree_rows_item ree_rows_item_of(const struct ree_cuda_rows &row
     return item;
 }
 
-// Copies n_rows rows, from element `start` of x on, to the tile. A thread sees only its own copies
-// until a barrier.
+// Copies n_rows rows to the tile; the first begins at element `start` of x. Until the next barrier,
+// a thread may read only what it copied itself.
 template <int WIDTH>
 REE_DEVICE void ree_rows_stage(const struct ree_cuda_rows &rows, ree_in_t<float> x, u32 start,
                                u32 n_rows, ree_shared_t<float> tile) {
@@ -45,7 +47,7 @@ REE_DEVICE void ree_rows_stage(const struct ree_cuda_rows &rows, ree_in_t<float>
     ree_async_wait<0>();
 }
 
-// Returns the maximum of the block's keys to every thread.
+// Returns the maximum of the keys (ree_max_key) of all threads of the block to every thread.
 REE_DEVICE int ree_block_max(int key) {
     REE_SHARED(int, warps, REE_ROWS_THREADS / 32u);
     REE_UNROLL
@@ -59,8 +61,8 @@ REE_DEVICE int ree_block_max(int key) {
     return key;
 }
 
-// Writes the maximum of each row of the tile to results[row]. Requires a barrier before the call,
-// and one before results are read.
+// Writes the maximum of each row of the tile to results[row]. The caller must place a barrier
+// before the call, and another before it reads results.
 REE_DEVICE void ree_rows_max(const struct ree_cuda_rows &rows, u32 n_rows, ree_shared_t<float> tile,
                              ree_shared_t<float> results) {
     u32 group = REE_ROWS_THREADS / rows.at_once; // threads per row
@@ -100,9 +102,10 @@ REE_DEVICE void ree_rows_max(const struct ree_cuda_rows &rows, u32 n_rows, ree_s
     if (lane == 0 && row < n_rows) results[row] = ree_of_max_key(key);
 }
 
-// Reduces the chunks of each row of the tile with step(row)(acc, x), adds their results, and calls
-// finish(r, sum) for each row r in one thread. Requires a barrier before the call; there is none at
-// the end. results: one element per thread.
+// Sums the n_rows rows of the tile. For each term x of a chunk, acc = step(row)(acc, x), from +0.
+// The chunk results of a row are added, and one thread calls finish(row, sum). The caller must
+// place a barrier before the call, and another before it reads what `finish` wrote. results:
+// REE_ROWS_THREADS floats of shared memory, overwritten.
 template <class Step, class Finish>
 REE_DEVICE void ree_rows_sum(const struct ree_cuda_rows &rows, u32 n_rows, ree_shared_t<float> tile,
                              ree_shared_t<float> results, Step step, Finish finish) {
@@ -125,9 +128,12 @@ REE_DEVICE void ree_rows_sum(const struct ree_cuda_rows &rows, u32 n_rows, ree_s
 #define REE_LONG_STRIDE 36u
 #define REE_LONG_TILE (REE_ROWS_THREADS * REE_LONG_STRIDE)
 
-// Returns the sum over a row of n terms to every thread. term(i, v) computes WIDTH terms from index
-// i on (n is a multiple of WIDTH). It is called once per term, and by the same thread in every call
-// of ree_long_sum. tile: REE_LONG_TILE floats; results: one element per thread.
+// Returns the sum of a row of n terms to every thread of the block.
+// - term(i, v): computes the WIDTH terms from index i on; n must be a multiple of WIDTH. It is
+//   called once for each of these i, in every call of ree_long_sum by the same thread.
+// - step(acc, x): returns the accumulator of a chunk after term x.
+// - tile: REE_LONG_TILE floats of shared memory.
+// - results: REE_ROWS_THREADS floats of shared memory.
 template <int WIDTH, class Term, class Step>
 REE_DEVICE float ree_long_sum(u32 n, ree_shared_t<float> tile, ree_shared_t<float> results,
                               Term term, Step step) {
@@ -161,7 +167,8 @@ REE_DEVICE float ree_long_sum(u32 n, ree_shared_t<float> tile, ree_shared_t<floa
     }
     return ree_plus_zero(total);
 }
-// Calls f(i) for the accesses that ree_long_sum assigns to this thread, in the same order.
+// Calls f(i) for each index i for which ree_long_sum calls term(i, v) in this thread, in the same
+// order.
 template <int WIDTH, class F> REE_DEVICE void ree_long_each(u32 n, F f) {
     const u32 per_chunk = REE_LONG_DEPTH / (u32)WIDTH;
     u32 n_chunks = (n + REE_CHUNK - 1u) / REE_CHUNK;
@@ -175,8 +182,8 @@ template <int WIDTH, class F> REE_DEVICE void ree_long_each(u32 n, F f) {
     }
 }
 
-// Defines a kernel for rows that are too long to keep, one per block. It calls row<WIDTH>(h, p,
-// tile, results) with the width that the encoder chose.
+// Defines a kernel for rows that do not fit into shared memory, one row per block. It calls
+// row<WIDTH>(h, p, tile, results) with the width that the encoder chose (p.rows.width, 4 or 1).
 #define REE_LONG_ROWS_KERNEL(name, params, row)                                                    \
     REE_KERNEL(name, params, 256) {                                                                \
         REE_SHARED(float, tile, REE_LONG_TILE);                                                    \

@@ -1,32 +1,36 @@
 // A tile of a float32 product: sum[i][j] = sum over k of A[i, k] * B[k, j] by the chunk scheme,
-// NUMERICS.md section 3, for the rows and columns of one block. matmul.cu, conv.cu,
-// attention_tiles.cu.
+// NUMERICS.md section 3, for the rows i and columns j that one block computes. Used by matmul.cu,
+// conv.cu and attention_tiles.cu. A step is one value of k.
 //
-// A and B come in slices of TILE_K steps through shared memory, [k][row]. Slices are copied
-// asynchronously while earlier slices are computed. A thread has 1, 2 or 4 squares of 4 x 4 results
-// (1 x 1, 2 x 1 or 2 x 2 squares). Its squares are far apart, so that the 16-byte loads of a warp
-// (4 x 8 threads) use each bank once: 4 addresses of A, 8 neighbouring ones of B. The fragments of
-// a step are loaded while the previous step is computed.
+// A and B pass through shared memory in slices of TILE_K steps with the layout [k][row], for B
+// [k][column]. Slices are copied asynchronously while earlier slices are computed. A thread has 1,
+// 2 or 4 squares of 4 x 4 results (1 x 1, 2 x 1 or 2 x 2 squares). Its squares are far apart, so
+// that the 16-byte loads of a warp (4 x 8 threads) use each bank once: 4 addresses of A, 8
+// neighbouring ones of B. The fragments of a step (the values of A and B that a thread multiplies)
+// are loaded into registers while the previous step is computed.
 //
-// Within a chunk the sums are in registers. The totals of the chunks are in shared memory, since
-// they are needed only once in 256 steps: 64 KiB for 128 x 128. Of 128 registers, 64 are sums and
-// 32 fragments. Two blocks of 256 threads fit into a multiprocessor with 164 KiB of shared memory.
+// The sums of the current chunk are in registers. The totals of the chunks before it are in shared
+// memory, since they are needed only once in 256 steps: 64 KiB for a tile of 128 x 128. Of the 128
+// registers of a thread, 64 hold sums and 32 hold fragments. Two blocks of 256 threads fit into a
+// multiprocessor with 164 KiB of shared memory.
 //
 // Work of a thread with 8 x 8 results:
 // - per step: 64 fma and 4 loads of 16 bytes from shared memory;
 // - per slice of 8 steps: 512 fma, 32 loads, at most 8 copies of 4 bytes (2 of 16), a barrier, and
-//   indices, bounds and branches. As nvcc compiles it, an fma costs 1.5 instructions
-//   (tools/BENCHMARKS.md, counted), so issue allows 0.7 of the float32 peak.
-// Shared memory provides one wavefront of 128 bytes per clock. A 16-byte load of a warp takes 4
-// wavefronts, unless hardware merges equal addresses. Each of the 4 schedulers issues one fma per
-// clock. One step of 4 warps, one warp on each scheduler:
+//   indices, bounds and branches.
+//
+// nvcc's code has 1.5 instructions per fma (counted, see tools/BENCHMARKS.md), so the rate at which
+// instructions are issued allows 0.7 of the float32 peak. Shared memory provides one wavefront of
+// 128 bytes per clock. A 16-byte load of a warp takes 4 wavefronts, unless hardware merges equal
+// addresses. Each of the 4 schedulers issues one fma per clock. For one step of 4 warps, one warp
+// on each scheduler:
 //
 //     results of a thread   clocks for fma   loads of each warp   wavefronts, clocks
 //     8 x 8                 64               4                    64
 //     8 x 4                 32               3                    48
 //
-// Memory: a 128 x 128 tile reads 1024 bytes per 16384 fma, 8 bytes per clock and
-// multiprocessor, mostly from the L2 cache.
+// Memory: a 128 x 128 tile reads 1024 bytes per 16384 fma, 8 bytes per clock and multiprocessor,
+// mostly from the L2 cache.
 #ifndef REE_CUDA_TILE_H
 #define REE_CUDA_TILE_H
 
@@ -35,14 +39,16 @@
 #define TILE_K 8
 #define TILE_SLICES (REE_CHUNK / TILE_K) // slices per chunk
 
-// Squares of 4 x 4 results per thread, and warps per block, vertically and horizontally.
+// Shape of a tile. A thread has SQUARES_M x SQUARES_N squares of 4 x 4 results; a block has WARPS_M
+// x WARPS_N warps. M counts along rows i, N along columns j.
 template <int SQUARES_M, int SQUARES_N, int WARPS_M, int WARPS_N> struct tile_shape {
     static constexpr int squares_m = SQUARES_M, squares_n = SQUARES_N;
     static constexpr int threads = 32 * WARPS_M * WARPS_N;
-    static constexpr int step_m = 16 * WARPS_M, step_n = 32 * WARPS_N; // distance between squares
+    // Distance between neighbouring squares (4 x 4 results) of a thread, in rows and in columns.
+    static constexpr int step_m = 16 * WARPS_M, step_n = 32 * WARPS_N;
     static constexpr int rows = SQUARES_M * step_m, columns = SQUARES_N * step_n;
-    // Row pitch of a slice, in floats. The four extra floats spread copies of single words over
-    // the banks.
+    // Distance between two steps k of a slice in shared memory, in floats. The four extra floats
+    // spread copies of single words over the banks.
     static constexpr int a_pitch = rows + 4, b_pitch = columns + 4;
     static constexpr int stage = TILE_K * (a_pitch + b_pitch);
     static constexpr int totals = rows * columns;
@@ -59,38 +65,49 @@ typedef tile_shape<2, 1, 4, 2> tile_128x64;
 typedef tile_shape<2, 1, 2, 2> tile_64x64;
 typedef tile_shape<1, 1, 2, 2> tile_32x64;
 
-// A loader copies one operand's share of the tile, slice by slice. It has the functions
+// A loader copies the rows of A, or the columns of B, that a tile needs, slice by slice. It has two
+// functions, which all threads call:
 //
 //     void start(ree_shared_t<float> shared, u32 at);
 //     void finish(ree_shared_t<float> shared, u32 at);
 //
-// start starts the copy of the next slice (the first slice at the first call) to shared[at].
-// Element (k, row) goes to at + k * PITCH + row. Rows past the edge and k past the end are zeros.
-// finish is called with the same `at` after other work. After finish the slice must be in place or
-// on its way by ree_async_copy (tile_run commits those between the two calls). The slice is read
-// after a barrier. All threads call both functions. For operand B, "rows" are columns.
+// start begins to copy the next slice (at the first call, the first slice) to shared[at]. Element
+// (k, row) of the slice goes to at + k * PITCH + row; for B, "row" is a column. Rows past the edge
+// and k past the end become zeros. start may use ree_async_copy; tile_run commits these copies and
+// waits for them.
+//
+// finish is called after start with the same `at`, possibly after other work. It completes the
+// slice, except for asynchronous copies, and must not begin any. A slice is read after the next
+// barrier.
 
-// Loader for strided float32: ROWS x TILE_K elements, copied by THREADS threads.
+// Loader for a float32 matrix with strides. THREADS threads copy slices of ROWS x TILE_K elements.
+// PITCH: distance between two steps k in shared memory, in floats.
 template <int ROWS, int PITCH, int THREADS> struct tile_strided {
-    static constexpr int copies = ROWS * TILE_K / THREADS; // copies of one float per thread
-    // copies of four floats per thread
+    // number of one-float copies that each thread makes per slice
+    static constexpr int copies = ROWS * TILE_K / THREADS;
+    // number of four-float copies that each thread makes per slice, rounded up
     static constexpr int units = (ROWS * TILE_K / 4 + THREADS - 1) / THREADS;
     ree_in_t<float> memory;
-    u32 index, index_step; // index of the thread's first copy; step between copies
-    u32 k_index;           // step between slices
+    // Index in `memory` of the element that the thread copies next; distance from there to the
+    // element that it copies after that, in the same slice.
+    u32 index, index_step;
+    u32 k_index; // distance in `memory` from a slice to the next
     u32 place, place_step;
-    u32 k, k_step, k_end; // k of the first copy; step between copies
-    u32 inside;           // bit i: the row of copy i is inside the matrix
+    // k of the next copy; distance to the copy after it; the first k past the end
+    u32 k, k_step, k_end;
+    u32 inside; // bit i: the row of copy i is inside the matrix
     bool vectors, full;
 
-    // Copies rows first_row ... below n_rows, and steps k_begin ... below k_end_.
+    // Prepares to copy rows first_row ... n_rows - 1 (at most ROWS of them) and steps k_begin ...
+    // k_end_ - 1. Element (row, k) of the matrix is factor[base + row * stride_row + k * stride_k].
+    // thread: index of the calling thread below THREADS.
     REE_DEVICE_MEMBER void begin(ree_in_t<float> factor, u32 base, u32 stride_row, u32 stride_k,
                                  u32 first_row, u32 n_rows, u32 k_begin, u32 k_end_, u32 thread) {
         memory = factor;
         k_end = k_end_;
         k_index = TILE_K * stride_k;
         full = first_row + ROWS <= n_rows;
-        // Four rows at a time, if every copy is aligned to 16 bytes.
+        // Copy four rows at a time if every such copy is aligned to 16 bytes and inside the matrix.
         vectors = stride_row == 1 && n_rows % 4u == 0 && stride_k % 4u == 0 &&
                   ree_aligned(memory, base, 16);
         u32 row;
@@ -148,7 +165,8 @@ template <int ROWS, int PITCH, int THREADS> struct tile_strided {
     REE_DEVICE_MEMBER void finish(ree_shared_t<float>, u32) {}
 };
 
-// Index, in floats, of a stage in dynamic shared memory: the totals, then n_stages stages.
+// Returns the index, in floats, of a stage in dynamic shared memory, which holds the totals and
+// then n_stages stages.
 template <class Shape> REE_DEVICE u32 tile_stage_at(u32 stage) {
     return Shape::totals + stage * Shape::stage;
 }
@@ -168,14 +186,15 @@ REE_DEVICE void tile_load(ree_shared_t<float> shared, u32 a_at, u32 b_at, int k,
     }
 }
 
-// True if the sum of a tile's row includes a chunk, counted from the first slice's chunk. This
-// default, for most products, includes all chunks.
+// has(row, chunk) returns whether the sums of a row of the tile include a chunk. Chunks are counted
+// from the chunk of the first slice. This default includes all chunks.
 struct tile_all_chunks {
     REE_DEVICE_MEMBER bool has(u32, u32) const { return true; }
 };
 
-// Adds the sums of a chunk to the totals. Layout of the totals: [row of the
-// thread][square][thread], four floats each.
+// Adds the sums of chunk number `chunk` to the totals in shared memory and sets the sums to 0.
+// Layout of the totals: [row][square][thread], four neighbouring columns each. "row" counts the
+// rows of a thread, "square" its squares from left to right.
 template <class Shape, class Chunks>
 REE_DEVICE void tile_fold(ree_shared_t<float> shared, u32 thread, u32 chunk, const Chunks &chunks,
                           float (&sum)[Shape::squares_m * 4][Shape::squares_n * 4]) {
@@ -200,8 +219,9 @@ REE_DEVICE void tile_fold(ree_shared_t<float> shared, u32 thread, u32 chunk, con
 }
 
 // Computes the tile's totals over n_slices slices and leaves them in shared memory, where each
-// thread reads its own. The stages may be reused after the next barrier. The first slice must begin
-// a chunk.
+// thread reads its own with tile_results. n_stages: number of slices that shared memory holds (2 to
+// 4). The first slice must begin a chunk. The caller may overwrite the stages after the next
+// barrier.
 template <class Shape, class A, class B, class Chunks = struct tile_all_chunks>
 REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<float> shared,
                          const Chunks &chunks = Chunks()) {
@@ -268,8 +288,8 @@ REE_DEVICE void tile_run(A &a, B &b, u32 n_slices, u32 n_stages, ree_shared_t<fl
     tile_fold<Shape>(shared, thread, chunk, chunks, sum);
 }
 
-// Calls store(row, column, total) for each group of four neighbouring results of this thread. Rows
-// and columns are relative to the tile.
+// Calls store(row, column, total) for each group of four neighbouring results of this thread: total
+// has the columns from `column` on. Rows and columns are relative to the tile.
 template <class Shape, class Store>
 REE_DEVICE void tile_results(ree_shared_t<float> shared, Store store) {
     const u32 thread = threadIdx.x;
@@ -282,9 +302,9 @@ REE_DEVICE void tile_results(ree_shared_t<float> shared, Store store) {
     }
 }
 
-// Maps block number `block` to a tile of tiles_m x tiles_n. Groups of eight rows of tiles are
-// traversed column by column, so that blocks that run at the same time share lines of A and B in
-// the L2 cache.
+// Computes which tile (*i, *j) of a grid of tiles_m x tiles_n tiles block number `block` computes.
+// Groups of eight rows of tiles are traversed column by column, so that blocks that run at the same
+// time share lines of A and B in the L2 cache.
 REE_DEVICE void tile_place(u32 block, u32 tiles_m, u32 tiles_n, u32 *i, u32 *j) {
     u32 group = block / (8u * tiles_n), rest = block % (8u * tiles_n);
     u32 height = tiles_m - group * 8u < 8u ? tiles_m - group * 8u : 8u;

@@ -8,19 +8,19 @@
 struct ree_graph;
 
 struct ree_load_options {
-    // As in struct ree_export_options; folders only.
+    // Same meaning as in struct ree_export_options (ree/model.h). Only for checkpoint folders.
     uint32_t quantize_bits, quantize_block, quantize_table;
     enum ree_dtype activations;
     struct ree_progress progress; // in bytes
 };
 
-// Loads a checked graph from a file or a folder. `options` may be NULL. Fails with REE_INVALID if
-// quantisation or a type of activations is requested for a file. The caller releases the graph with
-// ree_graph_destroy.
+// Loads the model in a file or a folder as a checked graph. `options` may be NULL. Fails with
+// REE_INVALID if quantisation, or a type of activations other than float32, is requested for a
+// file. The caller releases the graph with ree_graph_destroy.
 enum ree_status ree_graph_load(const char *path, const struct ree_load_options *options,
                                struct ree_graph **out_graph, struct ree_error *err);
-// Loads an ONNX model in memory. It has no folder, so external data is rejected.
-// `progress` may be NULL.
+// As ree_graph_load, for an ONNX model of `nbytes` bytes in memory. It has no folder, so a model
+// with external data is rejected. `progress` may be NULL.
 enum ree_status ree_graph_load_memory(const void *bytes, size_t nbytes,
                                       const struct ree_progress *progress,
                                       struct ree_graph **out_graph, struct ree_error *err);

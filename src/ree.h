@@ -1,4 +1,5 @@
-// ree: an open reproducible execution environment. This header includes the public API of libree.
+// The main header of libree, the library of ree, an open reproducible execution environment. It
+// includes these headers of the public API:
 //
 //     ree/core.h      version, errors, progress, hooks   ree/session.h   a model on one device
 //     ree/tensor.h    tensors in host memory, files      ree/generate.h  text generation
@@ -20,7 +21,7 @@
 //     struct ree_session *session;
 //     if (ree_model_load("model.onnx", NULL, &model, &err)) ...        // read, check, fold
 //     if (ree_device_open("cpu", NULL, &device, &err)) ...             // "cuda", "vulkan:1", ...
-//     if (ree_session_create(model, device, NULL, &session, &err)) ... // model onto the device
+//     if (ree_session_create(model, device, NULL, &session, &err)) ...
 //     if (ree_session_run(session, inputs, n_inputs, outputs, &err)) ...
 //
 // Ownership: the caller owns every object that *_load, *_open or *_create returns and releases it
@@ -34,8 +35,8 @@
 //
 // Errors: a function that can fail returns REE_OK (0) or another ree_status. On failure it sets
 // the pointers that it returns through `out_` parameters to NULL and, unless `err` is NULL, writes
-// a message that names the file, node and tensor concerned. `err` need not be initialised. A success
-// leaves no failure in it: its status is as before the call, or REE_OK.
+// a message that names the file, node and tensor concerned. `err` need not be initialised. A
+// successful call leaves err->status unchanged or sets it to REE_OK.
 //
 // Threads: any thread may use an object, but only one thread at a time. Another thread than the one
 // that made an object may destroy it. Different objects are independent, with one exception: using
@@ -52,22 +53,22 @@
 //     struct ree_tensor, struct ree_decoder
 //                           independent.
 //
-// A pipeline or a generator with several devices has threads of its own.
+// A pipeline or a generator with several devices may have threads of its own.
 //
 // Functions without an object may be called by any thread at any time, except ree_device_list,
 // which only one thread may call at a time. Opening a Vulkan device waits while another thread
 // opens one, because the driver is tried in a child process.
 //
 // Callbacks: ree calls them from the thread that called ree, and a callback may call ree for other
-// objects. Exceptions: a pipeline or a generator with several devices calls progress.report and
+// objects. Exceptions: a pipeline or a generator with several devices may call progress.report and
 // on_program from threads of its own, one at a time; such a callback must not use the pipeline or
 // the generator. Any of these threads may call the function of ree_set_log. `const` pointers that a
 // callback receives are valid only during the call.
 //
-// Floating-point environment: the output bits do not depend on the caller's. The calling thread may
-// have set any rounding direction, flushing of subnormals (-ffast-math, FTZ and DAZ of x86, FZ of
-// ARM) and exception traps. A function that computes sets ree's environment and restores the
-// calling thread's before it returns, status flags included. Callbacks run in the caller's
+// Floating-point environment: the output bits do not depend on that of the caller. The calling
+// thread may have set any rounding direction, flushing of subnormals (-ffast-math, FTZ and DAZ of
+// x86, FZ of ARM) and exception traps. A function that computes sets ree's environment and restores
+// the calling thread's before it returns, status flags included. Callbacks run in the caller's
 // environment and may change it. If ree is the first to start OpenMP threads, those threads keep
 // the default environment.
 //
@@ -86,15 +87,15 @@
 //   the next minor version does.
 // - The output bits follow ree_numerics_version, not this version.
 //
-// `size`: set it to sizeof the struct, for instance
+// Structs with a field `size`: set it to sizeof the struct, for instance
 //
 //     struct ree_device_options options = {.size = sizeof options, .n_threads = 2};
 //
-// It tells the library how many bytes the program knows. Fields that an older program lacks are
-// zero, which always means the behaviour before the field was added. If a newer program sets a
+// `size` tells the library which fields the program knows. Fields that an older program lacks count
+// as zero, which always means the behaviour before the field was added. If a newer program sets a
 // field that an older library lacks, the call fails with REE_UNSUPPORTED; if the field is zero, the
 // call works. In structs that the library fills (stats), it writes no more than `size` bytes and
-// sets fields that it does not know to zero. A size of 0 fails with REE_INVALID.
+// sets fields that it does not know to zero. If `size` is 0, the call fails with REE_INVALID.
 //
 // Options, and the structs and strings that they point to, are read only during the call, unless
 // the comment of a field says how long it must stay valid. Callbacks and `user` are kept as long as

@@ -1,6 +1,6 @@
-// The random numbers of all tests: SplitMix64 (Steele, Lea, Flood 2014). Every state is a good
-// seed. The numbers are the same with every compiler if each draw is a statement of its own,
-// because compilers evaluate arguments in different orders.
+// The random number generator of the tests: SplitMix64 (Steele, Lea, Flood 2014). Every 64-bit
+// number is a good seed. Each draw must be a statement of its own: compilers evaluate the arguments
+// of a call in different orders, which would change the numbers.
 #ifndef REE_TESTS_SPLITMIX_H
 #define REE_TESTS_SPLITMIX_H
 
@@ -21,7 +21,7 @@ static inline uint64_t splitmix_next(struct splitmix *rng) {
     return splitmix_step(&rng->state);
 }
 
-// 0 to n - 1; 0 if n is 0
+// Returns a random number from 0 to n - 1; 0 if n is 0.
 static inline uint32_t splitmix_below(struct splitmix *rng, uint32_t n) {
     return (uint32_t)((splitmix_next(rng) >> 32) * n >> 32);
 }

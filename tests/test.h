@@ -18,8 +18,8 @@
 
 #define TEST_SKIPPED 77
 
-// Atomic, so that threads may check too. Weak, so that each source file of a program may define
-// them and the linker keeps one copy.
+// Numbers of passed and of failed checks. Atomic, because several threads may check. Weak, because
+// each source file of a program defines them, and the linker keeps one copy.
 __attribute__((weak)) _Atomic long test_n_passed_, test_n_failed_;
 
 // Failures beyond this number are counted but not printed, so that a log stays readable.
@@ -27,14 +27,15 @@ __attribute__((weak)) _Atomic long test_n_passed_, test_n_failed_;
 
 #define CHECK(cond) CHECK_MSG(cond, "expected: %s", #cond)
 
-// The message is evaluated only if the condition is false.
+// Checks a condition. The other arguments are printf's; they are evaluated and printed only if the
+// condition is false.
 #define CHECK_MSG(cond, ...)                                                                       \
     ((cond) ? (void)test_n_passed_++                                                               \
             : (void)(test_fail_at_(__FILE__, __LINE__) &&                                          \
                      (fprintf(stderr, __VA_ARGS__), fputc('\n', stderr), test_stop_())))
 
-// For a precondition of the rest of the test (an allocation, a fixture): exits with 1 if it is
-// false.
+// Checks a condition without which the test cannot continue (an allocation, a fixture). Exits with
+// 1 if it is false.
 #define REQUIRE(cond)                                                                              \
     do {                                                                                           \
         bool test_met_ = (cond);                                                                   \
@@ -60,8 +61,8 @@ static inline int test_finish(void) {
     return test_n_failed_ == 0 && test_n_passed_ > 0 ? 0 : 1;
 }
 
-// For tests that this machine cannot run. In main: `return test_skip("no Vulkan loader");`. After a
-// failed check, for example on another device, the test has failed.
+// For a test that this machine cannot run. In main: `return test_skip("no Vulkan loader");`.
+// Returns the exit code for main: 77, or 1 if a check failed before, for example on another device.
 static inline int test_skip(const char *why) {
     printf("skipped: %s\n", why);
     return test_n_failed_ ? test_finish() : TEST_SKIPPED;

@@ -1,4 +1,4 @@
-// Temporary folders of tests.
+// Removes the temporary folder of a test.
 #ifndef REE_TESTS_TEST_FOLDER_H
 #define REE_TESTS_TEST_FOLDER_H
 
@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-// Removes a folder that contains only files.
+// Removes the files of a folder and then the folder. The folder must contain no folders, and no
+// files whose names begin with a dot; otherwise the folder remains.
 static inline void test_remove_folder(const char *folder) {
     DIR *dir = opendir(folder);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {

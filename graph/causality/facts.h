@@ -1,4 +1,5 @@
-// Facts about values, and the rules that derive them, for the proof in prove.h.
+// Facts about values, and the rules that derive them from node to node, for the proof in prove.h. A
+// run computes S new tokens, after P past tokens.
 #ifndef REE_GRAPH_CAUSALITY_FACTS_H
 #define REE_GRAPH_CAUSALITY_FACTS_H
 
@@ -6,66 +7,83 @@
 
 enum ree_axis_kind {
     REE_AXIS_FIXED, // `size` elements in every run that succeeds
-    REE_AXIS_NEW,   // the new tokens: element i is at position P + i
-    REE_AXIS_ALL,   // all tokens: element j is at position j
-    REE_AXIS_PAST,  // tokens before the new ones
-    REE_AXIS_ROWS,  // selected tokens: element r is at that token's position
+    REE_AXIS_NEW,   // the S new tokens: element i is at position P + i
+    REE_AXIS_ALL,   // all P + S tokens: element j is at position j
+    REE_AXIS_PAST,  // the P past tokens: element j is at position j
+    // the tokens that a run selects: element r is at the position of selected token r
+    REE_AXIS_ROWS,
 };
 
 struct ree_axis {
     enum ree_axis_kind kind;
-    int64_t size; // FIXED
+    int64_t size; // number of elements; only for REE_AXIS_FIXED
 };
 #define REE_MAX_SIZE INT32_MAX // no tensor has more elements
 
-// A number that depends linearly on the run's sizes: n + fresh * S + past * P.
+// A number that depends linearly on the sizes of a run: n + fresh * S + past * P, with S new tokens
+// and P past tokens.
 struct ree_count {
     int64_t n, fresh, past;
 };
 #define REE_MAX_COUNTS 8
-bool ree_count_is_number(struct ree_count count); // is the same in every run
+bool ree_count_is_number(struct ree_count count); // whether the count is the same in every run
 
-// Elements at which a statement holds: those whose position along axis `key` is later than their
-// position along axis `query`.
+// A statement about the elements whose position along axis `key` is later than their position along
+// axis `query`. The field of this type says what holds for these elements. `holds` is false if
+// nothing is known about them.
 struct ree_order {
     bool holds;
     uint32_t key, query;
 };
 
-// What is true of a value in every run. Rules write facts. ree_fact_settle then drops whatever the
-// field comments below do not allow, so that an error in a rule cannot lead to a proof.
+// What is true of a value in every run. Rules write facts. ree_fact_settle then drops statements
+// that contradict the field comments below, so that an error in a rule cannot lead to a proof.
 struct ree_fact {
-    const char *why_not; // why the value is not known to be causal; NULL: all below holds
+    const char *why_not; // why the value is not known to be causal; NULL: all fields below hold
     enum ree_dtype dtype;
     uint32_t rank;
     struct ree_axis axes[REE_MAX_RANK]; // sizes are 0 to REE_MAX_SIZE
-    // Bit i: elements depend on the tokens up to their position along token axis i.
+    // Bit i: an element depends on tokens up to its position along token axis i, and on no later
+    // ones.
     uint32_t follows;
-    bool may_be_nan;           // an element may be NaN instead of its value
-    struct ree_order if_true;  // bool: false there, so if it is true, key <= query
-    struct ree_order if_false; // bool: true there, so if it is false, key <= query
-    struct ree_order masked;   // float: -inf there, or NaN if may_be_nan
-    struct ree_order zeroed;   // float: +0, -0 or NaN there
-    bool is_ramp;              // integer: an element is its position along axis `ramp` plus `shift`
+    // an element may be NaN instead of the value that its tokens determine
+    bool may_be_nan;
+    // Bool values: an element can be true only if its position on axis `key` is at or before its
+    // position on axis `query`.
+    struct ree_order if_true;
+    // Bool values: an element can be false only if its position on axis `key` is at or before its
+    // position on axis `query`.
+    struct ree_order if_false;
+    // Float values: elements with a later position on axis `key` than on axis `query` are -inf, or
+    // NaN if may_be_nan is set.
+    struct ree_order masked;
+    // Float values: elements with a later position on axis `key` than on axis `query` are +0, -0 or
+    // NaN.
+    struct ree_order zeroed;
+    bool is_ramp; // integer: an element is its position along axis `ramp` plus `shift`
     uint32_t ramp;
     int64_t shift;
     bool has_fill; // all elements equal `fill`
     double fill;
-    // The elements, as functions of the sizes. Only for int32 and int64 of rank 0 or 1, or with one
-    // element. If not all are plain numbers, the value differs between runs and `counts_only` is
-    // set: only rules that accept counts may then read it.
+    // The elements, as functions of S and P. Known only for int32 and int64 of rank 0 or 1, or with
+    // one element. If an element depends on S or P, the value differs between runs and
+    // `counts_only` is set: only rules that accept counts may then read it.
     bool counts_only;
-    size_t n_counts; // the number of elements; 0: their values are unknown
+    size_t n_counts; // number of `counts`, one for each element; 0: the elements are unknown
     struct ree_count counts[REE_MAX_COUNTS];
-    bool is_rows;      // the ROWS input itself: token indices counted from position P
-    ptrdiff_t past;    // of a cache's input: 1 + its index among the question's inputs; 0: none
-    ptrdiff_t present; // of a cache's output: likewise
+    // The value is the input REE_CAUSALITY_ROWS: indices of new tokens, counted from position P.
+    bool is_rows;
+    // The value is the input of a cache: 1 + the index of that input in question->inputs. 0: it is
+    // not.
+    ptrdiff_t past;
+    // The value is the next contents of a cache: 1 + the index of that cache's input. 0: it is not.
+    ptrdiff_t present;
 };
 
 struct ree_prover {
     const struct ree_causality_question *question;
     struct ree_arena arena;
-    struct ree_fact **facts; // by value id
+    struct ree_fact **facts; // facts[value->id]; NULL: nothing is known about the value
     bool has_cache;
 };
 
@@ -75,19 +93,21 @@ struct ree_derivation {
     struct ree_prover *prover;
     const struct ree_node *node;
     size_t n_in, n_out;
-    const struct ree_fact *const *in; // NULL if omitted
+    const struct ree_fact *const *in; // in[i]: fact about input i; NULL if omitted
     struct ree_fact *out;
 };
 typedef const char *(*ree_causality_rule)(struct ree_derivation *d);
 
 struct ree_causality_row {
     const char *domain, *op_type;
-    // Inputs, by bit, that may be counts_only. counts_as_data: their elements become elements of
-    // the outputs, which must then have counts, too. counts_as_sizes: they give a size, a length or
-    // a position.
+    // Bit i is set if input i may be a value with counts_only set.
+    // - counts_as_data: the elements of the input become elements of the outputs, so the outputs
+    //   must have counts, too.
+    // - counts_as_sizes: the elements of the input are sizes, lengths or positions.
     uint32_t counts_as_data, counts_as_sizes;
     ree_causality_rule rule;
-    int arg; // for rules that serve several operators: kinds.h
+    // selects the operator if a rule serves several: an enumerator of kinds.h
+    int arg;
 };
 const struct ree_causality_row *ree_causality_find(const struct ree_node *node); // NULL: no rule
 int ree_causality_arg(const struct ree_derivation *d);
@@ -97,48 +117,54 @@ int ree_causality_arg(const struct ree_derivation *d);
 const struct ree_fact *ree_causality_in(const struct ree_derivation *d, size_t i); // NULL: omitted
 bool ree_axis_is_fixed(const struct ree_axis *axis, int64_t size);
 bool ree_axis_is_position(const struct ree_axis *axis);
-// Returns whether the axis has an element for every position up to a query's own, with the position
-// as its index. Sums over the axis are then the same in every run.
+// Returns whether the axis has an element for every position from 0 to a query's own, and the
+// element's index is its position. Sums over such an axis are the same in every run.
 bool ree_axis_is_complete(const struct ree_derivation *d, const struct ree_axis *axis);
-// The number of elements, if it is the same in every run and at most REE_MAX_COUNTS; else returns
-// false.
+// Writes the number of elements to *out. Returns false if it differs between runs or exceeds
+// REE_MAX_COUNTS.
 bool ree_fact_elements(const struct ree_fact *f, size_t *out);
-// Checks what a rule has written. Drops statements about the elements that the field comments do
-// not allow. Sets why_not if a shape or `follows` is impossible.
+// Checks a fact that a rule has written. Drops statements about elements that contradict the
+// comments of struct ree_fact. Sets why_not if a shape or `follows` is impossible.
 void ree_fact_settle(struct ree_fact *f);
 bool ree_fact_is_float(const struct ree_fact *f);
 bool ree_fact_is_index(const struct ree_fact *f); // int32 or int64
-bool ree_fact_is_plain(const struct ree_fact *f); // independent of tokens and positions: a constant
-// Copies only the shape, the type, `follows` and may_be_nan of `f`.
+// whether the value is independent of tokens and positions
+bool ree_fact_is_plain(const struct ree_fact *f);
+// Copies from `f` only the dtype, the shape, `follows` and may_be_nan.
 void ree_fact_like(struct ree_fact *out, const struct ree_fact *f);
-// Copies all of `f` with its axes renumbered: axis i becomes to[i], or is dropped if to[i] is -1.
-// The caller must set out->axes and out->rank. Counts keep their order, so the caller must not
-// reorder elements.
+// Copies all of `f` with renumbered axes: axis i becomes axis to[i]; if to[i] is -1, the statements
+// about axis i are dropped. The caller must set out->axes and out->rank before the call. Counts
+// keep their order, so the caller must not reorder elements.
 void ree_fact_move(struct ree_fact *out, const struct ree_fact *f, const int *to);
-// Sets the common shape, `follows` and may_be_nan. shifts[i] is the number to add to an axis of
-// in[i].
+// Sets the shape, `follows` and may_be_nan of `out` to those of n values broadcast together.
+// shifts[i] receives the number to add to an axis of in[i] to get the axis of `out`. Returns NULL,
+// or why the shapes do not match.
 const char *ree_fact_broadcast(struct ree_fact *out, size_t n, const struct ree_fact *const *in,
                                uint32_t *shifts);
-// Adds `shift` to both axes of the order.
+// Returns `o` with `shift` added to the axis numbers o.key and o.query.
 struct ree_order ree_order_shift(struct ree_order o, uint32_t shift);
-// Reads plain integers, such as a list of axes. Returns false if `f` is NULL or has none.
+// Reads elements that are the same in every run, such as a list of axes. Returns false if `f` is
+// NULL or the elements are not known.
 bool ree_fact_numbers(const struct ree_fact *f, size_t *out_n, int64_t out[REE_MAX_COUNTS]);
-// The size of the axis as a count; n is -1 for REE_AXIS_ROWS, whose size is not a count.
+// Returns the size of the axis; with n = -1 for REE_AXIS_ROWS, whose size does not depend on S and
+// P.
 struct ree_count ree_axis_count(const struct ree_axis *axis);
-// Writes the axis that has this size in every run, such as the new tokens or all tokens, to *out;
-// returns false if there is none.
+// Finds the kind of axis that has the size `count` in every run: a fixed size, the new tokens or
+// all tokens. Returns false if there is none.
 bool ree_count_axis(const struct ree_derivation *d, struct ree_count count, struct ree_axis *out);
 bool ree_axes_same(const struct ree_axis *a, const struct ree_axis *b);
 // Converts an axis in [-rank, rank) to [0, rank); returns false if it is out of range.
 bool ree_read_axis(int64_t axis, uint32_t rank, uint32_t *out);
-// Reads a list from the attribute, or from input i if present. *out_n is 0 if it is absent.
+// Reads a list of integers from input i if it is present, else from the attribute. *out_n is 0 if
+// there is neither. Returns NULL, or why the list cannot be read.
 const char *ree_read_numbers(const struct ree_derivation *d, const char *attribute, size_t i,
                              size_t *out_n, int64_t out[REE_MAX_COUNTS]);
-// Derives the fact about a constant; sets why_not if the value is not a tensor with a shape.
+// Derives the fact about a constant. Sets why_not if the constant is not a tensor with a shape.
 void ree_fact_constant(struct ree_fact *out, const struct ree_value *value);
 
-// Derives the fact about a cache: `past`, a cache's input, with `fresh` appended along `axis`, its
-// axis of positions. The result must be the cache's output.
+// Derives the fact about output number `output`: `past`, the input of a cache, with `fresh`, the
+// new tokens' rows, appended along `axis`. This output must be the next contents of the cache, and
+// `axis` its axis of positions. Returns NULL, or why the conditions do not hold.
 const char *ree_fact_append(struct ree_derivation *d, const struct ree_fact *past,
                             const struct ree_fact *fresh, size_t output, uint32_t axis);
 

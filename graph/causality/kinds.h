@@ -1,4 +1,5 @@
-// ree_causality_row.arg: selects the operator in rules that serve several operators.
+// Values of `arg` in struct ree_causality_row (facts.h). They tell a rule that serves several
+// operators which operator it derives.
 #ifndef REE_GRAPH_CAUSALITY_KINDS_H
 #define REE_GRAPH_CAUSALITY_KINDS_H
 

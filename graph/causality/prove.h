@@ -27,8 +27,8 @@
 
 #include "graph/causality/question.h"
 
-// Returns whether the model is proved to be causal. If not, writes the reason: "node 'x' (Op):
-// ...".
+// Returns whether the model is proved to be causal. Writes the reason why not ("node 'x' (Op):
+// ...") to out_reason, which has `size` bytes; "" if it is proved.
 bool ree_causality_prove(const struct ree_causality_question *question, char *out_reason,
                          size_t size);
 

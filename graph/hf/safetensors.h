@@ -1,4 +1,4 @@
-// The header of a safetensors file: its tensors and their offsets.
+// Reads the header of a safetensors file: its tensors and their offsets.
 // https://huggingface.co/docs/safetensors
 //
 //     u64 n, little-endian
@@ -6,8 +6,8 @@
 //     data
 //
 // The offsets count from the end of the JSON. The format requires that tensors do not overlap and
-// that every byte of the data belongs to a tensor. This is checked, as is everything else about the
-// tensors.
+// that every byte of the data belongs to a tensor. ree_safetensors_parse checks this and everything
+// else about the tensors.
 #ifndef REE_GRAPH_HF_SAFETENSORS_H
 #define REE_GRAPH_HF_SAFETENSORS_H
 
@@ -23,13 +23,13 @@ struct ree_stored_tensor {
     enum ree_dtype dtype;
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
-    uint64_t offset, nbytes; // offset in bytes from the start of the file
-    uint32_t file;           // index of the file; set by the caller
-    bool is_read;            // the decoder has read it; set by the caller
+    uint64_t offset, nbytes; // in bytes; the offset counts from the start of the file
+    uint32_t file;           // index of the file in the checkpoint; set by the caller
+    bool is_read;            // whether the decoder uses the tensor; set by the caller
 };
 
-// Reads the header of a file of `size` bytes, mapped at `bytes`. The tensors, in the order of their
-// data, and their names are allocated in `arena`.
+// Reads the header of a file of `size` bytes, mapped at `bytes`. *out has the *out_n tensors in the
+// order of their data. The array and the names are allocated in `arena`.
 enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
                                       struct ree_arena *arena, struct ree_stored_tensor **out,
                                       size_t *out_n, struct ree_error *err);

@@ -1,4 +1,4 @@
-// Shared by the parts of the ONNX reader, which turn decoded protobuf messages into the IR and
+// Shared by the files of the ONNX reader, which turn decoded protobuf messages into the IR and
 // check everything. Functions report what is wrong; their callers prefix the message with the
 // location.
 #ifndef REE_GRAPH_ONNX_READER_H
@@ -8,7 +8,7 @@
 #include "graph/onnx/decode.h"
 #include "onnx.pb-c.h"
 
-// Throughout ree, tensors have fewer than 2^31 elements, and no dimension is larger.
+// Throughout ree, a tensor has at most this many elements, and no dimension is larger.
 #define REE_ONNX_MAX_ELEMENTS INT32_MAX
 
 // A function that the model defines.
@@ -23,47 +23,52 @@ struct ree_function {
 // A call of a function while the function's nodes are inlined.
 struct ree_call {
     const struct ree_call *outer; // the enclosing call; NULL: none
-    uint32_t depth, number;       // number: index among all calls, in the order read
+    // depth: 1 for a call outside of functions, 2 for a call in a called function, and so on.
+    // number: 1 for the first call that was read, 2 for the second, and so on.
+    uint32_t depth, number;
     const struct ree_function *function;
-    const struct ree_node *node; // the calling node: inputs, outputs and attributes
+    const struct ree_node *node; // the calling node, with the call's inputs, outputs and attributes
 };
 
 struct ree_onnx_reader {
-    struct ree_arena *arena;       // for the graph that is read
+    struct ree_arena *arena;       // memory of the graph that is read
     struct ree_mapping **mappings; // list of the mappings that the graph keeps
     // external data files; moved to `mappings` when the reader finishes
     struct ree_mapping *files;
     struct ree_decoder decoder;
-    struct ree_arena scratch; // released with the reader
+    struct ree_arena scratch; // temporary memory; ree_onnx_reader_finish releases it
     size_t n_functions;
-    struct ree_function *functions; // sorted
+    struct ree_function *functions; // sorted by domain, name and overload
     uint32_t n_calls;
-    size_t inlined_nodes, inlined_bytes; // nodes and bytes of functions, summed over all calls
-    const char *folder;                  // folder of the external data; NULL: none
-    int folder_fd;                       // -1: not open yet
-    int64_t owner;                       // user id of the model file's owner; -1: unknown
-    struct ree_error *err;               // never NULL
+    // Nodes and encoded bytes of the called functions, summed over all calls.
+    size_t inlined_nodes, inlined_bytes;
+    const char *folder;    // folder of the external data; NULL: none
+    int folder_fd;         // descriptor of `folder`; -1: not open yet
+    int64_t owner;         // user id of the model file's owner; -1: unknown
+    struct ree_error *err; // where all functions report errors; never NULL
 };
 
 void ree_onnx_reader_init(struct ree_onnx_reader *reader, struct ree_arena *arena,
                           struct ree_mapping **mappings, struct ree_error *err);
 void ree_onnx_reader_finish(struct ree_onnx_reader *reader);
-// Allows external data, searched in the folder of `path`. False when memory is exhausted.
+// Allows external data, which is searched for in the folder of `path`, the model's file. Returns
+// false if memory is exhausted.
 bool ree_onnx_reader_set_folder(struct ree_onnx_reader *reader, const char *path);
 
 // Fails with REE_NO_MEMORY.
 enum ree_status ree_onnx_no_memory(struct ree_onnx_reader *reader);
-// Prefixes the message in *err with the file's name and returns its status. Names in messages come
-// from the file. Characters that would end the line, or that a terminal would interpret, become
+// Prefixes the message in *err with the file's name and returns err->status. Names in messages come
+// from the model. Characters that would end the line, or that a terminal would interpret, become
 // '?'.
 enum ree_status ree_onnx_fail_file(struct ree_error *err, const char *file);
-// A decoded string; "" if absent.
+// Returns a string of a decoded message; "" if it is absent (NULL).
 static inline const char *ree_onnx_text(const char *s) {
     return s ? s : "";
 }
-const char *ree_onnx_domain(const char *domain); // as ree_onnx_text; also "" for "ai.onnx"
+const char *ree_onnx_domain(const char *domain); // returns "" for NULL and for "ai.onnx"
 
-// Operator sets (load.c) that a model or a function imports.
+// Reads the operator sets that a model or a function imports (model.c). Fails if a version is not a
+// positive int32, or if one set is imported in two versions.
 enum ree_status ree_onnx_read_opsets(struct ree_onnx_reader *reader, size_t n,
                                      Onnx__OperatorSetIdProto *const *protos,
                                      struct ree_opset_import **out, size_t *out_n);
@@ -72,26 +77,26 @@ enum ree_status ree_onnx_read_metadata(struct ree_onnx_reader *reader, size_t n,
                                        Onnx__StringStringEntryProto *const *protos,
                                        struct ree_metadata **out, size_t *out_n);
 
-// Types (type.c).
-// Sets kind, dtype, shape and symbols of `value`. Accepts a tensor, a sequence of tensors, or an
-// optional of either. Fails for any other type.
+// Reads a type (type.c): sets kind, dtype, shape and symbols of `value`. Accepts a tensor, a
+// sequence of tensors, or an optional of either. Fails for any other type.
 enum ree_status ree_onnx_read_type(struct ree_onnx_reader *reader, const Onnx__TypeProto *proto,
                                    struct ree_value *value);
-// Writes text such as "float32[2,?,n]" into the caller's buffer and returns the buffer.
+// Writes the type and shape of `value`, such as "float32[2,?,n]", into the caller's buffer of
+// `size` bytes, cut if it is longer. Returns `out`.
 const char *ree_onnx_type_text(const struct ree_value *value, char *out, size_t size);
 
-// Tensors (tensor.c). Sets dtype, shape and data of `value`; only dtype and shape if ree does not
-// have the type.
+// Reads a tensor (tensor.c): sets dtype, shape and data of `value`, or only dtype and shape if ree
+// does not have the type.
 enum ree_status ree_onnx_read_tensor(struct ree_onnx_reader *reader, const Onnx__TensorProto *proto,
                                      struct ree_value *value);
 
-// Fails for a file that has several hard links and another owner than the model. The file may then
-// be a name in the model's folder for a file from elsewhere, and whoever made the folder was not
-// necessarily allowed to read it. A user who shares files between folders of his own is not
-// affected, because the owner is the same.
+// Fails if the open file `fd` has several hard links and another owner than the model. `owner` is
+// the user id of the model's owner. Such a file may be a name in the model's folder for another
+// user's file, made by someone who was not allowed to read that file. A user who links his own
+// files is not affected, because the owner is the same.
 enum ree_status ree_onnx_check_links(int fd, int64_t owner, struct ree_error *err);
-// External data (external.c). Sets *out to the `nbytes` bytes that the tensor names. They are in
-// the mapped file if their offset is aligned to `alignment`, else in a copy.
+// Reads external data (external.c): sets *out to the `nbytes` bytes that `proto` refers to. They
+// are in the mapped file if their offset is a multiple of `alignment`, else in a copy.
 enum ree_status ree_onnx_read_external(struct ree_onnx_reader *reader,
                                        const Onnx__TensorProto *proto, size_t nbytes,
                                        size_t alignment, const void **out);
@@ -106,14 +111,15 @@ enum ree_status ree_onnx_open_beneath(int folder_fd, const char *location, bool 
 // (hub_cache.c). Returns a descriptor that the caller owns, or -1 if it is not such a link.
 int ree_onnx_open_blob(int folder_fd, const char *location);
 
-// Names (scope.c). A name is looked up in its graph first, then in the enclosing graphs.
+// What defines a name (scope.c). A name is looked up in its own graph first, then in the enclosing
+// graphs.
 enum ree_name_kind { REE_NAME_INPUT, REE_NAME_INITIALIZER, REE_NAME_OUTPUT };
 
 struct ree_name {
     const char *name;
     enum ree_name_kind kind;
-    uint32_t index; // of the input, the initializer, or the node that has the output
-    uint32_t order; // order of definition: inputs, initializers, outputs by node
+    uint32_t index; // index of the input, of the initializer, or of the node with the output
+    uint32_t order; // index in the list of all inputs, then initializers, then node outputs
     struct ree_value *value;
 };
 
@@ -121,25 +127,27 @@ struct ree_scope {
     const struct ree_scope *outer;
     const struct ree_call *call; // the call whose function contains these names; NULL: none
     size_t n;
-    struct ree_name *names; // sorted
-    // By index. An initializer that is the default of an input shares the input's value.
+    struct ree_name *names; // sorted by name
+    // The value of each initializer. An initializer that is the default of an input shares the
+    // input's value.
     struct ree_value **initializers;
-    struct ree_value **outputs; // outputs of all nodes, concatenated; NULL if omitted
+    struct ree_value **outputs; // outputs of all nodes, concatenated; NULL: omitted
 };
 
-// Adds all values that `proto` defines to `graph`: inputs, initializers and node outputs. Fails if
-// a name is missing or defined twice.
+// Makes the scope of a graph. Adds all values that `proto` defines to `graph`: inputs, initializers
+// and node outputs. Fails if a name is missing or defined twice. `outer` is the scope of the
+// enclosing graph; NULL if there is none.
 enum ree_status ree_scope_init(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                struct ree_graph *graph, const struct ree_scope *outer,
                                struct ree_scope *scope);
-// The names of a function; `proto` holds the function's inputs and nodes as a graph. The function's
-// inputs are bound to the call's inputs, its outputs to the call's outputs. All other values are
-// added to `graph`.
+// Makes the scope of a called function; `proto` holds the function's inputs and nodes as a graph.
+// The function's inputs and outputs become the values that the call has as inputs and outputs. All
+// other values are added to `graph`.
 enum ree_status ree_scope_init_call(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                     struct ree_graph *graph, const struct ree_call *call,
                                     struct ree_scope *scope);
 struct ree_value *ree_scope_find(const struct ree_scope *scope, const char *name); // NULL: unknown
-// Returned by ree_scope_find for an input of a function that the call omits.
+// The value that ree_scope_find returns for an input of a function that the call omits.
 extern struct ree_value ree_scope_omitted;
 
 // Attributes (attribute.c).
@@ -155,29 +163,31 @@ enum ree_status ree_onnx_read_functions(struct ree_onnx_reader *reader,
                                         const Onnx__ModelProto *model);
 const struct ree_function *ree_onnx_find_function(const struct ree_onnx_reader *reader,
                                                   const Onnx__NodeProto *node); // NULL: none
-// Appends the nodes of a function instead of `node`, which calls it. `scope` is the scope of the
-// call.
+// Appends the nodes of `function` to `graph`, in place of `node`, which calls the function. `scope`
+// is the scope that contains `node`.
 enum ree_status ree_onnx_inline(struct ree_onnx_reader *reader, struct ree_graph *graph,
                                 const struct ree_scope *scope, const struct ree_node *node,
                                 const struct ree_function *function);
-// Resolves a reference in the function's attribute `proto` to *out: the call's attribute, else the
-// function's default. *out_found is false if there is neither.
+// Resolves `proto`, an attribute in a function's body that refers to an attribute of the function:
+// sets *out to the value that the call gives, else to the function's default. *out_found is false
+// if there is neither.
 enum ree_status ree_onnx_read_reference(struct ree_onnx_reader *reader,
                                         const Onnx__AttributeProto *proto,
                                         const struct ree_call *call, struct ree_attr *out,
                                         bool *out_found);
 
-// Graphs (graph.c). `graph` must be new, with opsets and file set.
+// Reads a graph and its subgraphs (graph.c) into `graph`, which must be new, with opsets and file
+// set. `outer` is the scope of the enclosing graph; NULL for the main graph.
 enum ree_status ree_onnx_read_graph(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                     struct ree_graph *graph, const struct ree_scope *outer);
-// Appends the nodes of `proto`, whose values are in `scope`, to the graph. Calls of functions are
+// Appends the nodes of `proto` to `graph`; `scope` holds their values. Calls of functions are
 // inlined.
 enum ree_status ree_onnx_read_nodes(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                     struct ree_graph *graph, const struct ree_scope *scope);
 enum ree_status ree_onnx_append_node(struct ree_onnx_reader *reader, struct ree_graph *graph,
                                      struct ree_node *node);
-// Sorts the nodes topologically: producers come first (order.c). A valid order is kept. Fails on a
-// cycle.
+// Sorts the nodes topologically, producers first (order.c). If their order is valid, it is kept.
+// Fails if the graph has a cycle.
 enum ree_status ree_onnx_order_nodes(struct ree_onnx_reader *reader, struct ree_graph *graph);
 
 #endif

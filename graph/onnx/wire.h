@@ -10,7 +10,7 @@
 // Maximum nesting of messages, including the outermost. A graph in an attribute of a node takes
 // three levels.
 #define REE_WIRE_MAX_DEPTH 100
-// Maximum size of a message in bytes: the decoder's limit, which protobuf itself sets.
+// Maximum size of a message in bytes. Protobuf itself sets this limit.
 #define REE_WIRE_MAX_SIZE INT32_MAX
 
 // Checks that `bytes` are one whole message of the described type:

@@ -1,5 +1,4 @@
-// Chooses the plan of a model. This is the only place where that is decided, for runs and for
-// `ree-run plan`.
+// Chooses the plan of a model. All runs and `ree-run plan` choose it here.
 #ifndef REE_GRAPH_PARTITION_CHOOSE_H
 #define REE_GRAPH_PARTITION_CHOOSE_H
 
@@ -7,31 +6,36 @@
 
 struct ree_partition_request {
     const char *plan_path;    // path of a plan file (plan_file.h); NULL: none
-    const char *graph_sha256; // of the model; NULL: not known
-    const char *const *ends;  // n_stages - 1 names for ree_partition_from_cuts; NULL: none
-    size_t n_stages;          // 0: not requested
-    // max_memory 0: no limit. The other fields count even without a limit: each device and each
-    // process gets at least one stage.
+    const char *graph_sha256; // SHA-256 of the model's graph in hexadecimal; NULL: not known
+    // [n_stages - 1]: name of the value with which stage i ends (ree_partition_from_cuts); NULL:
+    // none
+    const char *const *ends;
+    size_t n_stages; // requested number of stages; 0: not requested
+    // The devices that run the stages. max_memory 0: no limit. If no plan file, names or n_stages
+    // are given, the plan has at least as many stages as devices.n_devices and as devices.n_ranks,
+    // even without a limit.
     struct ree_partition_devices devices;
-    int64_t context_length; // positions that a sequence can have; 0: not known
+    int64_t context_length; // maximum positions of a sequence; 0: not known
 };
 
 enum ree_plan_origin {
     REE_PLAN_FOUND,  // the planner found it
-    REE_PLAN_GIVEN,  // a file or names gave it
-    REE_PLAN_HINTED, // the notes of the nodes gave it (hints.h)
+    REE_PLAN_GIVEN,  // a plan file or names of values gave it
+    REE_PLAN_HINTED, // the notes of the nodes requested it (hints.h)
 };
 
-// Takes the first of these that exists:
-// - the plan of the file, or of the names;
-// - the best plan of n_stages stages;
+// Chooses a plan of `graph`, which must have its shapes inferred. Takes the first of these that is
+// given:
+// - the plan of the plan file;
+// - the plan that the names `ends` describe;
+// - n_stages: the best plan with that many stages;
 // - the plan that the nodes' notes request (hints.h);
-// - a plan with as many stages as devices or processes, whichever are more, or with as many more as
-//   the limit requires.
+// - otherwise the best plan with as many stages as devices or processes, whichever are more, or
+//   with more stages if the memory limit requires it.
 //
-// Every plan must keep within the memory limit. From the options, only kv caches and context are
-// used; with a limit, the context is at most context_length (rounded up). The graph must have its
-// shapes inferred.
+// Fails with REE_INVALID if the plan exceeds the memory limit. Of `options`, only the kv caches and
+// the context are used. With a limit, the context is at most context_length, rounded up to a
+// multiple of REE_PARTITION_POSITIONS. Release *out with ree_partition_finish.
 enum ree_status ree_partition_choose(const struct ree_graph *graph,
                                      const struct ree_partition_options *options,
                                      const struct ree_partition_request *request,

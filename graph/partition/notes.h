@@ -9,9 +9,9 @@
 #define REE_PIPELINE_CONFIGURATION "ree-pipeline"
 
 // Fills notes[i] for node i of the file (file->n entries), allocated in `arena`. `graph` is the
-// file's graph after its passes. A node that the passes removed gets the role, layer and stage of
-// the first node in the file that reads its results. Nodes that nothing needs get none. Control
-// nodes get no stage.
+// file's graph after its passes. A node that the passes removed gets the role, layer, phase and
+// stage of the first node in the file that reads its results. A node that no remaining node depends
+// on gets keys without values, so that earlier notes are removed. Control nodes get no stage.
 enum ree_status ree_partition_notes(const struct ree_graph *graph,
                                     const struct ree_partition *partition,
                                     const struct ree_annotations *annotations,

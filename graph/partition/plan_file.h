@@ -1,5 +1,5 @@
-// A plan as a JSON file: made by `ree-run plan -o`, and read by a run. People may keep, read and
-// edit it.
+// Writes and reads plan files: a plan as JSON, which `ree-run plan -o` makes and runs read. People
+// may keep, read and edit it.
 //
 //     {"schema": "ree-plan/1", "graph_sha256": "...", "n_partitions": 2,
 //      "stages": [{"ends_with": "layers.1.residual", ...}, {...}]}
@@ -12,34 +12,35 @@
 #include "graph/partition/partition.h"
 
 #define REE_PLAN_SCHEMA "ree-plan/1"
-// A larger file, or one with more than REE_MAX_STAGES stages, is refused. Names have the length
-// that they have in the model.
+// Maximum size of a plan file in bytes. A larger file, or one with more than REE_MAX_STAGES stages,
+// is refused.
 #define REE_PLAN_MAX_BYTES ((size_t)16 << 20)
 
 struct ree_plan_file {
     const struct ree_graph *graph; // the graph that was planned
     const struct ree_partition *partition;
     const char *graph_sha256; // hash of the model, in hexadecimal (ree_model_graph_sha256)
-    uint64_t context;         // context length that was planned for
-    // per stage, for people: a description of its contents; may be NULL
+    uint64_t context;         // positions of a sequence that the costs assume
+    // [n_stages]: descriptions of the stages' contents, for people; NULL: none
     const char *const *contents;
 };
 
-// Returns the name of the first named value that the last node of the stage makes.
+// Returns the name of the first output of the stage's last node; "" if it has none.
 const char *ree_partition_end(const struct ree_graph *graph, const struct ree_partition *partition,
                               size_t stage);
 
-// Appends the file's text.
+// Appends the text of the plan file to *out.
 enum ree_status ree_plan_file_print(const struct ree_plan_file *plan, struct ree_strbuf *out,
                                     struct ree_error *err);
 enum ree_status ree_plan_file_write(const char *path, const struct ree_plan_file *plan,
                                     struct ree_error *err);
 
-// Reads where the stages end, except the last: *out_n names for ree_partition_from_cuts with *out_n
-// + 1 stages. Fails if the file was made for another graph. Release with ree_plan_ends_free.
+// For each stage except the last, reads the name of the value with which it ends: *out_n names,
+// which ree_partition_from_cuts takes to make a plan of *out_n + 1 stages. Release them with
+// ree_plan_ends_free. Fails with REE_INVALID if the file was made for a graph with another hash.
 enum ree_status ree_plan_file_read(const char *path, const char *graph_sha256, char ***out_ends,
                                    size_t *out_n, struct ree_error *err);
-// As ree_plan_file_read, for a text in memory. Messages do not name a file.
+// As ree_plan_file_read, but reads a text in memory. Messages do not name a file.
 enum ree_status ree_plan_parse(const void *text, size_t size, const char *graph_sha256,
                                char ***out_ends, size_t *out_n, struct ree_error *err);
 void ree_plan_ends_free(char **ends, size_t n); // accepts NULL

@@ -11,13 +11,13 @@ struct ree_arena {
 };
 
 void ree_arena_init(struct ree_arena *arena);
-// frees all allocations; the arena may be used again
+// Frees all allocations. The arena may be used again.
 void ree_arena_finish(struct ree_arena *arena);
-// Zeroed; aligned to 64 bytes for sizes of at least 64, otherwise to 16. NULL if memory is
-// exhausted.
+// Allocates `size` zeroed bytes, aligned to 64 bytes if size is at least 64, otherwise to 16.
+// Returns NULL if memory is exhausted.
 void *ree_arena_alloc(struct ree_arena *arena, size_t size);
-void *ree_arena_alloc_array(struct ree_arena *arena, size_t n,
-                            size_t size); // NULL also on overflow
+// As ree_arena_alloc, for n elements of `size` bytes. Returns NULL also if n * size overflows.
+void *ree_arena_alloc_array(struct ree_arena *arena, size_t n, size_t size);
 char *ree_arena_strdup(struct ree_arena *arena, const char *s);
 char *ree_arena_strndup(struct ree_arena *arena, const char *s, size_t n);
 

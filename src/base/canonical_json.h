@@ -8,16 +8,16 @@
 #include "base/strbuf.h"
 #include "base/merkle.h"
 
-// Appends the canonical text of `value`. Fails with REE_INVALID if the value has none: a number is
-// not finite, a string is not UTF-8, an object has the same key twice, or it is nested more than 64
-// levels deep.
+// Appends the canonical text of `value` to *out. Fails with REE_INVALID if there is none: a number
+// is not finite, a string is not UTF-8, an object has the same key twice, or nesting exceeds 64
+// levels.
 enum ree_status ree_canonical_json(const cJSON *value, struct ree_strbuf *out,
                                    struct ree_error *err);
-// Checks that `value` has a canonical form. This rejects JSON that other readers may interpret
-// differently.
+// Fails with REE_INVALID if `value` has no canonical text (see ree_canonical_json). This rejects
+// JSON that other readers may interpret differently.
 enum ree_status ree_canonical_check(const cJSON *value, struct ree_error *err);
-// SHA-256 of the tag, including its NUL, followed by the canonical text. If `tag` is NULL, only the
-// text is hashed.
+// Sets `out` to the SHA-256 of the tag, including its NUL, followed by the canonical text. If `tag`
+// is NULL, only the text is hashed.
 enum ree_status ree_canonical_sha256(const cJSON *value, const char *tag, ree_digest out,
                                      struct ree_error *err);
 // Converts exactly 64 lower-case hexadecimal digits to bytes. Returns false for any other string.

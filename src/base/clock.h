@@ -2,7 +2,7 @@
 #ifndef REE_BASE_CLOCK_H
 #define REE_BASE_CLOCK_H
 
-// Monotonic seconds since an unspecified moment.
+// Returns monotonic seconds since an unspecified moment.
 double ree_clock(void);
 
 #endif

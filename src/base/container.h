@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The struct of type `type` (may be const-qualified) whose field `field` is at `pointer`.
+// Evaluates to the struct of type `type` (may be const-qualified) whose field `field` is at
+// `pointer`.
 #define REE_CONTAINER_OF(pointer, type, field)                                                     \
     ((type *)ree_bytes_before(pointer, offsetof(type, field)))
 

@@ -1,7 +1,8 @@
-// The floating-point environment of the calling thread: rounding, subnormals and exception traps.
-// The bits of every sum depend on it. It belongs to the program that loads libree, which may have
-// changed it with fesetround or feenableexcept, by the start-up code of -ffast-math, or through
-// another library. ree computes in an environment of its own and then restores the caller's.
+// Sets and restores the floating-point environment of a thread: rounding, subnormals and exception
+// traps. The bits of every sum depend on it. The environment belongs to the program that loads
+// libree, which may have changed it with fesetround or feenableexcept, by the start-up code of
+// -ffast-math, or through another library. ree computes in an environment of its own and then
+// restores the caller's.
 //
 //     ree's      round to nearest even; subnormals kept; no exception traps
 //     x86-64     MXCSR 0x1F80, x87 control word 0x037F (which strtod and printf use)
@@ -55,10 +56,10 @@ struct ree_float_env {
 // which loads libraries).
 void ree_float_env_set(void);
 
-// A call of ree by the caller or by ree itself.
+// A call of a function of ree, by the program that loaded libree or by ree itself.
 struct ree_float_call {
-    struct ree_float_env caller; // the caller's environment, if is_outermost
-    bool is_outermost;           // false: called by ree itself
+    struct ree_float_env caller; // environment to restore; set if is_outermost
+    bool is_outermost;           // the program that loaded libree made the call, not ree itself
 };
 
 void ree_float_call_enter(struct ree_float_call *call);
@@ -67,11 +68,11 @@ void ree_float_call_leave(struct ree_float_call *call);
 // Returns the environment in which callbacks of the current call run; outside of a call, the
 // thread's current environment.
 void ree_float_call_caller(struct ree_float_env *out);
-// Begins a call whose caller has the environment *caller.
+// Begins a call in a thread that ree started: sets ree's environment; callbacks run in *caller.
 void ree_float_thread_enter(struct ree_float_call *call, const struct ree_float_env *caller);
 
 struct ree_float_worker {
-    // Saved environment if !in_call; without the x87 unit, which no kernel uses.
+    // The environment to restore, if !in_call; without the x87 unit, which no kernel uses.
     struct ree_float_env before;
     bool in_call; // the thread is in a call of ree: ree's environment is already set
 };

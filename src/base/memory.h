@@ -1,9 +1,9 @@
-// All allocations of libree's own code: by malloc and free, or by the functions that the caller has
-// set with ree_set_allocator. The test base/allocations checks that no other code calls malloc.
-// ree_alloc and ree_free are public (ree/core.h).
+// Allocates memory for all of libree's own code: with malloc and free, or with the functions that
+// the caller has set with ree_set_allocator. The test base/allocations checks that no other code
+// calls malloc. ree_alloc and ree_free are public (ree/core.h).
 //
-// These do not allocate here:
-// - functions of the C library whose result ree frees: getline, realpath
+// The following allocate in other ways:
+// - functions of the C library that return memory, which ree frees: getline, realpath
 // - the libraries that ree uses, except protobuf-c and PCRE2
 #ifndef REE_BASE_MEMORY_H
 #define REE_BASE_MEMORY_H
@@ -13,8 +13,8 @@
 
 #include "ree.h"
 
-// The usual contracts of calloc, realloc, strdup, strndup, asprintf and vasprintf. Release with
-// ree_free.
+// These functions have the contracts of calloc, realloc, strdup, strndup, asprintf and vasprintf.
+// Release the memory with ree_free.
 void *ree_alloc_zeroed(size_t n, size_t size);
 void *ree_realloc(void *memory, size_t size);
 char *ree_strdup(const char *s);

@@ -21,24 +21,25 @@ typedef unsigned char ree_digest[REE_SHA256_SIZE];
 
 void ree_merkle_root(const ree_digest *leaves, uint64_t n, ree_digest out);
 void ree_merkle_root_of_top(uint64_t n, const ree_digest top, ree_digest out);
-// Computes the root of leaves that are added one at a time, without storing them. Initialise with
-// zeros.
+// Computes the root of leaves that are added one at a time, without storing the leaves. Initialise
+// the builder with zeros.
 struct ree_merkle_builder {
-    uint64_t n; // leaves so far
+    uint64_t n; // number of leaves added so far
     // tops[k]: top of a complete subtree of 2^k leaves; valid if bit k of n is set
     ree_digest tops[64];
 };
 void ree_merkle_add(struct ree_merkle_builder *builder, const ree_digest leaf);
 void ree_merkle_builder_root(const struct ree_merkle_builder *builder, ree_digest out);
-// Writes the siblings on the path from leaves[index] to the top, lowest first, and returns their
-// number. Requires index < n.
+// Writes to proof[] the siblings on the path from leaves[index] to the top, lowest first, and
+// returns their number. `index` must be below n.
 uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
                           ree_digest proof[REE_MERKLE_MAX_PROOF]);
-// True if `leaf` is leaf number `index` of the `n` leaves under `root`. False also if the proof's
-// length is not the depth of that leaf.
+// Returns whether `leaf` is leaf number `index` of the `n` leaves under `root`. Returns false also
+// if n_proof is not the depth of that leaf.
 bool ree_merkle_verify(const ree_digest root, uint64_t n, uint64_t index, const ree_digest leaf,
                        const ree_digest *proof, uint32_t n_proof);
-// top() of leaves[0 ... count - 1]: the value that two parties compare while they bisect.
+// Computes top() of leaves[0 ... count - 1], the value that two parties of a dispute compare while
+// they bisect.
 void ree_merkle_top(const ree_digest *leaves, uint64_t count, ree_digest out);
 
 #endif

@@ -10,21 +10,21 @@
 #include "ree.h"
 
 // Copies the caller's options to *out, a struct of `known` bytes, and sets out->size to `known`.
-// Fields that the caller's struct does not have are zero. `options` NULL: all fields are zero.
-// `name` is the struct's name without "struct". Fails with
-// - REE_INVALID if the size is 0, less than a size_t, or absurdly large
-// - REE_UNSUPPORTED if the struct is larger than `known` and the bytes behind are not all zero:
-//   the caller sets an option that this library does not have
+// Fields that the caller's struct does not have become zero; if `options` is NULL, all fields
+// become zero. `name` is the struct's name without "struct". Fails with
+// - REE_INVALID if options->size is 0, less than sizeof(size_t), or absurdly large
+// - REE_UNSUPPORTED if the caller's struct is larger than `known` and a byte after the first
+//   `known` bytes is not zero: the caller sets an option that this library does not have
 enum ree_status ree_options_read(void *out, size_t known, const void *options, const char *name,
                                  struct ree_error *err);
-// Copies as many bytes of *stats, a struct of `known` bytes, to *out as out->size says. Keeps
-// out->size, and sets bytes that the library does not know to zero. The struct must have passed
-// ree_stats_check, which fails with REE_INVALID if its size is 0, less than a size_t, or absurdly
-// large.
+// ree_stats_fill copies *stats, a struct of `known` bytes, to *out, which has out->size bytes. It
+// keeps out->size and sets bytes of *out beyond `known` to zero. *out must have passed
+// ree_stats_check, which fails with REE_INVALID if out->size is 0, less than sizeof(size_t), or
+// absurdly large.
 enum ree_status ree_stats_check(const void *out, size_t known, const char *name,
                                 struct ree_error *err);
 void ree_stats_fill(void *out, const void *stats, size_t known);
-// Both: fails like ree_stats_check, otherwise fills *out.
+// Calls ree_stats_check and, if that succeeds, ree_stats_fill.
 enum ree_status ree_stats_write(void *out, const void *stats, size_t known, const char *name,
                                 struct ree_error *err);
 

@@ -17,16 +17,17 @@
 
 // Computes the digest of a tensor as bytes.
 void ree_tensor_digest(const struct ree_tensor *tensor, unsigned char digest[REE_SHA256_SIZE]);
-// Incremental hashing. `tag` is hashed first, including its NUL; NULL: no tag.
+// A SHA-256 that is computed in steps. Its `tag` is hashed first, including its NUL; NULL: no tag.
 struct ree_hasher;
-// Never fails: if memory is exhausted, waits for and returns an entry of a small static reserve.
-// Therefore the function that creates the hasher must finish it, and soon.
+// Never fails: if memory is exhausted, it waits for an entry of a small static reserve and returns
+// it. Therefore the function that creates the hasher must also finish it, and soon.
 struct ree_hasher *ree_hasher_create(const char *tag);
-// For hashes that span many calls; NULL if memory is exhausted.
+// As ree_hasher_create, for hashers that live longer; returns NULL if memory is exhausted.
 struct ree_hasher *ree_hasher_try_create(const char *tag);
 void ree_hasher_update(struct ree_hasher *hasher, const void *bytes, size_t nbytes);
-void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]); // releases the hasher
-// Like ree_hasher_finish, as bytes.
+// Writes the digest as hexadecimal text with a NUL, and releases the hasher.
+void ree_hasher_finish(struct ree_hasher *hasher, char hex[65]);
+// As ree_hasher_finish, but returns the digest as bytes.
 void ree_hasher_digest(struct ree_hasher *hasher, unsigned char digest[REE_SHA256_SIZE]);
 // Returns the digest and restarts the hasher with `tag`. Cheaper than a new hasher for many short
 // hashes.

@@ -18,15 +18,16 @@ ree_fail_message(struct ree_error *err, enum ree_status status, const char *form
 static inline enum ree_status ree_no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "out of memory");
 }
-// For a caller that goes on after a failure: its own success leaves no message behind.
+// Sets *err to success, for a caller that goes on after a failure: no message of the failure
+// remains. `err` may be NULL.
 static inline void ree_error_clear(struct ree_error *err) {
     if (!err) return;
     err->status = REE_OK;
     err->message[0] = 0;
 }
-// Prepends the prefix and ": " to the message in *err and returns its status. Adds context while
-// unwinding ("model.onnx: ", "node 'conv1' (Conv): "). Never returns REE_OK: returns REE_INTERNAL
-// if err is NULL or holds no failure.
+// Prepends the formatted prefix and ": " to the message in *err and returns err->status. Callers
+// use it to add context ("model.onnx: ", "node 'conv1' (Conv): "). Never returns REE_OK: returns
+// REE_INTERNAL if err is NULL or holds no failure.
 __attribute__((format(printf, 2, 3))) enum ree_status ree_fail_prefix(struct ree_error *err,
                                                                       const char *format, ...);
 #ifdef __clang_analyzer__
@@ -46,11 +47,12 @@ static inline enum ree_status ree_never_ok(enum ree_status status) {
         if (ree_try_status_ != REE_OK) return ree_try_status_;                                     \
     } while (0)
 
-// Checked arithmetic on sizes from untrusted files. Returns false and does not change *out on
-// overflow.
+// Checked arithmetic on sizes from untrusted files: return false on overflow, and then do not
+// change *out.
 bool ree_mul_size(uint64_t a, uint64_t b, uint64_t *out);
 bool ree_add_size(uint64_t a, uint64_t b, uint64_t *out);
-// Product of dims; false if a dim is negative or the product exceeds INT64_MAX.
+// Sets *out to the product of dims[rank]. Returns false if a dim is negative or the product, with
+// dims of 0 counted as 1, exceeds INT64_MAX.
 bool ree_count_elements(uint32_t rank, const int64_t *dims, int64_t *out);
 
 #endif

@@ -1,4 +1,4 @@
-// Growable string. A failed allocation sets `failed`; the string stays valid.
+// A growable string. A failed allocation sets `failed`; the string stays valid.
 #ifndef REE_BASE_STRBUF_H
 #define REE_BASE_STRBUF_H
 
@@ -17,7 +17,8 @@ void ree_strbuf_finish(struct ree_strbuf *buf);
 __attribute__((format(printf, 2, 3))) void ree_strbuf_printf(struct ree_strbuf *buf,
                                                              const char *format, ...);
 void ree_strbuf_append(struct ree_strbuf *buf, const char *s, size_t n);
-// Returns the string, which the caller frees, and resets the buffer. "" if empty, NULL if failed.
+// Returns the string, which the caller releases with ree_free, and resets the buffer. Returns "" if
+// nothing was appended, NULL if an allocation failed.
 char *ree_strbuf_take(struct ree_strbuf *buf);
 
 #endif

@@ -1,21 +1,22 @@
-// Files that save a device from repeating work: compiled pipelines and self-test results.
+// Reads and writes the files that save a device from repeating work: compiled pipelines and
+// self-test results.
 #ifndef REE_DEVICE_CACHE_FOLDER_H
 #define REE_DEVICE_CACHE_FOLDER_H
 
 #include "ree.h"
 
-// ree_cache_path (ree/file.h): FOLDER is cache_dir. If cache_dir is NULL, FOLDER is
-// $XDG_CACHE_HOME/ree, or else $HOME/.cache/ree. There is no folder if cache_dir is "", or if
-// neither variable is an absolute path.
+// ree/file.h declares ree_cache_path, which returns the path FOLDER/NAME. FOLDER is cache_dir. If
+// cache_dir is NULL, FOLDER is $XDG_CACHE_HOME/ree, or else $HOME/.cache/ree. There is no path if
+// cache_dir is "", or if neither variable is an absolute path.
 
-// Security: a cache file decides what is not tested again, and a driver loads compiled code from
-// one. So a folder or file is used only if it belongs to the process's effective user, is not
-// writable by others, and is not a symbolic link.
+// Security: a cache file decides which kernels are not tested again, and a driver may load compiled
+// code from it. So a folder or file is used only if it belongs to the process's effective user, is
+// not writable by others, and is not a symbolic link.
 //
 // Reads a file of at most max_nbytes bytes; the caller releases *out_bytes with ree_free. Returns
 // false if the file is missing, too large or not usable by the rule above.
 bool ree_cache_read(const char *path, size_t max_nbytes, void **out_bytes, size_t *out_nbytes);
-// Replaces the file atomically, readable by its owner only. Creates missing parent folders with
+// Replaces the file atomically, readable only by its owner. Creates missing parent folders with
 // mode 0700. Ignores failures.
 void ree_cache_write(const char *path, const void *bytes, size_t nbytes);
 // Returns an open descriptor of the file's folder, or -1 if the folder is missing or not usable.

@@ -11,9 +11,9 @@ struct ree_device_buffer; // backend-defined
 struct ree_device_program;
 
 struct ree_program_run {
-    bool measures; // measure each dispatch, even if the run takes longer then
-    // Receives REE_RUNNING, the dispatches done and their total. A run that is cancelled has
-    // written some of its results. It returns after the device has stopped working on it.
+    bool measures; // measure the time of each dispatch, even if the run then takes longer
+    // Receives REE_RUNNING, the number of dispatches done and their total. If it cancels the run,
+    // program_run returns after the device has stopped; some results may have been written.
     struct ree_progress progress;
 };
 #define REE_RUNNING "running"
@@ -37,10 +37,10 @@ struct ree_device_vtable {
                                    uint64_t offset, void *data, uint64_t size,
                                    struct ree_error *err);
 
-    // Prepares a program and copies what it needs from `program`. constants[slot] is the buffer
-    // that every run binds to that slot, or NULL if the buffer varies. The contents of a constant
-    // buffer must never change, because the backend may repack them. copies_capacity: bytes that
-    // these copies may take; reduced by what they take. NULL: no limit.
+    // Prepares a program; `program` is not used after the call. constants[slot] is the buffer that
+    // every run binds to that slot, or NULL if the buffer varies. The contents of a constant buffer
+    // must never change, because the backend may make repacked copies of them. *copies_capacity:
+    // bytes that these copies may take; reduced by what they take. NULL: no limit.
     enum ree_status (*program_create)(struct ree_device *device, const struct ree_program *program,
                                       struct ree_device_buffer *const *constants,
                                       uint64_t *copies_capacity, struct ree_device_program **out,
@@ -63,8 +63,8 @@ struct ree_device_vtable {
 struct ree_device {
     const struct ree_device_vtable *vtable;
     char name[256];
-    uint64_t max_buffer_size; // bytes; buffer_create rejects larger tensors with a message
-    uint64_t memory_size;     // total bytes, including used ones
+    uint64_t max_buffer_size; // maximum bytes of a buffer; buffer_create fails for more
+    uint64_t memory_size;     // memory of the device in bytes, whether it is free or in use
     // Attention of up to this many queries per head reads keys and values from pages
     // (ree_attention_params.page_bits). 0: none.
     uint32_t paged_queries;
@@ -73,7 +73,8 @@ struct ree_device {
     bool is_cpu;
 };
 
-// What tests request of a device; NULL: nothing.
+// ree_broken_primitive, ree_forced_form and ree_probes_again return what a test requests through
+// options->testing (ree/testing.h); NULL or false: nothing.
 static inline const char *ree_broken_primitive(const struct ree_device_options *options) {
     return options->testing ? options->testing->break_primitive : NULL;
 }
@@ -85,22 +86,28 @@ static inline bool ree_probes_again(const struct ree_device_options *options) {
     return options->testing && options->testing->probes_again;
 }
 
-// Backends. options is never NULL here, and has the size that this version knows.
+// Opens the CPU backend. Here and in the functions of the other backends, `options` must not be
+// NULL and must have all fields of this version; ree_device_open ensures both.
 enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
                                     struct ree_device **out, struct ree_error *err);
-// Runs one dispatch on the calling thread with operands[i] in host memory. Used by constant
-// folding, shape computation and sampling; by the twins, which take its results as the expected
-// ones (device/selftest/twin.h); and by CUDA for dispatches that none of its own kernels computes
-// correctly.
+// Runs one dispatch on the calling thread; operands[i] is the host memory of operand i. Constant
+// folding, shape computation and sampling use it. Self-tests take its results as the expected ones
+// (device/selftest/twin.h). The CUDA backend uses it for a dispatch that none of its kernels
+// computes correctly.
 enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
                                 struct ree_error *err);
-// Sets the folder where ree_cpu_execute keeps the results of its self-tests; cache_dir is as in
+// Sets the folder of the file with results of ree_cpu_execute's self-tests; cache_dir is as in
 // struct ree_device_options. ree_device_open calls it, so the folder is that of the device opened
-// last. Before the first call nothing is kept.
+// last. Before the first call no results are read or written.
 void ree_cpu_use_cache(const char *cache_dir);
 
-// which: "" for the first device, an index, or part of a name. *out_note: why no device was found,
-// or NULL.
+// The CUDA and Vulkan backends have one function each to open and to list devices.
+//
+// open:  `which` selects a device of the backend: "" the first one, otherwise its index or a part
+// of
+//        its name.
+// list:  fills at most `max` entries of out_list and returns the number of devices. *out_note
+//        receives the reason if none was found, otherwise NULL; it is a static string.
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
                                      struct ree_device **out, struct ree_error *err);
 size_t ree_cuda_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note);

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 
-// Same order as in shaders/probe.comp and cuda/probe.cu.
+// The operations that the vectors test. shaders/probe.comp and cuda/probe.cu use the same order.
 enum ree_probe_operation {
     REE_PROBE_ADD,
     REE_PROBE_SUB,
@@ -33,7 +33,8 @@ enum ree_probe_operation {
     REE_PROBE_N_OPERATIONS
 };
 
-// The unit of a verdict: one operation, or several that a device gets right or wrong together.
+// A group of operations that gets one verdict, because a device computes all or none of them
+// correctly.
 struct ree_probe_primitive {
     const char *name;  // "fma"
     uint32_t first, n; // the operations [first, first + n) that it consists of
@@ -41,10 +42,10 @@ struct ree_probe_primitive {
 #define REE_PROBE_N_PRIMITIVES 10
 extern const struct ree_probe_primitive ree_probe_primitives[REE_PROBE_N_PRIMITIVES];
 
-// Returns the index of the primitive called `name`, or -1.
+// Returns the index in primitives[n] of the primitive called `name`, or -1 if there is none.
 int ree_probe_find(const struct ree_probe_primitive *primitives, uint32_t n, const char *name);
 
-// Layout as the device reads it: four words.
+// One vector: the operation and the bits of its arguments. The device reads these four words.
 struct ree_probe_vector {
     uint32_t operation, a, b, c;
 };
@@ -61,7 +62,7 @@ void ree_probe_vectors_finish(struct ree_probe_vectors *vectors);
 
 struct ree_probe_count {
     uint32_t n_vectors, n_wrong;
-    uint32_t example[5]; // of the first wrong vector: a, b, c, device's result, expected result
+    uint32_t example[5]; // the first wrong vector: a, b, c, device's result, expected result
 };
 // Counts wrong results among the vectors of one primitive within [begin, begin + n). results[i] is
 // the device's result for vector i. If a float NaN is expected, any NaN is accepted.

@@ -12,16 +12,19 @@ struct ree_program_info {
     char **labels;                                    // [n_dispatches], "node 'conv1' (Conv)"
 };
 
-// Returns the name of dispatch i in messages; borrowed from `source`.
+// Returns the name by which messages call dispatch i of a program: that of its node or, if it has
+// none, of its RepOp. Borrowed from `source`.
 const char *ree_program_info_label(const struct ree_program *source, uint32_t i);
-// On failure the caller must still call ree_program_info_finish.
+// Copies operands and names from `source`. *info must be zeroed. On failure the caller must still
+// call ree_program_info_finish.
 enum ree_status ree_program_info_init(struct ree_program_info *info,
                                       const struct ree_program *source, struct ree_error *err);
 void ree_program_info_finish(struct ree_program_info *info);
 
-// Turns the device's report of the first index out of range into an error. dispatch: the number of
-// the dispatch plus 1, or 0 if no fault occurred (returns REE_OK). low, high: the two halves of the
-// index. backend: name for the message about an impossible report, for example "CUDA".
+// Turns the device's report of an index out of range into an error: REE_INVALID with the name of
+// the dispatch and the index. dispatch: index of the dispatch plus 1; 0: no fault, returns REE_OK.
+// low, high: low and high 32 bits of the index. Fails with REE_DEVICE if there is no such dispatch;
+// `backend`, for example "CUDA", is for that message.
 enum ree_status ree_program_info_fault(const struct ree_program_info *info, const char *backend,
                                        uint32_t dispatch, uint32_t low, uint32_t high,
                                        struct ree_error *err);

@@ -33,24 +33,27 @@ struct ree_claim_proof {
 struct ree_claim_opening {
     struct ree_claim_proof step_proof; // from the step to steps_root
     ree_digest inputs_root, nodes_root;
-    ree_digest *inputs, *outputs;      // of the node
-    struct ree_claim_proof node_proof; // to nodes_root
+    ree_digest *inputs, *outputs;      // digests of what the node read and of what it computed
+    struct ree_claim_proof node_proof; // from the node to nodes_root
 };
 
-// What one party states.
+// What one party states about its trace.
 struct ree_claim_side {
-    ree_digest root;   // of the trace
-    ree_digest header; // digest of its header
+    ree_digest root;   // root of the trace
+    ree_digest header; // digest of the trace's header
     uint64_t n_steps;
-    // HEADER and LENGTH: top of the tree of steps (base/merkle.h).
+    // Claims of kind HEADER or LENGTH: top of the tree of steps (base/merkle.h).
     ree_digest steps_top;
     ree_digest steps_root;
-    // NODE: the disputed step and node. INPUT: the disputed step; the fields of the node are
-    // unused.
+    // Claims of kind NODE: the disputed step and node. Kind INPUT: the disputed step; the fields
+    // about a node are not used.
     struct ree_claim_opening at;
-    ree_digest input;                   // INPUT only
-    struct ree_claim_proof input_proof; // to at.inputs_root
-    struct ree_claim_opening before;    // if has_before: the previous step
+    // Claims of kind INPUT: digest of the disputed input.
+    ree_digest input;
+    // Claims of kind INPUT: proof from the disputed input to at.inputs_root.
+    struct ree_claim_proof input_proof;
+    // If ree_claim.has_before: the previous step, and its node ree_claim.before.node.
+    struct ree_claim_opening before;
 };
 
 enum ree_claim_source {
@@ -60,16 +63,21 @@ enum ree_claim_source {
     REE_CLAIM_NODE,     // an output of an earlier node of this step
 };
 
-// One input of the node, as both parties state it.
+// One input of the disputed node, as both parties state it.
 struct ree_claim_input {
     enum ree_claim_source source;
-    uint32_t index;                   // among the constants, inputs or nodes
-    ree_digest digest;                // of the value; NODE: equals outputs[output]
-    uint32_t output;                  // NODE only, like the fields up to `outputs`
-    ree_digest op;                    // op digest of that node (trace.h)
-    uint32_t n_inputs, n_outputs;     // of that node
-    ree_digest *inputs, *outputs;     // of that node; both parties state the same
-    struct ree_claim_proof proofs[2]; // INPUT and NODE: one proof for each party
+    uint32_t index;    // index of the source among the constants, inputs or nodes
+    ree_digest digest; // digest of the value; if a node computed it: equals outputs[output]
+    // If `source` is REE_CLAIM_NODE, the fields up to `outputs` describe the source: the node that
+    // computed the value.
+    uint32_t output;              // index of the value among the source node's outputs
+    ree_digest op;                // digest `op` of the source node (trace.h)
+    uint32_t n_inputs, n_outputs; // number of the source node's inputs and outputs
+    // digests of the source node's inputs and outputs; both parties state the same
+    ree_digest *inputs, *outputs;
+    // For each party: proof from the model input or source node to the party's root of the step's
+    // inputs or nodes. Unused for other sources.
+    struct ree_claim_proof proofs[2];
 };
 
 // An output of a node of the previous step: the value that the disputed input must equal, or the
@@ -82,7 +90,7 @@ struct ree_claim_before {
 
 struct ree_claim {
     struct ree_arena arena;
-    unsigned version; // of the schema: 1 or 2
+    unsigned version; // version of the file's schema: 1 or 2
     enum ree_claim_kind kind;
     // Digest of the header of both traces. A HEADER claim has the digest of the header that both
     // traces should have.
@@ -92,12 +100,16 @@ struct ree_claim {
     uint32_t prefill_chunk;
     uint32_t n_step_inputs, n_nodes; // number of model inputs; number of nodes
     // The disputed point.
-    uint64_t step;  // NODE and INPUT; TOKEN: the step that would read the token
-    uint32_t input; // INPUT
-    // True for TOKEN; for INPUT if the value follows from the previous step.
+    // Claims of kind NODE or INPUT: index of the disputed step. Kind TOKEN: index of the step that
+    // would read the token.
+    uint64_t step;
+    // Claims of kind INPUT: index of the disputed input among the model's inputs.
+    uint32_t input;
+    // `before` is set: for claims of kind TOKEN, and for those of kind INPUT if the value follows
+    // from the previous step.
     bool has_before;
     struct ree_claim_before before;
-    // The following fields are for NODE.
+    // The following fields are for claims of kind NODE.
     uint32_t node;
     struct ree_trace_node op; // only the fields from name to attributes are set
     uint32_t n_inputs, n_outputs;
@@ -105,7 +117,7 @@ struct ree_claim {
     struct ree_claim_side sides[2];
 };
 
-struct ree_claim *ree_claim_create(void); // empty; NULL: out of memory
+struct ree_claim *ree_claim_create(void); // returns an empty claim; NULL: out of memory
 
 // Appends canonical JSON and a newline.
 enum ree_status ree_claim_encode(const struct ree_claim *claim, struct ree_strbuf *out,
@@ -119,11 +131,12 @@ enum ree_status ree_claim_decode(const void *text, size_t nbytes, struct ree_cla
 // kind requires it. Fails with REE_INVALID and a message that says what is wrong. Does not check
 // that the node is the one of the model's graph; the referee does.
 enum ree_status ree_claim_check(const struct ree_claim *claim, struct ree_error *err);
-// Returns the first input of the node whose digest in the side's record is not the one that both
-// parties agreed on, or -1 if there is none. If it is not -1, the side contradicts itself.
+// Returns the index of the first input of the disputed node for which the side's record of the node
+// has another digest than the one that both parties agreed on; -1: none. If it is not -1, the side
+// contradicts itself.
 int64_t ree_claim_misread(const struct ree_claim *claim, unsigned side);
 
-// The digests that claims are checked with (trace/trace.h).
+// Compute the digests of a node, a step, a trace and an operator, as trace/trace.h defines them.
 void ree_claim_node_digest(const ree_digest op, uint32_t n_inputs, const ree_digest *inputs,
                            uint32_t n_outputs, const ree_digest *outputs, ree_digest out);
 void ree_claim_step_digest(uint64_t step, const ree_digest inputs_root, const ree_digest nodes_root,

@@ -17,8 +17,8 @@
 
 struct ree_compare;
 
-// `model` must be the model of both sessions, or an identical copy, and must outlive the
-// comparison.
+// Starts a comparison. `model` must be the model of both sessions, or an identical copy, and must
+// outlive the comparison. specs: the kv caches of the sessions.
 enum ree_status ree_compare_create(const struct ree_model *model,
                                    const struct ree_kv_cache_spec *specs, size_t n_specs,
                                    struct ree_compare **out, struct ree_error *err);

@@ -1,13 +1,12 @@
-// The dispute protocol. ree_dispute_hold (ree/audit.h, dispute/hold.c) derives the terms and names
-// the wrong party.
+// The protocol of a dispute about a run. ree_dispute_hold (ree/audit.h, dispute/hold.c) derives its
+// terms and afterwards names the wrong party.
 //
-// A dispute about a run. Two parties are committed to different roots. Each is asked for digests
-// until the first node that differs is found. The search first bisects the tree of steps to find
-// the first step that differs, and then the inputs and nodes of that step in the same way. Each
-// answer must hash to what the party stated before, so a party that invents an answer is named at
-// once. A party that does not answer is also named. A dispute takes O(log steps + log nodes)
-// messages of a few digests, and one more question to each party for each input of the node that is
-// not a constant.
+// Two parties are committed to different roots. Each is asked for digests until the first node that
+// differs is found. The search first bisects the tree of steps to find the first step that differs,
+// and then the inputs and nodes of that step in the same way. Each answer must hash to what the
+// party stated before, so a party that invents an answer is named at once. A party that does not
+// answer is also named. A dispute takes O(log steps + log nodes) messages of a few digests, and one
+// more question to each party for each input of the node that is not a constant.
 //
 // The inputs of a step follow from the previous step, from the model and from the receipts
 // (dispute/rules.h). With these rules every dispute ends with a claim (dispute/claim.h) that a
@@ -22,22 +21,24 @@
 #include "dispute/party.h"
 #include "dispute/rules.h"
 
-// LIED and SILENT rest only on the word of whoever asked the questions: answers are not signed, so
-// the transcript proves nothing to others. All other kinds that name a party rest on a claim, which
-// anyone can check against the roots.
+// The result of a dispute. The kinds LIED and SILENT rest only on the word of whoever asked the
+// questions: answers are not signed, so the transcript proves nothing to others. All other kinds
+// that name a party rest on a claim, which anyone can check against the roots.
 struct ree_dispute {
     enum ree_dispute_kind kind;
-    uint64_t n_steps[2]; // as the parties state
-    // INPUT, NODE and TOKEN: the disputed step. LENGTH: number of steps that agree; 0 if a receipt
-    // contradicts its trace's number of steps.
+    uint64_t n_steps[2]; // number of steps that each party states for its trace
+    // Disputes of kind INPUT, NODE or TOKEN: index of the disputed step. Kind LENGTH: number of
+    // steps that agree; 0 if a receipt contradicts its trace's number of steps.
     uint64_t step;
     uint32_t input, node;
-    // Set for NODE, HEADER and TOKEN; for INPUT if the terms have rules; for LENGTH if they have
-    // rules or a receipt contradicts its trace's number of steps. Otherwise NULL. Owned.
+    // Set for the kinds NODE, HEADER and TOKEN; for INPUT if the terms have rules; for LENGTH if
+    // they have rules or a receipt contradicts its trace's number of steps. Otherwise NULL. Owned.
     struct ree_claim *claim;
-    unsigned liar; // LIED and SILENT: 0 is A, 1 is B
-    char lie[160]; // LIED and SILENT: what was wrong
-    // Of all questions and answers; bytes of their JSON.
+    // Disputes of kind LIED or SILENT: the party that is named; 0: A, 1: B.
+    unsigned liar;
+    // Disputes of kind LIED or SILENT: what was wrong, for people to read.
+    char lie[160];
+    // Number of all questions and answers; bytes of their JSON.
     uint64_t n_messages, n_bytes;
 };
 
@@ -45,18 +46,20 @@ struct ree_dispute {
 struct ree_dispute_terms {
     const struct ree_trace_header *header; // the header that both traces should have
     bool is_model;                         // `header` was made from the model
-    const struct ree_rules *rules;         // NULL: not known
-    // Of both receipts, which must be of the same run; NULL: not known.
+    const struct ree_rules *rules;         // rules for the model's inputs; NULL: not known
+    // The runs that both receipts state, which ree_stated_run_compare must accept; both NULL: there
+    // are no receipts.
     const struct ree_stated_run *runs[2];
 };
 
-// Holds a dispute. `transcript` (may be NULL) receives every message as a line of JSON. Fails only
-// if memory is exhausted. Release *out with ree_dispute_finish.
+// Holds a dispute. `transcript` (may be NULL) receives every message as a line of JSON. Fails with
+// REE_NO_MEMORY, or with REE_INVALID if the receipts state different input tensors and neither
+// party contradicts itself. Release *out with ree_dispute_finish.
 enum ree_status ree_dispute(const struct ree_dispute_terms *terms,
                             struct ree_party *const parties[2], struct ree_strbuf *transcript,
                             struct ree_dispute *out, struct ree_error *err);
-// For a claim that requires tokens that party k withholds (dispute/referee.h: is_withheld). Turns
-// the dispute into one of the kind SILENT that names party k, and destroys the claim.
+// Turns the dispute into one of the kind SILENT that names party k, and destroys its claim. To be
+// called if deciding the claim requires tokens that party k withholds (ree_ruling.is_withheld).
 enum ree_status ree_dispute_withheld(struct ree_dispute *dispute, unsigned k,
                                      struct ree_strbuf *transcript, struct ree_error *err);
 void ree_dispute_finish(struct ree_dispute *dispute);
@@ -66,8 +69,8 @@ void ree_dispute_finish(struct ree_dispute *dispute);
 enum ree_status ree_message_encode(const char *party, const struct ree_query *query,
                                    const struct ree_reply *reply, struct ree_strbuf *out,
                                    struct ree_error *err);
-// The last line of the transcript of a dispute of the kind LIED or SILENT. It names the party and
-// states that the transcript does not prove it.
+// Encodes the last line of the transcript of a dispute of the kind LIED or SILENT. It names the
+// party ("A", "B") and states that the transcript does not prove it.
 enum ree_status ree_message_encode_name(const char *party, const struct ree_dispute *dispute,
                                         struct ree_strbuf *out, struct ree_error *err);
 

@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 
 struct ree_html_compare {
-    const char *model; // as the user named it
+    const char *model; // the model's path, as the user gave it
     const char *devices[2];
     const struct ree_graph *graph;
     const struct ree_compare_result *result;
@@ -18,7 +18,7 @@ struct ree_html_compare {
 void ree_html_compare(const struct ree_html_compare *page, struct ree_strbuf *out);
 
 struct ree_html_diff {
-    const char *names[2]; // of the trace files
+    const char *names[2]; // names of the trace files
     const struct ree_trace *traces[2];
     const struct ree_diff *diff;
 };

@@ -1,4 +1,4 @@
-// Common parts of the pages; for html_compare.c and html_diff.c.
+// Parts that are common to the HTML pages of html_compare.c and html_diff.c.
 #ifndef REE_DISPUTE_HTML_INTERNAL_H
 #define REE_DISPUTE_HTML_INTERNAL_H
 

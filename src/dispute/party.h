@@ -1,6 +1,6 @@
 // A party to a dispute. It is committed to the root of a trace, and answers questions about the
-// contents with digests only. Whoever asks (dispute/dispute.h) checks every answer against what the
-// party stated before, so a party need not be trusted.
+// trace with digests. Whoever asks (dispute/dispute.h) checks every answer against what the party
+// stated before, so the party need not be trusted.
 #ifndef REE_DISPUTE_PARTY_H
 #define REE_DISPUTE_PARTY_H
 
@@ -9,7 +9,8 @@
 
 enum ree_ask {
     REE_ASK_COMMIT, // header digest, top of the steps, root of the trace; n_steps
-    // About the `count` >= 2 steps from `first` on: tops of the left and of the right half.
+    // Asks for the tops (base/merkle.h) of the left and the right half of the `count` >= 2 steps
+    // from `first` on.
     REE_ASK_STEPS,
     REE_ASK_STEP,   // about a step: top of its inputs, top of its nodes, the step's proof
     REE_ASK_INPUTS, // like STEPS, for the inputs of a step
@@ -25,6 +26,7 @@ struct ree_query {
     uint32_t index;
 };
 
+// A party's answer: the digests that enum ree_ask lists for the question, in that order.
 // base/merkle.h defines tops and proofs.
 struct ree_reply {
     uint64_t n_steps; // COMMIT only
@@ -37,7 +39,8 @@ void ree_reply_finish(struct ree_reply *reply);
 bool ree_reply_add(struct ree_reply *reply, const ree_digest *digests, size_t n);
 
 struct ree_party {
-    // Fills an empty reply. Fails if the party does not have what is asked for.
+    // Answers a question: fills *out, which is zeroed. Fails if the party does not have what is
+    // asked for.
     enum ree_status (*answer)(struct ree_party *party, const struct ree_query *query,
                               struct ree_reply *out, struct ree_error *err);
     // True if the party answers within the asking process. A REE_NO_MEMORY from it is then a
@@ -45,7 +48,7 @@ struct ree_party {
     bool is_local;
 };
 
-// A party that answers from a trace. The trace must outlive it.
+// Creates a party that answers from a trace. The trace must outlive it.
 enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_party **out,
                                    struct ree_error *err);
 void ree_party_of_trace_destroy(struct ree_party *party); // accepts NULL

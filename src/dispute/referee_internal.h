@@ -1,11 +1,11 @@
-// Internal interface of the referee*.c files.
+// Internal interface of the referee*.c files: one function per kind of claim.
 #ifndef REE_DISPUTE_REFEREE_INTERNAL_H
 #define REE_DISPUTE_REFEREE_INTERNAL_H
 
 #include "dispute/referee.h"
 #include "dispute/rules.h"
 
-// What the referee judges the parties by.
+// Everything by which the referee judges the parties.
 struct ree_court {
     const struct ree_claim *claim;
     struct ree_opened *model;
@@ -16,11 +16,12 @@ struct ree_court {
     const char *folder;                   // folder of the recorded values; NULL: none
 };
 
-// Names a party as wrong. Only the first reason of each party is kept.
+// Names party k (0: A, 1: B) as wrong, with a reason. Only the first reason of each party is kept.
 __attribute__((format(printf, 3, 4))) void ree_ruling_wrong(struct ree_ruling *ruling, unsigned k,
                                                             const char *format, ...);
 
-// Each of these functions judges both sides. ree_referee_node consumes the model's graph.
+// ree_referee_node, _input, _token, _header and _length judge both sides of a claim of their kind.
+// They record each wrong side with ree_ruling_wrong. ree_referee_node consumes the model's graph.
 enum ree_status ree_referee_node(const struct ree_claim *claim, struct ree_opened *model,
                                  const char *folder, struct ree_ruling *out, struct ree_error *err);
 enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruling *out,
@@ -38,8 +39,8 @@ enum ree_status ree_referee_length(const struct ree_court *court, struct ree_rul
 // is_end_unknown.
 enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_ruling *out,
                                      struct ree_error *err);
-// Fails with REE_UNSUPPORTED: the claim requires tokens that a party did not provide. Sets
-// is_withheld.
+// Sets is_withheld of the parties whose tokens were not provided, and fails with REE_UNSUPPORTED.
+// To be called if these tokens are required to decide the claim.
 enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_ruling *out,
                                      struct ree_error *err);
 

@@ -1,6 +1,6 @@
 // Rules that tie the inputs of a step to the model, to the receipt and to the previous step. A
-// trace has the digest of each input. These rules say which digest it must be, so that a party that
-// invents an input is named:
+// trace has the digest of each input. These rules say which digest that must be, so that a party
+// that invents an input is named:
 //
 //     rule    input                          must be
 //     cache   keys and values                the output of the previous step that is kept; in the
@@ -21,7 +21,7 @@
 
 enum ree_rule_kind {
     REE_RULE_NONE,      // the model does not define where the input comes from
-    REE_RULE_RUN_INPUT, // a tensor that the caller of the run supplies
+    REE_RULE_RUN_INPUT, // rule "given": a tensor that the caller of the run supplies
     REE_RULE_MADE,      // positions, masks and sizes, which follow from the number of tokens
     REE_RULE_TOKENS,
     REE_RULE_CACHE, // what the same party's previous step wrote
@@ -30,14 +30,17 @@ const char *ree_rule_name(enum ree_rule_kind kind); // "cache"
 
 struct ree_rule {
     enum ree_rule_kind kind;
-    uint32_t value;   // CACHE: the value in the previous step (trace/trace.h)
-    ree_digest empty; // CACHE: digest of the input in the first step
+    // Rule CACHE: number (trace/trace.h) of the value that the input must equal, computed in the
+    // previous step.
+    uint32_t value;
+    // Rule CACHE: digest that the input must have in the first step (an empty cache).
+    ree_digest empty;
 };
 
 // An output of a model that runs once.
 struct ree_rule_output {
-    const char *name; // of the model
-    uint32_t value;   // trace/trace.h; UINT32_MAX: no node makes it
+    const char *name; // the output's name in the model
+    uint32_t value;   // number of its value (trace/trace.h); UINT32_MAX: no node computes it
 };
 
 struct ree_rules {
@@ -45,8 +48,8 @@ struct ree_rules {
     struct ree_rule *rules; // one per input
     uint32_t n_outputs;     // number of model outputs; 0 if the model generates text
     struct ree_rule_output *outputs;
-    uint32_t tokens; // the input with the rule TOKENS; UINT32_MAX: none
-    uint32_t logits; // the value that tokens are chosen from; UINT32_MAX: none
+    uint32_t tokens; // index of the input with the rule TOKENS; UINT32_MAX: none
+    uint32_t logits; // number of the value that tokens are chosen from; UINT32_MAX: none
     bool has_cache;  // if true, a step after the prompt reads only one token
 };
 
@@ -77,31 +80,34 @@ struct ree_stated_tokens {
 
 // Derives the run of a receipt, allocated in the arena. Fails with REE_INVALID if the receipt has
 // no trace or cannot come from a run, or if `tokens` (may be NULL) do not have the receipt's
-// hashes.
+// hashes. Fails with REE_UNSUPPORTED if the receipt states more than 2^20 tokens without listing
+// them.
 enum ree_status ree_stated_run_make(const struct ree_receipt *receipt,
                                     const struct ree_rules *rules,
                                     const struct ree_stated_tokens *tokens, struct ree_arena *arena,
                                     struct ree_stated_run *out, struct ree_error *err);
-// Checks that two receipts are of the same run, apart from its result: model, numerics, prompt,
-// sampling, and how the prompt is cut into steps. Parameters that end an answer are not compared:
-// up to the first end both runs are the same, and each is judged by its own end
-// (referee_internal.h). Inputs of a model that runs once are compared by
-// ree_stated_run_compare_inputs: traces state them, too, so each party can be compared with its own
-// trace first. Fails with REE_INVALID and a message that names the difference.
+// Checks that two receipts are of the same run, apart from its result: model, numerics, operation
+// set, prompt, sampling, and how the prompt is cut into steps. Parameters that end an answer are
+// not compared: up to the first end both runs are the same, and each is judged by its own end
+// (referee_internal.h). Fails with REE_INVALID and a message that names the difference.
+//
+// The inputs of a model that runs once are compared by ree_stated_run_compare_inputs, because
+// traces also state them, so each receipt can be compared with its own trace first.
 enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
                                        const struct ree_stated_run *b, struct ree_error *err);
 enum ree_status ree_stated_run_compare_inputs(const struct ree_stated_run *a,
                                               const struct ree_stated_run *b,
                                               struct ree_error *err);
-// Returns the index, in prompt and answer, of the first token in which two runs differ. SIZE_MAX if
-// the tokens that both have are equal, or if the tokens of one are not known.
+// Returns the index of the first token in which two runs differ, counted from the prompt's first
+// token; SIZE_MAX if the tokens that both have are equal, or if the tokens of one are not known.
 size_t ree_stated_run_differ(const struct ree_stated_run *a, const struct ree_stated_run *b);
-// Returns the step that reads the token at `index`; n_steps for the last token.
+// Returns the index of the step that reads the token at `index`, counted from the prompt's first
+// token; n_steps for the last token of the answer, which no step reads.
 uint64_t ree_stated_run_step_of(const struct ree_stated_run *stated_run, size_t index);
 
-// Computes the digest that an input with the rule GIVEN, MADE or TOKENS must have in a step. Fails
-// with REE_UNSUPPORTED if the receipt does not determine it: token ids of a private receipt, or
-// floats of a model that runs once.
+// Computes the digest that an input with the rule RUN_INPUT, MADE or TOKENS must have in a step.
+// Fails with REE_UNSUPPORTED if the receipt does not determine it: token ids of a private receipt,
+// or floats of a model that runs once.
 enum ree_status ree_stated_run_input(const struct ree_stated_run *stated_run,
                                      const struct ree_opened *model, const struct ree_rules *rules,
                                      uint64_t step, uint32_t input, ree_digest out,

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "base/merkle.h"
 
-// Number of leaves in the left subtree of n leaves; n must be at least 2.
+// Returns the number of leaves in the left subtree of a tree of n leaves; n must be at least 2.
 uint64_t ree_tree_left(uint64_t n);
 // Computes the node above `left` and `right`.
 void ree_tree_node(const ree_digest left, const ree_digest right, ree_digest out);
@@ -19,24 +19,26 @@ struct ree_tree_known {
 
 struct ree_tree {
     uint64_t n;
-    // The nodes opened so far: at most two per level on each of the few paths taken.
+    // Number of nodes in `known`, at most two per level on each of the few paths taken; capacity of
+    // `known`.
     size_t n_known, capacity;
     struct ree_tree_known *known;
-    // Gets the tops of the two halves of the `count` leaves from `first` on. The result is not yet
-    // checked.
+    // Callback that gets the tops of the two halves of the `count` leaves from `first` on. The
+    // caller of this callback checks them.
     enum ree_status (*open)(void *user, uint64_t first, uint64_t count, ree_digest halves[2],
                             struct ree_error *err);
-    // Called if the halves do not hash to the node above them. ree_tree_first returns its result.
+    // Callback for halves that do not hash to the node above them. ree_tree_first then returns its
+    // status.
     enum ree_status (*lied)(void *user, struct ree_error *err);
     void *user;
 };
 
-// Starts with only the top known. The callbacks must be set by the caller.
+// Initialises a tree of n leaves of which only the top is known. The caller must set the callbacks.
 enum ree_status ree_tree_init(struct ree_tree *tree, uint64_t n, const ree_digest top,
                               struct ree_error *err);
 void ree_tree_finish(struct ree_tree *tree);
-// *out receives the index of the first leaf that differs, or the number of leaves that both trees
-// have if none differs. Opens O(log n) nodes of each tree.
+// Compares two trees. *out receives the index of the first leaf that differs or, if none of the
+// leaves that both trees have differs, their number. Opens O(log n) nodes of each tree.
 enum ree_status ree_tree_first(struct ree_tree *a, struct ree_tree *b, uint64_t *out,
                                struct ree_error *err);
 

@@ -2,16 +2,18 @@
 //
 // The distance of two floats is in ulps: the number of steps from one to the other over the
 // representable numbers. Infinity is the number after the largest finite one, and both zeros are
-// the same number. Integers only have their difference.
+// the same number. For integers only the absolute and the relative difference are measured.
 #ifndef REE_DISPUTE_ULP_H
 #define REE_DISPUTE_ULP_H
 
 #include "ree.h"
 
-// Both tensors must be dense and have the same type, rank and dims. Adds to *out, which must be
-// zeroed before the first call. `worst` counts elements over all calls: those of this call start at
-// the previous out->n.
+// Adds the differences of two tensors to *out, which must be zeroed before the first call. The
+// tensors must be dense and have the same type, rank and dims. Elements are numbered over all
+// calls: out->worst may be an element of this call, whose first element has the previous value of
+// out->n.
 void ree_ulp_add(const struct ree_tensor *a, const struct ree_tensor *b, struct ree_ulp *out);
-uint32_t ree_ulp_bucket(uint64_t ulp); // the bucket of a distance
+// Returns the histogram bucket of a distance in ulps: 0 for 0, k for 2^(k-1) to 2^k - 1.
+uint32_t ree_ulp_bucket(uint64_t ulp);
 
 #endif

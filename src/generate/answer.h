@@ -13,28 +13,31 @@
 #include "ree.h"
 
 struct ree_answer {
-    const char *const *stops; // each non-empty; borrowed from the caller
+    const char *const *stops; // stop texts, each non-empty; borrowed from the caller
     size_t n_stops;
     struct ree_decoder *decoder;
     struct ree_strbuf prompt, text;
-    // A stop text was found. The tokens that completed it belong to the answer.
+    // A stop text was found. It is not part of `text`, but its tokens belong to the answer.
     bool stopped;
     bool ended;
 };
 
-// How to end the text of a prompt.
+// What happens at the end of a prompt to bytes that the decoder still holds back.
 enum ree_text_boundary {
-    REE_BOUNDARY_SETTLED, // as described above
-    REE_BOUNDARY_JOINED,  // as in ree-receipt/1: bytes held back become part of the answer
+    // Bytes held back end the prompt's text; an incomplete character becomes U+FFFD.
+    REE_BOUNDARY_SETTLED,
+    REE_BOUNDARY_JOINED, // bytes held back begin the answer's text, as in ree-receipt/1
 };
 
-// Decodes the prompt. Release with ree_answer_finish, even on failure.
+// Decodes the n tokens of the prompt and starts an empty answer. Release with ree_answer_finish,
+// even on failure.
 enum ree_status ree_answer_begin(struct ree_answer *answer, const struct ree_tokenizer *tokenizer,
                                  const char *const *stops, size_t n_stops, const int32_t *prompt,
                                  size_t n, enum ree_text_boundary boundary, struct ree_error *err);
-// Adds a token; does nothing once `stopped` is set.
+// Adds the text of one more token to the answer; does nothing once `stopped` is set.
 enum ree_status ree_answer_push(struct ree_answer *answer, int32_t id, struct ree_error *err);
-// Call it after the last token.
+// Ends the answer's text. Must be called after the answer's last token; does nothing once `stopped`
+// is set.
 enum ree_status ree_answer_end(struct ree_answer *answer, struct ree_error *err);
 void ree_answer_finish(struct ree_answer *answer);
 // Returns the number of bytes at the end of the text that may be the beginning of a stop text.

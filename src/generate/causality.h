@@ -1,18 +1,19 @@
-// Whether a text may be checked in one pass, with all tokens in one run like a prompt. The results
-// equal those of token-by-token runs if the model is proved to be causal (graph/causality/prove.h).
+// Decides whether a text may be checked in one pass, with all tokens in one run like a prompt. The
+// results equal those of token-by-token runs if the model is proved to be causal
+// (graph/causality/prove.h).
 #ifndef REE_GENERATE_CAUSALITY_H
 #define REE_GENERATE_CAUSALITY_H
 
 #include "generate/roles.h"
 
-// Proves causality for a model's graph and the inputs that the steps of generation provide. Returns
-// false and the reason in `out_reason` if it is not proved. Takes about as long as reading the
-// graph. `mixes_lengths` is as in ree_generator_info.
+// Tries to prove that a model is causal, with the inputs that the steps of generation provide. If
+// it is not proved, returns false and the reason in out_reason (`size` bytes). Takes about as long
+// as reading the graph. mixes_lengths: as in ree_generator_info.
 bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
                          bool mixes_lengths, char *out_reason, size_t size);
 
-// Builds the causality question for a model with the given port roles. `inputs` has space for
-// roles->n_inputs elements; the question refers to them.
+// Builds the question whether a model is causal (graph/causality/prove.h) in *out. `inputs` must
+// have roles->n_inputs elements; the call fills them, and the question refers to them.
 struct ree_causality_input;
 struct ree_causality_question;
 void ree_model_causality_question(const struct ree_model *model, const struct ree_roles *roles,

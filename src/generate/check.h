@@ -1,8 +1,8 @@
-// Checks the tokens of a prompt and an answer: whether the model chooses each token of the answer.
-// If the model is proved to be causal (generate/causality.h), all tokens run in one pass, like a
-// prompt, which is several times faster than generating them. In one pass, any other model could
-// look ahead at tokens that were unknown when the text was generated. With such a model the answer
-// runs token by token, as in generation.
+// Checks an answer to a prompt: whether the model chooses each of the answer's tokens. If the model
+// is proved to be causal (generate/causality.h), all tokens run in one pass, like a prompt, which
+// is several times faster than generating them. Any other model could, in one pass, look ahead at
+// tokens that were unknown when the text was generated. So it runs the answer token by token, as in
+// generation.
 #ifndef REE_GENERATE_CHECK_H
 #define REE_GENERATE_CHECK_H
 
@@ -10,8 +10,8 @@
 #include "base/sha256.h"
 
 struct ree_check {
-    const int32_t *ids; // prompt and answer
-    size_t n_prompt, n; // 1 <= n_prompt <= n
+    const int32_t *ids; // (n): tokens of the prompt, then of the answer
+    size_t n_prompt, n; // number of tokens in the prompt; in prompt and answer; 1 <= n_prompt <= n
     struct ree_sampling sampling;
     // Hash the logits of all tokens except the last, as ree_generate does with all_logits.
     bool hash_logits;
@@ -22,18 +22,18 @@ struct ree_check {
 
 struct ree_check_result {
     bool agrees;     // the model chooses every token of the answer
-    size_t position; // first position that differs, counted from the prompt's first token
+    size_t position; // if not `agrees`: index of the first wrong token; the prompt begins at 0
     // Tokens at `position`: the answer's, and the one that the model chooses. chosen is -1 if the
-    // model chooses none, because of `reason`.
+    // model can choose none; `reason` says why.
     int32_t given, chosen;
-    char reason[160];       // "" if a token was chosen
-    char logits_sha256[65]; // with hash_logits; otherwise ""
+    char reason[160];       // why the model can choose no token at `position`; otherwise ""
+    char logits_sha256[65]; // hash of the logits in hexadecimal, if hash_logits; otherwise ""
     size_t n_runs;
-    char why_stepwise[384]; // why the answer ran token by token; "": one pass
+    char why_stepwise[384]; // why the answer ran token by token; "": it ran in one pass
 };
 
-// Fails if the model cannot run over these ids. The answer may have any length; the model's context
-// length is not checked.
+// Checks an answer and fills *out, also if the answer is wrong. Fails if the model cannot run over
+// these ids. The answer may have any length; the model's context length is not checked.
 enum ree_status ree_generator_check(struct ree_generator *generator, const struct ree_check *check,
                                     struct ree_check_result *out, struct ree_error *err);
 

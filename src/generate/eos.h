@@ -1,4 +1,4 @@
-// The eos tokens: the tokens that end an answer.
+// Finds the eos tokens of a model: the tokens that end an answer.
 #ifndef REE_GENERATE_EOS_H
 #define REE_GENERATE_EOS_H
 

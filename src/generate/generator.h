@@ -20,9 +20,9 @@ struct ree_remote;
 struct ree_generator {
     struct ree_model *model;
     struct ree_pipeline *pipeline;
-    struct ree_flight *flights; // one per cache slot
-    // The pointers of `options` point to the three structs behind it; more_devices and
-    // partition_plan are used only while the generator is created.
+    struct ree_flight *flights; // per cache slot: its step in flight
+    // The pointers model, session and rank of `options` point to the three structs after it.
+    // more_devices and partition_plan are used only while the generator is created.
     struct ree_generator_options options;
     struct ree_model_options model_options;
     struct ree_session_options session_options;
@@ -30,20 +30,22 @@ struct ree_generator {
     struct ree_model_source source;
     struct ree_roles roles;
     struct ree_generator_info info;
-    const struct ree_remote *remote; // other processes that run stages (remote.h); NULL: none
-    char *device_names;              // of all devices, separated by ", "
+    const struct ree_remote *remote; // callbacks for stages in other processes; NULL: none
+    char *device_names;              // names of all devices, separated by ", "
     enum ree_operation_set operation_set;
-    struct ree_model_hashes hashes; // graph "": not computed yet
+    struct ree_model_hashes hashes; // not yet computed if hashes.graph is ""
 };
 
-// Returns the most tokens that a sequence can have, prompt included. max_new_tokens 0: no limit but
-// the context.
+// Returns the maximum number of tokens of a sequence, prompt included. max_new_tokens 0: only the
+// model's context limits it.
 size_t ree_token_limit(const struct ree_generator *g, size_t n_prompt, size_t max_new_tokens);
-// Computes the hashes of the generator's model at the first call; reads all weights.
+// Returns the hashes of the generator's model in *out, which is borrowed. The first call computes
+// them and reads all weights.
 enum ree_status ree_generator_hashes(struct ree_generator *g, const struct ree_progress *progress,
                                      const struct ree_model_hashes **out, struct ree_error *err);
 
-// Whether the generator's model is proved to be causal (generate/causality.h).
+// Returns whether the generator's model is proved to be causal (generate/causality.h). If not,
+// out_reason (`size` bytes) receives the reason.
 bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size);
 
 struct ree_step {
@@ -54,28 +56,29 @@ struct ree_step {
     // lengths
     const int64_t *starts;
     size_t n_rows;       // tokens per sequence for which logits are requested
-    const int64_t *rows; // (batch, n_rows): their indices, counted from the first new token
+    const int64_t *rows; // (batch, n_rows): tokens whose logits are requested; 0: first new token
 };
 
-// Makes an input of a step from the step only: token ids, positions, masks, lengths. `input` must
-// not be a kv cache. `total` is the number of tokens that the attention mask covers. Release *out
-// with ree_tensor_finish, even on failure.
+// Makes the tensor for one input of the model from the step only: token ids, positions, masks,
+// lengths. input: index among the model's inputs; must not be a kv cache. total: number of tokens
+// that the attention mask covers. Release *out with ree_tensor_finish, even on failure.
 enum ree_status ree_step_input(const struct ree_model *model, const struct ree_roles *roles,
                                const struct ree_step *step, int64_t total, size_t input,
                                struct ree_tensor *out, struct ree_error *err);
 
-// Makes all inputs of a step that are not kv caches. `out` has roles.n_inputs entries, zeroed by
-// the caller; release the first *n with ree_tensor_finish, even on failure.
+// Makes the tensors for all inputs of the model except kv caches. `out` must have roles.n_inputs
+// elements, zeroed by the caller, and *n must be 0; *n receives the number of tensors. Release them
+// with ree_tensor_finish, even on failure.
 enum ree_status ree_step_inputs(const struct ree_generator *g, const struct ree_step *step,
                                 int64_t total, struct ree_tensor *out, size_t *n,
                                 struct ree_error *err);
-// Takes the requested rows from the model's logits. Initialises *out: float32 (batch, n_rows,
-// vocab_size).
+// Takes the requested rows from the logits that the model computed in a step. Initialises *out:
+// float32 (batch, n_rows, vocab_size). May move `logits` to *out.
 enum ree_status ree_step_logits(const struct ree_generator *g, const struct ree_step *step,
                                 struct ree_tensor *logits, struct ree_tensor *out,
                                 struct ree_error *err);
 
-// A step in flight.
+// A step in flight: submitted and not yet collected.
 struct ree_flight {
     struct ree_step step;
     size_t n_inputs;
@@ -85,15 +88,16 @@ struct ree_flight {
 void ree_flight_finish(struct ree_flight *flight);
 
 // Cache slots are numbered from 0 to options.n_cache_slots - 1. Each has a group of sequences.
-// Steps of different slots may be in flight at the same time; each slot has at most one.
+// Steps of different slots may be in flight at the same time; a slot has at most one in flight.
 
-// Empties the kv caches of a slot for `batch` sequences of at most `most` tokens.
+// Empties the kv caches of a slot and prepares them for `batch` sequences of at most `most` tokens.
 enum ree_status ree_generator_begin(struct ree_generator *g, size_t slot, size_t batch,
                                     int64_t most, struct ree_error *err);
 // Starts a step. The step's arrays must stay valid until it is collected.
 enum ree_status ree_generator_submit(struct ree_generator *g, size_t slot,
                                      const struct ree_step *step, struct ree_error *err);
-// Waits for the slot's step. Initialises *out_logits: float32 (batch, n_rows, vocab_size).
+// Waits for the step of the slot that is in flight. Initialises *out_logits: float32 (batch,
+// n_rows, vocab_size).
 enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
                                       struct ree_tensor *out_logits, struct ree_error *err);
 // Runs the local stages of a step synchronously, for callers that move boundary tensors between
@@ -104,16 +108,18 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
                                          const struct ree_step *step, struct ree_boundary *in,
                                          struct ree_boundary *out, struct ree_tensor *out_logits,
                                          struct ree_error *err);
-// Submits and collects a step of slot 0.
+// Runs a step of slot 0: submits and collects it. Initialises *out_logits like
+// ree_generator_collect.
 enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_step *step,
                                    struct ree_tensor *out_logits, struct ree_error *err);
 
-// Kv caches of a slot. The slot must not have a step in flight.
+// The functions below read the kv caches of a slot, which must not have a step in flight.
 
-// Returns the number of filled positions.
+// Returns the number of positions that the slot's kv caches have filled.
 int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot);
 uint64_t ree_generator_kv_cache_bytes(const struct ree_generator *g, size_t slot);
-// Initialises roles.n_kv_caches tensors, as ree_pipeline_read_kv_caches does.
+// Reads n positions of a sequence, from `first` on, from each kv cache. Initialises out[], which
+// has roles.n_kv_caches elements, like ree_pipeline_read_kv_caches.
 enum ree_status ree_generator_read_kv_caches(struct ree_generator *g, size_t slot, int64_t sequence,
                                              int64_t first, int64_t n, struct ree_tensor *out,
                                              struct ree_error *err);

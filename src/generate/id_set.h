@@ -14,8 +14,8 @@ struct ree_id_set {
     int32_t *ids; // ascending, without duplicates; owned
 };
 
-// Makes the set of ids[0 ... n-1], which may be unsorted and contain duplicates. Fails with
-// REE_NO_MEMORY; *out is then empty. Release with ree_id_set_finish.
+// Makes the set of ids[0 ... n-1], which may be unsorted and contain duplicates. Fails only with
+// REE_NO_MEMORY; *out is then empty. Release *out with ree_id_set_finish.
 enum ree_status ree_id_set_make(const int32_t *ids, size_t n, struct ree_id_set *out,
                                 struct ree_error *err);
 bool ree_id_set_has(const struct ree_id_set *set, int32_t id);

@@ -1,5 +1,5 @@
-// Callbacks for a generator whose stages run in several processes: they replace the local step.
-// src/ranks implements them; this module does not know about messages.
+// Callbacks that a generator calls instead of running a step by itself, if the model's stages run
+// in several processes. src/ranks implements them with messages.
 #ifndef REE_GENERATE_REMOTE_H
 #define REE_GENERATE_REMOTE_H
 
@@ -9,19 +9,22 @@ struct ree_step;
 
 struct ree_remote {
     void *user;
-    // Called after ree_generator_begin has emptied the kv caches of the local stages.
+    // Empties the slot's kv caches in the other processes, for `batch` sequences of at most `most`
+    // tokens (0: unknown). ree_generator_begin calls it after it has emptied those of this process.
     enum ree_status (*begin)(void *user, size_t slot, size_t batch, int64_t most,
                              struct ree_error *err);
-    // Runs the local stages (ree_generator_run_stages) and sends their boundary tensors.
+    // Starts a step: runs the stages of this process (ree_generator_run_stages) and sends their
+    // boundary tensors to the next process.
     enum ree_status (*submit)(void *user, size_t slot, const struct ree_step *step,
                               struct ree_error *err);
-    // Like ree_generator_collect.
+    // Receives the logits of the slot's step; like ree_generator_collect.
     enum ree_status (*collect)(void *user, size_t slot, const struct ree_step *step,
                                struct ree_tensor *out_logits, struct ree_error *err);
-    // Like ree_generator_read_kv_caches; no step is in flight.
+    // Reads positions of the slot's kv caches from all processes, as ree_generator_read_kv_caches
+    // does. Called only while no step is in flight in any slot.
     enum ree_status (*read)(void *user, size_t slot, int64_t sequence, int64_t first, int64_t n,
                             struct ree_tensor *out, struct ree_error *err);
-    // Number of positions that the slot's kv caches hold, in any process.
+    // Returns the number of filled positions of the slot's kv caches; it is equal in all processes.
     int64_t (*filled_positions)(void *user, size_t slot);
 };
 

@@ -5,33 +5,38 @@
 
 #include "ree.h"
 
-// Port names from a folder's configuration, with %d for the layer; NULL: not specified.
+// Names of a model's inputs and outputs as the folder's configuration states them; NULL: not
+// stated. Names of kv caches contain %d for the number of the layer.
 struct ree_port_names {
     char *input_ids, *attention_mask, *position_ids, *logits;
-    char *past[2], *present[2]; // keys and values; if both are in one port, [1] is NULL
+    // kv cache inputs and outputs: [0] keys, [1] values; if one port has both, [1] is NULL
+    char *past[2], *present[2];
 };
 
-// Maximum number of eos tokens; longer lists are rejected.
+// Maximum number of eos tokens of a model; a longer list fails with REE_INVALID.
 #define REE_MAX_EOS 4096
 
 struct ree_model_source {
-    char *model_path; // the ONNX file, or the checkpoint folder
-    char *folder;     // folder with the model's other files
-    char *model_type; // never NULL
+    char *model_path; // path of the ONNX file, or of the checkpoint folder
+    char *folder;     // folder with the configuration and the tokenizer
+    char *model_type; // "llama", ...; "" if unknown
     struct ree_port_names names;
-    int64_t context_length; // 0: unknown
-    int32_t bos;            // -1: unknown
-    size_t n_eos;           // at most REE_MAX_EOS
-    int32_t *eos;
+    int64_t context_length; // maximum tokens of prompt and answer; 0: unknown
+    int32_t bos;            // id of the token that begins a text; -1: unknown
+    size_t n_eos;           // number of eos tokens, at most REE_MAX_EOS
+    int32_t *eos;           // (n_eos): ids of the tokens that end a text
 };
 
-// `path` is an ONNX file or a folder. If a file is missing, its values stay unknown. Malformed
-// files are errors.
+// Finds the model in `path`, an ONNX file or a folder, and reads the configuration in its folder.
+// The values of a missing configuration file stay unknown. Fails with REE_NOT_FOUND if there is no
+// model, and with REE_INVALID if a configuration file is malformed. Release *out with
+// ree_model_source_finish.
 enum ree_status ree_model_source_find(const char *path, struct ree_model_source *out,
                                       struct ree_error *err);
-// Adds the model's own metadata (ree.*, which ree's own exports have). The context length becomes
-// the smaller of both, because a model must not run beyond either. Tokens and type come from the
-// metadata only if the folder has none, as for an export without other files.
+// Adds the values in the model's own metadata (keys ree.*, which ree's exports have). If the folder
+// and the metadata both state a context length, the smaller one is used, because a model must not
+// run beyond either. The bos token, the eos tokens and the model type come from the metadata only
+// if the folder states none. Fails with REE_INVALID if the metadata is malformed.
 enum ree_status ree_model_source_complete(struct ree_model_source *source,
                                           const struct ree_model *model, struct ree_error *err);
 void ree_model_source_finish(struct ree_model_source *source);

@@ -1,4 +1,4 @@
-// Declarations shared by the files of a pipeline.
+// Internal state of a pipeline (pipeline.h), shared by the pipeline*.c files.
 #ifndef REE_PIPELINE_PIPELINE_INTERNAL_H
 #define REE_PIPELINE_PIPELINE_INTERNAL_H
 
@@ -11,40 +11,43 @@
 #define REE_NO_INDEX SIZE_MAX
 #define REE_NO_PORT SIZE_MAX
 
-// Pages of a mapped file that hold weights of a stage.
+// Pages of a mapped model file that contain one weight of a stage.
 struct ree_page_range {
     void *data;
     size_t size;
-    bool is_table; // a table of which a run reads only some rows
+    bool is_table; // the weight is a table of which a run reads only some rows
 };
 
 struct ree_pipeline_stage {
     struct ree_pipeline *pipeline;
-    size_t device;                // index in pipeline->workers
-    struct ree_stage_graph graph; // set if the model is divided and the stage is local
-    struct ree_model *model;      // model of `graph`; owned
-    struct ree_session *session;  // NULL: not local
+    size_t device; // index in pipeline->workers
+    // The stage's part of the graph; set only if the model is divided and this process runs the
+    // stage.
+    struct ree_stage_graph graph;
+    struct ree_model *model;     // the model made from `graph`; owned; NULL if `graph` is not set
+    struct ree_session *session; // owned; NULL: another process runs the stage
     size_t n_ranges;
-    struct ree_page_range *ranges; // only if the pipeline streams
-    // Per input of the stage: index of the model's input, or index in the incoming boundary
-    // tensors.
+    struct ree_page_range *ranges; // pages of the stage's weights; set only if `streams` is set
+    // For each input of the stage: index of the model's input, or index in the boundary tensors
+    // that the stage receives.
     size_t *source;
-    // Per output of the stage: index of the model's output, or index in the outgoing boundary
-    // tensors.
+    // For each output of the stage: index of the model's output, or index in the boundary tensors
+    // that the stage sends.
     size_t *target;
-    // Per value of the next cut: its index in the previous cut if the stage only forwards it;
-    // otherwise REE_NO_INDEX.
+    // For each value of the cut after this stage: its index in the cut before this stage, if the
+    // stage only forwards the value; otherwise REE_NO_INDEX.
     size_t *passes;
-    size_t *kv_cache_of; // per kv cache of the session: index of the pipeline's kv cache
+    size_t *kv_cache_of; // for each kv cache of the session: index of the pipeline's kv cache
 };
 
-// The state of a cache slot's run.
+// The state of a cache slot's run: none, waiting for the device of its next stage, running a stage,
+// or finished and not yet collected.
 enum ree_job_phase { REE_JOB_NONE, REE_JOB_WAITS, REE_JOB_RUNS, REE_JOB_DONE };
 
 struct ree_pipeline_job {
     enum ree_job_phase phase;
-    uint64_t ticket; // order of waiting jobs
-    size_t stage;    // next stage to run
+    uint64_t ticket; // a device runs the waiting job with the smallest ticket first
+    size_t stage;    // index of the next stage to run
     struct ree_tensor *ordered, *outputs;
     struct ree_boundary boundary;
     enum ree_status status;
@@ -54,8 +57,8 @@ struct ree_pipeline_job {
 struct ree_pipeline_worker {
     struct ree_pipeline *pipeline;
     struct ree_device *device;
-    struct ree_memory_budget memory; // bytes held, and the memory budget if there is one
-    pthread_mutex_t lock;            // held while the device is used
+    struct ree_memory_budget memory; // bytes that the sessions hold on the device, and their limit
+    pthread_mutex_t lock;            // held while a thread uses the device
     pthread_t thread;
     bool has_thread;
 };
@@ -63,39 +66,41 @@ struct ree_pipeline_worker {
 struct ree_pipeline {
     struct ree_model *model; // the whole model
     bool divided;
-    struct ree_partition partition; // if divided
+    struct ree_partition partition; // set only if `divided` is set
     size_t n_stages, first, n_local;
     struct ree_pipeline_stage *stages;
     size_t n_workers; // one per device
     struct ree_pipeline_worker *workers;
-    // Per input of the model: index of the graph's input, and the reverse.
+    // graph_inputs: for each input of the model, the index of the graph's input. model_inputs: for
+    // each input of the graph, the index of the model's input; REE_NO_PORT: the input is a weight.
     size_t *graph_inputs, *model_inputs;
     size_t n_kv_caches;
     struct ree_kv_cache_spec *specs;
-    struct ree_partition_kv_cache *graph_kv_caches; // specs, by inputs and outputs of the graph
-    size_t *owner;                                  // per kv cache: the stage that keeps it
+    // (n_kv_caches): the ports in `specs` as indices of the graph's inputs and outputs
+    struct ree_partition_kv_cache *graph_kv_caches;
+    size_t *owner; // (n_kv_caches): index of the stage that keeps each kv cache
     size_t positions_input;
     size_t n_cache_slots;
-    struct ree_pipeline_job *jobs; // one per cache slot
-    // Per cache slot: number of sequences, and filled positions of the caches that stages in other
-    // processes keep.
+    struct ree_pipeline_job *jobs; // (n_cache_slots)
+    // For each cache slot: number of sequences; number of filled positions of the kv caches that
+    // other processes keep.
     int64_t *batches, *positions_elsewhere;
     bool threaded, stopping;
     uint64_t tickets;
     pthread_mutex_t lock; // protects the jobs
     pthread_cond_t changed;
     uint64_t max_memory; // memory budget per device in bytes; 0: no limit
-    bool streams;        // pipeline_stream.c: weights are on the device only while a stage runs
-    size_t ahead;        // stage whose pages to read ahead next; REE_NO_INDEX: none
+    bool streams;        // a stage's weights are on the device only while it runs
+    size_t ahead;        // stage whose pages `reader` reads ahead next; REE_NO_INDEX: none
     pthread_t reader;
     bool has_observer;
     struct ree_observer observer;
     struct ree_session_options session;
     pthread_mutex_t reporting;
-    struct ree_progress progress; // the caller's
+    struct ree_progress progress; // the caller's callback, called with `reporting` locked
     void (*on_program)(void *user, const char *what, const char *text);
-    void *program_user; // `user` of on_program
-    // for callbacks: environment of the thread that created the pipeline
+    void *program_user; // passed to on_program
+    // Floating-point environment of the thread that created the pipeline; callbacks run in it.
     struct ree_float_env caller_env;
 };
 
@@ -105,28 +110,31 @@ enum ree_status ree_pipeline_set_kv_caches(struct ree_pipeline *pipeline,
                                            struct ree_error *err);
 struct ree_partition_options ree_pipeline_plan_options(const struct ree_pipeline *pipeline,
                                                        uint64_t context);
-// Divides the model if the options require it.
+// Divides the model into stages if the options require it, and sets divided, partition and owner.
 enum ree_status ree_pipeline_divide(struct ree_pipeline *pipeline,
                                     const struct ree_pipeline_options *options,
                                     struct ree_error *err);
 // pipeline_run.c
 enum ree_status ree_pipeline_start(struct ree_pipeline *pipeline, struct ree_error *err);
 void ree_pipeline_stop(struct ree_pipeline *pipeline);
-// Whether a run was submitted and not yet collected. The caller must not hold the pipeline's lock.
+// Returns whether a run of the cache slot was submitted and not yet collected. The caller must not
+// hold the pipeline's lock.
 bool ree_pipeline_is_in_flight(struct ree_pipeline *pipeline, size_t slot);
-// Locks the stage's device and returns its session with the cache slot selected. Unlock with
-// ree_pipeline_release.
+// Locks the stage's device, selects the cache slot in the stage's session and returns this session.
+// Unlock with ree_pipeline_release.
 struct ree_session *ree_pipeline_hold(struct ree_pipeline *pipeline, size_t stage, size_t slot);
 void ree_pipeline_release(struct ree_pipeline *pipeline, size_t stage);
-// pipeline_stream.c: makes all sessions count the bytes they hold on their devices. With a memory
-// budget, prepares for stages that are on the device only while they run.
+// pipeline_stream.c: makes all sessions count the bytes that they hold on their devices. With a
+// memory budget and several stages, also starts the thread that reads weights ahead, and sets
+// `streams`.
 enum ree_status ree_pipeline_stream(struct ree_pipeline *pipeline, struct ree_error *err);
-// Called before and after a stage's run, with its device locked.
+// Load and unload the weights of a stage if `streams` is set. Called before and after each run of
+// the stage, with the stage's device locked.
 enum ree_status ree_pipeline_load(struct ree_pipeline *pipeline, size_t stage,
                                   struct ree_error *err);
 void ree_pipeline_unload(struct ree_pipeline *pipeline, size_t stage);
-// pipeline_kv_cache.c: before a run, copies the shapes of caches that other stages keep into the
-// sessions that need only these shapes.
+// pipeline_kv_cache.c, called before a run: a stage may need the shape of a kv cache that another
+// stage of this process keeps. Copies these shapes into the sessions that need them.
 void ree_pipeline_set_shapes(struct ree_pipeline *pipeline, size_t slot);
 
 #endif

@@ -1,4 +1,4 @@
-// Internal interface of the checkpoint*.c files.
+// Internal declarations of checkpoints (checkpoint.h), shared by the checkpoint*.c files.
 #ifndef REE_RECEIPT_CHECKPOINT_INTERNAL_H
 #define REE_RECEIPT_CHECKPOINT_INTERNAL_H
 
@@ -6,8 +6,8 @@
 
 #define REE_TEXT_CHECKPOINT_SCHEMA "ree-checkpoint/1"
 
-// The checkpoint's "body", which is what is hashed. The caller owns the result. NULL: out of
-// memory.
+// Makes the JSON object "body" of a checkpoint, which checkpoint_sha256 covers. Release the result
+// with cJSON_Delete. NULL: out of memory.
 cJSON *ree_text_checkpoint_body(const struct ree_text_checkpoint *checkpoint);
 
 #endif

@@ -1,11 +1,12 @@
-// Requests: what a verifier asks a prover to run. A receipt that names a request answers it, so the
-// prover cannot choose the prompt, the parameters or, at a temperature above 0, the random draws.
+// A request states what a verifier asks a prover to run. A receipt that names a request answers it:
+// its prover could not choose the prompt, the parameters or, at a temperature above 0, the random
+// draws.
 //
 //     {
 //       "schema": "ree-request/1",
 //       "body": {
 //         "nonce": hex,                            32 random bytes of the verifier
-//         "model": {"graph_sha256", "weights_sha256"},       may be missing: any model
+//         "model": {"graph_sha256", "weights_sha256"},       absent: any model may answer
 //         "prompt": {"tokens": [ids]},
 //         "sampling": {"temperature", "top_k", "top_p", "min_p", "repetition_penalty",
 //                      "max_new_tokens", "stop": [texts]}
@@ -23,10 +24,11 @@
 #include "ree/receipt.h"
 
 struct ree_request {
-    // Of a decoded request: owns the strings and arrays below.
+    // Owns the strings and arrays below.
     struct ree_arena arena;
     char nonce[65];
-    char graph_sha256[65], weights_sha256[65]; // "": any model
+    // hashes of the model that must answer the request; "": any model
+    char graph_sha256[65], weights_sha256[65];
     size_t n_tokens;
     const int32_t *tokens; // prompt tokens
     struct ree_sampling sampling;
@@ -34,16 +36,17 @@ struct ree_request {
     size_t n_stops;
     const char *const *stops;
     char request_sha256[65];
-    struct ree_request_info info; // of requests on the heap (request_object.c)
+    struct ree_request_info info; // the last result of ree_request_info
 };
 
 void ree_request_init(struct ree_request *request);
 void ree_request_finish(struct ree_request *request);
-// Turns off the parameters that have no effect, hashes the request and derives its seed. Must be
-// called before writing, and after any change.
+// Seals a request: at temperature 0, turns off the sampling parameters without effect; computes
+// request_sha256; derives the seed. Must be called after any change, before writing. Fails with
+// REE_INVALID if a sampling parameter is out of range.
 enum ree_status ree_request_seal(struct ree_request *request, struct ree_error *err);
-// Decodes a request and checks it, including its hash. Release with ree_request_finish, also on
-// failure.
+// Decodes a request; checks its structure, types, ranges and hash. `where` names the file in
+// messages. Release *out with ree_request_finish, also on failure.
 enum ree_status ree_request_decode(const void *bytes, size_t nbytes, const char *where,
                                    struct ree_request *out, struct ree_error *err);
 enum ree_status ree_request_read(const char *path, struct ree_request *out, struct ree_error *err);

@@ -1,4 +1,5 @@
-// Version, status, errors, progress, hooks.
+// What all other headers of ree need: version, status codes, error messages, progress callbacks,
+// memory allocation and log messages.
 #ifndef REE_CORE_H
 #define REE_CORE_H
 
@@ -6,14 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Marks what libree.so exports.
+// Marks a function or a constant that libree.so exports.
 #ifdef __GNUC__
 #define REE_API __attribute__((visibility("default")))
 #else
 #define REE_API
 #endif
 
-// Marks a function that will be removed, with what to use instead: see "Versions" in ree.h.
+// Marks a function that will be removed; `instead` names its replacement. See "Versions" in ree.h.
 #ifdef __GNUC__
 #define REE_DEPRECATED(instead) __attribute__((deprecated(instead)))
 #else
@@ -31,14 +32,14 @@ extern "C" {
 #define REE_VERSION_MINOR 2
 #define REE_VERSION_PATCH 0
 #define REE_VERSION (REE_VERSION_MAJOR * 10000 + REE_VERSION_MINOR * 100 + REE_VERSION_PATCH)
-REE_API const char *ree_version(void);          // of the library that runs: "0.2.0"
-REE_API const char *ree_numerics_version(void); // "RepOps/1"
+REE_API const char *ree_version(void);          // version of the loaded library, as "0.2.0"
+REE_API const char *ree_numerics_version(void); // version of the output bits, as "RepOps/1"
 
 enum ree_status {
     REE_OK = 0,
     REE_INVALID,     // a model, file, tensor or argument is malformed or inconsistent
     REE_UNSUPPORTED, // well formed, but not supported by ree (operator, opset, type, rank)
-    REE_NOT_FOUND,   // no such file, device, input
+    REE_NOT_FOUND,   // the named file, device, input or other object does not exist
     REE_IO,          // reading or writing failed
     REE_NO_MEMORY,   // host or device memory exhausted
     REE_UNAVAILABLE, // no driver or no device of that kind on this machine
@@ -57,13 +58,13 @@ struct ree_error {
 REE_API const char *ree_status_name(enum ree_status status); // "invalid", "unsupported", ...
 
 // Receives the progress of a long operation, and can cancel it. `what` names the current work
-// ("reading", "hashing weights", "running"); done and total count in a unit of that work, mostly
-// bytes. report returns true to continue. If it returns false, the operation stops soon, releases
-// what it has made, writes no file, and fails with REE_CANCELLED. A device first ends what it has
-// begun: the CPU the current dispatch, a GPU the program that it runs. The object that was used
-// stays usable. The thread that called ree calls report; a pipeline or a generator with several
-// devices calls it from threads of its own, one at a time. This struct does not change between
-// versions.
+// ("reading", "hashing weights", "running"); `done` and `total` count in a unit of this work,
+// mostly bytes. report must return true to continue. If it returns false, the operation stops soon,
+// releases what it has made, writes no file, and fails with REE_CANCELLED. A device first completes
+// what it has begun: the CPU the current dispatch, a GPU the current program. Objects that the
+// operation used stay usable. report is called by the thread that called ree; a pipeline or a
+// generator with several devices may call it from threads of its own, one at a time. This struct
+// does not change between versions.
 struct ree_progress {
     bool (*report)(void *user, const char *what, uint64_t done, uint64_t total); // NULL: off
     void *user;
@@ -71,8 +72,8 @@ struct ree_progress {
 
 // Hooks of the whole process
 
-// How ree allocates memory. Any thread may call the functions, and several threads at the same
-// time.
+// Functions with which ree allocates memory. ree may call them from any thread, and from several
+// threads at the same time.
 struct ree_allocator {
     // Returns memory for any type, as malloc does; NULL if memory is exhausted. size is not 0.
     void *(*alloc)(void *user, size_t size);
@@ -81,22 +82,22 @@ struct ree_allocator {
     void *user;
 };
 
-// Makes ree allocate by these functions; NULL: by malloc and free, the default. Copies the struct.
-// Call it before any other function of ree. Fails with REE_INVALID if a function is NULL, or if ree
-// has allocated memory already. The functions run in ree's floating-point environment and must not
-// call ree.
+// Makes ree allocate memory with these functions; `allocator` NULL: with malloc and free, as by
+// default. Copies the struct. Call it before any other function of ree. Fails with REE_INVALID if a
+// function is NULL, or if ree has already allocated memory. The functions run in ree's
+// floating-point environment and must not call ree.
 //
-// Covers what ree's own code allocates, and what protobuf-c and PCRE2 allocate for it. Does not
-// cover files that ree maps, threads, drivers, MPI, and what cJSON, OpenSSL, MPFR, utf8proc, OpenMP
-// and the C library allocate: their hooks, if they have any, would also affect other users of these
-// libraries in the process.
+// The functions get all memory that ree's own code allocates, and that protobuf-c and PCRE2
+// allocate for it. They do not get files that ree maps, nor the memory of threads, drivers, MPI,
+// cJSON, OpenSSL, MPFR, utf8proc, OpenMP and the C library: hooks of these libraries, if there are
+// any, would also affect their other users in the process.
 REE_API enum ree_status ree_set_allocator(const struct ree_allocator *allocator,
                                           struct ree_error *err);
 // Allocates memory that ree can release, such as the name and the data of a struct ree_tensor that
-// the caller makes. Release with ree_free. Returns NULL if memory is exhausted. Both are malloc and
-// free if no allocator is set.
+// the caller makes. Release it with ree_free. Returns NULL if memory is exhausted. If no allocator
+// is set, ree_alloc and ree_free are malloc and free.
 REE_API void *ree_alloc(size_t size);
-// Releases memory that ree has given to the caller. Accepts NULL.
+// Releases memory that ree_alloc, or another function of ree, returned to the caller. Accepts NULL.
 REE_API void ree_free(void *memory);
 
 enum ree_log_level {

@@ -1,4 +1,4 @@
-// Devices: a CPU, a Vulkan device or a CUDA device.
+// Devices, on which models run: the CPU, Vulkan devices and CUDA devices.
 #ifndef REE_DEVICE_H
 #define REE_DEVICE_H
 
@@ -11,11 +11,11 @@ extern "C" {
 struct ree_device;
 struct ree_device_testing; // testing.h
 
-// The promise that a run makes about its output bits (README.md, "Operation sets"). A device that
-// has nothing faster than RepOps runs RepOps in every set.
+// What a run promises about its output bits (README.md, "Operation sets"). A device without faster
+// operations than RepOps runs RepOps in every set.
 enum ree_operation_set {
-    REE_REPRODUCIBLE, // the bits of RepOps, on every device
-    // Same bits from run to run on the same device and driver. CUDA uses cuBLAS in binary32 if it
+    REE_REPRODUCIBLE, // the bits that RepOps define, equal on every device
+    // The same bits in every run on the same device and driver. CUDA uses cuBLAS in binary32 if it
     // is installed.
     REE_DETERMINISTIC,
     // No promise. CUDA uses cuBLAS with tensor cores (TF32) if it is installed.
@@ -26,11 +26,12 @@ REE_API const char *ree_operation_set_name(enum ree_operation_set set); // "repr
 struct ree_device_options {
     size_t size; // sizeof(struct ree_device_options)
     enum ree_operation_set operation_set;
-    // CPU threads; 0: one per core. If all cores are used, each OpenMP worker is bound to one core;
-    // the calling thread is not bound. If OMP_PROC_BIND is set, ree binds no thread.
+    // Number of CPU threads; 0: one per core. If all cores are used, each OpenMP worker is bound to
+    // one core; the calling thread is not bound. If OMP_PROC_BIND is set, ree binds no thread.
     uint32_t n_threads;
-    const char *cpu_isa; // "avx512", "avx2", "neon", "portable"; NULL: best available
-    bool validation;     // Vulkan: enable VK_LAYER_KHRONOS_validation; its messages fail the run
+    const char *cpu_isa; // "avx512", "avx2", "neon" or "portable"; NULL: the best available
+    // Vulkan: enable VK_LAYER_KHRONOS_validation. A run fails if the layer reports a message.
+    bool validation;
     // Folder for compiled pipelines and for the results of probes and self-tests, which later
     // processes reuse. NULL: $XDG_CACHE_HOME/ree, or $HOME/.cache/ree; "": do not cache.
     const char *cache_dir;
@@ -38,9 +39,9 @@ struct ree_device_options {
     const struct ree_device_testing *testing;
 };
 
-// spec: "cpu", "cuda" or "vulkan" for the first device of that kind; "cuda:INDEX"; or "cuda:NAME",
-// where NAME is a part of the device's name in any case. Likewise "vulkan:INDEX" and "vulkan:NAME".
-// `options` may be NULL. Fails with
+// Opens a device. `spec` is "cpu", "cuda" or "vulkan" for the first device of that kind, or
+// "cuda:INDEX", or "cuda:NAME", where NAME is a part of the device's name in upper or lower case;
+// likewise "vulkan:INDEX" and "vulkan:NAME". `options` may be NULL. Fails with
 // - REE_UNAVAILABLE if there is no driver, or no usable device of that kind
 // - REE_NOT_FOUND if there is no device of that index or name
 // - REE_INVALID if spec or an option is malformed
@@ -50,35 +51,37 @@ REE_API enum ree_status ree_device_open(const char *spec, const struct ree_devic
 REE_API void ree_device_destroy(struct ree_device *device);
 REE_API const char *
 ree_device_name(const struct ree_device *device); // "cpu (avx512, 2 threads)", ...
-// The set that the device was opened with.
+// Returns the operation set with which the device was opened.
 REE_API enum ree_operation_set ree_device_operation_set(const struct ree_device *device);
 
-// A property or a primitive of a device: {"limit", "storage buffer range", "128 MiB"} or
-// {"primitive", "fma", "float64 (native is not fused)"}.
+// A fact about a device, for people to read, for example {"limit", "storage buffer range", "128
+// MiB"} or {"primitive", "fma", "float64 (native is not fused)"}.
 struct ree_device_fact {
     // One of
-    // - "device", "limit", "feature", "primitive"
-    // - "self-test": the name is "passed", "failed" or "not tested"; the value says which code, and
-    //   why it failed. Another form of code that failed runs instead
+    // - "device", "limit", "feature"
+    // - "primitive": the value is the probe's verdict, the form that ree uses
+    // - "self-test": the name is "passed", "failed" or "not tested"; the value says which kernel or
+    //   pipeline, and why it failed. ree runs another form instead of a failed one
     // - "cache": the name is "not used", the value is the reason
-    // - "not used": the device's own functions, tested only for information
+    // - "not used": a function of the device that ree tested only for information
     const char *kind;
     const char *name;
     const char *value;
 };
-// Returns the number of facts. *out_facts is borrowed. A later call may return more: self-tests run
-// when a program first uses a kernel or pipeline.
+// Returns the number of facts about a device; *out_facts is borrowed. A later call may return more
+// facts, because self-tests run when a program first uses a kernel or pipeline.
 REE_API size_t ree_device_facts(const struct ree_device *device,
                                 const struct ree_device_fact **out_facts);
 
-// Lists the devices that can be opened. Writes up to `max` specs in the grammar of ree_device_open
-// and returns the number of devices found, which may be larger. Unless out_note is NULL, sets
-// *out_note to NULL or to the reasons why kinds are missing, one line per kind ("Vulkan:
-// libvulkan.so.1 ..."); the text is valid until the next call.
+// A device that can be opened: its spec for ree_device_open, and its name.
 struct ree_device_listing {
     char spec[64];
     char name[256];
 };
+// Lists the devices that can be opened. Writes up to `max` entries and returns the number of
+// devices found, which may be larger. Unless out_note is NULL, sets *out_note to the reasons why
+// kinds of devices are missing, one line per kind ("Vulkan: libvulkan.so.1 ..."), or to NULL if
+// none is missing; the text is valid until the next call.
 REE_API size_t ree_device_list(struct ree_device_listing *out_list, size_t max,
                                const char **out_note);
 

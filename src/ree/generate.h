@@ -1,5 +1,5 @@
-// Text generation: a causal language model and its kv caches, on tokens (ree_generate) and on texts
-// (struct ree_completion).
+// Text generation with a causal language model: from token ids to token ids (ree_generate), and
+// from texts to texts (struct ree_completion).
 #ifndef REE_GENERATE_H
 #define REE_GENERATE_H
 
@@ -10,80 +10,85 @@
 extern "C" {
 #endif
 
-// A causal language model on one or more devices, with its kv caches. Maps token ids to token ids.
+// A causal language model on one device or several, with its kv caches. It continues sequences of
+// token ids.
 struct ree_generator;
 struct ree_rank; // ranks.h
 
-// Largest prefill_chunk that the trace of a receipt may state.
+// Largest prefill_chunk that a receipt may state for its trace.
 #define REE_MAX_PREFILL_CHUNK (1 << 20)
 
 struct ree_generator_options {
     size_t size;                               // sizeof(struct ree_generator_options)
     const struct ree_model_options *model;     // NULL: defaults
     const struct ree_session_options *session; // NULL: defaults
-    uint32_t prefill_chunk;                    // prompt tokens per run; 0: 512
-    uint32_t max_batch;                        // sequences per batch; 0: 16
-    bool all_logits; // compute logits for every token of a prompt, not only for its last
+    uint32_t prefill_chunk; // maximum prompt tokens of a sequence in one run; 0 means 512
+    uint32_t max_batch;     // maximum sequences in a batch; 0 means 16
+    bool all_logits;        // compute logits for every token of a prompt, not only for its last one
     // Batch only sequences of equal length, and keep kv caches exactly as long as their contents.
-    // Slower; for traces.
+    // Slower; required for traces.
     bool exact_lengths;
-    // Groups of sequences in flight at the same time, each with kv caches of its own; 0: 1.
+    // Number of groups of sequences in flight at the same time, each with kv caches of its own; 0
+    // means 1.
     uint32_t n_cache_slots;
-    // Stages of the model, which run one after another: stage i runs on device i modulo the number
-    // of devices. `device` is device 0, more_devices follow. The output bits do not depend on the
-    // stages. 0: one stage; with several devices, the stages that the nodes name, or one per
-    // device.
+    // Number of stages of the model, which run one after another. Stage i runs on device i modulo
+    // the number of devices, where device 0 is the one that is passed to ree_generator_create, and
+    // more_devices follow. The output bits do not depend on the stages. 0: one stage; with several
+    // devices, the stages that the model's nodes name, or else one per device.
     uint32_t n_partitions;
-    struct ree_device *const *more_devices;
+    struct ree_device *const *more_devices; // (n_more_devices): additional devices
     size_t n_more_devices;
-    // Plan file (ree_plan_save, or `ree-run plan`) with the stage boundaries; NULL: ree chooses
-    // them.
+    // Path of a plan file (ree_plan_save, or `ree-run plan`) with the stage boundaries; NULL: ree
+    // chooses the boundaries.
     const char *partition_plan;
     // Memory budget per device in bytes, for weights, kv caches and intermediate results; 0: no
     // limit. With a budget the model is split into n_partitions stages, or as many as needed, and a
     // stage's weights are on the device only while it runs.
     uint64_t max_device_memory;
-    const struct ree_rank *rank; // one of several processes, ranks.h; NULL: a single process
+    const struct ree_rank *rank; // which of several processes this is (ranks.h); NULL: the only one
 };
 
-// Made by the library. Later versions may add fields at the end.
+// Describes a generator's model. Only the library makes this struct. Later versions may add fields
+// at the end.
 struct ree_generator_info {
-    const char *model_path; // the ONNX file, or the checkpoint folder
-    const char *folder;     // folder in which a tokenizer is looked up
+    const char *model_path; // path of the ONNX file, or of the checkpoint folder
+    const char *folder;     // folder with the model's tokenizer, if it has one
     const char *model_type; // "llama", ...; "" if unknown
     int64_t context_length; // maximum tokens of prompt and answer together; 0: unknown
-    int64_t vocab_size;     // 0: the model's output does not declare it
-    int32_t bos;            // -1: unknown
+    int64_t vocab_size;     // number of tokens in the vocabulary; 0: the model does not declare it
+    int32_t bos;            // id of the token that begins a text; -1: unknown
     size_t n_eos;
-    const int32_t *eos; // ids that end a text
-    bool has_cache;     // keys and values stay on the device between steps
+    const int32_t *eos; // (n_eos): ids of the tokens that end a text
+    bool has_cache;     // the model has kv caches, which stay on the device between runs
     bool mixes_lengths; // sequences of different lengths may share a batch
-    // The model computes logits only for the requested tokens: usually the last one of a run.
+    // A run computes logits only for the requested tokens, usually the last one of each sequence.
     bool computes_one_row;
 };
 
-// `path` is an ONNX file or a folder:
-// - an ONNX file whose inputs are token ids and, if the model has a kv cache, past keys and values,
+// Loads a language model onto a device. `path` is one of
+// - an ONNX file whose inputs are token ids and, if the model has kv caches, past keys and values,
 //   with the new keys and values among its outputs
-// - a folder with genai_config.json
-// - a folder with an ONNX file as above
-// - a Hugging Face checkpoint
+// - a folder with such an ONNX file and genai_config.json
+// - a folder with such an ONNX file
+// - the folder of a Hugging Face checkpoint
 //
 // The devices must outlive the generator. `options` may be NULL. Fails like ree_model_load, and
-// with
-// - REE_INVALID if the devices are opened with different operation sets
-// - REE_UNSUPPORTED, naming the input or output, if the model is not such a language model
+// also with
+// - REE_INVALID if the devices were opened with different operation sets
+// - REE_UNSUPPORTED if the model is not such a language model; the message names the input or
+// output
 REE_API enum ree_status ree_generator_create(const char *path, struct ree_device *device,
                                              const struct ree_generator_options *options,
                                              struct ree_generator **out_generator,
                                              struct ree_error *err);
 REE_API void ree_generator_destroy(struct ree_generator *generator);
 REE_API const struct ree_generator_info *ree_generator_info(const struct ree_generator *generator);
-// The generator's model, in the form in which it runs. Borrowed from the generator.
+// Returns the generator's model, in the form in which it runs. Borrowed from the generator.
 REE_API const struct ree_model *ree_generator_model(const struct ree_generator *generator);
-// The session that runs the generator's model, borrowed; NULL if the model runs in several stages.
+// Returns the session that runs the generator's model, borrowed; NULL if the model runs in stages.
 REE_API struct ree_session *ree_generator_session(struct ree_generator *generator);
-// Sums over all stages. The caller sets out_stats->size. Fails with REE_INVALID if it is 0.
+// Writes the statistics of the generator's sessions, summed over the stages that this process runs.
+// The caller sets out_stats->size. Fails with REE_INVALID if it is 0.
 REE_API enum ree_status ree_generator_stats(const struct ree_generator *generator,
                                             struct ree_session_stats *out_stats,
                                             struct ree_error *err);
@@ -91,24 +96,24 @@ REE_API enum ree_status ree_generator_stats(const struct ree_generator *generato
 // How to choose a token from logits. NUMERICS.md, "Sampling", defines each parameter to the bit.
 // Start from ree_greedy: a struct of zeros is not valid.
 struct ree_sampling {
-    // 0: the largest logit, the first one if several are equal; otherwise 1e-6 to 1e6
+    // 1e-6 to 1e6; 0: no random choice, but the token with the largest logit (the first such token)
     float temperature;
     uint32_t top_k;           // 0: off
     float top_p;              // above 0, at most 1; 1: off
     float min_p;              // 0 to 1; 0: off
     float repetition_penalty; // above 0, at most 1e6; 1: off
-    uint64_t seed;            // of the random draws
+    uint64_t seed;            // seed of the random draws
 };
-// Temperature 0, all other parameters off.
+// Greedy sampling: temperature 0, all other parameters off.
 REE_API extern const struct ree_sampling ree_greedy;
 
-// Fails with REE_INVALID and the reason if a parameter is out of range ("top_p is 1.5, expected
-// more than 0 and at most 1").
+// Checks the parameters. Fails with REE_INVALID if one is out of range; the message says which one
+// ("top_p is 1.5, expected more than 0 and at most 1").
 REE_API enum ree_status ree_sampling_check(const struct ree_sampling *sampling,
                                            struct ree_error *err);
-// Chooses the token that follows ids[0 ... n-1]. `position` is the index of the new token in the
-// sequence, from 0. `logits` has vocab_size entries. Fails with REE_INVALID if a parameter is out
-// of range, a logit is a NaN, or no logit is above -infinity; *out_id is then -1.
+// Chooses the token that follows the n tokens `ids`. `position` is the index of the new token in
+// the sequence, from 0. `logits` has vocab_size entries. Fails with REE_INVALID if a parameter is
+// out of range, a logit is a NaN, or no logit is above -infinity; *out_id is then -1.
 REE_API enum ree_status ree_sampling_choose(const struct ree_sampling *sampling,
                                             const float *logits, size_t vocab_size,
                                             const int32_t *ids, size_t n, uint64_t position,
@@ -117,8 +122,8 @@ REE_API enum ree_status ree_sampling_choose(const struct ree_sampling *sampling,
 enum ree_finish {
     REE_FINISH_LENGTH,      // max_new_tokens reached, or the context is full
     REE_FINISH_EOS,         // a token of `eos` was chosen
-    REE_FINISH_STOP,        // on_token returned false
-    REE_FINISH_INTERRUPTED, // is_interrupted returned true
+    REE_FINISH_STOP,        // ree_generate: on_token returned false; completion: a stop text
+    REE_FINISH_INTERRUPTED, // is_interrupted returned true; completion: or on_token returned false
 };
 REE_API const char *
 ree_finish_name(enum ree_finish finish); // "length", "eos", "stop", "interrupted"
@@ -130,27 +135,29 @@ struct ree_prompt {
 
 struct ree_logprob {
     int32_t id;
-    float logprob; // log softmax of the model's unmodified logits
+    float logprob; // log probability of token `id`: log softmax of the model's own logits
 };
 
 struct ree_token {
-    size_t sequence; // index of the prompt
-    size_t position; // index in the sequence, prompt included
+    size_t sequence; // index of the sequence's prompt
+    size_t position; // index of the token in the sequence, which begins with the prompt
     int32_t id;
-    float logprob;                 // of id; only with n_logprobs
-    const struct ree_logprob *top; // n_logprobs entries, the most likely first; NULL: none
+    float logprob; // log probability of `id`; 0 if n_logprobs is 0
+    // (n_logprobs): the most likely tokens, the most likely first; NULL if n_logprobs is 0.
+    const struct ree_logprob *top;
 };
 
-// A sequence in progress, as a checkpoint holds it and a generation can resume it.
+// The state of a sequence during generation. Checkpoints store it, and ree_generate can resume from
+// it.
 struct ree_snapshot {
-    const int32_t *ids; // prompt and answer so far
-    size_t n_prompt, n; // 1 <= n_prompt <= n
+    const int32_t *ids; // (n): the tokens of the prompt, then those of the answer so far
+    size_t n_prompt, n; // tokens of the prompt; of prompt and answer so far; 1 <= n_prompt <= n
     bool is_done;
-    enum ree_finish finish;    // if is_done
-    const char *logits_sha256; // if is_done, with all_logits; otherwise NULL or ""
-    // Only if the sequence is not done and has answer tokens: one digest per kv cache, in the order
-    // of the model's inputs (NUMERICS.md, "Checkpoints"). The digests of caches that another
-    // process keeps are all zeros. Otherwise empty.
+    enum ree_finish finish;    // valid if is_done is set
+    const char *logits_sha256; // hash of the logits if is_done and all_logits; otherwise NULL or ""
+    // One digest per kv cache, in the order of the model's inputs (NUMERICS.md, "Checkpoints"), if
+    // the sequence is not done and has answer tokens; otherwise n_caches is 0. The digest of a kv
+    // cache that another process keeps is all zeros.
     size_t n_caches;
     const unsigned char (*caches)[32];
 };
@@ -158,84 +165,85 @@ struct ree_snapshot {
 struct ree_generate_options {
     size_t size;                  // sizeof(struct ree_generate_options)
     struct ree_sampling sampling; // must be set; ree_greedy: no random choice
-    size_t max_new_tokens;        // per sequence; 0: until the context is full
-    const int32_t *eos;           // ids that end a sequence; the id becomes its last token
+    size_t max_new_tokens;        // maximum per sequence; 0: until the context is full
+    const int32_t *eos;           // (n_eos): a sequence ends after one of these ids is chosen
     size_t n_eos;
-    uint32_t n_logprobs; // at most 100
-    // Called with each new token, but not with those of `resume`; returning false ends its sequence
-    // at that token. NULL: off.
+    uint32_t n_logprobs; // number of log probabilities that on_token receives; at most 100; 0: none
+    // Called with each new token, but not with tokens of `resume`. If it returns false, the
+    // sequence ends after this token. NULL: off.
     bool (*on_token)(void *user, const struct ree_token *token);
-    // Called before each run; returning true ends the generation and keeps the tokens made so far.
-    // NULL: off.
+    // Called before each run. If it returns true, the generation ends and keeps the tokens made so
+    // far. NULL: off.
     bool (*is_interrupted)(void *user);
-    // Receives the sequences of all prompts, which are valid only during the call. NULL: off. If it
-    // fails, it must fill *err; the generation then fails with its status. Called
+    // Receives the states of all n sequences, valid only during the call. If it fails, it must fill
+    // *err; the generation then fails with its status. NULL: off. Called
     // - before the first run
     // - when a sequence has `checkpoint_every` tokens more than at the last call
     // - at the end, and after an interruption
     enum ree_status (*on_checkpoint)(void *user, const struct ree_snapshot *sequences, size_t n,
                                      struct ree_error *err);
-    size_t checkpoint_every; // 0: 32
-    // One snapshot per prompt, whose ids must begin with that prompt; generation resumes from it.
-    // The snapshot's tokens are compared with those that the model chooses. The kv caches are
-    // recomputed from the tokens and compared with the snapshot's digests. NULL: start from the
-    // prompts.
+    size_t checkpoint_every; // new tokens of a sequence between calls of on_checkpoint; 0 means 32
+    // One snapshot per prompt, from which the generation resumes; its ids must begin with the
+    // prompt. The snapshot's tokens are compared with those that the model chooses. The kv caches
+    // are computed again from the tokens and compared with the snapshot's digests. NULL: start from
+    // the prompts.
     const struct ree_snapshot *resume;
     // Receives a copy of the logits before the token at `position` of a sequence is chosen, and may
     // change it: mask tokens with -INFINITY, add a bias. Log probabilities and logits_sha256 stay
-    // those of the model. The answer has no ordinary receipt, because a verifier cannot repeat the
-    // change. Not with `resume`. NULL: off.
+    // those of the model. No ordinary receipt can be made of the answer, because a verifier cannot
+    // repeat the change. Must be NULL if `resume` is set. NULL: off.
     void (*on_logits)(void *user, size_t sequence, size_t position, float *logits,
                       size_t vocab_size);
     void *user;
 };
 
 struct ree_generation {
-    int32_t *ids;       // prompt and answer; owned; ree_generation_finish releases them
-    size_t n_prompt, n; // tokens of the prompt; tokens of prompt and answer
+    int32_t *ids;       // (n): prompt and answer; ree_generation_finish releases them
+    size_t n_prompt, n; // number of tokens of the prompt; of prompt and answer together
     enum ree_finish finish;
-    char tokens_sha256[65]; // NUMERICS.md, "Hashes"
-    char logits_sha256[65]; // with all_logits; otherwise ""
-    bool logits_changed;    // on_logits was called before a choice
+    char tokens_sha256[65]; // hash of `ids` (NUMERICS.md, "Hashes")
+    char logits_sha256[65]; // hash of the logits if all_logits is set; otherwise ""
+    bool logits_changed;    // on_logits was called before at least one choice
 };
-REE_API void ree_generation_finish(struct ree_generation *generation); // frees ids
-// Computes the hash that is tokens_sha256 of a generation with these ids: 64 hexadecimal digits and
-// a NUL.
+REE_API void ree_generation_finish(struct ree_generation *generation); // releases ids
+// Computes the tokens_sha256 of a generation with these ids: 64 hexadecimal digits and a NUL.
 REE_API void ree_tokens_sha256(const int32_t *ids, size_t n, char hex[65]);
 
 struct ree_generate_stats {
     size_t size; // sizeof(struct ree_generate_stats)
-    // Totals over all sequences. Tokens of `resume` count as prompt tokens.
+    // Number of tokens in all sequences together. Tokens of `resume` count as prompt tokens.
     size_t prompt_tokens, new_tokens;
-    size_t decode_tokens;                  // new tokens that decode steps produced
-    double prompt_seconds, decode_seconds; // time in runs over prompts; time in decode steps
-    double first_token_seconds;            // time from the call to the first token
-    size_t n_runs;                         // runs of the model
-    uint64_t cache_bytes;                  // highest memory of the kv caches, in bytes
+    size_t decode_tokens; // new tokens from runs over one token per sequence
+    // Time in runs over prompts; time in decode steps.
+    double prompt_seconds, decode_seconds;
+    double first_token_seconds; // time from the call to the first new token
+    size_t n_runs;              // number of runs of the model
+    uint64_t cache_bytes;       // peak memory of the kv caches, in bytes
 };
 
-// Continues each of n prompts. The tokens of a sequence do not depend on the other sequences in its
-// batch, nor on how prompts are divided into runs. `out` has n entries, which this call
-// initialises; release each with ree_generation_finish. After a failure they are zeroed. `options`
-// must not be NULL; `out_stats` may be NULL. Fails with REE_INVALID if an option is out of range, a
-// prompt has no tokens, an id outside the vocabulary, or no space for an answer in the model's
-// context.
+// Generates an answer to each of n prompts. The tokens of a sequence do not depend on the other
+// sequences in its batch, nor on how prompts are divided into runs. `out` has n entries, which this
+// call initialises; release each with ree_generation_finish. After a failure they are zeroed.
+// `options` must not be NULL; `out_stats` may be NULL. Fails with REE_INVALID if an option is out
+// of range, if a prompt has no tokens or an id outside the vocabulary, or if a prompt fills the
+// model's context.
 REE_API enum ree_status ree_generate(struct ree_generator *generator,
                                      const struct ree_prompt *prompts, size_t n,
                                      const struct ree_generate_options *options,
                                      struct ree_generation *out,
                                      struct ree_generate_stats *out_stats, struct ree_error *err);
 
-// A list of prompts, made from texts, conversations and token ids. All are stored as token ids.
+// A list of prompts, made from texts, conversations or token ids, and stored as token ids.
 struct ree_prompts;
 
 struct ree_prompts_options {
     size_t size; // sizeof(struct ree_prompts_options)
     // Encodes texts and conversations; must outlive the prompts. NULL: only token ids can be added.
     const struct ree_tokenizer *tokenizer;
-    const char *chat_family; // as for ree_chat_prompt; NULL: that of the tokenizer
-    // Texts: add no special tokens (BOS), and encode special tokens that are written in the text as
-    // special tokens.
+    // one of ree_chat_families; NULL: the family of the tokenizer's chat template
+    const char *chat_family;
+    // For prompts from texts: do not add special tokens (BOS), and encode the names of special
+    // tokens in a text as these tokens.
     bool raw;
 };
 
@@ -243,70 +251,73 @@ struct ree_prompts_options {
 REE_API enum ree_status ree_prompts_create(const struct ree_prompts_options *options,
                                            struct ree_prompts **out_prompts, struct ree_error *err);
 REE_API void ree_prompts_destroy(struct ree_prompts *prompts);
-// Each of the next three functions appends one prompt and copies what it is passed. They fail with
-// REE_INVALID, and append nothing, if the prompt has no tokens, or if a text or a conversation has
-// no tokenizer.
+// Each of the next three functions appends one prompt and copies its arguments. They fail with
+// REE_INVALID, and append nothing, if the prompt has no tokens, or if the list has no tokenizer to
+// encode a text or a conversation.
 REE_API enum ree_status ree_prompts_add_text(struct ree_prompts *prompts, const char *text,
                                              size_t nbytes, struct ree_error *err);
 REE_API enum ree_status ree_prompts_add_ids(struct ree_prompts *prompts, const int32_t *ids,
                                             size_t n, struct ree_error *err);
-// A conversation, in the JSON form of ree_chat_prompt.
+// Appends a conversation, which is written as JSON in the form of ree_chat_prompt.
 REE_API enum ree_status ree_prompts_add_messages(struct ree_prompts *prompts, const char *messages,
                                                  size_t nbytes, struct ree_error *err);
 // Appends one prompt for each line of a file; skips empty lines. A line that begins with { or "
 // must be a JSON value: "text", {"prompt": "text"}, {"ids": [1, 2]} or {"messages": [...]}. Other
-// lines are texts. Fails with REE_INVALID if the file contains no prompts. A failure may leave
-// prompts of earlier lines.
+// lines are texts. Fails with REE_INVALID if the file contains no prompts. After a failure, prompts
+// of earlier lines may be in the list.
 REE_API enum ree_status ree_prompts_add_file(struct ree_prompts *prompts, const char *path,
                                              struct ree_error *err);
-// Returns the number of prompts. *out_list is borrowed and valid until the next prompt is added.
+// Returns the number of prompts in the list. *out_list is borrowed and valid until the next prompt
+// is added.
 REE_API size_t ree_prompts_list(const struct ree_prompts *prompts,
                                 const struct ree_prompt **out_list);
-// Whether prompt i is a conversation. i must be less than the number of prompts.
+// Returns whether prompt i is a conversation. i must be less than the number of prompts.
 REE_API bool ree_prompts_is_chat(const struct ree_prompts *prompts, size_t i);
 
 // A completion: prompts, and the texts with which a model continues them.
 //
 //     ree_completion_create -> ree_completion_run -> ree_completion_text, ... -> _destroy
 //
-// The tokens of an answer are all that were generated, including those that completed a stop text.
-// The text of an answer ends before that stop text. Special tokens produce no text. receipt.h makes
-// receipts of completions, and checkpoints from which they continue.
+// The tokens of an answer are all generated tokens, including those that completed a stop text. The
+// text of an answer ends before this stop text. Special tokens produce no text. receipt.h has
+// receipts of completions, and checkpoints from which completions continue.
 struct ree_completion;
 
 struct ree_completion_options {
     size_t size;                         // sizeof(struct ree_completion_options)
     const struct ree_sampling *sampling; // copied; NULL: ree_greedy
-    size_t max_new_tokens;               // per prompt; 0: until the context is full
-    // Texts that end an answer: not empty, copied. They require a tokenizer. If one token completes
-    // several, the one that begins first ends the text.
+    size_t max_new_tokens;               // maximum per answer; 0: until the context is full
+    // Stop texts: texts that end an answer. They must not be empty, require a tokenizer, and are
+    // copied. If one token completes several, the one that begins first ends the answer's text.
     size_t n_stops;
     const char *const *stops;
-    // Continue after eos tokens. Otherwise an answer ends with any eos token that the model's files
-    // or its tokenizer name.
+    // Continue after eos tokens. If it is not set, an answer ends after any eos token that the
+    // model's files or the tokenizer name.
     bool ignores_eos;
-    uint32_t n_logprobs; // for on_token; at most 100
-    // Receives the text of an answer as soon as later tokens cannot change it: text that may be the
-    // beginning of a stop text comes later, and part of a character never comes. `sequence` is the
-    // prompt's index. The texts of a sequence, one after the other, are the text of its answer.
-    // `text` is NUL-terminated and may contain NULs. Not called without a tokenizer. NULL: off.
+    uint32_t n_logprobs; // number of log probabilities that on_token receives; at most 100; 0: none
+    // Receives parts of an answer's text as soon as later tokens cannot change them: text that may
+    // be the beginning of a stop text comes later, and an incomplete character never comes.
+    // `sequence` is the prompt's index. The parts of a sequence, in order, are the text of its
+    // answer. `text` is NUL-terminated and may contain NULs. Not called without a tokenizer. NULL:
+    // off.
     void (*on_text)(void *user, size_t sequence, const char *text, size_t nbytes);
-    // Called with each new token, before its text. Returning false ends its sequence at that token;
-    // the finish is then REE_FINISH_INTERRUPTED, unless that token was the last one anyway. With a
-    // checkpoint, returning false interrupts all sequences, and a later run can continue each. A
-    // completion that continues from a checkpoint first calls it with the checkpoint's tokens,
-    // without probabilities, and ignores the result. NULL: off.
+    // Called with each new token, before its text. If it returns false, the sequence ends after
+    // this token, with REE_FINISH_INTERRUPTED unless the token is the last one in any case. With a
+    // checkpoint, returning false interrupts all sequences, so that a later run can continue them.
+    // A completion that continues from a checkpoint first calls it with the checkpoint's tokens,
+    // without log probabilities, and ignores the result. NULL: off.
     bool (*on_token)(void *user, const struct ree_token *token);
-    // Called before each run; returning true ends the completion and keeps the tokens made so far.
-    // NULL: off.
+    // Called before each run. If it returns true, the completion ends and keeps the tokens made so
+    // far. NULL: off.
     bool (*is_interrupted)(void *user);
     void *user;
 };
 
-// Prepares the continuation of n prompts, at least 1, which run in batches. The prompts are copied.
-// `tokenizer` decodes texts; NULL: there are no texts, only tokens. Generator and tokenizer must
-// outlive the completion. `options` may be NULL. Fails with REE_INVALID if the tokenizer does not
-// have a token of a prompt, a prompt has no tokens, or an option is out of range.
+// Creates a completion of n prompts, at least 1, which ree_completion_run will run in batches. The
+// prompts are copied. `tokenizer` decodes texts; NULL: there are no texts, only tokens. Generator
+// and tokenizer must outlive the completion. `options` may be NULL. Fails with REE_INVALID if the
+// tokenizer does not have a token of a prompt, a prompt has no tokens, or an option is out of
+// range.
 REE_API enum ree_status ree_completion_create(struct ree_generator *generator,
                                               const struct ree_tokenizer *tokenizer,
                                               const struct ree_prompt *prompts, size_t n,
@@ -314,8 +325,8 @@ REE_API enum ree_status ree_completion_create(struct ree_generator *generator,
                                               struct ree_completion **out_completion,
                                               struct ree_error *err);
 REE_API void ree_completion_destroy(struct ree_completion *completion);
-// Generates the answers. May be called once. After a failure, ree_completion_text returns the text
-// generated so far.
+// Generates the answers. May be called only once. After a failure, ree_completion_text returns the
+// text generated so far.
 REE_API enum ree_status ree_completion_run(struct ree_completion *completion,
                                            struct ree_error *err);
 // Continues one text in one call: encodes it with the tokenizer in the generator's folder, creates
@@ -327,21 +338,22 @@ REE_API enum ree_status ree_complete_text(struct ree_generator *generator, const
                                           struct ree_completion **out_completion,
                                           struct ree_error *err);
 
-// The results, all borrowed from the completion. i must be less than the number of prompts.
-// `out_nbytes` may be NULL; texts are NUL-terminated.
+// The functions below return the results, all borrowed from the completion. i must be less than the
+// number of prompts. `out_nbytes` may be NULL; texts are NUL-terminated.
 
 REE_API size_t ree_completion_n_prompts(const struct ree_completion *completion);
-// The text of prompt i as the tokenizer decodes it; also before the run. "" without a tokenizer.
+// Returns the text of prompt i as the tokenizer decodes it, before the run too; "" without a
+// tokenizer.
 REE_API const char *ree_completion_prompt_text(const struct ree_completion *completion, size_t i,
                                                size_t *out_nbytes);
-// The text of answer i; "" without a tokenizer.
+// Returns the text of the answer to prompt i; "" without a tokenizer.
 REE_API const char *ree_completion_text(const struct ree_completion *completion, size_t i,
                                         size_t *out_nbytes);
-// Tokens of prompt i and its answer, why it ended, and their hashes. NULL before the run, and after
-// a run that failed.
+// Returns the tokens of prompt i and its answer, their hashes, and why the answer ended. NULL
+// before the run, and after a failed run.
 REE_API const struct ree_generation *
 ree_completion_generation(const struct ree_completion *completion, size_t i);
-// The statistics of the run; all zeros before it.
+// Returns the statistics of the run; all zeros before the run.
 REE_API const struct ree_generate_stats *
 ree_completion_stats(const struct ree_completion *completion);
 

@@ -1,13 +1,15 @@
-// Receipts: what was run, on which model, with which result; requests, verification, checkpoints,
-// keys and attestations.
+// Receipts: state what was run, on which model, with which result. Also requests, verification,
+// checkpoints, keys and attestations.
 //
 // A receipt is a JSON object that anyone with the model can check. In ree's source,
 // src/receipt/receipt.h describes its fields, and src/repops/NUMERICS.md, "Receipts", what is
 // hashed.
 //
-//     ree_receipt_create_text     of a completion (generate.h)      ree_receipt_write
-//     ree_receipt_create_tensors  of a run of any model             ree_receipt_load
-//     ree_receipt_validate        by its own contents               ree_verify   by a new run
+//     ree_receipt_create_text     makes the receipt of a completion (generate.h)
+//     ree_receipt_create_tensors  makes the receipt of a run of any model
+//     ree_receipt_write, ree_receipt_load
+//     ree_receipt_validate        checks a receipt by its own contents
+//     ree_verify                  checks a receipt by a new run of the model
 #ifndef REE_RECEIPT_H
 #define REE_RECEIPT_H
 
@@ -24,54 +26,57 @@ struct ree_checkpoint;
 
 #define REE_SALT_SIZE 32
 #define REE_RECEIPT_MAX_STOPS 1024
-#define REE_RECEIPT_MAX_STOP_BYTES 65536 // of all stop texts together
+#define REE_RECEIPT_MAX_STOP_BYTES 65536 // maximum size of all stop texts together
 
 // Making receipts
 
-// A trace that was recorded in the same run.
+// The trace that was recorded during the run of a receipt.
 struct ree_receipt_trace {
     size_t size;            // sizeof(struct ree_receipt_trace)
-    const char *root;       // 64 hexadecimal digits
-    uint64_t n_steps;       // at least 1
+    const char *root;       // root of the trace: 64 hexadecimal digits
+    uint64_t n_steps;       // number of steps in the trace, at least 1
     uint32_t prefill_chunk; // prompt tokens per step; 0 for a run of tensors
-    const char *file;       // file name without folders; NULL: not stated
+    const char *file;       // name of the trace file without folders; NULL: not stated
 };
 
 struct ree_receipt_options {
     size_t size; // sizeof(struct ree_receipt_options)
-    // Text only: salted hashes instead of tokens and texts. Verifying the receipt requires the
-    // salt.
+    // For texts only: the receipt has salted hashes instead of tokens and texts. Verifying it
+    // requires the salt.
     bool is_private;
     // Only with is_private: REE_SALT_SIZE secret random bytes; NULL: ree takes them from the
     // system's random generator.
     const unsigned char *salt;
-    const struct ree_receipt_trace *trace; // NULL: none
-    struct ree_progress progress;          // of hashing the weights, in bytes
+    const struct ree_receipt_trace *trace; // NULL: no trace was recorded
+    struct ree_progress progress;          // progress of hashing the weights, in bytes
 };
 
-// Optional, before the run: checks everything that can make ree_receipt_create_text fail and does
-// not depend on the result, so that no work is lost. Fails as that function would. Hashes the
-// model, which reads all weights; the generator keeps the hashes. `options` may be NULL.
+// May be called before the run, so that no work is lost: checks everything that can make
+// ree_receipt_create_text fail and does not depend on the result. Fails as ree_receipt_create_text
+// would. Hashes the model, which reads all weights; the generator keeps the hashes. `options` may
+// be NULL.
 REE_API enum ree_status ree_receipt_prepare(struct ree_completion *completion,
                                             const struct ree_receipt_options *options,
                                             struct ree_error *err);
-// Makes the receipt of a completion of one prompt that has run. The receipt answers the request
-// that the completion was created from, if any. `options` may be NULL. Release *out_receipt with
+// Makes the receipt of a completion that has run with one prompt. If the completion was created
+// from a request, the receipt names this request. `options` may be NULL. Release *out_receipt with
 // ree_receipt_destroy. Fails with
-// - REE_INVALID if the completion has not run or has several prompts, a receipt cannot hold
-//   something (a stop text that is not UTF-8), the request names another model, or a trace was
+// - REE_INVALID if the completion has not run or has several prompts, a receipt cannot store a
+// value
+//   (for example a stop text that is not UTF-8), the request names another model, or a trace was
 //   recorded without folded constants (no_fold)
-// - REE_UNSUPPORTED if the model's hashes do not determine what its inputs are for
+// - REE_UNSUPPORTED if the model's hashes do not determine the roles of its inputs and outputs
 REE_API enum ree_status ree_receipt_create_text(struct ree_completion *completion,
                                                 const struct ree_receipt_options *options,
                                                 struct ree_receipt **out_receipt,
                                                 struct ree_error *err);
-// Makes the receipt of one run of a model: ree_session_run with these inputs (in any order) gave
-// these outputs (ree_model_n_outputs tensors, in the model's order). The devices are those that ran
-// it, all opened with one operation set. Hashes the model, which reads all weights. `options` may
-// be NULL. Release *out_receipt with ree_receipt_destroy. Fails with REE_INVALID if the inputs are
-// not those of the model, the operation sets differ, options.is_private is set, or a trace has a
-// prefill_chunk or was recorded without folded constants (no_fold).
+// Makes the receipt of one run of a model (ree_session_run or ree_pipeline_run) with these inputs,
+// in any order, and these outputs: ree_model_n_outputs tensors, in the model's order. `devices` are
+// those that ran the model, all opened with the same operation set. Hashes the model, which reads
+// all weights. `options` may be NULL. Release *out_receipt with ree_receipt_destroy. Fails with
+// REE_INVALID if the inputs are not those of the model, the operation sets differ,
+// options.is_private is set, or the trace has a prefill_chunk or was recorded without folded
+// constants (no_fold).
 REE_API enum ree_status
 ree_receipt_create_tensors(const struct ree_model *model, struct ree_device *const *devices,
                            size_t n_devices, const struct ree_tensor *inputs, size_t n_inputs,
@@ -80,13 +85,14 @@ ree_receipt_create_tensors(const struct ree_model *model, struct ree_device *con
                            struct ree_receipt **out_receipt, struct ree_error *err);
 REE_API void ree_receipt_destroy(struct ree_receipt *receipt);
 
-// Signs the receipt with an Ed25519 key, a PEM file as ree_key_create writes it. Replaces an older
-// signature; a failure leaves it. Fails with REE_INVALID if anyone but the key file's owner can
-// access it.
+// Signs the receipt with the Ed25519 private key in the PEM file `key_path`, as ree_key_create
+// writes it. Replaces an older signature; after a failure, the older signature stays. Fails with
+// REE_INVALID if users other than the owner of the key file can access it.
 REE_API enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
                                          struct ree_error *err);
-// Writes the receipt. The file appears whole or not at all. The salt of a private receipt, if the
-// receipt has it, is written to `path`.salt, which only the owner can read: both files or none.
+// Writes the receipt to the file `path`, which appears whole or not at all. If the receipt is
+// private and has its salt, also writes the salt to the file `path`.salt, which only its owner can
+// read; either both files appear or none.
 REE_API enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char *path,
                                           struct ree_error *err);
 
@@ -97,87 +103,89 @@ REE_API enum ree_status ree_receipt_write(const struct ree_receipt *receipt, con
 // hashes: ree_receipt_validate does.
 REE_API enum ree_status ree_receipt_load(const char *path, struct ree_receipt **out_receipt,
                                          struct ree_error *err);
-// Like ree_receipt_load, for a receipt in memory. `where` names it in messages.
+// Like ree_receipt_load, for a receipt in memory. `where` names the receipt in messages.
 REE_API enum ree_status ree_receipt_parse(const void *bytes, size_t nbytes, const char *where,
                                           struct ree_receipt **out_receipt, struct ree_error *err);
-// Sets the salt of a private receipt. Returns false, and changes nothing, if it is the salt of
+// Sets the salt of a private receipt. Returns false, and changes nothing, if `salt` belongs to
 // another receipt or the receipt is not private.
 REE_API bool ree_receipt_set_salt(struct ree_receipt *receipt,
                                   const unsigned char salt[REE_SALT_SIZE]);
-// Reads the salt from a file as ree_receipt_write writes it. `path` NULL: the file RECEIPT.salt
-// next to the file RECEIPT that the receipt was loaded from; if there is none, the receipt stays
-// without a salt and the function succeeds. Fails with REE_INVALID if it is the salt of another
-// receipt.
+// Sets the salt of a private receipt from a file as ree_receipt_write writes it. `path` NULL: reads
+// the file RECEIPT.salt next to the file RECEIPT from which the receipt was loaded; if there is
+// none, the receipt stays without a salt and the function succeeds. Fails with REE_INVALID if the
+// salt belongs to another receipt.
 REE_API enum ree_status ree_receipt_load_salt(struct ree_receipt *receipt, const char *path,
                                               struct ree_error *err);
 
 enum ree_receipt_kind { REE_RECEIPT_TEXT, REE_RECEIPT_TENSORS };
 
-// A sequence of tokens and its text. Does not change between versions.
+// The prompt or the answer of a receipt: tokens and their text. The struct does not change between
+// versions.
 struct ree_receipt_text {
     char tokens_sha256[65], text_sha256[65]; // "": absent
     size_t n_tokens;
-    const int32_t *tokens; // NULL: private
-    const char *text;      // UTF-8 without a NUL inside; NULL: private, or no tokenizer
+    const int32_t *tokens; // (n_tokens); NULL: the receipt is private
+    const char *text;      // UTF-8 without a NUL inside; NULL: private, or made without a tokenizer
 };
 
-// Does not change between versions.
+// The name and the hash of an input or output tensor. The struct does not change between versions.
 struct ree_receipt_tensor {
     const char *name;
     char sha256[65];
 };
 
-// The fields of a receipt. A hash that is "" is absent. Made by the library. Later versions may add
-// fields at the end.
+// The fields of a receipt. A hash that is "" is absent. Only the library makes this struct. Later
+// versions may add fields at the end.
 struct ree_receipt_info {
-    uint32_t version; // of the schema: 1 or 2
+    uint32_t version; // version of the schema: 1 or 2
     enum ree_receipt_kind kind;
     const char *receipt_hash;
-    const char *numerics, *operation_set; // "RepOps/1", "reproducible"
+    const char *numerics, *operation_set; // for example "RepOps/1" and "reproducible"
     const char *graph_sha256, *weights_sha256;
-    // Text
+    // The fields from here to has_salt are for receipts of texts.
     const char *tokenizer_sha256;
-    const struct ree_receipt_text *prompt, *output; // NULL for tensors
-    const struct ree_sampling *sampling;            // NULL for tensors
+    const struct ree_receipt_text *prompt, *output; // NULL in a receipt of tensors
+    const struct ree_sampling *sampling;            // NULL in a receipt of tensors
     uint64_t max_new_tokens;                        // 0: until the context is full
-    int64_t context_length;                         // 0: unknown
+    int64_t context_length;                         // context length of the model; 0: unknown
     size_t n_stops, n_eos;
     const char *const *stops;
     const int32_t *eos;
-    const char *finish_reason; // as ree_finish_name
+    const char *finish_reason; // why the answer ended: a result of ree_finish_name
     const char *logits_sha256;
-    const char *request_sha256; // of the request that it answers
+    const char *request_sha256; // hash of the request that the receipt answers
     bool is_private, has_salt;
-    // Tensors
+    // The next fields are for receipts of tensors.
     size_t n_inputs, n_outputs;
     const struct ree_receipt_tensor *inputs, *outputs;
-    // Trace
+    // The next fields describe the trace.
     const char *trace_root; // "": no trace
     uint64_t trace_steps;
-    uint32_t trace_chunk;   // prompt tokens per step; 0 for tensors
-    const char *public_key; // of the signature, hexadecimal; "": not signed
-    // Statements that nothing proves; NULL: absent
+    uint32_t trace_chunk;   // prompt tokens per step; 0 in a receipt of tensors
+    const char *public_key; // key of the signature, in hexadecimal; "": not signed
+    // Statements without a proof, which the receipt's hash does not cover; NULL: absent
     const char *device, *ree_version, *created, *trace_file;
 };
 
-// Borrowed; valid until the receipt is changed or destroyed.
+// Returns the fields of a receipt, borrowed and valid until the receipt is changed or destroyed.
 REE_API const struct ree_receipt_info *ree_receipt_info(const struct ree_receipt *receipt);
-// Whether the receipt states this root of a trace, 64 hexadecimal digits. False for a private
-// receipt without its salt.
+// Returns whether the receipt states the trace root `root`, 64 hexadecimal digits. Returns false
+// for a private receipt without its salt.
 REE_API bool ree_receipt_has_root(const struct ree_receipt *receipt, const char *root);
-// The receipt as canonical JSON, without the newline that ends its file. Borrowed; valid until the
-// receipt is changed or destroyed. NULL: out of memory.
+// Returns the receipt as canonical JSON, without the newline that ends its file. Borrowed; valid
+// until the receipt is changed or destroyed. NULL: out of memory.
 REE_API const char *ree_receipt_json(const struct ree_receipt *receipt);
 
-// Validation: what a receipt's own contents allow
+// Validation: checks a receipt by its own contents, without the model
 
-// The result of one check. Does not change between versions.
+// The result of one check of a receipt. The struct does not change between versions.
 struct ree_receipt_finding {
-    // "receipt", "prompt tokens", "prompt text", "output tokens", "output text", "counts",
-    // "parameters", "signature", "public key", "attestation"
+    // What was checked: "receipt", "prompt tokens", "prompt text", "output tokens", "output text",
+    // "counts", "parameters", "signature", "public key" or "attestation".
     const char *what;
     bool ok;
-    // Always false here: if a check cannot be made, ree_receipt_validate fails.
+    // The check could not be made. Always false in findings of ree_receipt_validate, which fails
+    // instead.
     bool unknown;
     char detail[256]; // for people to read: "SHA-256 is ..., but the receipt has ..."
 };
@@ -185,18 +193,20 @@ struct ree_receipt_finding {
 
 struct ree_validate_options {
     size_t size; // sizeof(struct ree_validate_options)
-    // Require a signature by this key: 64 hexadecimal digits. NULL: any key, or no signature.
+    // Key with which the receipt must be signed: 64 hexadecimal digits. NULL: any key, or no
+    // signature.
     const char *public_key;
-    // Also check the attestation in this file (a DSSE envelope). It must be about this receipt, and
-    // be signed, with public_key if that is set. NULL: none. With an attestation the receipt itself
-    // need not be signed. The receipt must have been loaded from a file.
+    // Path of an attestation of the receipt (a DSSE envelope) to check; NULL: none. It must be
+    // signed, with public_key if that is set; the receipt itself then need not be signed. The
+    // receipt must have been loaded from a file.
     const char *attestation;
 };
 
-// Checks hashes, counts, parameters and signatures. Runs nothing, so it does not show that the run
-// gave this result. *out_ok: all findings are ok. The findings are borrowed and valid until the
-// next call, or until the receipt is destroyed. If something cannot be checked (memory is
-// exhausted, a file cannot be read), fails and returns no findings. `options` may be NULL.
+// Checks hashes, counts, parameters and signatures of a receipt. Does not run the model, so it does
+// not show that the run gave this result. *out_ok is true if all findings are ok. The findings are
+// borrowed and valid until the next call, or until the receipt is destroyed. If something cannot be
+// checked (memory is exhausted, a file cannot be read), fails and returns no findings. `options`
+// may be NULL.
 REE_API enum ree_status ree_receipt_validate(struct ree_receipt *receipt,
                                              const struct ree_validate_options *options,
                                              const struct ree_receipt_finding **out_findings,
@@ -209,32 +219,35 @@ REE_API enum ree_status ree_receipt_validate(struct ree_receipt *receipt,
 // the files exists.
 REE_API enum ree_status ree_key_create(const char *path, char public_key[65],
                                        struct ree_error *err);
-// Checks that ree_receipt_sign can use the key file.
+// Checks that ree_receipt_sign can use the key file `path`; fails as ree_receipt_sign would.
 REE_API enum ree_status ree_key_check(const char *path, struct ree_error *err);
-// Reads the public key from a PEM file with a private or a public key.
+// Reads a PEM file with a private or a public key. `public_key` receives the public key in
+// hexadecimal.
 REE_API enum ree_status ree_key_public(const char *path, char public_key[65],
                                        struct ree_error *err);
-// Like ree_key_public, but also accepts the public key itself: 64 hexadecimal digits of any case.
+// Like ree_key_public, but `path_or_hex` may also be the public key itself: 64 hexadecimal digits
+// in upper or lower case.
 REE_API enum ree_status ree_key_named(const char *path_or_hex, char public_key[65],
                                       struct ree_error *err);
 
-// Writes an attestation of a receipt to `path`: an in-toto statement in a DSSE envelope, signed
-// with the private key in `key_path`, for tools that use these formats. The receipt must already be
-// in the file `receipt_path`.
+// Writes an attestation of a receipt to the file `path`: an in-toto statement in a DSSE envelope,
+// for tools that use these formats. It is signed with the private key in the file `key_path`. The
+// receipt must already be in the file `receipt_path`.
 REE_API enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
                                        const char *key_path, const char *path,
                                        struct ree_error *err);
-// Checks the attestation in `path`: it is well-formed, has a valid signature by `public_key` (64
-// hexadecimal digits; "" accepts the key that the envelope names), and its subject and content are
-// the receipt in the file `receipt_path`. Fails with REE_INVALID if one of these does not hold.
-// `signer` receives the key in hexadecimal. It proves who signed, not that the receipt is true.
+// Checks the attestation in the file `path`: it is well-formed, has a valid signature by
+// `public_key` (64 hexadecimal digits; "" accepts the key that the envelope names), and its subject
+// and content are the receipt in the file `receipt_path`. Fails with REE_INVALID if one of these
+// does not hold. `signer` receives the key in hexadecimal. An attestation proves who signed the
+// receipt, but not that the receipt is true.
 REE_API enum ree_status ree_dsse_check(const char *path, const char *receipt_path,
                                        const char *public_key, char signer[65],
                                        struct ree_error *err);
 
-// Requests: what a verifier asks a prover to run. A receipt that answers a request leaves the
-// prover no choice of prompt and parameters, nor, at a temperature above 0, of the random draws:
-// the seed follows from the request.
+// Requests: state what a verifier asks a prover to run. The prover of a receipt that answers a
+// request could not choose the prompt or the parameters, nor, at a temperature above 0, the random
+// draws, because the seed follows from the request.
 
 struct ree_request_options {
     size_t size; // sizeof(struct ree_request_options)
@@ -243,54 +256,61 @@ struct ree_request_options {
     uint64_t max_new_tokens;             // 0: until the context is full
     size_t n_stops;
     const char *const *stops;
-    // The model that must run it. ree_request_create hashes it, which reads all weights. NULL: any
-    // model.
+    // The model that must run the request. ree_request_create hashes it, which reads all weights.
+    // NULL: any model.
     const struct ree_model *model;
-    struct ree_progress progress; // of hashing the weights, in bytes
+    struct ree_progress progress; // progress of hashing the weights, in bytes
 };
 
 // Makes a request with a random nonce. Copies what the options point to. Fails with REE_INVALID if
-// the prompt has no tokens, a parameter is out of range or a stop text is empty.
+// the prompt has no tokens, a parameter is out of range or a stop text is empty. Release
+// *out_request with ree_request_destroy.
 REE_API enum ree_status ree_request_create(const struct ree_request_options *options,
                                            struct ree_request **out_request, struct ree_error *err);
-// Reads a request and checks it, including its hash.
+// Reads a request; checks its structure, ranges and hash. Fails with REE_INVALID if one is wrong.
+// Release *out_request with ree_request_destroy.
 REE_API enum ree_status ree_request_load(const char *path, struct ree_request **out_request,
                                          struct ree_error *err);
 REE_API void ree_request_destroy(struct ree_request *request);
-// Writes the request. The file, which only the owner can read, appears whole or not at all. Keep it
-// secret until the run is due: with it, a prover can run the request earlier.
+// Writes the request to the file `path`, which only its owner can read and which appears whole or
+// not at all. Keep the file secret until the run is due: a prover who has it can run the request
+// earlier.
 REE_API enum ree_status ree_request_write(const struct ree_request *request, const char *path,
                                           struct ree_error *err);
 
-// The fields of a request. Made by the library. Later versions may add fields at the end.
+// The fields of a request. Only the library makes this struct. Later versions may add fields at the
+// end.
 struct ree_request_info {
-    const char *request_sha256, *nonce;        // in hexadecimal
-    const char *graph_sha256, *weights_sha256; // "": any model
+    const char *request_sha256, *nonce;        // 64 hexadecimal digits each
+    const char *graph_sha256, *weights_sha256; // hashes of the model to be run; "": any model
     struct ree_prompt prompt;
-    const struct ree_sampling *sampling; // with the seed that follows from the request
+    const struct ree_sampling *sampling; // its seed is the one that follows from the request
     uint64_t max_new_tokens;
     size_t n_stops;
     const char *const *stops;
 };
-// Borrowed from the request.
+// Returns the fields of a request, borrowed from the request.
 REE_API const struct ree_request_info *ree_request_info(const struct ree_request *request);
 
-// Creates the completion that answers a request, with its prompt, sampling, max_new_tokens and stop
-// texts. Fails with REE_INVALID if `options` sets one of these or ignores_eos. A receipt of the
-// completion names the request. Otherwise like ree_completion_create.
+// Like ree_completion_create, but creates the completion that answers a request: prompt, sampling,
+// max_new_tokens and stop texts are those of the request. Fails with REE_INVALID if `options` sets
+// one of these or ignores_eos. A receipt of the completion names the request.
 REE_API enum ree_status ree_completion_create_requested(
     struct ree_generator *generator, const struct ree_tokenizer *tokenizer,
     const struct ree_request *request, const struct ree_completion_options *options,
     struct ree_completion **out_completion, struct ree_error *err);
 
 // Verification: compares everything that a receipt states with the caller's own copy of the model
+// and with a new run of it
 
 struct ree_verify_options {
     size_t size;           // sizeof(struct ree_verify_options)
-    const char *tokenizer; // path for ree_tokenizer_load; NULL: the one in the model's folder
-    // Require that the receipt answers this request; must outlive the verification. NULL: none.
+    const char *tokenizer; // path for ree_tokenizer_load; NULL: the tokenizer in the model's folder
+    // Request that the receipt must answer; must outlive the verification. NULL: none.
     const struct ree_request *request;
-    const char *public_key; // require a signature by this key: 64 hexadecimal digits; NULL: none
+    // Key with which the receipt must be signed: 64 hexadecimal digits. NULL: any key, or no
+    // signature.
+    const char *public_key;
     // Generate the answer again, token by token, even if one pass over prompt and answer is proved
     // to give the same result.
     bool stepwise;
@@ -298,98 +318,112 @@ struct ree_verify_options {
     // Compute the trace again, step by step, and compare it. Implies stepwise. Creating the
     // verification fails with REE_INVALID if the receipt has no trace.
     bool trace;
-    const char *trace_path;       // file for the new trace; implies `trace`; NULL: none
-    struct ree_progress progress; // of hashing the weights, in bytes
+    const char *trace_path; // file to which the new trace is written; implies `trace`; NULL: none
+    struct ree_progress progress; // progress of hashing the weights, in bytes
 };
 
-// Inputs of the run that the receipt does not contain.
+// Inputs of the run that the verifier passes because the receipt does not contain them.
 struct ree_verify_inputs {
     size_t size; // sizeof(struct ree_verify_inputs)
-    // Text: the prompt that the verifier knows, for example of a private receipt; not with
-    // options.request. NULL: the request's prompt, or else the receipt's own.
+    // For a receipt of a text: the prompt, if the verifier knows it, for example of a private
+    // receipt. NULL: the request's prompt, or else the receipt's own. Must be NULL if
+    // options.request is set.
     const struct ree_prompt *prompt;
-    // Tensors: the model's inputs, with names, in any order.
+    // For a receipt of tensors, (n_tensors): the inputs of the run, with names, in any order.
     const struct ree_tensor *tensors;
     size_t n_tensors;
 };
 
 enum ree_verify_verdict {
-    REE_VERIFIED, // every bound field was compared with something that the receipt does not decide
-    REE_VERIFIED_PREFIX, // the same, but the answer was interrupted
-    REE_VERIFIED_PARTLY, // nothing differs, but something was not checked
-    REE_VERIFIED_FALSE,  // something differs
-    REE_VERIFIED_NOT,    // nothing differs, but it could not be checked: ree_verification_reason
+    // Every field that the receipt's hash covers was compared with a value that does not come from
+    // the receipt, and agrees.
+    REE_VERIFIED,
+    REE_VERIFIED_PREFIX, // as REE_VERIFIED, but the answer was interrupted before its end
+    REE_VERIFIED_PARTLY, // nothing differs, but at least one field was not checked
+    REE_VERIFIED_FALSE,  // at least one field differs
+    // Nothing differs, but the receipt cannot be checked (ree_verification_reason says why), or not
+    // all steps are done.
+    REE_VERIFIED_NOT,
 };
 // "verified", "verified prefix of an answer", "verified in part", "differs", "cannot be checked"
 REE_API const char *ree_verify_verdict_name(enum ree_verify_verdict verdict);
 
-// Verifies a receipt in one call: the three steps below. Returns REE_OK whatever the verdict is. A
-// failure says nothing about the receipt: it concerns the model, the device or the arguments.
+// Verifies a receipt in one call, which makes the three steps below. Returns REE_OK whatever the
+// verdict is. A failure says nothing about the receipt: it concerns the model, the device or the
+// arguments.
 //
 // `path` is the verifier's copy of the model, in any format. All devices must be opened with
 // REE_REPRODUCIBLE. The devices and the receipt must outlive the verification. `run` says how to
-// run the model, whether the receipt is of a text or of tensors: model and session options, more
-// devices, stages, memory, prefill_chunk. The output bits do not depend on it. all_logits,
-// exact_lengths and, with a trace, prefill_chunk follow from the receipt. `run`, `options` and
-// `inputs` may be NULL. Release *out_verification with ree_verification_destroy.
+// run the model, for receipts of texts and of tensors: model and session options, more devices,
+// stages, memory, prefill_chunk. The output bits do not depend on it. all_logits, exact_lengths
+// and, with options.trace, prefill_chunk are not taken from `run`: they follow from the receipt and
+// the options. `run`, `options` and `inputs` may be NULL. Release *out_verification with
+// ree_verification_destroy.
 REE_API enum ree_status
 ree_verify(const struct ree_receipt *receipt, const char *path, struct ree_device *device,
            const struct ree_generator_options *run, const struct ree_verify_options *options,
            const struct ree_verify_inputs *inputs, struct ree_verification **out_verification,
            struct ree_error *err);
 
-// The steps, for callers that need the loaded model to choose the inputs. A step does nothing if an
-// earlier one has decided the verification (ree_verification_is_decided).
+// The next three functions are the steps of ree_verify, for callers that need the loaded model to
+// choose the inputs. A step does nothing if an earlier one has decided the verification
+// (ree_verification_is_decided).
 //
-// 1. Checks what the receipt's own contents allow, the request and the public key. The receipt must
-//    outlive the verification. Paths are copied. `options` may be NULL.
+// Step 1: checks the receipt by its own contents, against the request and against the public key.
+// The receipt must outlive the verification. Paths are copied. `options` may be NULL. Release
+// *out_verification with ree_verification_destroy.
 REE_API enum ree_status ree_verification_create(const struct ree_receipt *receipt,
                                                 const struct ree_verify_options *options,
                                                 struct ree_verification **out_verification,
                                                 struct ree_error *err);
-// 2. Loads the model and compares its hashes. `run` may be NULL; it is copied. If `run` chooses no
-//    type of activations and no quantisation, a checkpoint's folder is loaded with the type whose
-//    graph the receipt names. If `run` chooses a quantisation but no quantize_table, a folder whose
-//    embedding table is not quantised is tried too. After a failure this step may be called again,
-//    with another path or device.
+// Step 2 of ree_verify: loads the model at `path` and compares its hashes with the receipt's. `run`
+// may be NULL; it is copied. For the folder of a checkpoint: if `run` sets neither a type of
+// activations nor a quantisation, the type is the one with which the graph has the receipt's hash;
+// if `run` sets a quantisation but no quantize_table, REE_QUANTIZE_KEEP is tried too. After a
+// failure this step may be called again, with another path or device.
 REE_API enum ree_status ree_verification_load(struct ree_verification *verification,
                                               const char *path, struct ree_device *device,
                                               const struct ree_generator_options *run,
                                               struct ree_error *err);
-// 3. Runs the model and compares the results. `inputs` may be NULL.
+// Step 3 of ree_verify: runs the model and compares the results with the receipt's. `inputs` may be
+// NULL.
 REE_API enum ree_status ree_verification_run(struct ree_verification *verification,
                                              const struct ree_verify_inputs *inputs,
                                              struct ree_error *err);
 REE_API void ree_verification_destroy(struct ree_verification *verification);
-// Whether the remaining steps would do nothing.
+// Returns whether the verification is decided, so that the remaining steps would do nothing.
 REE_API bool ree_verification_is_decided(const struct ree_verification *verification);
-// The model and the tokenizer that step 2 loaded; NULL: none. Borrowed from the verification.
+// Return the model and the tokenizer that ree_verification_load loaded, borrowed from the
+// verification; NULL: none.
 REE_API const struct ree_model *ree_verification_model(const struct ree_verification *verification);
 REE_API const struct ree_tokenizer *
 ree_verification_tokenizer(const struct ree_verification *verification);
 
 enum ree_verify_outcome { REE_VERIFY_AGREES, REE_VERIFY_DIFFERS, REE_VERIFY_NOT_CHECKED };
 
-// Does not change between versions.
+// One check of a verification. The struct does not change between versions.
 struct ree_verify_check {
-    char name[64]; // "weights", "tokens", ...
+    char name[64]; // what was checked: "weights", "tokens", ...
     enum ree_verify_outcome outcome;
-    // What differs, or why it was not checked; usually "" if it agrees.
+    // What differs, or why the check was not made; usually "" if nothing differs.
     const char *detail;
 };
 
-// REE_VERIFIED_NOT until all steps are done; REE_VERIFIED_FALSE as soon as something differs.
+// Returns the verdict. Before the last step it is REE_VERIFIED_FALSE if something differs already,
+// otherwise REE_VERIFIED_NOT.
 REE_API enum ree_verify_verdict
 ree_verification_verdict(const struct ree_verification *verification);
-// Returns the number of checks. *out_checks is borrowed and valid until the next step.
+// Returns the number of checks made so far. *out_checks is borrowed and valid until the next step.
 REE_API size_t ree_verification_checks(const struct ree_verification *verification,
                                        const struct ree_verify_check **out_checks);
-// Why the receipt cannot be checked with this ree or model; "": it was checked.
+// Returns why the receipt cannot be checked with this version of ree or this copy of the model; ""
+// if nothing prevents it.
 REE_API const char *ree_verification_reason(const struct ree_verification *verification);
-// Why the receipt's tokens were checked token by token and not in one pass. "" if they were checked
-// in one pass, options.stepwise is set, or the receipt has no tokens.
+// Returns why the receipt's tokens were checked token by token and not in one pass; "" if they were
+// checked in one pass, options.stepwise is set, or the receipt has no tokens.
 REE_API const char *ree_verification_stepwise(const struct ree_verification *verification);
-// Runs of the model, and the time they took. `out_seconds` may be NULL.
+// Returns how often the model ran; *out_seconds receives the time of these runs. `out_seconds` may
+// be NULL.
 REE_API size_t ree_verification_runs(const struct ree_verification *verification,
                                      double *out_seconds);
 
@@ -400,36 +434,40 @@ REE_API size_t ree_verification_runs(const struct ree_verification *verification
 
 struct ree_checkpoint_options {
     size_t size; // sizeof(struct ree_checkpoint_options)
-    // File to write, required: when the run begins, whenever an answer has `every` more tokens, at
-    // the end, and after an interruption. Each save replaces the whole file.
+    // Path of the file to write; required. It is written when the run begins, whenever an answer
+    // has `every` more tokens, at the end, and after an interruption. Each time the whole file is
+    // replaced.
     const char *path;
-    size_t every;       // 0: 32
-    const char *resume; // checkpoint to continue from; may be the same file; NULL: none
-    bool is_secret;     // only the owner can read the file: it contains the tokens
-    // Receives a line for each difference between `resume` and the completion:
-    // "body.sampling.temperature is 0.8, expected 0.7". NULL: off.
+    size_t every;       // number of new tokens of an answer between two writes; 0 means 32
+    const char *resume; // path of a checkpoint to continue from; may equal `path`; NULL: none
+    bool is_secret;     // make the file, which contains the tokens, readable only for its owner
+    // Receives a line for each difference between the checkpoint `resume` and the completion, such
+    // as "body.sampling.temperature is 0.8, expected 0.7". NULL: off.
     void (*on_difference)(void *user, const char *line);
-    // A save failed after one had succeeded: the run continues, and the last checkpoint remains.
-    // Called once for several failures in a row. NULL: off.
+    // Called if the file cannot be written although an earlier write succeeded; once for several
+    // failures in a row. The run continues, and the earlier checkpoint remains. NULL: off.
     void (*on_warning)(void *user, const char *message);
     void *user;
 };
 
-// Reads `resume`. To protect a checkpoint from being overwritten by mistake, fails with REE_INVALID
-// if the file `path` exists, unless it is `resume` or the checkpoint of a finished run.
+// Creates a checkpoint object, and reads options.resume if it is set. To protect checkpoints from
+// being overwritten by mistake, fails with REE_INVALID if the file options.path exists, unless it
+// is options.resume or the checkpoint of a finished run. Release *out_checkpoint with
+// ree_checkpoint_destroy.
 REE_API enum ree_status ree_checkpoint_open(const struct ree_checkpoint_options *options,
                                             struct ree_checkpoint **out_checkpoint,
                                             struct ree_error *err);
-// Must be called once, before the completion runs; the checkpoint must outlive the run. Hashes the
-// model and compares the run with `resume`. The resumed run computes the tokens of `resume` again
-// and compares them. Fails with REE_INVALID if
-// - model, tokenizer, prompts or parameters are not those of `resume`
+// Makes a completion write the checkpoint's file while it runs, and continue from options.resume if
+// that is set. Must be called once, before the completion runs; the checkpoint must outlive the
+// run. Hashes the model. A resumed run computes the tokens in options.resume again and compares
+// them. Fails with REE_INVALID if
+// - model, tokenizer, prompts or parameters are not those in options.resume
 // - the operation set is not reproducible, or n_logprobs is set
-// - an answer to a request would be resumed
+// - the completion answers a request and options.resume is set
 REE_API enum ree_status ree_checkpoint_attach(struct ree_checkpoint *checkpoint,
                                               struct ree_completion *completion,
                                               struct ree_error *err);
-// Call it after the run: fails if the last save failed. Releases nothing.
+// Call it after the run: fails if the last attempt to write the file failed. Releases nothing.
 REE_API enum ree_status ree_checkpoint_close(const struct ree_checkpoint *checkpoint,
                                              struct ree_error *err);
 REE_API void ree_checkpoint_destroy(struct ree_checkpoint *checkpoint);

@@ -1,4 +1,4 @@
-// Sessions: a model on one device.
+// Sessions: a session runs one model on one device.
 #ifndef REE_SESSION_H
 #define REE_SESSION_H
 
@@ -12,15 +12,17 @@ extern "C" {
 struct ree_session;
 
 struct ree_session_options {
-    size_t size;  // sizeof(struct ree_session_options)
-    bool no_fuse; // one dispatch per arithmetic step; to show that fusion changes no bit
-    // Of loading weights, in bytes, and of runs, in dispatches ("running").
+    size_t size; // sizeof(struct ree_session_options)
+    // true: every arithmetic step is a dispatch of its own. Shows that fusion changes no bit.
+    bool no_fuse;
+    // Receives the progress of loading weights, in bytes, and of runs ("running"), in dispatches.
     struct ree_progress progress;
-    // Called each time the model is bound to shapes; NULL: off. `what` is "lowered" with the
-    // dispatches in order, then "memory plan" with the offsets of the intermediate tensors. If
-    // shapes depend on computed data, there are several segments: "lowered, part 2".
+    // Called twice each time the model is bound to shapes; NULL: off. First `what` is "lowered" and
+    // `text` lists the dispatches in order. Then `what` is "memory plan" and `text` lists the
+    // offsets of the intermediate tensors. If shapes depend on computed data, the model is bound in
+    // several segments; both calls are repeated for each, as "lowered, segment 2" and so on.
     void (*on_program)(void *user, const char *what, const char *text);
-    void *user; // of on_program
+    void *user; // first argument of on_program
 };
 
 // Creates a session of a loaded model on a device. The model and the device must outlive it. The
@@ -41,8 +43,8 @@ REE_API enum ree_status ree_session_run(struct ree_session *session,
                                         const struct ree_tensor *inputs, size_t n_inputs,
                                         struct ree_tensor *outputs, struct ree_error *err);
 
-// Binds the model to the inputs' shapes, so that the next run with these shapes need not. Runs only
-// the dispatches that shapes depend on.
+// Binds the model to the inputs' shapes, so that the next run with these shapes does not bind it
+// again. Runs only the dispatches that shapes depend on.
 REE_API enum ree_status ree_session_bind(struct ree_session *session,
                                          const struct ree_tensor *inputs, size_t n_inputs,
                                          struct ree_error *err);
@@ -51,15 +53,17 @@ struct ree_session_stats {
     size_t size;           // sizeof(struct ree_session_stats)
     uint64_t weight_bytes; // weight bytes resident on the device
     uint64_t arena_bytes;  // memory for the intermediate tensors of the last run, in bytes
-    uint64_t n_dispatches; // dispatches of the last run
-    uint64_t n_segments;   // segments of the last run: 1 unless a shape depended on computed data
-    uint64_t n_binds, n_bind_hits; // binds made; runs that used an earlier bind
-    double bind_seconds;           // time to bind for the last run
-    double run_seconds;            // last run, upload and download included
-    // With max_device_memory: the highest number of bytes held on one device; otherwise 0.
+    uint64_t n_dispatches; // number of dispatches of the last run
+    // Number of segments (programs run one after another) of the last run: 1 unless a shape or a
+    // condition depended on computed data.
+    uint64_t n_segments;
+    uint64_t n_binds, n_bind_hits; // number of binds made; how often an earlier bind was reused
+    double bind_seconds;           // time that binding took for the last run
+    double run_seconds;            // duration of the last run, with upload and download
+    // Pipelines with max_device_memory: the most bytes that one device held at a time. Otherwise 0.
     uint64_t peak_bytes;
 };
-// The caller sets out_stats->size. Fails with REE_INVALID if it is 0.
+// Fills *out_stats. The caller sets out_stats->size. Fails with REE_INVALID if it is 0.
 REE_API enum ree_status ree_session_stats(const struct ree_session *session,
                                           struct ree_session_stats *out_stats,
                                           struct ree_error *err);

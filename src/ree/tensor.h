@@ -1,4 +1,4 @@
-// Tensors in host memory, their files and their hashes.
+// Tensors in host memory: their types, files and hashes.
 #ifndef REE_TENSOR_H
 #define REE_TENSOR_H
 
@@ -31,7 +31,7 @@ enum ree_dtype {
     REE_F8E5M2FNUZ = 20,
     REE_U4 = 21, // types below 8 bits take one byte per element: see ree_dtype_bits
     REE_I4 = 22,
-    REE_F4E2M1 = 23, // bits in the low half of the byte
+    REE_F4E2M1 = 23, // 4 bits, in the low half of a byte
     REE_F8E8M0 = 24,
     REE_U2 = 25,
     REE_I2 = 26,
@@ -44,12 +44,13 @@ struct ree_port; // model.h
 REE_API const char *
 ree_dtype_name(enum ree_dtype dtype); // "float32", "int64", "bool", ...; "?" if unknown
 REE_API size_t ree_dtype_size(enum ree_dtype dtype); // bytes per element; 0 for unknown types
-// Bits per element in an ONNX file, which packs the types of 4 and 2 bits. In struct ree_tensor,
-// and everywhere else in ree, each element of these types takes one byte: int4 and int2 are
-// sign-extended; uint4, uint2 and float4e2m1 are zero-extended. 0 for REE_STRING and unknown types.
+// Returns the bits per element in an ONNX file, which packs the types of 4 and 2 bits. In struct
+// ree_tensor, and everywhere else in ree, each element of these types takes one byte: int4 and int2
+// are sign-extended; uint4, uint2 and float4e2m1 are zero-extended. 0 for REE_STRING and unknown
+// types.
 REE_API uint32_t ree_dtype_bits(enum ree_dtype dtype);
 
-// The kind of a value; nearly always a tensor.
+// The kind of a model's value. Most values are tensors.
 enum ree_kind {
     REE_TENSOR = 0,
     REE_SEQUENCE, // a list of tensors of one element type; their shapes may differ
@@ -71,8 +72,8 @@ struct ree_tensor {
     void *data;    // (dims[0] * ... * dims[rank-1]) elements; may be NULL if there are none
     size_t nbytes; // data size in bytes: elements * ree_dtype_size(dtype)
     enum ree_kind kind;
-    size_t n_items;           // number of items of a sequence
-    struct ree_tensor *items; // each of kind REE_TENSOR
+    size_t n_items;           // number of items of a sequence; otherwise 0
+    struct ree_tensor *items; // (n_items) items of a sequence, each of kind REE_TENSOR
 };
 
 // Initialises *tensor: zeroed data of this type and shape, and a copy of `name`, which may be NULL.
@@ -90,9 +91,9 @@ REE_API void
 ree_tensor_finish(struct ree_tensor *tensor); // frees name, data, items; zeroes the struct
 
 // Reads FILE.npy (NumPy format 1 to 3, C or Fortran order) or FILE.pb (an ONNX TensorProto).
-// Initialises *tensor; release with ree_tensor_finish. The name is NULL after a .npy file, and the
-// TensorProto's after a .pb file. Fails with REE_UNSUPPORTED if the path ends otherwise; on failure
-// *tensor is zeroed.
+// Initialises *tensor; release with ree_tensor_finish. tensor->name is NULL after a .npy file, and
+// the name in the TensorProto after a .pb file. Fails with REE_UNSUPPORTED if the path ends neither
+// with .npy nor with .pb; on failure *tensor is zeroed.
 REE_API enum ree_status ree_tensor_load(struct ree_tensor *tensor, const char *path,
                                         struct ree_error *err);
 // Like ree_tensor_load, for a value of the model input `port`. A .pb file holds a SequenceProto if
@@ -105,8 +106,8 @@ REE_API enum ree_status ree_tensor_load_for(struct ree_tensor *tensor, const cha
 // - uint4, uint2, float4e2m1 and the float8 types (their bits) as uint8
 // - bfloat16 as raw data of two bytes
 //
-// ree_tensor_load reads raw data of two bytes as bfloat16. Of the other types it returns int8 or
-// uint8, which ree_tensor_retype converts back.
+// ree_tensor_load reads raw data of two bytes as bfloat16. It reads the other types as int8 or
+// uint8; ree_tensor_retype converts them back.
 REE_API enum ree_status ree_tensor_save_npy(const struct ree_tensor *tensor, const char *path,
                                             struct ree_error *err);
 

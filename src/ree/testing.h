@@ -1,5 +1,5 @@
-// For tests of ree: planted faults, and forms of code that a device would not choose. ree.h does
-// not include this header.
+// Settings for tests of ree: planted faults, and forms of primitives that a device would not
+// choose. ree.h does not include this header.
 #ifndef REE_TESTING_H
 #define REE_TESTING_H
 
@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-// In struct ree_device_options.
+// Test settings of a device: ree_device_options.testing.
 struct ree_device_testing {
     size_t size; // sizeof(struct ree_device_testing)
-    // Vulkan and CUDA: make this primitive ("fma", "div", "add", ...; on Vulkan also integer forms,
-    // "integer fma") compute wrong results, which the probe must then detect. NULL: off. On Vulkan
-    // "driver", "driver exit" and "driver hang" make the trial of the driver in a child process
-    // fail: the child crashes, exits or hangs.
+    // Vulkan and CUDA: name of a primitive ("fma", "div", "add", ...; on Vulkan also an integer
+    // form, "integer fma") that computes wrong results, which the probe must then detect. NULL:
+    // off. On Vulkan, "driver", "driver exit" and "driver hang" make the trial of the driver in a
+    // child process fail: the child crashes, exits or hangs.
     const char *break_primitive;
     // Vulkan: use this form for the primitives instead of the probe's choice: "native", "float64",
     // "float32" or "integer"; NULL: the probe decides. Opening the device fails if the probe found
@@ -26,7 +26,8 @@ struct ree_device_testing {
     bool probes_again;
 };
 
-// In struct ree_transport_open_options and struct ree_ranks_options (ranks.h).
+// Test settings of a rank: ree_transport_open_options.testing and ree_ranks_options.testing
+// (ranks.h).
 struct ree_ranks_testing {
     size_t size; // sizeof(struct ree_ranks_testing)
     // 1-based index of the data message that this rank corrupts before sending; 0: none.
@@ -41,10 +42,13 @@ struct ree_ranks_testing {
 // A bit of one output of a node, flipped in one run before later nodes read the output, as a
 // failing device would. This struct does not change between versions.
 struct ree_fault {
-    size_t node, output; // indices in the model's graph after the passes
-    // Bit of the dense tensor, modulo its size: bit % 8 of byte bit / 8.
+    // Index of the node in the model's graph after the passes; index of the output among the node's
+    // outputs.
+    size_t node, output;
+    // Index of the bit in the dense tensor, modulo the tensor's size in bits. It is bit number
+    // bit % 8, counted from the lowest, of byte bit / 8.
     uint64_t bit;
-    uint64_t run; // number of runs before the affected one; 0: the next run
+    uint64_t run; // number of runs before the affected run; 0: the next run
 };
 
 // Injects the fault into one run; replaces a fault that is still pending. Fails with REE_INVALID if

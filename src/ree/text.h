@@ -1,4 +1,4 @@
-// Tokenizers and chat templates.
+// Text: tokenizers, which convert text to token ids and back, and chat templates.
 #ifndef REE_TEXT_H
 #define REE_TEXT_H
 
@@ -12,7 +12,7 @@ extern "C" {
 // threads may encode and decode with it at the same time.
 struct ree_tokenizer;
 
-// `path` is one of
+// Loads a tokenizer. `path` is one of
 // - a tokenizer.json
 // - a GPT-2 vocab.json with merges.txt in the same folder
 // - a tiktoken file: *.tiktoken or *.model
@@ -29,20 +29,21 @@ REE_API enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenize
 REE_API void ree_tokenizer_destroy(struct ree_tokenizer *tokenizer);
 
 REE_API uint32_t ree_tokenizer_vocab_size(const struct ree_tokenizer *tokenizer); // largest id + 1
-// The token as the vocabulary writes it ("\u0120the", "<0x0A>"), NUL-terminated and borrowed from
-// the tokenizer; NULL if there is no such id. Use a decoder to get the text that a token
-// represents.
+// Returns the token as the vocabulary writes it ("\u0120the", "<0x0A>"), NUL-terminated and
+// borrowed from the tokenizer; NULL if there is no such id. Use a decoder to get the text that a
+// token represents.
 REE_API const char *ree_tokenizer_token(const struct ree_tokenizer *tokenizer, int32_t id);
-// -1: no such token
+// Returns the id of a token as the vocabulary writes it; -1 if there is no such token.
 REE_API int32_t ree_tokenizer_id(const struct ree_tokenizer *tokenizer, const char *token);
 REE_API bool ree_tokenizer_is_special(const struct ree_tokenizer *tokenizer, int32_t id);
-REE_API int32_t ree_tokenizer_bos(const struct ree_tokenizer *tokenizer); // -1: none declared
+// Returns the id of the token that begins a text (BOS); -1 if the tokenizer declares none.
+REE_API int32_t ree_tokenizer_bos(const struct ree_tokenizer *tokenizer);
 // Returns the number of ids that end a text, which may be 0; *out_ids lists them in ascending
 // order. The array belongs to the tokenizer.
 REE_API size_t ree_tokenizer_eos(const struct ree_tokenizer *tokenizer, const int32_t **out_ids);
-// SHA-256 over everything that determines how the tokenizer encodes and decodes, independent of the
-// layout of the files it was loaded from; 64 hexadecimal digits and a NUL. src/text/README.md in
-// ree's source defines the hashed bytes.
+// Returns the SHA-256 of everything that determines how the tokenizer encodes and decodes,
+// independent of the layout of the files it was loaded from; 64 hexadecimal digits and a NUL.
+// src/text/README.md in ree's source defines the hashed bytes.
 REE_API void ree_tokenizer_sha256(const struct ree_tokenizer *tokenizer, char hex[65]);
 
 enum {
@@ -53,21 +54,22 @@ enum {
     REE_SKIP_SPECIAL = 4, // decode: special tokens produce no text
 };
 
-// `text` need not be NUL-terminated and may contain NULs. In invalid UTF-8, each stray byte and
-// each maximal part of an incomplete character becomes U+FFFD. Release *out_ids with ree_free; it
-// is not NULL even if there are no ids.
+// Encodes `nbytes` bytes of text. `text` need not be NUL-terminated and may contain NULs. In
+// invalid UTF-8, each stray byte and each maximal part of an incomplete character becomes U+FFFD.
+// Release *out_ids with ree_free; it is not NULL even if there are no ids.
 REE_API enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer,
                                              const char *text, size_t nbytes, uint32_t flags,
                                              int32_t **out_ids, size_t *out_n,
                                              struct ree_error *err);
-// *out_text is valid UTF-8 followed by a NUL; *out_nbytes does not count the NUL. Release *out_text
-// with ree_free. Fails with REE_INVALID if the tokenizer does not have one of the ids.
+// Decodes n ids. *out_text is valid UTF-8 followed by a NUL; *out_nbytes does not count the NUL.
+// Release *out_text with ree_free. Fails with REE_INVALID if the tokenizer does not have one of the
+// ids.
 REE_API enum ree_status ree_tokenizer_decode(const struct ree_tokenizer *tokenizer,
                                              const int32_t *ids, size_t n, uint32_t flags,
                                              char **out_text, size_t *out_nbytes,
                                              struct ree_error *err);
 
-// Decodes token by token. The tokenizer must outlive the decoder.
+// A decoder converts ids to text one token at a time. The tokenizer must outlive it.
 struct ree_decoder;
 
 REE_API enum ree_status ree_decoder_create(const struct ree_tokenizer *tokenizer, uint32_t flags,
@@ -81,10 +83,10 @@ REE_API void ree_decoder_destroy(struct ree_decoder *decoder);
 REE_API enum ree_status ree_decoder_push(struct ree_decoder *decoder, int32_t id,
                                          const char **out_text, size_t *out_nbytes,
                                          struct ree_error *err);
-// Returns the text held back, although later tokens could still change it: an incomplete character
-// becomes U+FFFD. The next token continues the text; it is not decoded as the first token of a
-// text. Call it between a prompt and its answer, so that no byte of the prompt becomes text of the
-// answer.
+// Returns the text that the decoder held back because later tokens could still change it. An
+// incomplete character becomes U+FFFD. The next token continues the text; it is not decoded as the
+// first token of a text. Call this function between a prompt and its answer, so that no byte of the
+// prompt becomes text of the answer.
 REE_API enum ree_status ree_decoder_settle(struct ree_decoder *decoder, const char **out_text,
                                            size_t *out_nbytes, struct ree_error *err);
 // Returns the remaining text and resets the decoder to its initial state.
@@ -104,9 +106,11 @@ REE_API enum ree_status ree_decoder_flush(struct ree_decoder *decoder, const cha
 REE_API enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const char *family,
                                         const char *messages, size_t nbytes, bool reply,
                                         char **out_text, size_t *out_nbytes, struct ree_error *err);
-// The family of the tokenizer's chat template; NULL if it has none or the template is unknown.
+// Returns the family of the tokenizer's chat template; NULL if it has none or the template is
+// unknown.
 REE_API const char *ree_tokenizer_chat_family(const struct ree_tokenizer *tokenizer);
-REE_API const char *const *ree_chat_families(void); // static names; the last entry is NULL
+// Returns the names of all chat families: a static array that ends with NULL.
+REE_API const char *const *ree_chat_families(void);
 // Writes one line of less than 200 bytes to `out`, which has `size` bytes: the libraries whose
 // Unicode tables affect tokenization, with their versions.
 REE_API void ree_text_tables(char *out, size_t size);

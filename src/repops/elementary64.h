@@ -1,6 +1,6 @@
-// The elementary functions of NUMERICS.md section 4 in binary64: the exact value, rounded once to
-// nearest, ties to even, with gradual underflow. Host code that uses MPFR; a call takes some
-// microseconds.
+// The elementary functions of NUMERICS.md section 4 in binary64. Each returns the exact value,
+// rounded once to nearest, ties to even, with gradual underflow. They run on the host and use MPFR;
+// a call takes some microseconds.
 #ifndef REE_REPOPS_ELEMENTARY64_H
 #define REE_REPOPS_ELEMENTARY64_H
 

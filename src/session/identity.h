@@ -1,4 +1,5 @@
-// The hashes of a model; NUMERICS.md, section 9. Public functions are in ree.h.
+// The two hashes of a model, of its graph and of its weights; NUMERICS.md, section 9. ree/model.h
+// has the public functions.
 #ifndef REE_SESSION_IDENTITY_H
 #define REE_SESSION_IDENTITY_H
 
@@ -8,19 +9,20 @@
 // Weights are hashed in chunks of this many bytes, so that one large tensor keeps all cores busy.
 #define REE_WEIGHT_CHUNK ((size_t)1 << 20)
 
-// Hash of the graph, and root hash of its weights. Both fail with REE_UNSUPPORTED if an attribute
-// or a weight has a type that ree lacks.
+// ree_identity_graph computes the hash of the graph, ree_identity_weights the root hash of its
+// weights. They fail with REE_UNSUPPORTED if an attribute or a weight has a type that ree lacks.
 enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_digest out,
                                    struct ree_error *err);
 enum ree_status ree_identity_weights(const struct ree_identity *identity,
                                      const struct ree_progress *progress, ree_digest out,
                                      struct ree_error *err);
-// Computes the leaves of the weights' Merkle tree, one per constant.
+// Computes the leaves of the weights' Merkle tree: leaves[i] is the hash of constants[i], for i <
+// n.
 enum ree_status ree_identity_leaves(const struct ree_constant *constants, size_t n,
                                     const struct ree_progress *progress, ree_digest *leaves,
                                     struct ree_error *err);
 
-// Both hashes of a model, as hexadecimal text.
+// Both hashes of a model, each as 64 hexadecimal digits and a NUL.
 struct ree_model_hashes {
     char graph[65], weights[65];
 };

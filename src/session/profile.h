@@ -10,12 +10,12 @@
 
 struct ree_profile_entry {
     enum ree_repop op;
-    const char *node; // "node 'conv1' (Conv)"
+    const char *node; // label of the node, for example "node 'conv1' (Conv)"
     struct ree_cost cost;
-    double seconds; // device time
+    double seconds; // device time of the dispatch
 };
 
-// Turns measuring of the following runs on or off.
+// Turns the measuring of dispatch times on or off, for all later runs.
 void ree_session_measure(struct ree_session *session, bool on);
 
 // Calls `each` for every dispatch of the latest run, in order. Returns false if that run was not

@@ -8,39 +8,47 @@
 #include "session/model.h"
 #include "session/types.h"
 
-struct ree_profile_entry; // profile.h
+struct ree_profile_entry; // defined in profile.h
 
-// A kv cache and its buffer. Dense, with `capacity` instead of dims[axis].
+// A kv cache and its device buffer. The buffer holds a dense tensor whose shape is `dims`, except
+// that its size along spec.axis is `capacity`.
 struct ree_kv_cache {
     struct ree_kv_cache_spec spec;
-    int64_t dims[REE_MAX_RANK]; // dims[axis]: positions filled
-    int64_t capacity;           // positions along the axis; 0: no buffer yet
-    int64_t n_written;          // positions that runs since the last reset may have written
+    int64_t dims[REE_MAX_RANK]; // shape of the filled part; dims[spec.axis]: filled positions
+    int64_t capacity;           // positions that the buffer can hold; 0: no buffer yet
+    int64_t n_written; // the first n_written positions may have been written since the last reset
     struct ree_device_buffer *buffer;
 };
 
-// page_pool.h
-#define REE_PAGE_TENSORS 2 // page table and targets
+// Number of input tensors that a run with paged kv caches adds: page table and targets
+// (page_pool.h).
+#define REE_PAGE_TENSORS 2
 #define REE_PAGE_PROGRAMS 5
 
 struct ree_page_pool {
     struct ree_session *session;
-    struct ree_kv_cache *kv_caches; // dims[axis]: all positions
+    // One for each kv cache of the session, as a single sequence. Outside runs, dims[spec.axis] is
+    // the capacity in positions.
+    struct ree_kv_cache *kv_caches;
     uint32_t page_bits;
     // copies[0][i] copies 2^i single positions, copies[1][i] copies 2^i pages. Each program is made
     // when it is first used, for the present capacity; NULL before.
     struct ree_device_program *copies[2][REE_PAGE_PROGRAMS];
-    struct ree_device_buffer *index, *moved; // numbers of positions or pages; their contents
-    // During a run: i32 [batch, pages], i32 [batch, new positions].
+    // Buffers of the programs in `copies`. index: the numbers of the positions or pages to read and
+    // to write. moved: their contents between reading and writing.
+    struct ree_device_buffer *index, *moved;
+    // During a run: the run's page table, i32 [batch, pages], and targets, i32 [batch, new
+    // positions].
     struct ree_tensor tensors[REE_PAGE_TENSORS];
-    // Of the last run: see struct ree_bind.
+    // About the last run: whether it wrote all positions of a kv cache, not only new ones; number
+    // of its dispatches that copied pages to a dense tensor.
     bool rewrites_pages;
     uint32_t n_page_copies;
 };
 
 // Bytes of a device's memory, over all sessions on the device that share this counter.
 struct ree_memory_budget {
-    uint64_t limit; // memory budget; UINT64_MAX: none
+    uint64_t limit; // memory budget in bytes; UINT64_MAX: no limit
     uint64_t used, peak;
     // Devices must not copy constants: there is no space, or it will be needed soon.
     bool no_copies;
@@ -50,43 +58,44 @@ struct ree_session {
     struct ree_model *model;
     struct ree_device *device;
     struct ree_session_options options;
-    // per value->number: the weight on the device; NULL: not loaded
+    // Constants on the device, indexed by value->number; NULL: not loaded.
     struct ree_device_buffer **constants;
     uint64_t weight_bytes;
-    uint64_t copied_bytes;            // part of weight_bytes that the device does not read in place
-    uint64_t packed_bytes;            // copies of the weights made by the device, if counted
-    bool is_unloaded;                 // the weights are counted as not held
-    struct ree_memory_budget *memory; // NULL: not counted
+    uint64_t copied_bytes; // part of weight_bytes that was copied to the device
+    uint64_t packed_bytes; // copies that the device made of weights; counted only with `memory`
+    bool is_unloaded;      // ree_session_unload has subtracted weight_bytes from memory->used
+    struct ree_memory_budget *memory; // NULL: memory is not counted
     struct ree_device_buffer *arena;  // intermediate results; shared by all binds
     uint64_t arena_size;
     size_t inputs_capacity;
-    struct ree_device_buffer **inputs; // per run input tensor: the device's copy
+    struct ree_device_buffer **inputs; // per run input tensor: its buffer on the device
     uint64_t *input_sizes;
     size_t n_kv_caches;
-    struct ree_kv_cache *kv_caches; // kv caches of the cache slot for the next run
+    struct ree_kv_cache *kv_caches; // [n_kv_caches], of the cache slot that the next run uses
     size_t n_cache_slots;
-    struct ree_kv_cache **cache_slots; // one array of kv caches per cache slot
-    size_t positions_input;            // REE_NO_INPUT: none
-    struct ree_page_pool *pages;       // run with these kv caches in pages; NULL: dense kv caches
-    struct ree_bind *binds;            // most recently used first
+    struct ree_kv_cache **cache_slots; // [n_cache_slots], each an array of n_kv_caches
+    // Model input with the target positions of new entries (kv_cache.h); REE_NO_INPUT: none.
+    size_t positions_input;
+    struct ree_page_pool *pages; // pool of the current run; NULL: its kv caches are dense
+    struct ree_bind *binds;      // linked list, most recently used first
     uint32_t n_binds;
     struct ree_session_stats stats;
-    bool measure;                  // profile.h
-    struct ree_observer *observer; // observe.h; NULL: none
-    void *observed;                // read-back memory of observe.c
+    bool measure;                  // measure the dispatches of the next runs (profile.h)
+    struct ree_observer *observer; // owned copy (observe.h); NULL: never observed
+    void *observed;                // host memory for observed values, owned
     size_t observed_size;
     bool has_fault;
     struct ree_fault fault;
 };
 
-// The buffer that a program's slot refers to.
+// What kind of buffer a slot of a program refers to. `index` is the field of struct ree_slot.
 enum ree_slot_kind {
     REE_SLOT_ARENA,
-    REE_SLOT_CONSTANT, // index: the value's number
-    REE_SLOT_INPUT,    // index: run input tensor
-    REE_SLOT_LITERALS, // made by the bind
+    REE_SLOT_CONSTANT, // a constant; index: its value->number
+    REE_SLOT_INPUT,    // a run input tensor; index: its index
+    REE_SLOT_LITERALS, // constants computed while binding
     REE_SLOT_SEGMENT,  // results of an earlier segment; index: the segment
-    REE_SLOT_KV_CACHE, // index: kv cache of the session
+    REE_SLOT_KV_CACHE, // a kv cache of the session; index: its index
 };
 
 struct ree_slot {
@@ -94,19 +103,20 @@ struct ree_slot {
     uint32_t index;
 };
 
-// Consecutive dispatches, up to the point at which a shape depended on computed data, or to the
-// end.
+// Consecutive dispatches of a bind, run as one program. A segment ends where a shape or a condition
+// depends on computed data, or at the end of the model.
 struct ree_segment {
-    struct ree_device_program *program; // NULL if there is nothing to run
+    struct ree_device_program *program; // NULL if the segment has no dispatches
     uint32_t n_slots;
     struct ree_slot *slots;
-    struct ree_device_buffer *literals; // NULL: none
+    struct ree_device_buffer *literals; // constants computed while binding; NULL: none
     uint64_t literals_size;
-    // Intermediate tensors of a segment that is not the last.
+    // Buffer of all tensors that the segment computes. The last segment uses the session's arena
+    // instead and has NULL.
     struct ree_device_buffer *results;
     uint64_t results_size;
     uint32_t n_entries;
-    struct ree_profile_entry *entries; // per dispatch; times are valid if `measured`
+    struct ree_profile_entry *entries; // one per dispatch; `seconds` is valid if `measured`
     bool measured;
 };
 
@@ -115,39 +125,44 @@ struct ree_bind {
     struct ree_bind *next;
     struct ree_session *session;
     struct ree_arena arena;
-    struct ree_arena scratch; // for the segment being finished
+    struct ree_arena scratch; // temporary data, freed when a segment is finished
     struct ree_lower lower;
-    struct ree_view **values;                // per graph value
-    const struct ree_run_inputs *run_inputs; // run inputs; borrowed from the caller while binding
-    // The key for finding this bind. Per model input: its kind. Per run input tensor: its shape,
-    // and its value if the bind depends on it, otherwise NULL (`const char *` elements for
-    // strings).
+    struct ree_view **values;                // tensors, indexed by value->id; NULL: not lowered
+    const struct ree_run_inputs *run_inputs; // the run inputs: borrowed while binding, then NULL
+    // The fields from here to `capacities` are the key by which later runs find this bind.
+    // kinds, counts, per model input: its kind, and its number of items if it is a sequence.
+    // ranks, dims, consulted, per run input tensor: its shape, and a copy of its elements if the
+    // bind depends on them, otherwise NULL. The elements of strings are `const char *`.
     enum ree_kind *kinds;
     size_t *counts;
     size_t n_tensors;
     uint32_t *ranks;
     int64_t (*dims)[REE_MAX_RANK];
     const void **consulted;
-    int64_t *capacities;       // per kv cache
+    int64_t *capacities;       // per kv cache, in positions
     int64_t *filled_positions; // per kv cache: positions filled after the run
-    uint64_t *offsets;         // per storage: offset in its slot's buffer, in bytes
-    uint32_t *segment_of;      // per storage: 1 + segment that computed it; 0: the arena or none
+    uint64_t *offsets;         // per storage: offset in the device buffer that holds it, in bytes
+    uint32_t *segment_of; // per storage: 1 + index of the segment whose `results` have it; 0: none
     size_t offsets_capacity;
-    const char **labels; // per node of the graph; made on first use
+    const char **labels; // per node of the graph: its label for messages; NULL: not made yet
     size_t n_segments, segments_capacity;
     struct ree_segment *segments;
     uint64_t arena_size;
-    struct ree_view **outputs; // per model output; its tensors are dense
+    struct ree_view **outputs; // per model output: its value, with dense tensors
     size_t n_results;
-    struct ree_view **results; // the tensors among and within the outputs
+    struct ree_view **results; // outputs that are tensors, and items of sequences
     uint64_t n_dispatches;
-    // With pages: tables and targets of the run, i32 [batch, pages] and [batch, new positions].
+    // With paged kv caches: the run's page table, i32 [batch, pages], and targets, i32 [batch, new
+    // positions]. Otherwise NULL.
     struct ree_view *page_table, *page_targets;
-    bool rewrites_pages;    // writes all positions of a kv cache, not only new ones
-    uint32_t n_page_copies; // dispatches that copy pages, because something else reads them
-    size_t n_planned;       // memory plan of the segment being finished
+    bool rewrites_pages; // a run writes all positions of some paged kv cache, not only new ones
+    // Number of dispatches that copy pages to a dense tensor, for operators other than attention.
+    uint32_t n_page_copies;
+    // Memory plan of the segment being finished.
+    size_t n_planned;
     const struct ree_memory_plan_tensor *planned;
-    size_t n_watched; // observed session: values to read back after a run
+    // Values to read back after a run, if the session is observed.
+    size_t n_watched;
     struct ree_watched *watched;
     // Bytes of the observed values, which are at the beginning of the arena.
     uint64_t watched_size;
@@ -157,48 +172,55 @@ struct ree_bind {
 struct ree_watched {
     uint32_t node, output;
     struct ree_view *t;
-    ptrdiff_t kv_cache; // -1: not a kv cache
+    ptrdiff_t kv_cache; // index of the kv cache that keeps the value; -1: none
     int64_t first_position;
 };
 
-// match.c: checks the caller's inputs and puts them into the model's order. Adds default values for
-// missing inputs, and the shapes of kv caches.
+// match.c: checks the caller's inputs and writes them to `ordered`, one for each input of the
+// model, in the model's order. Adds default values for missing inputs, and the shapes of kv caches.
+// The entries of `ordered` borrow their data.
 enum ree_status ree_inputs_match(const struct ree_model *model,
                                  const struct ree_kv_cache *kv_caches, size_t n_kv_caches,
                                  const struct ree_tensor *inputs, size_t n_inputs,
                                  struct ree_tensor *ordered, struct ree_error *err);
-// Checks that a tensor, or each tensor of a sequence, is well formed. The only check for inputs
-// that accept any type.
+// Fails unless the tensor, or each tensor of the sequence, is well formed. An input that accepts
+// any type gets only this check.
 enum ree_status ree_input_check_any(const char *name, const struct ree_tensor *t,
                                     struct ree_error *err);
-// ree_session_run with checked inputs in the model's order.
+// Like ree_session_run, for inputs that ree_inputs_match has checked and ordered.
 enum ree_status ree_session_run_ordered(struct ree_session *session,
                                         const struct ree_tensor *ordered,
                                         struct ree_tensor *outputs, struct ree_error *err);
 
-// memory_budget.c: ree_session_reserve_memory counts bytes before they are allocated; if they
-// exceed the budget, it fails with a message that names `what`. ree_session_release_memory
-// subtracts bytes after their release.
+// memory_budget.c: ree_session_reserve_memory counts bytes before they are allocated. If they
+// exceed the budget, it fails with REE_NO_MEMORY and a message that names `what`.
+// ree_session_release_memory subtracts bytes after their release.
 enum ree_status ree_session_reserve_memory(struct ree_session *session, uint64_t nbytes,
                                            const char *what, struct ree_error *err);
 void ree_session_release_memory(struct ree_session *session, uint64_t nbytes);
-// Capacity in bytes for the device's copies of constants, given the arena size of the next run.
+// Returns how many bytes of copies of constants the device may still make if the next run requires
+// arena_size bytes for intermediate results. UINT64_MAX: no limit.
 uint64_t ree_session_copies_capacity(const struct ree_session *session, uint64_t arena_size);
-// Releases the device's copies of constants and the binds, and disables further copies. Returns
-// false if there are no copies.
+// If the device has made copies of constants: releases them with all loaded constants and all
+// binds, disables further copies, and returns true. The next run loads the constants again.
+// Otherwise returns false.
 bool ree_session_drop_copies(struct ree_session *session);
-// Releases everything that a session holds between runs, except its kv caches. ree_session_load
-// restores it.
+// ree_session_unload releases the arena of intermediate results. If weights were copied to the
+// device, it also releases all constants and all binds, and the next run makes them again. If the
+// device reads all weights in place, it only stops counting their bytes; ree_session_load, which
+// must precede the next run, counts them again.
 void ree_session_unload(struct ree_session *session);
 enum ree_status ree_session_load(struct ree_session *session, struct ree_error *err);
 
-// kv_cache.c: estimates the memory that the device holds while caches grow to `positions`
+// kv_cache.c: estimates the bytes that the device holds while kv_caches[] grow to `positions`
 // positions. They grow one after another, and the old and new buffers of the growing cache coexist.
-// Starts from *used bytes and updates *used to the final value and *peak to the maximum.
+// *used is the number of bytes before; it becomes the number after. *peak is raised to the maximum
+// in between.
 void ree_session_estimate_growth(const struct ree_session *session,
                                  const struct ree_kv_cache *kv_caches, int64_t positions,
                                  uint64_t *used, uint64_t *peak);
-// Must be called before a run that fills positions[i] positions of kv cache i. The run may fail.
+// Records that a run may write the first positions[i] positions of kv cache i. Call it before the
+// run, because a run that fails may also have written.
 void ree_session_note_written(struct ree_session *session, const int64_t *positions);
 uint64_t ree_session_cache_slot_bytes(const struct ree_session *session,
                                       const struct ree_kv_cache *kv_caches);
@@ -215,41 +237,47 @@ enum ree_status ree_segment_note(struct ree_bind *bind, struct ree_segment *segm
                                  const struct ree_program *program, struct ree_error *err);
 void ree_segment_measure(struct ree_bind *bind, struct ree_segment *segment);
 bool ree_bind_matches(const struct ree_bind *bind, const struct ree_run_inputs *run_inputs);
-// kv_cache_bind.c: the kv cache of an input, output or value; -1: it is not a kv cache.
+// kv_cache_bind.c: return the index of the kv cache to which a model's input, a model's output or a
+// value belongs, or -1 if it belongs to none.
 ptrdiff_t ree_session_kv_cache_of_input(const struct ree_session *session, size_t input);
 ptrdiff_t ree_session_kv_cache_of_output(const struct ree_session *session, size_t output);
 ptrdiff_t ree_session_kv_cache_of_value(const struct ree_session *session,
                                         const struct ree_value *value);
 enum ree_status ree_bind_kv_cache_input(struct ree_bind *bind, size_t cache, struct ree_view **out,
                                         struct ree_error *err);
-// Copies a kv cache's output to the cache's buffer, unless it is already there.
+// Emits the copy of kv cache `cache`'s output `t` to the cache's buffer, unless `t` is already
+// there.
 enum ree_status ree_bind_kv_cache_output(struct ree_bind *bind, size_t cache, struct ree_view *t,
                                          struct ree_error *err);
-// Whether the output is the kv cache itself with new positions appended.
+// Returns whether `t`, the output of kv cache `cache`, is its input with new positions appended in
+// place.
 bool ree_bind_kv_cache_grew(const struct ree_bind *bind, size_t cache, const struct ree_view *t);
-// Runs the dispatches lowered so far.
+// Makes a segment of the dispatches lowered since the previous segment, and runs it.
 enum ree_status ree_bind_flush(struct ree_bind *bind, struct ree_error *err);
-// observe.c. ree_bind_watch lists the observed values after all nodes are lowered;
-// ree_bind_keep_watched marks their storages; ree_bind_observe passes them to the observer after a
-// run.
+// observe.c: ree_bind_watch lists the observed values after all nodes are lowered.
+// ree_bind_keep_watched sets keep[id] for the id of each of their storages. ree_bind_observe passes
+// the values to the observer after a run.
 enum ree_status ree_bind_watch(struct ree_bind *bind, struct ree_error *err);
 void ree_bind_keep_watched(const struct ree_bind *bind, bool *keep);
 enum ree_status ree_bind_observe(struct ree_bind *bind, const struct ree_run_inputs *run_inputs,
                                  struct ree_error *err);
-// describe.c: passes the segment's program and memory plan to options.on_program as text.
+// describe.c: passes the segment's program and memory plan as text to the session's callback
+// options.on_program. `size`: bytes of intermediate results in the plan.
 enum ree_status ree_segment_describe(const struct ree_bind *bind, const struct ree_segment *segment,
                                      uint64_t size, struct ree_error *err);
-// fault_injection.c: applies the session's fault after its node has been lowered.
+// fault_injection.c: flips the bit that session->fault names, after the fault's node was lowered.
 enum ree_status ree_bind_inject_fault(struct ree_bind *bind, struct ree_error *err);
-// values.c: ree_bind_inputs stores the run inputs in bind->values and their key in the bind;
-// ree_bind_output reads an output back.
+// values.c: ree_bind_inputs makes bind->values of the run inputs and fills in the bind's key.
+// ree_bind_output reads the output `t` from the device into *out, which the caller releases, also
+// on failure.
 enum ree_status ree_bind_inputs(struct ree_bind *bind, struct ree_error *err);
 enum ree_status ree_bind_output(struct ree_bind *bind, const struct ree_view *t, const char *name,
                                 const struct ree_run_inputs *run_inputs, struct ree_tensor *out,
                                 struct ree_error *err);
-// Allocates the memory for intermediate results of a run.
+// Ensures that the session's arena has space for the intermediate results of a run of this bind.
 enum ree_status ree_bind_reserve(struct ree_bind *bind, struct ree_error *err);
-// Runs the last segment and reads the outputs into `outputs`, which this call initialises.
+// Runs the last segment and reads the model's outputs into outputs[], which this call initialises.
+// On failure all of them are empty.
 enum ree_status ree_bind_run(struct ree_bind *bind, const struct ree_run_inputs *run_inputs,
                              struct ree_tensor *outputs, struct ree_error *err);
 

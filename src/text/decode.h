@@ -4,31 +4,34 @@
 
 #include "text/stage.h"
 
-// State of a stage between tokens.
+// What one stage of a decoder keeps from token to token.
 struct ree_decoder_stage {
     const struct ree_stage *stage;
-    // The part of the current token that is not decided yet.
+    // Received bytes of the current token that the stage has not passed on yet.
     struct ree_strbuf token;
-    // Bytes, or a token, whose output depends on later tokens.
+    // ByteLevel, ByteFallback: bytes that the next tokens may complete to a character.
+    // BPEDecoder, CTC: the previous token.
     struct ree_strbuf held;
-    size_t n_tokens;  // tokens received so far
-    bool begun;       // part of the current token was received
-    uint32_t left;    // Strip: characters still to be removed at the start
-    uint32_t n_held;  // Strip: characters that are removed if the token ends here
+    size_t n_tokens;  // tokens of the current text received so far
+    bool begun;       // a part of the current token was received, but not its end
+    uint32_t left;    // Strip: characters still to be removed at the start of the token
+    uint32_t n_held;  // Strip: characters held back, to be removed if the token ends now
     bool settled;     // BPEDecoder: the token in `held` was already passed on
-    uint64_t n_bytes; // bytes received so far
+    uint64_t n_bytes; // bytes received since ree_decoding_init
 };
 
 struct ree_decoding_chain {
     struct ree_decoder_stage *stages;
     size_t n;
     struct ree_strbuf out;
-    // Bytes of tokens received, and of text produced. Each Replace stage can multiply the length of
-    // a text; decoding fails with REE_INVALID if a stage produces far more than the tokens have.
+    // n_in: bytes of the received tokens, plus 1 per token. n_out: bytes of the produced text. Each
+    // Replace stage can multiply the length of a text, so decoding fails with REE_INVALID if a
+    // stage produces more than 64 * n_in + 1 MiB.
     uint64_t n_in, n_out;
 };
 
-// Initialises a chain of the decoder's leaf stages, in order. `decoder` must outlive the chain.
+// Initialises a chain with the decoder's stages in order, without its Sequences. `decoder` must
+// outlive the chain. If it has no kind, the chain joins tokens with spaces.
 enum ree_status ree_decoding_init(struct ree_decoding_chain *chain, const struct ree_stage *decoder,
                                   struct ree_error *err);
 void ree_decoding_finish(struct ree_decoding_chain *chain);
@@ -36,11 +39,12 @@ void ree_decoding_finish(struct ree_decoding_chain *chain);
 // cannot change.
 enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,
                                   struct ree_error *err);
-// Appends the text that is held back as if more text followed: an incomplete character becomes
-// U+FFFD, and characters that are removed only at the end of a text stay. The next token does not
-// count as the first one.
+// Appends to chain->out the text that the stages hold back, as if more text followed: an incomplete
+// character becomes U+FFFD, and characters that are removed only at the end of a text stay. The
+// next token does not count as the first one of a text.
 enum ree_status ree_decoding_settle(struct ree_decoding_chain *chain, struct ree_error *err);
-// Appends the remaining text as the end of a text and resets the chain.
+// Appends to chain->out the text that the stages hold back, as the end of a text. The next token
+// begins a new text.
 enum ree_status ree_decoding_flush(struct ree_decoding_chain *chain, struct ree_error *err);
 
 #endif

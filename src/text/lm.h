@@ -1,5 +1,5 @@
-// The models of tokenizers: BPE, Unigram, WordPiece, WordLevel. A model converts a piece of text to
-// ids.
+// The models of tokenizers: BPE, Unigram, WordPiece, WordLevel. Such a model converts a piece of
+// text to token ids.
 #ifndef REE_TEXT_LM_H
 #define REE_TEXT_LM_H
 
@@ -19,32 +19,33 @@ struct ree_merge {
 struct ree_lm {
     enum ree_lm_kind kind;
     struct ree_vocab vocab;
-    struct ree_str unk_token; // data is NULL: none
-    int32_t unk;              // its id; -1: none, or not in the vocabulary
-    uint32_t byte_fallback;   // bytes of unknown characters become <0x00> ... <0xFF>
-    int32_t byte_ids[256];    // ids of these byte tokens; -1: not in the vocabulary
+    struct ree_str unk_token; // token for unknown characters or words; data NULL: none
+    int32_t unk;              // id of unk_token; -1: none, or not in the vocabulary
+    uint32_t byte_fallback;   // flag: an unknown character becomes the tokens <0xXX> of its bytes
+    int32_t byte_ids[256];    // ids of the tokens <0x00> ... <0xFF>; -1: not in the vocabulary
 
-    // BPE
-    struct ree_merge *merges; // open addressing, keyed by `pair`
+    // Fields of BPE
+    struct ree_merge *merges; // [merge_mask + 1]: hash table, open addressing, keyed by `pair`
     uint32_t merge_mask, n_merges;
     uint32_t fuse_unk, ignore_merges;
-    // Prefix of every symbol of a word but the first; suffix of the last symbol.
+    // Texts added to the characters of a word before lookup: `prefix` to each but the first,
+    // `suffix` to the last.
     struct ree_str prefix, suffix;
-    // Pieces are raw bytes, which encoding converts to GPT-2's alphabet.
+    // The pieces of text to encode are raw bytes; encoding converts them to GPT-2's alphabet.
     bool raw_bytes;
-    // Ids of the characters of GPT-2's alphabet; -1: not in the vocabulary.
+    // Per byte: id of its character in GPT-2's alphabet; -1: not in the vocabulary.
     int32_t letter_ids[256];
-    // Set, with false positives, of the pairs of characters that are adjacent within a merged
-    // symbol; NULL: unknown.
+    // Bits, indexed by a hash of two characters (bpe.c). If a bit is 0, no merged symbol has these
+    // two characters next to each other. NULL: not computed.
     uint32_t *adjacent;
 
-    // Unigram
-    double *scores; // [vocab.n]
+    // Fields of Unigram
+    double *scores; // [vocab.n]: log probability of each piece, by id
     double unk_score;
-    struct ree_trie trie; // of all pieces
+    struct ree_trie trie; // all pieces of the vocabulary
 
-    // WordPiece
-    uint32_t max_chars; // longer words are unknown
+    // Field of WordPiece
+    uint32_t max_chars; // a word of more characters becomes unk_token
 };
 
 void ree_lm_finish(struct ree_lm *lm);
@@ -53,8 +54,8 @@ void ree_lm_finish(struct ree_lm *lm);
 // REE_NO_MEMORY.
 enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right, int32_t id,
                                   uint32_t rank, struct ree_error *err);
-// Computes what is derived from the vocabulary, merges and options. Call it when these are
-// complete.
+// Computes the fields of *lm that are derived from its vocabulary, merges and options. Call it when
+// these are complete, and before encoding.
 enum ree_status ree_lm_prepare(struct ree_lm *lm, struct ree_error *err);
 
 struct ree_ids {
@@ -68,14 +69,14 @@ static inline enum ree_status ree_ids_add(struct ree_ids *ids, int32_t id, struc
     return REE_OK;
 }
 
-struct ree_lm_word; // entry of the cache
+struct ree_lm_word; // entry of the cache of words (bpe.c)
 struct ree_lm_symbol;
 struct ree_lm_candidate;
 struct ree_lm_path;
 
 // Working memory for encoding; belongs to one thread.
 struct ree_lm_scratch {
-    struct ree_lm_word *cache; // of words; may be NULL
+    struct ree_lm_word *cache; // [cache_mask + 1]: ids of recent words; NULL: no cache
     uint32_t cache_mask;
     struct ree_ids symbols;
     struct ree_lm_symbol *list;
@@ -86,16 +87,17 @@ struct ree_lm_scratch {
     size_t paths_capacity;
     struct ree_strbuf text;
 };
-// `nbytes`: expected bytes of text, which determine the size of the cache.
+// Initialises working memory for texts of `nbytes` bytes in total, which determines only the size
+// of the cache of words.
 enum ree_status ree_lm_scratch_init(struct ree_lm_scratch *scratch, const struct ree_lm *lm,
                                     size_t nbytes, struct ree_error *err);
 void ree_lm_scratch_finish(struct ree_lm_scratch *scratch);
 
-// Appends the ids of a piece, which must be valid UTF-8 of n > 0 bytes.
+// Encodes a piece of text, which must be valid UTF-8 of n > 0 bytes, and appends its token ids.
 enum ree_status ree_lm_encode(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                               const char *piece, size_t n, struct ree_ids *ids,
                               struct ree_error *err);
-// The implementations for each kind of model.
+// Parts of ree_lm_encode and ree_lm_prepare, each for one kind of model.
 enum ree_status ree_bpe_encode(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                                const char *piece, size_t n, struct ree_ids *ids,
                                struct ree_error *err);
@@ -108,9 +110,12 @@ enum ree_status ree_wordpiece_encode(const struct ree_lm *lm, struct ree_lm_scra
                                      const char *piece, size_t n, struct ree_ids *ids,
                                      struct ree_error *err);
 
-// Internal to BPE: merges `symbols` (the ids of a word) until no pair can be merged (bpe_merge.c).
+// Internal to BPE (bpe_merge.c): merges adjacent pairs of `symbols`, the ids of a word, in place
+// until no pair can be merged.
 enum ree_status ree_bpe_merge(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                               struct ree_ids *symbols, struct ree_error *err);
+// Returns the merge of a pair of ids, or NULL. The loop ends because the table always has a free
+// slot (ree_lm_prepare).
 static inline const struct ree_merge *ree_bpe_find(const struct ree_lm *lm, int32_t left,
                                                    int32_t right) {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
@@ -119,7 +124,5 @@ static inline const struct ree_merge *ree_bpe_find(const struct ree_lm *lm, int3
         if (lm->merges[at].pair == pair) return &lm->merges[at];
     return NULL;
 }
-
-// The table of merges always has a free slot (see ree_lm_prepare), so ree_bpe_find always ends.
 
 #endif

@@ -1,36 +1,41 @@
-// Pre-tokenizers: cut text into pieces, which the model encodes one by one.
+// Pre-tokenizers: cut a text into pieces, which the tokenizer's model (lm.h) encodes one by one.
 #ifndef REE_TEXT_PRETOKENIZE_H
 #define REE_TEXT_PRETOKENIZE_H
 
 #include "text/stage.h"
 
 struct ree_piece {
-    const char *data; // in the text or in the arena
+    const char *data; // in the caller's text or in ree_pieces.arena
     size_t size;      // in bytes; never 0
-    size_t origin;    // bytes at its beginning that come from the beginning of the whole text
+    // Number of bytes at the beginning of the piece that come from the first character of the whole
+    // text.
+    size_t origin;
 };
 
 struct ree_pieces {
     struct ree_piece *items;
     size_t n, capacity;
     struct ree_arena arena;        // owns the texts that stages made
-    struct ree_matcher **matchers; // of the stages with a regex, in their order
+    struct ree_matcher **matchers; // one per stage that has a regex, in the order of stages
     size_t n_matchers;
-    struct ree_spans spans; // reused for each search
+    struct ree_spans spans; // memory for the result of a search
 };
 
-// Creates buffers and matchers for a pre-tokenizer; they can be used for many texts.
+// Initialises `pieces` for texts that the pre-tokenizer `stage` cuts. It can be reused for many
+// texts.
 enum ree_status ree_pieces_init(struct ree_pieces *pieces, const struct ree_stage *stage,
                                 struct ree_error *err);
 void ree_pieces_finish(struct ree_pieces *pieces);
 
-// Cuts valid UTF-8 into `pieces`, replacing its contents. `origin` is that of the text, as in
-// struct ree_piece.
+// Cuts a text, valid UTF-8 of n bytes, into `pieces`, replacing their earlier contents. `origin` is
+// the number of bytes at the beginning of `text` that come from the first character of the whole
+// text.
 enum ree_status ree_pretokenize(const struct ree_stage *stage, const char *text, size_t n,
                                 size_t origin, struct ree_pieces *pieces, struct ree_error *err);
 
-// If the last stage is ByteLevel and `wanted`, makes that stage leave bytes unchanged and returns
-// true. The model must then convert them to GPT-2's alphabet itself.
+// If `wanted` and the last stage is ByteLevel, makes that stage leave the bytes unchanged and
+// returns true: the model must convert them to GPT-2's alphabet (ree_lm.raw_bytes). Otherwise
+// returns false.
 bool ree_pretokenizer_defer_bytes(struct ree_stage *stage, bool wanted);
 
 #endif

@@ -11,9 +11,10 @@
 
 struct ree_stage_kind;
 
-// The parser of each kind defines the meaning of the parameters.
+// A parsed stage. What its numbers and strings mean depends on its kind; the comment at the kind's
+// parser says it.
 struct ree_stage {
-    const struct ree_stage_kind *kind; // NULL: no stage
+    const struct ree_stage_kind *kind; // NULL: empty, does nothing
     uint32_t numbers[4];
     struct ree_str strings[3];
     struct ree_regex *regex; // strings[0], compiled, if it is a regex
@@ -23,14 +24,15 @@ struct ree_stage {
 
 struct ree_stage_kind {
     const char *type;
-    int op; // from the family's own enum; 0 is always Sequence
+    int op; // constant of the enum in the family's source file; 0 is always Sequence
+    // Reads the parameters from `json` into the stage; NULL: the kind has no parameters.
     enum ree_status (*parse)(struct ree_arena *arena, const cJSON *json, struct ree_stage *stage,
-                             struct ree_error *err); // NULL: no parameters
+                             struct ree_error *err);
 };
 
 struct ree_stage_family {
-    const char *what;    // "normalizer"
-    const char *members; // name of a Sequence's member: "normalizers"
+    const char *what;    // name in error messages, for example "normalizer"
+    const char *members; // member of a Sequence with its stages, for example "normalizers"
     const struct ree_stage_kind *kinds;
     size_t n_kinds;
 };
@@ -38,25 +40,29 @@ struct ree_stage_family {
 extern const struct ree_stage_family ree_normalizers, ree_pretokenizers, ree_postprocessors,
     ree_decoders;
 
-// Parses a stage. `json` may be NULL: no stage. *stage is zeroed first. Release with
-// ree_stage_finish, also on failure.
+// Parses a stage of the family into *stage, which is zeroed first. If `json` is NULL or null,
+// *stage stays zeroed. Fails with REE_UNSUPPORTED if the family does not have the stage's type.
+// Release with ree_stage_finish, also on failure.
 enum ree_status ree_stage_parse(const struct ree_stage_family *family, struct ree_arena *arena,
                                 const cJSON *json, struct ree_stage *stage, struct ree_error *err);
 void ree_stage_finish(struct ree_stage *stage);
-// Makes the stage with this type and without parameters (that is, with their defaults).
+// Like ree_stage_parse, for a stage of this type whose parameters all have their defaults.
 enum ree_status ree_stage_named(const struct ree_stage_family *family, struct ree_arena *arena,
                                 const char *type, struct ree_stage *stage, struct ree_error *err);
 // Appends type and parameters, each string with its length. Two stages are equal if and only if
 // these texts are.
 void ree_stage_describe(const struct ree_stage *stage, struct ree_strbuf *out);
-void ree_describe_string(struct ree_str string, struct ree_strbuf *out); // for example "5:hello "
+// Appends a string preceded by its length in bytes, for example "5:hello ".
+void ree_describe_string(struct ree_str string, struct ree_strbuf *out);
 
-// Reads a member "pattern", {"String": s} or {"Regex": s}, into strings[0] and regex.
+// Reads the member "pattern" of `json`, which is {"String": s} or {"Regex": s}: s into
+// stage->strings[0]. For a regex, also compiles it into stage->regex and sets numbers[3] to 1.
 enum ree_status ree_stage_pattern(struct ree_arena *arena, const cJSON *json,
                                   struct ree_stage *stage, struct ree_error *err);
 
-// Spans divide a text that was searched for a stage's pattern: into matches, and the text between
-// them. A match may be empty, but not directly after another match. An empty text has no spans.
+// A part of a text in which a stage's pattern was searched for: bytes `start` to `end` - 1 are a
+// match or the text between two matches. A match may be empty, but not directly after another
+// match. An empty text has no spans.
 struct ree_span {
     size_t start, end;
     bool match;
@@ -67,7 +73,8 @@ struct ree_spans {
 };
 enum ree_status ree_spans_add(struct ree_spans *spans, size_t start, size_t end, bool match,
                               struct ree_error *err);
-// Replaces the contents of *spans. `matcher` may be NULL if the stage has no regex.
+// Searches for the stage's pattern in a text of n bytes and divides the text into *spans, replacing
+// their earlier contents. `matcher` must be one of stage->regex; NULL if the stage has no regex.
 enum ree_status ree_stage_search(const struct ree_stage *stage, struct ree_matcher *matcher,
                                  const char *text, size_t n, struct ree_spans *spans,
                                  struct ree_error *err);

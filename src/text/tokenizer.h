@@ -5,55 +5,63 @@
 #include "text/lm.h"
 #include "text/stage.h"
 
-// A token that is searched for in the text before all other processing.
+// A token that is searched for in a text before the text is cut into pieces, for example
+// <|endoftext|>.
 struct ree_added_token {
     struct ree_str content;
-    // The content, or its normalized form. It is searched for, and passed to decoders.
+    // The text to search for, and to pass to decoders: the content, normalized if `normalized` is
+    // set.
     struct ree_str sought;
     int32_t id;
     uint32_t single_word;    // matches only if no word character is adjacent
-    uint32_t lstrip, rstrip; // also consumes the white space on that side
-    uint32_t normalized;     // searched for in the normalized text, by its normalized content
+    uint32_t lstrip, rstrip; // flags: also consumes the white space before it; after it
+    uint32_t normalized;     // flag: searched for in the normalized text
     uint32_t special;
 };
 
 struct ree_tokenizer {
-    struct ree_arena arena; // owns all strings
+    struct ree_arena arena; // owns the strings of the fields below
     struct ree_stage normalizer, pretokenizer, postprocessor, decoder;
     struct ree_lm lm;
     struct ree_added_token *added;
     size_t n_added, added_capacity;
-    struct ree_vocab added_vocab;  // the added tokens that lm.vocab does not have
-    int32_t *added_by_id;          // [n_ids]: index into `added`, or -1
-    uint32_t n_ids;                // 1 + the largest id of both vocabularies
-    struct ree_trie exact, normal; // of `added`, by their flag `normalized`; values are indexes
-    int32_t bos;                   // -1: none
-    int32_t eos_token;             // the one that the tokenizer's own files name; -1: none
-    int32_t *eos;                  // ascending
+    struct ree_vocab added_vocab; // the added tokens that lm.vocab does not have
+    int32_t *added_by_id;         // [n_ids]: index into `added`, or -1
+    uint32_t n_ids;               // 1 + the largest id of both vocabularies
+    // Tries of the texts to search for; their values are indexes into `added`. `exact` has the
+    // tokens searched for in the original text, `normal` those searched for in normalized text.
+    struct ree_trie exact, normal;
+    int32_t bos;       // id of the token that begins a text; -1: none
+    int32_t eos_token; // id of the end token that the tokenizer's own files name; -1: none
+    int32_t *eos;      // [n_eos]: ids of all tokens that end a text, ascending
     size_t n_eos;
-    const char *chat_template; // NULL: none
-    const char *model_type;    // of config.json; NULL: none
-    const char *chat_family;   // static string; NULL: not recognised
+    const char *chat_template; // Jinja text; NULL: none
+    const char *model_type;    // member "model_type" of config.json; NULL: none
+    const char *chat_family;   // name of the template's family, static; NULL: not recognised
     char sha256[65];
 };
 
-// Loading. The readers fill a zeroed tokenizer, and ree_tokenizer_complete derives the rest. Their
-// messages do not name the file; ree_tokenizer_load prefixes its path.
+// Loading: a function ree_tokenizer_read_... fills a new tokenizer from files of one format, then
+// ree_tokenizer_complete computes the fields that are derived. Error messages do not name the file;
+// ree_tokenizer_load prefixes its path. ree_tokenizer_read_json reads the text of a tokenizer.json.
 enum ree_status ree_tokenizer_read_json(struct ree_tokenizer *tokenizer, const char *text,
                                         size_t nbytes, struct ree_error *err);
-// Reads vocab.json and merges.txt.
+// Reads the files vocab.json and merges.txt, and added tokens from other files in `folder`.
 enum ree_status ree_tokenizer_read_gpt2(struct ree_tokenizer *tokenizer, const char *vocab_path,
                                         const char *merges_path, const char *folder,
                                         struct ree_error *err);
 enum ree_status ree_tokenizer_read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
                                             const char *folder, struct ree_error *err);
 enum ree_status ree_tokenizer_complete(struct ree_tokenizer *tokenizer, struct ree_error *err);
-// Loads from memory, from a tokenizer.json only; for tests.
+// For tests: makes a tokenizer from the text of a tokenizer.json, without any file.
 enum ree_status ree_tokenizer_load_memory(const char *json, size_t nbytes,
                                           struct ree_tokenizer **out_tokenizer,
                                           struct ree_error *err);
 
-// Adds the token that `json` describes; the id is passed separately (added.c).
+// added.c: ree_added_add adds the token that `json`, an element of "added_tokens", describes;
+// ree_added_add_special adds a special token with this text. ree_added_prepare checks the added
+// tokens and computes added_vocab, added_by_id, n_ids and the tries. ree_added_of_id returns NULL
+// if no added token has the id.
 enum ree_status ree_added_add(struct ree_tokenizer *tokenizer, const cJSON *json, int32_t id,
                               struct ree_error *err);
 enum ree_status ree_added_add_special(struct ree_tokenizer *tokenizer, const char *content,
@@ -61,12 +69,12 @@ enum ree_status ree_added_add_special(struct ree_tokenizer *tokenizer, const cha
 enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_error *err);
 const struct ree_added_token *ree_added_of_id(const struct ree_tokenizer *tokenizer, int32_t id);
 
-// Cuts a text at added tokens. Calls `on_part` with each text (`added` is NULL) and each token, in
-// order. `origin`: number of bytes at the beginning of the text that come from the beginning of the
-// whole text.
+// Cuts a text at the added tokens in `trie`. Calls `on_part` in order with each part of the text
+// between tokens (`added` is NULL) and with each token (`text` is NULL, n is 0). `origin` is the
+// number of bytes at the beginning of a text that come from the first character of the whole text.
 struct ree_added_cut {
     const struct ree_tokenizer *tokenizer;
-    const struct ree_trie *trie; // exact or normal
+    const struct ree_trie *trie; // added tokens to cut at: tokenizer->exact or tokenizer->normal
     bool parse_special;
     enum ree_status (*on_part)(void *user, const char *text, size_t n, size_t origin,
                                const struct ree_added_token *added, struct ree_error *err);
@@ -75,29 +83,31 @@ struct ree_added_cut {
 enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text, size_t n,
                               size_t origin, struct ree_error *err);
 
-// Reads the other files of the folder (config.c) and sets bos, eos and the chat template. Missing
-// files are not an error.
+// config.c: reads tokenizer_config.json, generation_config.json and similar files of the folder,
+// and sets bos, eos, model_type and chat_template. A missing file is not an error.
 enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const char *folder,
                                           struct ree_error *err);
-// Reads a JSON file of a folder. *out_json is NULL if the file does not exist.
+// Reads the JSON object in the file `name` of the folder; the caller releases it with cJSON_Delete.
+// *out_json is NULL if the file does not exist.
 enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **out_json,
                                  struct ree_error *err);
-// Adds the tokens of tokenizer_config.json's "added_tokens_decoder" or, without that, of
-// added_tokens.json.
+// Adds the added tokens of the folder: those in "added_tokens_decoder" of tokenizer_config.json or,
+// if it has no such member, those in added_tokens.json.
 enum ree_status ree_tokenizer_read_added(struct ree_tokenizer *tokenizer, const char *folder,
                                          struct ree_error *err);
 
-// For a folder with a tokenizer.json: adds the tokens of "added_tokens_decoder" whose ids no added
-// token has yet.
+// For a folder with a tokenizer.json: adds the tokens in "added_tokens_decoder" of
+// tokenizer_config.json whose ids are not yet ids of added tokens.
 enum ree_status ree_tokenizer_read_more_added(struct ree_tokenizer *tokenizer, const char *folder,
                                               struct ree_error *err);
 
-// Post-processing: adds the tokens that belong before and after *ids.
+// Post-processing: adds to *ids the tokens that the post-processor `stage` puts before and after
+// every text, for example [CLS] and [SEP].
 enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *ids,
                                 struct ree_error *err);
 // True if the post-processor adds nothing to any text.
 bool ree_postprocess_is_empty(const struct ree_stage *stage);
-// Checks that every id that a post-processor adds exists.
+// Fails with REE_INVALID if the post-processor adds an id that the tokenizer does not have.
 enum ree_status ree_postprocess_check(const struct ree_tokenizer *tokenizer,
                                       const struct ree_stage *stage, struct ree_error *err);
 
@@ -105,9 +115,11 @@ const struct ree_str *ree_tokenizer_piece(const struct ree_tokenizer *tokenizer,
 int32_t ree_tokenizer_find(const struct ree_tokenizer *tokenizer, const char *data, size_t size);
 enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_error *err);
 
-// Recognises the family of the tokenizer's chat template (chat_recognise.c). NULL: unknown.
+// Returns the name of the family that the tokenizer's chat template belongs to (chat_recognise.c),
+// or NULL if it is unknown.
 const char *ree_chat_recognise(const struct ree_tokenizer *tokenizer);
-// Returns the ChatML family whose default system message is this text. NULL: none.
+// Returns the name of the ChatML family whose default system message is this text of n bytes, or
+// NULL if there is none.
 const char *ree_chat_family_of_preset(const char *text, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-// A vocabulary: maps ids to pieces and pieces to ids.
+// A vocabulary of a tokenizer: maps token ids to pieces (byte strings) and pieces to ids.
 #ifndef REE_TEXT_VOCAB_H
 #define REE_TEXT_VOCAB_H
 
@@ -12,22 +12,22 @@
 #define REE_VOCAB_MAX (1u << 22)
 
 struct ree_str {
-    const char *data; // NUL-terminated; may contain NULs
+    const char *data; // `size` bytes, then a NUL; the bytes may contain NULs
     size_t size;
 };
 
 struct ree_vocab_slot {
-    uint32_t id; // id + 1; 0: free slot
+    uint32_t id; // id of the piece + 1; 0: free slot
     uint32_t hash;
 };
 
 struct ree_vocab {
-    struct ree_str *pieces; // [n]; data is NULL if there is no such id
+    struct ree_str *pieces; // [n], by id; data is NULL if no piece has the id
     uint32_t n;             // 1 + the largest id
     uint32_t count;         // number of pieces
     uint32_t capacity;      // capacity of `pieces`
     struct ree_vocab_slot *slots;
-    uint32_t mask; // number of slots - 1
+    uint32_t mask; // number of slots - 1; the number is a power of two
 };
 
 void ree_vocab_finish(struct ree_vocab *vocab);
@@ -35,14 +35,16 @@ void ree_vocab_finish(struct ree_vocab *vocab);
 // or out of range, or if the piece already has an id.
 enum ree_status ree_vocab_add(struct ree_vocab *vocab, struct ree_str piece, int64_t id,
                               struct ree_error *err);
-int32_t ree_vocab_find(const struct ree_vocab *vocab, const char *data, size_t size); // -1: none
+// Returns the id of the piece with these bytes, or -1 if there is none.
+int32_t ree_vocab_find(const struct ree_vocab *vocab, const char *data, size_t size);
 
 static inline const struct ree_str *ree_vocab_piece(const struct ree_vocab *vocab, int32_t id) {
     return id >= 0 && (uint32_t)id < vocab->n && vocab->pieces[id].data ? &vocab->pieces[id] : NULL;
 }
 
-// A 64-bit hash of a short string: multiply and fold, eight bytes at a time. Nothing that is
-// printed or stored depends on it.
+// One step of the 64-bit hash ree_hash_bytes, which takes a string eight bytes at a time:
+// multiplies to 128 bits and xors the halves. Nothing that is printed or stored depends on the
+// hash.
 static inline uint64_t ree_hash_fold(uint64_t a, uint64_t b) {
     unsigned __int128 product = (unsigned __int128)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -56,7 +58,7 @@ static inline uint64_t ree_hash_bytes(const char *data, size_t size) {
     }
     word = 0;
     if (size >= 4) {
-        uint32_t low, high; // they may overlap
+        uint32_t low, high; // first and last 4 of the 4 to 7 remaining bytes; they may overlap
         memcpy(&low, data, 4);
         memcpy(&high, data + size - 4, 4);
         word = (uint64_t)high << 32 | low;

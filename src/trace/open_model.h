@@ -1,5 +1,6 @@
-// Opens the model of a trace in the form in which it was run: as a language model with the roles of
-// its inputs, or as any other model.
+// Opens the model that a trace belongs to, without a device, and transforms it as it was
+// transformed for the recorded run: as a language model, for which it finds the roles of the
+// inputs, or as another model.
 #ifndef REE_TRACE_OPEN_MODEL_H
 #define REE_TRACE_OPEN_MODEL_H
 
@@ -10,12 +11,12 @@
 
 struct ree_opened {
     struct ree_model *model;
-    bool is_text;
-    struct ree_model_source source; // is_text only
-    struct ree_roles roles;
+    bool is_text;                   // the model is a language model
+    struct ree_model_source source; // files of the model; only if is_text
+    struct ree_roles roles;         // only if is_text
     struct ree_model_hashes hashes;
     struct ree_arena arena;
-    struct ree_trace_header header; // in the arena
+    struct ree_trace_header header; // header of the model's traces, allocated in `arena`
 };
 
 struct ree_open_options {

@@ -21,25 +21,26 @@ struct ree_record_summary {
     uint64_t n_steps;
 };
 
-// `model` must already be in the form in which it is run, that is after ree_model_select_rows, and
-// must outlive the recorder. If `path` is NULL, no file is written.
+// Creates a recorder of runs of `model`, which must outlive it. If ree_model_select_rows applies to
+// the model, call it before. The trace is written to the file `path`; NULL: only its root is
+// computed.
 enum ree_status ree_recorder_create(const struct ree_model *model,
                                     const struct ree_trace_header_options *options,
                                     const char *path, struct ree_recorder **out,
                                     struct ree_error *err);
 const struct ree_trace_header *ree_recorder_header(const struct ree_recorder *recorder);
-// Sets a callback that is called after each step. `digests` has header.n_step_digests entries and
-// is valid only during the call.
+// Sets a callback that is called after each step with the number of the step, from 0, and its
+// digests: header.n_step_digests entries, valid only during the call. If it fails, the run fails.
 void ree_recorder_on_step(struct ree_recorder *recorder,
                           enum ree_status (*on_step)(void *user, uint64_t step,
                                                      const ree_digest *digests,
                                                      struct ree_error *err),
                           void *user);
 struct ree_observer ree_recorder_observer(struct ree_recorder *recorder);
-// Completes the file, which only then appears under its name, and releases the recorder, also on
-// failure.
+// Completes the trace. Only then its file appears under its name. *out, if not NULL, receives the
+// root and the number of steps. Releases the recorder, also on failure.
 enum ree_status ree_recorder_finish(struct ree_recorder *recorder, struct ree_record_summary *out,
                                     struct ree_error *err);
-void ree_recorder_destroy(struct ree_recorder *recorder); // discards the file; accepts NULL
+void ree_recorder_destroy(struct ree_recorder *recorder); // discards the trace file; accepts NULL
 
 #endif

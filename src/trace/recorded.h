@@ -1,36 +1,38 @@
-// Reads values that --dump-tensors wrote:
+// Reads the values of a run from the files that --dump-tensors wrote (dump.h):
 //
-//     FOLDER/step-STEP/input-INDEX-NAME.npy         an input of the model that is not a cache
-//     FOLDER/step-STEP/NODE-NAME-OUTPUT.npy         an output of a node; if it is kept as a cache,
-//     only
-//                                                   the rows that this step added
+//     FOLDER/step-STEP/input-INDEX-NAME.npy         an input of the model that is not a kv cache
+//     FOLDER/step-STEP/NODE-NAME-OUTPUT.npy         an output of a node; if it is kept as a kv
+//                                                   cache: only the positions that this step added
 //
-// STEP, INDEX and NODE are numbers of five digits. NAME is ignored. The files are untrusted: their
-// contents must have the digest that the caller passes.
+// STEP, INDEX and NODE are numbers of five digits; OUTPUT is a number. NAME is ignored. The files
+// are untrusted: their contents must have the digest or hash that the caller passes.
 #ifndef REE_TRACE_RECORDED_H
 #define REE_TRACE_RECORDED_H
 
 #include "trace/open_model.h"
 
-// Loads a value (trace/trace.h) of a step. A cache is assembled from the rows of all steps up to
-// this one. Fails with REE_NOT_FOUND if a file is missing and with REE_INVALID if the digest
-// differs.
+// Loads the value with number `value` (trace/trace.h) of a step; the caller releases *out. A kv
+// cache is assembled from the positions that all steps up to this one added. Fails with
+// REE_NOT_FOUND if a file is missing, and with REE_INVALID if the value does not have this digest.
 enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *model, uint64_t step,
                                   uint32_t value, const ree_digest digest, struct ree_tensor *out,
                                   struct ree_error *err);
 
-// For a model that runs in one step: computes the digest that a recorded input has in a trace.
-// Fails with REE_INVALID if the tensor does not have the hash that a receipt states for it.
+// For a model that runs in one step: computes the digest that input `input` of the recorded run has
+// in a trace. Fails with REE_INVALID if the hash of its tensor is not `sha256`, the one in a
+// receipt.
 enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *model,
                                    uint32_t input, const char *sha256, ree_digest out,
                                    struct ree_error *err);
 
-// Returns the value that is an output of the model's graph, or UINT32_MAX if no node makes it.
+// Returns the number of the value that output `output` of the model's graph has in a trace, or
+// UINT32_MAX if no node computes that output.
 uint32_t ree_recorded_value_of_output(const struct ree_opened *model, size_t output);
-// Returns the cache that a value belongs to, as its input or its output, or -1. *out_new: the value
-// is the cache's output.
+// Returns the index of the kv cache whose input or output is the value with number `value`, or -1
+// if there is none. *out_new is true if the value is the cache's output.
 ptrdiff_t ree_recorded_kv_cache(const struct ree_opened *model, uint32_t value, bool *out_new);
-// Digest of a tensor that holds a whole cache.
+// Computes the digest of a whole kv cache: a chain over the tensor's positions along `axis`
+// (trace.h).
 void ree_recorded_positions_digest(const struct ree_tensor *tensor, uint32_t axis, ree_digest out);
 
 #endif

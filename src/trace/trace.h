@@ -1,18 +1,18 @@
 // A trace: digests of what every node of a model computed in every step, under one root. Two runs
-// with the same root computed the same. If two roots differ, the first node that differs is found
-// by comparing the traces (ree_trace_diff) or by exchanging a few hashes
+// with the same root computed the same values. If two roots differ, the first node that differs is
+// found by comparing the traces (ree_trace_diff) or by exchanging a few hashes
 // (src/dispute/dispute.h).
 //
 // A step is one run of the model. The steps depend on how a prompt is cut into chunks, so the root
 // also binds the chunk size. Nodes are those of the graph after the passes of this version of ree,
-// in the order in which they run. Of If, Loop and Scan only the outputs count, not the nodes
-// inside.
+// in the order in which they run. Of If, Loop and Scan only the outputs are hashed, not the
+// values computed inside their subgraphs.
 //
 //     value   = digest of the tensor, sequence or absent value (sha256.h); NaNs canonical
-//     cache   = chain over the positions along one axis, so that a step hashes only its new rows:
+//     cache   = chain over the positions along one axis, so that a step hashes only new positions:
 //               c[0]     = SHA-256("ree-rows/1\0" | u32 dtype | u32 rank | u32 axis |
 //                                  i64 dims[rank], with 0 for the dimension of the axis)
-//               c[i + 1] = SHA-256("ree-row/1\0" | c[i] | row i, its elements row-major)
+//               c[i + 1] = SHA-256("ree-row/1\0" | c[i] | the elements at position i, row-major)
 //     op      = SHA-256("ree-op/1\0" | name | domain | operator | i64 opset | attributes)
 //     node    = SHA-256("ree-node/1\0" | op | u32 n inputs | digests | u32 n outputs | digests)
 //               with 32 zero bytes for an input or output that the node omits. The inputs that the
@@ -60,81 +60,86 @@
 
 struct ree_trace_input {
     const char *name;
-    // Of a cache: the axis of its positions; -1: this input is not a cache.
+    // Dimension of the positions, if the input is a kv cache; otherwise -1.
     int32_t cache_axis;
 };
 
 struct ree_trace_constant {
     const char *name;
-    ree_digest digest; // of the tensor
+    ree_digest digest; // digest of the constant's tensor
 };
 
-// Values are numbered: first the inputs, then the constants, then the outputs of each node.
+// A node and the numbers of its values. All values of a model are numbered from 0: first the
+// inputs, then the constants, then the outputs of each node, in order, including omitted outputs.
 struct ree_trace_node {
     const char *name, *domain, *op_type; // "" if the node has none
     int64_t opset;
     ree_digest attributes;
     uint32_t n_inputs;
-    // Value numbers; REE_TRACE_OMITTED for an omitted input.
+    // [n_inputs]: numbers of the values that the node reads; REE_TRACE_OMITTED: omitted input.
     int32_t *inputs;
     uint32_t n_outputs;
-    uint32_t first_output; // value number of output 0
-    bool *omitted;         // one flag per output
+    uint32_t first_output; // number of the value that is output 0
+    bool *omitted;         // [n_outputs]: the node omits this output
 };
 
 struct ree_trace_header {
-    char graph_sha256[65], weights_sha256[65]; // of the model (ree.h)
-    const char *numerics;                      // "RepOps/1"
+    char graph_sha256[65], weights_sha256[65]; // identity of the model, in hexadecimal
+    const char *numerics;                      // numerics version, "RepOps/1"
     const char *operation_set;
-    uint32_t prefill_chunk; // prompt tokens per step; 0: the model has no steps
+    uint32_t prefill_chunk; // prompt tokens per step; 0: the model runs in one step
     uint32_t n_inputs;
     struct ree_trace_input *inputs;
     uint32_t n_constants;
     struct ree_trace_constant *constants;
     uint32_t n_nodes;
     struct ree_trace_node *nodes;
-    // Derived by ree_trace_header_complete.
-    uint32_t n_values;       // inputs, constants and outputs
-    uint32_t n_step_digests; // digests per step: n_inputs and all outputs
-    ree_digest digest;       // of the header's canonical JSON
-    ree_digest *ops;         // op digests, one per node
+    // The fields below are computed by ree_trace_header_complete.
+    uint32_t n_values;       // number of inputs, constants and outputs
+    uint32_t n_step_digests; // number of digests per step: inputs and outputs
+    ree_digest digest;       // SHA-256 of the header's canonical JSON
+    ree_digest *ops;         // [n_nodes]: digest of each node's names, opset and attributes
 };
 
-// Numbers the outputs and computes the derived fields, allocated in the arena. Fails with
-// REE_INVALID if a node reads a value that is no input, constant or output of an earlier node, and
-// with REE_UNSUPPORTED if there are 2^31 values or more or the encoded header is too large.
+// Computes first_output of each node and the fields from n_values on; allocates in the arena. Fails
+// with REE_INVALID if a node reads a value that is no input, constant or output of an earlier node,
+// and with REE_UNSUPPORTED if there are 2^31 values or more or the encoded header is larger than
+// REE_TRACE_MAX_HEADER.
 enum ree_status ree_trace_header_complete(struct ree_trace_header *header, struct ree_arena *arena,
                                           struct ree_error *err);
-// Index of a value among the digests of a step; -1 if it is a constant.
+// Returns the index of a value's digest among the digests of a step, or -1 if it is a constant.
 int64_t ree_trace_digest_index(const struct ree_trace_header *header, uint32_t value);
 
-// Digests that follow from the n_step_digests digests of a step.
+// Compute the digest of a value (zeros for REE_TRACE_OMITTED) and of a node from `step`, the
+// n_step_digests digests of a step.
 void ree_trace_value_digest(const struct ree_trace_header *header, const ree_digest *step,
-                            int32_t value, ree_digest out); // zeros for REE_TRACE_OMITTED
+                            int32_t value, ree_digest out);
 void ree_trace_node_digest(const struct ree_trace_header *header, const ree_digest *step,
                            uint32_t node, ree_digest out);
-// Computes the leaf of the step. `nodes` (n_nodes entries, or NULL) receives the digest of each
-// node.
+// ree_trace_step_digest computes the digest of step `number` from its n_step_digests digests
+// `step`. `nodes` (n_nodes entries, or NULL) receives the digest of each node. ree_trace_root
+// computes the trace's root from the digests of its n steps.
 void ree_trace_step_digest(const struct ree_trace_header *header, uint64_t number,
                            const ree_digest *step, ree_digest *nodes, ree_digest out);
 void ree_trace_root(const struct ree_trace_header *header, const ree_digest *steps, uint64_t n,
                     ree_digest out);
 
-// Writing. The file appears under its name, complete, only when it is finished. `mode` is the file
-// mode before the umask: 0666, or 0600 for the trace of a private run, whose digests allow anyone
-// to confirm a guess at the tokens.
+// Writes a trace to a file, step by step. The file appears under its name only when it is complete.
+// `mode` is the file mode before the umask: 0666, or 0600 for the trace of a private run, because
+// its digests allow any reader to confirm a guess at the tokens.
 struct ree_trace_writer;
 enum ree_status ree_trace_writer_create(const char *path, unsigned mode,
                                         const struct ree_trace_header *header,
                                         struct ree_trace_writer **out, struct ree_error *err);
 enum ree_status ree_trace_writer_step(struct ree_trace_writer *writer, const ree_digest *step,
                                       struct ree_error *err);
-// Finishes the file and releases the writer, also on failure. `root` may be NULL.
+// Completes the file and releases the writer, also on failure. `root` receives the trace's root; it
+// may be NULL.
 enum ree_status ree_trace_writer_finish(struct ree_trace_writer *writer, ree_digest root,
                                         struct ree_error *err);
-void ree_trace_writer_abandon(struct ree_trace_writer *writer); // accepts NULL
+void ree_trace_writer_abandon(struct ree_trace_writer *writer); // discards the file; accepts NULL
 
-// Reading. The file is untrusted: everything is checked, including the root.
+// A trace read from a file. The file is untrusted: reading checks all of it, including the root.
 struct ree_trace {
     struct ree_arena arena;
     const char *path;
@@ -147,8 +152,8 @@ struct ree_trace {
 enum ree_status ree_trace_decode(const void *bytes, size_t nbytes, const char *path,
                                  struct ree_trace **out, struct ree_error *err);
 const ree_digest *ree_trace_step(const struct ree_trace *trace, uint64_t step);
-// Appends "node 12 'split' (Split)". Names are those of the model, so the text must be escaped
-// before it is printed to a terminal.
+// Appends a description of a node, for example "node 12 'split' (Split)". Its names are from an
+// untrusted file, so the text must be escaped before it is printed to a terminal.
 void ree_trace_append_node(const struct ree_trace_header *header, uint32_t node,
                            struct ree_strbuf *out);
 

@@ -1,24 +1,24 @@
-// The byte layout of a message between ranks: a header of fixed size, the sizes of its parts, the
-// parts. Integers are little-endian.
+// Makes and reads the bytes of a message between ranks, called a frame: a header of fixed size, the
+// sizes of the message's parts, then the parts. Integers are little-endian. Offsets in bytes:
 //
 //      0  "ree-msg" and a NUL
 //      8  u32 version of this format, 1
-//     12  u32 kind
+//     12  u32 kind (enum ree_message_kind)
 //     16  u32 rank of the sender
 //     20  u32 rank of the receiver
 //     24  u64 sequence number: from 0, per sender, receiver and channel
 //     32  u64 step
-//     40  u32 set
+//     40  u32 cache slot
 //     44  u32 number of parts
 //     48  u64 bytes after the header
-//     56  16 bytes: the first of SHA-256("ree-message/1\0", bytes 0 ... 55, bytes from 72 on)
+//     56  the first 16 bytes of SHA-256("ree-message/1\0" | bytes 0 ... 55 | bytes from 72 on)
 //
 //     72  u64 size of each part
 //
 //         the parts, each followed by zeros up to a multiple of 8 bytes
 //
 // The checksum detects corruption, not forgery: whoever can write to the connection between two
-// ranks can make a message. A receiver checks everything in a message against its expectations
+// ranks can forge a message. A receiver checks everything in a message against its expectations
 // before using it, and never allocates more than its own limit.
 #ifndef REE_TRANSPORT_FRAME_H
 #define REE_TRANSPORT_FRAME_H
@@ -43,7 +43,8 @@ struct ree_frame_fields {
 
 // Returns the size in bytes of a whole frame with these parts.
 size_t ree_frame_nbytes(const struct ree_part *parts, size_t n_parts);
-// Makes a frame (ree_alloc). fields->n_parts is the number of parts.
+// Makes a frame with copies of parts[fields->n_parts]. The caller releases it with ree_free. Fails
+// with REE_UNSUPPORTED if there are more than REE_FRAME_MAX_PARTS parts.
 enum ree_status ree_frame_make(const struct ree_frame_fields *fields, const struct ree_part *parts,
                                unsigned char **out_frame, size_t *out_nbytes,
                                struct ree_error *err);
@@ -51,8 +52,9 @@ enum ree_status ree_frame_make(const struct ree_frame_fields *fields, const stru
 // of this version or the frame is longer than `limit`.
 enum ree_status ree_frame_measure(const unsigned char header[REE_FRAME_HEADER], size_t limit,
                                   size_t *out_nbytes, struct ree_error *err);
-// Checks a whole frame (format, sizes, checksum) and returns its fields and parts. The parts point
-// into the frame; *out_parts is from malloc. The caller must check the values of the fields.
+// Checks a whole frame of `nbytes` bytes (format, sizes, checksum) and returns its fields and
+// parts. The parts point into the frame; the caller releases *out_parts with ree_free. Does not
+// check the values of the fields. Fails with REE_INVALID if a check fails.
 enum ree_status ree_frame_open(const unsigned char *frame, size_t nbytes,
                                struct ree_frame_fields *out_fields, struct ree_part **out_parts,
                                struct ree_error *err);

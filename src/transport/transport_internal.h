@@ -1,8 +1,9 @@
-// Declarations shared by the files of this module.
+// Declarations that the source files of this folder share.
 //
-// Two threads use a transport: one sends and receives; the other exchanges heartbeats while the
-// first works (heartbeat.c). `lock` must be held for every access to the link or to the fields
-// below; so only one thread at a time uses the link.
+// Two threads use a transport: one sends and receives data; the other exchanges heartbeats while
+// the first works (heartbeat.c). While the second thread exists, every access to the link or to a
+// field of struct ree_transport requires ree_transport.lock, unless the field is atomic or only the
+// first thread uses it.
 #ifndef REE_TRANSPORT_INTERNAL_H
 #define REE_TRANSPORT_INTERNAL_H
 
@@ -26,11 +27,11 @@ struct ree_sending {
 
 // The state of another rank.
 struct ree_peer {
-    // sequence numbers of the next messages
+    // Per channel: sequence number of the next message to and from that rank.
     uint64_t sent[REE_N_CHANNELS], received[REE_N_CHANNELS];
-    double heard;        // time of the last message
+    double heard;        // when the last message from that rank arrived (ree_transport_clock)
     double still;        // seconds without progress, as its last heartbeat states
-    size_t n_heartbeats; // control frames being sent
+    size_t n_heartbeats; // number of control frames being sent to that rank
 };
 
 struct ree_transport {
@@ -44,33 +45,36 @@ struct ree_transport {
     uint64_t n_data; // number of data messages sent
     uint64_t held, most_held;
     double waited;
-    uint64_t step; // last step of this rank
-    // Heartbeats.
+    uint64_t step; // step of the last message sent or awaited, for error messages
+    // The thread that exchanges heartbeats, and its state. Times are from ree_transport_clock.
     pthread_t thread;
     pthread_cond_t wake;
     bool has_thread, ends;
-    struct ree_float_env caller_env; // of on_lost
-    bool waits;                      // inside a receive
+    struct ree_float_env caller_env; // floating-point environment in which on_lost runs
+    bool waits;                      // this rank is in ree_transport_receive
     _Atomic double moved;            // time of this rank's last progress
     double last_heartbeat, looked;
     double progress; // last time at which any rank was known to work
-    // Failures.
-    bool has_failed; // a rank reported a failure
+    // Failures of this rank or of another.
+    bool has_failed; // another rank has reported a failure, which is `failure`
     struct ree_error failure;
     bool is_refused; // a receive has failed: all further receives fail
-    bool is_broken;  // a receive or an exchange of heartbeats has failed
+    bool is_broken;  // a receive or an exchange of heartbeats failed with `broken`
     double broken_since;
     struct ree_error broken;
 };
 
-// The lock must be held for all functions below unless stated otherwise.
+// The caller must hold the lock for the functions below, except for ree_transport_finish,
+// ree_heartbeat_begin, ree_heartbeat_end and ree_transport_pause. After ree_heartbeat_end no
+// function requires it.
 
 // Releases frames that have been sent.
 enum ree_status ree_transport_move_out(struct ree_transport *t, struct ree_error *err);
 enum ree_status ree_transport_post(struct ree_transport *t, uint32_t to, enum ree_channel channel,
                                    struct ree_frame_fields fields, const struct ree_part *parts,
                                    struct ree_error *err);
-// Checks and counts a received frame. The message owns `frame`, even on failure.
+// Checks a received frame, its recipient and its sequence number, and makes a message of it. The
+// message *out owns `frame`, even on failure.
 enum ree_status ree_transport_open(struct ree_transport *t, uint32_t from, enum ree_channel channel,
                                    unsigned char *frame, size_t nbytes, struct ree_message *out,
                                    struct ree_error *err);
@@ -78,16 +82,18 @@ void ree_transport_note_broken(struct ree_transport *t, const struct ree_error *
 
 void ree_transport_finish(struct ree_transport *t); // frees everything except the link
 
-// heartbeat.c
+// heartbeat.c: start and end the thread that exchanges heartbeats.
 enum ree_status ree_heartbeat_begin(struct ree_transport *t, struct ree_error *err);
-void ree_heartbeat_end(struct ree_transport *t); // the lock must not be held
-// Receives and sends pending heartbeats, and fails if a rank is silent too long.
+void ree_heartbeat_end(struct ree_transport *t); // the caller must not hold the lock
+// Receives heartbeats, sends this rank's if they are due, and fails if a rank has been silent or
+// without progress for too long, or if all ranks wait.
 enum ree_status ree_heartbeat_exchange(struct ree_transport *t, struct ree_error *err);
 // Receives heartbeats and errors from all ranks. Fails with the reason if a rank has failed.
 enum ree_status ree_heartbeat_take(struct ree_transport *t, struct ree_error *err);
 
-// Pauses shortly at first, so that a step is not delayed; later longer, so that an idle rank leaves
-// its core to others. `waited` is in seconds.
+// Pauses between two looks for a message; `waited` is the time waited so far, in seconds. Pauses
+// are short at first, so that a step is not delayed, and longer later, so that an idle rank leaves
+// its core to others.
 void ree_transport_pause(double waited);
 
 #endif

@@ -9,17 +9,18 @@
 #include <sys/types.h>
 
 struct ree_watchdog {
-    int fd;    // -1: no watchdog
-    pid_t pid; // child of this process
+    int fd;    // write end of a pipe; the watchdog waits until it is closed; -1: no watchdog
+    pid_t pid; // process id of the watchdog, a child of this process
 };
 
-// Call it before using MPI, while the process has one thread. When the descriptor is closed
-// (normally because this process has ended) and mpirun is still running `seconds` later, the
-// watchdog ends mpirun. Returns fd -1 if mpirun is not the parent of this process or the watchdog
-// cannot start; this is not an error.
+// Starts the watchdog of this process. Call it before using MPI, while the process has one thread.
+// If mpirun still runs `seconds` after `fd` was closed (normally because this process has ended),
+// the watchdog ends mpirun. Returns fd -1 if mpirun is not the parent of this process or the
+// watchdog cannot start; this is not an error.
 struct ree_watchdog ree_watchdog_start(double seconds);
 
-// Written to the descriptor after a successful run; the watchdog then ends without action.
+// The byte to write to ree_watchdog.fd after a successful run: the watchdog then ends without
+// action.
 #define REE_WATCHDOG_DONE "w"
 
 #endif

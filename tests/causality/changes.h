@@ -1,18 +1,24 @@
-// Random changes of a graph: attributes, operators, inputs, constants, inserted nodes.
+// Makes random changes to a graph: to attributes, operators, inputs and constants, and inserts
+// nodes. The functions use one random sequence.
 #ifndef REE_TESTS_CAUSALITY_CHANGES_H
 #define REE_TESTS_CAUSALITY_CHANGES_H
 
 #include "graph/ir/ir.h"
 
-// Starts the random sequence of `seed`. g: the graph to change; NULL if it is not loaded yet.
+// Starts the random sequence again from `seed`. `g` is the graph to change; NULL if it is not
+// loaded yet: then only `draw` may be called.
 void changes_begin(struct ree_graph *g, uint64_t seed);
-uint32_t draw(uint32_t below); // returns a number less than `below`; 0 if `below` is 0
+// Returns a random number less than `below`; 0 if `below` is 0.
+uint32_t draw(uint32_t below);
 
-bool change(struct ree_graph *g); // returns whether it changed anything
+// Tries one random change of the graph. Returns whether it changed anything.
+bool change(struct ree_graph *g);
 
-// Adds an int64 constant of rank 0 (n must be 1) or rank 1 and returns it.
+// Adds a constant of n int64 numbers to the graph and returns it. `rank` is 1, or 0; then n must
+// be 1.
 struct ree_value *add_numbers(struct ree_graph *g, size_t n, const int64_t *numbers, uint32_t rank);
-// Inserts a node with one output before node number `at` and returns it.
+// Inserts a node with n inputs and one output before node number `at` and returns it. `op` is an
+// operator of ONNX's default domain.
 struct ree_node *add_node(struct ree_graph *g, const char *op, size_t n,
                           struct ree_value *const *inputs, uint32_t at);
 void set_int(struct ree_node *node, const char *name, int64_t value);

@@ -1,4 +1,5 @@
-// Runs a model written as text (graph/model_text.h) with inputs written as text.
+// Runs a model written as text (graph/model_text.h) on inputs written as text, in several
+// configurations, and compares the outputs with a text.
 //
 //     CHECK_RUN("(x:float32[n]) -> (y) { y = Relu(x) }", "float32[2] -1 2", "float32[2] 0 2");
 //     CHECK_RUN(model, "float32[2] 1 2", "error: the condition is float32[2]");
@@ -9,10 +10,12 @@
 // the rest.
 //
 // Every model runs in these configurations, and all must agree:
-// - fused, unfused and unfolded; each twice in one session, so that the second run may use the
-//   cached bind
-// - with an observer, which must receive for every node the values that the model gives when all
-//   its values are outputs
+// - with fusion and folding, without fusion, and without folding; each twice in one session, so
+// that
+//   the second run may use the cached bind
+// - with an observer, which must receive the same values as a session of the model in which all
+// values
+//   are outputs
 // - in stages (pipeline/pipeline.h), for every number of stages that the model allows, up to 11
 // - all of these on the CPU and, if the program's argument names another device, there too
 #ifndef REE_TESTS_CONTROL_RUN_TEXT_H
@@ -22,14 +25,17 @@
 
 #include <stdbool.h>
 
-// Opens the devices: the CPU, and argv[1] if present. Returns false after printing why the test is
-// skipped.
+// Opens the CPU and the device that argv[1] names, if any. If a device is not available, prints why
+// the test is skipped and returns false.
 bool run_text_start(int argc, char **argv);
 void run_text_finish(void);
 
-// Returns the result or "error: MESSAGE", valid until the next call. Returns NULL and prints a
-// message to stderr if the configurations disagree.
+// Runs the model in all configurations. Returns the outputs as text, or "error: MESSAGE"; the text
+// is valid until the next call. If the configurations disagree, prints a message to stderr and
+// returns NULL.
 const char *run_text(const char *model, const char *inputs);
+// Returns whether a result of run_text is as expected: `wanted` is the same text, or "error: " and
+// a part of the message.
 bool run_text_matches(const char *result, const char *wanted);
 
 #define CHECK_RUN(model, inputs, wanted)                                                           \

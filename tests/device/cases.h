@@ -21,14 +21,15 @@ bool rng_one_in(struct rng *rng, uint32_t n);
 uint32_t rng_of(struct rng *rng, uint32_t n, const uint32_t *choices);
 
 struct test_case {
-    // Operand i is slot i at offset 0; node is 0.
+    // Operand i is the whole slot i: its offset is 0. dispatch.node is 0.
     struct ree_dispatch dispatch;
     // Initial contents of each slot, dispatch.operands[i].size bytes; includes the output slots.
     void *contents[REE_MAX_OPERANDS];
     bool is_written[REE_MAX_OPERANDS];
 };
 
-// Returns false if this seed gives no valid case; the caller then tries the next one.
+// Makes a case from the random numbers of `rng`. Returns false if they give no valid case; the
+// caller then tries another seed.
 typedef bool (*case_generator)(struct rng *rng, struct test_case *out);
 bool case_copy(struct rng *rng, struct test_case *out);
 bool case_map(struct rng *rng, struct test_case *out);
@@ -38,8 +39,8 @@ bool case_conv(struct rng *rng, struct test_case *out);
 bool case_pool(struct rng *rng, struct test_case *out);
 bool case_softmax(struct rng *rng, struct test_case *out);
 bool case_norm(struct rng *rng, struct test_case *out);
-bool case_gather(struct rng *rng, struct test_case *out);  // some have an index out of range
-bool case_scatter(struct rng *rng, struct test_case *out); // likewise
+bool case_gather(struct rng *rng, struct test_case *out);  // some cases have indices out of range
+bool case_scatter(struct rng *rng, struct test_case *out); // some cases have indices out of range
 bool case_topk(struct rng *rng, struct test_case *out);
 bool case_scan(struct rng *rng, struct test_case *out);
 bool case_resize(struct rng *rng, struct test_case *out);
@@ -74,7 +75,8 @@ void *case_input(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uin
 void *case_output(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n);
 void case_fill(struct rng *rng, enum ree_dtype dtype, uint64_t n, void *out);
 
-// Chooses dimensions whose product is at most `budget`; returns the rank, at least 1.
+// Chooses random dimensions whose product is at most `budget`, rarely one of them 0. Returns the
+// rank, 1 to max_rank.
 uint32_t case_dims(struct rng *rng, uint32_t max_rank, uint32_t budget, uint32_t *dims);
 uint64_t case_count(uint32_t rank, const uint32_t *dims);
 void case_dense_strides(uint32_t rank, const uint32_t *dims, int32_t *strides);
@@ -83,15 +85,16 @@ enum case_view {
     CASE_VIEW_REPEATS = 1,   // strides of 0
     CASE_VIEW_BACKWARDS = 2, // negative strides
 };
-// Chooses strides and offset of a view over dims: dense, permuted, with gaps, and as the flags
-// allow. Returns the number of elements that the underlying buffer must have.
+// Chooses the strides and the offset, in elements, of a view of shape dims[rank]: dense, permuted,
+// with gaps, and as `flags` (enum case_view) allow. Returns the number of elements that the buffer
+// under the view must have.
 uint64_t case_view(struct rng *rng, uint32_t flags, uint32_t rank, const uint32_t *dims,
                    int32_t *strides, int32_t *offset);
 // Returns a length to reduce over: 0, 1, small, or near one chunk or several.
 uint32_t case_length(struct rng *rng);
 
-// Makes a random expression over dims and appends its tensors to the case. An expression used as an
-// epilogue has an accumulator.
+// Makes a random expression of shape dims[rank] and appends its tensors to the case. If
+// has_accumulator, it also reads an accumulator, as the epilogue of another RepOp.
 void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint32_t rank,
                const uint32_t *dims, bool has_accumulator);
 

@@ -12,16 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Guard bytes before and after an operand; they must stay unchanged. GUARD_8 aligns operands to 8
-// bytes and no more, the weakest alignment of 8-byte elements in repop.h. GUARD_32 aligns them to
-// 32 bytes, for kernel paths that require it.
+// Number of guard bytes before and after an operand; a kernel must not change them. With GUARD_8
+// operands are aligned to 8 bytes and no more, the weakest alignment that repop.h allows for 8-byte
+// elements. With GUARD_32 they are aligned to 32 bytes, for kernel paths that require it.
 #define GUARD_8 72u
 #define GUARD_32 96u
 #define GUARD_OF(seed) ((seed) % 2 ? GUARD_8 : GUARD_32)
 
-// Returns a description of what is wrong with the case on this device (static storage), or NULL.
-// Every operand has its own buffer, with guard bytes before and after it. A kernel may write up to
-// the next multiple of 4 bytes of an operand.
+// Runs the case on the device and on the CPU and compares every operand byte by byte. If an index
+// of the case is out of range, the device must report an error that names the node. Returns a
+// description of the first error found (static storage), or NULL if there is none. Every operand
+// has its own buffer, with `guard` guard bytes before and after it. A kernel may also write the
+// bytes from an operand's end to the next multiple of 4.
 static inline const char *run_device_case(struct ree_device *device, uint32_t guard,
                                           const struct test_case *c) {
     static struct ree_error err;
@@ -94,8 +96,9 @@ static inline const char *run_device_case(struct ree_device *device, uint32_t gu
     return what;
 }
 
-// Runs a case and reports a difference with the device's form, the RepOp and the seed. Prints the
-// dispatch for the first few differences.
+// Checks that a case of RepOp `op` has no error on the device. A failure's message contains the
+// device's name, `form`, the RepOp and the seed. Counts failures in *n_printed and prints the
+// dispatch for the first two.
 static inline void compare_case(struct ree_device *device, const char *form, int op, uint64_t seed,
                                 const struct test_case *c, uint32_t *n_printed) {
     const char *what = run_device_case(device, GUARD_OF(seed), c);
@@ -109,7 +112,8 @@ static inline void compare_case(struct ree_device *device, const char *form, int
     ree_strbuf_finish(&text);
 }
 
-// Runs n cases of each RepOp, or only of `only` if it is not NULL.
+// Checks n random cases of each RepOp, or only of the RepOp named `only` if it is not NULL. Ends
+// the cases of a RepOp after six failures. `form` (text) appears in failure messages.
 static inline void compare_cases(struct ree_device *device, const char *form, uint32_t n,
                                  const char *only) {
     for (int op = 0; op < REE_N_REPOPS; op++) {

@@ -1,5 +1,5 @@
-// Compares every one-argument float32 function on devices with the CPU: N arguments spread over all
-// 2^32 bit patterns, and the recorded hard cases.
+// Compares every one-argument float32 function on devices with the CPU, by bits: for N arguments
+// spread over all 2^32 bit patterns, for special values, and for the recorded hard cases.
 //
 // Usage of the programs that include this file: [N [FUNCTION]]. N is small by default; 2^32 covers
 // all arguments.
@@ -68,7 +68,9 @@ static void run_hard(struct ree_device *device, struct ree_device *cpu, enum ree
         }
 }
 
-// open: one of device.h's functions.
+// Compares the functions on each of the n_devices listed devices. argv is as in "Usage" above.
+// open: the function of device.h that opens a device of this kind; it gets the part of the listed
+// spec after the colon. Skips devices that are unavailable. Returns the exit code for main.
 static int run_device_functions(
     int argc, char **argv, const struct ree_device_listing *list, size_t n_devices,
     enum ree_status (*open)(const char *which, const struct ree_device_options *options,
@@ -96,7 +98,9 @@ static int run_device_functions(
             if (ree_map_op_infos[op].n_args != 1) continue;
             if (argc > 2 && strcmp(argv[2], name) != 0) continue;
             run_hard(device, cpu, (enum ree_map_op)op, &w);
-            // An odd multiple of 2^32 / golden ratio visits every pattern once in 2^32 steps.
+            // The multiples of an odd number visit every bit pattern once in 2^32 steps. This
+            // number is near 2^32 / golden ratio, so that a few multiples are already spread
+            // evenly.
             for (uint64_t i = 0; i < n; i += BATCH) {
                 uint32_t m = n - i < BATCH ? (uint32_t)(n - i) : BATCH;
                 for (uint32_t j = 0; j < m; j++)

@@ -1,10 +1,12 @@
-// Runs one scalar operation over arrays of words on a device.
+// Runs one scalar operation on a device, for every element of arrays of 32-bit words.
 #ifndef REE_TESTS_DEVICE_DEVICE_MAP_H
 #define REE_TESTS_DEVICE_DEVICE_MAP_H
 
 #include "device/device.h"
 
-// out[i] = op(args[0][i], ...), all of class W.
+// Computes out[i] = op(args[0][i], args[1][i], ...) for i < n on the device. args has one array of
+// n words for each argument of op. The result and the arguments of op must be 32-bit words (class W
+// in repops/map_ops.def). Fails if a call of the device fails.
 static inline enum ree_status run_device_map(struct ree_device *device, enum ree_map_op op,
                                              uint32_t n, const uint32_t *const *args, uint32_t *out,
                                              struct ree_error *err) {

@@ -1,13 +1,13 @@
-// Compares a RepOp's CPU kernel with its reference.
+// Compares the CPU kernels of a RepOp with its reference implementation (reference.h).
 #ifndef REE_TESTS_DEVICE_RUN_CPU_CASES_H
 #define REE_TESTS_DEVICE_RUN_CPU_CASES_H
 
 #include "repops/repop.h"
 
 // Runs n random cases of `op` on every instruction set of this machine with 1, 2 and 3 threads;
-// products with and without packed weights. Compares all operands with the reference byte by byte
-// and checks that the bytes around them are unchanged. Prints the first differences. Adds the
-// number of runs to *n_runs and returns how many of them differed.
+// matmul and conv with and without packed weights. Compares all operands with the reference byte by
+// byte and checks that the bytes around them are unchanged. Prints the first differences. Sets
+// *n_runs to the number of runs. Returns the number of runs that differed.
 long run_cpu_cases(enum ree_repop op, uint32_t n, long *n_runs);
 
 #endif

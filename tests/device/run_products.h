@@ -6,14 +6,15 @@
 
 #include "device/cpu/cpu_internal.h"
 
-// operands: all operands of the RepOp except the output, in order. nbytes: size of the output.
-// Returns a description of the first difference (static storage), or NULL. Adds the number of runs
-// to *n_runs.
+// operands: all n_operands operands of the RepOp except the output, in order. expected: the bytes
+// that the output must have, nbytes of them. Returns a description of the first difference (static
+// storage), or NULL if there is none. Adds the number of runs to *n_runs.
 const char *run_products(enum ree_repop op, const union ree_params *params, void *const *operands,
                          uint32_t n_operands, const void *expected, size_t nbytes, long *n_runs);
 
-// Gives the context a packed copy, of exact size, of each operand that can be packed. The exact
-// size lets a sanitizer see reads outside it. Returns false if no operand can be packed.
+// Sets ctx->packed[i] to a packed copy of each operand i that can be packed. A copy is allocated
+// with exactly its size, so that a sanitizer detects reads outside it. Returns false if no operand
+// can be packed. Release the copies with run_products_unpack.
 bool run_products_pack(struct ree_cpu_context *ctx, enum ree_repop op,
                        const union ree_params *params, void *const *operands);
 void run_products_unpack(struct ree_cpu_context *ctx);

@@ -8,12 +8,13 @@
 struct budget_device {
     struct ree_device base;
     struct ree_device *inner; // owned
-    uint64_t left;            // work units that programs may still use; see dispatch_work
-    uint64_t bytes_left;      // bytes that buffers may still use
-    bool exceeded;            // a program or buffer was refused
+    uint64_t left;       // work that new programs may still need: elements visited, multiply-adds
+    uint64_t bytes_left; // bytes that new buffers may still have; destroyed ones give none back
+    bool exceeded;       // a program or buffer was refused since the last refill
 };
 
-// Opens the CPU device with these options, with an empty budget. Ends the process on failure.
+// Opens the CPU device with these options. The budget is empty until budget_device_refill sets it.
+// Ends the process on failure.
 void budget_device_open(struct budget_device *device, const struct ree_device_options *options);
 void budget_device_refill(struct budget_device *device, uint64_t work, uint64_t nbytes);
 

@@ -1,5 +1,5 @@
-// What fuzz_verify verifies with: the sample models, loaded once, the salt and the prompt of the
-// honest receipts, and the honest receipts.
+// The data that fuzz_verify uses for all its inputs: the sample models, the honest receipts, and
+// the prompt and salt of the honest receipts. Also runs a model as a prover does.
 #ifndef REE_TESTS_FUZZ_VERIFY_WORLD_H
 #define REE_TESTS_FUZZ_VERIFY_WORLD_H
 
@@ -10,11 +10,12 @@
 
 #define N_HONEST 11
 
-// An honest receipt and the options with which a verifier must verify it.
+// A receipt of a true run. A verifier with `options` (CASE_... of verify_case.h) must call it
+// verified or, with is_prefix, a verified prefix.
 struct honest {
     const char *name;
     uint8_t options;
-    bool is_asked; // answers the honest request
+    bool is_asked; // the run answers the request of struct verify_world
     bool is_prefix;
     char *receipt; // canonical JSON
     size_t n_receipt;
@@ -23,7 +24,8 @@ struct honest {
 
 struct verify_world {
     struct ree_device *device;
-    struct ree_generator *plain, *with_logits; // generators of tools/sample/stories
+    // Generators of tools/sample/stories; with_logits also computes the hash of the logits.
+    struct ree_generator *plain, *with_logits;
     struct ree_tokenizer *tokenizer;
     struct ree_model_hashes text_hashes, tensor_hashes;
     int32_t *prompt, *other_prompt;
@@ -40,7 +42,7 @@ struct verify_world {
 // Returns the shared data, made at the first call. Ends the process on failure.
 const struct verify_world *verify_world(void);
 
-// A run of the language model by a prover.
+// What a prover runs the language model with, and what its receipt states.
 struct prover_run {
     const struct ree_prompt *prompt;
     struct ree_sampling sampling;
@@ -54,10 +56,12 @@ struct prover_run {
     const unsigned char *salt;
     const char *request_sha256;
     size_t interrupt_after; // tokens after which the run is marked as interrupted; 0: never
-    size_t most;            // maximum tokens; the run is abandoned beyond them. 0: no limit
+    size_t most;            // maximum answer tokens; the run is abandoned beyond them. 0: no limit
 };
 // Runs the model and makes a receipt. The receipt must be released with ree_receipt_finish, also
-// after a failure. *out_ended: whether the answer ended for another reason than interrupt_after.
+// after a failure. *out_ended: whether the answer ends at its last token (eos, a stop text, or a
+// limit); false if only interrupt_after ended it. Fails with REE_UNAVAILABLE if the answer has more
+// than run->most tokens.
 enum ree_status prover_make(const struct verify_world *world, const struct prover_run *run,
                             struct ree_receipt *out, bool *out_ended, struct ree_error *err);
 

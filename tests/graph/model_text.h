@@ -1,4 +1,4 @@
-// Writes models as text, so that tests are readable:
+// Reads ONNX models that tests contain as text:
 //
 //     opset 17
 //     function local.Twice (x; times) -> (y) { y = Mul(x, x) }
@@ -21,8 +21,10 @@
 
 #include "graph/model_writer.h"
 
-// Returns the ModelProto, which the caller frees. An error in the text ends the program.
+// Returns the ModelProto in ONNX's wire format. The caller must release it with pb_free. An error
+// in the text ends the program.
 struct pb model_text(const char *text);
-int model_text_dtype(const char *name, size_t n); // 0: unknown type
+// Returns the ONNX data type with this name (n bytes, "float32"); 0: unknown.
+int model_text_dtype(const char *name, size_t n);
 
 #endif

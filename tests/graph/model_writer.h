@@ -1,8 +1,9 @@
-// Writes ONNX models byte by byte, valid or invalid, for tests: a protobuf writer of a few
-// functions and the messages that most tests need. The field numbers are ONNX's. They are repeated
-// here, so that they are independent of the reader's schema.
+// Writes valid and invalid ONNX models for tests: a small protobuf writer, and functions for the
+// messages that most tests need. The field numbers are those of ONNX's onnx.proto; they are
+// repeated here, so that the tests do not rely on the schema of the reader that they test.
 //
-// A struct pb is a message being written. Functions that take a `struct pb` by value consume it.
+// A struct pb is a protobuf message being written; {0} is an empty one. Functions that take a
+// struct pb by value release it.
 #ifndef REE_TESTS_MODEL_WRITER_H
 #define REE_TESTS_MODEL_WRITER_H
 
@@ -14,9 +15,11 @@ struct pb {
     size_t size, capacity;
 };
 
-// Fields. These functions append to `m`. If memory is short, they end the program.
-void pb_raw(struct pb *m, const void *bytes, size_t n); // no tag, no length
-void pb_number(struct pb *m, uint64_t value);           // no tag: a bare varint
+// These functions append a field with number `field` to message `m`, except pb_raw and pb_number,
+// which append bare bytes and a bare varint without a tag. If memory is short, they end the
+// program.
+void pb_raw(struct pb *m, const void *bytes, size_t n);
+void pb_number(struct pb *m, uint64_t value);
 void pb_int(struct pb *m, uint32_t field, int64_t value);
 void pb_float(struct pb *m, uint32_t field, float value);
 void pb_bytes(struct pb *m, uint32_t field, const void *bytes, size_t n);
@@ -74,17 +77,19 @@ enum {
 // Returns a model of IR version 8 and opset 13 that contains `graph`.
 struct pb pb_model(struct pb graph);
 struct pb pb_opset(const char *domain, int64_t version);
-// Returns a tensor type. A dim of -1 is written without size, other negative dims as they are.
+// Returns a TypeProto of a tensor; elem_type is ONNX's number of the data type. A dim of -1 is
+// written without a size, other negative dims are written unchanged.
 struct pb pb_tensor_type(int elem_type, size_t rank, const int64_t *dims);
 struct pb pb_value(const char *name, int elem_type, size_t rank, const int64_t *dims);
 struct pb pb_value_of(const char *name, struct pb type);
-// Returns a node. `inputs` and `outputs` are lists separated by commas: "x,,w" has three inputs,
-// the second omitted.
+// Returns a NodeProto. `inputs` and `outputs` are names separated by commas: "x,,w" has three
+// inputs, of which the second is omitted. An empty `op` or `name` is not written.
 struct pb pb_node(const char *op, const char *name, const char *inputs, const char *outputs);
 struct pb pb_tensor(const char *name, int type, size_t rank, const int64_t *dims, const void *raw,
                     size_t n);
 struct pb pb_entry(const char *key, const char *value);
-// Returns a tensor with external data; keys that are NULL are omitted.
+// Returns a TensorProto whose data are in another file. Of location, offset, length and checksum,
+// those that are NULL are not written.
 struct pb pb_external(const char *name, int type, size_t rank, const int64_t *dims,
                       const char *location, const char *offset, const char *length,
                       const char *checksum);
@@ -92,8 +97,9 @@ struct pb pb_attr_int(const char *name, int64_t value);
 struct pb pb_attr_graph(const char *name, struct pb graph);
 struct pb pb_attr_tensor(const char *name, struct pb tensor);
 
-// Returns a small model with most features: typed and raw tensors, attributes of each kind, an If
-// with two branches that read outer values, symbolic dimensions, metadata.
+// Returns a small model with most features of the format: tensors with raw and with typed data,
+// attributes of most kinds, an If with two branches that read outer values, a symbolic dimension,
+// metadata.
 struct pb pb_sample_model(void);
 
 #endif

@@ -1,5 +1,5 @@
-// Small graphs for the tests of partitions: a description from which a graph can be built, with its
-// nodes in any topological order and its values in any order.
+// Small graphs for the tests of the planner, which divides models into stages. A struct test_graph
+// describes a graph; graphs with different orders of nodes and values can be built from it.
 #ifndef REE_TESTS_PARTITION_GRAPH_H
 #define REE_TESTS_PARTITION_GRAPH_H
 
@@ -13,16 +13,16 @@
 struct test_value {
     bool is_input;
     uint64_t n_rows, n_columns; // shape of a float32 constant; n_rows = 0: not a constant
-    uint32_t rank;              // of values that are not constants; dims -1: unknown
-    int64_t dims[4];
+    uint32_t rank;              // rank, if the value is not a constant
+    int64_t dims[4];            // dimensions, if it is not a constant; -1: unknown
 };
 
 struct test_node {
     const char *op, *domain;
     int inputs[4], n_inputs; // inputs: value indices; -1: omitted
     int outputs[2], n_outputs;
-    int captured; // index of a value that its subgraph reads; -1: no subgraph
-    int inner;    // number of rows of a constant with 64 columns in that subgraph
+    int captured; // index of a value that the node's subgraph reads; -1: the node has no subgraph
+    int inner;    // rows of the constant (64 columns) by which the subgraph multiplies `captured`
     int axis;     // attribute "axis"; 0: none
 };
 
@@ -34,7 +34,7 @@ struct test_graph {
     int outputs[TEST_MOST_OUTPUTS], n_outputs;
     struct {
         int input;
-        size_t output; // index into outputs
+        size_t output; // index into `outputs` of the graph
     } kv_caches[TEST_MAX_KV_CACHES];
     int n_kv_caches;
 };
@@ -44,14 +44,16 @@ uint32_t test_below(uint64_t *state, uint32_t n);
 
 int test_add_input(struct test_graph *g, uint32_t rank, const int64_t *dims);
 int test_add_constant(struct test_graph *g, uint64_t n_rows, uint64_t n_columns);
-// Adds a node with one output [-1, -1, width]; b = -1: one input. Returns the output's value.
+// Adds a node that reads values a and b, or only a if b is -1, and has one output of the shape
+// [-1, -1, width]. Returns the index of the output's value.
 int test_add_node(struct test_graph *g, const char *op, int a, int b, int64_t width);
 void test_add_output(struct test_graph *g, int value);
-// Builds the graph; value i is named "v<i>". `shuffle`: state of the generator for a random order
-// of nodes and values, or NULL. Writes the states to `states`.
+// Builds the graph; value i is named "v<i>". shuffle: state of the random generator that draws an
+// order of the values and a topological order of the nodes; NULL: the order of the description.
+// Writes the graph's n_kv_caches kv caches to kv_caches. The caller owns the graph.
 struct ree_graph *test_make_graph(const struct test_graph *g, uint64_t *shuffle,
                                   struct ree_partition_kv_cache *kv_caches);
-// Makes a random graph with at most about twenty nodes.
+// Describes a random graph of at most about twenty nodes. random: state of the random generator.
 void test_random_graph(struct test_graph *g, uint64_t *random);
 
 #endif

@@ -1,5 +1,5 @@
-// For programs that test libree through its public headers only: ends the program if a condition is
-// false.
+// The macro CHECK, for test programs that use only libree's public headers. It ends the program
+// with a message if a condition is false.
 #ifndef REE_TESTS_LIBRARY_CHECK_H
 #define REE_TESTS_LIBRARY_CHECK_H
 
@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct ree_error err; // of the call that CHECK contains
+// A call of libree inside CHECK(...) must pass &err, so that the message can contain its error.
+static struct ree_error err;
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \

@@ -1,4 +1,5 @@
-// Lowers one node with constant inputs, so that its dispatches run on the host immediately.
+// Lowers one node with constant inputs, for tests of lowering rules. Its dispatches run on the CPU
+// immediately.
 //
 //     struct test_node n;
 //     test_node_start(&n, "Clip", 6);
@@ -17,17 +18,17 @@
 #define TEST_NODE_MAX 64
 
 struct test_node {
-    bool fuse; // true after start; set it before run
+    bool fuse; // whether run fuses the node's dispatches; test_node_start sets it to true
     struct ree_arena arena;
     struct ree_lower lower;
     struct ree_error err;
     struct ree_graph *graph;
     struct ree_node node;
     struct ree_attr attrs[16];
-    struct ree_value values[TEST_NODE_MAX]; // inputs, then outputs
+    struct ree_value values[TEST_NODE_MAX]; // the inputs that are not omitted, then the outputs
     struct ree_value *inputs[TEST_NODE_MAX], *outputs[TEST_NODE_MAX];
-    struct ree_view *views[TEST_NODE_MAX]; // indexed by value id
-    struct ree_view **out;                 // outputs, valid after run
+    struct ree_view *views[TEST_NODE_MAX]; // tensor views of the values, indexed by value id
+    struct ree_view **out;                 // tensor views of the outputs, valid after run
     uint32_t n_values;
 };
 
@@ -35,7 +36,7 @@ void test_node_start(struct test_node *n, const char *op_type, int64_t opset);
 void test_node_input(struct test_node *n, enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
                      const void *data);
 void test_node_f32(struct test_node *n, uint32_t rank, const int64_t *dims, const float *data);
-void test_node_omit(struct test_node *n); // an omitted optional input
+void test_node_omit(struct test_node *n); // adds an omitted optional input
 void test_node_int(struct test_node *n, const char *name, int64_t value);
 void test_node_ints(struct test_node *n, const char *name, size_t count, const int64_t *values);
 void test_node_float(struct test_node *n, const char *name, float value);
@@ -48,11 +49,12 @@ void test_node_strings(struct test_node *n, const char *name, size_t count,
 // separated by blanks.
 void test_node_text(struct test_node *n, const char *inputs, const char *attrs);
 enum ree_status test_node_run(struct test_node *n, uint32_t n_outputs);
-// Returns the elements of output i: dense, on the host, owned by the node.
+// Returns the elements of output i, dense and row-major, in memory that the node owns. If they
+// cannot be computed, fails a check and returns NULL.
 const void *test_node_output(struct test_node *n, uint32_t i);
 void test_node_finish(struct test_node *n);
 
-// A fixed pseudo-random sequence of floats in [-2, 2), never the same number twice in a row.
+// Pseudo-random floats in [-2, 2]. The same initial *state gives the same sequence.
 float test_random(uint64_t *state);
 void test_random_fill(uint64_t *state, size_t count, float *out);
 

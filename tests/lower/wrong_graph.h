@@ -1,5 +1,5 @@
-// Random numbers for wrong_nodes, and random subgraphs: bodies for If, Loop, Scan and SequenceMap,
-// most of which fit their node.
+// For the test wrong_nodes: random subgraphs (bodies of If, Loop, Scan and SequenceMap), and valid
+// nodes from which wrong ones are made.
 #ifndef REE_TESTS_LOWER_WRONG_GRAPH_H
 #define REE_TESTS_LOWER_WRONG_GRAPH_H
 
@@ -8,14 +8,16 @@
 
 uint32_t wrong_below(struct splitmix *rng, uint32_t n);
 
-// Valid nodes. Wrong nodes are derived from them by a change or two.
+// Valid nodes as text (the format is described in wrong_templates.c). Wrong nodes are derived from
+// them by a few random changes.
 struct wrong_template {
     const char *op, *inputs, *attrs;
 };
 extern const struct wrong_template wrong_templates[];
 extern const size_t n_wrong_templates;
 
-// Returns a subgraph of n->graph for an attribute of n->node, allocated in the graph's arena.
+// Makes a random subgraph of n->graph for an attribute of n->node. Mostly it has the numbers of
+// inputs and outputs that the node requires. The graph owns it.
 struct ree_graph *wrong_graph(struct test_node *n, struct splitmix *rng);
 
 #endif

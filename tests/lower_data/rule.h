@@ -3,14 +3,20 @@
 //     CHECK_RULE("Slice/13", "int64[4] 1 2 3 4 | int64[1] -2 | int64[1] 9", "int64[2] 3 4");
 //     CHECK_RULE("Concat/13 axis=2", "bool[1] 1 | bool[1] 0", "error: axis 2 is out of range");
 //
-// The node: operator, opset, attributes: name=3, name=1.5, name=word, name=[1,2], name=[1.0,2.0],
-// name={float32[1] 2} (a tensor). Inputs and outputs are separated by "|"; "-" is an omitted input.
-// Numbers are decimal, or nan, inf; floats are printed with nine digits. An expected result that
-// begins with "error: " means that the case must fail with a message that contains the rest.
+// The strings are the node, its inputs and the expected outputs.
+// - Node: OPERATOR/OPSET, then attributes: name=3, name=1.5, name=word, name=[1,2],
+//   name=[1.0,2.0], name={float32[1] 2} (a tensor). outputs=N sets the number of outputs
+//   (default 1).
+// - Inputs and outputs are separated by "|"; "-" is an omitted input. Integers are decimal or
+//   hexadecimal (0x1F), floats decimal, nan or inf. float32 is printed with nine digits, float64
+//   with 17; float16 and bfloat16 are given and printed as the integers of their bits.
+// - An expected result that begins with "error: " means that the case must fail with a message that
+//   contains the rest.
 //
-// Every case runs in four ways, which must agree: everything folded on the host; as a program with
-// inputs in memory, fused and unfused; and with a small folding limit, so that host and program
-// mix.
+// Every case runs in four ways, which must give the same result:
+// - with constant inputs, everything computed (folded) at bind time;
+// - with inputs known only at run time, as a program with and without fusion;
+// - with constant inputs and a small folding limit, so that only a part is computed at bind time.
 #ifndef REE_TESTS_LOWER_DATA_RULE_H
 #define REE_TESTS_LOWER_DATA_RULE_H
 
@@ -19,11 +25,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Returns the result of all four ways (or "error: MESSAGE"), valid until the next call. Returns
-// NULL and prints a message to stderr if they differ.
+// Runs a case in all four ways and returns the outputs as text, or "error: MESSAGE" if lowering or
+// running fails. The text is valid until the next call. Returns NULL and prints a message to stderr
+// if the ways differ; if two ways fail, their messages may differ.
 const char *rule_result(const char *node, const char *inputs);
-// Returns whether the result is the expected one; for errors, whether the message contains the
-// expected text.
+// Returns whether `result` (of rule_result) is `wanted`. If `wanted` is "error: TEXT", returns
+// whether `result` is an error whose message contains TEXT.
 bool rule_matches(const char *result, const char *wanted);
 
 #define CHECK_RULE(node, inputs, wanted)                                                           \

@@ -1,5 +1,6 @@
-// The scalar source with u64 as a pair of 32-bit words, as in GLSL, with an interface of plain C
-// types.
+// The scalar functions of repops/scalar, compiled with the type u64 as a pair of 32-bit words, as
+// in GLSL. Tests compare them with the C form. Float arguments and results are passed as their
+// bits.
 #ifndef REE_TESTS_REPOPS_LIMBS_H
 #define REE_TESTS_REPOPS_LIMBS_H
 
@@ -32,11 +33,13 @@ uint32_t limbs_pow(uint32_t x, uint32_t y);
 uint64_t limbs_philox(uint64_t counter, uint64_t key);
 uint32_t limbs_fma(uint32_t a, uint32_t b, uint32_t c);
 
-// float64 arithmetic; add, mul and div take a and b, sqrt takes a.
+// float64 arithmetic in integers. Arguments and results are float64 bits. add, mul and div use a
+// and b, sqrt uses a, fma computes a * b + c.
 enum limbs_f64_op { LIMBS_f64_add, LIMBS_f64_mul, LIMBS_f64_div, LIMBS_f64_sqrt, LIMBS_f64_fma };
 uint64_t limbs_f64(enum limbs_f64_op op, uint64_t a, uint64_t b, uint64_t c);
 
-// Two-argument operations on 64 bits; comparisons give 0 or 1.
+// Two-argument operations on 64-bit integers. Names ending in _i are signed, in _u unsigned.
+// Comparisons return 0 or 1. mulh returns the upper 64 bits of the unsigned product.
 enum limbs_op {
     LIMBS_add,
     LIMBS_sub,
@@ -67,7 +70,7 @@ enum limbs_op {
 };
 uint64_t limbs_op(enum limbs_op op, uint64_t a, uint64_t b);
 
-// One-argument operations.
+// One-argument operations on 64-bit integers, and conversions.
 enum limbs_unary {
     LIMBS_neg,
     LIMBS_abs,

@@ -1,5 +1,6 @@
-// Numbers that reveal errors in arithmetic (subnormals, powers of two and their neighbours,
-// infinities, NaN, zeros of both signs), mixed with ordinary ones. Deterministic.
+// Random float32 and 64-bit numbers for tests of arithmetic. Numbers that reveal errors
+// (subnormals, powers of two and their neighbours, infinities, NaN, zeros of both signs) are mixed
+// with ordinary ones. The same initial state gives the same sequence.
 #ifndef REE_TESTS_REPOPS_NUMBERS_H
 #define REE_TESTS_REPOPS_NUMBERS_H
 

@@ -1,4 +1,5 @@
-// Shared by these tests: random numbers, and comparing a node's output with a reference.
+// Shared by the tests of operators on images, geometry and signals: random integers, and
+// comparisons of a node's outputs with a reference or with an earlier run.
 #ifndef REE_TESTS_SPATIAL_CHECK_H
 #define REE_TESTS_SPATIAL_CHECK_H
 
@@ -9,14 +10,15 @@
 #include <math.h>
 #include <string.h>
 
-// Returns a number in [low, high].
+// Returns a random integer in [low, high]. state: state of the random generator.
 static inline int64_t pick(uint64_t *state, int64_t low, int64_t high) {
     return low + (int64_t)(splitmix_step(state) >> 33) % (high - low + 1);
 }
 
-// Compares output i as float32 with the reference: the same shape, and differences within
-// `tolerance` times the reference's largest magnitude, or times 1 (the magnitude of the inputs) if
-// that is larger. The tolerance allows for float32 sums of a few hundred terms.
+// Checks that output i is float32 and has the shape `dims`, and that its elements differ from the
+// reference `want` by at most `tolerance` times the largest magnitude in `want`, or times 1 (the
+// magnitude of the inputs) if that is larger. The tolerance is for the rounding errors of float32
+// sums of a few hundred terms.
 static inline void check_close(struct test_node *n, uint32_t i, uint32_t rank, const int64_t *dims,
                                const double *want, double tolerance) {
     const struct ree_view *t = n->out[i];
@@ -40,12 +42,14 @@ static inline void check_close(struct test_node *n, uint32_t i, uint32_t rank, c
     }
 }
 
-// Stores output 0 of a fused run and compares the next run's bytes with it.
+// Output 0 of the latest run that was passed to check_same_bytes. Must be zeroed before the first.
 struct earlier_run {
     bool has;
     size_t nbytes;
     unsigned char bytes[1 << 16];
 };
+// Checks that output 0 has the same bytes as that of the earlier run, if there is one, and stores
+// it. Tests call it for a run with fusion and then for one without.
 static inline void check_same_bytes(struct test_node *n, struct earlier_run *earlier) {
     size_t nbytes = (size_t)ree_view_count(n->out[0]) * ree_dtype_size(n->out[0]->dtype);
     REQUIRE(nbytes <= sizeof earlier->bytes);

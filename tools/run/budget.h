@@ -1,4 +1,4 @@
-// Resource limits of a command: --max-memory and --timeout.
+// Enforces a command's limits of memory and time: --max-memory and --timeout.
 #ifndef REE_TOOLS_RUN_BUDGET_H
 #define REE_TOOLS_RUN_BUDGET_H
 
@@ -10,24 +10,27 @@
 struct budget {
     uint64_t max_memory; // bytes; 0: no limit
     uint64_t timeout;    // seconds since the process began; 0: no limit
-    // Exit code when a limit ends the command. Commands whose exit code 1 is a verdict (verify,
-    // compare, ...) set their code for "cannot be checked". 0 for other commands: they end with
-    // BUDGET_TIMED_OUT after a timeout, and with CLI_FAILED if a library ended the process.
+    // Exit code if a limit ends the command. Commands whose exit code 1 is a verdict (verify,
+    // compare, ...) set their code for "cannot be checked". Other commands set 0: they end with
+    // BUDGET_TIMED_OUT at the timeout, and with CLI_FAILED if a library ends the process.
     int cannot;
 };
 
-// Starts the clock of --timeout. Must be called at the beginning of the process.
+// Records the time from which --timeout counts. Must be called at the beginning of the process.
 void budget_begin(void);
 // Limits memory and starts the thread that ends the process at the timeout. Must be called after
-// sandbox_enter, so that this thread inherits the sandbox. Prints errors and returns an exit code.
+// sandbox_enter, so that this thread inherits the sandbox. Returns 0, or prints an error and
+// returns an exit code.
 int budget_start(const struct budget *budget);
-// Must be called when the computation is done and writing the results begins. From here on the
-// process has ten seconds more than the timeout, so that either all files of a result exist or
-// none.
+// Must be called when the computation is done and writing the results begins. From then on the
+// process may run until ten seconds after the timeout, so that a timeout does not leave only some
+// of a result's files.
 void budget_results(void);
-// Ends the command. Returns `code`, or does not return if the timeout has passed.
+// Must be called when the command has ended: the timeout no longer applies. Returns `code`, the
+// command's exit code. Does not return if the timeout has already ended the command.
 int budget_end(int code);
-// Text to append to `message` if it looks like an error caused by --max-memory; "" otherwise.
+// Returns text to append to the error message `message` if --max-memory may have caused the error;
+// "" otherwise. The text is borrowed.
 const char *budget_hint(const char *message);
 
 #endif

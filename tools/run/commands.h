@@ -10,18 +10,20 @@ struct cli_command {
     const char *summary; // what it does, in a few words
     int (*run)(int argc, char **argv);
     const struct cli_option_table *options;
-    bool is_default; // the name may be omitted
+    bool is_default; // the command line may omit the subcommand's name
 };
 extern const struct cli_command cli_commands[];
 extern const size_t cli_n_commands;
-// NULL: there is no such subcommand.
+// Returns the subcommand called `name`, or NULL if there is none.
 const struct cli_command *cli_find_command(const char *name);
 
-// What the program does, as in the help of the whole program (main.c).
+// Returns the text that follows the list of subcommands in the help of the whole program: a first
+// example, what the program promises, and the exit status.
 const char *cli_introduction(void);
 
-// Prints one of the documents that the build makes: "man", with the name of a subcommand or "" for
-// the whole program, or "bash", "zsh", "fish". Returns an exit code.
+// Prints a document that the build writes to a file. kind: "man" for the manual page of the
+// subcommand `name` ("": of the whole program); "bash", "zsh" or "fish" for this shell's
+// completions. Returns an exit code.
 int cli_document(const char *kind, const char *name);
 
 extern const struct cli_option_table ree_run_run_options;

@@ -9,9 +9,9 @@
 #include "prompts.h"
 #include "quantize.h"
 
-#define COMPARE_N_TWICE 6 // options that are allowed twice
+#define COMPARE_N_TWICE 6 // number of options that may be given twice, once for each device
 
-// Exit codes.
+// Exit codes: the devices give different bytes; the comparison could not be made.
 #define COMPARE_DIFFERS 1
 #define COMPARE_CANNOT 2
 
@@ -19,10 +19,11 @@ struct compare_options {
     const char *model, *tokenizer, *html, *fault;
     struct cli_quantize quantize;
     struct cli_device devices[2];
-    // Per option that is allowed twice, once per device: how often the command line has it.
+    // How often the command line has each of the options that may be given twice (device_options in
+    // compare.c).
     unsigned n_given[COMPARE_N_TWICE];
     struct run_inputs inputs;
-    struct prompt_arg *prompts; // at most one
+    struct prompt_arg *prompts; // the given prompts; more than one is wrong usage
     size_t n_prompts;
     uint64_t max_new_tokens, chunk;
     bool ignore_eos, json, all;
@@ -33,11 +34,12 @@ struct compare_report {
     const char *devices[2]; // names of the devices
     enum ree_operation_set sets[2];
     const struct ree_comparison *comparison;
-    const struct ree_compare_result *result; // of the comparison
+    const struct ree_compare_result *result; // result of `comparison`, borrowed from it
     bool is_text;
 };
 
-// `all`: the table also includes nodes that do not differ.
+// Appends the report as text to `out`. all: the table lists all nodes, not only those that
+// differ.
 void compare_report_text(const struct compare_report *report, bool all, struct strbuf *out);
 void compare_report_json(const struct compare_report *report, struct strbuf *out);
 
@@ -46,8 +48,9 @@ struct compare_job {
     const struct compare_options *o;
     struct ree_device *devices[2];
     struct ree_generator *generators[2];
-    struct ree_model *models[2]; // NULL entries for a text run, which uses the generators' models
-    struct ree_session *sessions[2]; // if models[] are used
+    // NULL entries for a text run, which uses `generators`. In any other run, generators are NULL.
+    struct ree_model *models[2];
+    struct ree_session *sessions[2];
     struct ree_tokenizer *tokenizer;
     struct prompts prompts;
     int32_t *eos;
@@ -57,7 +60,9 @@ struct compare_job {
     struct ree_error err;
 };
 
-// Runs the comparison and prints the report; returns an exit code.
+// Opens both devices, runs the model on each and prints the report. Returns 0 if all bytes are
+// equal, COMPARE_DIFFERS, or COMPARE_CANNOT after an error message. The caller must call
+// compare_finish.
 int compare_work(struct compare_job *job, struct compare_options *options);
 void compare_finish(struct compare_job *job); // accepts a zeroed job
 

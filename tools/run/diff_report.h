@@ -1,4 +1,4 @@
-// The differences of two traces as text and as JSON.
+// Reports the differences of two traces as text or as JSON, for `ree-run diff`.
 #ifndef REE_TOOLS_RUN_DIFF_REPORT_H
 #define REE_TOOLS_RUN_DIFF_REPORT_H
 

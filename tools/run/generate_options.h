@@ -12,10 +12,10 @@
 #include "trace_options.h"
 
 struct checkpoint_options {
-    const char *path; // file to write; NULL: none
+    const char *path; // checkpoint to write; NULL: none
     const char *from; // checkpoint to resume from; NULL: none
     bool resumes;
-    uint64_t every; // new tokens between two checkpoints; 0: 32
+    uint64_t every; // new tokens of a sequence between two checkpoints; 0: 32
 };
 
 struct generate_options {
@@ -35,14 +35,14 @@ struct generate_options {
     bool raw, ignore_eos, json, logits_hash, no_echo, raw_output, stats, no_fuse, no_fold;
 };
 
-// Parses and checks the options. false: a message was printed. Release with
+// Parses and checks the options. Returns false after printing a message. Release the options with
 // generate_options_finish, also after a failure.
 bool generate_options_parse(struct generate_options *options, int argc, char **argv);
 void generate_options_finish(struct generate_options *options);
 int generate_options_help(void);
 
-// generate_checkpoint.c
-extern const struct cli_option_table checkpoint_group; // struct generate_options
+// generate_checkpoint.c: the checkpoint options, whose values go to struct generate_options.
+extern const struct cli_option_table checkpoint_group;
 void checkpoint_check(struct cli *cli, struct generate_options *o);
 
 #endif

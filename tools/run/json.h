@@ -1,4 +1,4 @@
-// Builds JSON with cJSON.
+// Adds items to cJSON values, with checks for exhausted memory.
 #ifndef REE_TOOLS_RUN_JSON_H
 #define REE_TOOLS_RUN_JSON_H
 

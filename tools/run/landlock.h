@@ -35,20 +35,21 @@
 
 struct landlock_rules {
     int abi;          // the kernel's Landlock version; 0: none
-    int error;        // errno of a failed landlock_begin
+    int error;        // errno if landlock_begin failed; otherwise 0
     int fd;           // file descriptor of the ruleset
     uint64_t handled; // kinds of file access that are refused unless a rule allows them
 };
 
-// Creates a ruleset that handles everything the kernel knows. False: the kernel has no Landlock or
-// refused (rules->error).
+// Creates a ruleset that handles every kind of access that the kernel's Landlock and this program
+// know. Returns false if the kernel has no Landlock or refused; rules->error is the errno.
 bool landlock_begin(struct landlock_rules *rules);
-// Allows these kinds of access to a file, or to a folder and everything below it. Kinds that the
-// kernel does not know, or that do not apply to files, are ignored. A path that does not exist gets
-// no rule. False: the kernel refused; see errno.
+// Allows kinds of access (LANDLOCK_...) to a file, or to a folder and everything below it. Kinds
+// that the kernel does not know are ignored, and for a file also those that apply only to folders.
+// A path that does not exist gets no rule. Returns false if the kernel refused; see errno.
 bool landlock_allow(const struct landlock_rules *rules, const char *path, uint64_t access);
 // Applies the ruleset to this thread and, from version 8 on, to all others. Threads created later
-// inherit it. Always closes the ruleset. Requires PR_SET_NO_NEW_PRIVS. False: see errno.
+// inherit it. Always closes the ruleset. Requires PR_SET_NO_NEW_PRIVS. Returns false if the kernel
+// refused; see errno.
 bool landlock_enter(struct landlock_rules *rules);
 
 #endif

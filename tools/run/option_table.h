@@ -1,5 +1,5 @@
-// The option table of a subcommand: the parser, --help, the manual pages and the shell completions
-// all use it.
+// Tables that describe the options of a subcommand. The parser, --help, the manual pages and the
+// shell completions are made from them. Example:
 //
 //     #define AT(field) offsetof(struct options, field)
 //     static const struct cli_option_row rows[] = {
@@ -41,14 +41,14 @@ struct cli_option_table {
     { (rows), sizeof(rows) / sizeof *(rows) }
 
 struct cli_option_row {
-    const char *name;  // "--top"; NULL for text and groups
+    const char *name;  // name of the option or argument: "--top", "MODEL"; NULL for text and groups
     const char *value; // placeholder of the value in the help; NULL: the option has no value
     // One or more sentences; cli_options_help breaks them into lines. NULL: another row's help
     // describes this option too. The help of a ROW_GROUP is printed unchanged, instead of the help
     // of the group's rows.
     const char *help;
     enum cli_option_kind kind;
-    enum cli_path_kind path; // kind of path, for a positional or an option that is a path
+    enum cli_path_kind path; // how the command uses the path, if the value is one
     bool may_be_empty;       // ROW_STRING: the value may be ""
     bool is_optional;        // the option may be given without its value
     bool is_unlisted;        // shell completions do not offer this option
@@ -73,7 +73,7 @@ struct cli_option_row {
 bool cli_options_take(struct cli *cli, const struct cli_option_table *table, void *options);
 // Parses all arguments. On wrong usage it prints a message and sets cli->failed.
 void cli_options_parse(struct cli *cli, const struct cli_option_table *table, void *options);
-// Prints the help; returns the exit code.
+// Prints the help that a table contains. Returns the exit code.
 int cli_options_help(const struct cli_option_table *table);
 
 #endif

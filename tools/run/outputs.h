@@ -1,4 +1,5 @@
-// The report of a run: names, types, shapes and hashes, as text or JSON, and .npy files.
+// Reports the outputs of `ree-run run` (names, types, shapes, hashes) as text or JSON, and writes
+// them to .npy files.
 #ifndef REE_TOOLS_RUN_OUTPUTS_H
 #define REE_TOOLS_RUN_OUTPUTS_H
 
@@ -11,9 +12,9 @@ struct run_report {
     enum ree_operation_set operation_set;
     size_t n_outputs;
     const struct ree_tensor *outputs;
-    uint32_t top;                          // number of entries to show per row; 0: none
-    const struct ree_session_stats *stats; // NULL: not requested
-    const struct ree_pipeline *pipeline;   // used if stats is not NULL
+    uint32_t top;                          // show the `top` largest entries of each row; 0: none
+    const struct ree_session_stats *stats; // statistics to report; NULL: not requested
+    const struct ree_pipeline *pipeline;   // stages to report if stats is not NULL
     const char *receipt_hash;              // hash of the written receipt; "": none
     const struct traced *trace;            // the written trace; NULL: none
 };
@@ -29,18 +30,20 @@ void run_report_json(const struct run_report *report, struct strbuf *out);
 // Writes every output to FOLDER/NAME.npy and creates the folder. Items of a sequence go to
 // NAME_0.npy and so on; absent values are not written. Names come from the model: characters other
 // than letters, digits, '.', '_' and '-' become '_', as does a leading '.'. A name that is already
-// used gets a number. Returns an exit code.
+// used gets a number. Returns 0, or prints an error and returns an exit code.
 int run_save_outputs(const struct run_report *report, const char *folder);
 
-// Creates the folder and its missing parents. false: it does not exist; see errno.
+// Creates the folder `path` and its missing parents. Returns true if the folder exists afterwards;
+// otherwise false, with the reason in errno.
 bool run_make_folders(const char *path);
-// Append "trace": {"root", "n_steps"}, or a line of text; nothing if trace is NULL.
+// Append the root and the number of steps of a written trace: a line of text, or the member
+// "trace": {"root", "n_steps"} of the object `root`. Append nothing if trace is NULL.
 void run_trace_text(const struct traced *trace, struct strbuf *out);
 struct cJSON;
 void run_trace_json(const struct traced *trace, struct cJSON *root);
 
-// Draws an input that is one image as characters: float32, rank 2 or more, all dimensions but the
-// last two equal to 1. Appends nothing for other tensors.
+// Appends a picture made of characters for a tensor that is one image: float32, rank 2 or more, all
+// dimensions but the last two equal to 1. Appends nothing for other tensors.
 void run_show_image(const struct ree_tensor *tensor, struct strbuf *out);
 
 #endif

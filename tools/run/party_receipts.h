@@ -1,4 +1,5 @@
-// The receipts of the two parties to a dispute: --a-receipt, --b-receipt and the related options.
+// Loads what the command line names about the two parties of a dispute (0: A, 1: B): --a-receipt,
+// --b-receipt and related options.
 #ifndef REE_RUN_PARTY_RECEIPTS_H
 #define REE_RUN_PARTY_RECEIPTS_H
 
@@ -6,22 +7,27 @@
 #include "ree.h"
 
 struct party_receipts {
-    const char *request_path; // as given; NULL: not given
+    const char *request_path; // value of --request; NULL: not given
     struct ree_request *request;
-    const char *paths[2], *salts[2], *keys[2], *token_paths[2]; // as given; NULL: not given
+    // Values of --a-receipt, --a-salt, --a-public-key and --a-tokens, and of the same options for
+    // B; NULL: not given.
+    const char *paths[2], *salts[2], *keys[2], *token_paths[2];
     struct ree_receipt *receipts[2];
     char public_keys[2][65];
     int32_t *ids[2];
     size_t n_ids[2];
 };
 
-// The options are cli_parties_group.
+// Reports options of cli_parties_group that do not fit together as wrong usage, and adds the paths
+// of salts next to the receipts to the paths of the command line (paths.h).
 void party_receipts_check(struct cli *cli, const struct party_receipts *parties);
 // Reads the given files. Returns 0, or prints an error and returns an exit code.
 int party_receipts_load(struct party_receipts *parties);
 void party_receipts_finish(struct party_receipts *parties);
-// Fills what is known of both parties; borrowed from `parties`.
+// Sets the receipt, public key and tokens in out[0] (A) and out[1] (B). The pointers are borrowed
+// from `parties`, and NULL if not given.
 void party_receipts_fill(const struct party_receipts *parties, struct ree_disputant out[2]);
-const struct ree_request *party_request(const struct party_receipts *parties); // NULL: not given
+// Returns the request that --request names, borrowed from `parties`; NULL if not given.
+const struct ree_request *party_request(const struct party_receipts *parties);
 
 #endif

@@ -1,5 +1,6 @@
-// The files and folders that a command line names. Options and positional arguments add them while
-// they are parsed. The sandbox then allows access to these paths and no others.
+// The list of files and folders that the command line names. Options and positional arguments are
+// added to it while they are parsed. The sandbox then allows access only to these paths and to what
+// the system and the drivers need.
 #ifndef REE_TOOLS_RUN_PATHS_H
 #define REE_TOOLS_RUN_PATHS_H
 
@@ -8,8 +9,8 @@
 
 enum cli_path_kind {
     CLI_NO_PATH,
-    CLI_READS,        // a file, or a folder with everything in it
-    CLI_READS_BESIDE, // CLI_READS, and the files next to it: weights, a tokenizer, a trace
+    CLI_READS,        // a file, or a folder with everything in it, to read
+    CLI_READS_BESIDE, // as CLI_READS, and the files next to it: weights, a tokenizer, a trace
     CLI_WRITES,       // a file to create or replace, in a folder that exists
     CLI_FILLS,        // a folder, created if it does not exist
 };
@@ -23,12 +24,13 @@ struct cli_path {
 // runs out, the process ends with a message, because the sandbox would later refuse the missing
 // path.
 void cli_path_add(enum cli_path_kind kind, const char *path);
-// Adds the path with `suffix` appended, such as a receipt's salt.
+// Adds the path with `suffix` appended, such as ".salt" for a receipt's salt. NULL as path adds
+// nothing.
 void cli_path_add_suffixed(enum cli_path_kind kind, const char *path, const char *suffix);
-// Returns the number of paths and stores a borrowed pointer to them in *out.
+// Returns the number of paths on the list and stores a borrowed pointer to the list in *out.
 size_t cli_paths(const struct cli_path **out);
 
-// Like cli_option and cli_positional, for an argument that is a path.
+// Like cli_option and cli_positional, for an argument that is a path; they also add it to the list.
 struct cli;
 bool cli_option_path(struct cli *cli, const char *name, enum cli_path_kind kind, const char **out);
 bool cli_positional_path(struct cli *cli, enum cli_path_kind kind, const char **out);

@@ -1,5 +1,5 @@
-// --quantize, --block, --quantize-table and --activations, for an export and for a checkpoint's
-// folder that is loaded directly.
+// The options --quantize, --block, --quantize-table and --activations: for `ree-run export`, and
+// for commands that load a checkpoint's folder directly.
 #ifndef REE_TOOLS_RUN_QUANTIZE_H
 #define REE_TOOLS_RUN_QUANTIZE_H
 
@@ -7,12 +7,12 @@
 
 struct cli;
 struct cli_quantize {
-    uint64_t bits, block;    // 0: not given
-    const char *table;       // NULL: not given
-    const char *activations; // likewise
+    uint64_t bits, block;    // values of --quantize and --block; 0: not given
+    const char *table;       // value of --quantize-table; NULL: not given
+    const char *activations; // value of --activations; NULL: not given
 };
 
-// The options are cli_quantize_group; this is their help in commands other than export.
+// Help of the options of cli_quantize_group, for commands other than export.
 #define CLI_QUANTIZE_HELP                                                                          \
     "  --quantize BITS, --block N, --quantize-table BITS\n"                                        \
     "                       quantise the weights of a checkpoint's folder in memory, as\n"         \
@@ -23,7 +23,9 @@ struct cli_quantize {
 void cli_quantize_check(struct cli *cli, const struct cli_quantize *quantize);
 // Returns the type that --activations names; REE_DTYPE_NONE: not given.
 enum ree_dtype cli_quantize_activations(const struct cli_quantize *quantize);
-uint32_t cli_quantize_table(const struct cli_quantize *quantize); // as in struct ree_export_options
+// Returns the value for quantize_table of struct ree_export_options: 4, 8 or REE_QUANTIZE_KEEP; 0:
+// not given.
+uint32_t cli_quantize_table(const struct cli_quantize *quantize);
 void cli_quantize_model(const struct cli_quantize *quantize, struct ree_model_options *out);
 
 #endif

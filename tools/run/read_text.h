@@ -4,10 +4,12 @@
 
 #include <stddef.h>
 
-// Reads standard input to its end. Release the result, which is NUL-terminated, with free. Returns
-// NULL after printing an error.
+// Reads standard input to its end. *out_n: number of bytes read. The result is NUL-terminated;
+// release it with free. Returns NULL after printing an error.
 char *cli_read_stdin(size_t *out_n);
-// The same for the file at `path`, without the NUL; NULL or "-": standard input.
+// Reads the file at `path` to its end; NULL or "-": standard input. *out_n: number of bytes read.
+// The result may have no terminating NUL; release it with free. Returns NULL after printing an
+// error.
 char *cli_read_text(const char *path, size_t *out_n);
 
 #endif

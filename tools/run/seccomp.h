@@ -1,11 +1,12 @@
-// The system calls that a command gives up, enforced by a seccomp filter in the kernel.
+// Makes the kernel refuse system calls that a command does not need, by a seccomp filter.
 #ifndef REE_TOOLS_RUN_SECCOMP_H
 #define REE_TOOLS_RUN_SECCOMP_H
 
 #include <stdbool.h>
 
-// Leak checkers of sanitizers use a second process that traces this one. Under a sanitizer the
-// filters therefore allow fork, clone and ptrace.
+// SECCOMP_ALLOWS_LEAK_CHECK is 1 if the program is built with a sanitizer. A sanitizer's leak
+// checker uses a second process that traces this one, so the filters then allow fork, clone and
+// ptrace.
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -17,18 +18,19 @@
 #define SECCOMP_ALLOWS_LEAK_CHECK 0
 #endif
 
-// Filters add up: the second filter restricts further.
+// Which filter to apply. Filters add up: the second filter restricts the process further.
 enum seccomp_step {
-    // Before GPU drivers are opened: a driver may contact a service through a UNIX socket, and its
-    // first use is tried in a child process.
+    // For the time before GPU drivers are opened. Allows UNIX sockets, through which drivers
+    // contact services, and child processes, in which a driver's first use is tried.
     SECCOMP_BEFORE_DRIVERS,
-    // After all devices are open, or if none needs a driver: no sockets, no child processes.
+    // For the time after all devices are open, or if none needs a driver. Refuses sockets and child
+    // processes.
     SECCOMP_CLOSED,
 };
 
-// Applies the filter to all existing threads of the process; new threads inherit it. Requires
-// PR_SET_NO_NEW_PRIVS. False: see errno; ENOSYS if the kernel has no filters or ree supports no
-// filter for this architecture.
+// Applies a filter to all existing threads of the process; new threads inherit it. Requires
+// PR_SET_NO_NEW_PRIVS. Returns false on failure and sets errno: ENOSYS if the kernel has no filters
+// or ree has no filter for this architecture.
 bool seccomp_enter(enum seccomp_step step);
 
 #endif

@@ -1,4 +1,5 @@
-// The options that every subcommand has, and its first step: the sandbox and the budgets.
+// The options that every subcommand has, and the first step of every subcommand: entering the
+// sandbox and limiting memory and time.
 #ifndef REE_TOOLS_RUN_START_H
 #define REE_TOOLS_RUN_START_H
 
@@ -18,27 +19,29 @@
     "  --no-sandbox         keep rights that the command otherwise gives up before it reads an\n"  \
     "                       untrusted file: files that are not on the command line, other\n"       \
     "                       programs, the network\n"
-// PLAIN: no exit code is a verdict. VERDICT: some are, so a timeout exits with 2.
+// Help of the options. VERDICT: for commands whose exit code 1 is a verdict; a timeout exits with
+// 2. PLAIN: for all other commands; a timeout exits with 124.
 #define CLI_START_HELP_PLAIN CLI_START_HELP_WITH("124")
 #define CLI_START_HELP_VERDICT CLI_START_HELP_WITH("2")
 
-// The options are the rows of cli_start_group, which every subcommand's table includes.
+// Rows that add --max-memory, --timeout and --no-sandbox to a subcommand's table. Every table
+// contains one of the two.
 #define CLI_START_ROW_PLAIN                                                                        \
     { .kind = ROW_GROUP, .group = &cli_start_group, .help = CLI_START_HELP_PLAIN }
 #define CLI_START_ROW_VERDICT                                                                      \
     { .kind = ROW_GROUP, .group = &cli_start_group, .help = CLI_START_HELP_VERDICT }
 
-// Makes cli_error explain what the sandbox or a budget caused. Must be called before any argument
-// is parsed.
+// Makes cli_error append a hint to messages of errors that the sandbox or a limit may have caused.
+// Must be called before any argument is parsed.
 void cli_start_init(void);
 
 struct cli_start {
     unsigned uses;          // SANDBOX_... flags
     const char *no_sandbox; // why this command has no sandbox; NULL: it has one
-    int cannot;             // exit code as in struct budget
+    int cannot;             // exit code if a limit ends the command; see struct budget
 };
-// Must be called after the options are parsed and before any file they name is read. Returns an
-// exit code.
+// Enters the sandbox and starts the limits. Must be called after the options are parsed and before
+// any file that they name is read. Returns 0, or prints an error and returns an exit code.
 int cli_start(const struct cli_start *start);
 
 #endif

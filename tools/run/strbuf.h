@@ -1,4 +1,5 @@
-// Growable string. A failed allocation sets `failed`; the string stays valid.
+// A growable string. If an allocation fails, `failed` is set, and the string keeps what it had;
+// later appends do nothing.
 #ifndef REE_TOOLS_RUN_STRBUF_H
 #define REE_TOOLS_RUN_STRBUF_H
 
@@ -17,7 +18,8 @@ void strbuf_finish(struct strbuf *buf);
 __attribute__((format(printf, 2, 3))) void strbuf_printf(struct strbuf *buf, const char *format,
                                                          ...);
 void strbuf_append(struct strbuf *buf, const char *s, size_t n);
-// Returns the string, which the caller frees, and resets the buffer. "" if empty, NULL if failed.
+// Returns the string, "" if it is empty, or NULL if `failed` is set; resets the buffer. The caller
+// must release the string with free.
 char *strbuf_take(struct strbuf *buf);
 
 #endif

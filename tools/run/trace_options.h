@@ -4,31 +4,32 @@
 
 #include "ree.h"
 
-// Default number of prompt tokens per step.
+// Default number of prompt tokens per step in a run that is recorded or compared.
 #define TRACE_CHUNK 64
 
 struct cli;
 struct trace_options {
-    const char *trace;                       // file to write; NULL: none
-    const char *dump, *dump_folder, *format; // NULL: not given
-    const char *fault;                       // NULL: none
-    bool is_secret;                          // the written files are accessible to their owner only
+    const char *trace; // file to write the trace to; NULL: none
+    // Values of --dump-tensors, --dump-folder and --format; NULL: not given.
+    const char *dump, *dump_folder, *format;
+    const char *fault; // value of --inject-fault; NULL: not given
+    bool is_secret;    // only the owner may read the written files
 };
 
-// The options are cli_trace_group.
-// Reports a malformed --inject-fault as wrong usage; `fault` may be NULL.
+// Reports a malformed value of --inject-fault as wrong usage; `fault` may be NULL.
 void fault_option_check(struct cli *cli, const char *fault);
-// Reports options that exclude each other as wrong usage.
+// Reports malformed values of the options of cli_trace_group, and options that do not fit together,
+// as wrong usage.
 void trace_options_check(struct cli *cli, const struct trace_options *options);
-// true: at least one of --trace, --dump-tensors and --inject-fault was given.
+// Returns true if --trace, --dump-tensors or --inject-fault was given.
 bool trace_options_any(const struct trace_options *options);
 
-// A trace that was written.
+// Describes a trace that was written.
 struct traced {
-    char root[65]; // in hexadecimal
+    char root[65]; // root of the hash tree, in hexadecimal
     uint64_t n_steps;
     uint32_t prefill_chunk;
-    const char *file; // file name without folders; NULL: not stated
+    const char *file; // the trace's file name without folders; NULL if it is not printable ASCII
 };
 
 struct tracing {
@@ -37,17 +38,21 @@ struct tracing {
 };
 
 struct traced_run {
-    struct ree_generator *generator; // this or the pipeline
+    // What runs: the generator or, if it is NULL, the pipeline.
+    struct ree_generator *generator;
     struct ree_pipeline *pipeline;
-    const char *graph_sha256, *weights_sha256; // of the model; NULL: computed if needed
+    const char *graph_sha256, *weights_sha256; // the model's hashes; NULL: computed if needed
 };
 
-// Must be called before the first run. Prints errors; returns an exit code.
+// Starts the recording that the options request, if any. Must be called before the first run.
+// `options` must outlive *tracing. Returns 0, or prints an error and returns an exit code.
 int tracing_begin(struct tracing *tracing, const struct trace_options *options,
                   const struct traced_run *run);
-// Must be called after the last run. *out_has: a trace was written; *out_traced describes it.
+// Ends the recording and writes its files. Must be called after the last run. *out_has: whether a
+// trace was written; *out_traced then describes it. Returns 0, or prints an error and returns an
+// exit code.
 int tracing_end(struct tracing *tracing, struct traced *out_traced, bool *out_has);
-uint64_t tracing_n_steps(const struct tracing *tracing); // recorded so far
+uint64_t tracing_n_steps(const struct tracing *tracing); // number of steps recorded so far
 void tracing_finish(struct tracing *tracing);            // accepts a zeroed struct
 
 #endif

@@ -1,4 +1,4 @@
-// UTF-8, to escape and to repair text that comes from files and models.
+// Checks and decodes UTF-8, to escape or repair text that comes from files and models.
 #ifndef REE_TOOLS_RUN_UTF8_H
 #define REE_TOOLS_RUN_UTF8_H
 
@@ -6,13 +6,14 @@
 
 #include <stdint.h>
 
-// Returns the length of the valid character at `s`, 1 to 4, or 0 if there is none; n > 0. If 0,
-// *out_bad receives the number of bytes that one U+FFFD replaces (the maximal subpart: Unicode 15,
-// section 3.9, table 3-8), and *out_cut is true if more bytes could have completed the character.
+// Returns the length in bytes, 1 to 4, of the character at the beginning of `s`, or 0 if no valid
+// character begins there. n: number of bytes of `s`, at least 1. If the result is 0, *out_bad is
+// the number of bytes that one U+FFFD replaces (the maximal subpart: Unicode 15, section 3.9, table
+// 3-8), and *out_cut is true if more bytes after the end of `s` could complete the character.
 size_t utf8_check(const char *s, size_t n, size_t *out_bad, bool *out_cut);
-// Returns the number of bytes before the first one that is not valid UTF-8.
+// Returns the number of bytes at the beginning of `s` (n bytes) that are valid UTF-8.
 size_t utf8_valid_prefix(const char *s, size_t n);
-// Appends the text, with U+FFFD in place of invalid bytes.
+// Appends n bytes of text, with U+FFFD in place of bytes that are not valid UTF-8.
 void utf8_append_lossy(struct strbuf *out, const char *s, size_t n);
 
 // Decodes the character at `s`, which must be valid UTF-8. *out_size receives its length in bytes.

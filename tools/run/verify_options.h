@@ -20,8 +20,8 @@ struct verify_options {
     bool stepwise, ignore_eos, raw, json, no_fuse, no_fold;
 };
 
-// Parses and checks the options. false: a message was printed. Release with verify_options_finish,
-// also after a failure.
+// Parses and checks the options. Returns false after printing a message. Release the options with
+// verify_options_finish, also after a failure.
 bool verify_options_parse(struct verify_options *options, int argc, char **argv);
 void verify_options_finish(struct verify_options *options);
 int verify_options_help(void);

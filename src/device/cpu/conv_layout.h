@@ -21,20 +21,22 @@
 struct ree_conv_axis {
     uint32_t in, out, kernel;
     uint32_t spread;   // input element i has coordinate i * spread; 1 unless transposed
-    uint32_t step;     // increase of the coordinate per output position
-    int64_t dilation;  // increase per tap; negative if transposed
-    int64_t origin;    // lowest coordinate that is read
-    uint32_t n_phases; // phases that are read; phases[]: their remainders
-    uint32_t *phases;
-    uint32_t length;   // elements of one phase
+    uint32_t step;     // increase of the input coordinate per output position
+    int64_t dilation;  // increase of the input coordinate per tap; negative if transposed
+    int64_t origin;    // lowest input coordinate that is read; negative if in the padding
+    uint32_t n_phases; // number of phases (remainders of coordinates modulo `step`) that are read
+    uint32_t *phases;  // [n_phases]: for each phase, (coordinate - origin) modulo `step`
+    uint32_t length;   // elements of one phase along this axis
     uint32_t furthest; // largest offset of a tap from the output position
 };
 
-// How bytes become words. For floats `tiles` is NULL.
+// How elements of the convolution's input x are packed into 32-bit words. A float already is one;
+// `tiles` is NULL for floats.
 struct ree_conv_words {
     const struct ree_integer_tiles *tiles;
-    bool is_signed, flip; // of the bytes; flip: flip their top bits
-    uint8_t pad;          // value outside x, before flipping
+    // is_signed: the bytes are int8. flip: the top bit of every byte is flipped.
+    bool is_signed, flip;
+    uint8_t pad; // value of elements outside x, before flipping
 };
 
 struct ree_conv_layout {
@@ -42,19 +44,19 @@ struct ree_conv_layout {
     uint32_t phases[3][64];
     bool in_place; // x itself has this layout, starting at element `start`
     uint32_t start;
-    uint32_t plane;    // elements of one channel
-    uint32_t n_taps;   // the reduction's length in words; for floats c * kernel
+    uint32_t plane;    // elements of one channel after layout, all phases
+    uint32_t n_taps;   // words per sum (length of K); for floats c * kernel positions
     uint32_t n_out;    // output positions of one channel
-    uint32_t c;        // planes of words per group; for floats one per channel
+    uint32_t c;        // planes of words per group; for floats one per input channel
     uint32_t c_plane;  // words of one plane
     uint32_t fold;     // taps along the last axis that share a word; 1: no folding
     uint32_t n_terms;  // terms of all planes of a group: channels * fold
-    uint32_t channels; // channels per group, before folding
+    uint32_t channels; // input channels per group, before folding
     struct ree_conv_words words;
 };
 
-// Returns false if the layout would be too large in relation to the tensors (huge padding or
-// dilation).
+// Computes the layout. Returns false if it would have too many phases or would be too large in
+// relation to the tensors (huge stride, padding or dilation).
 bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_params *p,
                           const struct ree_conv_words *words);
 
@@ -63,22 +65,24 @@ bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_
 uint32_t ree_conv_fold(const struct ree_conv_params *p, uint32_t terms);
 uint32_t ree_conv_n_words(const struct ree_conv_params *p, uint32_t terms);
 
-// Writes the offsets of all taps in (c, kd, kh, kw) order; a folded kw counts as 0.
+// Writes the offsets of all taps to out[n_taps], in (c, kd, kh, kw) order. If taps along the last
+// axis are folded, only kw 0 has an offset.
 void ree_conv_layout_taps(const struct ree_conv_layout *layout, uint32_t *out);
 
-// Lays out planes of words [first, first + n) of one group, from its channels x (channels, in) to
-// out (n, c_plane). bytes: ree_conv_layout_scratch() bytes of scratch.
+// Lays out planes of words [first, first + n) of one group, from x (channels, in), the group's
+// channels, to out (n, c_plane). `bytes` is scratch of ree_conv_layout_scratch() bytes.
 void ree_conv_layout_fill(const struct ree_conv_layout *layout, const void *x, uint32_t first,
                           uint32_t n, uint8_t *bytes, void *out);
 size_t ree_conv_layout_scratch(const struct ree_conv_layout *layout);
 
-// Returns whether x is read in place, without a copy.
+// Returns whether the kernels read x itself, without a copy.
 static inline bool ree_conv_layout_is_x(const struct ree_conv_layout *layout) {
     return layout->in_place && !layout->words.tiles;
 }
 
-// Returns the element of output position `o` (flat). *out_run: the number of positions from `o` to
-// the end of its row; their elements are adjacent.
+// Returns the index in a plane of the element that a tap of offset 0 reads for output position `o`
+// (flat). *out_run: the number of positions from `o` to the end of its row; their elements are
+// adjacent.
 static inline uint32_t ree_conv_layout_at(const struct ree_conv_layout *layout, uint32_t o,
                                           uint32_t *out_run) {
     const struct ree_conv_axis *axes = layout->axes;

@@ -27,16 +27,17 @@
 enum ree_cpu_isa {
     REE_CPU_PORTABLE, // C only, including fmaf
     REE_CPU_NEON,     // baseline AArch64
-    REE_CPU_AVX2,     // AVX2 and FMA
+    REE_CPU_AVX2,     // AVX2, FMA and F16C
     REE_CPU_AVX512,   // AVX-512 F, DQ, VL and BW, and everything in AVX2
     REE_N_CPU_ISAS
 };
 
-const char *ree_cpu_isa_name(enum ree_cpu_isa isa); // "avx512", ...
-bool ree_cpu_isa_available(enum ree_cpu_isa isa);   // compiled in, and this machine has it
+const char *ree_cpu_isa_name(enum ree_cpu_isa isa); // such as "avx512"
+bool ree_cpu_isa_available(enum ree_cpu_isa isa);   // compiled in, and this processor has it
 enum ree_cpu_isa ree_cpu_isa_best(void);
-// Selects the instruction set called `name`, or the best one if name is NULL. Fails if it is
-// unknown or unavailable; the message lists those available.
+// Selects the instruction set called `name`, or the best one if name is NULL. Fails with
+// REE_INVALID if the name is unknown, with REE_UNAVAILABLE if it is not available; the message
+// lists those available.
 enum ree_status ree_cpu_isa_select(const char *name, enum ree_cpu_isa *out, struct ree_error *err);
 
 // Extensions that only some processors of an instruction set have. Each kernel checks for them
@@ -46,21 +47,21 @@ enum ree_cpu_feature {
     REE_CPU_FEATURE_AVX512VNNI,
     REE_CPU_FEATURE_AVXVNNI,
     REE_CPU_FEATURE_AVX512BF16,
-    REE_CPU_FEATURE_DOTPROD, // of NEON
+    REE_CPU_FEATURE_DOTPROD, // dot products of bytes, of NEON
     REE_N_CPU_FEATURES
 };
-bool ree_cpu_feature_available(
-    enum ree_cpu_feature feature); // compiled in, and this machine has it
+// Returns whether the feature's code is compiled in and this processor has the feature.
+bool ree_cpu_feature_available(enum ree_cpu_feature feature);
 
 struct ree_cpu_caches {
-    uint64_t l1d, l2, l3; // bytes per core, as the operating system reports; 0: unknown
+    uint64_t l1d, l2, l3; // sizes in bytes, as the operating system reports; 0: unknown
 };
 void ree_cpu_caches_detect(struct ree_cpu_caches *out);
 
 // Context
 
-// Scratch memory that outlives a kernel, so kernels allocate only when a size grows. Each thread
-// has its own blocks.
+// Number of scratch blocks of each thread. Scratch memory outlives a kernel, so kernels allocate
+// only when a size grows.
 #define REE_CPU_SCRATCH_SLOTS 4
 
 struct ree_cpu_scratch {
@@ -68,19 +69,23 @@ struct ree_cpu_scratch {
     size_t size[REE_CPU_SCRATCH_SLOTS];
 };
 
-// Number of operands of one dispatch that may be packed. Blockwise weights include scales and zero
-// points.
+// Length of arrays of packed operands, which are indexed by operand number. Operands 1 to 3 of a
+// dispatch may be packed: weights, and the scales and zero points of blockwise weights.
 #define REE_CPU_MAX_PACKED 4
 
 struct ree_cpu_context {
     uint32_t n_threads; // at least 1
     enum ree_cpu_isa isa;
     struct ree_cpu_scratch *scratch; // [n_threads]
-    // matmul, conv: packed copies of this dispatch's weights, by operand, or NULL. [0] is unused.
+    // matmul, conv: packed copies of this dispatch's weights, by operand number; NULL: not packed.
+    // [0] is unused.
     const void *packed[REE_CPU_MAX_PACKED];
-    uint32_t thread_grain; // nanoseconds of work that justify a thread; 0: default
-    bool no_dot;           // tests: compute products as if the features above were missing
-    bool model_pairs;      // tests: compute products of bfloat16 with a model of an instruction
+    // nanoseconds of work that justify one more thread; 0: default
+    uint32_t thread_grain;
+    // tests: compute products as if the processor had none of the features of enum ree_cpu_feature
+    bool no_dot;
+    // tests: multiply bfloat16 with ree_pairs_model, an instruction modelled in C (tiles_pairs.h)
+    bool model_pairs;
 };
 
 // Returns block `slot` of thread `thread`, at least `size` bytes, 64-byte aligned, contents
@@ -105,7 +110,7 @@ uint32_t ree_cpu_threads_for(const struct ree_cpu_context *ctx, uint64_t nanosec
 // The iterations that one call of a loop's body computes.
 struct ree_cpu_range {
     uint64_t begin, end;  // [begin, end); may be empty
-    uint32_t thread;      // number of the thread whose scratch this is
+    uint32_t thread;      // index of the thread whose scratch this is
     void *const *scratch; // the thread's scratch memory, by slot
 };
 
@@ -113,9 +118,10 @@ struct ree_cpu_range {
 // threads at a time and in any order.
 struct ree_cpu_loop {
     uint64_t n;
-    uint64_t grain;     // 0: the threads take iterations one by one; otherwise each thread gets one
-                        // range, with bounds at multiples of the grain
-    uint32_t n_threads; // what ree_cpu_threads_for returns, or 1
+    // 0: the threads take iterations one by one. Otherwise each thread gets one range, with bounds
+    // at multiples of the grain.
+    uint64_t grain;
+    uint32_t n_threads; // 1, or what ree_cpu_threads_for returns
     void (*body)(const void *job, const struct ree_cpu_range *range);
     const void *job; // passed to body
 };
@@ -128,15 +134,19 @@ struct ree_cpu_loop {
 //     #pragma omp parallel num_threads(n)
 //     {
 //         REE_FLOAT_ENV_WORKER(); // the threads may be those of the program that called ree
+//         ...
+//     }
 void ree_cpu_run_loop(const struct ree_cpu_context *ctx, const struct ree_cpu_loop *loop);
 
-// Call before a program runs on n_threads threads. If n_threads equals the number of processors
-// that the calling thread may use, binds each worker of its OpenMP team to its own processor,
-// different from the caller's current one. The caller stays unbound, and no other state of the
-// process changes. Does nothing if OMP_PROC_BIND is set, because the user then decides.
+// Binds threads to processors; to be called before a program runs on n_threads threads. If
+// n_threads equals the number of processors that the calling thread may use, binds each worker of
+// its OpenMP team to a processor of its own, other than the caller's current one. The caller stays
+// unbound, and no other state of the process changes. Does nothing if OMP_PROC_BIND is set, because
+// the user then decides.
 void ree_cpu_bind_team(uint32_t n_threads);
 
-// Returns range `part` of n_parts of [0, n), with bounds at multiples of `grain`; it may be empty.
+// Divides [0, n) into n_parts ranges with bounds at multiples of `grain`, and computes range number
+// `part`, [*out_begin, *out_end). It may be empty.
 static inline void ree_cpu_split(uint64_t n, uint64_t grain, uint32_t part, uint32_t n_parts,
                                  uint64_t *out_begin, uint64_t *out_end) {
     uint64_t n_grains = (n + grain - 1) / grain;
@@ -189,11 +199,11 @@ enum ree_status ree_cpu_attention(const struct ree_cpu_context *ctx,
                                   const struct ree_attention_params *p, void *const *operands,
                                   struct ree_error *err);
 
-// Packed weights: B of matmul or w of conv, in the layout that the micro-kernels read. The size is
-// 0 if packing gains nothing. Otherwise `out` must hold that many bytes, 64-byte aligned. Two
-// dispatches with the same key over the same memory have the same packed bytes. If B of a matmul is
-// blockwise weights, its scales and zero points (operands 2 and 3) are packed too; a context has
-// all of them or none.
+// Packed weights are B of matmul or w of conv in the layout that the micro-kernels read. The
+// functions *_pack_size return their size in bytes: 0 if packing gains nothing. The functions
+// *_pack write them to `out`, which must be 64-byte aligned. Two dispatches with the same key over
+// the same memory have the same packed bytes. If B is blockwise weights, its scales and zero points
+// (operands 2 and 3) are packed too; a context has all of them or none.
 #define REE_CPU_PACK_KEY 16
 struct ree_cpu_pack_key {
     uint32_t words[REE_CPU_PACK_KEY];

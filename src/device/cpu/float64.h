@@ -1,4 +1,5 @@
-// float64 scans. float64.c also implements float64 reductions (reduce.h) and products (matmul.h).
+// Declares the scan of float64 values. float64.c also implements float64 reductions (reduce.h) and
+// products (matmul.h).
 #ifndef REE_DEVICE_CPU_FLOAT64_H
 #define REE_DEVICE_CPU_FLOAT64_H
 

@@ -1,5 +1,5 @@
-// Index tuples for gather and scatter. The offset of a tuple is the sum over j of wrap(index[at + j
-// * step], size[j]) * stride[j], with wrap(x, n) = x < 0 ? x + n : x.
+// Index tuples of gather and scatter. The offset of the tuple at element `at` is the sum over j of
+// wrap(index[at + j * step], size[j]) * stride[j], with wrap(x, n) = x < 0 ? x + n : x.
 #ifndef REE_DEVICE_CPU_GATHER_H
 #define REE_DEVICE_CPU_GATHER_H
 
@@ -7,17 +7,17 @@
 
 struct ree_cpu_indices {
     const void *data;
-    bool wide; // i64, not i32
+    bool wide; // indices are int64; false: int32
     uint32_t n_components;
     int64_t step;
     const uint32_t *sizes;
     const int32_t *strides;
 };
 
-// An index out of range. `at` orders the faults, so the first one is reported for any number of
-// threads.
+// An index out of range that one thread found. `at` is the number of its tuple: of all threads'
+// faults, the one with the lowest `at` is reported, for any number of threads.
 struct ree_cpu_index_fault {
-    uint64_t at; // UINT64_MAX: none
+    uint64_t at; // number of the index tuple that is out of range; UINT64_MAX: no fault
     int64_t index;
     uint32_t size;
 };
@@ -27,8 +27,8 @@ static inline int64_t ree_cpu_index_at(const struct ree_cpu_indices *indices, in
                          : ((const int32_t *)indices->data)[at];
 }
 
-// Computes the offset of the tuple at element `at`. If a component is out of range, returns false
-// and sets fault->index and fault->size.
+// Sets *out to the offset, in elements, of the tuple whose first component is element `at` of the
+// indices. If a component is out of range, returns false and sets fault->index and fault->size.
 static inline bool ree_cpu_index_offset(const struct ree_cpu_indices *indices, int64_t at,
                                         int64_t *out, struct ree_cpu_index_fault *fault) {
     int64_t offset = 0;
@@ -46,7 +46,8 @@ static inline bool ree_cpu_index_offset(const struct ree_cpu_indices *indices, i
     return true;
 }
 
-// Reports the first of the threads' faults; returns REE_OK if there is none (gather.c).
+// Fails with REE_INVALID, describing the fault with the lowest `at`, if any of faults[n] is one;
+// otherwise returns REE_OK (gather.c).
 enum ree_status ree_cpu_index_report(const struct ree_cpu_index_fault *faults, uint32_t n,
                                      struct ree_error *err);
 

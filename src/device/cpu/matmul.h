@@ -1,4 +1,4 @@
-// Shared declarations of the matmul files.
+// Shared by the files matmul*.c: plans of matrix products, their operands and their methods.
 #ifndef REE_DEVICE_CPU_MATMUL_H
 #define REE_DEVICE_CPU_MATMUL_H
 
@@ -10,7 +10,7 @@
 // A matmul whose batch dimensions are folded into m if the layout allows it.
 struct ree_matmul_plan {
     enum ree_dtype a_dtype, b_dtype;
-    bool integer; // 8-bit integers, summed in int32
+    bool integer; // 8-bit integers, summed in int32; false: float32 sums
     bool blocks;  // b holds blockwise weights
     uint32_t m, n, k;
     int64_t a_stride_m, a_stride_k, b_stride_k, b_stride_n;
@@ -25,7 +25,7 @@ struct ree_matmul_plan {
 struct ree_matmul_output {
     const struct ree_cpu_expr_plan *epilogue; // NULL: none
     void *out;
-    size_t elem_size; // of out
+    size_t elem_size; // bytes per element of out
 };
 
 // The rows of A as floats: A itself, or a dense copy of the rows of all products of the batch.
@@ -35,23 +35,24 @@ struct ree_matmul_rows {
     bool copied;
 };
 
-// `adjacent`: the rows are copied unless their stride_k is 1. A copy is in slot 0 of the context's
-// scratch.
+// Sets *out to the rows of A as floats. Copies them, to slot 0 of thread 0's scratch, if A is not
+// float32, or if `adjacent` and stride_k is not 1.
 enum ree_status ree_matmul_rows(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
                                 const struct ree_matmul_plan *plan, const struct ree_cpu_operand *a,
                                 bool adjacent, struct ree_matmul_rows *out, struct ree_error *err);
 const float *ree_matmul_rows_at(const struct ree_matmul_plan *plan,
                                 const struct ree_matmul_rows *rows, uint32_t batch);
 
-// Few rows times constant narrow weights in a prepacked layout (matmul_panels.c).
+// A product of few rows with constant weights that are narrower than float32 and were packed in
+// advance (matmul_panels.c).
 struct ree_panels {
     const struct ree_tiles *tiles;
     const struct ree_matmul_plan *plan;
     const struct ree_matmul_output *output;
-    struct ree_matmul_rows a; // k is adjacent
-    const void *b;            // packed, like the next two
-    const float *scales;      // of blockwise weights
-    const uint8_t *zeros;     // NULL: 2^(bits - 1)
+    struct ree_matmul_rows a; // rows whose stride_k is 1
+    const void *b;            // packed weights (ree_panels_pack)
+    const float *scales;      // packed scales of blockwise weights
+    const uint8_t *zeros;     // packed zero points; NULL: 2^(bits - 1)
     uint32_t bits, block;
 };
 bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan);
@@ -74,33 +75,34 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
 struct ree_gemm {
     const struct ree_tiles *tiles;
     uint32_t m, n, k; // k: in words
-    uint32_t n_terms; // terms of K
+    uint32_t n_terms; // length of K in terms
     struct ree_cpu_operand a, b;
-    const struct ree_pair_tiles *pairs; // of `tiles`, if a and b are pairs of bfloat16; or NULL
-    const float *packed_b;              // all of b, or NULL
+    // the pair tiles that contain `tiles`, if a and b are pairs of bfloat16; else NULL
+    const struct ree_pair_tiles *pairs;
+    const float *packed_b; // all of b, packed; NULL: not packed in advance
     // a is packed as a - a_shift, so a_shift times the sum of each column of b must be added.
     int32_t a_shift;
-    uint32_t first; // index of element (0, 0) in the output
+    uint32_t first; // index in the whole output of this product's element (0, 0)
     const struct ree_matmul_output *output;
 };
 
-// Layout of packed b: for each chunk of k, for each panel of tiles->cols columns: (chunk's length,
-// cols). With an a_shift, the sums of all columns follow. With pairs, the least exponents of all
-// panels follow, in the same order (tiles_pairs.h).
+// Layout of packed b: for each chunk of k, for each panel of tiles->cols columns, a matrix (words
+// of the chunk, cols). If a_shift is not 0, the sums of all columns follow. With pairs, the least
+// exponents of all panels follow, in the order of the panels (tiles_pairs.h).
 size_t ree_gemm_packed_b_floats(const struct ree_gemm *gemm);
 void ree_gemm_pack_b(const struct ree_gemm *gemm, float *out);
 
-// Runs one product with n_threads threads of the context.
+// Computes one product with n_threads threads of the context.
 enum ree_status ree_gemm_run(const struct ree_cpu_context *ctx, const struct ree_gemm *gemm,
                              uint32_t n_threads, struct ree_error *err);
-// Runs many products, one per thread at a time. `make` fills in product i.
+// Computes n_batch products, one per thread at a time. make(user, i, gemm) fills in product i.
 enum ree_status ree_gemm_run_batch(const struct ree_cpu_context *ctx, uint32_t n_batch,
                                    void (*make)(const void *user, uint32_t i,
                                                 struct ree_gemm *gemm),
                                    const void *user, uint32_t n_threads, struct ree_error *err);
 
-// Writes elements [first, first + count) of the output from finished sums. `values` may be the
-// output's own memory.
+// Writes elements [first, first + count) of the output from finished sums, through the epilogue if
+// there is one. `values` may be the output's own memory.
 void ree_matmul_write(const struct ree_matmul_output *output, const void *values, uint32_t first,
                       uint32_t count);
 
@@ -110,16 +112,16 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
                                 const struct ree_matmul_params *p, void *const *operands,
                                 const struct ree_matmul_output *output, struct ree_error *err);
 
-// Computes products of 32-bit and 64-bit integers, wrapping.
+// Computes a product of 32-bit or 64-bit integers, whose sums wrap.
 void ree_matmul_integer(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
                         const void *a, const void *b, const struct ree_matmul_output *output);
 
 // Computes a float64 product without an epilogue (float64.c). `a` and `b` point to the start of the
-// operands.
+// operands; the offsets in *p are not yet added.
 void ree_cpu_matmul_f64(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
                         const double *a, const double *b, double *out);
 
-// Returns the offset of batch `index` in a tensor with these strides.
+// Returns the offset, in elements, of batch `index` in a tensor with these strides.
 static inline int64_t ree_batch_offset(uint32_t rank, const uint32_t *dims, const int64_t *strides,
                                        uint32_t index) {
     int64_t offset = 0;

@@ -11,9 +11,10 @@
 #include "device/cpu/tiles_integer.h"
 
 struct ree_cpu_operand {
-    const char *data; // term 0 of vector 0; unused with blocks
+    // address of term 0 of vector 0 (a row of A or a column of B); unused if `blocks` is set
+    const char *data;
     enum ree_dtype dtype;
-    int64_t stride_vector, stride_k;      // elements
+    int64_t stride_vector, stride_k;      // distances in elements
     const struct ree_tile_blocks *blocks; // blockwise weights; NULL: a plain matrix
     // integer: for integer products, NULL otherwise. flip: pack every byte with its top bit
     // flipped.
@@ -33,13 +34,14 @@ static inline struct ree_cpu_operand ree_cpu_operand_at(const struct ree_cpu_ope
     return at;
 }
 
-// Packs words [word, word + n_words) of vectors [vector, vector + n_vectors): dst[w * pitch + i], i
-// < pitch, with zeros beyond n_vectors. k: terms of a vector.
+// Packs words [word, word + n_words) of vectors [vector, vector + n_vectors): word number `word` +
+// w of vector number `vector` + i goes to dst[w * pitch + i]. dst gets zeros for n_vectors <= i <
+// pitch. k: terms of a whole vector.
 void ree_cpu_operand_pack(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
                           uint32_t k, uint32_t vector, uint32_t n_vectors, uint32_t word,
                           uint32_t n_words, float *dst, uint32_t pitch);
 
-// Writes out(i, l), dense float32, for vectors [0, n_vectors).
+// Writes vectors [0, n_vectors), of k terms each, as a dense float32 matrix out (n_vectors, k).
 void ree_cpu_operand_widen(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
                            uint32_t k, uint32_t n_vectors, float *out);
 

@@ -1,5 +1,6 @@
-// The problem groups of selftest.h, one function per group. Most problems are dispatches that
-// ree_twin_shrink makes small. If the size itself selects the code, the dispatch runs unchanged.
+// The problem groups of selftest.h, one function per group. Most problems are dispatches whose
+// lengths ree_twin_shrink replaces by small ones. If a length itself selects the code, the dispatch
+// runs unchanged.
 //
 // Kernels have separate functions for each tile height, for each small number of rows and for each
 // element type. Which functions a problem reaches depends on the instruction set; the results do
@@ -10,13 +11,13 @@
 
 #include "device/cpu/selftest_trial.h"
 
-#define SOME 100 // a dimension whose length the twin chooses
+#define SOME 100 // placeholder for a length that ree_twin_shrink replaces
 
-#define ROWS 19      // of a product: more than one tile, with unequal heights
-#define TALL_ROWS 24 // a multiple of the largest tile height of every instruction set
-#define COLUMNS 37   // some whole tiles and a partial one
+#define ROWS 19      // rows of a product: more than one tile, with unequal heights
+#define TALL_ROWS 24 // rows: a multiple of every instruction set's largest tile height
+#define COLUMNS 37   // columns of a product: some whole tiles and a partial one
 #define TALL_COLUMNS 44
-#define MAX_HEIGHT 12 // of a tile
+#define MAX_HEIGHT 12 // rows of the largest tile of any instruction set
 
 // selftest_products.c
 enum ree_status ree_cpu_test_matmul(const struct ree_cpu_trial *t);

@@ -1,4 +1,4 @@
-// Operations on rows of floats with one number per row, for softmax and norm.
+// Applies an operation to rows of floats and one number per row. Shared by softmax and norm.
 #ifndef REE_DEVICE_CPU_SOFTMAX_H
 #define REE_DEVICE_CPU_SOFTMAX_H
 
@@ -13,10 +13,11 @@ static inline uint32_t ree_cpu_rows_at_once(uint32_t n) {
     return n >= budget ? 1 : budget / n;
 }
 
-// Number of elements of the `block` that ree_cpu_rows_op requires.
+// Number of floats in `block`, the scratch memory of ree_cpu_rows_op.
 #define REE_CPU_ROWS_BLOCK (REE_CPU_LANES * 128)
 
-// out[r * n + i] = op(x[r * n + i], y[r]) for n_rows <= REE_CPU_LANES rows; out may be x.
+// out[r * n + i] = op(x[r * n + i], y[r]) for i < n, r < n_rows <= REE_CPU_LANES; out may be x.
+// `block` is scratch memory of REE_CPU_ROWS_BLOCK floats.
 static inline void ree_cpu_rows_op(const struct ree_cpu_expr_kernels *kernels, enum ree_map_op op,
                                    uint32_t n_rows, uint32_t n, const float *x, const float *y,
                                    float *out, float *block) {

@@ -23,15 +23,19 @@
 #include "device/cpu/tiles.h"
 
 struct ree_integer_tiles {
-    struct ree_tiles tiles; // only rows, vecs, lanes, cols, tile, terms and pack_runs are set
-    bool any_sign;          // 16-bit terms hold either sign; if false:
+    // only the fields rows, vecs, lanes, cols, terms, chunk, tile and pack_runs are set
+    struct ree_tiles tiles;
+    // any_sign: a and b may each be signed or unsigned, because terms have 16 bits. Otherwise
+    // a_signed and b_signed say which operands the instruction takes as signed; an operand that
+    // does not fit is packed with flipped top bits.
+    bool any_sign;
     bool a_signed, b_signed;
     // Packs vectors of bytes with k terms each: word w of vector i goes to dst[w * pitch + i], for
     // i < pitch and all words that hold a term, with zeros beyond n vectors and k terms. flip: flip
     // each byte's top bit.
     void (*pack)(const uint8_t *src, int64_t stride_vector, int64_t stride_k, uint32_t n,
                  uint32_t k, bool is_signed, bool flip, ree_any_u32 *dst, uint32_t pitch);
-    // Makes words of n adjacent elements, with one term from each of `terms` rows of bytes.
+    // Packs tiles.terms rows of n bytes into n words: word e holds byte e of each row.
     void (*interleave)(const uint8_t *const *rows, uint32_t n, bool is_signed, bool flip,
                        ree_any_u32 *dst);
     // out[r * n + j] = start + the sum over l < k of the products of the terms of w[l * stride_w]
@@ -42,8 +46,8 @@ struct ree_integer_tiles {
     uint32_t ones; // a word whose terms are all 1
 };
 
-// Returns the tiles for this context's processor. If b_natural, b requires no flipping, otherwise a
-// does not.
+// Returns the tiles for this context's processor, for operands of the given signedness. b_natural:
+// b is packed as it is, and the top bits of a may have to be flipped; false: the reverse.
 const struct ree_integer_tiles *ree_integer_tiles_for(const struct ree_cpu_context *ctx,
                                                       bool a_signed, bool b_signed, bool b_natural);
 

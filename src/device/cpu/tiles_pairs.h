@@ -3,9 +3,9 @@
 //
 //     acc = fma(a_lower, b_lower, fma(a_upper, b_upper, acc))      each rounded to nearest
 //
-// A packed word holds terms 2 l (upper half) and 2 l + 1 (lower half),
-// so the instruction adds the terms in ascending order: it is two steps of the chunk-dot of
-// NUMERICS.md section 3, at the cost of one.
+// A packed word holds terms 2 l (upper half) and 2 l + 1 (lower half), so the instruction adds the
+// terms in ascending order: it is two steps of the chunk-dot of NUMERICS.md section 3, at the cost
+// of one.
 //
 // The instruction takes subnormal operands and results as zero. A product of two panels may use it
 // only if none can occur:
@@ -26,8 +26,9 @@
 // The widest panel, in columns.
 #define REE_PAIRS_MAX_COLS 32
 
-// What packing found in a panel of one chunk: the least biased exponent of its non-zero operands.
-// A subnormal operand has the exponent 0. A panel of zeros has REE_PAIRS_ZEROS.
+// Packing a panel of one chunk returns the least biased exponent of its non-zero operands (0 for a
+// subnormal one), or REE_PAIRS_ZEROS if all are zeros. ree_pairs_exact decides by these exponents;
+// REE_PAIRS_LEAST_SUM is the smallest sum of two for which the instruction is exact.
 #define REE_PAIRS_ZEROS 512
 #define REE_PAIRS_LEAST_SUM (2 * 127 - 112)
 
@@ -37,29 +38,30 @@ struct ree_pair_tiles {
     const struct ree_tiles *floats;
     // Packs terms [0, n_terms) of n vectors: word w of vector i goes to dst[w * pitch + i], for
     // i < pitch, with zeros beyond n vectors and n_terms. Prefetches as pack_vectors of struct
-    // ree_tiles. Returns the least exponent.
+    // ree_tiles. Returns the least biased exponent, or REE_PAIRS_ZEROS.
     uint32_t (*pack)(const uint16_t *src, int64_t stride_vector, int64_t stride_k, int64_t ahead,
                      uint32_t n, uint32_t n_terms, ree_any_u32 *dst, uint32_t pitch);
-    // Converts n_words words of `pitch` packed vectors to packed floats: twice as many words.
+    // Converts n_words words of `pitch` packed vectors to 2 * n_words packed words, one per float.
     void (*widen)(const ree_any_u32 *packed, uint32_t n_words, uint32_t pitch, float *dst);
 };
 
-// Returns whether panels with these least exponents may be multiplied with the instruction.
+// Returns whether two panels with these least exponents may be multiplied with the instruction.
 static inline bool ree_pairs_exact(uint32_t least_a, uint32_t least_b) {
     if (least_a == REE_PAIRS_ZEROS || least_b == REE_PAIRS_ZEROS) return true;
     return least_a != 0 && least_b != 0 && least_a + least_b >= REE_PAIRS_LEAST_SUM;
 }
 
-// Returns the tiles for this context's processor, or NULL if it has no such instruction or if the
-// instruction does not compute what it should on hard cases, which are tried at the first call.
+// Returns the tiles for this context's processor. Returns NULL if the processor has no such
+// instruction, or if the instruction computes wrong results for hard cases, which the first call
+// tries.
 const struct ree_pair_tiles *ree_pair_tiles_for(const struct ree_cpu_context *ctx);
 
-// Tests: the instruction as a function in C, for one lane.
+// For tests: VDPBF16PS for one lane as a C function, and tiles that use this function.
 float ree_pairs_model(float acc, uint32_t a, uint32_t b);
 extern const struct ree_pair_tiles ree_pair_tiles_model;
 
 // Tries tiles on hard cases: cancellation, ties, both sides of the bound. Returns whether every
-// result is the chunk-dot's.
+// result equals the chunk-dot.
 bool ree_pairs_probe(const struct ree_pair_tiles *pairs);
 
 #endif

@@ -28,7 +28,7 @@ static inline void vec_store(ree_any_u32 *p, vec x) {
 static inline vec vec_load_n(const ree_any_u32 *p, uint32_t n) {
     return _mm256_maskload_epi32((const int *)p, first_lanes(n));
 }
-// Avoids a masked store, which some processors run in microcode.
+// Stores the first n lanes of x. Avoids a masked store, which some processors run in microcode.
 static inline void vec_store_n(ree_any_u32 *p, vec x, uint32_t n) {
     uint32_t lanes[8];
     vec_store(lanes, x);

@@ -9,8 +9,9 @@
 
 #include "base/status.h"
 
-// The first version that has all functions below, as cuDriverGetVersion returns it: 11.4, which has
-// cuGraphInstantiateWithFlags. The test cuda/driver_version derives it from NVIDIA's header.
+// Oldest CUDA version with all functions below, encoded as cuDriverGetVersion does: 11040 is CUDA
+// 11.4, which introduced cuGraphInstantiateWithFlags. The test cuda/driver_version derives it from
+// NVIDIA's header.
 #define REE_CUDA_DRIVER_VERSION 11040
 
 typedef int CUresult;
@@ -85,7 +86,8 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
     size_t width, height;
 } CUDA_MEMSET_NODE_PARAMS;
 
-// DRIVER(field name, symbol in the library, parameters)
+// Expands DRIVER(field of struct ree_cuda_driver, symbol in the library, parameters) for each
+// function that ree uses.
 #define REE_CUDA_DRIVER(DRIVER)                                                                    \
     DRIVER(init, cuInit, (unsigned flags))                                                         \
     DRIVER(driver_version, cuDriverGetVersion, (int *version))                                     \
@@ -149,9 +151,9 @@ typedef struct CUDA_MEMSET_NODE_PARAMS_st {
 
 struct ree_cuda_driver {
     void *library;
-    bool emulated;    // the tests' emulator
-    bool has_kernels; // the emulator runs the kernels that it contains, not the build's
-    int version;      // 12040: the driver is for CUDA 12.4
+    bool emulated;    // the library is the tests' emulator, not a driver
+    bool has_kernels; // the emulator runs kernels of its own instead of those built into ree
+    int version;      // CUDA version of the driver; 12040: CUDA 12.4
 #define REE_CUDA_DRIVER_FIELD(name, symbol, parameters) CUresult(*name) parameters;
     REE_CUDA_DRIVER(REE_CUDA_DRIVER_FIELD)
 };
@@ -161,7 +163,8 @@ struct ree_cuda_driver {
 enum ree_status ree_cuda_driver_open(struct ree_cuda_driver *driver, struct ree_error *err);
 void ree_cuda_driver_close(struct ree_cuda_driver *driver);
 
-// Fails with "CUDA: what: CUDA_ERROR_... (text)" and the matching status.
+// Sets *err to "CUDA: what: CUDA_ERROR_... (text)" for the failed `result`. Returns REE_NO_MEMORY
+// if device memory is exhausted, otherwise REE_DEVICE.
 enum ree_status ree_cuda_fail(const struct ree_cuda_driver *driver, struct ree_error *err,
                               CUresult result, const char *what);
 #ifdef __clang_analyzer__

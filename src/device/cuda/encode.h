@@ -16,58 +16,65 @@ struct ree_cuda;
 struct ree_cuda_step {
     enum ree_cuda_kernel kernel;
     uint32_t threads;      // threads per block
-    uint32_t grid[2];      // blocks: x < 2^31, y < 2^16
+    uint32_t grid[2];      // number of blocks: x < 2^31, y < 2^16
     uint32_t shared_bytes; // bytes of dynamic shared memory
-    uint32_t extra[5];     // for header.extra
+    uint32_t extra[5];     // copied to ree_cuda_header.extra
 };
 
 // How and where a dispatch is computed.
 enum ree_cuda_form {
-    // By a kernel generated for a map's expression; other RepOps as REE_CUDA_KERNELS.
+    // A map runs a kernel generated for its expression; other RepOps run as in REE_CUDA_KERNELS.
     REE_CUDA_COMPILED,
-    REE_CUDA_KERNELS, // by the kernels of kernels.def
+    REE_CUDA_KERNELS, // by kernels that are built into ree (kernels.def)
     REE_CUDA_ON_HOST, // by the CPU backend, in host memory
 };
 
 // The launches of one RepOp, in order.
 struct ree_cuda_encoding {
     enum ree_cuda_form form;
-    CUfunction jit;   // JIT-generated kernel of the only step; NULL: steps' own
-    uint32_t n_steps; // 0: nothing to launch (an empty output), or ON_HOST
+    // JIT-generated kernel that the only step launches; NULL: each step launches its `kernel`.
+    CUfunction jit;
+    uint32_t n_steps; // 0 if the output is empty, or if the host or cuBLAS computes all
     struct ree_cuda_step steps[REE_CUDA_MAX_STEPS];
-    bool by_cublas;         // cuBLAS computes params.matmul.p before the steps
-    uint64_t scratch_bytes; // memory kept between the steps, shared by all dispatches of a program
+    bool by_cublas; // cuBLAS computes the product params.matmul.p before the steps run
+    // Size of the device memory through which the steps pass results to each other. All dispatches
+    // of a program use the same memory, one after another.
+    uint64_t scratch_bytes;
     union ree_cuda_params params;
 };
 
-// Fills *out from a dispatch that ree_dispatch_check accepts.
+// Fills *out with the launches of a dispatch that ree_dispatch_check has accepted. Fails with
+// REE_UNSUPPORTED if no kernel can compute it.
 enum ree_status ree_cuda_encode(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                                 struct ree_cuda_encoding *out, struct ree_error *err);
 
-// As ree_cuda_encode, in the form that the caller chooses. A map whose expression the driver cannot
-// compile is interpreted.
+// Like ree_cuda_encode, in the form that the caller chooses. If the driver cannot compile a map's
+// expression for REE_CUDA_COMPILED, a kernel of kernels.def interprets it.
 enum ree_status ree_cuda_encode_form(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                                      enum ree_cuda_form form, struct ree_cuda_encoding *out,
                                      struct ree_error *err);
 
-// Adds a step with `threads` threads per block and enough blocks for n_threads. Returns the step.
+// Appends a step with `threads` threads per block and enough blocks for n_threads threads in total.
+// Returns the step, whose other fields are 0.
 struct ree_cuda_step *ree_cuda_add_step(struct ree_cuda_encoding *out, enum ree_cuda_kernel kernel,
                                         uint32_t threads, uint64_t n_threads);
 
-struct ree_cuda_divider ree_cuda_divider_of(uint32_t d); // 1 <= d < 2^31
+// Returns the factor and shift that replace a division by d. Requires 1 <= d < 2^31.
+struct ree_cuda_divider ree_cuda_divider_of(uint32_t d);
 
-// Prepares an expression for cuda/expr.h. The accumulator of an epilogue is the slot after its
-// operands.
+// Translates an expression for the interpreter of cuda/expr.h. epilogue: the expression is that of
+// an epilogue, so the slot after its operands is its accumulator.
 void ree_cuda_expr_prepare(const struct ree_expr *expr, bool epilogue, struct ree_cuda_expr *out);
-// Returns whether kernels with REE_EXPR_ARITHMETIC (cuda/expr.h) contain every operation of the
-// expression.
+// Returns whether kernels compiled with REE_EXPR_ARITHMETIC (cuda/expr.h) can compute the
+// expression: all its values are 32-bit words, and none of its operations is in REE_CUDA_LONG_OPS.
 bool ree_cuda_expr_is_arithmetic(const struct ree_expr *expr);
 
-// Adds the epilogue of a matmul whose float32 sums are at the beginning of the scratch memory.
+// Adds the launch that applies a matmul's epilogue to its sums: float32 (n_batch, m, n), for which
+// the call reserves the beginning of the scratch memory. For products that cuBLAS computes.
 void ree_cuda_encode_epilogue(const struct ree_dispatch *dispatch, struct ree_cuda_encoding *out);
 
-// The encoders, one per RepOp. out->params already holds the dispatch's parameters if the types
-// agree.
+// Fills *out for a dispatch of one RepOp. ree_cuda_encode has zeroed *out and, except for copy and
+// map, copied the dispatch's parameters to out->params.
 typedef enum ree_status ree_cuda_encoder(const struct ree_cuda *cuda,
                                          const struct ree_dispatch *dispatch,
                                          struct ree_cuda_encoding *out, struct ree_error *err);

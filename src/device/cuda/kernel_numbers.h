@@ -1,4 +1,4 @@
-// The modules and kernels of kernels.def, by number.
+// Enumerators for the modules and kernels that kernels.def lists, in its order.
 #ifndef REE_DEVICE_CUDA_KERNEL_NUMBERS_H
 #define REE_DEVICE_CUDA_KERNEL_NUMBERS_H
 

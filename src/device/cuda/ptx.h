@@ -15,29 +15,34 @@
 #define REE_CUDA_PTX_THREADS 128 // threads per block
 #define REE_CUDA_PTX_WIDTH 4     // adjacent elements per thread
 #define REE_CUDA_PTX_KERNEL "ree_map_written"
-#define REE_CUDA_PTX_FUNCTION "ree_fn_" // prefix of an operation's name: cuda/functions.cu
+#define REE_CUDA_PTX_FUNCTION "ree_fn_" // name prefix of the functions in cuda/functions.cu
 
-// Positions of an operand's elements for the four lanes of a thread.
+// Where an operand has the elements for a thread's four lanes. A lane is one of the four adjacent
+// results that a thread computes.
 enum ree_cuda_ptx_lanes {
     REE_CUDA_LANES_APART, // each lane computes its own coordinates
     REE_CUDA_LANES_SAME,
-    REE_CUDA_LANES_STEPS, // one stride apart
-    REE_CUDA_LANES_NEXT,  // adjacent
-    REE_CUDA_LANES_VECTOR // adjacent and aligned to four elements (at most 16 bytes)
+    REE_CUDA_LANES_STEPS, // the elements of neighbouring lanes are one stride apart
+    REE_CUDA_LANES_NEXT,  // the four elements are adjacent
+    REE_CUDA_LANES_VECTOR // adjacent and aligned to their size (to at most 16 bytes)
 };
 
 // Everything that the kernel's text depends on. Keys that are equal byte for byte share one kernel.
 struct ree_cuda_ptx_key {
     uint8_t n_operands, n_tensors, n_instrs, out_dtype;
-    uint8_t rank;      // number of coordinates that strided operands require; 0: none
-    uint8_t is_vector; // four results are stored at once
+    uint8_t rank;      // the expression's rank if an operand is strided, otherwise 0
+    uint8_t is_vector; // 1: the output is aligned, so a thread's four results are stored as vectors
     uint8_t unused[2];
     struct {
-        uint8_t kind, dtype, access, lanes; // enum ree_cuda_access, enum ree_cuda_ptx_lanes
+        // kind, dtype and access as in struct ree_cuda_expr_operand. lanes: enum
+        // ree_cuda_ptx_lanes.
+        uint8_t kind, dtype, access, lanes;
     } operands[REE_EXPR_MAX_OPERANDS];
     struct {
         uint16_t op;
-        uint8_t args[3]; // value numbers: operands, then instructions
+        // Numbers of the values that are the arguments. Value v is operand v if v < n_operands,
+        // otherwise the result of instrs[v - n_operands].
+        uint8_t args[3];
         uint8_t unused;
     } instrs[REE_EXPR_MAX_INSTRS];
 };
@@ -46,12 +51,13 @@ struct ree_cuda_ptx_key {
 void ree_cuda_ptx_key(const struct ree_dispatch *dispatch, const struct ree_cuda_expr *prepared,
                       struct ree_cuda_ptx_key *out);
 
-// Appends the kernel. Sets needs[op] if the kernel calls the function of that operation.
+// Appends the PTX of the kernel to *out. Sets needs[op] if the kernel calls the function of
+// cuda/functions.cu for the operation `op`.
 void ree_cuda_ptx_write(const struct ree_cuda_ptx_key *key, struct ree_strbuf *out,
                         bool needs[REE_N_MAP_OPS]);
 
-// Appends the whole module: header, called functions, kernel. functions: the PTX of
-// cuda/functions.cu, NUL-terminated; "" declares the functions as external instead.
+// Appends the PTX of a whole module to *out: header, called functions, kernel. functions: the PTX
+// of cuda/functions.cu; if it is "", the called functions are declared as external instead.
 void ree_cuda_ptx_module(const struct ree_cuda_ptx_key *key, const char *functions,
                          struct ree_strbuf *out);
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Maximum size of the chunks' results in the scratch memory.
+// Maximum bytes of the results of a product's chunks in the scratch memory.
 #define REE_CUDA_MAX_PARTS_BYTES ((uint64_t)1 << 30)
 
 enum ree_cuda_tile {
@@ -18,12 +18,12 @@ enum ree_cuda_tile {
 };
 
 // Device properties by which encoders choose kernels. The choice never changes bits. Tests change
-// these values. Self-tests do too, so that a twin runs the kernels that the larger dispatch runs.
+// these values. Self-tests also do, so that a small twin runs the same kernels as its dispatch.
 struct ree_cuda_limits {
-    uint32_t n_multiprocessors; // 0: every dispatch counts as large enough for all
-    uint32_t max_shared;        // maximum shared bytes of a block (opt-in)
+    uint32_t n_multiprocessors; // 0: every dispatch counts as large enough to fill the device
+    uint32_t max_shared;        // maximum bytes of shared memory per block (opt-in)
     uint32_t shared_per_multiprocessor;
-    // Float products use `tile`, and one block per chunk if `splits`.
+    // If set, every float32 product uses `tile` and, if `splits`, a block for each chunk of k.
     bool forces_plan;
     bool splits;
     enum ree_cuda_tile tile;
@@ -32,13 +32,15 @@ struct ree_cuda_limits {
 struct ree_cuda_plan {
     enum ree_cuda_tile tile;
     uint32_t threads; // threads per block
-    uint32_t n_parts; // 1, or the number of chunks
+    uint32_t n_parts; // 1, or the number of chunks of k if each has a block of its own
     uint32_t n_stages;
-    uint32_t totals_bytes, stages_bytes; // bytes of shared memory
+    // Shared memory per block, in bytes: of the tile's sums, and of all stages.
+    uint32_t totals_bytes, stages_bytes;
     uint64_t n_blocks;
 };
 
-// Plans n_products products of (m, k) by (k, n). The choice never changes bits.
+// Chooses how to compute n_products products of float32 matrices (m, k) and (k, n). The choice
+// never changes bits.
 struct ree_cuda_plan ree_cuda_plan_tiles(const struct ree_cuda_limits *limits, uint32_t m,
                                          uint32_t n, uint32_t k, uint64_t n_products);
 

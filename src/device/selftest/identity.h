@@ -21,8 +21,9 @@ void ree_hash_driver_settings(struct ree_hasher *hasher);
 // time. Version numbers are not enough because distributions rebuild Mesa and LLVM under the same
 // number. The driver must be loaded.
 //
-// Some drivers load more libraries during use. Later calls in this process for the same device name
-// hash the same bytes as the first call, as long as all of its libraries are still loaded.
+// Some drivers load more libraries during use. So a later call in this process for the same device
+// name hashes the same bytes as the first call, as long as all libraries that the first call hashed
+// are still loaded.
 void ree_hash_loaded_drivers(struct ree_hasher *hasher, const char *device);
 
 // Hashes path, size and modification time of the file that the code at `address` was loaded from.

@@ -25,13 +25,13 @@ struct ree_test_record {
     char *path; // owned; NULL: no file is kept
     struct ree_test_entry *entries;
     size_t n, capacity;
-    bool is_changed; // since the file was read
+    bool is_changed; // entries were added or replaced since the file was read
 };
 
 // Reads the file if it exists; ignores malformed lines. Takes ownership of `path`, which must come
 // from malloc. NULL: no file is kept.
 void ree_test_record_init(struct ree_test_record *record, char *path);
-// Returns NULL if the key is unknown.
+// Returns the entry with this key, valid until the next ree_test_record_add; NULL if there is none.
 const struct ree_test_entry *ree_test_record_find(const struct ree_test_record *record,
                                                   const unsigned char key[REE_SHA256_SIZE]);
 // Adds an entry; text may be NULL. Adds nothing if memory is exhausted. An entry FAILED replaces
@@ -39,9 +39,9 @@ const struct ree_test_entry *ree_test_record_find(const struct ree_test_record *
 // entry stays.
 void ree_test_record_add(struct ree_test_record *record, const unsigned char key[REE_SHA256_SIZE],
                          enum ree_test_state state, const char *text);
-// Writes the file if entries were added or replaced, and frees the record. Merges the entries that
-// other processes have written meanwhile, by the same rule. Ignores write failures: the next start
-// then repeats the tests.
+// Writes the file if entries were added or replaced, and frees the record. Before that, adds the
+// entries that other processes have written meanwhile, like ree_test_record_add. Ignores write
+// failures: the next start then repeats the tests.
 void ree_test_record_finish(struct ree_test_record *record);
 
 #endif

@@ -7,9 +7,9 @@
 
 #define REE_TWIN_TEXT_SIZE 512
 
-// Runs `program`, which the device created from the twin's dispatch only, once per round with that
-// round's contents. *out_text describes the first round with wrong results; "" if all are right. An
-// error comes from the device or from the CPU's reference and says nothing about the twin's result.
+// Runs `program`, whose only dispatch is the twin's, once per round with that round's contents.
+// out_text receives a description of the first wrong result, or "" if all results are right. The
+// call fails if the device or the CPU's reference fails; that says nothing about the results.
 enum ree_status ree_twin_run(struct ree_device *device, struct ree_twin *twin,
                              struct ree_device_program *program, char out_text[REE_TWIN_TEXT_SIZE],
                              struct ree_error *err);

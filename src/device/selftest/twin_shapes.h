@@ -7,7 +7,7 @@
 #include "repops/repop.h"
 
 struct ree_twin_operand {
-    struct ree_hard_values values; // values.n elements
+    struct ree_hard_values values; // contents before a run: values.n elements
     bool is_written;
 };
 

@@ -1,6 +1,6 @@
 // A device that compiles what a program would run, and runs nothing. It needs no GPU: Mesa's RADV
 // compiles for AMD's GPUs on "null hardware", if the environment variable RADV_FORCE_FAMILY names
-// one.
+// a GPU.
 #ifndef REE_DEVICE_VULKAN_COMPILER_H
 #define REE_DEVICE_VULKAN_COMPILER_H
 
@@ -13,13 +13,14 @@
 enum ree_status ree_vk_compiler_open(const char *which, ree_vk_compiled *compiled, void *user,
                                      struct ree_device **out, struct ree_error *err);
 
-// Numbers that the driver knows about a pipeline, such as "VGPRs" and "Code size".
 #define REE_VK_MAX_STATISTICS 32
+// A number that the driver reports about a pipeline, such as "VGPRs" or "Code size".
 struct ree_vk_statistic {
     char name[VK_MAX_DESCRIPTION_SIZE];
     uint64_t value;
 };
-// Returns how many were written to out[REE_VK_MAX_STATISTICS]; 0 if the driver has none.
+// Writes the driver's statistics of a pipeline to out[REE_VK_MAX_STATISTICS] and returns their
+// number; 0 if the driver has none.
 uint32_t ree_vk_statistics(const struct ree_device *compiler, VkPipeline pipeline,
                            struct ree_vk_statistic *out);
 

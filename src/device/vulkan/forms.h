@@ -1,12 +1,12 @@
-// How this device computes: the form of each primitive, and the sizes by which encoders choose
-// between equivalent ways.
+// How a Vulkan device computes RepOps: the form of each primitive, and the sizes by which encoders
+// choose between equivalent ways to compute a RepOp.
 #ifndef REE_DEVICE_VULKAN_FORMS_H
 #define REE_DEVICE_VULKAN_FORMS_H
 
 #include <stdint.h>
 
-// Forms: ways to compute a primitive on this device (shaders/include/primitives.glsl). The values
-// are specialization constants.
+// Ways to compute a primitive on a device (shaders/include/primitives.glsl). The numbers are the
+// values of specialization constants.
 enum ree_vk_form {
     REE_VK_NATIVE,  // the device's own instruction
     REE_VK_FLOAT64, // by means of float64
@@ -33,25 +33,26 @@ enum ree_vk_primitive {
 struct ree_vk_forms {
     uint32_t of[REE_VK_N_PRIMITIVES]; // enum ree_vk_form
     uint32_t dot8;                    // 1: the device's own dot product computes products of bytes
-    uint32_t guarded;                 // spirv_stitch.h, guard_words
+    uint32_t guarded;                 // 1: guarded comparisons (spirv_stitch.h, guard_words)
 };
 
 // Sizes by which the encoders choose between equivalent ways to compute a RepOp.
 struct ree_vk_thresholds {
-    uint64_t enough_groups; // workgroups that fill the device: fewer are split by chunks
-    uint64_t many_outputs;  // reduce: fewer outputs are reduced chunk by chunk
-    uint64_t many_vectors;  // scan: fewer vectors are computed chunk by chunk
-    uint64_t many_rows;     // softmax and norm: fewer rows get one workgroup each
+    // Number of workgroups that fill the device. Work for fewer groups is split by chunks.
+    uint64_t enough_groups;
+    uint64_t many_outputs; // reduce: fewer outputs are reduced chunk by chunk
+    uint64_t many_vectors; // scan: fewer vectors are computed chunk by chunk
+    uint64_t many_rows;    // softmax and norm: fewer rows get one workgroup each
     // matmul, conv and attention in float32: products with fewer multiplications use the modules
     // that compute one row per thread. These modules run slower, but drivers for CPUs compile them
     // several times faster. 0: no product is small.
     uint64_t small_product;
-    uint64_t long_row; // GPUs: workgroups of longer rows have 128 threads instead of 64
+    uint64_t long_row; // GPUs: from this row length on, workgroups have 128 threads, not 64
     // Maximum loop iterations of a thread, even if the driver's own limit is higher
     // (ree_vk_is_long). Beyond long_tiles, products use fewer rows per thread. Beyond long_loops,
     // all RepOps (products too) are split by chunks or groups.
     uint64_t long_tiles, long_loops;
-    uint64_t max_split_scratch; // bytes for the chunks' results of one product
+    uint64_t max_split_scratch; // maximum bytes for the chunks' results of one product
 };
 
 #endif

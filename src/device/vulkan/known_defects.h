@@ -1,5 +1,5 @@
-// Drivers that compile shaders wrong in a way that the self-test cannot exclude, because results
-// are wrong for some operands only.
+// Known drivers that compile shaders incorrectly in a way that self-tests cannot detect reliably,
+// because only the results of some operands are wrong.
 #ifndef REE_DEVICE_VULKAN_KNOWN_DEFECTS_H
 #define REE_DEVICE_VULKAN_KNOWN_DEFECTS_H
 

@@ -13,10 +13,11 @@
 #include "device/vulkan/encode.h"
 #include "device/vulkan/vulkan.h"
 
-// A shader's report of the first index out of range. It is the first of the program's blocks.
+// Report of the first index out of range that a shader found in a run. It precedes the dispatches'
+// blocks in memory.
 struct ree_vk_fault {
-    uint32_t dispatch;  // index plus 1; 0: no fault
-    uint32_t low, high; // the two halves of the index
+    uint32_t dispatch;  // index of the dispatch plus 1; 0: no fault
+    uint32_t low, high; // low and high 32 bits of the index that is out of range
     uint32_t unused[13];
 };
 _Static_assert(sizeof(struct ree_vk_fault) == 64, "blocks are aligned to 64 bytes");
@@ -25,36 +26,40 @@ struct ree_vk_launch {
     VkPipeline pipeline;
     uint64_t n_groups;
     double work;       // predicted seconds at pace 1 (pace.c)
-    uint32_t dispatch; // index in the program
-    bool barrier;      // reads or overwrites results of earlier launches
+    uint32_t dispatch; // index of the dispatch in the program
+    bool barrier;      // must wait for earlier launches: reads or overwrites their results
 };
 
-// A place between two groups of a program.
+// A position in a program, between two workgroups.
 struct ree_vk_cursor {
     uint32_t launch;
     uint64_t group;
-    uint32_t n_dispatches; // that are complete before it
+    uint32_t n_dispatches; // number of dispatches that are complete before this place
 };
 
 struct ree_vk_segment {
     VkCommandBuffer commands;
     struct ree_vk_cursor begin, end;
-    double work; // predicted seconds at pace 1
+    double work; // predicted seconds at pace 1 (pace.c)
 };
 
 struct ree_device_program {
     struct ree_program_info info;
-    uint64_t *block_offsets; // [n_dispatches], bytes
-    uint64_t *bound;         // [n_slots], addresses of the last run
+    // [n_dispatches]: where in `blocks` each dispatch's block begins, in bytes. A block has the
+    // operands' addresses and the parameters.
+    uint64_t *block_offsets;
+    uint64_t *bound; // [n_slots]: device addresses of the slots' buffers in the last run
     bool is_bound;
-    struct ree_device_buffer *blocks_host; // mapped
-    struct ree_device_buffer *blocks;      // read by the device; equals blocks_host if unified
-    struct ree_device_buffer *scratch;     // NULL if not required
-    struct ree_vk_launch *launches;        // [n_launches]
+    // Mapped memory in which the host writes the dispatches' blocks.
+    struct ree_device_buffer *blocks_host;
+    // Memory from which the device reads the blocks; equals blocks_host if vk->unified.
+    struct ree_device_buffer *blocks;
+    struct ree_device_buffer *scratch; // NULL if not required
+    struct ree_vk_launch *launches;    // [n_launches]
     uint32_t n_launches;
     struct ree_vk_segment *segments; // [n_segments]; fewer than needed if recording failed
     uint32_t n_segments, segments_capacity;
-    double pace;         // of the device (pace.c) when the program was divided into segments
+    double pace;         // vk->pace when the program was divided into segments
     bool halves;         // launch each step in two pieces (selftest.c)
     VkQueryPool queries; // n_dispatches + 1 timestamps; null if unsupported
     bool is_timed;       // the last run wrote all timestamps
@@ -62,10 +67,11 @@ struct ree_device_program {
 
 // pace.c
 
-// Predicts the seconds of an encoding's steps at pace 1.
+// Predicts how many seconds each step of an encoding takes at pace 1, which is that of a slow
+// device of the same type. vk->pace times this number is the expected time.
 void ree_vk_work_of(const struct ree_vk *vk, const struct ree_dispatch *dispatch,
                     const struct ree_vk_encoding *encoding, double out_work[REE_VK_MAX_STEPS]);
-// Corrects vk->pace after a submission of this work took `seconds`.
+// Corrects vk->pace after a submission took `seconds`, for which `work` seconds were predicted.
 void ree_vk_pace_note(struct ree_vk *vk, double work, double seconds);
 
 // record.c

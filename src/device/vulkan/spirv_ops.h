@@ -116,16 +116,18 @@ enum {
 // The layout of an instruction inside a function, merges and branches excepted.
 struct ree_spirv_layout {
     bool has_result; // words 1 and 2 are the type and the id of the result
-    bool has_effect; // must stay, even if nothing uses its result
+    bool has_effect; // the instruction must stay, even if nothing uses its result
     // Words that are ids of values: [first, end), except word `literal` (0: none)
     uint32_t first, end, literal;
 };
 
-// `words` is the instruction. Returns false if this file does not know it.
+// Describes the instruction that begins at `words`. Returns false if it is not a known instruction
+// inside functions.
 bool ree_spirv_layout(const uint32_t *words, struct ree_spirv_layout *out);
 
-// Returns whether this file knows an instruction outside functions. Others may refer to ids that
-// spirv_fold.c removes or replaces, such as decoration groups and debug information.
+// Returns whether the instruction that begins at `words` is a known one outside functions. Unknown
+// ones may refer to ids that spirv_fold.c removes or replaces, such as decoration groups and debug
+// information.
 bool ree_spirv_is_global(const uint32_t *words);
 
 // Computes an operation whose n operands and result are 32-bit integers or Booleans (0 or 1).

@@ -1,4 +1,4 @@
-// Rewrites SPIR-V before it is passed to the driver.
+// Inserts an expression into a SPIR-V module before the module is passed to the driver.
 //
 // The shaders that evaluate expressions (map, and the epilogues of matmul and conv) are compiled
 // with every scalar function as an OpFunction named ree_op_<name>, and one function
@@ -18,8 +18,8 @@ struct ree_spirv_options {
     // The expression that function ree_expr of the module computes. NULL: the function, if the
     // module has it, keeps its body.
     const struct ree_expr *expr;
-    bool is_epilogue; // value 0 is the accumulator, operands follow it
-    // Declare these execution modes of VK_KHR_shader_float_controls.
+    bool is_epilogue; // value 0 of the expression is the accumulator; the operands follow it
+    // Whether to declare the execution mode of this name (VK_KHR_shader_float_controls).
     bool denorm_preserve;
     bool rounding_rte;
     bool signed_zero_inf_nan_preserve;
@@ -29,7 +29,8 @@ struct ree_spirv_options {
     bool guard_words;
 };
 
-// words must be valid SPIR-V with one entry point. The caller releases *out with ree_free.
+// Returns a copy of a module with the changes that `options` request. `words` must be valid SPIR-V
+// with one entry point. The caller releases *out with ree_free.
 enum ree_status ree_spirv_stitch(const uint32_t *words, size_t n_words,
                                  const struct ree_spirv_options *options, uint32_t **out,
                                  size_t *out_n_words, struct ree_error *err);

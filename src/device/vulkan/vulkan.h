@@ -22,19 +22,20 @@
 #include "device/vulkan/forms.h"
 
 struct ree_vk_verdict {
-    enum ree_vk_form form;               // the form in use
-    bool allowed[REE_VK_N_FORMS];        // the form exists on this device and passed
-    bool tried[REE_VK_N_FORMS];          // the form exists on this device and was tested
-    uint32_t n_wrong[REE_VK_N_FORMS];    // wrong results among n_vectors
-    uint32_t n_vectors;                  // number of adversarial vectors
-    uint32_t example[REE_VK_N_FORMS][5]; // first wrong vector: a, b, c, actual, expected
+    enum ree_vk_form form;            // the form in use
+    bool allowed[REE_VK_N_FORMS];     // the form exists on this device and passed
+    bool tried[REE_VK_N_FORMS];       // the form exists on this device and was tested
+    uint32_t n_wrong[REE_VK_N_FORMS]; // wrong results among n_vectors
+    uint32_t n_vectors;               // number of vectors that test the primitive
+    // first wrong vector: a, b, c, actual result, expected result
+    uint32_t example[REE_VK_N_FORMS][5];
 };
 
-// The stages of everything that ree submits, for barriers.
+// All pipeline stages that ree's submissions use. For barriers.
 #define REE_VK_STAGES (VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT)
 
-// Functions of shading languages that ree never uses. They are tested only for the record, in a
-// shader that requests no particular treatment of floats.
+// Functions of shading languages that ree never uses. It tests them only to report how accurate
+// they are, in a shader that requests no particular treatment of floats.
 enum ree_vk_observed {
     REE_VK_OBSERVED_EXP,
     REE_VK_OBSERVED_TANH,
@@ -46,12 +47,12 @@ enum ree_vk_observed {
 
 struct ree_vk_observation {
     uint32_t n_wrong, n_vectors;
-    uint32_t example[3]; // first wrong one: argument, actual, expected
+    uint32_t example[3]; // first wrong vector: argument, actual result, expected result
 };
 
 struct ree_vk_step; // encode.h
 struct ree_vk_encoding;
-struct ree_vk_block; // a pooled allocation, memory.c
+struct ree_vk_block; // an allocation that several buffers share, memory.c
 
 struct ree_device_buffer {
     VkBuffer handle;
@@ -64,14 +65,16 @@ struct ree_device_buffer {
     uint8_t *mapped;            // NULL: not host-visible
 };
 
-// One compiled module. It lives as long as the device.
+// One compiled module with its specialization constants and expression. It lives as long as the
+// device.
 struct ree_vk_pipeline {
     VkPipeline handle;
     uint32_t shader;                       // enum ree_vk_shader
     unsigned char digest[REE_SHA256_SIZE]; // digest of the driver, the module and its constants
     enum ree_test_state state;             // result of its self-test
-    uint32_t strength; // if PASSED: strength of the strongest twin that it passed
-    bool counted;      // already counted in n_untested
+    // If `state` is PASSED: enum strength (selftest.c) of the strongest twin that it passed.
+    uint32_t strength;
+    bool counted; // the pipeline is already counted in ree_vk.n_untested
 };
 struct ree_vk_cached_pipeline; // pipeline.c
 
@@ -80,7 +83,7 @@ struct ree_vk_compilation {
     const char *module;
     const uint32_t *words; // the SPIR-V that the driver received
     size_t n_words;
-    bool is_specialized; // by spirv_fold.c
+    bool is_specialized; // spirv_fold.c has specialized `words`; false: the driver does
     double seconds;      // CPU time of all threads
     VkPipeline pipeline;
 };
@@ -88,12 +91,13 @@ typedef void ree_vk_compiled(void *user, const struct ree_vk_compilation *compil
 
 // The push constants of every shader, declared in shaders/include/ree.glsl.
 struct ree_vk_push {
-    uint64_t block;       // device address of the dispatch's block
+    // device address of the dispatch's block: its operands' addresses and its parameters
+    uint64_t block;
     uint32_t zero;        // always 0; used by ree_rounded of shaders/include/primitives.glsl
     uint32_t first_group; // index of the first workgroup of this vkCmdDispatch
 };
 
-#define REE_VK_N_IN_FLIGHT 2 // submissions of a program that the device has at the same time
+#define REE_VK_N_IN_FLIGHT 2 // maximum submissions of a program that are in flight
 
 struct ree_vk {
     struct ree_device base;
@@ -110,20 +114,21 @@ struct ree_vk {
     VkPhysicalDeviceSubgroupProperties subgroup;
     VkPhysicalDeviceMemoryProperties memory;
     bool has_float64, has_int64, has_int16, has_int8, has_float16;
-    // Compare words with guards (spirv_stitch.h), because the integer form is wrong without them.
+    // All modules compare words in the guarded form (guard_words of spirv_stitch.h), because the
+    // probe found the integer form of primitives wrong without it.
     bool guarded;
-    // Modules may rely on subgroups of subgroup.subgroupSize threads. has_subgroup_size: pipelines
-    // must request this size.
+    // has_subgroups: modules may rely on subgroups of subgroup.subgroupSize threads.
+    // has_subgroup_size: pipelines must request this size.
     bool has_subgroups, has_subgroup_size;
-    bool has_dot8;       // dot product of four bytes; tests may clear it
-    bool is_cpu;         // the driver runs on the host's processor
-    bool has_statistics; // drivers report on pipelines; only of devices that only compile
+    bool has_dot8;       // shaders can use a dot product of four bytes; tests may clear it
+    bool is_cpu;         // the driver runs shaders on the host's processor
+    bool has_statistics; // the driver reports statistics of pipelines (compiler.h)
     bool unified;        // device-local memory is host-visible and cached: no staging
     struct ree_vk_thresholds thresholds;
     // Loop iterations after which the driver ends a thread's loops; UINT64_MAX: no limit was found.
     // Lavapipe of Mesa 22 has 65535.
     uint64_t loop_budget;
-    uint32_t queue_family;   // queue.c
+    uint32_t queue_family;   // index of the family of `queue` (queue.c)
     uint64_t timestamp_mask; // valid bits of the queue's timestamps, which wrap; 0: it has none
     VkDevice handle;
     struct VolkDeviceTable vk;
@@ -133,10 +138,11 @@ struct ree_vk {
     VkFence fences[REE_VK_N_IN_FLIGHT];
     bool is_lost; // the driver reported VK_ERROR_DEVICE_LOST
     // pace.c
-    double submission_seconds; // intended length of a program's submissions; tests may change it
+    double submission_seconds; // intended seconds of each submission; tests may change it
     double pace;               // measured seconds per predicted second
     // memory.c
-    uint32_t device_type, host_type; // memory type indices
+    // indices of the memory types of device buffers and of host-visible buffers
+    uint32_t device_type, host_type;
     struct ree_vk_block *blocks;
     struct ree_device_buffer *staging; // NULL until first used
     // pipeline.c
@@ -145,25 +151,25 @@ struct ree_vk {
     char *cache_path;   // NULL: no file
     size_t cache_size;  // bytes of the driver's data in the file, as read or written last
     uint32_t n_unsaved; // pipelines created since the cache's file was written
-    double saved_at;    // ree_clock; 0: not yet
+    double saved_at;    // ree_clock() when the cache's file was last written; 0: not yet
     struct ree_vk_cached_pipeline *pipelines;
-    // indexed by enum ree_vk_shader; tests may replace it
+    // All SPIR-V modules, indexed by enum ree_vk_shader; tests may replace this table.
     const struct ree_vk_shader_module *modules;
     unsigned char identity[REE_SHA256_SIZE]; // digest of the driver and what affects its compiler
-    // digest of the tester: this binary, the host's processor
+    // Digest of what computes expected results: this binary, the host's processor.
     unsigned char tester[REE_SHA256_SIZE];
     // selftest.c
     struct ree_test_record tests;
     uint32_t n_tests_run;
     uint32_t n_untested; // pipelines in use that no twin reaches
-    uint32_t n_passed;   // pipelines that passed, now or according to the record
+    uint32_t n_passed;   // pipelines that passed their self-test, now or according to the record
     char *passed_text;   // value of the fact about passed pipelines; NULL: not yet added
     bool forced;         // a form is forced (ree/testing.h): try no other form
-    // compiler.c; NULL on devices that run
+    // compiler.c: called for each compiled pipeline; NULL on devices that also run programs
     ree_vk_compiled *compiled;
     void *compiled_user;
     // probe.c
-    char *probe_path; // of the probe's results; NULL: none are kept
+    char *probe_path; // path of the file with the probe's results; NULL: none is kept
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
     struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
     struct ree_facts facts;                                    // facts.c
@@ -184,7 +190,7 @@ enum ree_status ree_vk_instance_init(struct ree_vk *vk, const char *which, bool 
 void ree_vk_instance_finish(struct ree_vk *vk);
 // Fails with the first message of the validation layer since the last call, if there was one.
 enum ree_status ree_vk_check_validation(struct ree_vk *vk, struct ree_error *err);
-// Fails with "what: VK_ERROR_..." and the matching status.
+// Sets *err to "what: VK_ERROR_..." for the failed `result` and returns the matching status.
 enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *what);
 #define REE_VK_TRY(err, call, what)                                                                \
     do {                                                                                           \
@@ -195,14 +201,16 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
 // driver_trial.c: an unknown driver is first tried in a child process, so that a driver that
 // crashes in the probe does not crash the caller.
 
-// Returns whether this driver has passed the probe without a crash, in this process or according to
-// the record. ree_vk_note_met records that it has.
+// Returns whether the driver went through the probe without a crash, in this process or according
+// to the record.
 bool ree_vk_was_met(const struct ree_vk *vk);
+// Records that the driver went through the probe without a crash.
 void ree_vk_note_met(struct ree_vk *vk);
-// Opens the device in a child process and closes it again. The caller must have no open instance
-// for it. Fails if the child crashes or does not return in time. Succeeds if opening fails in the
-// child: the caller sees that error when it opens the device itself. Also succeeds if no process
-// can be created (a limit, a sandbox); the driver is then used without this test.
+// Opens the device in a child process and closes it again. The caller must not have an open Vulkan
+// instance. Fails with REE_DEVICE if the child crashes or does not return in time. Succeeds if the
+// child cannot open the device: the caller sees that error when it opens the device itself. Also
+// succeeds if no process can be created (a limit, a sandbox); the driver is then used without this
+// test. name: the device's name, for messages.
 enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_options *options,
                                   const char *name, struct ree_error *err);
 
@@ -211,8 +219,9 @@ enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_opt
 // Opens a device without ree_vk_try_driver.
 enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
                             struct ree_device **out, struct ree_error *err);
-// Opens a device that only compiles (compiler.h): without memory, queue and probe, which null
-// hardware does not have. The caller does not close it: null hardware crashes then.
+// Opens a device that only compiles (compiler.h). It has no memory and no queue, and no probe runs,
+// because null hardware supports none of them. The caller must not close the device, because
+// drivers of null hardware crash then.
 enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out,
                                           struct ree_error *err);
 
@@ -220,14 +229,14 @@ enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out
 
 // Fills vk->queue_family and vk->timestamp_mask. Requires vk->properties.
 enum ree_status ree_vk_queue_choose(struct ree_vk *vk, struct ree_error *err);
-// Returns the seconds between two of the queue's timestamps that are less than one wrap apart.
+// Returns the seconds from one of the queue's timestamps to another. They may have wrapped once.
 double ree_vk_seconds_between(const struct ree_vk *vk, uint64_t from, uint64_t to);
 // Submits a command buffer. Every successful call must be followed by ree_vk_queue_wait with the
 // same fence.
 enum ree_status ree_vk_queue_submit(struct ree_vk *vk, VkCommandBuffer commands, VkFence fence,
                                     struct ree_error *err);
-// Waits for a submission without a time limit. Meanwhile calls `watch` (may be NULL) a few times a
-// second.
+// Waits without a time limit for the submission with this fence. Meanwhile calls `watch` (may be
+// NULL) a few times a second.
 enum ree_status ree_vk_queue_wait(struct ree_vk *vk, VkFence fence,
                                   void (*watch)(struct ree_vk *vk, void *user), void *user,
                                   struct ree_error *err);
@@ -268,20 +277,20 @@ void ree_vk_unidentify(struct ree_vk *vk);
 
 // prepare.c
 
-// Creates, on several threads, the pipelines of the program's dispatches in the device's first
-// forms. Creates none if there is one processor, or if the validation layer is on. A pipeline that
-// cannot be created is left to ree_vk_pipeline_get, which reports it.
+// Creates, on several threads, the pipelines that the program's dispatches use in the forms that
+// ree_vk_first_forms returns. Creates none if there is one processor, or if the validation layer is
+// on. Skips a pipeline that cannot be created: ree_vk_pipeline_get later reports its error.
 void ree_vk_pipelines_prepare(struct ree_vk *vk, const struct ree_program *program);
 
 // pipeline.c
 
 enum ree_status ree_vk_pipelines_init(struct ree_vk *vk, struct ree_error *err);
-// Writes the driver's cache to its file if pipelines were created since the last time, at most
-// every few seconds. A process that is killed then loses only its last pipelines.
+// Writes the driver's cache to its file if pipelines were created since the last write, but at most
+// once every few seconds. A process that is killed then loses only its last pipelines.
 void ree_vk_pipelines_save(struct ree_vk *vk);
-void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the cache file if it grew
-// Records the groups first_group, first_group + 1, ... of a step, n_groups of them and no more.
-// block: the address of the dispatch's block.
+void ree_vk_pipelines_finish(struct ree_vk *vk); // writes the driver's cache if it grew
+// Records commands that run exactly n_groups workgroups of a step, from number first_group on.
+// block: device address of the dispatch's block.
 void ree_vk_record_groups(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
                           uint64_t block, uint64_t first_group, uint64_t n_groups);
 // Returns the pipeline of a step, from the device's cache or newly created. expr may be NULL. The
@@ -289,13 +298,14 @@ void ree_vk_record_groups(const struct ree_vk *vk, VkCommandBuffer commands, VkP
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
                                     const struct ree_expr *expr, struct ree_vk_pipeline **out,
                                     struct ree_error *err);
-// Plans to create a pipeline. Adds it to *list, unless the device has it or the list contains it.
-// Returns whether it was added. The step is copied; expr must stay valid until the creation.
+// Adds a pipeline that is to be created to *list, unless the device already has it or the list
+// contains it. Returns whether it was added. The step is copied; expr must stay valid until the
+// pipeline is created.
 bool ree_vk_pipeline_plan(struct ree_vk *vk, const struct ree_vk_step *step,
                           const struct ree_expr *expr, struct ree_vk_cached_pipeline **list);
-// Creates the planned pipelines on n_threads threads, including the calling one; 0: none of them.
-// Takes ownership of the list. A pipeline that cannot be created is left to ree_vk_pipeline_get,
-// which reports it.
+// Creates the pipelines of a list that ree_vk_pipeline_plan made, on n_threads threads including
+// the calling one. Takes ownership of the list. n_threads 0: only frees the list. Skips a pipeline
+// that cannot be created: ree_vk_pipeline_get later reports its error.
 void ree_vk_pipelines_create(struct ree_vk *vk, struct ree_vk_cached_pipeline *list,
                              uint32_t n_threads);
 // Returns whether two steps with the same expression share one pipeline.
@@ -303,25 +313,27 @@ bool ree_vk_same_pipeline(const struct ree_vk_step *a, const struct ree_vk_step 
 
 // selftest.c
 
-// Returns the forms that are tried first: the probe's choice.
+// Returns the forms in which a dispatch is tried first: those that the probe chose.
 struct ree_vk_forms ree_vk_first_forms(const struct ree_vk *vk);
-// Encodes a dispatch in the first of the device's forms whose pipelines pass their self-tests;
-// integers are the last form. Fails with REE_UNSUPPORTED and the first wrong result if no form
-// passes.
+// Encodes a dispatch in the first of the device's forms whose pipelines all pass their self-tests.
+// The last form uses only integers. If no twin reaches a pipeline, this form is used untested.
+// Fails with REE_UNSUPPORTED and a description of the first wrong result if no form passes.
 enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                      struct ree_vk_encoding *out, struct ree_error *err);
-// Finds the steps of an encoding whose pipelines no twin of the dispatch reaches. *out_steps is a
-// bit mask of them. *out_weak: some steps are reached only by twins that keep sizes of the
-// dispatch. Makes no driver calls; uses only the fields of *vk that ree_vk_encode uses.
+// Finds the steps of an encoding whose pipelines no twin of the dispatch uses. *out_steps: bit s is
+// set for such a step s. *out_weak: some steps are used only by twins that keep dimensions of size
+// 1 or sums of one chunk. Makes no driver calls; uses only the fields of *vk that ree_vk_encode
+// uses.
 enum ree_status ree_vk_find_unreached(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                       const struct ree_vk_encoding *encoding, bool *out_weak,
                                       uint32_t *out_steps, struct ree_error *err);
-// Adds the fact that counts pipelines. Each pipeline that fails adds a fact of its own at that
-// time.
+// Adds the fact that counts the pipelines that passed. A pipeline that fails adds a fact of its own
+// when it fails.
 void ree_vk_selftest_facts(struct ree_vk *vk);
-// Sets a new pipeline's state from the record.
+// Sets the state of a new pipeline to its result in the record of self-tests, if there is one.
 void ree_vk_take_record(struct ree_vk *vk, struct ree_vk_pipeline *pipeline);
-// Marks a pipeline that the driver failed to create.
+// Sets the state of a pipeline that the driver failed to create to FAILED, and adds a fact with the
+// reason `why`.
 void ree_vk_reject_pipeline(struct ree_vk *vk, struct ree_vk_pipeline *pipeline, const char *why);
 
 // probe.c
@@ -330,8 +342,8 @@ void ree_vk_reject_pipeline(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
 // REE_UNSUPPORTED if no form of a primitive is correct.
 enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options *options,
                              struct ree_error *err);
-// Runs `step` over n vectors, 64 per workgroup, with `block` (host-visible) as its block, and
-// waits.
+// Runs `step` over n vectors, 64 per workgroup, and waits. block: host-visible memory with the
+// operands' addresses and parameters for the shader.
 enum ree_status ree_vk_run_vectors(struct ree_vk *vk, const struct ree_vk_step *step,
                                    const struct ree_device_buffer *block, uint32_t n,
                                    struct ree_error *err);
@@ -348,9 +360,9 @@ void ree_vk_probe_keep(const struct ree_vk *vk);
 
 // observe.c
 
-// Measures how many iterations a loop really runs, into vk->loop_budget.
+// Measures after how many iterations the driver ends a loop, and sets vk->loop_budget.
 enum ree_status ree_vk_count_loops(struct ree_vk *vk, struct ree_error *err);
-// Counts wrong results of the device's own functions, into vk->observations.
+// Counts wrong results of the functions of enum ree_vk_observed, and fills vk->observations.
 enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err);
 const char *ree_vk_observed_name(enum ree_vk_observed function);
 

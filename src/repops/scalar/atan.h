@@ -1,12 +1,13 @@
-// atan, asin and acos (NUMERICS.md, section 4).
+// atan, asin and acos of binary32 in integer arithmetic (NUMERICS.md, section 4). For 0 < a <= b, c
+// is one of 0, 1/2 and 1 near a / b, and a polynomial gives the second term of
 //
-//   atan(a / b) = atan(c) + atan((a - c b) / (b + c a)),  c = 0, 1/2 or 1,  a <= b
+//   atan(a / b) = atan(c) + atan((a - c b) / (b + c a))
 #ifndef REE_SCALAR_ATAN_H
 #define REE_SCALAR_ATAN_H
 
 #include "repops/scalar/wide.h"
 
-// atan(a / b) for positive a and b.
+// Returns atan(a / b) for positive a and b.
 REE_FN ree_wide ree_atan_wide(ree_wide a, ree_wide b) {
     bool swapped = a.e > b.e || (a.e == b.e && u64_lt(b.m, a.m));
     if (swapped) {
@@ -14,10 +15,10 @@ REE_FN ree_wide ree_atan_wide(ree_wide a, ree_wide b) {
         a = b;
         b = swap;
     }
-    // Both on b's scale, one bit below the top: n and d stay below bit 64.
+    // a = pa * 2^(b.e - 62) and b = pb * 2^(b.e - 62). Both are below 2^63, so sums fit in 64 bits.
     u64 pb = u64_shr(b.m, 1u), pa = u64_shr_any(a.m, REE_U32(b.e - a.e) + 1u);
     ree_wide n = a, d = b;
-    u64 base = REE_U64(0u, 0u); // atan(c), times 2^64
+    u64 base = REE_U64(0u, 0u); // atan(c) * 2^64
     bool minus = false;
     if (u64_lt(u64_shr(pb, 2u), pa)) {
         u64 quarter3 = u64_sub(pb, u64_shr(pb, 2u)), cb = pb, ca = pa;
@@ -55,7 +56,7 @@ REE_FN u32 ree_int_atan_f32(u32 x) {
     return ree_wide_round(x & REE_SIGN, ree_atan_wide(ree_wide_from(a), ree_wide_one()));
 }
 
-// sqrt(1 - x^2) = sqrt((1 - x) * (1 + x)), 0 < x < 1
+// Returns sqrt(1 - x^2) for 0 < x < 1, computed as sqrt((1 - x) * (1 + x)).
 REE_FN ree_wide ree_cathetus(ree_wide x) {
     ree_wide one = ree_wide_one();
     return ree_wide_sqrt(ree_wide_mul(ree_wide_sub(one, x), ree_wide_add(one, x)));
@@ -80,7 +81,7 @@ REE_FN u32 ree_int_acos_f32(u32 x) {
     ree_wide r = ree_atan_wide(ree_cathetus(v), v);
     if (negative) {
         ree_wide whole;
-        whole.m = REE_HALF_PI; // the significand of pi too
+        whole.m = REE_HALF_PI; // pi and pi/2 have the same significand
         whole.e = 1;
         r = ree_wide_sub(whole, r);
     }

@@ -1,13 +1,13 @@
-// Comparison, minimum and maximum, rounding to integral values and conversions of binary32, in
-// integer operations alone (NUMERICS.md, sections 2 and 5): a driver may flush subnormals even
-// in a comparison, and fold float(int(x)) to trunc(x).
+// Comparison, minimum and maximum, rounding to integral values and conversions of binary32, with
+// integer operations only (NUMERICS.md, sections 2 and 5). Reason: a driver may flush subnormals
+// even in a comparison, and may fold float(int(x)) to trunc(x), which gives -0 instead of +0.
 #ifndef REE_SCALAR_CONVERT_H
 #define REE_SCALAR_CONVERT_H
 
 #include "repops/scalar/soft.h"
 
-// Maps the bits of a number to an unsigned integer that is ordered like the numbers, -0 just below
-// +0.
+// Maps the bits of a float that is no NaN to an unsigned integer. The integers have the order of
+// the floats, with -0 directly below +0.
 REE_FN u32 ree_order_key(u32 x) {
     return (x & REE_SIGN) != 0u ? ~x : x | REE_SIGN;
 }
@@ -33,20 +33,21 @@ REE_FN u32 ree_soft_le(u32 a, u32 b) {
     return less && !ree_is_nan(a) && !ree_is_nan(b) ? 1u : 0u;
 }
 
-// Rounding to an integral value. The sign of the argument stays, also on a zero.
+// Rounding to an integral value: trunc, floor, ceil, round. A result of zero keeps the sign of x.
 REE_FN u32 ree_soft_trunc(u32 x) {
     u32 biased = (x >> 23u) & 255u;
     if (biased < 127u) return x & REE_SIGN;
     if (biased >= 150u) return ree_canon(x);
     return x & ~(0x7FFFFFu >> (biased - 127u));
 }
-// trunc(x), one further from zero when `away`; |x| < 2^23.
+// Returns trunc(x), or if `away` is set the integral value one further from zero than trunc(x). |x|
+// must be below 2^23.
 REE_FN u32 ree_trunc_away(u32 x, bool away) {
     u32 t = ree_soft_trunc(x);
     if (!away) return t;
     u32 biased = (t >> 23u) & 255u;
     if (biased < 127u) return (x & REE_SIGN) | REE_ONE;
-    return t + (0x800000u >> (biased - 127u)); // a carry moves into the exponent, as it should
+    return t + (0x800000u >> (biased - 127u)); // a carry correctly increments the exponent
 }
 REE_FN u32 ree_soft_floor(u32 x) {
     if (((x >> 23u) & 255u) >= 150u) return ree_canon(x);
@@ -67,7 +68,7 @@ REE_FN u32 ree_soft_round(u32 x) { // to nearest, ties to even
     return ree_trunc_away(x, rest > (unit >> 1u) || (rest == (unit >> 1u) && odd != 0u));
 }
 
-// Float to integer: towards zero, saturating, NaN gives 0.
+// Float to integer: rounds towards zero and saturates; NaN gives 0.
 REE_FN u32 ree_soft_f32_to_u32(u32 x) {
     u32 biased = (x >> 23u) & 255u, m = (x & 0x7FFFFFu) | 0x800000u;
     if (ree_is_nan(x) || (x & REE_SIGN) != 0u || biased < 127u) return 0u;
@@ -95,7 +96,7 @@ REE_FN u64 ree_soft_f32_to_i64(u32 x) {
     return beyond ? REE_U64(0x7FFFFFFFu, 0xFFFFFFFFu) : m;
 }
 
-// Integer to float: to nearest, ties to even.
+// Integer to float: rounds to nearest, ties to even.
 REE_FN u32 ree_soft_u64_to_f32(u64 x) {
     return ree_pack64_any(0u, 63, x);
 }
@@ -120,7 +121,7 @@ REE_FN u32 ree_soft_f16_to_f32(u32 h) {
     if (biased == 31u) return m != 0u ? REE_NAN : sign | REE_INF;
     if (biased != 0u) return sign | ((biased + 112u) << 23u) | (m << 13u);
     if (m == 0u) return sign;
-    u32 n = ree_clz32(m) - 21u; // brings the leading bit to bit 10
+    u32 n = ree_clz32(m) - 21u; // shift that moves the leading bit to bit 10
     return sign | ((113u - n) << 23u) | ((m << (n + 13u)) & 0x7FFFFFu);
 }
 REE_FN u32 ree_soft_f32_to_f16(u32 x) {
@@ -131,7 +132,7 @@ REE_FN u32 ree_soft_f32_to_f16(u32 x) {
         u32 q = a - 0x38000000u;
         return sign | ((q + 0xFFFu + ((q >> 13u) & 1u)) >> 13u);
     }
-    if (a < 0x33000000u) return sign; // below half the smallest subnormal
+    if (a < 0x33000000u) return sign; // below 2^-25, half the smallest float16 subnormal
     u32 shift = 126u - (a >> 23u);    // 14 ... 24
     u32 m = (a & 0x7FFFFFu) | 0x800000u, q = m >> shift, rest = m << (32u - shift);
     if (rest > REE_SIGN || (rest == REE_SIGN && (q & 1u) != 0u)) q += 1u;
@@ -145,12 +146,13 @@ REE_FN u32 ree_soft_f32_to_bf16(u32 x) {
     return (x + 0x7FFFu + ((x >> 16u) & 1u)) >> 16u;
 }
 
-// Remainder with the sign of the dividend; exact.
+// Returns the exact remainder of a / b with the sign of a, like C's fmod.
 REE_FN u32 ree_int_fmod_f32(u32 a, u32 b) {
     if (ree_is_nan(a) || ree_is_nan(b) || ree_is_inf(a) || ree_is_zero(b)) return REE_NAN;
     if (ree_is_inf(b) || (a & 0x7FFFFFFFu) < (b & 0x7FFFFFFFu)) return a;
     ree_unpacked ua = ree_unpack(a), ub = ree_unpack(b);
-    // r = ua.m * 2^(ua.e - ub.e) mod ub.m, eight bits of the power at a time: r stays below 2^24.
+    // r = ua.m * 2^(ua.e - ub.e) mod ub.m, eight factors of 2 at a time. r stays below 2^24, so
+    // that r << 8 fits in 32 bits.
     u32 r = ua.m % ub.m, n = REE_U32(ua.e - ub.e);
     for (; n >= 8u && r != 0u; n -= 8u)
         r = (r << 8u) % ub.m;

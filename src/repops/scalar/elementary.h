@@ -1,5 +1,6 @@
-// The elementary functions in integers, ree_int_<name>_f32: one file for each family. Correctly
-// rounded for every argument (PROOF.md).
+// Includes the elementary functions of binary32 in integer arithmetic, ree_int_<name>_f32. Each
+// family of functions has a file. Their results are correctly rounded; PROOF.md records the proof
+// for those of one argument.
 #ifndef REE_SCALAR_ELEMENTARY_H
 #define REE_SCALAR_ELEMENTARY_H
 

@@ -1,5 +1,6 @@
-// The arguments for which the double forms of fast.h round wrongly, found by ree-prove: their exact
-// results lie so near to a tie that an error below one unit of 2^-53 crosses it.
+// Corrects the results of fast.h for the arguments (bits of a float) for which they are wrong.
+// ree-prove found these arguments: their exact results lie so near to a tie that an error of less
+// than 2^-53, relative, changes the rounding. x: argument; r: result of fast.h.
 #ifndef REE_SCALAR_EXCEPTIONS_H
 #define REE_SCALAR_EXCEPTIONS_H
 

@@ -1,4 +1,5 @@
-// exp, expm1 and what is made of them: sinh, cosh, tanh, sigmoid (NUMERICS.md, section 4).
+// exp, expm1, sinh, cosh, tanh and sigmoid of binary32 in integer arithmetic (NUMERICS.md, section
+// 4). k is an integer, 0 <= f < 1, and p is a polynomial:
 //
 //   e^x = 2^k * 2^f,  k + f = x * log2(e),  2^f = 1 + f * p(f)
 #ifndef REE_SCALAR_EXP_H
@@ -6,7 +7,7 @@
 
 #include "repops/scalar/wide.h"
 
-// 2^(k + f / 2^64).
+// Returns 2^(k + f / 2^64).
 REE_FN ree_wide ree_exp2_wide(i32 k, u64 f) {
     ree_wide r;
     r.m = u64_or(REE_U64(REE_SIGN, 0u), u64_shr(u64_mulh(f, ree_poly_exp2(f)), 1u));
@@ -14,17 +15,18 @@ REE_FN ree_wide ree_exp2_wide(i32 k, u64 f) {
     return r;
 }
 
-// e^x for x = +-m * 2^(e - 23), m in [2^23, 2^24), e below 8. Absolute error 2^-62 near 1.
+// Returns e^x, or e^-x if `negative` is set, for x = x.m * 2^(x.e - 23) as ree_unpack returns it.
+// x.e must be below 8. Near a result of 1 the absolute error is 2^-62.
 REE_FN ree_wide ree_exp_wide(bool negative, ree_unpacked x) {
     if (x.e < -60) return ree_wide_one();
-    // |x| * log2(e) = t * 2^(e - 62), 64 bits and 32 below them.
+    // |x| * log2(e) = t * 2^(x.e - 62); the low word of `low` has the 32 bits below t.
     u32 m = x.m << 8u;
     u64 low = u64_add(u64_mul32(m, REE_LOG2E_1), u64_from32(u64_hi(u64_mul32(m, REE_LOG2E_2))));
     u64 t = u64_add(u64_mul32(m, REE_LOG2E_0), u64_from32(u64_hi(low)));
     i32 k = 0;
     u64 f;
     if (x.e >= -2) {
-        u32 n = REE_U32(x.e + 2); // bits above the point
+        u32 n = REE_U32(x.e + 2); // number of bits of t above the binary point
         if (n != 0u) k = REE_I32(u64_lo(u64_shr(t, 64u - n)));
         f = u64_shl(t, n);
         if (n != 0u) f = u64_or(f, u64_from32(u64_lo(low) >> (32u - n)));
@@ -38,7 +40,7 @@ REE_FN ree_wide ree_exp_wide(bool negative, ree_unpacked x) {
     return ree_exp2_wide(k, f);
 }
 
-// Largest argument whose exponential, and smallest whose exponential, is in question at all.
+// Bits of the float 105. If |x| is 105 or more, e^|x| rounds to infinity and e^-|x| to 0.
 #define REE_EXP_HUGE 0x42D20000u // 105
 
 REE_FN u32 ree_int_exp_f32(u32 x) {
@@ -50,12 +52,13 @@ REE_FN u32 ree_int_exp_f32(u32 x) {
     return ree_wide_round(0u, ree_exp_wide(negative, ree_unpack(x)));
 }
 
-// |e^x - 1|, relative error 2^-61. x as for ree_exp_wide.
+// Returns |e^x - 1|, or |e^-x - 1| if `negative` is set, with a relative error of 2^-61. x is the
+// same as for ree_exp_wide.
 REE_FN ree_wide ree_expm1_wide(bool negative, ree_unpacked x) {
     ree_wide a;
     a.m = REE_U64(x.m << 8u, 0u);
     a.e = x.e;
-    if (x.e < -2) { // below 1/4: x + x * (x * p(x))
+    if (x.e < -2) { // |x| < 1/4: x + x * (x * p(x)), p a polynomial
         u64 t = ree_wide_fraction(a), h;
         if (negative) {
             h = u64_mulh(a.m, u64_mulh(t, ree_poly_expm1n(t)));
@@ -77,7 +80,7 @@ REE_FN u32 ree_int_expm1_f32(u32 x) {
     return ree_wide_round(x & REE_SIGN, ree_expm1_wide(negative, ree_unpack(x)));
 }
 
-// (v + v / (v + 1)) / 2 with v = e^x - 1
+// sinh |x| = (v + v / (v + 1)) / 2 with v = e^|x| - 1; the result takes the sign of x.
 REE_FN u32 ree_int_sinh_f32(u32 x) {
     if (ree_is_nan(x)) return REE_NAN;
     u32 a = x & 0x7FFFFFFFu;
@@ -89,7 +92,7 @@ REE_FN u32 ree_int_sinh_f32(u32 x) {
     return ree_wide_round(x & REE_SIGN, r);
 }
 
-// (v + 1 / v) / 2 with v = e^|x|
+// cosh x = (v + 1 / v) / 2 with v = e^|x|.
 REE_FN u32 ree_int_cosh_f32(u32 x) {
     if (ree_is_nan(x)) return REE_NAN;
     u32 a = x & 0x7FFFFFFFu;
@@ -101,7 +104,7 @@ REE_FN u32 ree_int_cosh_f32(u32 x) {
     return ree_wide_round(0u, r);
 }
 
-// v / (v + 2) with v = e^(2 |x|) - 1
+// tanh |x| = v / (v + 2) with v = e^(2 |x|) - 1; the result takes the sign of x.
 REE_FN u32 ree_int_tanh_f32(u32 x) {
     if (ree_is_nan(x)) return REE_NAN;
     u32 a = x & 0x7FFFFFFFu;
@@ -114,7 +117,7 @@ REE_FN u32 ree_int_tanh_f32(u32 x) {
     return ree_wide_round(x & REE_SIGN, ree_wide_div(v, ree_wide_add(v, two)));
 }
 
-// x < 0: t / (1 + t) with t = e^x; x > 0: 1 / (1 + e^-x)
+// With t = e^-|x|, sigmoid(x) = t / (1 + t) for x < 0 and 1 / (1 + t) for x > 0.
 REE_FN u32 ree_int_sigmoid_f32(u32 x) {
     if (ree_is_nan(x)) return REE_NAN;
     bool negative = (x & REE_SIGN) != 0u;
@@ -123,8 +126,9 @@ REE_FN u32 ree_int_sigmoid_f32(u32 x) {
     if (a < 0x32000000u) return 0x3F000000u;
     ree_unpacked u = ree_unpack(a);
     if (u.e < -12) {
-        // 1/2 + x/4 - x^3/48 + ...: so near to 1/2 + x/4, which may be a tie, that the cubic term
-        // only has to be seen: one unit towards 1/2.
+        // sigmoid(x) = 1/2 + x/4 - x^3/48 + ... is very near to 1/2 + x/4, which may be a tie. The
+        // cubic term then decides the rounding, but only by its sign. So x/4 is moved slightly
+        // towards 0.
         ree_wide q = ree_wide_from(a), middle = ree_wide_one();
         middle.e = -1;
         q.e -= 2;

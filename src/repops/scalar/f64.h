@@ -1,6 +1,6 @@
-// binary64 on bits, in integer operations alone: what needs no arithmetic (sign, comparison,
-// minimum, rounding to integral values) and the conversions (NUMERICS.md sections 1, 2 and 5). For
-// devices without binary64, and without a difference for those that have it.
+// Operations on the bits of binary64 numbers, with integer operations only: sign, comparison,
+// minimum, maximum, rounding to integral values, and conversions (NUMERICS.md, sections 1, 2 and
+// 5). They give the same bits on devices with and without binary64 arithmetic.
 #ifndef REE_SCALAR_F64_H
 #define REE_SCALAR_F64_H
 
@@ -32,7 +32,8 @@ REE_FN u32 ree_f64_exponent(u64 x) { // biased
     return (u64_hi(x) >> 20u) & 2047u;
 }
 
-// As ree_order_key: unsigned integers in the order of the numbers, -0 just below +0.
+// Maps the bits of a binary64 number that is no NaN to an unsigned integer. The integers have the
+// order of the numbers, with -0 directly below +0.
 REE_FN u64 ree_f64_order_key(u64 x) {
     if (ree_f64_is_negative(x)) return u64_not(x);
     return REE_U64(u64_hi(x) | REE_SIGN, u64_lo(x));
@@ -60,18 +61,18 @@ REE_FN u32 ree_f64_le(u64 a, u64 b) {
     return ree_f64_lt(a, b) | ree_f64_eq(a, b);
 }
 
-// Rounding to an integral value. The sign of the argument stays, also on a zero.
+// Rounding to an integral value: trunc, floor, ceil, round. A result of zero keeps the sign of x.
 REE_FN u64 ree_f64_trunc(u64 x) {
     u32 biased = ree_f64_exponent(x);
     if (biased < 1023u) return REE_U64(u64_hi(x) & REE_SIGN, 0u);
     if (biased >= 1075u) return ree_f64_canon(x);
     return u64_and(x, u64_not(u64_shr(REE_U64(0xFFFFFu, 0xFFFFFFFFu), biased - 1023u)));
 }
-// t = trunc(x) one further from zero; |x| < 2^52.
+// Returns the integral value one further from zero than t, where t = trunc(x) and |x| < 2^52.
 REE_FN u64 ree_f64_away(u64 t) {
     u32 biased = ree_f64_exponent(t);
     if (biased < 1023u) return REE_U64((u64_hi(t) & REE_SIGN) | 0x3FF00000u, 0u);
-    // A carry moves into the exponent, as it should.
+    // A carry out of the significand correctly increments the exponent.
     return u64_add(t, u64_shr(REE_U64(0x100000u, 0u), biased - 1023u));
 }
 REE_FN u64 ree_f64_floor(u64 x) {
@@ -105,8 +106,9 @@ REE_FN u64 ree_f64_sign(u64 x) {
     return REE_U64((u64_hi(x) & REE_SIGN) | 0x3FF00000u, 0u);
 }
 
-// Conversions. The significand of a nonzero finite number with its leading bit at bit 63, and the
-// exponent of that bit.
+// Conversions
+
+// The absolute value m * 2^(e - 63) of a finite nonzero binary64 number; bit 63 of m is set.
 struct ree_f64_parts {
     u64 m;
     i32 e;
@@ -145,13 +147,14 @@ REE_FN u32 ree_f64_to_f32(u64 x) {
     return ree_pack64(sign, u.e, u.m);
 }
 
-// Rounding to odd: what is not exact becomes the neighbour whose last bit is 1, and overflow the
-// largest finite number. Rounding such a number once more, to nearest and to a format at least two
-// bits shorter everywhere, gives what rounding the first number would have: the way to every format
-// below binary32. m * 2^(e - 63), bit 63 of m set.
+// Rounds m * 2^(e - 63), bit 63 of m set, to binary32 by rounding to odd: a value that is not exact
+// becomes the neighbouring float whose last bit is 1; an overflow becomes the largest finite float.
+// If the result is then rounded to nearest, to a format that is at least two bits shorter in its
+// whole range, the final result equals that of a single rounding. Conversions to the formats of 16
+// bits and fewer use this. `sign` is 0 or REE_SIGN.
 REE_FN u32 ree_pack_odd(u32 sign, i32 e, u64 m) {
     if (e > 127) return sign | 0x7F7FFFFFu;
-    u32 shift = 40u; // bit 63 to bit 23
+    u32 shift = 40u; // moves bit 63 to bit 23
     if (e < -126) {
         u32 below = REE_U32(-126 - e);
         if (below > 23u) return sign | 1u;
@@ -160,7 +163,7 @@ REE_FN u32 ree_pack_odd(u32 sign, i32 e, u64 m) {
     u64 kept = u64_shr(m, shift);
     u32 q = u64_lo(kept);
     if (!u64_eq(u64_shl(kept, shift), m)) q |= 1u;
-    // A normal number's leading bit at bit 23 adds 1 to the exponent field.
+    // If the result is normal, bit 23 of q adds 1 to the exponent field.
     return e < -126 ? sign | q : sign | ((REE_U32(e + 126) << 23u) + q);
 }
 REE_FN u32 ree_f64_to_f32_odd(u64 x) {
@@ -181,7 +184,9 @@ REE_FN u32 ree_i64_to_f32_odd(u64 x) {
     return ree_u64_to_f32_odd(u64_neg(x)) | REE_SIGN;
 }
 
-// To integers: towards zero, saturating, NaN gives 0. The magnitude, saturated to 64 bits:
+// binary64 to integer: rounds towards zero and saturates; NaN gives 0.
+
+// Returns |x| rounded towards zero, at most 2^64 - 1. x must not be a NaN.
 REE_FN u64 ree_f64_to_u64_magnitude(u64 x) {
     u32 biased = ree_f64_exponent(x);
     if (biased < 1023u) return u64_from32(0u);
@@ -216,14 +221,15 @@ REE_FN u32 ree_f64_to_i32(u64 x) {
     return beyond ? 0x7FFFFFFFu : u64_lo(m);
 }
 
-// From integers: nearest, ties to even.
+// Integer to binary64: rounds to nearest, ties to even.
 REE_FN u64 ree_u64_to_f64(u64 x) {
     if (u64_is_zero(x)) return x;
     u32 n = u64_clz(x);
     u64 m = u64_shl(x, n), q = u64_shr(m, 11u), rest = u64_and(m, u64_from32(0x7FFu));
     u32 low = u64_lo(rest);
     if (low > 0x400u || (low == 0x400u && (u64_lo(q) & 1u) != 0u)) q = u64_add(q, u64_from32(1u));
-    // q's leading bit, at bit 52, adds 1 to the exponent field, and a carry beyond it another.
+    // The leading bit of q, bit 52, adds 1 to the exponent field. A carry from rounding adds 1
+    // more.
     return u64_add(REE_U64((1085u - n) << 20u, 0u), q);
 }
 REE_FN u64 ree_i64_to_f64(u64 x) {

@@ -1,10 +1,10 @@
-// The elementary functions that models spend their time in, in double arithmetic without branches
-// or tables, so that loops over arrays of them vectorise. C only. The operations are exactly those
-// written (no contraction), which makes the doubles, and the proof, the same on every processor.
+// The elementary functions of binary32 that models use most, in double arithmetic, for C and CUDA
+// C. They have no branches and no tables, so that loops over arrays vectorise. Compile without
+// contraction: then the double results, and with them the proof, are the same on every processor.
 //
-// Errors stay near one unit of 2^-53, so that a float result is wrong only for the few arguments
-// whose exact result lies that near to a tie; the exhaustive proof names them, and they are
-// exceptions (exceptions.h).
+// The relative error of the double results is near 2^-53. So a float result is wrong only for the
+// few arguments whose exact result lies that near to a tie. The exhaustive proof finds these
+// arguments, and exceptions.h corrects them.
 #ifndef REE_SCALAR_FAST_H
 #define REE_SCALAR_FAST_H
 
@@ -25,7 +25,7 @@ REE_FN uint32_t ree_bits(float x) {
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
-// The bits of a result, any NaN as 0x7FC00000.
+// Returns the bits of x; 0x7FC00000 for any NaN.
 REE_FN uint32_t ree_result(float x) {
     uint32_t bits = ree_bits(x);
     return x != x ? REE_NAN : bits;
@@ -42,14 +42,14 @@ REE_FN double ree_from_double_bits(uint64_t bits) {
 }
 #define REE_EXCEPT(x, argument, result, r) ((x) == (argument) ? (result) : (r))
 
-// e^x = 2^k * (1 + p), k = round(x / ln 2).
+// e^x as 2^K * (1 + p), where K is x / ln 2 rounded to an integer.
 struct ree_fast_exp {
-    uint64_t k; // times 2^52, modulo 2^64: to be added to the bits of a double
+    uint64_t k; // K * 2^52 modulo 2^64; adding it to the bits of a double multiplies by 2^K
     double p;
 };
-// |x| up to 700.
+// Returns the parts of e^x. |x| must be at most 700.
 REE_FN struct ree_fast_exp ree_fast_exp_parts(double x) {
-    double shifted = x * REE_FAST_LOG2E + 0x1.8p52; // k in the low bits
+    double shifted = x * REE_FAST_LOG2E + 0x1.8p52; // the low bits of this double are K
     double k = shifted - 0x1.8p52;
     double r = (x - k * REE_FAST_LN2_HIGH) - k * REE_FAST_LN2_LOW;
     struct ree_fast_exp e;
@@ -61,18 +61,18 @@ REE_FN double ree_fast_exp_double(double x) {
     struct ree_fast_exp e = ree_fast_exp_parts(x);
     return ree_from_double_bits(ree_double_bits(1.0 + e.p) + e.k);
 }
-// 2^k * p + (2^k - 1)
+// Returns e^x - 1, computed as 2^K * p + (2^K - 1) (struct ree_fast_exp).
 REE_FN double ree_fast_expm1_double(double x) {
     struct ree_fast_exp e = ree_fast_exp_parts(x);
     double scale = ree_from_double_bits(ree_double_bits(1.0) + e.k);
     return scale * e.p + (scale - 1.0);
 }
-// A NaN passes through both.
+// Limits x to [-bound, bound]; returns a NaN unchanged.
 REE_FN double ree_fast_clamp(double x, double bound) {
     x = x > bound ? bound : x;
     return x < -bound ? -bound : x;
 }
-// The double as a float result for the argument x.
+// Returns the bits of y rounded to a float; 0x7FC00000 if x, the bits of the argument, is a NaN.
 REE_FN uint32_t ree_fast_round(uint32_t x, double y) {
     uint32_t bits = ree_bits((float)y);
     return (x & 0x7FFFFFFFu) > REE_INF ? REE_NAN : bits;
@@ -91,20 +91,21 @@ REE_FN uint32_t ree_fast_exp_f32(uint32_t x) {
 
 REE_FN uint32_t ree_fast_expm1_f32(uint32_t x) {
     double v = ree_float(x);
-    // The sum above gives +0 for -0.
+    // ree_fast_expm1_double gives +0 for -0, so the sign is copied.
     double y = ree_fast_copysign(ree_fast_expm1_double(ree_fast_clamp(v, 110.0)), v);
     return ree_fast_round(x, y);
 }
 
-// v / (v + 2), v = e^(2 |x|) - 1
+// tanh |x| = v / (v + 2) with v = e^(2 |x|) - 1; the result takes the sign of x.
 REE_FN uint32_t ree_fast_tanh_f32(uint32_t x) {
     double d = ree_float(x);
     double v = ree_fast_expm1_double(ree_fast_clamp(2.0 * ree_fast_abs(d), 40.0));
     return ree_fast_round(x, ree_fast_copysign(v / (v + 2.0), d));
 }
 
-// 1 / (1 + e^-x). Near 0 it is 1/2 + x/4 - x^3/48 + ..., and 1/2 + x/4 may be a tie: there the
-// factor of x/4 stays below 1 by so much that the cubic term shows in a double.
+// sigmoid(x) = 1 / (1 + e^-x). Near 0 it is 1/2 + x/4 - x^3/48 + ..., and 1/2 + x/4 may be a tie.
+// The cubic term then decides the rounding, but only by its sign. So for |x| < 2^-12 the code uses
+// a factor slightly below 1/4.
 REE_FN uint32_t ree_fast_sigmoid_f32(uint32_t x) {
     double v = ree_float(x);
     double y = 1.0 / (1.0 + ree_fast_exp_double(ree_fast_clamp(-v, 110.0)));
@@ -112,7 +113,8 @@ REE_FN uint32_t ree_fast_sigmoid_f32(uint32_t x) {
     return ree_fast_round(x, ree_fast_abs(v) < 0x1p-12 ? near : y);
 }
 
-// ln(1 + t) for t in [0, 1]: 2 artanh(s), s = t / (2 + t), or with ln 2 added and 1 + t halved.
+// Returns ln(1 + t) for t in [0, 1], computed as 2 artanh(s) with s = t / (2 + t). If 1 + t is
+// above sqrt(2), it is halved, which gives s = (t - 1) / (t + 3), and ln 2 is added.
 REE_FN double ree_fast_log1p_unit(double t) {
     int upper = t > 0.41421356237309503;
     double n = upper ? t - 1.0 : t, d = upper ? t + 3.0 : t + 2.0;
@@ -120,16 +122,19 @@ REE_FN double ree_fast_log1p_unit(double t) {
     double y = s * z * ree_fast_poly_log(z) + (upper ? REE_FAST_LN2_LOW : 0.0);
     return (y + 2.0 * s) + (upper ? REE_FAST_LN2_HIGH : 0.0);
 }
-// max(x, 0) + ln(1 + e^-|x|)
+// softplus(x) = max(x, 0) + ln(1 + e^-|x|).
 REE_FN uint32_t ree_fast_softplus_f32(uint32_t x) {
     double v = ree_float(x);
     double t = ree_fast_exp_double(ree_fast_clamp(-ree_fast_abs(v), 110.0));
     return ree_fast_round(x, ree_fast_log1p_unit(t) + (v > 0.0 ? v : 0.0));
 }
 
-// k * ln 2 + 2 artanh(s), s = (m - 1) / (m + 1), x = 2^k * m, m in [sqrt(1/2), sqrt(2))
+// ln x = k * ln 2 + 2 artanh(s) with s = (m - 1) / (m + 1), where x = 2^k * m with an integer k and
+// m in [sqrt(1/2), sqrt(2)).
 REE_FN uint32_t ree_fast_log_f32(uint32_t x) {
-    // The double's exponent, counted from sqrt(1/2); as an integer in a double without conversion.
+    // biased = k + 1023: the exponent field of the double after a shift of its bits that makes
+    // significands begin at sqrt(1/2) instead of 1. k becomes a double without a conversion: the
+    // bits of 2^52 with biased in the lowest bits are the double 2^52 + biased.
     uint64_t bits = ree_double_bits((double)ree_float(x));
     uint64_t shifted = bits - 0x3FE6A09E667F3BCDu + 0x3FF0000000000000u;
     uint64_t biased = (shifted >> 52) & 0xFFFu;
@@ -147,7 +152,8 @@ REE_FN uint32_t ree_fast_rsqrt_f32(uint32_t x) {
     return ree_result((float)(1.0 / sqrt((double)ree_float(x))));
 }
 
-// |x| < 1: x * p(x^2); else 1 - e^(-x^2) * q((|x| - 5/2) / (|x| + 5/2))
+// With polynomials p and q: erf |x| = |x| * p(x^2) for |x| < 1, otherwise
+// 1 - e^(-x^2) * q((|x| - 5/2) / (|x| + 5/2)). From |x| = 4 on, |x| is taken as 4.
 REE_FN uint32_t ree_fast_erf_f32(uint32_t x) {
     double d = ree_float(x), v = ree_fast_abs(d);
     v = v > 4.0 ? 4.0 : v;

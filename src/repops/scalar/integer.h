@@ -1,6 +1,6 @@
-// Integer operations of expressions (NUMERICS.md, section 5). Two's complement, wrapping; what C
-// leaves undefined has a value here: division by zero gives 0, the lowest number divided by -1
-// itself, a shift count as large as the width gives 0.
+// Integer operations of expressions on 32 and 64 bits (NUMERICS.md, section 5). Integers are two's
+// complement and wrap around. Cases that C leaves undefined have a value here: x / 0 = 0; the
+// lowest number divided by -1 is itself; a shift by the width or more gives 0.
 #ifndef REE_SCALAR_INTEGER_H
 #define REE_SCALAR_INTEGER_H
 
@@ -70,7 +70,8 @@ REE_FN u64 ree_abs64(u64 a) {
 
 #ifdef REE_SCALAR_LIMBS
 
-// Long division by shifting and subtracting; 32-bit operands take the short way.
+// Quotient and remainder of unsigned 64-bit integers, both 0 for a divisor of 0. Computed by
+// shifting and subtracting, or by a 32-bit division if both operands fit in 32 bits.
 struct ree_quotient {
     u64 q, r;
 };

@@ -3,10 +3,10 @@
 // Rules of the dialect: functions are declared with REE_FN and return values (no pointers, no out
 // parameters); types are u32, i32, u64 and structs followed by REE_TYPEDEF; constants carry their
 // suffix (1u); conditions are bool; conversions are written REE_U32(x), REE_I32(x); a 64-bit value
-// is touched only through the u64_ functions of u64.h; shift counts stay below the width. Right
-// shifts of i32 are arithmetic in all three languages.
+// is used only through the u64_ functions of u64.h; shift counts stay below the width. Right shifts
+// of i32 are arithmetic in all three languages.
 //
-// REE_SCALAR_LIMBS (C only, for tests) makes u64 the pair of 32-bit words that GLSL uses.
+// With REE_SCALAR_LIMBS, u64 is a pair of 32-bit words. GLSL always uses it; C does in tests.
 #ifndef REE_SCALAR_LANG_H
 #define REE_SCALAR_LANG_H
 

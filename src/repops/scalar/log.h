@@ -1,6 +1,7 @@
-// log, log1p and what is made of them: asinh, acosh, atanh, softplus (NUMERICS.md, section 4).
+// log, log1p, asinh, acosh, atanh and softplus of binary32 in integer arithmetic (NUMERICS.md,
+// section 4). Every positive number is 2^k * a with an integer k and a in [sqrt(1/2), sqrt(2)]:
 //
-//   log2(2^k * a) = k + log2((1 + s) / (1 - s)),  s = (a - 1) / (a + 1),  a in [sqrt(1/2), sqrt(2)]
+//   log2(2^k * a) = k + log2((1 + s) / (1 - s)),  s = (a - 1) / (a + 1)
 #ifndef REE_SCALAR_LOG_H
 #define REE_SCALAR_LOG_H
 
@@ -12,7 +13,8 @@ struct ree_signed_wide {
 };
 REE_TYPEDEF(ree_signed_wide)
 
-// k +- log2((1 + s) / (1 - s)) with s = n / d below 0.172, where d = den / 2^62.
+// Returns k + log2((1 + s) / (1 - s)), or k - log2((1 + s) / (1 - s)) if `minus` is set, where s =
+// n / (den / 2^62) must be below 0.172.
 REE_FN ree_signed_wide ree_log2_from(i32 k, bool minus, ree_wide n, u64 den) {
     ree_wide d = ree_wide_norm(den, 1);
     ree_wide s = ree_wide_div(n, d);
@@ -39,7 +41,8 @@ REE_FN ree_signed_wide ree_log2_from(i32 k, bool minus, ree_wide n, u64 den) {
     return r;
 }
 
-// log2(a) for a > 0, exact or with the relative error of a (which matters where a is near 1).
+// Returns log2(a) for a > 0. If a is near 1, even a small error in a is large relative to the
+// result.
 REE_FN ree_signed_wide ree_log2_wide(ree_wide a) {
     bool upper = !u64_lt(a.m, REE_U64(0xB504F334u, 0u)); // sqrt(2)
     u64 one = REE_U64(0x40000000u, 0u);
@@ -62,7 +65,7 @@ REE_FN ree_signed_wide ree_ln_wide(ree_wide a) {
     return ree_ln_of_log2(ree_log2_wide(a));
 }
 
-// ln(1 + u), u > 0, with the relative error of u.
+// Returns ln(1 + u) for u > 0, with about the relative error of u.
 REE_FN ree_wide ree_ln1p_wide(ree_wide u) {
     ree_wide a = ree_wide_add(ree_wide_one(), u);
     if (a.e > 0 || !u64_lt(a.m, REE_U64(0xB504F334u, 0u))) return ree_ln_wide(a).v;
@@ -87,9 +90,9 @@ REE_FN u32 ree_int_log1p_f32(u32 x) {
     if (negative && a >= REE_ONE) return a == REE_ONE ? REE_SIGN | REE_INF : REE_NAN;
     if (a == REE_INF) return REE_INF;
     if (a < 0x32000000u) return x; // 2^-27
-    // x = 3 * (2^22 + 1) * 2^-44: the terms of x - x^2/2 + x^3/3 - x^4/4 cancel up to 9 * 2^-46 of
-    // the last place above a tie, which 64 bits do not see. The walk over all arguments found no
-    // other.
+    // For x = 3 * (2^22 + 1) * 2^-44, the terms of x - x^2/2 + x^3/3 - x^4/4 cancel so that the
+    // exact result lies only 9 * 2^-46 ulp above a tie. 64 bits do not resolve that. The proof over
+    // all arguments found no other such case.
     if (x == 0x35400003u) return 0x353FFFFFu;
     ree_wide u = ree_wide_from(a);
     if (!negative) return ree_wide_round(0u, ree_ln1p_wide(u));
@@ -99,7 +102,7 @@ REE_FN u32 ree_int_log1p_f32(u32 x) {
     return ree_wide_round(REE_SIGN, ree_ln_of_log2(ree_log2_from(0, true, u, den)).v);
 }
 
-// ln(1 + u), u = x + x^2 / (1 + sqrt(1 + x^2))
+// asinh |x| = ln(1 + u) with u = |x| + x^2 / (1 + sqrt(1 + x^2)); the result takes the sign of x.
 REE_FN u32 ree_int_asinh_f32(u32 x) {
     if (ree_is_nan(x)) return REE_NAN;
     u32 a = x & 0x7FFFFFFFu;
@@ -111,7 +114,7 @@ REE_FN u32 ree_int_asinh_f32(u32 x) {
     return ree_wide_round(x & REE_SIGN, ree_ln1p_wide(u));
 }
 
-// ln(1 + u), u = t + sqrt(t * (t + 2)), t = x - 1
+// acosh x = ln(1 + u) with u = t + sqrt(t * (t + 2)) and t = x - 1.
 REE_FN u32 ree_int_acosh_f32(u32 x) {
     if (ree_is_nan(x) || (x & REE_SIGN) != 0u || x < REE_ONE) return REE_NAN;
     if (x == REE_INF) return REE_INF;
@@ -122,7 +125,7 @@ REE_FN u32 ree_int_acosh_f32(u32 x) {
     return ree_wide_round(0u, ree_ln1p_wide(u));
 }
 
-// ln(1 + 2 x / (1 - x)) / 2
+// atanh |x| = ln(1 + 2 |x| / (1 - |x|)) / 2; the result takes the sign of x.
 REE_FN u32 ree_int_atanh_f32(u32 x) {
     if (ree_is_nan(x)) return REE_NAN;
     u32 a = x & 0x7FFFFFFFu;
@@ -136,7 +139,7 @@ REE_FN u32 ree_int_atanh_f32(u32 x) {
     return ree_wide_round(x & REE_SIGN, r);
 }
 
-// max(x, 0) + ln(1 + e^-|x|)
+// softplus(x) = max(x, 0) + ln(1 + e^-|x|).
 REE_FN u32 ree_int_softplus_f32(u32 x) {
     if (ree_is_nan(x)) return REE_NAN;
     bool negative = (x & REE_SIGN) != 0u;

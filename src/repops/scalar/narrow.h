@@ -1,19 +1,19 @@
-// Floating-point formats of 8 and 4 bits, from and to binary32, in integer operations alone
-// (NUMERICS.md section 5). Sources: Micikevicius et al., "FP8 Formats for Deep Learning"
-// (arXiv:2209.05433); Noune et al., "8-bit Numerical Formats for Deep Neural Networks"
+// Conversions between binary32 and the floating-point formats of 8 and 4 bits, with integer
+// operations only (NUMERICS.md, section 5). Sources: Micikevicius et al., "FP8 Formats for Deep
+// Learning" (arXiv:2209.05433); Noune et al., "8-bit Numerical Formats for Deep Neural Networks"
 // (arXiv:2206.02915) for the FNUZ forms; OCP, "Microscaling Formats (MX)", version 1.0, for
-// float4e2m1 and float8e8m0; ONNX's Cast for what happens beyond the largest number.
+// float4e2m1 and float8e8m0; ONNX's Cast for numbers beyond the largest one.
 //
-// A format is a word, so that one function serves all of them and an expression passes it as a
-// constant:
+// A 32-bit word describes a format, so that one function converts all formats and an expression can
+// pass the format as a constant:
 //
-//   bits 0-3    bits of the fraction
+//   bits 0-3    number of fraction bits
 //   bits 4-11   bias of the exponent
 //   bits 12-19  code of the largest finite number
-//   bit  20     the code after that is infinity
-//   bit  21     no -0: its code is the only NaN
-//   bit  22     beyond the largest number comes the largest number, also for infinities
-//   bits 23-26  place of the sign bit
+//   bit  20     1: the next code after the largest finite number is infinity
+//   bit  21     1: there is no -0, and its code is the only NaN
+//   bit  22     1: saturates, larger numbers and infinities become the largest finite number
+//   bits 23-26  index of the sign bit
 //   bits 27-31  unused
 #ifndef REE_SCALAR_NARROW_H
 #define REE_SCALAR_NARROW_H
@@ -30,7 +30,7 @@
 #define REE_NARROW_F8E4M3FNUZ (REE_NARROW_FORMAT(3u, 8u, 0x7Fu, 7u) | REE_NARROW_FNUZ)
 #define REE_NARROW_F8E5M2 (REE_NARROW_FORMAT(2u, 15u, 0x7Bu, 7u) | REE_NARROW_HAS_INF)
 #define REE_NARROW_F8E5M2FNUZ (REE_NARROW_FORMAT(2u, 16u, 0x7Fu, 7u) | REE_NARROW_FNUZ)
-// Has neither NaN nor infinity: it always saturates, and NaN becomes -0.
+// float4e2m1 has neither NaN nor infinity: it always saturates, and NaN becomes -0.
 #define REE_NARROW_F4E2M1 (REE_NARROW_FORMAT(1u, 1u, 7u, 3u) | REE_NARROW_SATURATE)
 
 REE_FN u32 ree_narrow_nan(u32 format) {
@@ -39,19 +39,21 @@ REE_FN u32 ree_narrow_nan(u32 format) {
     return (format & REE_NARROW_HAS_INF) != 0u ? 0x7Eu : 0x7Fu;
 }
 
-// Rounded once, ties to even.
+// Converts the float x to the format; rounds once, to nearest, ties to even.
 REE_FN u32 ree_f32_to_narrow(u32 x, u32 format) {
     u32 fraction = format & 15u, bias = (format >> 4u) & 255u, largest = (format >> 12u) & 255u;
     if (ree_is_nan(x)) return ree_narrow_nan(format);
     u32 sign = (x >> 31u) << ((format >> 23u) & 15u), a = x & 0x7FFFFFFFu, code;
-    u32 drop = 23u - fraction, lowest = 128u - bias; // lowest: biased exponent of 1 * 2^(1 - bias)
+    // lowest: exponent field, in binary32, of the format's smallest normal number 2^(1 - bias).
+    u32 drop = 23u - fraction, lowest = 128u - bias;
     if (a >= 0x4F000000u) {
-        code = largest + 1u; // 2^31, and infinity: beyond every format
+        code = largest + 1u; // 2^31 or more, or infinity: too large for every format
     } else if ((a >> 23u) >= lowest) {
         u32 rebiased = a - ((127u - bias) << 23u);
         code = (rebiased + ((1u << (drop - 1u)) - 1u) + ((rebiased >> drop) & 1u)) >> drop;
     } else {
-        // Subnormal in the format. Below, half of the smallest number rounds to 0.
+        // The result is subnormal or 0. If shift is above 25, x is less than half of the smallest
+        // subnormal and rounds to 0.
         u32 shift = drop + (lowest - (a >> 23u));
         u32 m = (a & 0x7FFFFFu) | 0x800000u;
         code = 0u;
@@ -69,7 +71,7 @@ REE_FN u32 ree_f32_to_narrow(u32 x, u32 format) {
     return sign | code;
 }
 
-// Exact.
+// Converts x, bits of the format, to the float of the same value.
 REE_FN u32 ree_narrow_to_f32(u32 x, u32 format) {
     u32 fraction = format & 15u, bias = (format >> 4u) & 255u, largest = (format >> 12u) & 255u;
     u32 place = (format >> 23u) & 15u, code = x & ((1u << place) - 1u);
@@ -81,12 +83,14 @@ REE_FN u32 ree_narrow_to_f32(u32 x, u32 format) {
     if ((code >> fraction) != 0u)
         return sign | ((code << (23u - fraction)) + ((127u - bias) << 23u));
     if (code == 0u) return sign;
-    u32 n = ree_clz32(code) - (31u - fraction); // brings the leading bit to the place of the 1
+    u32 n = ree_clz32(code) - (31u - fraction); // shift of the leading bit to bit `fraction`
     return sign | ((128u - bias - n) << 23u) | ((code << (23u - fraction + n)) & 0x7FFFFFu);
 }
 
-// float8e8m0, powers of two from 2^-127 to 2^127. `mode`: how to round, and whether numbers beyond
-// either end (0 among them) take the end or become NaN. Negative numbers are NaN, -0 is 0.
+// float8e8m0: the powers of two from 2^-127 to 2^127, and NaN. The argument `mode` is one of UP,
+// DOWN and NEAREST, the rounding, plus REE_E8M0_SATURATE: numbers outside the range, 0 and -0
+// included, become the nearest end of the range; without it they become NaN. Negative numbers
+// become NaN.
 #define REE_E8M0_UP 0u
 #define REE_E8M0_DOWN 1u
 #define REE_E8M0_NEAREST 2u // ties up
@@ -97,7 +101,8 @@ REE_FN u32 ree_f32_to_e8m0(u32 x, u32 mode) {
     if (ree_is_nan(x) || x > REE_SIGN) return 0xFFu;
     if (x == REE_SIGN || x < 0x400000u) return saturate ? 0u : 0xFFu; // below 2^-127
     if (x > 0x7F000000u) return saturate ? 0xFEu : 0xFFu;             // above 2^127
-    // The fraction of a subnormal begins one bit lower; its power of two has the code 0.
+    // A subnormal x has code 0. It is at least 2^-127, so its leading bit is bit 22, and the bits
+    // below are its fraction.
     u32 code = x >> 23u, rest = code == 0u ? (x << 1u) & 0x7FFFFFu : x & 0x7FFFFFu;
     u32 rounding = mode & 3u;
     bool up =

@@ -1,9 +1,10 @@
-// ree_op_<name> for every MAP_OP in C and (but for REE_HOST_MAP_OPS) CUDA C, on raw bits: class W
-// is uint32_t, class D uint64_t. Inline, and free of branches where it matters, so that loops over
-// arrays of them vectorise.
+// The scalar function ree_op_<name> of every MAP_OP in map_ops.def, for C and CUDA C; CUDA C has
+// none for REE_HOST_MAP_OPS. Arguments and results are raw bits, uint32_t for class W and uint64_t
+// for class D. The functions are inline, and frequent ones have no branches, so that loops over
+// arrays vectorise.
 //
 // Compile with -ffp-contract=off and without fast-math: the double arithmetic of the elementary
-// functions is proven for exactly the operations written.
+// functions is proven for exactly the operations that the source writes.
 #ifndef REE_SCALAR_OPS_H
 #define REE_SCALAR_OPS_H
 
@@ -40,7 +41,7 @@ REE_FN uint32_t ree_op_sqrt_f32(uint32_t x) {
     return ree_result(sqrtf(ree_float(x)));
 }
 
-// The divisor's sign: fmod is exact, so that the addition rounds the true remainder once.
+// The remainder with the sign of b. fmod is exact, so only the addition of b rounds, once.
 REE_FN uint32_t ree_op_mod_f32(uint32_t a, uint32_t b) {
     uint32_t r = ree_int_fmod_f32(a, b);
     if (ree_is_nan(r)) return REE_NAN;

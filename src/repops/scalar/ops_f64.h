@@ -1,5 +1,5 @@
-// ree_op_<name> for float64 arithmetic in C and CUDA C: the processor's binary64, which IEEE 754
-// defines.
+// The scalar functions ree_op_<name> of float64 arithmetic for C and CUDA C. They use the
+// processor's binary64 operations, whose results IEEE 754 defines.
 #ifndef REE_SCALAR_OPS_F64_H
 #define REE_SCALAR_OPS_F64_H
 

@@ -1,5 +1,6 @@
-// ree_op_<name> for the operations on float64 that need no arithmetic, and for the conversions from
-// and to float64 and the formats of 8 and 4 bits; the same in C and GLSL.
+// The scalar functions ree_op_<name> for conversions from and to float64 and the formats of 8 and 4
+// bits, and for the operations on float64 that need no arithmetic (sign, comparison, minimum,
+// rounding to integral values). C, CUDA C and GLSL share them.
 #ifndef REE_SCALAR_OPS_FORMATS_H
 #define REE_SCALAR_OPS_FORMATS_H
 

@@ -1,5 +1,5 @@
-// ree_op_<name> for REE_HOST_MAP_OPS of map_ops.def, in C alone: the remainders of float64, and the
-// correctly rounded elementary functions of elementary64.h.
+// The scalar functions ree_op_<name> for REE_HOST_MAP_OPS of map_ops.def, only for C: the
+// remainders of float64, and the correctly rounded elementary functions of elementary64.h.
 #ifndef REE_SCALAR_OPS_HOST_H
 #define REE_SCALAR_OPS_HOST_H
 
@@ -11,7 +11,7 @@
 static inline uint64_t ree_op_fmod_f64(uint64_t a, uint64_t b) {
     return ree_double_result(fmod(ree_from_double_bits(a), ree_from_double_bits(b)));
 }
-// The divisor's sign: fmod is exact, so that the addition rounds the true remainder once.
+// The remainder with the sign of b. fmod is exact, so only the addition of b rounds, once.
 static inline uint64_t ree_op_mod_f64(uint64_t a, uint64_t b) {
     double y = ree_from_double_bits(b), r = fmod(ree_from_double_bits(a), y);
     if (r == 0)

@@ -1,5 +1,6 @@
-// ree_op_<name> for every MAP_OP whose body is the same in C, CUDA C and GLSL: all but float32
-// arithmetic and the elementary functions, which ops.h and ops.glsl choose.
+// The scalar functions ree_op_<name> that C, CUDA C and GLSL share: integer operations, most
+// conversions, and the operations on float32 that do not round. ops.h and ops.glsl define the
+// functions whose form depends on the language.
 #ifndef REE_SCALAR_OPS_SHARED_H
 #define REE_SCALAR_OPS_SHARED_H
 

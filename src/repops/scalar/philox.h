@@ -1,6 +1,7 @@
 // Philox4x32-10: random numbers as a function of a counter and a key, after Salmon, Moraes, Dror
-// and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011). Any element's number can be
-// computed alone, so it does not matter which thread or device does. NUMERICS.md, "Random numbers".
+// and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011). Each element's number is computed
+// independently of the others, so the result does not depend on the thread or device. NUMERICS.md,
+// "Random numbers".
 #ifndef REE_SCALAR_PHILOX_H
 #define REE_SCALAR_PHILOX_H
 
@@ -24,7 +25,8 @@ REE_FN ree_philox ree_philox4x32(ree_philox x, u32 key0, u32 key1) {
     return x;
 }
 
-// The first two words for the counter (a, 0), a and b in 64 bits, the low word first.
+// Returns words 0 (low) and 1 (high) of Philox4x32-10 for the 128-bit counter (a, 0) and the 64-bit
+// key b. The low word of each number comes first.
 REE_FN u64 ree_op_philox_b64(u64 a, u64 b) {
     ree_philox x;
     x.x0 = u64_lo(a);

@@ -1,8 +1,9 @@
-// pow (NUMERICS.md, section 4): x^y = 2^(y * log2 x), special values as in C.
+// pow of binary32 in integer arithmetic (NUMERICS.md, section 4): x^y = 2^(y * log2 x), with the
+// special values of C.
 //
-// The first attempt carries 64 bits and is right unless the result lies within 2^-50 of a tie.
-// There the second repeats it with 128 bits, good to 2^-86; what is still nearer to a tie than that
-// is a tie, for such is the spacing of the powers that are none.
+// The first attempt computes with 64 bits. It is correct unless the result lies within 2^-50 of a
+// tie (relative). In that case a second attempt computes with 128 bits, to 2^-86. A power that is
+// not a tie never lies within 2^-86 of one, so a result that does is exactly the tie.
 #ifndef REE_SCALAR_POW_H
 #define REE_SCALAR_POW_H
 
@@ -37,7 +38,7 @@ REE_FN ree_u128 ree_u128_shr(ree_u128 a, u32 n) { // any n
         r.lo = u64_shr_any(a.hi, n - 64u);
     return r;
 }
-// The whole product of two words.
+// Returns the 128-bit product of two 64-bit numbers.
 REE_FN ree_u128 ree_u64_product(u64 a, u64 b) {
     u64 ll = u64_mul32(u64_lo(a), u64_lo(b)), hh = u64_mul32(u64_hi(a), u64_hi(b));
     u64 lh = u64_mul32(u64_lo(a), u64_hi(b)), hl = u64_mul32(u64_hi(a), u64_lo(b));
@@ -49,7 +50,7 @@ REE_FN ree_u128 ree_u64_product(u64 a, u64 b) {
                    u64_add(u64_from32(u64_hi(lh)), u64_from32(u64_hi(hl))));
     return r;
 }
-// High half of a * b, at most 3 units short.
+// Returns the high 128 bits of a * b; the result may be up to 3 units too small.
 REE_FN ree_u128 ree_u128_mulh(ree_u128 a, ree_u128 b) {
     ree_u128 r = ree_u64_product(a.hi, b.hi), cross;
     cross.hi = REE_U64(0u, 0u);
@@ -58,8 +59,9 @@ REE_FN ree_u128 ree_u128_mulh(ree_u128 a, ree_u128 b) {
     cross.lo = ree_u64_product(a.lo, b.hi).hi;
     return ree_u128_add(r, cross);
 }
-// a / d for d below 2^16, by digits of 16 bits.
-REE_FN u64 ree_divide_digits(u32 first, u64 a, u32 d) { // first: the remainder so far
+// Returns (first * 2^64 + a) / d for first < d < 2^16, by long division with digits of 16 bits.
+// `first` is the remainder of the digits above a.
+REE_FN u64 ree_divide_digits(u32 first, u64 a, u32 d) {
     u32 r = (first << 16u) | (u64_hi(a) >> 16u), q3 = r / d;
     r = ((r % d) << 16u) | (u64_hi(a) & 0xFFFFu);
     u32 q2 = r / d;
@@ -86,18 +88,19 @@ REE_FN bool ree_u128_is_zero(ree_u128 a) {
     return u64_is_zero(u64_or(a.hi, a.lo));
 }
 
-// Second attempt: a^y for a = m * 2^(e - 23), not 1, where neither overflow nor a result of 1 is in
-// question, so that 2^-36 < |y| < 2^31.
+// Second attempt: returns the bits of a^y with the given sign, for a finite a other than 0 and 1
+// and the absolute value and sign of y. The caller has excluded exponents for which the result
+// surely overflows, vanishes or rounds to 1, so that 2^-36 < |y| < 2^31.
 REE_FN u32 ree_pow_again(u32 sign, ree_unpacked a, ree_unpacked y, bool y_negative) {
     ree_u128 v, l;
-    // log2 of m / 2^23 in [1, 2), 126 bits of it: squaring doubles it, and a carry past 2 is the
-    // next bit.
+    // l = log2(v) for v = a.m / 2^23 in [1, 2), bit by bit, 126 bits. Squaring v doubles its
+    // logarithm: if the square reaches 2, the next bit is 1, and v is halved.
     v.hi = REE_U64(a.m << 8u, 0u);
     v.lo = REE_U64(0u, 0u);
     l.hi = v.lo;
     l.lo = v.lo;
     for (u32 i = 0u; i < 126u; i++) {
-        v = ree_u128_mulh(v, v); // in [1, 4), two bits before the point
+        v = ree_u128_mulh(v, v); // in [1, 4), two bits before the binary point
         l = ree_u128_shl(l, 1u);
         if ((u64_hi(v.hi) & REE_SIGN) != 0u)
             l.lo = u64_or(l.lo, REE_U64(0u, 1u));
@@ -105,15 +108,16 @@ REE_FN u32 ree_pow_again(u32 sign, ree_unpacked a, ree_unpacked y, bool y_negati
             v = ree_u128_shl(v, 1u);
     }
     l = ree_u128_shl(l, 2u);
-    // |e + l| as whole part and fraction.
+    // log2(a) is a.e + l. `whole` becomes the integer part of |log2(a)|, and l the fraction.
     bool negative = a.e < 0;
     u32 whole = REE_U32(negative ? -a.e : a.e);
     if (negative && !ree_u128_is_zero(l)) {
         whole -= 1u;
         l = ree_u128_neg(l);
     }
-    // Times m of |y| = m * 2^(e - 31): p4 before the point, 128 bits behind it; then e - 31 places
-    // to the right.
+    // |log2(a)| * |y|, where |y| = m * 2^-n: in the product with m, p4 is the integer part and the
+    // low words of p3 to p0 are the fraction, 128 bits. Then the product is shifted right by n
+    // bits.
     u32 m = y.m << 8u, n = REE_U32(31 - y.e);
     u64 p0 = u64_mul32(m, u64_lo(l.lo));
     u64 p1 = u64_add(u64_mul32(m, u64_hi(l.lo)), u64_from32(u64_hi(p0)));
@@ -135,7 +139,8 @@ REE_FN u32 ree_pow_again(u32 sign, ree_unpacked a, ree_unpacked y, bool y_negati
         k = ree_u128_is_zero(f) ? -k : -k - 1;
         f = ree_u128_neg(f);
     }
-    // 2^f = e^z, z = f * ln 2, by its series in Horner's form; two bits before the point.
+    // v = 2^f = e^z with z = f * ln 2, by the Taylor series in Horner's form. v has two bits before
+    // the binary point.
     ree_u128 z, one;
     z.hi = REE_LN2_HIGH;
     z.lo = REE_LN2_LOW;
@@ -145,7 +150,8 @@ REE_FN u32 ree_pow_again(u32 sign, ree_unpacked a, ree_unpacked y, bool y_negati
     v = one;
     for (u32 i = 32u; i != 0u; i--)
         v = ree_u128_add(one, ree_u128_div(ree_u128_mulh(z, v), i));
-    // 2^-86 to either side; if that makes a difference, it is a tie, which has 25 bits.
+    // If v - 2^-86 and v + 2^-86 round to the same float, this float is the result. Otherwise v is
+    // a tie. A tie has 25 bits, so rounding v to its upper 32 bits gives it exactly.
     ree_u128 margin, low;
     margin.hi = REE_U64(0u, 0u);
     margin.lo = REE_U64(0x100u, 0u);
@@ -156,12 +162,13 @@ REE_FN u32 ree_pow_again(u32 sign, ree_unpacked a, ree_unpacked y, bool y_negati
     return ree_pack64_any(sign, k + 1, tie);
 }
 
-// 0: not an integer, 1: odd, 2: even. a: bits of a finite positive number.
+// Returns 0 if a is not an integer, 1 if it is odd, 2 if it is even. a: bits of a finite positive
+// float.
 REE_FN u32 ree_parity(u32 a) {
     u32 biased = a >> 23u;
     if (biased < 127u) return 0u;
     if (biased > 150u) return 2u;
-    u32 m = (a & 0x7FFFFFu) | 0x800000u, n = 150u - biased; // n: bits behind the point
+    u32 m = (a & 0x7FFFFFu) | 0x800000u, n = 150u - biased; // a = m / 2^n
     if ((m & ((1u << n) - 1u)) != 0u) return 0u;
     return ((m >> n) & 1u) != 0u ? 1u : 2u;
 }
@@ -196,7 +203,8 @@ REE_FN u32 ree_int_pow_f32(u32 x, u32 y) {
         k = u64_is_zero(f) ? -k : -k - 1;
         f = u64_neg(f);
     }
-    // 2^-50 to either side: does it make a difference?
+    // m has 62 fraction bits. If m - 2^-50 and m + 2^-50 round to the same float, this float is the
+    // result.
     u64 m = u64_shr(ree_exp2_wide(k, f).m, 1u), margin = REE_U64(0u, 0x1000u);
     u32 above = ree_pack64_any(sign, k + 1, u64_or(u64_add(m, margin), REE_U64(0u, 1u)));
     if (ree_pack64_any(sign, k + 1, u64_or(u64_sub(m, margin), REE_U64(0u, 1u))) == above)

@@ -19,7 +19,8 @@ REE_FN u32 ree_canon(u32 x) {
     return ree_is_nan(x) ? REE_NAN : x;
 }
 
-// Rounds m * 2^(e - 31), m with bit 31 set and bit 0 gathering what lies below, to binary32.
+// Returns the bits of m * 2^(e - 31) rounded to binary32, with the sign (0 or REE_SIGN). Bit 31 of
+// m must be set. Bit 0 of m is sticky: it must also be 1 if the exact number has lower bits than m.
 REE_FN u32 ree_pack32(u32 sign, i32 e, u32 m) {
     i32 biased = e + 127;
     if (biased >= 255) return sign | REE_INF;
@@ -30,22 +31,22 @@ REE_FN u32 ree_pack32(u32 sign, i32 e, u32 m) {
     }
     u32 q = m >> 8u, rest = m & 255u;
     if (rest > 128u || (rest == 128u && (q & 1u) != 0u)) q += 1u;
-    // A subnormal that rounds up to 2^23 becomes the smallest normal number, a carry out of the
-    // significand the next exponent: both by plain addition.
+    // The addition is also correct for a subnormal that rounds up to the smallest normal number (q
+    // = 2^23), and for a carry out of the significand, which increments the exponent.
     return sign | ((REE_U32(biased - 1) << 23u) + q);
 }
-// The same for m * 2^(e - 63), bit 63 set.
+// Rounds m * 2^(e - 63) to binary32, as ree_pack32 does. Bit 63 of m must be set; bit 0 is sticky.
 REE_FN u32 ree_pack64(u32 sign, i32 e, u64 m) {
     return ree_pack32(sign, e, u64_hi(m) | (u64_lo(m) != 0u ? 1u : 0u));
 }
-// The same for any m; 0 gives +0 or -0 by sign.
+// Rounds m * 2^(e - 63) to binary32 for any m. If m is 0, returns a zero with the sign.
 REE_FN u32 ree_pack64_any(u32 sign, i32 e, u64 m) {
     if (u64_is_zero(m)) return sign;
     u32 n = u64_clz(m);
     return ree_pack64(sign, e - REE_I32(n), u64_shl(m, n));
 }
 
-// A finite nonzero number as m * 2^(e - 23) with m in [2^23, 2^24).
+// The absolute value m * 2^(e - 23) of a finite nonzero float, with m in [2^23, 2^24).
 struct ree_unpacked {
     u32 m;
     i32 e;
@@ -78,7 +79,8 @@ REE_FN u32 ree_soft_add(u32 a, u32 b) {
         b = swap;
     }
     ree_unpacked ua = ree_unpack(a), ub = ree_unpack(b);
-    // Leading bit at 30: room for a carry above, seven bits for guard and sticky below.
+    // The leading bit of ma is bit 30. Bit 31 is free for a carry, and the lowest seven bits are
+    // guard bits and the sticky bit.
     u32 ma = ua.m << 7u, mb = ub.m << 7u;
     u32 n = REE_U32(ua.e - ub.e);
     if (n != 0u) mb = n > 31u ? 1u : (mb >> n) | ((mb << (32u - n)) != 0u ? 1u : 0u);
@@ -113,8 +115,8 @@ REE_FN u32 ree_soft_fma(u32 a, u32 b, u32 c) {
     if (zero_product) return ree_is_zero(c) ? sp & sc : c;
     ree_unpacked ua = ree_unpack(a), ub = ree_unpack(b);
     i32 e = ua.e + ub.e;
-    // The product's leading bit is 61 or 62, the addend's 61: a sum stays below bit 64, and what a
-    // shift of one or two places would lose is zero, so cancellation is exact.
+    // The leading bit of the product p is bit 61 or 62, that of the addend q bit 61, so a sum fits
+    // in 64 bits. A shift by one or two places loses only zeros, so cancellation is exact.
     u64 p = u64_mul32(ua.m << 8u, ub.m << 7u);
     if (ree_is_zero(c)) return ree_pack64_any(sp, e + 2, p);
     ree_unpacked uc = ree_unpack(c);
@@ -145,7 +147,8 @@ REE_FN u32 ree_soft_div(u32 a, u32 b) {
         r <<= 1u;
         e -= 1;
     }
-    // One bit, then eight bits of the quotient at a time: the remainder stays below 2^24.
+    // Computes one bit of the quotient, then eight bits at a time. The remainder stays below 2^24,
+    // so that r << 8 fits in 32 bits.
     u32 q = 1u;
     r -= ub.m;
     r <<= 8u;
@@ -164,12 +167,12 @@ REE_FN u32 ree_soft_sqrt(u32 a) {
     if ((a & REE_SIGN) != 0u) return REE_NAN;
     if (ree_is_inf(a)) return a;
     ree_unpacked ua = ree_unpack(a);
-    // Root of m * 4^13, digit by digit: two bits of the radicand for each bit of the root. With an
-    // odd exponent the radicand is doubled first.
+    // root = floor(sqrt(m * 2^27)), bit by bit: each bit of the root takes two bits of the
+    // radicand. If the exponent is odd, m is doubled first.
     u32 m = ua.m;
     if ((ua.e & 1) != 0) m <<= 1u;
     u32 root = 0u, rest = 0u;
-    m <<= 7u; // radicand's leading pair at bits 31 and 30
+    m <<= 7u; // bits 31 and 30 are the first two bits of the radicand
     for (u32 i = 0u; i < 26u; i++) {
         rest = (rest << 2u) | (m >> 30u);
         m <<= 2u;

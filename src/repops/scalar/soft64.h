@@ -1,7 +1,7 @@
 // binary64 arithmetic in integers: add, multiply, fused multiply-add, divide and square root,
 // rounded to nearest even, subnormals kept, NaN results 0x7FF8000000000000 (NUMERICS.md, section
-// 1). For devices, which need not have binary64 nor compute it as IEEE 754 says; the CPU has its
-// own.
+// 1). For devices that lack binary64 arithmetic or do not compute it as IEEE 754 says. The CPU and
+// CUDA use the processor's own (ops_f64.h).
 #ifndef REE_SCALAR_SOFT64_H
 #define REE_SCALAR_SOFT64_H
 
@@ -9,8 +9,9 @@
 
 #define REE_F64_ONE REE_U64(0x3FF00000u, 0u)
 
-// Rounds m * 2^(e - 63), m with bit 63 set and bit 0 gathering what lies below, to binary64. sign
-// is the high word's.
+// Returns the bits of m * 2^(e - 63) rounded to binary64. Bit 63 of m must be set. Bit 0 of m is
+// sticky: it must also be 1 if the exact number has lower bits than m. `sign` is 0 or REE_SIGN, the
+// sign bit in the high word.
 REE_FN u64 ree_f64_pack(u32 sign, i32 e, u64 m) {
     i32 biased = e + 1023;
     if (biased >= 2047) return REE_U64(sign | 0x7FF00000u, 0u);
@@ -21,7 +22,7 @@ REE_FN u64 ree_f64_pack(u32 sign, i32 e, u64 m) {
     u64 q = u64_shr(m, 11u);
     u32 rest = u64_lo(m) & 0x7FFu;
     if (rest > 0x400u || (rest == 0x400u && (u64_lo(q) & 1u) != 0u)) q = u64_add(q, u64_from32(1u));
-    // Carries as in ree_pack32.
+    // The addition is also correct for carries into the exponent field, as in ree_pack32.
     return u64_add(REE_U64(sign | (REE_U32(biased - 1) << 20u), 0u), q);
 }
 
@@ -44,7 +45,8 @@ REE_FN u64 ree_f64_soft_add(u64 a, u64 b) {
         b = swap;
     }
     ree_f64_parts ua = ree_f64_unpack(a), ub = ree_f64_unpack(b);
-    // Leading bit at 62: room for a carry above, ten bits for guard and sticky below.
+    // The leading bit of ma is bit 62. Bit 63 is free for a carry, and the lowest ten bits are
+    // guard bits and the sticky bit.
     u64 ma = u64_shr(ua.m, 1u), mb = u64_shr_sticky(u64_shr(ub.m, 1u), REE_U32(ua.e - ub.e));
     bool subtract = ((u64_hi(a) ^ u64_hi(b)) & REE_SIGN) != 0u;
     u64 m = subtract ? u64_sub(ma, mb) : u64_add(ma, mb);
@@ -56,7 +58,7 @@ REE_FN u64 ree_f64_soft_sub(u64 a, u64 b) {
     return ree_f64_soft_add(a, u64_xor(b, REE_U64(REE_SIGN, 0u)));
 }
 
-// 128 bits.
+// An unsigned 128-bit integer.
 struct ree_f64_wide {
     u64 hi, lo;
 };
@@ -64,7 +66,8 @@ REE_TYPEDEF(ree_f64_wide)
 REE_FN ree_f64_wide ree_f64_wide_mul(u64 a, u64 b) {
     u32 ah = u64_hi(a), al = u64_lo(a), bh = u64_hi(b), bl = u64_lo(b);
     u64 low = u64_mul32(al, bl), high = u64_mul32(ah, bh);
-    // The middle products and the carry into them: below 2^64 each, their sum not.
+    // The middle products; m1 includes the high word of `low`. Each is below 2^64, but their sum
+    // may not be.
     u64 m1 = u64_add(u64_mul32(ah, bl), u64_from32(u64_hi(low))), m2 = u64_mul32(al, bh);
     u64 mid = u64_add(m1, m2);
     u32 carry = u64_lt(mid, m2) ? 1u : 0u;
@@ -85,7 +88,7 @@ REE_FN ree_f64_wide ree_f64_wide_shl(ree_f64_wide a, u32 n) { // n < 128
     r.lo = u64_shl(a.lo, n);
     return r;
 }
-REE_FN ree_f64_wide ree_f64_wide_shr(ree_f64_wide a, u32 n) { // any n
+REE_FN ree_f64_wide ree_f64_wide_shr(ree_f64_wide a, u32 n) { // any n; bit 0 is sticky
     ree_f64_wide r;
     if (n == 0u) return a;
     if (n >= 64u) {
@@ -113,7 +116,7 @@ REE_FN ree_f64_wide ree_f64_wide_sub(ree_f64_wide a, ree_f64_wide b) {
     r.hi = u64_sub(u64_sub(a.hi, b.hi), u64_from32(u64_lt(a.lo, b.lo) ? 1u : 0u));
     return r;
 }
-// m * 2^(e - 127), any m that is not 0.
+// Returns the bits of m * 2^(e - 127) rounded to binary64, with the sign. m must not be 0.
 REE_FN u64 ree_f64_wide_pack(u32 sign, i32 e, ree_f64_wide m) {
     u32 n = u64_is_zero(m.hi) ? 64u + u64_clz(m.lo) : u64_clz(m.hi);
     m = ree_f64_wide_shl(m, n);
@@ -143,9 +146,9 @@ REE_FN u64 ree_f64_soft_fma(u64 a, u64 b, u64 c) {
     if (ree_f64_is_inf(c)) return c;
     if (zero_product) return ree_f64_is_zero(c) ? ree_f64_signed_zero(sp & sc) : c;
     ree_f64_parts ua = ree_f64_unpack(a), ub = ree_f64_unpack(b);
-    // Significands have 53 bits, so that the product's leading bit moves from 127 or 126 to 125 or
-    // 124, the addend's to 125, and nothing falls out; nor do the first 20 places of a shift lose
-    // anything, so that cancellation is exact.
+    // Significands have 53 bits, so the product has at most 106 bits, at the upper end of the 128.
+    // Its leading bit moves from bit 127 or 126 to 125 or 124, and the addend's to 125; no set bit
+    // is lost. A further shift by up to 20 places loses none either, so cancellation is exact.
     ree_f64_wide p = ree_f64_wide_shr(ree_f64_wide_mul(ua.m, ub.m), 2u), q;
     i32 e = ua.e + ub.e + 1;
     if (ree_f64_is_zero(c)) return ree_f64_wide_pack(sp, e + 2, p);
@@ -173,13 +176,13 @@ REE_FN u64 ree_f64_soft_div(u64 a, u64 b) {
     if (ree_f64_is_zero(a)) return ree_f64_signed_zero(sign);
     ree_f64_parts ua = ree_f64_unpack(a), ub = ree_f64_unpack(b);
     i32 e = ua.e - ub.e;
-    // As integers of 53 bits.
+    // Divides the significands as integers of 53 bits: r is the remainder, d the divisor.
     u64 r = u64_shr(ua.m, 11u), d = u64_shr(ub.m, 11u), q = u64_from32(0u);
     if (u64_lt(r, d)) {
         r = u64_shl(r, 1u);
         e -= 1;
     }
-    for (u32 i = 0u; i < 56u; i++) { // the first bit is 1
+    for (u32 i = 0u; i < 56u; i++) { // the first bit of q is 1
         q = u64_shl(q, 1u);
         if (!u64_lt(r, d)) {
             r = u64_sub(r, d);
@@ -196,7 +199,7 @@ REE_FN u64 ree_f64_soft_sqrt(u64 a) {
     if (ree_f64_is_negative(a)) return REE_F64_NAN;
     if (ree_f64_is_inf(a)) return a;
     ree_f64_parts ua = ree_f64_unpack(a);
-    // As ree_soft_sqrt: digit by digit, the radicand's leading pair at bits 63 and 62.
+    // Bit by bit, as in ree_soft_sqrt. Bits 63 and 62 of m are the first two bits of the radicand.
     u64 m = u64_shr(ua.m, (ua.e & 1) != 0 ? 0u : 1u), root = u64_from32(0u), rest = root;
     for (u32 i = 0u; i < 55u; i++) {
         rest = u64_or(u64_shl(rest, 2u), u64_from32(u64_hi(m) >> 30u));

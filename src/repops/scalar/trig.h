@@ -1,20 +1,21 @@
-// sin, cos and tan, reduced with 126 bits of 2/pi behind the quadrant, after Payne and Hanek
-// (NUMERICS.md, section 4).
+// sin, cos and tan of binary32 in integer arithmetic (NUMERICS.md, section 4). The argument is
+// reduced after Payne and Hanek, with 126 bits of |x| * 2/pi below the quadrant:
 //
-//   |x| = (quadrant * 2/pi)^-1 + r,  |r| <= pi/4
+//   |x| = quadrant * pi/2 + r,  |r| <= pi/4
 #ifndef REE_SCALAR_TRIG_H
 #define REE_SCALAR_TRIG_H
 
 #include "repops/scalar/wide.h"
 
 struct ree_angle {
-    u32 quadrant; // modulo 4
-    bool negative;
-    ree_wide r; // at most pi/4
+    u32 quadrant;  // modulo 4
+    bool negative; // the angle that remains is negative
+    ree_wide r;    // absolute value of the angle that remains, at most pi/4
 };
 REE_TYPEDEF(ree_angle)
 
-// a: bits of a positive finite number.
+// Splits the angle |x| into quadrants of pi/2 and a remaining angle from -pi/4 to pi/4. a: bits of
+// |x|, a positive finite float.
 REE_FN ree_angle ree_reduce_angle(u32 a) {
     ree_angle r;
     r.quadrant = 0u;
@@ -23,8 +24,9 @@ REE_FN ree_angle ree_reduce_angle(u32 a) {
         r.r = ree_wide_from(a);
         return r;
     }
-    // |x| * 2/pi modulo 4 is m times the 128 bits of 2/pi that begin with the one worth 2^1 / m's
-    // unit; what lies above gives multiples of 4 and drops out of the 128-bit product.
+    // |x| = u.m * 2^(u.e - 23). In |x| * 2/pi, the bits of 2/pi worth 4 / 2^(u.e - 23) or more add
+    // only multiples of 4. So u.m is multiplied by the 128 bits of 2/pi below them, and the low 128
+    // bits of the product are |x| * 2/pi modulo 4, with 126 bits below the binary point.
     ree_unpacked u = ree_unpack(a);
     u32 first = REE_U32(u.e + 7), word = first >> 5u, n = first & 31u;
     u32 w3 = REE_TWO_OVER_PI[word], w2 = REE_TWO_OVER_PI[word + 1u];
@@ -45,13 +47,13 @@ REE_FN ree_angle ree_reduce_angle(u32 a) {
     r.quadrant = y3 >> 30u;
     u64 high = REE_U64((y3 << 2u) | (y2 >> 30u), (y2 << 2u) | (y1 >> 30u));
     u64 low = REE_U64((y1 << 2u) | (y0 >> 30u), y0 << 2u);
-    if ((u64_hi(high) & REE_SIGN) != 0u) { // nearer to the next quadrant
+    if ((u64_hi(high) & REE_SIGN) != 0u) { // |x| is nearer to the next quadrant
         r.quadrant = (r.quadrant + 1u) & 3u;
         r.negative = true;
         high = u64_not(high);
         low = u64_neg(low);
     }
-    // No float comes nearer to a multiple of pi/2 than about 2^-30, so `high` is not zero.
+    // The distance of a float from a multiple of pi/2 is at least about 2^-30, so `high` is not 0.
     u32 z = u64_clz(high) & 63u;
     ree_wide f, c;
     f.m = z == 0u ? high : u64_or(u64_shl(high, z), u64_shr(low, 64u - z));
@@ -65,12 +67,12 @@ REE_FN u64 ree_wide_square_fraction(ree_wide a) {
     u64 f = ree_wide_fraction(a);
     return u64_mulh(f, f);
 }
-// r - r * (t * p(t)), t = r^2
+// sin r = r - r * (t * p(t)) with t = r^2 and a polynomial p.
 REE_FN ree_wide ree_sin_wide(ree_wide r) {
     u64 t = ree_wide_square_fraction(r);
     return ree_wide_norm(u64_sub(r.m, u64_mulh(r.m, u64_mulh(t, ree_poly_sin(t)))), r.e);
 }
-// 1 - t * p(t), t = r^2
+// cos r = 1 - t * p(t) with t = r^2 and a polynomial p.
 REE_FN ree_wide ree_cos_wide(ree_wide r) {
     u64 t = ree_wide_square_fraction(r);
     u64 h = u64_shr(u64_mulh(t, ree_poly_cos(t)), 1u);

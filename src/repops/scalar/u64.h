@@ -1,11 +1,12 @@
 // Unsigned 64-bit arithmetic for the scalar source: native words in C and CUDA, pairs of 32-bit
-// words in GLSL, with the same results. Counts of shifts are below 64 unless a function says more.
+// words in GLSL, with the same results. Shift counts must be below 64, except where a comment says
+// "any n".
 #ifndef REE_SCALAR_U64_H
 #define REE_SCALAR_U64_H
 
 #include "repops/scalar/lang.h"
 
-// Leading zeros; 32 for 0.
+// Returns the number of leading zeros; 32 for 0.
 REE_FN u32 ree_clz32(u32 x) {
 #ifdef REE_GLSL
     return REE_U32(31 - findMSB(x));
@@ -71,7 +72,7 @@ REE_FN u64 u64_shr(u64 a, u32 n) {
     if (n >= 32u) return REE_U64(0u, a.y >> (n - 32u));
     return REE_U64(a.y >> n, (a.x >> n) | (a.y << (32u - n)));
 }
-// Low 64 bits of the product.
+// Returns the low 64 bits of the product.
 REE_FN u64 u64_mul(u64 a, u64 b) {
     u64 p = u64_mul32(a.x, b.x);
     return REE_U64(p.y + a.x * b.y + a.y * b.x, p.x);
@@ -133,7 +134,7 @@ REE_FN bool u64_is_zero(u64 a) {
 REE_FN u64 u64_neg(u64 a) {
     return u64_sub(REE_U64(0u, 0u), a);
 }
-REE_FN bool u64_slt(u64 a, u64 b) { // as two's complement
+REE_FN bool u64_slt(u64 a, u64 b) { // a < b in two's complement
     return u64_lt(u64_xor(a, REE_U64(REE_SIGN, 0u)), u64_xor(b, REE_U64(REE_SIGN, 0u)));
 }
 REE_FN u32 u64_clz(u64 a) { // 64 for 0
@@ -143,7 +144,7 @@ REE_FN u32 u64_clz(u64 a) { // 64 for 0
     return u64_hi(a) != 0u ? ree_clz32(u64_hi(a)) : 32u + ree_clz32(u64_lo(a));
 #endif
 }
-// a >> n with every bit that falls out gathered in bit 0; any n.
+// Returns a >> n for any n. Bit 0 of the result is sticky: it is also 1 if a lost bit was 1.
 REE_FN u64 u64_shr_sticky(u64 a, u32 n) {
     if (n == 0u) return a;
     if (n > 63u) return u64_from32(u64_is_zero(a) ? 0u : 1u);
@@ -151,13 +152,13 @@ REE_FN u64 u64_shr_sticky(u64 a, u32 n) {
     u64 r = u64_shr(a, n);
     return lost ? u64_or(r, REE_U64(0u, 1u)) : r;
 }
-// a >> n, 0 for n > 63.
+// Returns a >> n for any n; 0 for n > 63.
 REE_FN u64 u64_shr_any(u64 a, u32 n) {
     return n > 63u ? REE_U64(0u, 0u) : u64_shr(a, n);
 }
-// High 64 bits of the product, short of the carries from its low half: between 0 and 2 units below
-// floor(a * b / 2^64). Every form computes exactly this, which is cheaper than the true high half
-// where words have 32 bits.
+// Returns the high 64 bits of the product without the carries from its low half: 0 to 2 units below
+// floor(a * b / 2^64). C, CUDA C and GLSL compute exactly this value. On words of 32 bits it is
+// cheaper than the exact high half.
 REE_FN u64 u64_mulh(u64 a, u64 b) {
     u32 ah = u64_hi(a), al = u64_lo(a), bh = u64_hi(b), bl = u64_lo(b);
     u64 p = u64_mul32(ah, bh);

@@ -1,7 +1,7 @@
 // Numbers with a 64-bit significand, the intermediate type of the integer elementary functions:
-// positive, value m * 2^(e - 63), bit 63 of m set, or m = 0. Each operation is good to about
-// 2^-62, relative; the functions built on them round once at the end, and the exhaustive proof
-// (PROOF.md) shows that this is enough.
+// positive or 0, value m * 2^(e - 63), with bit 63 of m set or m = 0. Each operation has a relative
+// error of about 2^-62. The functions that use them round once at the end, and the exhaustive proof
+// (PROOF.md) shows that this is accurate enough.
 #ifndef REE_SCALAR_WIDE_H
 #define REE_SCALAR_WIDE_H
 
@@ -21,7 +21,7 @@ REE_FN ree_wide ree_wide_norm(u64 m, i32 e) {
     r.e = e - REE_I32(n);
     return r;
 }
-// |x| of a finite nonzero x.
+// Returns |x|. x: bits of a finite nonzero float.
 REE_FN ree_wide ree_wide_from(u32 x) {
     ree_unpacked u = ree_unpack(x);
     ree_wide r;
@@ -38,7 +38,7 @@ REE_FN ree_wide ree_wide_one(void) {
 REE_FN u32 ree_wide_round(u32 sign, ree_wide a) {
     return ree_pack64_any(sign, a.e, a.m);
 }
-// a * 2^64 for a < 1.
+// Returns a * 2^64 for a < 1, rounded down.
 REE_FN u64 ree_wide_fraction(ree_wide a) {
     return u64_shr_any(a.m, REE_U32(-1 - a.e));
 }
@@ -62,9 +62,10 @@ REE_FN ree_wide ree_wide_sub(ree_wide a, ree_wide b) { // a >= b
     return ree_wide_norm(u64_sub(a.m, u64_shr_any(b.m, REE_U32(a.e - b.e))), a.e);
 }
 
-// 2^126 / d for d with bit 63 set: 1 / D with D = d / 2^63 in [1, 2), times 2^63.
+// Returns about 2^126 / d; bit 63 of d must be set. With D = d / 2^63 in [1, 2) this is 2^63 / D.
 REE_FN u64 ree_reciprocal(u64 d) {
-    // 15 bits by division, 29 by a Newton step in 32 bits, then a third-order step in 64.
+    // A division gives 15 correct bits, a Newton step in 32 bits gives 29, and a third-order step
+    // in 64 bits the rest.
     u32 high = u64_hi(d), r = (0xFFFFFFFFu / (high >> 16u)) << 15u;
     u32 p = u64_hi(u64_mul32(high, r)); // near 2^31
     if (p < REE_SIGN)
@@ -84,15 +85,16 @@ REE_FN ree_wide ree_wide_div(ree_wide a, ree_wide b) {
     return ree_wide_norm(u64_mulh(a.m, ree_reciprocal(b.m)), a.e - b.e + 1);
 }
 
-// 1 / sqrt(A), times 2^63, for A = a / 2^62 in [1, 4).
+// Returns about 2^63 / sqrt(A) for A = a / 2^62, which must be in [1, 4).
 REE_FN u64 ree_reciprocal_root(u64 a) {
-    // 16 bits by a polynomial, 31 by a Newton step, then a third-order step in 64 bits.
+    // A polynomial gives 16 correct bits, a Newton step gives 31, and a third-order step in 64 bits
+    // the rest.
     u32 high = u64_hi(a), r;
     if ((high & REE_SIGN) != 0u)
         r = u64_hi(u64_mul32(ree_poly_rsqrt32(high << 1u), 0xB504F334u)); // times sqrt(1/2)
     else
         r = ree_poly_rsqrt32(high << 2u);
-    r = r > 0x7FFFFFFFu ? 0xFFFFFFFEu : r << 1u;              // times 2^32
+    r = r > 0x7FFFFFFFu ? 0xFFFFFFFEu : r << 1u;              // 2^32 / sqrt(A)
     u32 p = u64_hi(u64_mul32(high, u64_hi(u64_mul32(r, r)))); // near 2^30
     if (p < 0x40000000u) {
         u32 step = u64_hi(u64_mul32(r, (0x40000000u - p) << 1u));

@@ -10,7 +10,8 @@
 
 #define REE_EMULATOR_FN __attribute__((unused)) static inline
 
-// Rounded to nearest. -ffp-contract=off keeps the compiler from contracting.
+// Operations that round to nearest even. The emulator is compiled with -ffp-contract=off, so that
+// the compiler contracts none of them.
 REE_EMULATOR_FN float __fadd_rn(float a, float b) {
     return a + b;
 }
@@ -88,7 +89,8 @@ REE_EMULATOR_FN double __hiloint2double(int hi, int lo) {
     return __longlong_as_double((long long)((uint64_t)(uint32_t)hi << 32 | (uint32_t)lo));
 }
 
-// As on the device, conversions saturate, and NaN becomes 0 (for 64-bit results: the sign bit).
+// Converts to an integer as the device does: the result saturates, and NaN becomes 0 or, for 64-bit
+// results, 2^63 (only the highest bit is set).
 template <class To, class From> static inline To ree_emulator_saturate(From x) {
     const bool is_signed = (To)-1 < 0;
     const int bits = (int)sizeof(To) * 8 - is_signed;
@@ -193,8 +195,9 @@ REE_EMULATOR_FN unsigned __brev(unsigned x) {
         y |= (x >> i & 1u) << (31 - i);
     return y;
 }
-// Selects bytes of (y, x) by the low three bits of each nibble of s; the nibble's high bit
-// replicates the byte's sign bit.
+// Byte i of the result is byte k of x (k = 0 ... 3) or of y (k = 4 ... 7), where k is the low three
+// bits of nibble i of s. If the nibble's high bit is set, all bits of the result's byte are the
+// sign bit of that byte.
 REE_EMULATOR_FN unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
     uint64_t both = (uint64_t)y << 32 | x;
     unsigned result = 0;
@@ -211,7 +214,7 @@ REE_EMULATOR_FN unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned shif
 REE_EMULATOR_FN unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned shift) {
     return (unsigned)(((uint64_t)hi << 32 | lo) >> (shift & 31u));
 }
-// Returns c plus the dot product of four bytes; wraps.
+// Returns c plus the dot product of the four signed bytes of a and of b, modulo 2^32.
 REE_EMULATOR_FN int __dp4a(int a, int b, int c) {
     unsigned sum = (unsigned)c;
     for (int i = 0; i < 32; i += 8)

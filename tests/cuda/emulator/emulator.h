@@ -1,6 +1,6 @@
-// CUDA C for a host's C++ compiler: what cuda/kernel.h requires if nvcc is not used. Kernels run
-// one thread after the other, each on its own stack. Every access to an operand or to shared memory
-// is checked:
+// Lets a C++ compiler for the host compile the kernels in cuda/: defines what cuda/kernel.h
+// requires if the compiler is not nvcc. A kernel's threads run one after the other, each on its own
+// stack. Every access to an operand or to shared memory is checked:
 // - its range and alignment,
 // - that it is ordered with accesses of other threads,
 // - that shared memory has been written before it is read.

@@ -7,8 +7,8 @@
 
 namespace ree_emulator {
 
-// Ensures that n fibres exist, which begin by calling main(). Returns false if memory is short.
-// Fibres keep their execution state from one call to the next.
+// Ensures that at least n fibres exist; a new one begins by calling main(). Existing fibres keep
+// their execution state. Returns false if memory is exhausted.
 bool fibres_create(uint32_t n, void (*main)());
 // Runs fibre i until it calls fibre_pause.
 void fibre_resume(uint32_t i);

@@ -1,4 +1,5 @@
-// Pointers to checked memory and their operations, under the names of cuda/kernel.h.
+// Pointers to checked memory for kernels compiled for the host, under the names of cuda/kernel.h.
+// Each access through them is checked (state.h).
 #ifndef REE_EMULATOR_POINTER_H
 #define REE_EMULATOR_POINTER_H
 
@@ -11,9 +12,9 @@ namespace ree_emulator {
 
 template <class T> struct pointer;
 
-// One element, as `x[i]`: read when it is converted to T, written by an assignment. A variable that
-// holds an element (`auto a = x[i];`) cannot be converted, because the read would come too late;
-// write `float a = x[i];`.
+// The element `x[i]` of checked memory: converting it to T reads it, assigning to it writes it. A
+// variable that holds an element (`auto a = x[i];`) cannot be converted, because the read would
+// come too late; write `float a = x[i];`.
 template <class T> struct element {
     uintptr_t at;
     const struct range *of;
@@ -64,7 +65,8 @@ template <class T> struct element {
     }
 };
 
-// Elements of vector types have the vector's components as elements.
+// The element of a vector type V, for example float4. Its members x, y, ... are the elements of the
+// vector's components.
 #define REE_EMULATOR_VECTOR_ELEMENT(V, ...)                                                        \
     template <> struct element<V> {                                                                \
         uintptr_t at;                                                                              \
@@ -107,7 +109,7 @@ template <class T> struct pointer {
     pointer(uintptr_t at, const struct range *of) : at(at), of(of) {}
     template <class U, class = std::enable_if_t<std::is_same_v<const U, T>>>
     pointer(const pointer<U> &other) : at(other.at), of(other.of) {}
-    // Elements of another type, like a cast of a pointer.
+    // Converts to a pointer to elements of another type, like a cast.
     template <class U, class = std::enable_if_t<!std::is_same_v<std::remove_const_t<U>, V>>,
               class = void>
     explicit pointer(const pointer<U> &other) : at(other.at), of(other.of) {}
@@ -156,11 +158,12 @@ REE_EMULATOR_VECTORS_2(REE_EMULATOR_ADDRESS)
 REE_EMULATOR_VECTORS_4(REE_EMULATOR_ADDRESS)
 #undef REE_EMULATOR_ADDRESS
 
-// REE_SHARED. Its memory is assigned at its first use in a launch.
+// An array in shared memory that a kernel declares with REE_SHARED. Its memory is assigned at its
+// first use in a launch.
 struct shared_array {
     const char *name;
     uint64_t size;   // bytes
-    uint64_t launch; // number of the launch to which the range belongs
+    uint64_t launch; // the launch_number for which `range` is valid
     struct range range;
     constexpr shared_array(const char *name, uint64_t size)
         : name(name), size(size), launch(0), range{} {}

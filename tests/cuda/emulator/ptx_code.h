@@ -1,8 +1,10 @@
-// A kernel as ptx_parse.cc and ptx_decode.cc make it and ptx_block.cc runs it.
+// The decoded form of a PTX kernel, which ptx_parse.cc and ptx_decode.cc make and ptx_block.cc
+// runs.
 //
-// A register is a row: one element for each thread of the warp, of 4 bytes (registers of up to 32
-// bits) or 8. Constants, addresses of variables and special registers are rows, too, so an operand
-// of an instruction is always the byte offset of a row. A predicate is a bit for each thread.
+// A register is a row of warp.registers: one element for each thread of the warp, of 4 bytes
+// (registers of up to 32 bits) or 8 bytes. Constants, addresses of variables and special registers
+// are rows, too, so an operand of an instruction is the byte offset of a row, or the index of a
+// predicate. A predicate is a word with a bit for each thread.
 #ifndef REE_EMULATOR_PTX_CODE_H
 #define REE_EMULATOR_PTX_CODE_H
 
@@ -25,15 +27,16 @@ struct instr;
 typedef void run_t(struct warp &w, const struct instr &i, uint32_t lanes);
 typedef uint64_t host_function(const uint64_t *args);
 
-// What an instruction does to the flow of its threads. CONVERGE: the threads of a mask execute it
-// together.
+// What an instruction does to the control flow of its threads. CONVERGE: all threads of its mask
+// execute it together.
 enum flow { PLAIN, BRANCH, CALL, RETURN, EXIT, CONVERGE, BARRIER };
 enum space { GENERIC, GLOBAL, SHARED, PARAM };
 
-// Rows with the same place in every kernel: three dimensions of each.
+// Special registers, as indices of rows of 4-byte elements. TID, CTAID, NTID and NCTAID have three
+// rows each, for x, y and z.
 enum special { TID, CTAID = 3, NTID = 6, NCTAID = 9, LANE_ID = 12, WARP_ID, N_SPECIAL };
 
-// Where an address comes from: bit o for operand o, or one of these.
+// Sets of memory that an address may point into: bit o for operand o, and these bits.
 constexpr uint64_t ORIGIN_SCRATCH = UINT64_C(1) << 61;
 constexpr uint64_t ORIGIN_FAULT = UINT64_C(1) << 62;
 constexpr uint64_t ORIGIN_UNKNOWN = UINT64_C(1) << 63; // any memory
@@ -42,36 +45,40 @@ struct instr {
     run_t *run;
     enum flow flow;
     bool is_guarded, if_not;
-    uint32_t guard;           // predicate
-    uint32_t to[4], from[10]; // rows, or predicates
-    uint32_t mask;            // CONVERGE: row
-    enum space space;         // of a memory access
-    bool is_base_wide;        // the address register has 64 bits
-    bool is_wide;             // the registers of a memory access have 64 bits
-    bool is_signed, is_nc;    // ld.s*; ld.global.nc
-    uint32_t n, size;         // elements of an access, bytes of each
-    uint64_t origins;         // memory that the address may point into, bits of ORIGIN_...
-    uint32_t used_bytes;      // bit b: the kernel uses byte b of a load; nvcc joins loads over gaps
-    int64_t offset;           // byte offset of the address
-    uint32_t target;          // BRANCH: index of an instruction; CALL: index in `calls`
-    uint32_t number;          // an immediate number: of a barrier, of groups, of bytes, of a mode
-    uint32_t opcode;          // index in `opcodes`
+    uint32_t guard;           // index of the predicate, if is_guarded
+    uint32_t to[4], from[10]; // results and operands: byte offsets of rows, or predicate indices
+    uint32_t mask;            // CONVERGE: row with each thread's mask
+    enum space space;         // memory access: the state space of its address
+    bool is_base_wide;        // memory access: the address register has 64 bits
+    bool is_wide;             // memory access: the value registers have 64 bits
+    bool is_signed, is_nc;    // loads: sign-extends (ld.s8, ...); is ld.global.nc
+    uint32_t n, size;         // memory access: number of elements, bytes of each
+    uint64_t origins;         // set of memory that the address may point into
+    // Loads: bit b is set if the kernel uses byte b. nvcc joins loads over bytes that it does not
+    // use.
+    uint32_t used_bytes;
+    int64_t offset;  // memory access: bytes to add to the address register
+    uint32_t target; // BRANCH: index of an instruction; CALL: index in `calls`
+    uint32_t number; // an immediate operand; its meaning depends on `run`
+    uint32_t opcode; // index in `opcodes`
     int line;
-    // Counted while it runs
+    // Statistics of a launch: executions by warps and by threads, wavefronts of shared memory and
+    // sectors of global memory (ptx_statistics.cc).
     mutable uint64_t n_warps, n_lanes, n_wavefronts, n_sectors;
-    mutable const struct ree_emulator::range *range; // where it found its latest address
+    mutable const struct ree_emulator::range *range; // memory of its latest access
 };
 
-// Memory for a parameter of a call: `size` bytes for each thread, from byte 32 * at.
+// Memory in warp.params for a parameter of a call: `size` bytes for each thread, from byte LANES *
+// at on.
 struct parameter {
     uint32_t at, size;
 };
 
 struct function {
     std::string name;
-    uint32_t first; // instruction
+    uint32_t first; // index of its first instruction
     std::vector<struct parameter> args, results;
-    host_function *host; // not NULL: a function of the host
+    host_function *host; // version compiled for the host, called instead; NULL: none
 };
 
 struct call {
@@ -82,7 +89,7 @@ struct call {
 struct shared_variable {
     std::string name;
     uint64_t size;
-    uint32_t at; // byte in shared memory
+    uint32_t at; // byte offset in shared memory
 };
 
 struct constant {
@@ -91,7 +98,7 @@ struct constant {
     uint64_t value;
 };
 
-// A variable of the module in global memory: a table that kernels only read.
+// A variable of the module in global or constant memory: a table that kernels only read.
 struct table {
     std::string name;
     std::vector<uint64_t> memory;
@@ -113,9 +120,10 @@ struct ree_emulator_ptx {
     std::deque<struct ree_ptx::table> tables;
     bool has_dynamic;
     std::string dynamic_name;
-    uint32_t register_bytes, n_predicates, param_bytes; // per warp; param_bytes per thread
-    // Registers of the warps, which stay between launches, and for how many warps they are
-    // prepared.
+    // Per warp: bytes of registers, number of predicates. Per thread: bytes of parameters of calls.
+    uint32_t register_bytes, n_predicates, param_bytes;
+    // Registers and predicates of 32 warps, kept from launch to launch. In those of the first
+    // n_prepared warps, the constants have their values.
     unsigned char *memory;
     uint32_t n_prepared;
 };

@@ -1,5 +1,5 @@
-// Execution of an instruction for the threads of a warp: rows, and templates that apply a function
-// of numbers to them.
+// Executes instructions of PTX for the threads of a warp: access to rows (ptx_code.h), and
+// templates that apply a function of numbers to each element of rows.
 #ifndef REE_EMULATOR_PTX_LANES_H
 #define REE_EMULATOR_PTX_LANES_H
 
@@ -11,15 +11,17 @@
 
 namespace ree_ptx {
 
-// Threads with the same next instruction.
+// Threads of a warp with the same next instruction, in the same call of a function.
 struct group {
-    uint32_t at, lanes;
-    int frame;  // index in warp.frames; -1: in the kernel
-    bool waits; // for other threads of the warp
+    uint32_t at, lanes; // index of the next instruction; mask of the threads
+    int frame;          // index in warp.frames of the call; -1: in the kernel
+    bool waits;         // the threads wait for other threads of the warp
 };
 struct frame {
     const struct instr *call;
-    uint32_t back; // instruction after the call
+    uint32_t back; // index of the instruction after the call
+    // caller: index in warp.frames of the caller's own call; -1: the kernel is the caller. depth:
+    // number of nested calls, this one included.
     int caller, depth;
 };
 
@@ -28,10 +30,10 @@ enum warp_state { RUNNING, AT_BARRIER, DONE };
 struct warp {
     unsigned char *registers, *params;
     uint32_t *predicates;
-    uint32_t number; // in the block
-    uint32_t left;   // threads that have not exited
+    uint32_t number; // number of the warp in its block
+    uint32_t left;   // mask of the threads that have not exited
     enum warp_state state;
-    const struct instr *barrier; // AT_BARRIER
+    const struct instr *barrier; // barrier instruction where the warp waits, if AT_BARRIER
     std::vector<struct group> groups;
     std::vector<struct frame> frames;
 };
@@ -41,7 +43,8 @@ template <class T> inline element_t<T> *row(const struct warp &w, uint32_t at) {
     return (element_t<T> *)(w.registers + at);
 }
 
-// The value of an element; a type narrower than the element has its low bits.
+// Returns an element of a row as a value of type T. A type narrower than the element gets its low
+// bits.
 template <class T> inline T get(element_t<T> x) {
     if constexpr (std::is_same_v<T, float>)
         return ree_float(x);
@@ -50,7 +53,8 @@ template <class T> inline T get(element_t<T> x) {
     else
         return (T)x;
 }
-// The element for a value; a NaN gets the hardware's bits.
+// Converts a value of type T to an element of a row. Every NaN gets the same bits, those
+// of the hardware.
 template <class T> inline element_t<T> put(T x) {
     if constexpr (std::is_same_v<T, float>)
         return x == x ? ree_bits(x) : 0x7FFFFFFFu;
@@ -73,7 +77,8 @@ template <class F> inline void each(uint32_t lanes, F f) {
     }
 }
 
-// to[0] = F(from[0], ...), with result R and arguments A, B, C.
+// run_1, run_2 and run_3 execute to[0] = F::of(from[0], ...) for each thread. R is the type of the
+// result; A, B and C are the types of the arguments.
 template <class F, class R, class A>
 void run_1(struct warp &w, const struct instr &i, uint32_t lanes) {
     element_t<R> *to = row<R>(w, i.to[0]);
@@ -96,7 +101,8 @@ void run_3(struct warp &w, const struct instr &i, uint32_t lanes) {
     each(lanes,
          [=](uint32_t l) { to[l] = put<R>(F::of(get<A>(a[l]), get<B>(b[l]), get<C>(c[l]))); });
 }
-// A predicate of two numbers.
+// Sets the predicate to[0] to F::of(from[0], from[1]) for each thread. T is the type of the
+// arguments.
 template <class F, class T> void run_set(struct warp &w, const struct instr &i, uint32_t lanes) {
     const element_t<T> *a = row<T>(w, i.from[0]), *b = row<T>(w, i.from[1]);
     uint32_t bits = 0;
@@ -106,8 +112,8 @@ template <class F, class T> void run_set(struct warp &w, const struct instr &i, 
     to = (to & ~lanes) | bits;
 }
 
-// An instruction by its name. `operands` has a letter for each: w (a row of 32 bits), l (64 bits),
-// p (a predicate); the first is the result.
+// An instruction and its name in PTX. `operands` has a letter for each operand, the result first: w
+// (a row of 32-bit elements), l (64-bit elements), p (a predicate).
 struct entry {
     std::string name;
     run_t *run;
@@ -117,27 +123,31 @@ void add_integer_entries(std::vector<struct entry> &to);
 void add_float_entries(std::vector<struct entry> &to);
 void add_conversion_entries(std::vector<struct entry> &to);
 
-run_t run_join_words; // mov.b64 of two registers
-// ptx_memory.cc
+run_t run_join_words; // mov.b64 from two 32-bit registers
+// Instructions that access memory (ptx_memory.cc).
 run_t load, store, load_parameter, store_parameter, load_argument, atomic, async_copy, async_commit,
     async_wait, fence;
-// Loads 16 bytes for each thread, without a row for the result; `at` receives the addresses.
+// Loads 16 bytes for each thread l of `lanes` into to[0 ... 3][l], not into registers. at[l]
+// receives the thread's address.
 void load_rows(struct warp &w, const struct instr &i, uint32_t lanes, uint32_t (*to)[LANES],
                uint64_t *at);
-// ptx_mma.cc
+// Instructions of tensor cores (ptx_mma.cc).
 run_t load_matrices, multiply_bytes;
-// ptx_exchange.cc
+// Instructions that exchange values within a warp (ptx_exchange.cc).
 run_t shuffle, vote, warp_barrier;
 
-// Prepares the emulator's state for accesses of the warp, and of one of its threads.
+// Prepare the emulator's state (state.h) for accesses: `enter` for an instruction of the warp,
+// `enter_lane` for one of the warp's threads.
 void enter(const struct warp &w, const struct instr &i);
 void enter_lane(const struct warp &w, uint32_t lane);
-void begin_memory(struct ree_emulator_ptx *ptx); // of a launch
+// Set the memory that the kernel may access, at the start of a launch and of a block.
+void begin_memory(struct ree_emulator_ptx *ptx);
 void begin_memory_of_block();
 
-// ptx_statistics.cc
+// Statistics (ptx_statistics.cc). Returns whether accesses to memory are counted.
 bool counts_memory();
-// `at` has the address of each thread's access to `bytes` bytes.
+// Count an access by the threads in `lanes` to shared or global memory: thread l accesses `bytes`
+// bytes at at[l].
 void count_shared(const struct instr &i, const uint64_t *at, uint32_t lanes, uint32_t bytes);
 void count_global(const struct instr &i, const uint64_t *at, uint32_t lanes, uint32_t bytes);
 void keep_statistics(const struct ree_emulator_ptx *ptx, uint64_t n_blocks);

@@ -21,13 +21,14 @@ namespace ree_emulator {
 typedef uint64_t key_t;
 
 constexpr int TIME_SHIFT = 16;
-// Thread number; with a level of WARP or more, that of the latest thread.
+// Bits of the thread's number in its block. With the level WARP or above: number of the latest
+// thread.
 constexpr key_t THREAD = 0x3FF;
-constexpr key_t LEVEL = 3u << 10;  // the threads that read, or that used an atomic
-constexpr key_t SINGLE = 0u << 10; // one thread
-constexpr key_t WARP = 1u << 10;   // several threads of one warp
-constexpr key_t BLOCK = 2u << 10;  // several threads of one block
-constexpr key_t GRID = 3u << 10;   // threads of several blocks
+constexpr key_t LEVEL = 3u << 10;  // mask of a key's level: whose accesses the key records
+constexpr key_t SINGLE = 0u << 10; // level: one thread
+constexpr key_t WARP = 1u << 10;   // level: several threads of one warp
+constexpr key_t BLOCK = 2u << 10;  // level: several threads of one block
+constexpr key_t GRID = 3u << 10;   // level: threads of several blocks
 constexpr key_t ATOMIC = 1u << 12;
 constexpr key_t SPLIT = 1u << 13;   // each byte of the word has its own shadow
 constexpr key_t PENDING = 1u << 14; // an asynchronous copy to this word is in progress
@@ -42,7 +43,7 @@ enum range_kind {
     RANGE_SCRATCH,
     RANGE_FAULT,    // where kernels report an index out of range
     RANGE_CONSTANT, // tables of a module, and the kernel's argument
-    RANGE_SHARED,   // from here on: memory of the block
+    RANGE_SHARED,   // an array in shared memory; smaller kinds are not
     RANGE_DYNAMIC,
     RANGE_NOTHING
 };
@@ -55,17 +56,17 @@ struct range {
     struct shadow *words; // one for each word; NULL: accesses are not recorded
     struct shadow *bytes; // one for each byte, used for words that are SPLIT
     enum range_kind kind;
-    int number;       // index of the operand
+    int number;       // RANGE_OPERAND: index of the operand
     const char *name; // name of the shared array or table
 };
 
 struct state {
-    key_t now;     // the running thread's key
+    key_t now;     // key of the running thread's accesses now
     key_t launch;  // the launch's first key
     key_t block;   // the block's first key
     key_t barrier; // first key since the block's latest barrier
     key_t warp;    // first key since the latest synchronization of the running thread's whole warp
-    bool partial;  // a part of the running thread's warp has synchronized
+    bool partial;  // some threads of the running thread's warp have synchronized by a partial mask
     bool fenced;   // the launch has had a fence or an atomic operation on global memory
 };
 extern struct state now;
@@ -76,12 +77,13 @@ enum access { READ, WRITE, ATOMIC_ACCESS };
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void bad_address(uintptr_t at, uint64_t n, uint64_t align, const struct range *of,
                               enum access access);
-// Handle the accesses that the inline checks do not decide.
+// Check and record accesses that the inline functions below do not decide; a race ends the launch
+// (fail). note_bytes is for accesses that are not of whole words.
 void note_slow(uint64_t offset, uint64_t n, const struct range *of, enum access access);
 void note_bytes(uint64_t offset, uint64_t n, const struct range *of, enum access access);
 
-// Returns true if this thread may access data with this key, because the key is its own or ordered
-// by a barrier. If false, note_slow decides.
+// Returns true if the access with this key is ordered before the running thread's accesses because
+// it is the thread's own, or by a barrier of the block. If false, note_slow decides.
 inline bool plainly_ordered(key_t key) {
     if (key & (FLAGS | LEVEL)) return key == 0;
     if (key < now.block) return false;
@@ -116,7 +118,8 @@ inline void note_write(uint64_t offset, const struct range *of) {
     word->read = 0;
 }
 
-// Checks an access to n bytes at an address and records it. `align` is a power of two.
+// Checks an access to n bytes at address `at` in the range `of`, and records it. `align`, a power
+// of two, is the required alignment in bytes.
 inline void check(uintptr_t at, uint64_t n, uint64_t align, const struct range *of,
                   enum access access) {
     uint64_t offset = at - of->base;
@@ -144,9 +147,10 @@ template <class V> inline void store(uintptr_t at, const struct range *of, V val
     memcpy((void *)at, &value, sizeof value);
 }
 
-// Implemented by other source files
+// order.cc: `fence` executes a fence of the running thread; `note_atomic` records that this thread
+// has done an atomic operation on global memory.
 void fence();
-void note_atomic(); // the running thread has done an atomic operation on global memory
+void note_atomic();
 
 } // namespace ree_emulator
 

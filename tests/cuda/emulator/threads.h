@@ -1,4 +1,5 @@
-// CUDA's multi-thread built-ins: numbers, barriers, warp operations, fences, atomics.
+// CUDA's built-ins that concern several threads, for the host: thread numbers, barriers, warp
+// operations, fences, atomics.
 #ifndef REE_EMULATOR_THREADS_H
 #define REE_EMULATOR_THREADS_H
 
@@ -14,14 +15,17 @@ enum barrier { BARRIER, BARRIER_OR, BARRIER_AND, BARRIER_COUNT };
 int block_barrier(enum barrier kind, bool predicate, int line);
 
 enum warp_op { WARP_SYNC, WARP_BALLOT, WARP_SHUFFLE, WARP_MATCH };
-// The common form of warp operations. Every thread of the mask gives a value and receives:
-// - SHUFFLE: the value of thread `source`
-// - BALLOT: the mask of threads whose value is not 0
-// - MATCH: the mask of threads whose value equals its own
+// Executes a warp operation. Every thread of the mask must call it, with a value. It returns when
+// all have called it:
+// - WARP_SHUFFLE: the value of thread `source` of the warp
+// - WARP_BALLOT: the mask of threads whose value is not 0
+// - WARP_MATCH: the mask of threads whose value equals this thread's
 uint64_t warp_operation(enum warp_op op, uint32_t mask, uint64_t value, uint32_t source, int line);
 uint32_t lane();
 
-// A thread whose source is outside its segment of `width` threads receives its own value.
+// How a shuffle within segments of `width` threads chooses the thread to take the value from.
+// INDEX: thread `by` modulo `width` of the segment. UP, DOWN, XOR: the own lane minus, plus, or xor
+// `by`; the own lane if that is outside the segment.
 enum shuffle { SHUFFLE_INDEX, SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_XOR };
 uint32_t shuffle_source(enum shuffle kind, uint32_t by, int width);
 
@@ -37,7 +41,7 @@ inline T shuffle(enum shuffle kind, uint32_t mask, T value, uint32_t by, int wid
 
 } // namespace ree_emulator
 
-// The line distinguishes one barrier of the source from another.
+// A parameter whose default is the line of the call, which distinguishes the barriers of a kernel.
 #define REE_EMULATOR_LINE int line = __builtin_LINE()
 
 static inline void __syncthreads(REE_EMULATOR_LINE) {

@@ -1,5 +1,5 @@
-// Every output of every node, obtained in two ways: from a session's observer, and as outputs of a
-// model in which all of them are model outputs.
+// For tests of observation: compares the node outputs that a session's observer reports with the
+// same values as model outputs. For the latter, expose_all makes all node outputs model outputs.
 #ifndef REE_TESTS_SESSION_ALL_VALUES_H
 #define REE_TESTS_SESSION_ALL_VALUES_H
 
@@ -7,13 +7,13 @@
 #include "session/model.h"
 #include "session/observe.h"
 
-// Makes every output of every node, and only these, outputs of the model, in the order of nodes and
-// outputs. Must be called before sessions are made.
+// Replaces the model's outputs by all outputs of all nodes, in the order of the nodes and, within a
+// node, of its outputs. Must be called before a session of the model is created.
 void expose_all(struct ree_model *model);
 
 struct all_values {
     const struct ree_graph *graph;
-    size_t n; // number of values of the latest run
+    size_t n; // number of values observed in the latest run
     struct all_value {
         size_t node, output;
         ree_digest digest;
@@ -23,8 +23,8 @@ struct all_values {
 void all_values_init(struct all_values *all, const struct ree_model *model);
 struct ree_observer all_values_observer(struct all_values *all);
 void all_values_finish(struct all_values *all);
-// Returns whether outputs[n] of an exposed model equal the observed values. Prints the first
-// difference.
+// Returns whether the n outputs of a run of a model after expose_all equal the values that `all`
+// has observed. Prints the first difference.
 bool all_values_match(const struct all_values *all, const struct ree_tensor *outputs, size_t n);
 
 #endif

@@ -1,15 +1,16 @@
-// Random graphs. Each grows from a few inputs and constants by random nodes. The operators are
-// those whose lowering is error-prone: views, broadcasts, epilogues, concatenations, shape
-// arithmetic.
+// Makes random graphs for tests of sessions. A graph has two inputs, some constants, and at most 27
+// nodes of operators whose lowering is error-prone: views, broadcasts, epilogues, concatenations.
 #ifndef REE_TESTS_SESSION_RANDOM_GRAPH_H
 #define REE_TESTS_SESSION_RANDOM_GRAPH_H
 
 #include "graph/ir/ir.h"
 
-#define MAX_VALUES 64 // maximum number of values, and of outputs; a graph has at most two inputs
+// Maximum number of values from which nodes choose their inputs, and of the graph's outputs.
+#define MAX_VALUES 64
 
 struct ree_graph *random_graph(uint64_t seed);
-// Fills out[] with one tensor for each of the model's inputs; the caller must release them.
+// Fills `out` with one random tensor for each input of the model. The caller must release each with
+// ree_tensor_finish.
 void random_inputs(const struct ree_model *model, uint64_t seed, struct ree_tensor *out);
 
 #endif

@@ -1,4 +1,5 @@
-// Conversion of strings to numbers and back, for Cast and CastLike.
+// Converts strings to numbers and back, for Cast and CastLike. NUMERICS.md, "Strings", defines the
+// results.
 #ifndef REE_GRAPH_LOWER_OPS_CONTROL_TEXT_H
 #define REE_GRAPH_LOWER_OPS_CONTROL_TEXT_H
 

@@ -1,5 +1,6 @@
-// Shared by the rules for regions of interest: feature maps with the channels innermost, so that a
-// gather reads whole rows, and regions processed in blocks that fit in memory.
+// Helpers of the lowering rules for regions of interest (RoiAlign, MaxRoiPool). Feature maps become
+// matrices with one row of channels per position, so that a gather reads whole rows. Regions are
+// processed in blocks that fit in memory.
 #ifndef REE_GRAPH_LOWER_OPS_SPATIAL_ROI_H
 #define REE_GRAPH_LOWER_OPS_SPATIAL_ROI_H
 
@@ -7,16 +8,19 @@
 
 #define REE_ROI_MAX_ROWS (INT64_C(1) << 29)
 
-// Converts x to (n * height * width + 1, channels). The last row is zeros.
+// Copies x (n, channels, height, width), float32, to a dense matrix *out (n * height * width + 1,
+// channels): one row per position, and a last row of zeros.
 enum ree_status ree_roi_rows(struct ree_lower *lower, struct ree_view *x, struct ree_view **out);
-// Gathers the rows that `index` lists: (m, channels), dense. index is i32 (m); every entry must be
-// below rows->dims[0].
+// Sets row i of *out (m, channels), dense, to row index[i] of `rows`. `index` is an int32 tensor of
+// m elements; each must be in [0, rows->dims[0]).
 enum ree_status ree_roi_gather(struct ree_lower *lower, struct ree_view *rows,
                                struct ree_view *index, struct ree_view **out);
-// Number of regions per block if each region has `elements` intermediate elements: at least 1.
+// Returns the number of regions to process in one block if each region has `elements` intermediate
+// elements: at least 1.
 int64_t ree_roi_block(int64_t elements);
-// Checks that X is (n, channels, height, width) with at least one position and rois is (regions,
-// columns), both float32.
+// Fails unless x is float32 (n, channels, height, width) and rois is float32 (regions, columns).
+// height and width must be 1 to REE_SAMPLE_MAX_SIZE, and n * height * width must be below
+// REE_ROI_MAX_ROWS.
 enum ree_status ree_roi_check(struct ree_lower *lower, const struct ree_view *x,
                               const struct ree_view *rois, int64_t columns);
 
