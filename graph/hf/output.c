@@ -22,7 +22,7 @@ enum ree_status ree_output_open_memory(struct ree_output *out, const char *name,
     *out = (struct ree_output){.fd = -1};
     int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd < 0)
-        return ree_fail(err, REE_IO, "%s: cannot create them in memory: %s", name, strerror(errno));
+        return ree_fail(err, REE_IO, "%s: cannot create a file in memory: %s", name, strerror(errno));
     *out = (struct ree_output){.path = name, .fd = fd};
     return REE_OK;
 }
@@ -41,7 +41,7 @@ static enum ree_status write_memory(const struct ree_output *out, const unsigned
         ssize_t done = write(out->fd, bytes, n < (1 << 30) ? (size_t)n : (size_t)1 << 30);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0)
-            return ree_fail(err, REE_IO, "%s: cannot write them: %s", out->path, strerror(errno));
+            return ree_fail(err, REE_IO, "%s: cannot write: %s", out->path, strerror(errno));
         bytes += done;
         n -= (uint64_t)done;
     }

@@ -165,17 +165,15 @@ static enum ree_status describe(struct holding *h, struct ree_error *err) {
     out->claim = h->claim;
     out->party = d->liar;
     out->reason = d->lie;
-    out->undecided = out->is_judged && !out->is_decided ? h->undecided.message : "";
+    if (out->is_judged && !out->is_decided) out->undecided = h->undecided.message;
     for (unsigned k = 0; k < 2; k++) {
         out->is_wrong[k] = h->ruling.is_wrong[k];
-        out->why[k] = h->ruling.why[k];
         out->is_withheld[k] = h->ruling.is_withheld[k];
     }
-    out->differences = h->differences;
     out->n_messages = d->n_messages;
     out->n_bytes = d->n_bytes;
     if (!h->options.wants_transcript) return REE_OK;
-    out->transcript = h->transcript.data ? h->transcript.data : "";
+    if (h->transcript.data) out->transcript = h->transcript.data;
     out->transcript_nbytes = h->transcript.size;
     return h->transcript.failed ? ree_no_memory(err) : REE_OK;
 }
@@ -226,6 +224,12 @@ enum ree_status ree_dispute_hold(const struct ree_disputant parties[2],
     h->parties = parties;
     h->options = options;
     ree_strbuf_init(&h->transcript);
+    // What stays so if a receipt is false, because no dispute is held then.
+    h->result.undecided = "";
+    h->result.why[0] = h->ruling.why[0];
+    h->result.why[1] = h->ruling.why[1];
+    h->result.differences = h->differences;
+    if (options.wants_transcript) h->result.transcript = "";
     enum ree_status status = hold(h, &terms, err);
     ree_dispute_finish(&h->dispute);
     if (terms.has_model) ree_opened_finish(&terms.model);

@@ -470,7 +470,7 @@ static enum ree_status check_scatter(const struct check *c) {
     if (p->n_step_dims > p->rank)
         return fail(c, "%u step dimensions of rank %u", p->n_step_dims, p->rank);
     uint32_t n_vector_dims = p->rank - p->n_step_dims;
-    REE_TRY(check_count(c, "n_lines", p->n_vectors, n_vector_dims, p->dims));
+    REE_TRY(check_count(c, "n_vectors", p->n_vectors, n_vector_dims, p->dims));
     REE_TRY(check_count(c, "n_steps", p->n_steps, p->n_step_dims, p->dims + n_vector_dims));
     reach_over(&data, p->rank, p->dims, p->data_strides);
     reach_over(&updates, p->rank, p->dims, p->update_strides);

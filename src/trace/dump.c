@@ -60,9 +60,9 @@ static bool chooses_any(const struct ree_dump *d) {
     return false;
 }
 
-// Creates the folder and its missing parents. Returns false, with the reason in errno, if it does
-// not exist.
-static bool make_folders(const char *path) {
+// Creates the folder, with these permissions, and its missing parents. Returns false, with the
+// reason in errno, if it does not exist.
+static bool make_folders(const char *path, mode_t mode) {
     char *copy = ree_strdup(path);
     if (!copy) return false;
     for (char *slash = copy + 1; *copy && (slash = strchr(slash, '/')); slash++) {
@@ -72,7 +72,7 @@ static bool make_folders(const char *path) {
     }
     ree_free(copy);
     struct stat info;
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) return false;
+    if (mkdir(path, mode) != 0 && errno != EEXIST) return false;
     if (stat(path, &info) != 0) return false;
     if (!S_ISDIR(info.st_mode)) errno = ENOTDIR;
     return S_ISDIR(info.st_mode);
@@ -102,7 +102,7 @@ enum ree_status ree_dump_create(const char *regex, const char *folder, bool is_s
     if (!chooses_any(d))
         status = ree_fail(err, REE_NOT_FOUND,
                           "no node, output or input has a name that matches '%s'", regex);
-    else if (!make_folders(folder))
+    else if (!make_folders(folder, is_secret ? 0700 : 0777))
         status =
             ree_fail(err, REE_IO, "%s: cannot create this folder: %s", folder, strerror(errno));
     if (status == REE_OK)

@@ -10,9 +10,9 @@
 #include "transport/transport_internal.h"
 
 const char *ree_message_kind_name(uint32_t kind) {
-    static const char *const names[] = {"?",      "hello",  "welcome", "clock", "begin",
-                                        "step",   "logits", "read",    "rows",  "end",
-                                        "report", "bye",    "alive",   "error"};
+    static const char *const names[] = {"?",      "handshake", "welcome", "clock",     "begin",
+                                        "step",   "logits",    "read",    "positions", "end",
+                                        "report", "bye",       "alive",   "error"};
     return kind < REE_N_MESSAGE_KINDS ? names[kind] : "?";
 }
 

@@ -1,7 +1,7 @@
 // Shared by the tests of lying parties: the true run of the sample model, a party's statement about
 // that run, a party that answers a dispute's questions from its statement, and the lies.
-#ifndef REE_TESTS_AUDIT_LIARS_H
-#define REE_TESTS_AUDIT_LIARS_H
+#ifndef REE_TESTS_DISPUTE_LIARS_H
+#define REE_TESTS_DISPUTE_LIARS_H
 
 #include "dispute/dispute.h"
 #include "trace/model_header.h"

@@ -52,7 +52,7 @@ static const struct cli_option_row rows[] = {
              "stage per device"},
     {.name = "--processes", .value = "N", .kind = ROW_NUMBER, .at = AT(n_processes), .min = 1, .max = REE_MAX_STAGES,
      .help = "plan for N processes, each with these devices; without --n-partitions, at least one "
-             "stage per process and device"},
+             "stage per process, and at least one per device of a process"},
     {.name = "--max-device-memory", .value = "SIZE", .kind = ROW_SIZE, .at = AT(plan.max_device_memory),
      .help = "maximum bytes on a device (600M, 2G; powers of 1024): the weights of the stage that "
              "runs, the caches of all its stages, and a sixteenth for intermediate results; "

@@ -1,14 +1,13 @@
 // Expressions: building them, and splitting them into single steps.
 //
 // The number of operands is not final until the expression is complete. So the builder returns
-// handles: operands count from 0, instructions from INSTR_BASE, and the accumulator is ACCUMULATOR.
-// ree_lower_map converts handles to value numbers.
+// handles: operands count from 0, instructions from INSTR_BASE. ree_lower_map converts handles to
+// value numbers.
 #include "graph/lower/core/lower.h"
 
 #include <string.h>
 
 #define INSTR_BASE 1000
-#define ACCUMULATOR 500
 
 static int fail(struct ree_expr_builder *b, enum ree_status status, const char *message) {
     if (b->status == REE_OK) {
@@ -129,7 +128,6 @@ int ree_expr_i64(struct ree_expr_builder *b, int64_t value) {
 // the float64 operation; its other arguments are widened, which is exact.
 
 static enum ree_class class_of(const struct ree_expr_builder *b, int value) {
-    if (value == ACCUMULATOR) return REE_CLASS_W;
     if (value >= INSTR_BASE) return ree_map_op_infos[b->expr.instrs[value - INSTR_BASE].op].result;
     return ree_dtype_class((enum ree_dtype)b->expr.operands[value].dtype);
 }
@@ -209,7 +207,7 @@ static void finish_values(struct ree_expr_builder *b, int result) {
     bool need_instr[REE_EXPR_MAX_INSTRS] = {false}, need_operand[REE_EXPR_MAX_OPERANDS] = {false};
     if (result >= INSTR_BASE)
         need_instr[result - INSTR_BASE] = true;
-    else if (result != ACCUMULATOR)
+    else
         need_operand[result] = true;
     for (uint32_t i = old.n_instrs; i-- > 0;) {
         if (!need_instr[i]) continue;
@@ -217,18 +215,17 @@ static void finish_values(struct ree_expr_builder *b, int result) {
             uint32_t a = old.instrs[i].args[k];
             if (a >= INSTR_BASE)
                 need_instr[a - INSTR_BASE] = true;
-            else if (a != ACCUMULATOR)
+            else
                 need_operand[a] = true;
         }
     }
     uint32_t operand_to[REE_EXPR_MAX_OPERANDS], instr_to[REE_EXPR_MAX_INSTRS];
-    uint32_t base = b->has_accumulator ? 1 : 0;
     memset(e->operands, 0, sizeof e->operands);
     memset(e->instrs, 0, sizeof e->instrs);
     e->n_operands = e->n_instrs = 0;
     for (uint32_t i = 0; i < old.n_operands; i++) {
         if (!need_operand[i]) continue;
-        operand_to[i] = base + e->n_operands;
+        operand_to[i] = e->n_operands;
         b->tensors[e->n_operands] = old_tensors[i];
         e->operands[e->n_operands++] = old.operands[i];
     }
@@ -238,11 +235,9 @@ static void finish_values(struct ree_expr_builder *b, int result) {
         *instr = old.instrs[i];
         for (uint32_t k = 0; k < ree_map_op_infos[instr->op].n_args; k++) {
             uint32_t a = instr->args[k];
-            instr->args[k] = a == ACCUMULATOR  ? 0
-                             : a >= INSTR_BASE ? instr_to[a - INSTR_BASE]
-                                               : operand_to[a];
+            instr->args[k] = a >= INSTR_BASE ? instr_to[a - INSTR_BASE] : operand_to[a];
         }
-        instr_to[i] = base + e->n_operands + e->n_instrs++;
+        instr_to[i] = e->n_operands + e->n_instrs++;
     }
 }
 

@@ -325,9 +325,7 @@ struct ree_expr_builder {
     struct ree_expr expr;
     // tensors[i] is the tensor of operand i; NULL for iota operands
     struct ree_view *tensors[REE_EXPR_MAX_OPERANDS];
-    bool has_accumulator; // the expression is an epilogue, whose value 0 is the accumulator
     enum ree_status status;
-    uint64_t instr_values[REE_EXPR_MAX_INSTRS];
 };
 // Starts an expression that is computed for each element of a tensor of shape dims.
 void ree_expr_init(struct ree_expr_builder *b, struct ree_lower *lower, uint32_t rank,

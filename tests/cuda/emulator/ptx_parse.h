@@ -36,7 +36,6 @@ struct parser {
     std::vector<struct scope> scopes;
     std::string kernel_parameter; // name of the kernel's parameter
     bool in_kernel;
-    int function; // not used
     std::unordered_map<std::string, uint32_t> labels;
     // Branches whose target is not known yet: index of the instruction, name of the label.
     std::vector<std::pair<uint32_t, std::string>> jumps;
