@@ -154,6 +154,36 @@ def tables(work):
         check(more == kept - size, f"{table}: {more} fewer bytes of weights, as if the table was counted twice")
 
 
+def int8_activations(work):
+    """Products of int8: bits of their own, the same for every instruction set, number of threads,
+    chunk and stage; causality is proved; a receipt is found without the option, and not otherwise."""
+    folder, receipt, seen = work / "model", work / "receipt.json", {}
+    for bits in (4, 8):
+        options = ["--quantize", bits, "--activations", "int8"]
+        file = folder / f"int8-{bits}.onnx"
+        done = run("export", folder, *options, "-o", file)
+        check(done.returncode == 0, done.stderr)
+        want, seen[bits] = text(work, file), text(work, SAMPLE, *options)
+        check(want == seen[bits], f"{options}: {want} and {seen[bits]}")
+        check(seen[bits] != text(work, SAMPLE, "--quantize", bits), f"{bits} bits: float32 activations have the same bits")
+        ways = [["--cpu-isa", "portable"], ["--threads", 1], ["--prefill-chunk", 3], ["--prefill-chunk", 1],
+                ["--n-partitions", 3]]
+        for way in ways:
+            other = text(work, SAMPLE, *options, *way)
+            check(other.get("logits") == want.get("logits"), f"{options} {way}: {other} and {want}")
+        text(work, SAMPLE, *options)
+        done = run("verify", receipt, SAMPLE, *options, "--json")
+        found = json.loads(done.stdout or "{}")
+        check(found.get("result") == "verified" and "stepwise" not in done.stdout, f"{options}: {done.stdout} {done.stderr}")
+        verifies(receipt, "verified", SAMPLE, "--quantize", bits)  # found by the hash of the graph
+        verifies(receipt, "verified", file)
+        verifies(receipt, "differs", SAMPLE, "--quantize", bits, "--activations", "float32")
+        verifies(receipt, "differs", SAMPLE, "--quantize", 12 - bits)
+    check(seen[4].get("logits") != seen[8].get("logits"), "4 and 8 bits differ")
+    done = run(SAMPLE, "--activations", "int8", *PROMPT)
+    check(done.returncode == 2 and "requires --quantize" in done.stderr, done.stderr)
+
+
 def requested(work):
     """A request names the quantised model."""
     ask, receipt, options = work / "ask.json", work / "asked.json", ["--quantize", 4, "--activations", "bfloat16"]
@@ -216,6 +246,7 @@ def main():
         check(len({s.get("logits") for s in seen}) == len(seen), "each has bits of its own")
         tables(work)
         same_in_another_order(work)
+        int8_activations(work)
         requested(work)
         traced(work)
         refused(work)

@@ -140,6 +140,12 @@ static const struct wrong {
      "input zero_points is uint8[3], expected 4 elements of uint8"},
     {MS, "MatMulNBits", "f2,32 u4,1,16 f4 - - f3", "N=4 K=32 block_size=32", REE_INVALID,
      "input bias is float32[3], expected 4 elements"},
+    {"ree", "MatMulNBits", "f2,31 u4,1,16 f4", "N=4 K=32 block_size=32", REE_INVALID,
+     "input A is float32[2,31], expected rows of K = 32"},
+    {"ree", "MatMulNBits", "f2,32 u4,1,16 f4", "N=4 K=32 block_size=32 activation_block_size=0",
+     REE_UNSUPPORTED, "activation_block_size is 0, expected a power of two from 16 to 256"},
+    {"ree", "MatMulNBits", "f2,32 u4,1,16 f4", "N=4 K=32 block_size=32 activation_block_size=96",
+     REE_UNSUPPORTED, "activation_block_size is 96, expected a power of two from 16 to 256"},
 
     {MS, "GatherBlockQuantized", "f4,32 l2 f4,1", "block_size=32", REE_INVALID,
      "input data is float32[4,32], expected uint8, int4 or uint4"},
