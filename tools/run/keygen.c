@@ -4,6 +4,7 @@
 
 #include "paths.h"
 #include "ree.h"
+#include "sandbox.h"
 
 #include <string.h>
 
@@ -48,6 +49,6 @@ int ree_run_keygen(int argc, char **argv) {
     if (!path) cli_usage(&cli, "no file for the key given");
     if (cli.failed) return CLI_USAGE;
     // The path is added by the table; keygen also writes the public key.
-    int code = cli_start(&(struct cli_start){0});
+    int code = cli_start(&(struct cli_start){.uses = SANDBOX_NO_OPENMP});
     return code ? code : keygen(path);
 }

@@ -286,15 +286,18 @@ static void make_nvidia_nodes(void) {
 }
 
 // LLVM's OpenMP creates a shared memory file when it is first used, ends the process if it cannot,
-// and removes the file at the end.
-static void start_openmp(struct build *b) {
+// and removes the file at the end. Version 14 does the same in a child process when it is forked,
+// and drivers of GPUs are tried in child processes.
+static void start_openmp(struct build *b, unsigned uses) {
     char path[96];
-    if (omp_get_max_threads() < 1) return;
+    if ((uses & SANDBOX_NO_OPENMP) || omp_get_max_threads() < 1) return;
     snprintf(path, sizeof path, "/dev/shm/__KMP_REGISTERED_LIB_%d_%u", (int)getpid(),
              (unsigned)getuid());
     if (access(path, F_OK) != 0) return;
     allow(b, path, LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE);
     allow(b, "/dev/shm", LANDLOCK_REMOVE_FILE);
+    if (uses & (SANDBOX_VULKAN | SANDBOX_CUDA))
+        allow(b, "/dev/shm", WRITES & ~LANDLOCK_READ_DIR);
 }
 
 unsigned sandbox_uses(const char *devices) {
@@ -313,7 +316,7 @@ static void build_rules(struct build *b, unsigned uses) {
     if (uses & SANDBOX_DEVICE) driver_paths_of_ree(&drivers);
     if (uses & SANDBOX_VULKAN) driver_paths_of_vulkan(&drivers);
     if (uses & SANDBOX_CUDA) driver_paths_of_cuda(&drivers);
-    start_openmp(b);
+    start_openmp(b, uses);
     for (size_t i = 0; i < n; i++)
         allow_path(b, &paths[i]);
 }

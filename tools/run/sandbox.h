@@ -16,6 +16,7 @@
 #define SANDBOX_DEVICE 1u // any device, including the CPU: the files of ree's cache
 #define SANDBOX_VULKAN 2u
 #define SANDBOX_CUDA 4u
+#define SANDBOX_NO_OPENMP 8u // the command never uses OpenMP
 // Returns the SANDBOX_... flags for a list of devices such as "cpu,vulkan:1"; NULL: the CPU.
 unsigned sandbox_uses(const char *devices);
 

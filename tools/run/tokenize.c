@@ -5,6 +5,7 @@
 #include "json.h"
 #include "paths.h"
 #include "read_text.h"
+#include "sandbox.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -218,7 +219,7 @@ int ree_run_tokenize(int argc, char **argv) {
     if (cli.failed) return CLI_USAGE;
     struct ree_error err;
     struct ree_tokenizer *tokenizer;
-    int code = cli_start(&(struct cli_start){0});
+    int code = cli_start(&(struct cli_start){.uses = SANDBOX_NO_OPENMP});
     if (code) return code;
     if (ree_tokenizer_load(request.path, &tokenizer, &err) != REE_OK) return cli_fail(&err);
     code = request.decode ? decode(&request, tokenizer) : encode(&request, tokenizer);
