@@ -35,15 +35,16 @@ What the programs compute differs:
   bfloat16-activations  activations bfloat16    the same measurements as in the row above
   8bit, 4bit            activations float32     no such    activations float32  activations rounded
                                                 type       (--accuracy-level)   to 8 bits (Q8_0)
+  8bit-int8, 4bit-int8  activations rounded     no such    the same measurements as in the row above
+                        to 8 bits in products   type
   scale of 32 weights   float32                            float32              float16
-  head of 8bit, 4bit    bfloat16                           float32              bfloat16
-                                                                                (--gguf-head)
+  head of 8bit, 4bit    8 bits                             float32              8 bits (--gguf-head)
   kv cache              float32; bfloat16 with  as the     float32              float16
                         bfloat16 activations    weights
 
-The head is the embedding table, which ree does not quantise. ONNX Runtime widens it to float32 when
-it loads the model. The GGUF files have it in bfloat16, so that llama.cpp reads as many bytes as
-ree; published files usually have it in 6 or 8 bits. The table states the bytes of weights that each
+The head is the embedding table. ree quantises it to 8 bits, and so do the GGUF files, so that
+llama.cpp reads about as many bytes as ree. ONNX Runtime's files have it unquantised, and it widens
+the head to float32 when it loads the model. The table states the bytes of weights that each
 program reads in a step, and their rate beside the rate of reading memory. Blocks and scales of ree
 and llama.cpp have different sizes: 9 and 8.5 bits per weight for 8bit, 5 and 4.5 for 4bit.
 
@@ -83,8 +84,8 @@ def main():
     parser.add_argument("--steps", type=int, default=24, help="tokens (default 24)")
     parser.add_argument("--types", nargs="+", choices=sides.TYPES, default=list(sides.TYPES))
     parser.add_argument("--sides", nargs="+", choices=sides.SIDES, default=sides.SIDES)
-    parser.add_argument("--gguf-head", choices=["BF16", "Q8_0"], default="BF16",
-                        help="type of the head in llama.cpp's quantised files (default BF16, as in ree)")
+    parser.add_argument("--gguf-head", choices=["BF16", "Q8_0"], default="Q8_0",
+                        help="type of the head in llama.cpp's quantised files (default Q8_0, as in ree)")
     parser.add_argument("--accuracy-level", type=int, choices=range(5), default=0,
                         help="of ONNX Runtime's quantised products: 0 (default), as ree exports them; 4: activations "
                              "rounded to 8 bits")

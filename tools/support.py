@@ -41,6 +41,7 @@ the suite fails if the page is stale. {rows} operators, {shown} of them with ope
   only that node.
 - Not supported although ONNX lists the types: Erf of integers. ONNX does not define how the result
   becomes an integer. If the result is not 0, it would depend on how a number just below 1 is rounded.
+- The operators of the domain ree are ree's own. src/repops/NUMERICS.md defines them.
 - Operators with a + compute float16 and bfloat16 in float32 and round once.
 """
 

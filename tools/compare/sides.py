@@ -19,8 +19,10 @@ TYPES = {
     "float32": "float32",
     "bfloat16": "bfloat16 weights; ree: float32 activations",
     "bfloat16-activations": "bfloat16 weights; ree: bfloat16 activations",
-    "8bit": "8 bits in blocks of 32",
-    "4bit": "4 bits in blocks of 32",
+    "8bit": "8 bits in blocks of 32; ree: float32 activations",
+    "8bit-int8": "8 bits in blocks of 32; ree: int8 activations",
+    "4bit": "4 bits in blocks of 32; ree: float32 activations",
+    "4bit-int8": "4 bits in blocks of 32; ree: int8 activations",
 }
 
 
@@ -80,7 +82,8 @@ def _ree(args, model, nbytes, options=()):
 def _make(args, kind, side):
     """The contestant of a type and a side; None: the side has no such type."""
     folder, nbytes = args.folder, models.bytes_per_step
-    bits = {"8bit": 8, "4bit": 4}.get(kind)
+    bits = int(kind[0]) if kind[1:].startswith("bit") else None
+    weights = kind.removesuffix("-int8")
     dtype = "float32" if kind == "float32" else "bfloat16"
     width = 32 if dtype == "float32" else 16
     options = ["--quantize", str(bits)] if bits else []
@@ -88,8 +91,11 @@ def _make(args, kind, side):
         # A quantised weight has a share of its block's float32 scale.
         matrix = bits + 1 if bits else width
         if bits:
-            model = models.exported(args.ree_run, folder, dtype, kind, options)
-            return _ree(args, model, nbytes(matrix, width, width))
+            if kind != weights:
+                options += ["--activations", "int8"]
+            options += ["--quantize-table", "8"]
+            model = models.exported(args.ree_run, folder, dtype, f"{kind}-table8", options)
+            return _ree(args, model, nbytes(matrix, 9, width))
         activations = ["--activations", "bfloat16"] if kind == "bfloat16-activations" else []
         return _ree(args, models.checkpoint(folder, dtype), nbytes(width, width, width), activations)
     if side == "PyTorch":
@@ -101,10 +107,12 @@ def _make(args, kind, side):
             return None
         level = args.accuracy_level if bits else 0
         options += ["--opset", str(args.opset)]
-        model = models.for_onnxruntime(args.ree_run, folder, dtype, f"{kind}-opset{args.opset}", options, level)
+        if bits:
+            options += ["--quantize-table", "keep"]
+        model = models.for_onnxruntime(args.ree_run, folder, dtype, f"{weights}-opset{args.opset}", options, level)
         # ONNX Runtime widens the bfloat16 weights once, when it loads the model.
         return _peer(args, side, "run_onnxruntime.py", model, nbytes(bits + 1 if bits else 32, 32, 32))
-    matrix = {"float32": "F32", "8bit": "Q8_0", "4bit": "Q4_0"}.get(kind, "BF16")
+    matrix = {"float32": "F32", "8bit": "Q8_0", "4bit": "Q4_0"}.get(weights, "BF16")
     head = args.gguf_head if bits else matrix
     model = models.gguf_file(folder, dtype, matrix, head)
     return _peer(args, side, "run_llama.py", model, nbytes(models.GGML_BITS[matrix], models.GGML_BITS[head], 32))
