@@ -4,7 +4,6 @@
 // pass over the other side in its memory layout. Every method computes the same sums in the same
 // order.
 #include "device/cpu/matmul.h"
-#include "device/cpu/tiles_int8.h"
 
 #include <omp.h>
 
@@ -395,10 +394,6 @@ static bool packs(const struct ree_matmul_params *p) {
     return p->m != 0 && p->n != 0 && p->k != 0 && p->n_batch != 0;
 }
 
-static uint32_t panel_lanes(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
-    return p->a_block ? ree_int8_tiles_for(ctx)->lanes : ree_tiles_for(ctx->isa)->lanes;
-}
-
 size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
                                 const struct ree_matmul_params *p, uint32_t operand,
                                 struct ree_cpu_pack_key *key) {
@@ -410,10 +405,10 @@ size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
         (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
                                    (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n, p->b_dtype}};
     if (p->a_block || ree_panels_suit(tiles, &plan)) {
-        uint32_t lanes = panel_lanes(ctx, p);
-        const uint32_t panels[] = {p->a_block ? 3 : 1, lanes, operand, p->b_block, p->b_bits};
+        const uint32_t panels[] = {p->a_block ? 3 : 1, tiles->lanes, operand, p->b_block,
+                                   p->b_bits};
         memcpy(key->words + 7, panels, sizeof panels);
-        return ree_panels_size(lanes, p, operand);
+        return ree_panels_size(tiles, p, operand);
     }
     if (!packable(ctx, p, &plan)) return 0;
     struct batch batch = {.ctx = ctx, .plan = &plan};
@@ -431,7 +426,7 @@ void ree_cpu_matmul_pack(const struct ree_cpu_context *ctx, const struct ree_mat
     struct ree_matmul_plan plan = make_plan(p);
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
     if (p->a_block || ree_panels_suit(tiles, &plan)) {
-        ree_panels_pack(ctx, panel_lanes(ctx, p), p, operand, src, out);
+        ree_panels_pack(ctx, tiles, p, operand, src, out);
         return;
     }
     struct batch batch = {.ctx = ctx, .plan = &plan, .b = factor_b(p, src, NULL)};

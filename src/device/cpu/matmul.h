@@ -57,13 +57,16 @@ struct ree_panels {
 };
 bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan);
 
-// Packing of operand 1, 2 or 3 (B, its scales, its zero points) as panels of REE_PANEL_VECS * lanes
-// columns: the size in bytes of one panel and of all, and the packing of one panel and of all.
-size_t ree_panel_size(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand);
-size_t ree_panels_size(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand);
-void ree_panel_pack(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand,
-                    uint32_t panel, const void *src, void *dst);
-void ree_panels_pack(const struct ree_cpu_context *ctx, uint32_t lanes,
+// Packing of operand 1, 2 or 3 (B, its scales, its zero points) as panels of REE_PANEL_VECS *
+// tiles->lanes columns: the size in bytes of one panel and of all, and the packing of one panel and
+// of all.
+size_t ree_panel_size(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
+                      uint32_t operand);
+size_t ree_panels_size(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
+                       uint32_t operand);
+void ree_panel_pack(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
+                    uint32_t operand, uint32_t panel, const void *src, void *dst);
+void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
                      const struct ree_matmul_params *p, uint32_t operand, const void *src,
                      void *out);
 enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct ree_panels *panels,

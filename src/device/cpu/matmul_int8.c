@@ -23,6 +23,7 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
 struct job {
     const struct ree_matmul_params *p;
     const struct ree_int8_tiles *tiles;
+    const struct ree_tiles *float_tiles; // with as many lanes; they pack
     const struct ree_matmul_output *output;
     uint32_t run, n_runs; // terms of a run; runs of a row
     const int8_t *a_numbers;
@@ -127,18 +128,17 @@ static size_t aligned(size_t size) {
 static void run_units(const void *user, const struct ree_cpu_range *range) {
     const struct job *s = user;
     const struct ree_matmul_params *p = s->p;
-    uint32_t lanes = s->tiles->lanes;
     for (uint64_t unit = range->begin; unit < range->end; unit++) {
         uint32_t at = (uint32_t)(unit / s->n_groups), group = (uint32_t)(unit % s->n_groups);
         const void *panel[3] = {0};
         char *own = range->scratch[SLOT_PANEL];
         for (uint32_t i = 0; i < s->n_b; i++) {
-            size_t size = ree_panel_size(lanes, p, i + 1);
+            size_t size = ree_panel_size(s->float_tiles, p, i + 1);
             if (s->packed[i]) {
                 panel[i] = (const char *)s->packed[i] + at * size;
                 continue;
             }
-            ree_panel_pack(lanes, p, i + 1, at, s->b[i], own);
+            ree_panel_pack(s->float_tiles, p, i + 1, at, s->b[i], own);
             panel[i] = own;
             own += aligned(size);
         }
@@ -156,6 +156,7 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
     struct job s = {
         .p = p,
         .tiles = tiles,
+        .float_tiles = ree_tiles_for(ctx->isa),
         .output = output,
         .run = min_u32(p->a_block, p->b_block),
         .a_numbers = operands[0],
@@ -172,7 +173,7 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
         s.b[i] = operands[i + 1];
         s.packed[i] = ctx->packed[i + 1];
         packed = packed && s.packed[i];
-        panel_size += aligned(ree_panel_size(tiles->lanes, p, i + 1));
+        panel_size += aligned(ree_panel_size(s.float_tiles, p, i + 1));
     }
     if (packed) s.n_groups = ceil_div(p->m, GROUP_ROWS);
     size_t rows_size = p->m * s.row_words * sizeof(uint32_t);

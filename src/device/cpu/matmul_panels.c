@@ -59,12 +59,14 @@ static size_t column_size(const struct ree_matmul_params *p, uint32_t operand) {
     return ceil_div(p->k, p->b_block) * (operand == 2 ? sizeof(float) : 1);
 }
 
-size_t ree_panel_size(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand) {
-    return REE_PANEL_VECS * lanes * column_size(p, operand);
+size_t ree_panel_size(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
+                      uint32_t operand) {
+    return panel_cols(tiles) * column_size(p, operand);
 }
 
-size_t ree_panels_size(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand) {
-    return ceil_div(p->n, REE_PANEL_VECS * lanes) * ree_panel_size(lanes, p, operand);
+size_t ree_panels_size(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
+                       uint32_t operand) {
+    return ceil_div(p->n, panel_cols(tiles)) * ree_panel_size(tiles, p, operand);
 }
 
 // Moves the even terms of a word to its low half and the odd terms to its high half.
@@ -81,52 +83,67 @@ static uint32_t part_word(uint32_t word, uint32_t bits) {
 #define PACK_ROWS 64 // rows at a time: a square of the source stays in the first-level cache
 
 // dst(l, c) = src[c * stride_c + l * stride_l] for l < n_rows, c < n_cols; zeros up to cols.
-#define DEFINE_PACK(name, type, value)                                                             \
+#define DEFINE_PACK(name, type)                                                                    \
     static void pack_##name(const type *src, int64_t stride_c, int64_t stride_l, uint32_t n_cols,  \
-                            uint32_t n_rows, type *dst, uint32_t cols, uint32_t bits) {            \
-        (void)bits;                                                                                \
+                            uint32_t n_rows, type *dst, uint32_t cols) {                           \
         for (uint32_t l0 = 0; l0 < n_rows; l0 += PACK_ROWS) {                                      \
             uint32_t l1 = min_u32(n_rows, l0 + PACK_ROWS);                                         \
             for (uint32_t c = 0; c < cols; c++)                                                    \
                 for (uint32_t l = l0; l < l1; l++) {                                               \
                     type x = 0;                                                                    \
                     if (c < n_cols) x = src[c * stride_c + l * stride_l];                          \
-                    dst[(size_t)l * cols + c] = value;                                             \
+                    dst[(size_t)l * cols + c] = x;                                                 \
                 }                                                                                  \
         }                                                                                          \
     }
-DEFINE_PACK(u8, uint8_t, x)
-DEFINE_PACK(u16, uint16_t, x)
-DEFINE_PACK(u32, ree_any_u32, x)
-DEFINE_PACK(words, ree_any_u32, part_word(x, bits))
+DEFINE_PACK(u8, uint8_t)
+DEFINE_PACK(u16, uint16_t)
+DEFINE_PACK(u32, ree_any_u32)
 
-void ree_panel_pack(uint32_t lanes, const struct ree_matmul_params *p, uint32_t operand,
-                    uint32_t panel, const void *src, void *dst) {
+// As pack_u32 with stride_l 1. With part, the terms of each word are parted.
+static void pack_words(const struct ree_tiles *tiles, const ree_any_u32 *src, size_t stride_c,
+                       uint32_t n_cols, uint32_t n_rows, ree_any_u32 *dst, bool part,
+                       uint32_t bits) {
+    uint32_t cols = panel_cols(tiles);
+    for (uint32_t l = 0; l < n_rows; l += PACK_ROWS) {
+        uint32_t n = min_u32(n_rows - l, PACK_ROWS);
+        ree_any_u32 *to = dst + (size_t)l * cols;
+        if (n_cols < cols)
+            pack_u32(src + l, (int64_t)stride_c, 1, n_cols, n, to, cols);
+        else
+            for (uint32_t c = 0; c < cols; c += tiles->lanes)
+                tiles->transpose(src + c * stride_c + l, stride_c, n, to + c, cols);
+        for (uint32_t i = 0; part && i < n * cols; i++)
+            to[i] = part_word(to[i], bits);
+    }
+}
+
+void ree_panel_pack(const struct ree_tiles *tiles, const struct ree_matmul_params *p,
+                    uint32_t operand, uint32_t panel, const void *src, void *dst) {
     uint32_t n_blocks = p->b_block ? ceil_div(p->k, p->b_block) : 0;
-    uint32_t cols = REE_PANEL_VECS * lanes, j = panel * cols, n = min_u32(p->n - j, cols);
+    uint32_t cols = panel_cols(tiles), j = panel * cols, n = min_u32(p->n - j, cols);
     if (!p->b_block) {
         int64_t at = p->b_offset + (int64_t)j * p->b_stride_n;
         if (ree_dtype_size((enum ree_dtype)p->b_dtype) == 1)
-            pack_u8((const uint8_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols, 0);
+            pack_u8((const uint8_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols);
         else
-            pack_u16((const uint16_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols,
-                     0);
+            pack_u16((const uint16_t *)src + at, p->b_stride_n, p->b_stride_k, n, p->k, dst, cols);
     } else if (operand == 1) {
         size_t pitch = (size_t)n_blocks * p->b_block * p->b_bits / 32;
-        (p->a_block ? pack_u32 : pack_words)((const ree_any_u32 *)src + j * pitch, (int64_t)pitch,
-                                             1, n, n_words(p), dst, cols, p->b_bits);
+        pack_words(tiles, (const ree_any_u32 *)src + j * pitch, pitch, n, n_words(p), dst,
+                   !p->a_block, p->b_bits);
     } else if (operand == 2) {
-        pack_u32((const ree_any_u32 *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst,
-                 cols, 0);
+        pack_words(tiles, (const ree_any_u32 *)src + (size_t)j * n_blocks, n_blocks, n, n_blocks,
+                   dst, false, 0);
     } else {
-        pack_u8((const uint8_t *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst, cols,
-                0);
+        pack_u8((const uint8_t *)src + (size_t)j * n_blocks, n_blocks, 1, n, n_blocks, dst, cols);
     }
 }
 
 struct packing {
     const struct ree_matmul_params *p;
-    uint32_t operand, lanes;
+    const struct ree_tiles *tiles;
+    uint32_t operand;
     const void *src;
     char *out;
 };
@@ -134,18 +151,18 @@ struct packing {
 static void pack_panels(const void *user, const struct ree_cpu_range *range) {
     const struct packing *job = user;
     for (uint64_t i = range->begin; i < range->end; i++)
-        ree_panel_pack(job->lanes, job->p, job->operand, (uint32_t)i, job->src,
-                       job->out + i * ree_panel_size(job->lanes, job->p, job->operand));
+        ree_panel_pack(job->tiles, job->p, job->operand, (uint32_t)i, job->src,
+                       job->out + i * ree_panel_size(job->tiles, job->p, job->operand));
 }
 
-void ree_panels_pack(const struct ree_cpu_context *ctx, uint32_t lanes,
+void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *tiles,
                      const struct ree_matmul_params *p, uint32_t operand, const void *src,
                      void *out) {
-    const struct packing job = {p, operand, lanes, src, out};
+    const struct packing job = {p, tiles, operand, src, out};
     const struct ree_cpu_loop loop = {
-        .n = ceil_div(p->n, REE_PANEL_VECS * lanes),
+        .n = ceil_div(p->n, panel_cols(tiles)),
         .grain = 1,
-        .n_threads = ree_cpu_threads_for(ctx, ree_panels_size(lanes, p, operand)),
+        .n_threads = ree_cpu_threads_for(ctx, ree_panels_size(tiles, p, operand)),
         .body = pack_panels,
         .job = &job,
     };

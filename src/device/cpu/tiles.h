@@ -136,6 +136,10 @@ struct ree_tiles {
                          const struct ree_tile_panel *b, float *c, size_t ldc, uint32_t n_cols,
                          uint32_t flags);
 
+    // Transposes 32-bit words: dst[l * pitch + c] = src[c * stride + l] for l < n, c < lanes.
+    void (*transpose)(const ree_any_u32 *src, size_t stride, uint32_t n, ree_any_u32 *dst,
+                      size_t pitch);
+
     // Widens n adjacent elements to floats.
     void (*widen[REE_N_TILE_TYPES])(uint32_t n, const void *src, float *dst);
     // Computes terms [l, l + n) of column j as floats.
