@@ -225,7 +225,9 @@ enum ree_status ree_cuda_encode_matmul(const struct ree_cuda *cuda,
     if (p->has_epilogue)
         ree_cuda_expr_prepare(&dispatch->params.matmul.epilogue, true,
                               &out->params.matmul.epilogue);
-    if (p->dtype == REE_F32) {
+    if (p->a_block) {
+        ree_cuda_encode_matmul_int8(cuda, dispatch, out);
+    } else if (p->dtype == REE_F32) {
         if (cuda->limits.forces_plan || !encode_matvec(cuda, dispatch, out))
             encode_tiles(cuda, dispatch, out);
     } else if (!encode_bytes(cuda, dispatch, out)) {

@@ -1,4 +1,5 @@
-// Steps that the encoders of matmul have in common.
+// Shared by the encoders of matmul: plain operands and blockwise weights (encode_matmul.c), and
+// blockwise activations (encode_matmul_int8.c).
 #ifndef REE_DEVICE_CUDA_ENCODE_MATMUL_H
 #define REE_DEVICE_CUDA_ENCODE_MATMUL_H
 
@@ -38,5 +39,9 @@ uint32_t ree_cuda_matvec_stage_bytes(const struct ree_matmul_params *p);
 bool ree_cuda_matmul_add_matvec(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                                 struct ree_cuda_encoding *out,
                                 const struct ree_cuda_matvec *launch);
+
+// Encodes a product of blockwise activations that is not empty. The epilogue is prepared.
+void ree_cuda_encode_matmul_int8(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
+                                 struct ree_cuda_encoding *out);
 
 #endif
