@@ -7,16 +7,29 @@
 // cores compute the sum of a * q over 32 terms (m16n8k32; a run of 16 is a multiplication in which
 // B is zero outside the run); before, dot products of four bytes. I = that sum - z * the sum of a.
 //
-// A lane of a tensor core gets bytes 4 q ... 4 q + 3 and those 16 after them. The order of the
-// terms in a run is free. A word of 4-bit weights has the even terms of eight in its low half-bytes
-// and the odd ones in its high ones, so it is both of the lane's words, after an AND and a shift. A
-// is packed to match: of 32 terms the even ones, then the odd ones.
+// Of 32 bytes of a vector, lane l holds bytes 4 q ... 4 q + 3, q = l % 4, and those 16 after them.
+// The order of the terms in a run is free. A word of 4-bit weights has the even terms of eight in
+// its low half-bytes and the odd ones in its high ones, so after an AND and a shift it is both
+// words of a lane. A is packed to match: of 32 terms the even ones, then the odd ones.
 //
-// No conversion to float32. The sums start at the bits of 1.5 * 2^23 as a float, so S as a float is
-// 1.5 * 2^23 + S for |S| < 2^22, which runs of up to 128 terms satisfy. A subtraction then gives
-// S - z * (the sum of a), exactly. Per 16 x 8 results and 32 terms a warp executes one mma and 12
-// to 16 float instructions, in which an A100 or H100 does 8 to 16 mma: the issue of instructions is
-// the limit, at a tenth to a third of the tensor cores' rate, and 10 times the rate of float32.
+// No conversion to float32: the sums start at the bits of 1.5 * 2^23, so that S as a float is
+// 1.5 * 2^23 + S for |S| < 2^22, which holds for runs of up to 128 terms. A subtraction then gives
+// S - z * (the sum of a), exactly. Runs of 256 terms are converted.
+//
+// Instructions of a warp per mma, 16 x 8 results and 32 terms (PTX of compute_80, 512 x 1024 by
+// 1024 x 1024, counted):
+//
+//     bits   blocks   zero points   counted
+//     4      32       no            53
+//     4      32       yes           63
+//     8      32       no            54
+//     4      128      no            32
+//
+// With blocks of 32, 12 of them are the float arithmetic that the block-dot requires. A
+// multiprocessor issues 4 per clock, so instructions are the limit, not the tensor cores. float32
+// tiles (tile.h) take 1.5 instructions per fma, 192 for the same work.
+//
+// Registers (sm_90): 167 for 64 x 64, three blocks of 128 threads; 113 for 32 x 64.
 //
 // Other layouts, and products without terms: one thread per output (matmul_int8_words).
 #include "bytes.h"
@@ -32,21 +45,24 @@
 
 // The runs of a product.
 struct int8_runs {
-    u32 length;   // terms
-    u32 n_words;  // words of a packed row
-    u32 n, pitch; // runs of a packed row; rows between the values of consecutive runs
-    u32 a_blocks, b_blocks;
+    u32 length, shift; // terms; its log2
+    u32 n_words;       // words of a packed row
+    u32 n, pitch;      // runs of a packed row; rows between the values of consecutive runs
+    u32 a_blocks, b_blocks, a_shift, b_shift; // of a row, of a column; log2 of their lengths
 };
 
 REE_DEVICE struct int8_runs int8_runs_of(const struct ree_matmul_params &p) {
     struct int8_runs r;
     const u32 n_slices = (p.k + SLICE - 1u) / SLICE;
     r.length = p.a_block < p.b_block ? p.a_block : p.b_block;
+    r.shift = ree_log2(r.length);
+    r.a_shift = ree_log2(p.a_block);
+    r.b_shift = ree_log2(p.b_block);
     r.n_words = n_slices * SLICE_WORDS;
-    r.n = (n_slices * SLICE + r.length - 1u) / r.length;
+    r.n = (n_slices * SLICE + r.length - 1u) >> r.shift;
     r.pitch = (p.m + 63u) / 64u * 64u;
-    r.a_blocks = (p.k + p.a_block - 1u) / p.a_block;
-    r.b_blocks = (p.k + p.b_block - 1u) / p.b_block;
+    r.a_blocks = (p.k + p.a_block - 1u) >> r.a_shift;
+    r.b_blocks = (p.k + p.b_block - 1u) >> r.b_shift;
     return r;
 }
 
@@ -91,8 +107,8 @@ REE_KERNEL(matmul_int8_pack, struct ree_cuda_matmul_params, 128) {
     }
     float scale = 0.0f;
     if (inside && k0 < p.p.k)
-        scale =
-            ree_in<float>(h, matmul_n_factors(p.p) - 1u)[row * runs.a_blocks + k0 / p.p.a_block];
+        scale = ree_in<float>(h, matmul_n_factors(p.p) -
+                                     1u)[row * runs.a_blocks + (k0 >> runs.a_shift)];
     const u32 sums = p.p.m * runs.n_words;
     auto values = ree_scratch<float>(h);
     values[sums + i] = __int2float_rn((int)sum);
@@ -190,60 +206,70 @@ REE_DEVICE void int8_multiply(ree_shared_t<u32> shared, u32 a, u32 b, bool narro
 #endif
 }
 
-// A warp's place in the tile, and what its runs need.
-struct int8_place {
-    u32 row, column; // of lane 0's first result
-    u32 start;       // what sums start at: MAGIC, or 0 for runs of 256
-    float base;      // the same as a float
-    bool has_zeros;
-    float zero; // without zero points
+// Where a run ends, for a lane.
+struct int8_end {
+    u32 stage, run;  // the slice, and the number of the run there
+    u32 row, column; // of the lane's first result in the tile
+    u32 zeros, step; // byte index of the zero point of that column; distance between columns
+    float zero;      // the zero point, if the weights have none of their own
 };
 
-// Ends a run: acc = fma(I, da * db, acc). stage: the slice that the run ends in; run: its number
-// there. zeros: byte index of the zero point of the tile's first column; step: bytes per column.
-template <class Shape>
-REE_DEVICE void int8_end_run(ree_shared_t<u32> shared, u32 stage, u32 run,
-                             const struct int8_place &at, u32 zeros, u32 step,
+// Ends a run: acc = fma(I, da * db, acc). ZEROS: weights have zero points. WIDE: sums start at 0.
+template <class Shape, bool ZEROS, bool WIDE>
+REE_DEVICE void int8_end_run(ree_shared_t<u32> shared, const struct int8_end &end,
                              u32 (&sum)[Shape::sums_m][Shape::sums_n][4],
                              float (&acc)[Shape::sums_m][Shape::sums_n][4]) {
-    const u32 lane = threadIdx.x % 32u, row = at.row + lane / 4u,
-              column = at.column + lane % 4u * 2u;
-    float scale[Shape::sums_n][2], zero[Shape::sums_n][2];
+    const u32 a = end.stage + end.run * Shape::rows + end.row;
+    const u32 b = end.stage + end.run * Shape::columns + end.column;
+    const float base = WIDE ? 0.0f : ree_float(MAGIC);
+    float scale[Shape::sums_n][2], less[Shape::sums_n][2];
     REE_UNROLL
     for (u32 j = 0; j < Shape::sums_n; j++) {
-        const u32 c = column + j * 8u;
-        float2 two = ree_load<float2>(shared, stage + Shape::b_scales + run * Shape::columns + c);
+        float2 two = ree_load<float2>(shared, b + Shape::b_scales + j * 8u);
         scale[j][0] = two.x, scale[j][1] = two.y;
-        zero[j][0] = zero[j][1] = at.zero;
-        if (!at.has_zeros) continue;
-        uint2 words = ree_load<uint2>(shared, stage + Shape::b_zeros + run * Shape::columns + c);
-        zero[j][0] = __uint2float_rn(words.x >> ((zeros + c * step) % 4u * 8u) & 255u);
-        zero[j][1] = __uint2float_rn(words.y >> ((zeros + (c + 1u) * step) % 4u * 8u) & 255u);
+        if (!ZEROS) continue;
+        uint2 words = ree_load<uint2>(shared, b + Shape::b_zeros + j * 8u);
+        const u32 at = end.zeros + j * 8u * end.step;
+        less[j][0] = -__uint2float_rn(words.x >> (at % 4u * 8u) & 255u);
+        less[j][1] = -__uint2float_rn(words.y >> ((at + end.step) % 4u * 8u) & 255u);
     }
     REE_UNROLL
     for (u32 i = 0; i < Shape::sums_m; i++) {
         REE_UNROLL
         for (u32 e = 0; e < 2u; e++) {
-            const u32 r = run * Shape::rows + row + i * 16u + e * 8u;
-            float a_sum = ree_load<float>(shared, stage + Shape::a_sums + r);
-            float a_scale = ree_load<float>(shared, stage + Shape::a_scales + r);
-            const float less = __fmaf_rn(at.zero, a_sum, at.base); // exact, as all that follows is
+            float a_sum = ree_load<float>(shared, a + Shape::a_sums + i * 16u + e * 8u);
+            float a_scale = ree_load<float>(shared, a + Shape::a_scales + i * 16u + e * 8u);
+            const float all = __fmaf_rn(end.zero, a_sum, base); // exact, as I is below
             REE_UNROLL
             for (u32 j = 0; j < Shape::sums_n; j++) {
                 REE_UNROLL
                 for (u32 c = 0; c < 2u; c++) {
                     u32 s = sum[i][j][e * 2u + c];
-                    float x = at.start ? ree_float(s) : __int2float_rn((int)s);
-                    if (at.has_zeros)
-                        x = __fmaf_rn(-zero[j][c], a_sum, __fsub_rn(x, at.base));
+                    float x = WIDE ? __int2float_rn((int)s) : ree_float(s);
+                    if (ZEROS)
+                        x = __fmaf_rn(less[j][c], a_sum, WIDE ? x : __fsub_rn(x, base));
                     else
-                        x = __fsub_rn(x, less);
+                        x = __fsub_rn(x, all);
                     acc[i][j][e * 2u + c] =
                         __fmaf_rn(x, __fmul_rn(a_scale, scale[j][c]), acc[i][j][e * 2u + c]);
-                    sum[i][j][e * 2u + c] = at.start;
+                    sum[i][j][e * 2u + c] = WIDE ? 0u : MAGIC;
                 }
             }
         }
+    }
+}
+
+// Starts the copies of a slice of weights. n_words: words of a column.
+template <class Shape, u32 BITS>
+REE_DEVICE void int8_start_b(ree_in_t<u32> weights, u32 j0, u32 n, u32 k0, u32 n_words,
+                             ree_shared_t<u32> shared, u32 stage) {
+    const u32 units = BITS / 2u, pitch = BITS == 4u ? PITCH_4 : PITCH; // units of 16 bytes
+    REE_UNROLL
+    for (u32 c = 0; c < Shape::columns * units / Shape::threads; c++) {
+        const u32 e = c * Shape::threads + threadIdx.x, column = e / units, word = e % units * 4u;
+        const u32 from = k0 / (32u / BITS) + word;
+        ree_async_copy<16>(shared, stage + Shape::b + column * pitch + word, weights,
+                           (j0 + column) * n_words + from, j0 + column < n && from < n_words);
     }
 }
 
@@ -266,39 +292,41 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
     if (n_parts > 1u && n_slices > per_chunk) n_slices = per_chunk;
 
     const bool narrow = p.b_bits == 4u;
-    const u32 units = narrow ? 2u : 4u, b_pitch = narrow ? PITCH_4 : PITCH; // units of 16 bytes
-    const u32 b_words = runs.b_blocks * p.b_block / (narrow ? 8u : 4u);     // words of a column
-    const u32 n_runs = runs.length < SLICE ? SLICE / runs.length : 1u;      // of a slice
+    const u32 b_pitch = narrow ? PITCH_4 : PITCH;
+    const u32 b_words = runs.b_blocks * p.b_block / (narrow ? 8u : 4u); // words of a column
+    const u32 n_runs = runs.length < SLICE ? SLICE >> runs.shift : 1u;  // of a slice
     const u32 sums_at = p.m * runs.n_words, scales_at = sums_at + runs.n * runs.pitch;
     auto packed = ree_scratch<u32>(h);
     auto weights = ree_in<u32>(h, 1);
     auto scales = ree_in<float>(h, 2);
     auto zeros = ree_in<u32>(h, p.has_zero_points ? 3u : 1u);
     auto start = [&](u32 s, u32 stage) {
-        const u32 t = threadIdx.x, k0 = (first + s) * SLICE, run0 = k0 / runs.length;
+        const u32 t = threadIdx.x, k0 = (first + s) * SLICE, run0 = k0 >> runs.shift;
         if (s < n_slices) {
-            for (u32 e = t; e < Shape::rows * 4u; e += Shape::threads)
-                ree_async_copy<16>(shared, stage + e / 4u * PITCH + e % 4u * 4u, packed,
-                                   (i0 + e / 4u) * runs.n_words + k0 / 4u + e % 4u * 4u,
-                                   i0 + e / 4u < p.m);
-            for (u32 e = t; e < Shape::columns * units; e += Shape::threads) {
-                u32 c = e / units, word = k0 / (narrow ? 8u : 4u) + e % units * 4u;
-                ree_async_copy<16>(shared, stage + Shape::b + c * b_pitch + e % units * 4u, weights,
-                                   (j0 + c) * b_words + word, j0 + c < p.n && word < b_words);
+            REE_UNROLL
+            for (u32 c = 0; c < Shape::rows * 4u / Shape::threads; c++) {
+                const u32 e = c * Shape::threads + t, row = e / 4u, word = e % 4u * 4u;
+                ree_async_copy<16>(shared, stage + row * PITCH + word, packed,
+                                   (i0 + row) * runs.n_words + k0 / 4u + word, i0 + row < p.m);
             }
-            for (u32 e = t; e < n_runs * Shape::rows / 4u; e += Shape::threads) {
-                u32 run = e / (Shape::rows / 4u), row = e % (Shape::rows / 4u) * 4u;
-                u32 from = (run0 + run) * runs.pitch + i0 + row,
-                    to = stage + run * Shape::rows + row;
+            if (narrow)
+                int8_start_b<Shape, 4>(weights, j0, p.n, k0, b_words, shared, stage);
+            else
+                int8_start_b<Shape, 8>(weights, j0, p.n, k0, b_words, shared, stage);
+            static_assert(MAX_RUNS * Shape::rows / 4u <= Shape::threads, "one copy per thread");
+            if (t < n_runs * (Shape::rows / 4u)) {
+                const u32 run = t / (Shape::rows / 4u), row = t % (Shape::rows / 4u) * 4u;
+                const u32 from = (run0 + run) * runs.pitch + i0 + row;
+                const u32 to = stage + run * Shape::rows + row;
                 ree_async_copy<16>(shared, to + Shape::a_sums, packed, sums_at + from, true);
                 ree_async_copy<16>(shared, to + Shape::a_scales, packed, scales_at + from, true);
             }
+            REE_NO_UNROLL
             for (u32 e = t; e < n_runs * Shape::columns; e += Shape::threads) {
-                u32 c = e % Shape::columns, k = k0 / runs.length * runs.length;
-                k += e / Shape::columns * runs.length;
+                u32 c = e % Shape::columns, k = (run0 + e / Shape::columns) << runs.shift;
                 // Past the end all is zero: 0 * infinity would be NaN.
                 bool valid = j0 + c < p.n && k < p.k;
-                u32 block = (j0 + c) * runs.b_blocks + k / p.b_block;
+                u32 block = (j0 + c) * runs.b_blocks + (k >> runs.b_shift);
                 ree_async_copy<4>(shared, stage + Shape::b_scales + e, scales, block, valid);
                 if (p.has_zero_points)
                     ree_async_copy<4>(shared, stage + Shape::b_zeros + e, zeros, block / 4u, valid);
@@ -308,18 +336,19 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
     };
 
     const u32 warp = threadIdx.x / 32u, lane = threadIdx.x % 32u;
-    struct int8_place at;
-    at.row = warp / Shape::warps_n * 16u * Shape::sums_m;
-    at.column = warp % Shape::warps_n * 8u * Shape::sums_n;
-    at.start = runs.length == REE_CHUNK ? 0u : MAGIC;
-    at.base = runs.length == REE_CHUNK ? 0.0f : ree_float(MAGIC);
-    at.has_zeros = p.has_zero_points != 0;
-    at.zero = narrow ? 8.0f : 128.0f;
+    const u32 row = warp / Shape::warps_n * 16u * Shape::sums_m;
+    const u32 column = warp % Shape::warps_n * 8u * Shape::sums_n;
+    const bool is_wide = runs.length == REE_CHUNK, has_zeros = p.has_zero_points != 0;
+    struct int8_end where;
+    where.row = row + lane / 4u;
+    where.column = column + lane % 4u * 2u;
+    where.step = runs.b_blocks;
+    where.zero = narrow ? 8.0f : 128.0f;
     u32 sum[Shape::sums_m][Shape::sums_n][4];
     float acc[Shape::sums_m][Shape::sums_n][4], total[Shape::sums_m][Shape::sums_n][4];
     REE_UNROLL
     for (u32 e = 0; e < Shape::sums_m * Shape::sums_n * 4u; e++) {
-        sum[e / 4u / Shape::sums_n][e / 4u % Shape::sums_n][e % 4u] = at.start;
+        sum[e / 4u / Shape::sums_n][e / 4u % Shape::sums_n][e % 4u] = is_wide ? 0u : MAGIC;
         acc[e / 4u / Shape::sums_n][e / 4u % Shape::sums_n][e % 4u] = 0.0f;
         total[e / 4u / Shape::sums_n][e / 4u % Shape::sums_n][e % 4u] = 0.0f;
     }
@@ -334,18 +363,26 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
         REE_NO_UNROLL
         for (u32 half = 0; half < SLICE / 32u; half++) {
             const u32 k = (first + s) * SLICE + half * 32u, end = k + 32u;
-            const u32 a = here + at.row * PITCH + half * 8u;
-            const u32 b = here + Shape::b + at.column * b_pitch + half * (narrow ? 4u : 8u);
+            const u32 a = here + row * PITCH + half * 8u;
+            const u32 b = here + Shape::b + column * b_pitch + half * (narrow ? 4u : 8u);
             const bool is_16 = runs.length == 16u;
             const bool last = s + 1u == n_slices && half == 1u;
             REE_NO_UNROLL
             for (u32 part = is_16 ? 1u : 0u; part < (is_16 ? 3u : 1u); part++) {
                 int8_multiply<Shape>(shared, a, b, narrow, part, sum);
-                if (end % runs.length != 0u && !last) continue;
+                if ((end & (runs.length - 1u)) != 0u && !last) continue;
                 const u32 from = k + (part == 2u ? 16u : 0u); // a term of the run
-                const u32 run = runs.length < SLICE ? from % SLICE / runs.length : 0u;
-                int8_end_run<Shape>(shared, here, run, at, j0 * runs.b_blocks + from / p.b_block,
-                                    runs.b_blocks, sum, acc);
+                where.stage = here;
+                where.run = runs.length < SLICE ? from % SLICE >> runs.shift : 0u;
+                where.zeros = (j0 + where.column) * runs.b_blocks + (from >> runs.b_shift);
+                if (is_wide && has_zeros)
+                    int8_end_run<Shape, true, true>(shared, where, sum, acc);
+                else if (is_wide)
+                    int8_end_run<Shape, false, true>(shared, where, sum, acc);
+                else if (has_zeros)
+                    int8_end_run<Shape, true, false>(shared, where, sum, acc);
+                else
+                    int8_end_run<Shape, false, false>(shared, where, sum, acc);
             }
         }
         if ((first + s) % per_chunk == per_chunk - 1u || s + 1u == n_slices) {
@@ -371,8 +408,7 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
     for (u32 i = 0; i < Shape::sums_m; i++) {
         REE_UNROLL
         for (u32 j = 0; j < Shape::sums_n; j++) {
-            u32 to = (at.row + i * 16u + lane / 4u) * Shape::result_pitch + at.column + j * 8u +
-                     lane % 4u * 2u;
+            u32 to = (where.row + i * 16u) * Shape::result_pitch + where.column + j * 8u;
             ree_store(shared, to, make_float2(total[i][j][0], total[i][j][1]));
             ree_store(shared, to + 8u * Shape::result_pitch,
                       make_float2(total[i][j][2], total[i][j][3]));
@@ -384,10 +420,10 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
     auto slots = shared + Shape::rows * Shape::result_pitch;
     REE_NO_UNROLL
     for (u32 e = threadIdx.x; e < Shape::rows * Shape::columns / 4u; e += Shape::threads) {
-        const u32 row = e / (Shape::columns / 4u), column = e % (Shape::columns / 4u) * 4u;
-        const u32 i = i0 + row, j = j0 + column;
+        const u32 r = e / (Shape::columns / 4u), c = e % (Shape::columns / 4u) * 4u;
+        const u32 i = i0 + r, j = j0 + c;
         if (i >= p.m || j >= p.n) continue;
-        float4 x = ree_load<float4>(shared, row * Shape::result_pitch + column);
+        float4 x = ree_load<float4>(shared, r * Shape::result_pitch + c);
         product_finish(h, params, matmul_n_factors(p), to_scratch, scratch_at, i * p.n + j,
                        p.n - j < 4u ? p.n - j : 4u, x, slots, threadIdx.x, Shape::threads);
     }

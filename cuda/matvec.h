@@ -24,7 +24,7 @@ struct matvec_blocks {
     bool blockwise, has_zero_points, words; // words: zero points are loaded four at a time
     u32 block, n_blocks, shift;             // shift: log2 of block
     u32 flip;                               // 0x80808080 for signed bytes
-    u32 n_scales;                           // per column and slice
+    u32 n_scales, scales_shift;             // per column and slice; its log2
 };
 
 REE_DEVICE struct matvec_blocks matvec_blocks_of(const struct ree_cuda_header &h,
@@ -33,12 +33,26 @@ REE_DEVICE struct matvec_blocks matvec_blocks_of(const struct ree_cuda_header &h
     blocks.blockwise = true;
     blocks.has_zero_points = p.has_zero_points != 0;
     blocks.block = p.b_block;
-    blocks.shift = 31u - (u32)__clz((int)p.b_block);
-    blocks.n_blocks = (p.k + p.b_block - 1u) / p.b_block;
-    blocks.n_scales = slice > p.b_block ? slice / p.b_block : 1u;
+    blocks.shift = ree_log2(p.b_block);
+    blocks.n_blocks = (p.k + p.b_block - 1u) >> blocks.shift;
+    blocks.n_scales = slice > p.b_block ? slice >> blocks.shift : 1u;
+    blocks.scales_shift = ree_log2(blocks.n_scales);
     blocks.words = blocks.has_zero_points && blocks.n_blocks % 4u == 0 &&
                    blocks.n_scales % 4u == 0 && ree_aligned(ree_in<uint8_t>(h, 3), 0, 4);
     return blocks;
+}
+
+// Starts the copies of words first ... first + n - 1 of 32 columns, each with n_words words. n: a
+// power of two up to 32; shift: its log2.
+REE_DEVICE void matvec_start_values(ree_in_t<u32> memory, u32 n_words, u32 first, u32 n, u32 shift,
+                                    u32 column, u32 n_columns, ree_shared_t<u32> shared,
+                                    u32 stage) {
+    const u32 lane = threadIdx.x % LANES, s = lane & (n - 1u), step = LANES >> shift;
+    u32 j = column + (lane >> shift), from = j * n_words + first + s;
+    u32 to = stage + s * SCALE_PITCH + (lane >> shift);
+    const u32 end = first + s < n_words ? n_columns : 0u;
+    for (u32 i = 0; i < n; i++, j += step, from += step * n_words, to += step)
+        ree_async_copy<4>(shared, to, memory, from, j < end);
 }
 
 // Starts the copies of a slice of 32 columns.
@@ -58,23 +72,12 @@ REE_DEVICE void matvec_start_columns(const struct ree_cuda_header &h, const stru
     }
     if (!blocks.blockwise) return;
     const u32 n = blocks.n_scales, block0 = k0 >> blocks.shift;
-    auto scales = ree_in<float>(h, 2);
     stage += 1024u;
-    for (u32 e = lane; e < LANES * n; e += LANES) {
-        u32 c = e / n, s = e % n, j = column + c;
-        ree_async_copy<4>(shared, stage + s * SCALE_PITCH + c, scales,
-                          j * blocks.n_blocks + block0 + s,
-                          j < v.n && block0 + s < blocks.n_blocks);
-    }
-    if (!blocks.words) return;
-    auto zeros = ree_in<u32>(h, 3);
-    stage += n * SCALE_PITCH;
-    for (u32 e = lane; e < LANES * (n / 4u); e += LANES) {
-        u32 c = e / (n / 4u), s = e % (n / 4u), j = column + c;
-        ree_async_copy<4>(shared, stage + s * SCALE_PITCH + c, zeros,
-                          (j * blocks.n_blocks + block0) / 4u + s,
-                          j < v.n && block0 + 4u * s < blocks.n_blocks);
-    }
+    matvec_start_values(ree_in<u32>(h, 2), blocks.n_blocks, block0, n, blocks.scales_shift, column,
+                        v.n, shared, stage);
+    if (blocks.words)
+        matvec_start_values(ree_in<u32>(h, 3), blocks.n_blocks / 4u, block0 / 4u, n / 4u,
+                            blocks.scales_shift - 2u, column, v.n, shared, stage + n * SCALE_PITCH);
 }
 
 // Scale and zero point of the block that has term k of the slice, in the lane's column. k0: the

@@ -11,8 +11,15 @@
 // high ones. So A's bytes are stored as even and odd terms, and a word takes two dot products of
 // four bytes, two ANDs and a shift.
 //
-// Instructions per weight for one row in blocks of 32, as nvcc compiles them (PTX of compute_80, in
-// the loop): TODO
+// Instructions per weight in blocks of 32, for 4096 terms (PTX of compute_80, counted), and the
+// number that the memory bandwidth of an H200 allows (matvec.cu):
+//
+//   bits   rows   counted   allowed
+//   4      1      4.4       3.7
+//   4      8      10.9      3.7
+//   8      1      5.8       6.7
+//
+// matvec.cu has 10.2 for one row of float32 and weights of 4 bits.
 #include "bytes.h"
 #include "matvec.h"
 
@@ -27,7 +34,8 @@ template <int M> struct int8_chunk {
 };
 
 struct int8_runs {
-    u32 run, a_block, a_blocks, a_scales; // a_scales: an operand
+    u32 length, shift;               // terms of a run; its log2
+    u32 a_shift, a_blocks, a_scales; // a_shift: log2 of a_block; a_scales: an operand
 };
 
 // Copies a chunk of A to shared memory, with zeros past its last row and its end.
@@ -36,7 +44,7 @@ REE_DEVICE void int8_bring_a(const struct ree_cuda_header &h, const struct matve
                              const struct int8_runs &runs, u32 chunk, ree_shared_t<u32> shared,
                              u32 a) {
     const u32 lane = threadIdx.x % LANES, k = chunk * REE_CHUNK + lane * 8u;
-    const u32 lanes = runs.run / 8u; // of a run
+    const u32 lanes = runs.length / 8u; // of a run
     auto x = ree_in<uint8_t>(h, 0);
     auto scales = ree_in<float>(h, runs.a_scales);
     REE_NO_UNROLL
@@ -59,10 +67,10 @@ REE_DEVICE void int8_bring_a(const struct ree_cuda_header &h, const struct matve
         sum = bytes_dot<true, true>(w.y, 0x01010101u, sum);
         for (u32 d = 1; d < lanes; d *= 2u)
             sum += __shfl_xor_sync(ALL_LANES, sum, (int)d);
-        if (lane % lanes == 0) {
-            const u32 to = lane / lanes * M + r;
+        if ((lane & (lanes - 1u)) == 0) {
+            const u32 to = (lane * 8u >> runs.shift) * M + r;
             float scale = 0.0f;
-            if (r < v.m && k < v.k) scale = scales[r * runs.a_blocks + k / runs.a_block];
+            if (r < v.m && k < v.k) scale = scales[r * runs.a_blocks + (k >> runs.a_shift)];
             shared[a + int8_chunk<M>::sums + to] = sum;
             ree_store(shared, a + int8_chunk<M>::scales + to, scale);
         }
@@ -97,47 +105,62 @@ REE_DEVICE void int8_end_run(ree_shared_t<u32> shared, u32 a, u32 run, float sca
     }
 }
 
+// Adds the products of 16 terms to a run. words: those of A, and of the lane's column.
+template <int BITS, int M>
+REE_DEVICE void int8_piece(const u32 (&a)[M][8], const u32 (&w)[4], u32 piece, u32 (&dot)[M]) {
+    REE_UNROLL
+    for (u32 r = 0; r < M; r++) {
+        if constexpr (BITS == 4) {
+            REE_UNROLL
+            for (u32 i = piece * 2u; i < piece * 2u + 2u; i++) {
+                dot[r] = bytes_dot<true, true>(a[r][i], w[i] & 0x0F0F0F0Fu, dot[r]);
+                dot[r] = bytes_dot<true, true>(a[r][i + 4u], w[i] >> 4 & 0x0F0F0F0Fu, dot[r]);
+            }
+        } else {
+            REE_UNROLL
+            for (u32 i = 0; i < 4u; i++)
+                dot[r] = bytes_dot<true, false>(a[r][i], w[i], dot[r]);
+        }
+    }
+}
+
 template <int BITS, int M>
 REE_DEVICE void int8_compute(const struct ree_cuda_header &h, const struct matvec &v,
                              const struct matvec_blocks &blocks, const struct int8_runs &runs,
                              u32 column, u32 k0, ree_shared_t<u32> shared, u32 stage, u32 a,
                              struct int8_sums<M> &sums) {
     const u32 lane = threadIdx.x % LANES, per_unit = 128u / BITS, in_chunk = k0 % REE_CHUNK;
-    const u32 k_end = v.k - k0, per_piece = 16u;
+    const u32 k_end = v.k - k0;
+    auto end_run = [&](u32 k) { // k: a term of the run
+        int8_end_run<M>(shared, a, (in_chunk + k) >> runs.shift,
+                        matvec_scale_of(blocks, k, shared, stage),
+                        matvec_zero_of<BITS>(h, v, blocks, column, k0, k, shared, stage), sums);
+    };
     REE_NO_UNROLL
     for (u32 u = 0; u < 8u && u * per_unit < k_end; u++) {
+        const u32 k = u * per_unit, end = k + per_unit, from = a + (in_chunk + k) / 4u;
         uint4 four = ree_load<uint4>(shared, stage + lane * 32u + (u ^ (lane & 7u)) * 4u);
         const u32 w[4] = {four.x, four.y, four.z, four.w};
-        const u32 from = a + (in_chunk + u * per_unit) / 4u;
+        u32 x[M][8];
         REE_UNROLL
-        for (u32 piece = 0; piece < per_unit / per_piece; piece++) {
-            const u32 k = u * per_unit + piece * per_piece, end = k + per_piece;
+        for (u32 r = 0; r < M; r++) {
             REE_UNROLL
-            for (u32 r = 0; r < M; r++) {
-                u32 dot = sums.dot[r];
-                if constexpr (BITS == 4) {
-                    uint2 even = ree_load<uint2>(shared, from + r * A_WORDS + piece * 2u);
-                    uint2 odd = ree_load<uint2>(shared, from + r * A_WORDS + piece * 2u + 4u);
-                    u32 w0 = w[piece * 2u], w1 = w[piece * 2u + 1u];
-                    dot = bytes_dot<true, true>(even.x, w0 & 0x0F0F0F0Fu, dot);
-                    dot = bytes_dot<true, true>(odd.x, w0 >> 4 & 0x0F0F0F0Fu, dot);
-                    dot = bytes_dot<true, true>(even.y, w1 & 0x0F0F0F0Fu, dot);
-                    dot = bytes_dot<true, true>(odd.y, w1 >> 4 & 0x0F0F0F0Fu, dot);
-                } else {
-                    uint4 x = ree_load<uint4>(shared, from + r * A_WORDS);
-                    dot = bytes_dot<true, false>(x.x, w[0], dot);
-                    dot = bytes_dot<true, false>(x.y, w[1], dot);
-                    dot = bytes_dot<true, false>(x.z, w[2], dot);
-                    dot = bytes_dot<true, false>(x.w, w[3], dot);
-                }
-                sums.dot[r] = dot;
+            for (u32 i = 0; i < per_unit / 4u; i += 4u) {
+                uint4 part = ree_load<uint4>(shared, from + r * A_WORDS + i);
+                x[r][i] = part.x, x[r][i + 1u] = part.y;
+                x[r][i + 2u] = part.z, x[r][i + 3u] = part.w;
             }
-            if (((in_chunk + end) & (runs.run - 1u)) != 0u && end < k_end) continue;
-            if (k < k_end) // a piece past the end belongs to no run
-                int8_end_run<M>(
-                    shared, a, (in_chunk + k) / runs.run, matvec_scale_of(blocks, k, shared, stage),
-                    matvec_zero_of<BITS>(h, v, blocks, column, k0, k, shared, stage), sums);
         }
+        int8_piece<BITS, M>(x, w, 0, sums.dot);
+        bool ends = ((in_chunk + end) & (runs.length - 1u)) == 0u || end >= k_end;
+        if constexpr (BITS == 4) {
+            if (runs.length == 16u) {
+                end_run(k);
+                ends = k + 16u < k_end; // a run past the end is none
+            }
+            int8_piece<BITS, M>(x, w, 1, sums.dot);
+        }
+        if (ends) end_run(BITS == 4 ? k + 16u : k);
     }
 }
 
@@ -165,9 +188,10 @@ REE_DEVICE void int8_block(const struct ree_cuda_header &h,
     v.b_operand = 1u;
     v.b_stride = blocks.n_blocks * p.b_block / (32u / BITS);
     struct int8_runs runs;
-    runs.run = p.a_block < p.b_block ? p.a_block : p.b_block;
-    runs.a_block = p.a_block;
-    runs.a_blocks = (p.k + p.a_block - 1u) / p.a_block;
+    runs.length = p.a_block < p.b_block ? p.a_block : p.b_block;
+    runs.shift = ree_log2(runs.length);
+    runs.a_shift = ree_log2(p.a_block);
+    runs.a_blocks = (p.k + p.a_block - 1u) >> runs.a_shift;
     runs.a_scales = matmul_n_factors(p) - 1u;
 
     const u32 stage_size = 1024u + SCALE_PITCH * (blocks.n_scales + blocks.n_scales / 4u);
