@@ -33,7 +33,8 @@ template <int M> struct int8_chunk {
     static constexpr u32 words = scales + M * MAX_RUNS;
 };
 
-struct int8_runs {
+// The runs of a row of A.
+struct int8_row_runs {
     u32 length, shift;               // terms of a run; its log2
     u32 a_shift, a_blocks, a_scales; // a_shift: log2 of a_block; a_scales: an operand
 };
@@ -41,7 +42,7 @@ struct int8_runs {
 // Copies a chunk of A to shared memory, with zeros past its last row and its end.
 template <int BITS, int M>
 REE_DEVICE void int8_bring_a(const struct ree_cuda_header &h, const struct matvec &v,
-                             const struct int8_runs &runs, u32 chunk, ree_shared_t<u32> shared,
+                             const struct int8_row_runs &runs, u32 chunk, ree_shared_t<u32> shared,
                              u32 a) {
     const u32 lane = threadIdx.x % LANES, k = chunk * REE_CHUNK + lane * 8u;
     const u32 lanes = runs.length / 8u; // of a run
@@ -126,7 +127,7 @@ REE_DEVICE void int8_piece(const u32 (&a)[M][8], const u32 (&w)[4], u32 piece, u
 
 template <int BITS, int M>
 REE_DEVICE void int8_compute(const struct ree_cuda_header &h, const struct matvec &v,
-                             const struct matvec_blocks &blocks, const struct int8_runs &runs,
+                             const struct matvec_blocks &blocks, const struct int8_row_runs &runs,
                              u32 column, u32 k0, ree_shared_t<u32> shared, u32 stage, u32 a,
                              struct int8_sums<M> &sums) {
     const u32 lane = threadIdx.x % LANES, per_unit = 128u / BITS, in_chunk = k0 % REE_CHUNK;
@@ -187,7 +188,7 @@ REE_DEVICE void int8_block(const struct ree_cuda_header &h,
     v.a_stride_k = (u32)p.a_stride_k;
     v.b_operand = 1u;
     v.b_stride = blocks.n_blocks * p.b_block / (32u / BITS);
-    struct int8_runs runs;
+    struct int8_row_runs runs;
     runs.length = p.a_block < p.b_block ? p.a_block : p.b_block;
     runs.shift = ree_log2(runs.length);
     runs.a_shift = ree_log2(p.a_block);

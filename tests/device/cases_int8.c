@@ -30,7 +30,9 @@ bool case_matmul_int8(struct rng *rng, struct test_case *c) {
     const uint32_t m = 1 + rng_below(rng, rng_one_in(rng, 2) ? 8 : 140);
     const uint32_t n = 1 + rng_below(rng, rng_one_in(rng, 2) ? 40 : 140);
     uint32_t k = 1 + rng_below(rng, rng_one_in(rng, 3) ? 2600 : 600);
-    const enum scales a_kind = rng_below(rng, 3), b_kind = rng_below(rng, 3);
+    const bool is_extreme = rng_one_in(rng, 4);
+    const enum scales a_kind = is_extreme ? SCALES_TAME : rng_below(rng, 3);
+    const enum scales b_kind = is_extreme ? SCALES_TAME : rng_below(rng, 3);
     // So that whole runs of a tile's last slice are past the end.
     if (a_kind == SCALES_INFINITE_AT_END || b_kind == SCALES_INFINITE_AT_END)
         k = k / 64 * 64 + 1 + rng_below(rng, 20);
@@ -40,10 +42,10 @@ bool case_matmul_int8(struct rng *rng, struct test_case *c) {
     p->b_dtype = REE_U8;
     p->a_block = rng_of(rng, 6, blocks);
     p->b_block = rng_of(rng, 6, blocks);
-    p->b_bits = rng_one_in(rng, 2) ? 8 : 4;
+    p->b_bits = is_extreme || rng_one_in(rng, 2) ? 8 : 4;
     p->has_zero_points = rng_one_in(rng, 2);
     p->b_stride_k = p->b_stride_n = 0;
-    const bool is_extreme = rng_one_in(rng, 4);
+    if (is_extreme) p->a_block = p->b_block = rng_one_in(rng, 2) ? 128 : 256;
     if (rng_one_in(rng, 3)) // columns of A are contiguous
         p->a_stride_m = 1, p->a_stride_k = (int32_t)m;
     else if (rng_one_in(rng, 3)) // rows that are aligned to 16 bytes
@@ -71,7 +73,7 @@ bool case_matmul_int8(struct rng *rng, struct test_case *c) {
     }
     append_scales(rng, c, a_kind, m, a_blocks);
     enum ree_dtype dtype = REE_F32;
-    if (rng_one_in(rng, 3)) {
+    if (!is_extreme && rng_one_in(rng, 3)) {
         const uint32_t dims[] = {m, n};
         p->has_epilogue = 1;
         case_expr(c, rng, &p->epilogue, 2, dims, true);

@@ -200,8 +200,8 @@ int main(int argc, char **argv) {
         for (uint64_t seed = first; n_done < n / 2; seed++)
             n_done += run(device, limits[l].name, seed, bytes);
         n_done = 0;
-        for (uint64_t seed = first; n_done < n; seed++) {
-            // Few rows run on tiles only if the plan is forced.
+        for (uint64_t seed = first; n_done < 2 * n; seed++) {
+            // Few rows run on tiles only if the plan is forced. Odd seeds are not aligned.
             cuda->limits.forces_plan = seed % 4 == 0;
             cuda->limits.tile = seed % 8 ? REE_CUDA_TILE_32X64 : REE_CUDA_TILE_64X64;
             cuda->limits.splits = seed % 16 < 8;
