@@ -154,6 +154,11 @@ REE_DEVICE float ree_plus_zero(float x) {
     return __fadd_rn(x, 0.0f);
 }
 
+// Returns the exponent of a power of two.
+REE_DEVICE u32 ree_log2(u32 power) {
+    return 31u - (u32)__clz((int)power);
+}
+
 // Returns n / d for n < 2^31 and sets *rest to n % d.
 REE_DEVICE u32 ree_divide(u32 n, const struct ree_cuda_divider &d, u32 *rest) {
     u32 q = d.factor ? __umulhi(n, d.factor) >> d.shift : n;

@@ -14,20 +14,12 @@
 // products; memory is the limit for others.
 //
 // Few rows: one warp per column, 512 bytes of it at a time; bound by reading B.
+#include "bytes.h"
 #include "product.h"
 
 #define PITCH 20u // in words
 #define SLICE 64u // in bytes
 #define ALL_LANES 0xFFFFFFFFu
-
-// Returns c + the dot product of four bytes.
-template <bool A_SIGNED, bool B_SIGNED> REE_DEVICE u32 bytes_dot(u32 a, u32 b, u32 c) {
-    if (A_SIGNED && B_SIGNED) return (u32)__dp4a((int)a, (int)b, (int)c);
-    if (!A_SIGNED && !B_SIGNED) return __dp4a(a, b, c);
-    // An unsigned byte x equals the signed byte (x ^ 128), plus 128.
-    u32 s = A_SIGNED ? a : b, x = (A_SIGNED ? b : a) ^ 0x80808080u;
-    return (u32)__dp4a((int)s, (int)x, (int)c) + 128u * (u32)__dp4a((int)s, (int)0x01010101u, 0);
-}
 
 // SUMS_M x SUMS_N matrices of 16 x 8 per warp, WARPS_M x WARPS_N warps per block.
 template <int SUMS_M, int SUMS_N, int WARPS_M, int WARPS_N> struct bytes_shape {
@@ -45,23 +37,6 @@ REE_DEVICE void bytes_load(const u32 *at, u32 (&x)[4]) {
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                  : "r"(address)
                  : "memory");
-}
-template <bool A_SIGNED, bool B_SIGNED>
-REE_DEVICE void bytes_mma(u32 (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-#define BYTES_MMA(a_type, b_type)                                                                  \
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." a_type "." b_type                        \
-                 ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"            \
-                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])                                  \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
-    if (A_SIGNED && B_SIGNED)
-        BYTES_MMA("s8", "s8");
-    else if (A_SIGNED)
-        BYTES_MMA("s8", "u8");
-    else if (B_SIGNED)
-        BYTES_MMA("u8", "s8");
-    else
-        BYTES_MMA("u8", "u8");
-#undef BYTES_MMA
 }
 #endif
 

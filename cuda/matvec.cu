@@ -45,31 +45,10 @@
 // <= |s| < 2^8 (no new subnormals, no overflow) or s = 0, and for finite a below 2^97. Other chunks
 // and blocks are computed word by word as repop.h defines. The sign of a zero b is lost: it changes
 // no sum (section 3, step 4).
-#include "product.h"
+#include "matvec.h"
 
-#define LANES 32u
 #define A_SCALE ree_float(0x4E800000u)   // 2^30
 #define A_UNSCALE ree_float(0x30800000u) // 2^-30
-#define ALL_LANES 0xFFFFFFFFu
-// Distance in words between the scales of consecutive blocks of 32 columns: 32, plus 4 to avoid
-// bank conflicts.
-#define SCALE_PITCH 36u
-
-// The product in the form that its warps compute.
-struct matvec {
-    u32 m, n, k;
-    u32 a_base, a_stride_m, a_stride_k, a_operand, a_dtype;
-    u32 b_operand, b_dtype, b_base, b_stride; // in words; b_stride is between columns
-    u32 first;                                // index of the output of row 0, column 0
-};
-
-// Blockwise weights. 8-bit integers are treated as one block of scale 1.
-struct matvec_blocks {
-    bool blockwise, has_zero_points, words; // words: zero points are loaded four at a time
-    u32 block, n_blocks, shift;             // shift: log2 of block
-    u32 flip;                               // 0x80808080 for signed bytes
-    u32 n_scales;                           // per column and slice
-};
 
 // Values for the current block of a column.
 struct matvec_scale {
@@ -216,42 +195,6 @@ REE_DEVICE bool matvec_bring_a(const struct ree_cuda_header &h, const struct mat
     return true;
 }
 
-// Starts the copies of a slice of 32 columns.
-template <int BITS>
-REE_DEVICE void matvec_start_columns(const struct ree_cuda_header &h, const struct matvec &v,
-                                     const struct matvec_blocks &blocks, u32 column, u32 k0,
-                                     ree_shared_t<u32> shared, u32 stage) {
-    const u32 lane = threadIdx.x % LANES, unit = lane % 8u;
-    const u32 unit_k = k0 + unit * (128u / BITS);
-    auto b = ree_in<u32>(h, v.b_operand);
-    REE_UNROLL
-    for (u32 i = 0; i < 8; i++) {
-        u32 c = i * 4u + lane / 8u, j = column + c;
-        ree_async_copy<16>(shared, stage + c * 32u + (unit ^ (c & 7u)) * 4u, b,
-                           v.b_base + j * v.b_stride + unit_k / (32u / BITS),
-                           j < v.n && unit_k < v.k);
-    }
-    if (!blocks.blockwise) return;
-    const u32 n = blocks.n_scales, block0 = k0 >> blocks.shift;
-    auto scales = ree_in<float>(h, 2);
-    stage += 1024u;
-    for (u32 e = lane; e < LANES * n; e += LANES) {
-        u32 c = e / n, s = e % n, j = column + c;
-        ree_async_copy<4>(shared, stage + s * SCALE_PITCH + c, scales,
-                          j * blocks.n_blocks + block0 + s,
-                          j < v.n && block0 + s < blocks.n_blocks);
-    }
-    if (!blocks.words) return;
-    auto zeros = ree_in<u32>(h, 3);
-    stage += n * SCALE_PITCH;
-    for (u32 e = lane; e < LANES * (n / 4u); e += LANES) {
-        u32 c = e / (n / 4u), s = e % (n / 4u), j = column + c;
-        ree_async_copy<4>(shared, stage + s * SCALE_PITCH + c, zeros,
-                          (j * blocks.n_blocks + block0) / 4u + s,
-                          j < v.n && block0 + 4u * s < blocks.n_blocks);
-    }
-}
-
 template <int BITS, int M>
 REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const struct matvec &v,
                                        const struct matvec_blocks &blocks, bool is_scaled,
@@ -281,20 +224,9 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
             for (u32 first = 0; first < 4; first += n_words) {
                 u32 k = u * per_unit + first * per_word;
                 if (blocks.blockwise && ((k0 + k) & (blocks.block - 1u)) == 0) {
-                    u32 s = k >> blocks.shift, zero = 1u << (BITS - 1);
-                    if (blocks.words) {
-                        u32 zeros =
-                            shared[stage + 1024u + (blocks.n_scales + s / 4u) * SCALE_PITCH + lane];
-                        zero = zeros >> (s % 4u * 8u) & 255u;
-                    } else if (blocks.has_zero_points) {
-                        u32 j = column + lane < v.n ? column + lane : v.n - 1u;
-                        u32 block = (k0 + k) >> blocks.shift;
-                        zero = 0;
-                        if (block < blocks.n_blocks)
-                            zero = ree_in<uint8_t>(h, 3)[j * blocks.n_blocks + block];
-                    }
                     matvec_set_scale<BITS>(
-                        q, ree_load<float>(shared, stage + 1024u + s * SCALE_PITCH + lane), zero);
+                        q, matvec_scale_of(blocks, k, shared, stage),
+                        matvec_zero_of<BITS>(h, v, blocks, column, k0, k, shared, stage));
                 }
                 u32 piece[BITS / 2], from = at + first * per_word;
                 REE_UNROLL
@@ -384,7 +316,7 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
                              const struct ree_cuda_matmul_params &params,
                              ree_shared_t<u32> shared) {
     const struct ree_matmul_params &p = params.p;
-    const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS], n_parts = h.extra[REE_CUDA_PRODUCT_N_PARTS];
+    const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS];
     const u32 n_stages = h.extra[REE_CUDA_PRODUCT_N_STAGES];
     const u32 per_block = h.extra[REE_CUDA_PRODUCT_OTHER];
     const bool swapped = flags & REE_CUDA_SWAPPED;
@@ -422,15 +354,8 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
     u32 stage_size = 1024u;
     if constexpr (BITS <= 8) {
         const u32 slice = BY_ROWS ? REE_CHUNK : 1024u / BITS;
-        blocks.blockwise = p.b_block != 0;
-        blocks.has_zero_points = p.has_zero_points != 0;
-        if (blocks.blockwise) {
-            blocks.block = p.b_block;
-            blocks.shift = 31u - (u32)__clz((int)p.b_block);
-            blocks.n_blocks = (v.k + p.b_block - 1u) / p.b_block;
-            blocks.n_scales = slice > p.b_block ? slice / p.b_block : 1u;
-            blocks.words = blocks.has_zero_points && blocks.n_blocks % 4u == 0 &&
-                           blocks.n_scales % 4u == 0 && ree_aligned(ree_in<uint8_t>(h, 3), 0, 4);
+        if (p.b_block) {
+            blocks = matvec_blocks_of(h, p, slice);
             v.b_stride = blocks.n_blocks * p.b_block / (32u / BITS);
             stage_size += SCALE_PITCH * (blocks.n_scales + blocks.n_scales / 4u);
         } else {
@@ -497,28 +422,7 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
     }
     __syncthreads(); // now the stages are reused as the epilogue's slots
 
-    const u32 n_outputs = p.n_batch * v.m * v.n;
-    const bool split = n_parts > 1u, to_scratch = flags & REE_CUDA_TO_SCRATCH;
-    const u32 at = h.extra[REE_CUDA_PRODUCT_PARTS_AT];
-    for (u32 e = threadIdx.x; e < v.m * (n_columns / 4u); e += blockDim.x) {
-        u32 r = e / (n_columns / 4u), c = e % (n_columns / 4u) * 4u, j = column + c;
-        if (j >= v.n) continue;
-        u32 index = v.first + r * v.n + j, n = v.n - j < 4u ? v.n - j : 4u;
-        float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        for (u32 chunk = 0; chunk < n_local; chunk++) {
-            float4 x = ree_load<float4>(shared, partials + (chunk * M + r) * n_columns + c);
-            if (split) {
-                product_store(ree_scratch<float>(h), at + (chunk0 + chunk) * n_outputs + index, n,
-                              x);
-                continue;
-            }
-            total = make_float4(__fadd_rn(total.x, x.x), __fadd_rn(total.y, x.y),
-                                __fadd_rn(total.z, x.z), __fadd_rn(total.w, x.w));
-        }
-        if (!split)
-            product_finish(h, params, matmul_n_factors(p), to_scratch, at, index, n, total, shared,
-                           threadIdx.x, blockDim.x);
-    }
+    matvec_results<M>(h, params, v, column, n_columns, chunk0, n_local, partials, shared);
 }
 
 #define MATVEC(name, bits, rows, by_rows)                                                          \

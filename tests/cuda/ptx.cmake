@@ -112,7 +112,7 @@ function(text_mistake name old new module kernel)
 endfunction()
 
 if(REE_NVCC)
-  ptx_mistake(fragment matmul_bytes.cu "\"r\"(a[1]), \"r\"(a[2])" "\"r\"(a[2]), \"r\"(a[1])"
+  ptx_mistake(fragment bytes.h "\"r\"(a[1]), \"r\"(a[2])" "\"r\"(a[2]), \"r\"(a[1])"
     matmul_bytes matmul_bytes_64x64 "${fragment_fault}")
   ptx_mistake(wait kernel.h "asm volatile(\"cp.async.wait_group %0;\" ::\"n\"(N) : \"memory\");" ""
     matmul matmul_64x64 "${wait_fault}")

@@ -46,6 +46,8 @@ bool case_scan(struct rng *rng, struct test_case *out);
 bool case_resize(struct rng *rng, struct test_case *out);
 bool case_attention(struct rng *rng, struct test_case *out);
 extern const case_generator case_generators[REE_N_REPOPS];
+// Products of blockwise activations only, larger and better aligned than those of case_matmul.
+bool case_matmul_int8(struct rng *rng, struct test_case *out);
 
 void test_case_finish(struct test_case *c); // frees the contents
 

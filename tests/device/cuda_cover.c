@@ -49,6 +49,11 @@ static void make_matmul(struct rng *rng, struct ree_dispatch *d) {
         p->has_zero_points = rng_one_in(rng, 2);
         p->b_stride_k = p->b_stride_n = 0;
         d->n_operands = 4 + p->has_zero_points;
+        if (rng_one_in(rng, 2)) { // and of activations
+            p->a_dtype = REE_I8;
+            p->a_block = 16u << rng_below(rng, 5);
+            d->n_operands++;
+        }
     }
 }
 

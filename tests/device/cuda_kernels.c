@@ -172,8 +172,9 @@ static bool prompt(struct rng *rng, struct test_case *c) {
     return true;
 }
 
-static const case_generator generators[] = {transpose, words,       long_row, few_rows,   product,
-                                            bytes,     convolution, prompt,   random_case};
+static const case_generator generators[] = {transpose,        words,      long_row,    few_rows,
+                                            product,          bytes,      convolution, prompt,
+                                            case_matmul_int8, random_case};
 #define N_GENERATORS (sizeof generators / sizeof *generators)
 
 static bool enough(const uint32_t *n_cases, uint32_t n) {

@@ -199,7 +199,23 @@ int main(int argc, char **argv) {
         n_done = 0;
         for (uint64_t seed = first; n_done < n / 2; seed++)
             n_done += run(device, limits[l].name, seed, bytes);
+        n_done = 0;
+        for (uint64_t seed = first; n_done < 2 * n; seed++) {
+            // Few rows run on tiles only if the plan is forced. Odd seeds are not aligned.
+            cuda->limits.forces_plan = seed % 4 == 0;
+            cuda->limits.tile = seed % 8 ? REE_CUDA_TILE_32X64 : REE_CUDA_TILE_64X64;
+            cuda->limits.splits = seed % 16 < 8;
+            n_done += run(device, limits[l].name, seed, case_matmul_int8);
+        }
+        cuda->limits.forces_plan = false;
     }
+    // A kernel that fails its self-test is replaced, so the cases above pass.
+    const struct ree_device_fact *facts;
+    const size_t n_facts = device->vtable->facts(device, &facts);
+    for (size_t i = 0; i < n_facts; i++)
+        CHECK_MSG(strcmp(facts[i].kind, "self-test") != 0, "self-test: %s: %s", facts[i].name,
+                  facts[i].value);
+    CHECK_MSG(cuda->n_untested == 0, "%u launches were not tested", cuda->n_untested);
     device->vtable->destroy(device);
     return test_finish();
 }

@@ -31,9 +31,10 @@ static const uint32_t shapes[][2] = {{4096, 4096},  {1024, 4096},  {14336, 4096}
                                      {3584, 18944}, {5120, 13824}, {128256, 4096}};
 static const struct {
     uint32_t dtype, bits;
-    bool zero_points;
-} weights[] = {{REE_F32, 0, false}, {REE_F16, 0, false}, {REE_BF16, 0, false},
-               {REE_U8, 8, false},  {REE_U8, 4, false},  {REE_U8, 4, true}};
+    bool zero_points, int8; // int8: activations in blocks too
+} weights[] = {{REE_F32, 0, false, false}, {REE_F16, 0, false, false}, {REE_BF16, 0, false, false},
+               {REE_U8, 8, false, false},  {REE_U8, 4, false, false},  {REE_U8, 4, true, false},
+               {REE_U8, 8, false, true},   {REE_U8, 4, false, true},   {REE_U8, 4, true, true}};
 
 static struct ree_error err;
 
@@ -59,11 +60,15 @@ static void check(struct ree_cuda *cuda, const struct gpu *gpu, uint32_t rows, u
         .b_bits = bits,
         .b_block = bits ? block : 0,
         .has_zero_points = weights[w].zero_points,
+        .a_block = weights[w].int8 ? block : 0,
     };
-    uint64_t sizes[5] = {4ull * rows * k, bits ? (uint64_t)n * k * bits / 8 : n * k * element};
+    if (weights[w].int8) d.params.matmul.a_dtype = REE_I8;
+    uint64_t sizes[6] = {(weights[w].int8 ? 1ull : 4ull) * rows * k,
+                         bits ? (uint64_t)n * k * bits / 8 : n * k * element};
     uint32_t count = 2;
     if (bits) sizes[count++] = 4ull * n * (k / block);
     if (weights[w].zero_points) sizes[count++] = (uint64_t)n * (k / block);
+    if (weights[w].int8) sizes[count++] = 4ull * rows * (k / block);
     sizes[count++] = 4ull * rows * n;
     d.n_operands = count;
     for (uint32_t i = 0; i < count; i++)
@@ -71,8 +76,11 @@ static void check(struct ree_cuda *cuda, const struct gpu *gpu, uint32_t rows, u
     CHECK_MSG(ree_dispatch_check(&d, &err) == REE_OK, "%s", err.message);
     CHECK_MSG(ree_cuda_encode(cuda, &d, &encoding, &err) == REE_OK, "%s", err.message);
     const char *name = ree_cuda_kernel_name(encoding.steps[0].kernel);
-    CHECK_MSG(strstr(name, by_rows ? "matvec_rows" : "matvec_columns"),
-              "%s: %u rows by %u x %u, weights %u: %s", gpu->name, rows, n, k, w, name);
+    const char *expected = weights[w].int8 ? "matvec_int8"
+                           : by_rows       ? "matvec_rows"
+                                           : "matvec_columns";
+    CHECK_MSG(strstr(name, expected), "%s: %u rows by %u x %u, weights %u: %s", gpu->name, rows, n,
+              k, w, name);
     CHECK(encoding.steps[0].shared_bytes <= gpu->limits.max_shared);
 }
 

@@ -1,6 +1,6 @@
 // The encoder of matmul: chooses the kernels, the tiles of the result, and the split by chunks.
 #include "device/cuda/cuda.h"
-#include "device/cuda/encode.h"
+#include "device/cuda/encode_matmul.h"
 #include "device/cuda/product.h"
 #include "device/cuda/tiles.h"
 #include "repops/merge.h"
@@ -13,25 +13,6 @@ static const enum ree_cuda_kernel tile_kernels[REE_CUDA_N_TILES] = {
     REE_CUDA_matmul_64x64,
     REE_CUDA_matmul_32x64,
 };
-
-static const struct ree_expr *epilogue_of(const struct ree_dispatch *dispatch) {
-    const struct ree_matmul_params *p = &dispatch->params.matmul;
-    return p->has_epilogue ? &p->epilogue : NULL;
-}
-
-static void add_finish(struct ree_cuda_encoding *out, const struct ree_dispatch *dispatch,
-                       const uint32_t *extra) {
-    const struct ree_matmul_params *p = &dispatch->params.matmul;
-    ree_cuda_add_finish(out, epilogue_of(dispatch), out->params.matmul.epilogue.n_slots,
-                        (uint64_t)p->n_batch * p->m * p->n, REE_CUDA_matmul_finish,
-                        REE_CUDA_matmul_finish_any, extra);
-}
-
-static bool epilogue_fits(const struct ree_dispatch *dispatch, const struct ree_cuda_encoding *out,
-                          uint32_t threads) {
-    return ree_cuda_epilogue_fits(epilogue_of(dispatch), out->params.matmul.epilogue.n_slots,
-                                  threads);
-}
 
 static bool is_batched(const struct ree_matmul_params *p, const int32_t *batch_strides) {
     for (uint32_t d = 0; d < p->batch_rank; d++)
@@ -61,11 +42,6 @@ static uint32_t add_widening(struct ree_cuda_encoding *out, const struct ree_mat
     return flags;
 }
 
-static uint32_t add_parts(struct ree_cuda_encoding *out, const struct ree_matmul_params *p,
-                          uint32_t n_parts) {
-    return ree_cuda_add_parts(out, (uint64_t)p->n_batch * p->m * p->n, n_parts);
-}
-
 static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                          struct ree_cuda_encoding *out) {
     const struct ree_matmul_params *p = &out->params.matmul.p;
@@ -73,10 +49,10 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
     struct ree_cuda_plan plan = ree_cuda_plan_tiles(&cuda->limits, p->m, p->n, p->k, p->n_batch);
     uint32_t extra[5] = {flags, plan.n_parts, plan.n_stages};
     uint32_t stages = plan.stages_bytes;
-    bool finish = plan.n_parts > 1 || !epilogue_fits(dispatch, out, plan.threads);
+    bool finish = plan.n_parts > 1 || !ree_cuda_matmul_epilogue_fits(dispatch, out, plan.threads);
     if (finish) {
         extra[REE_CUDA_PRODUCT_FLAGS] |= REE_CUDA_TO_SCRATCH;
-        extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, plan.n_parts);
+        extra[REE_CUDA_PRODUCT_PARTS_AT] = ree_cuda_matmul_add_parts(out, p, plan.n_parts);
     } else if (p->has_epilogue) {
         uint32_t slots = out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * plan.threads;
         if (stages < slots) stages = slots;
@@ -85,13 +61,10 @@ static void encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
         ree_cuda_add_step(out, tile_kernels[plan.tile], plan.threads, plan.n_blocks * plan.threads);
     step->shared_bytes = plan.totals_bytes + stages;
     memcpy(step->extra, extra, sizeof extra);
-    if (finish) add_finish(out, dispatch, extra);
+    if (finish) ree_cuda_matmul_add_finish(out, dispatch, extra);
 }
 
 // Few rows, cuda/matvec.cu.
-#define MATVEC_ROWS 8 // maximum
-#define MATVEC_WARPS 8
-#define MATVEC_SPLIT_WARPS 4
 
 // B as a matvec kernel reads it: B of the product or, if `swapped`, B of the transposed product
 // (used if there is one column). The result has the same memory layout in both cases.
@@ -110,16 +83,15 @@ static bool multiples_of(const struct ree_matmul_params *p, const int32_t *batch
 // Fills *v. Returns whether B can be read 16 bytes (by rows: four elements) at a time.
 static bool matvec_of(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
                       struct matvec *v) {
-    v->swapped = p->m > MATVEC_ROWS && p->n == 1 && p->b_block == 0;
+    v->swapped = p->m > REE_CUDA_MATVEC_ROWS && p->n == 1 && p->b_block == 0;
     v->m = v->swapped ? p->n : p->m;
     v->n = v->swapped ? p->m : p->n;
-    if (v->m > MATVEC_ROWS || p->k == 0) return false;
+    if (v->m > REE_CUDA_MATVEC_ROWS || p->k == 0) return false;
     uint64_t place = dispatch->operands[v->swapped ? 0 : 1].offset;
     if (p->b_block) {
-        uint64_t padded_k = (p->k + p->b_block - 1) / p->b_block * (uint64_t)p->b_block;
         v->bits = p->b_bits;
         v->by_rows = false;
-        return p->n_batch == 1 && place % 16 == 0 && padded_k * v->bits / 8 % 16 == 0;
+        return p->n_batch == 1 && ree_cuda_matmul_has_aligned_blocks(dispatch);
     }
     uint32_t dtype = v->swapped ? p->a_dtype : p->b_dtype;
     int32_t stride_k = v->swapped ? p->a_stride_k : p->b_stride_k;
@@ -158,59 +130,16 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
     struct matvec v;
     if (!matvec_of(dispatch, p, &v)) return false;
     const uint32_t columns = v.by_rows ? 128 : 32, rows = v.m == 1 ? 1 : v.m <= 4 ? 4 : 8;
-    const uint32_t n_chunks = (uint32_t)(((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK);
-    const uint64_t groups = (uint64_t)((v.n + columns - 1) / columns) * p->n_batch;
-
-    uint32_t stage = 4096; // bytes
-    if (p->b_block) {
-        uint32_t slice = 1024 / v.bits, n_scales = slice > p->b_block ? slice / p->b_block : 1;
-        stage += 4 * 36 * (n_scales + n_scales / 4);
-    }
-
-    // Chunks per block: all, if that leaves work for every multiprocessor and fits into shared
-    // memory.
-    const uint32_t max_shared = cuda->limits.max_shared, a_bytes = rows * REE_CHUNK * 4;
-    const uint64_t chunk_bytes = (uint64_t)rows * columns * 4; // a chunk's results
-    uint32_t n_warps = n_chunks < MATVEC_WARPS ? n_chunks : MATVEC_WARPS, per_block = n_chunks;
-    bool split = n_chunks > MATVEC_SPLIT_WARPS &&
-                 (groups < cuda->limits.n_multiprocessors ||
-                  n_warps * (2 * stage + a_bytes) + n_chunks * chunk_bytes > max_shared);
-    split = split || n_chunks * chunk_bytes > (32u << 10);
-    if (split) {
-        n_warps = MATVEC_SPLIT_WARPS;
-        per_block = MATVEC_SPLIT_WARPS;
-    }
-    uint64_t n_outputs = (uint64_t)p->n_batch * v.m * v.n;
-    if (split && n_outputs * n_chunks * 4 > REE_CUDA_MAX_PARTS_BYTES) return false;
-
-    // A GPU with little shared memory gets fewer warps, each with several chunks.
-    const uint32_t results = per_block * (uint32_t)chunk_bytes;
-    while (n_warps > 1 && n_warps * (2 * stage + a_bytes) + results > max_shared)
-        n_warps /= 2;
-    uint32_t n_stages = 3, shared = n_warps * (n_stages * stage + a_bytes) + results;
-    if (shared > max_shared || shared > cuda->limits.shared_per_multiprocessor / 2) {
-        n_stages = 2;
-        shared = n_warps * (n_stages * stage + a_bytes) + results;
-    }
-    if (shared > max_shared) return false;
-
-    bool finish = split || !epilogue_fits(dispatch, out, n_warps * 32);
-    uint32_t slots = out->params.matmul.epilogue.n_slots * REE_CUDA_SLOT_BYTES * n_warps * 32;
-    if (!finish && p->has_epilogue && slots > shared - results)
-        finish = true; // the slots would overlap the results
-    uint32_t extra[5] = {v.swapped ? REE_CUDA_SWAPPED : 0, split ? n_chunks : 1, n_stages};
-    extra[REE_CUDA_PRODUCT_OTHER] = per_block;
-    if (finish) {
-        extra[REE_CUDA_PRODUCT_FLAGS] |= REE_CUDA_TO_SCRATCH;
-        extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, extra[REE_CUDA_PRODUCT_N_PARTS]);
-    }
-    uint64_t n_blocks = groups * ((n_chunks + per_block - 1) / per_block);
-    struct ree_cuda_step *step =
-        ree_cuda_add_step(out, matvec_kernel(&v), n_warps * 32, n_blocks * n_warps * 32);
-    step->shared_bytes = shared;
-    memcpy(step->extra, extra, sizeof extra);
-    if (finish) add_finish(out, dispatch, extra);
-    return true;
+    const struct ree_cuda_matvec launch = {
+        .kernel = matvec_kernel(&v),
+        .flags = v.swapped ? REE_CUDA_SWAPPED : 0,
+        .rows = rows,
+        .columns = columns,
+        .n_groups = (uint64_t)((v.n + columns - 1) / columns) * p->n_batch,
+        .stage_bytes = p->b_block ? ree_cuda_matvec_stage_bytes(p) : 4096,
+        .a_bytes = rows * REE_CHUNK * 4,
+    };
+    return ree_cuda_matmul_add_matvec(cuda, dispatch, out, &launch);
 }
 
 // Products of bytes, cuda/matmul_bytes.cu.
@@ -237,9 +166,9 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
                                                        (uint64_t)p->n_batch * p->n * 32);
         if (!p->has_epilogue) return true;
         extra[REE_CUDA_PRODUCT_FLAGS] = REE_CUDA_TO_SCRATCH;
-        extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, 1);
+        extra[REE_CUDA_PRODUCT_PARTS_AT] = ree_cuda_matmul_add_parts(out, p, 1);
         memcpy(step->extra, extra, sizeof extra);
-        add_finish(out, dispatch, extra);
+        ree_cuda_matmul_add_finish(out, dispatch, extra);
         return true;
     }
     // Packing pays off if the packed bytes are used several times.
@@ -258,7 +187,7 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
                      cuda->limits.n_multiprocessors &&
                  cuda->limits.max_shared >= 96u << 10;
     const uint32_t side = large ? 128 : 64, threads = large ? 256 : 128;
-    bool finish = !epilogue_fits(dispatch, out, threads);
+    bool finish = !ree_cuda_matmul_epilogue_fits(dispatch, out, threads);
     for (uint32_t is_b = 0; is_b < 2; is_b++) {
         if (sizes[is_b] == 0) continue;
         struct ree_cuda_step *step =
@@ -269,7 +198,7 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
     out->scratch_bytes = sizes[0] + sizes[1];
     if (finish) {
         extra[REE_CUDA_PRODUCT_FLAGS] |= REE_CUDA_TO_SCRATCH;
-        extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, 1);
+        extra[REE_CUDA_PRODUCT_PARTS_AT] = ree_cuda_matmul_add_parts(out, p, 1);
     }
     uint32_t stages = extra[REE_CUDA_PRODUCT_N_STAGES] * 2 * side * BYTES_VECTOR;
     uint32_t sums =
@@ -281,19 +210,8 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
                           threads, n_blocks * threads);
     step->shared_bytes = p->has_epilogue && !finish && sums > stages ? sums : stages;
     memcpy(step->extra, extra, sizeof extra);
-    if (finish) add_finish(out, dispatch, extra);
+    if (finish) ree_cuda_matmul_add_finish(out, dispatch, extra);
     return true;
-}
-
-static void encode_words(const struct ree_dispatch *dispatch, struct ree_cuda_encoding *out) {
-    const struct ree_matmul_params *p = &out->params.matmul.p;
-    struct ree_cuda_step *step =
-        ree_cuda_add_step(out, REE_CUDA_matmul_words, 128, (uint64_t)p->n_batch * p->m * p->n);
-    if (!p->has_epilogue) return;
-    uint32_t extra[5] = {REE_CUDA_TO_SCRATCH, 1};
-    extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, p, 1);
-    memcpy(step->extra, extra, sizeof extra);
-    add_finish(out, dispatch, extra);
 }
 
 enum ree_status ree_cuda_encode_matmul(const struct ree_cuda *cuda,
@@ -307,11 +225,13 @@ enum ree_status ree_cuda_encode_matmul(const struct ree_cuda *cuda,
     if (p->has_epilogue)
         ree_cuda_expr_prepare(&dispatch->params.matmul.epilogue, true,
                               &out->params.matmul.epilogue);
-    if (p->dtype == REE_F32) {
+    if (p->a_block) {
+        ree_cuda_encode_matmul_int8(cuda, dispatch, out);
+    } else if (p->dtype == REE_F32) {
         if (cuda->limits.forces_plan || !encode_matvec(cuda, dispatch, out))
             encode_tiles(cuda, dispatch, out);
     } else if (!encode_bytes(cuda, dispatch, out)) {
-        encode_words(dispatch, out);
+        ree_cuda_matmul_add_words(out, dispatch, REE_CUDA_matmul_words);
     }
     return REE_OK;
 }
@@ -319,6 +239,6 @@ enum ree_status ree_cuda_encode_matmul(const struct ree_cuda *cuda,
 void ree_cuda_encode_epilogue(const struct ree_dispatch *dispatch, struct ree_cuda_encoding *out) {
     uint32_t extra[5] = {REE_CUDA_TO_SCRATCH, 1};
     ree_cuda_expr_prepare(&dispatch->params.matmul.epilogue, true, &out->params.matmul.epilogue);
-    extra[REE_CUDA_PRODUCT_PARTS_AT] = add_parts(out, &out->params.matmul.p, 1);
-    add_finish(out, dispatch, extra);
+    extra[REE_CUDA_PRODUCT_PARTS_AT] = ree_cuda_matmul_add_parts(out, &out->params.matmul.p, 1);
+    ree_cuda_matmul_add_finish(out, dispatch, extra);
 }

@@ -137,6 +137,10 @@ static bool tile_of(enum ree_cuda_kernel kernel, enum ree_cuda_tile *out) {
         REE_CUDA_conv_points_128x128,
         REE_CUDA_conv_taps_128x128,
     };
+    if (kernel == REE_CUDA_matmul_int8_64x64 || kernel == REE_CUDA_matmul_int8_32x64) {
+        *out = kernel == REE_CUDA_matmul_int8_64x64 ? REE_CUDA_TILE_64X64 : REE_CUDA_TILE_32X64;
+        return true;
+    }
     _Static_assert(REE_CUDA_matmul_32x64 - REE_CUDA_matmul_128x128 == REE_CUDA_TILE_32X64,
                    "an order of tiles");
     _Static_assert(REE_CUDA_conv_taps_32x64 - REE_CUDA_conv_taps_128x128 == REE_CUDA_TILE_32X64,
@@ -162,8 +166,10 @@ static bool force_plan(struct ree_cuda *cuda, const struct ree_cuda_encoding *en
 
 static bool is_matvec(const struct ree_cuda_encoding *encoding) {
     for (uint32_t s = 0; s < encoding->n_steps; s++)
-        if (encoding->steps[s].kernel >= REE_CUDA_matvec_columns_32_1 &&
-            encoding->steps[s].kernel <= REE_CUDA_matvec_rows_8_8)
+        if ((encoding->steps[s].kernel >= REE_CUDA_matvec_columns_32_1 &&
+             encoding->steps[s].kernel <= REE_CUDA_matvec_rows_8_8) ||
+            (encoding->steps[s].kernel >= REE_CUDA_matvec_int8_4_1 &&
+             encoding->steps[s].kernel <= REE_CUDA_matvec_int8_8_8))
             return true;
     return false;
 }
