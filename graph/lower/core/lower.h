@@ -62,7 +62,7 @@ struct ree_lower_kv_cache {
     // - targets: int32 [batch, new positions], where in the pool each new position is stored.
     struct ree_view *pool, *table, *targets;
     uint32_t page_bits, batch_axis;
-    bool is_appended; // the copy of the pages contains this bind's new positions
+    bool is_appended; // the cache as it is after this bind has appended its new positions
 };
 
 struct ree_view {
