@@ -66,6 +66,12 @@ bool ree_vk_is_long(const struct ree_vk *vk, uint64_t loops, uint64_t threshold)
 // Adds a step with a local size of `local_size` and enough groups for n_threads. Returns the step.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
+#define REE_VK_TILE_COLUMNS 4 // results of a thread of a product in each row, in all modules
+#define REE_VK_FEW_ROWS 4     // products of fewer rows use other modules or steps than larger ones
+// Returns whether a product of m rows and n columns over k terms is too small for the modules that
+// compute several rows per thread (ree_vk_thresholds).
+bool ree_vk_is_small_product(const struct ree_vk *vk, uint32_t m, uint32_t n, uint64_t k,
+                             uint64_t n_products);
 // Adds the step of n_products products of m rows and n columns over k terms, computed with tiles
 // (encode_matmul.c). can_split: the caller can split the sums by chunks. store_loops: the
 // iterations of storing one result, not counting those of the epilogue. first_module is the first
@@ -79,8 +85,11 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
 bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *out);
 // Replaces the last step, whose constants must be complete, by two. The first computes one chunk
 // per group, into n_outputs words of the scratch memory for each of n_chunks chunks. The second
-// adds them, one output per thread. Their last constant is TILE_STAGE.
+// adds them, one output per thread. Their last constant is TILE_STAGE (in matmul_int8.comp, STAGE).
 void ree_vk_split_chunks(struct ree_vk_encoding *out, uint64_t n_outputs, uint64_t n_chunks);
+// Adds the steps of a matmul with blockwise activations. The caller has merged the epilogue of
+// out->params and has set out->expr.
+void ree_vk_encode_matmul_int8(const struct ree_vk *vk, struct ree_vk_encoding *out);
 // Adds the step of n_rows rows of n elements (encode_rows.c). *out_group: whether a workgroup
 // computes a row (otherwise one thread does).
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
