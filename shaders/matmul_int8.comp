@@ -251,7 +251,8 @@ void main() {
     uint n_chunks = (p.k + REE_CHUNK - 1u) / REE_CHUNK;
     uint n_tensors = 0u;
     if (HAS_EPILOGUE) {
-        epilogue = ree_expr_begin(ReeExpr(ree_address_add(ree_params(), EPILOGUE_OFFSET)), N_FACTORS);
+        ReeExpr expr = ReeExpr(ree_address_add(ree_params(), EPILOGUE_OFFSET));
+        epilogue = ree_expr_begin(expr, N_FACTORS);
         [[unroll]] for (uint e = 0u; e < EXPR_N_OPERANDS; e++)
             n_tensors += ree_expr_dtype(e) < EXPR_IOTA ? 1u : 0u;
     }
