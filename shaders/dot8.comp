@@ -7,11 +7,9 @@
 //
 //     DOT8   uses the device's four-byte dot product; otherwise multiplications
 //     CONV   for conv (A is the weights of a group, j an output position); otherwise for matmul
-#ifdef DOT8
-#extension GL_EXT_spirv_intrinsics : require
-#endif
 #include "ree.glsl"
 #include "expr.glsl"
+#include "dot8.glsl"
 #ifdef CONV
 #include "conv.glsl"
 #else
@@ -24,35 +22,6 @@ layout(constant_id = 29) const bool A_SIGNED = false;
 layout(constant_id = 30) const bool B_SIGNED = false;
 layout(constant_id = 31) const uint A_COPIES = 1; // copies in scratch memory: 1, or 2 for n_batch
 layout(constant_id = 32) const uint B_COPIES = 1;
-
-#ifdef DOT8
-// SPV_KHR_integer_dot_product; format 0 is four bytes in a word.
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
-                  id = 4450) int dot_ss(int a, int b, spirv_literal int format);
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
-                  id = 4451) uint dot_uu(uint a, uint b, spirv_literal int format);
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
-                  id = 4452) int dot_su(int a, uint b, spirv_literal int format);
-uint dot8(const uint a, const uint b) {
-    if (A_SIGNED && B_SIGNED) return uint(dot_ss(int(a), int(b), 0));
-    if (A_SIGNED) return uint(dot_su(int(a), b, 0));
-    if (B_SIGNED) return uint(dot_su(int(b), a, 0));
-    return dot_uu(a, b, 0);
-}
-#define Bytes uint
-Bytes bytes_of(const uint word, const bool is_signed) { return word; }
-#else
-// Without branches: after inlining, a driver's compiler would have to process hundreds of them.
-#define Bytes ivec4
-Bytes bytes_of(const uint word, const bool is_signed) {
-    int sign = int(is_signed) * 128;
-    return (ivec4((uvec4(word) >> uvec4(0u, 8u, 16u, 24u)) & 255u) ^ sign) - sign;
-}
-uint dot8(const ivec4 a, const ivec4 b) {
-    ivec4 p = a * b;
-    return uint(p.x + p.y + p.z + p.w);
-}
-#endif
 
 ReeExprState epilogue;
 ReeWords out_words;
@@ -104,10 +73,11 @@ void main() {
         columns += n;
         Bytes b0 = bytes_of(b.x, B_SIGNED), b1 = bytes_of(b.y, B_SIGNED),
               b2 = bytes_of(b.z, B_SIGNED), b3 = bytes_of(b.w, B_SIGNED);
+#define DOT(a, b) dot8(a, b, A_SIGNED, B_SIGNED)
 #define STEP(i)                                                                                    \
     {                                                                                              \
         Bytes a = bytes_of(words.w[row##i + w], A_SIGNED);                                         \
-        acc##i += uvec4(dot8(a, b0), dot8(a, b1), dot8(a, b2), dot8(a, b3));                       \
+        acc##i += uvec4(DOT(a, b0), DOT(a, b1), DOT(a, b2), DOT(a, b3));                           \
     }
         ROWS(STEP)
     }

@@ -72,6 +72,13 @@ foreach(form mul dot)
   ree_shader_f64(matmul_${form}8 dot8.comp ${options})
   ree_shader_f64(conv_${form}8 dot8.comp ${options} -DCONV)
 endforeach()
+# Products of blockwise activations and weights: a step that packs the rows, for many rows one that packs the
+# columns, then the product, of one row for each thread or of several.
+ree_shader(matmul_int8_pack matmul_int8_pack.comp)
+ree_shader_f64(matmul_int8_1_mul matmul_int8.comp -DTM=1)
+ree_shader_f64(matmul_int8_1_dot matmul_int8.comp -DTM=1 -DDOT8)
+ree_shader_f64(matmul_int8_n_mul matmul_int8.comp -DTM=4)
+ree_shader_f64(matmul_int8_n_dot matmul_int8.comp -DTM=4 -DDOT8)
 ree_shader_f64(reduce reduce.comp)
 ree_shader(softmax softmax.comp)
 ree_shader_f64(norm norm.comp)

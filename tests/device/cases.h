@@ -75,6 +75,9 @@ void case_begin(struct test_case *c, enum ree_repop op);
 // the case). Exit if memory is short.
 void *case_input(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n);
 void *case_output(struct test_case *c, struct rng *rng, enum ree_dtype dtype, uint64_t n);
+// Makes a product of blockwise activations and weights: p has m, n, k, a_block, b_block, b_bits and
+// has_zero_points.
+void case_block_product(struct test_case *c, struct rng *rng, const struct ree_matmul_params *p);
 void case_fill(struct rng *rng, enum ree_dtype dtype, uint64_t n, void *out);
 
 // Chooses random dimensions whose product is at most `budget`, rarely one of them 0. Returns the

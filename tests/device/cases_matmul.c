@@ -27,13 +27,8 @@ static void choose_types(struct rng *rng, struct ree_matmul_params *p) {
     }
 }
 
-// Replaces B by blockwise weights; the scales are usually free of NaN and infinity.
-static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmul_params *p) {
-    static const uint32_t blocks[] = {16, 32, 64, 128, 256};
-    p->b_dtype = REE_U8;
-    p->b_block = rng_of(rng, 5, blocks);
-    p->b_bits = rng_one_in(rng, 3) ? 8 : 4;
-    p->has_zero_points = rng_one_in(rng, 2);
+// Appends blockwise weights; the scales are usually free of NaN and infinity.
+static void append_b(struct rng *rng, struct test_case *c, const struct ree_matmul_params *p) {
     uint64_t n_blocks = (uint64_t)p->n * ((p->k + p->b_block - 1) / p->b_block);
     uint64_t n_bytes = n_blocks * p->b_block * p->b_bits / 8;
     uint8_t *bytes = case_input(c, rng, REE_U8, n_bytes);
@@ -46,8 +41,19 @@ static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmu
         zeros[i] = (uint8_t)rng_below(rng, 1u << p->b_bits);
 }
 
+// Replaces B by blockwise weights.
+static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmul_params *p) {
+    static const uint32_t blocks[] = {16, 32, 64, 128, 256};
+    p->b_dtype = REE_U8;
+    p->b_block = rng_of(rng, 5, blocks);
+    p->b_bits = rng_one_in(rng, 3) ? 8 : 4;
+    p->has_zero_points = rng_one_in(rng, 2);
+    append_b(rng, c, p);
+}
+
 // Replaces float rows by blocks of bytes with scales of their own.
-static void append_a_scales(struct rng *rng, struct test_case *c, struct ree_matmul_params *p) {
+static void append_a_scales(struct rng *rng, struct test_case *c,
+                            const struct ree_matmul_params *p) {
     case_input(c, rng, REE_F32, (uint64_t)p->m * ((p->k + p->a_block - 1) / p->a_block));
 }
 
@@ -120,4 +126,21 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     }
     case_output(c, rng, dtype, case_count(r + 2, dims));
     return true;
+}
+
+void case_block_product(struct test_case *c, struct rng *rng, const struct ree_matmul_params *p) {
+    struct ree_matmul_params *product = &c->dispatch.params.matmul;
+    case_begin(c, REE_REPOP_MATMUL);
+    *product = dense_products(p->m, p->n, p->k);
+    product->a_dtype = REE_I8;
+    product->b_dtype = REE_U8;
+    product->b_stride_k = product->b_stride_n = 0;
+    product->a_block = p->a_block;
+    product->b_block = p->b_block;
+    product->b_bits = p->b_bits;
+    product->has_zero_points = p->has_zero_points;
+    case_input(c, rng, REE_I8, (uint64_t)p->m * p->k);
+    append_b(rng, c, product);
+    append_a_scales(rng, c, product);
+    case_output(c, rng, REE_F32, (uint64_t)p->m * p->n);
 }

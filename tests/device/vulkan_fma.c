@@ -17,6 +17,8 @@ static const struct {
     {"matmul_1_native", REE_REPOP_MATMUL},
     {"matmul_n_native", REE_REPOP_MATMUL},
     {"matmul_narrow_native", REE_REPOP_MATMUL},
+    {"matmul_int8_1_mul", REE_REPOP_MATMUL},
+    {"matmul_int8_n_mul", REE_REPOP_MATMUL},
     {"conv_1_native", REE_REPOP_CONV},
     {"conv_n_native", REE_REPOP_CONV},
     {"attention_scores_1_native", REE_REPOP_ATTENTION},
@@ -58,6 +60,18 @@ static void compare_product(struct ree_device *device, uint32_t m, enum ree_dtyp
     test_case_finish(&c);
 }
 
+// A product of m rows of blockwise activations and weights.
+static void compare_blocks(struct ree_device *device, uint32_t m) {
+    const struct ree_matmul_params params = {
+        .m = m, .n = 41, .k = 300, .a_block = 32, .b_block = 32, .b_bits = 4};
+    struct test_case c;
+    struct rng rng = {.state = m};
+    uint32_t n_printed = 0;
+    case_block_product(&c, &rng, &params);
+    compare_case(device, "unfused", REE_REPOP_MATMUL, m, &c, &n_printed);
+    test_case_finish(&c);
+}
+
 int main(void) {
     struct ree_device_listing list[16];
     const char *note;
@@ -80,6 +94,9 @@ int main(void) {
     compare_product(device, 1, REE_F32);
     compare_product(device, 19, REE_F32);
     compare_product(device, 1, REE_F16);
+    vk->has_dot8 = false; // the modules that every device has
+    compare_blocks(device, 1);
+    compare_blocks(device, 19);
     for (size_t m = 0; m < sizeof modules / sizeof *modules; m++) {
         const enum ree_repop op = modules[m].op;
         uint32_t n_done = 0;

@@ -29,6 +29,19 @@ static void products(struct ree_device *device, uint32_t m, uint32_t n, uint32_t
     test_case_finish(&c);
 }
 
+// Blocks whose scales are so small that every step is computed in integers.
+static void block_products(struct ree_device *device, uint32_t m, uint32_t n, uint32_t k) {
+    const struct ree_matmul_params params = {
+        .m = m, .n = n, .k = k, .a_block = 16, .b_block = 32, .b_bits = 4};
+    struct test_case c;
+    struct rng rng = {.state = 1};
+    case_block_product(&c, &rng, &params);
+    fill(c.contents[2], (uint64_t)n * ((k + 31) / 32), 40);
+    fill(c.contents[3], (uint64_t)m * ((k + 15) / 16), 70); // products near 2^-144
+    compare_case(device, "long sums of blocks", REE_REPOP_MATMUL, k, &c, &n_printed);
+    test_case_finish(&c);
+}
+
 static void convolution(struct ree_device *device) {
     const uint32_t channels = 400, size = 7, m = 20;
     struct test_case c;
@@ -305,6 +318,8 @@ int main(void) {
         products(device, 17, 9, 700);
         products(device, 5, 3, 66000);
         products(device, 1, 5, 70000);
+        block_products(device, 1, 5, 70000);
+        block_products(device, 5, 3, 400000);
         convolution(device);
         rows(device);
         updates(device);

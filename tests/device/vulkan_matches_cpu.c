@@ -4,8 +4,8 @@
 // Uses the validation layer only if it is installed, so a machine with only a driver is enough.
 //
 // Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, or only of OP ("bytes":
-// products of bytes). Drivers compile a module for most cases, so the default is small: 6, or 3 if
-// REE_TEST_SAMPLE is set.
+// products of bytes and of blocks). Drivers compile a module for most cases, so the default is
+// small: 6, or 3 if REE_TEST_SAMPLE is set.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
@@ -35,6 +35,26 @@ static void byte_products(struct ree_device *device, const char *form) {
             test_case_finish(&c);
         }
         CHECK_MSG(found, "no case %d", i);
+    }
+}
+
+// Products of blockwise activations and weights: one row, few and many, in all layouts of words.
+static void block_products(struct ree_device *device, const char *form) {
+    static const uint32_t rows[] = {1, 3, 19}, blocks[][2] = {{32, 32}, {16, 128}, {256, 256}};
+    uint32_t n_printed = 0;
+    for (uint32_t i = 0; i < 12; i++) {
+        struct rng rng = {.state = i};
+        struct test_case c;
+        case_block_product(&c, &rng,
+                           &(struct ree_matmul_params){.m = rows[i % 3],
+                                                       .n = 41,
+                                                       .k = 611,
+                                                       .a_block = blocks[(i + i / 3) % 3][0],
+                                                       .b_block = blocks[(i + i / 3) % 3][1],
+                                                       .b_bits = i / 3 % 2 ? 8 : 4,
+                                                       .has_zero_points = i / 6});
+        compare_case(device, form, REE_REPOP_MATMUL, i, &c, &n_printed);
+        test_case_finish(&c);
     }
 }
 
@@ -75,8 +95,10 @@ int main(int argc, char **argv) {
                           argc > 2 ? argv[2] : NULL);
             if (!forms[f] && (argc <= 2 || strcmp(argv[2], "bytes") == 0)) {
                 byte_products(device, "products of bytes");
+                block_products(device, "products of blocks");
                 ree_vk_of(device)->has_dot8 = false;
                 byte_products(device, "products of bytes by multiplication");
+                block_products(device, "products of blocks by multiplication");
             }
             // No pipeline ran without a self-test, and no self-test failed.
             CHECK_MSG(ree_vk_of(device)->n_untested == 0, "%u pipelines were not tested",

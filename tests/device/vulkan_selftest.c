@@ -28,7 +28,7 @@ static const struct plant {
      .modules = planted_1,
      .ops = {REE_REPOP_MATMUL, REE_REPOP_CONV},
      .n_ops = 2,
-     .n_cases = 16,
+     .n_cases = 24,
      .needs_float64 = true},
     {.what = "contracts", .modules = planted_2, .ops = {REE_REPOP_NORM}, .n_ops = 1, .n_cases = 12},
     {.what = "reorders a sum",
@@ -108,6 +108,33 @@ static void try_plant(const char *which, const struct plant *plant) {
         }
         CHECK_MSG(n_failed_facts(device) > n_before, "%s: no self-test of %s noticed", plant->what,
                   ree_repop_name(op));
+    }
+    device->vtable->destroy(device);
+}
+
+// Products of blockwise activations whose products of scales flush subnormals. Few random cases are
+// such products.
+static void try_block_plant(const char *which) {
+    static struct ree_vk_shader_module table[REE_VK_N_SHADERS];
+    static const uint32_t rows[] = {1, 19};
+    struct ree_device *device = open_device(which, "");
+    if (!device) return;
+    struct ree_vk *vk = ree_vk_of(device);
+    vk->has_dot8 = false; // the modules that every device has
+    plant_modules(vk, planted_4, table);
+    uint32_t n_printed = 0;
+    for (size_t i = 0; i < 2 && vk->verdicts[REE_VK_MUL].form == REE_VK_NATIVE; i++) {
+        const size_t n_before = n_failed_facts(device);
+        struct test_case c;
+        struct rng rng = {.state = 1};
+        case_block_product(
+            &c, &rng,
+            &(struct ree_matmul_params){
+                .m = rows[i], .n = 41, .k = 300, .a_block = 32, .b_block = 32, .b_bits = 4});
+        compare_case(device, "flushes products of scales", REE_REPOP_MATMUL, i, &c, &n_printed);
+        CHECK_MSG(n_failed_facts(device) > n_before,
+                  "flushes products of scales: no self-test of %u rows noticed", rows[i]);
+        test_case_finish(&c);
     }
     device->vtable->destroy(device);
 }
@@ -232,6 +259,7 @@ int main(int argc, char **argv) {
         const char *which = strchr(list[d].spec, ':') + 1;
         for (size_t p = 0; p < sizeof plants / sizeof *plants; p++)
             try_plant(which, &plants[p]);
+        try_block_plant(which);
         is_known_again(which);
         keeps_results(which);
         survives_refusal(which);

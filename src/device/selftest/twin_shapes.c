@@ -236,8 +236,10 @@ static bool shrink_matmul(struct shrinking *s) {
         add(s, REE_HARD_ANY, REE_U8, n_blocks * p->b_block * p->b_bits / 8, 1);
         add(s, REE_HARD_SCALE, REE_F32, n_blocks, 1);
         if (p->has_zero_points) add_bounded(s, REE_U8, n_blocks, 0, (INT64_C(1) << p->b_bits) - 1);
-        if (p->a_block)
-            add(s, REE_HARD_SCALE, REE_F32, (uint64_t)m * ((k + p->a_block - 1) / p->a_block), 1);
+        if (p->a_block) { // a row of its own style: one has only subnormal products of scales
+            const uint32_t n_a_blocks = (k + p->a_block - 1) / p->a_block;
+            add(s, REE_HARD_ANY, REE_F32, (uint64_t)m * n_a_blocks, n_a_blocks);
+        }
     } else {
         add(s, REE_HARD_FINITE, p->b_dtype, k == 0 ? 0 : n_b, k);
     }

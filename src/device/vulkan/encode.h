@@ -73,6 +73,12 @@ bool ree_vk_is_long(const struct ree_vk *vk, uint64_t loops, uint64_t threshold)
 // total. Returns the step.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
+#define REE_VK_TILE_COLUMNS 4 // results of a thread of a product in each row, in all modules
+#define REE_VK_FEW_ROWS 4     // products of fewer rows use other modules or steps than larger ones
+// Returns whether a product of m rows and n columns over k terms is too small for the modules that
+// compute several rows per thread (ree_vk_thresholds).
+bool ree_vk_is_small_product(const struct ree_vk *vk, uint32_t m, uint32_t n, uint64_t k,
+                             uint64_t n_products);
 // Adds the step of n_products products of m rows and n columns over k terms, computed with tiles
 // (encode_matmul.c). can_split: the caller can split the sums by chunks. store_loops: the
 // iterations of storing one result, not counting those of the epilogue. first_module is the first
@@ -87,8 +93,11 @@ bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *ou
 // Replaces the last step, a product, by two; its constants must be complete. The first step
 // computes one chunk per group; it writes float32 (n_chunks, n_outputs) to the scratch memory. The
 // second step adds up the chunks, one output per thread. The call appends the constant TILE_STAGE
-// of shaders/include/tile.glsl to both.
+// of shaders/include/tile.glsl (STAGE of matmul_int8.comp) to both.
 void ree_vk_split_chunks(struct ree_vk_encoding *out, uint64_t n_outputs, uint64_t n_chunks);
+// Adds the steps of a matmul with blockwise activations (encode_matmul_int8.c). The caller has
+// merged the epilogue of out->params and has set out->expr.
+void ree_vk_encode_matmul_int8(const struct ree_vk *vk, struct ree_vk_encoding *out);
 // Adds a step that computes n_rows rows of n elements each (encode_rows.c). *out_group: true if a
 // workgroup computes each row, false if one thread does.
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,

@@ -6,9 +6,7 @@
 
 #include <stddef.h>
 
-#define TILE_COLUMNS 4 // per thread, shaders/include/tile.glsl
 #define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
-#define FEW_ROWS 4  // fewer rows use the modules that compute one row per thread
 #define DOT8_ROWS 8 // per thread, shaders/dot8.comp
 
 // Returns the iterations per chunk of a thread that computes `rows` rows: the loop over the terms
@@ -18,16 +16,17 @@ static uint64_t chunk_loops(uint32_t form, uint32_t rows) {
     // The float64 form for many rows has two nested loops. The inner one runs over a subgroup of at
     // least 2.
     uint64_t terms = form == REE_VK_FLOAT64 && rows > 1 ? 2 * REE_CHUNK : REE_CHUNK;
-    return terms + rows * TILE_COLUMNS * (again * (REE_CHUNK + 1) + 2) + 8;
+    return terms + rows * REE_VK_TILE_COLUMNS * (again * (REE_CHUNK + 1) + 2) + 8;
 }
 
 // Returns the iterations for all chunks and for storing the results.
 static uint64_t tile_loops(uint32_t form, uint32_t rows, uint64_t n_chunks, uint64_t store_loops) {
-    return n_chunks * chunk_loops(form, rows) + ree_vk_loop(rows * TILE_COLUMNS, store_loops, 0);
+    return n_chunks * chunk_loops(form, rows) +
+           ree_vk_loop(rows * REE_VK_TILE_COLUMNS, store_loops, 0);
 }
 
-static bool is_small(const struct ree_vk *vk, uint32_t m, uint32_t n, uint64_t k,
-                     uint64_t n_products) {
+bool ree_vk_is_small_product(const struct ree_vk *vk, uint32_t m, uint32_t n, uint64_t k,
+                             uint64_t n_products) {
     return (double)m * n * (double)k * (double)n_products < (double)vk->thresholds.small_product;
 }
 
@@ -38,7 +37,7 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
         [REE_VK_NATIVE] = 8, [REE_VK_FLOAT64] = 16, [REE_VK_FLOAT32] = 4, [REE_VK_INTEGER] = 1};
     uint32_t form = out->forms.of[REE_VK_FMA];
     bool shares_rows = form == REE_VK_FLOAT64; // within a subgroup, in the module for many rows
-    bool few = m < FEW_ROWS || is_small(vk, m, n, k, n_products);
+    bool few = m < REE_VK_FEW_ROWS || ree_vk_is_small_product(vk, m, n, k, n_products);
     uint32_t rows = few || (shares_rows && !vk->has_subgroups) ? 1 : tile_rows[form];
     uint64_t n_chunks = (k + REE_CHUNK - 1) / REE_CHUNK;
     uint64_t scratch = (uint64_t)m * n * n_products * n_chunks * 4;
@@ -54,7 +53,7 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     bool one_subgroup = vk->is_cpu || (shares_rows && rows > 1);
     uint32_t lanes = one_subgroup ? vk->subgroup.subgroupSize : 64;
     struct ree_vk_step *step = ree_vk_add_step(out, module, lanes, 1);
-    uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
+    uint64_t width = (uint64_t)REE_VK_TILE_COLUMNS * lanes;
     step->n_groups = (n + width - 1) / width * ((m + rows - 1) / rows) * n_products;
     step->loops = tile_loops(form, rows, n_chunks, store_loops);
     step->store_loops = tile_loops(form, rows, 0, store_loops);
@@ -100,10 +99,10 @@ static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool 
                                         : REE_VK_SHADER_MATMUL_MUL8;
     uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
     struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(out, module), lanes, 1);
-    uint64_t width = (uint64_t)TILE_COLUMNS * lanes;
+    uint64_t width = (uint64_t)REE_VK_TILE_COLUMNS * lanes;
     step->n_groups = (n + width - 1) / width * ((m + DOT8_ROWS - 1) / DOT8_ROWS) * n_products;
     step->loops = ree_vk_loop(n_words, 0, 0) +
-                  ree_vk_loop(DOT8_ROWS * TILE_COLUMNS, ree_vk_expr_loops(out->expr), 0);
+                  ree_vk_loop(DOT8_ROWS * REE_VK_TILE_COLUMNS, ree_vk_expr_loops(out->expr), 0);
     ree_vk_add_expr_spec(step, epilogue);
     ree_vk_add_spec(step, has_epilogue);
     for (uint32_t i = 0; i < n_own; i++)
@@ -181,14 +180,19 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
         bool bytes = p->dtype == REE_I32 && ree_dtype_size((enum ree_dtype)p->a_dtype) == 1 &&
                      ree_dtype_size((enum ree_dtype)p->b_dtype) == 1;
         // Packing pays off if the packed bytes are used several times.
-        (bytes && p->m >= FEW_ROWS && p->k > 0 ? encode_bytes : encode_words)(vk, out, p);
+        (bytes && p->m >= REE_VK_FEW_ROWS && p->k > 0 ? encode_bytes : encode_words)(vk, out, p);
+        return REE_OK;
+    }
+    if (p->a_block) {
+        ree_vk_encode_matmul_int8(vk, out);
         return REE_OK;
     }
     bool narrow = p->a_dtype != REE_F32 || p->b_dtype != REE_F32 || p->b_block;
     uint32_t n_factors = ree_matmul_n_operands(p);
     uint32_t form = out->forms.of[REE_VK_FMA];
     struct ree_vk_step *step;
-    bool few_rows = p->m < FEW_ROWS || is_small(vk, p->m, p->n, p->k, p->n_batch);
+    bool few_rows =
+        p->m < REE_VK_FEW_ROWS || ree_vk_is_small_product(vk, p->m, p->n, p->k, p->n_batch);
     if (narrow && few_rows && (form == REE_VK_NATIVE || form == REE_VK_FLOAT64)) {
         step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_NARROW_NATIVE, p->m, p->n, p->k, true,
                                 p->n_batch, 0);
@@ -228,7 +232,7 @@ enum ree_status ree_vk_encode_conv(const struct ree_vk *vk, const struct ree_dis
         out->expr = &dispatch->params.conv.epilogue;
     }
     uint64_t n_terms = (uint64_t)p->c * p->kernel[0] * p->kernel[1] * p->kernel[2];
-    if (ree_conv_sum_dtype(p) == REE_I32 && p->m >= FEW_ROWS) {
+    if (ree_conv_sum_dtype(p) == REE_I32 && p->m >= REE_VK_FEW_ROWS) {
         uint64_t n_words = (n_terms + 3) / 4;
         uint64_t sizes[] = {(uint64_t)p->groups * p->m * n_words, n_products * n_words * n_out};
         for (uint32_t is_x = 0; is_x < 2; is_x++) {

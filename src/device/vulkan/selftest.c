@@ -175,6 +175,7 @@ static uint32_t n_covered(const struct ree_vk_encoding *encoding, const struct p
 static bool prepares(const struct ree_vk_pipeline *pipeline) {
     switch (pipeline->shader) {
     case REE_VK_SHADER_MATMUL_PACK:
+    case REE_VK_SHADER_MATMUL_INT8_PACK:
     case REE_VK_SHADER_MATMUL_WIDEN:
     case REE_VK_SHADER_CONV_PACK:
     case REE_VK_SHADER_ATTENTION_WIDEN: return true;
@@ -306,7 +307,7 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength stren
         .long_from = 1024, // encode_rows.c
         .one_chunk = strength == WITH_ONES_IN_A_CHUNK || strength == IN_A_CHUNK,
         .keeps_ones = keeps_ones,
-        .few_rows = 4, // encode_matmul.c
+        .few_rows = REE_VK_FEW_ROWS,
         .rows = 19,
         .few_queries = 8, // encode_attention.c
         .keys = n_keys,
