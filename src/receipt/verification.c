@@ -244,14 +244,16 @@ static enum ree_status find_variant(const struct ree_verify_job *job,
                                     struct variant *out, struct ree_error *err) {
     static const struct variant plain[] = {{.activations = REE_BF16}, {.activations = REE_F16}};
     const struct ree_model_options *o = &job->run_model;
-    struct variant tries[2];
+    struct variant tries[3];
     size_t n = 0;
     if (!o->quantize_bits && !o->activations) {
         memcpy(tries, plain, sizeof plain);
         n = 2;
     } else if (o->quantize_bits) { // each try quantises all weights
-        if (!o->activations) tries[n++] = (struct variant){.activations = REE_I8};
-        if (!o->quantize_table) tries[n++] = (struct variant){.table = REE_QUANTIZE_KEEP};
+        const bool table = !o->quantize_table, activations = !o->activations;
+        if (activations) tries[n++] = (struct variant){.activations = REE_I8};
+        if (table) tries[n++] = (struct variant){.table = REE_QUANTIZE_KEEP};
+        if (table && activations) tries[n++] = (struct variant){REE_I8, REE_QUANTIZE_KEEP};
     }
     char hash[65];
     *out = (struct variant){0};

@@ -379,8 +379,10 @@ REE_API enum ree_status ree_verification_create(const struct ree_receipt *receip
 // Step 2 of ree_verify: loads the model at `path` and compares its hashes with the receipt's. `run`
 // may be NULL; it is copied. For the folder of a checkpoint: if `run` sets neither a type of
 // activations nor a quantisation, the type is the one with which the graph has the receipt's hash;
-// if `run` sets a quantisation but no quantize_table, REE_QUANTIZE_KEEP is tried too. After a
-// failure this step may be called again, with another path or device.
+// if `run` sets a quantisation, int8 activations are tried too unless it sets a type, and
+// REE_QUANTIZE_KEEP unless it sets a quantize_table. The variant that was found is one of the
+// statements of the verification. After a failure this step may be called again, with another path
+// or device.
 REE_API enum ree_status ree_verification_load(struct ree_verification *verification,
                                               const char *path, struct ree_device *device,
                                               const struct ree_generator_options *run,

@@ -265,10 +265,12 @@ static enum ree_status check_factor(const struct check *c, const char *what, uin
                 ree_dtype_name((enum ree_dtype)sum_dtype));
 }
 
-// Checks B, its scales and its zero points.
+// Returns whether blocks may have n numbers.
 static bool is_block(uint32_t n) {
     return n >= 16 && n <= REE_CHUNK && (n & (n - 1)) == 0;
 }
+
+// Checks B, its scales and its zero points.
 static enum ree_status check_blocks(const struct check *c, const struct ree_matmul_params *p) {
     if (p->dtype != REE_F32 || p->b_dtype != REE_U8)
         return fail(c, "blocks of a type other than bytes");

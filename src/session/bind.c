@@ -365,8 +365,6 @@ static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_
     ree_arena_finish(&b->scratch);
     b->n_dispatches += b->lower.n_dispatches;
     b->lower.n_dispatches = 0;
-    // The memory of a segment's intermediate tensors is reused.
-    b->lower.quantised_rows.rows = NULL;
     return status;
 }
 

@@ -51,7 +51,7 @@ static void append_blocks(struct rng *rng, struct test_case *c, struct ree_matmu
     append_b(rng, c, p);
 }
 
-// Replaces float rows by blocks of bytes with scales of their own.
+// Appends the scales of the blocks of A.
 static void append_a_scales(struct rng *rng, struct test_case *c,
                             const struct ree_matmul_params *p) {
     case_input(c, rng, REE_F32, (uint64_t)p->m * ((p->k + p->a_block - 1) / p->a_block));

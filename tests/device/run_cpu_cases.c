@@ -137,6 +137,11 @@ static long run_case(const struct test_case *c, uint64_t seed, struct ree_cpu_sc
 }
 
 long run_cpu_cases(enum ree_repop op, uint32_t n, long *n_runs) {
+    return run_cpu_cases_of(case_generators[op], op, n, n_runs);
+}
+
+long run_cpu_cases_of(bool (*generate)(struct rng *rng, struct test_case *out), enum ree_repop op,
+                      uint32_t n, long *n_runs) {
     struct ree_cpu_scratch scratch[MAX_THREADS] = {0};
     long n_wrong = 0, n_printed = 0;
     uint32_t n_done = 0, n_faulty = 0;
@@ -144,7 +149,7 @@ long run_cpu_cases(enum ree_repop op, uint32_t n, long *n_runs) {
     for (uint64_t seed = 1; n_done < n; seed++) {
         struct rng rng = {.state = seed * 1000003 + (uint64_t)op, .host = true};
         struct test_case c;
-        if (case_generators[op](&rng, &c)) {
+        if (generate(&rng, &c)) {
             long wrong = run_case(&c, seed, scratch, n_printed < MAX_PRINTED, n_runs);
             n_printed += wrong > 0;
             n_faulty += wrong > 0;

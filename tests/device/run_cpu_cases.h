@@ -9,5 +9,10 @@
 // byte and checks that the bytes around them are unchanged. Prints the first differences. Sets
 // *n_runs to the number of runs. Returns the number of runs that differed.
 long run_cpu_cases(enum ree_repop op, uint32_t n, long *n_runs);
+// The same for the cases of one generator (cases.h).
+struct rng;
+struct test_case;
+long run_cpu_cases_of(bool (*generate)(struct rng *rng, struct test_case *out), enum ree_repop op,
+                      uint32_t n, long *n_runs);
 
 #endif

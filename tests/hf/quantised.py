@@ -174,14 +174,25 @@ def int8_activations(work):
         text(work, SAMPLE, *options)
         done = run("verify", receipt, SAMPLE, *options, "--json")
         found = json.loads(done.stdout or "{}")
-        check(found.get("result") == "verified" and "stepwise" not in done.stdout, f"{options}: {done.stdout} {done.stderr}")
+        check(found.get("result") == "verified" and "token_by_token" not in found, f"{options}: {done.stdout} {done.stderr}")
+        check(found.get("runs") == 1, f"{options}: one pass: {found}")
         verifies(receipt, "verified", SAMPLE, "--quantize", bits)  # found by the hash of the graph
         verifies(receipt, "verified", file)
         verifies(receipt, "differs", SAMPLE, "--quantize", bits, "--activations", "float32")
         verifies(receipt, "differs", SAMPLE, "--quantize", 12 - bits)
     check(seen[4].get("logits") != seen[8].get("logits"), "4 and 8 bits differ")
+    options = ["--quantize", 4, "--activations", "int8", "--quantize-table", "keep"]
+    text(work, SAMPLE, *options)
+    verifies(receipt, "verified", SAMPLE, "--quantize", 4)  # both choices are found
+    trace = work / "int8.trace"
+    done = run(SAMPLE, *options, *PROMPT, "--trace", trace)
+    check(done.returncode == 0, done.stderr)
+    done = run("plan", SAMPLE, *options, "--n-partitions", 2, "--json")
+    check(done.returncode == 0 and len(json.loads(done.stdout)["stages"]) == 2, done.stderr)
+    done = run("perplexity", SAMPLE, "--text", SAMPLE / "config.json", "--against", SAMPLE, "--against-activations", "int8")
+    check(done.returncode == 2 and "--against-quantize" in done.stderr, done.stderr)
     done = run(SAMPLE, "--activations", "int8", *PROMPT)
-    check(done.returncode == 2 and "requires --quantize" in done.stderr, done.stderr)
+    check(done.returncode == 2 and "and --quantize" in done.stderr, done.stderr)
 
 
 def requested(work):

@@ -51,7 +51,7 @@ static const struct cli_option_row rows[] = {
   "            past_key_values.LAYER.key, .value TYPE[batch, kv heads, past, head size]\n"
   "  outputs   logits                            float32[batch, sequence, vocabulary]\n"
   "            present.LAYER.key, .value         the past, followed by the new keys and values\n"
-  "TYPE is float32, or that of --activations.\n"
+  "TYPE is float32; with --activations float16 or bfloat16, that type.\n"
   "position_ids decides which keys a token sees: a token at position p sees the keys 0 to p of\n"
   "the cache, and none after them. The first call has a past of length 0 and the\n"
   "positions 0, 1, 2, ...\n"

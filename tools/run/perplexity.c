@@ -152,6 +152,8 @@ static void check(struct cli *cli, struct options *o) {
     if (q->block && !q->bits) cli_usage(cli, "--against-block requires --against-quantize");
     if (q->table && !q->bits)
         cli_usage(cli, "--against-quantize-table requires --against-quantize");
+    if (q->activations && !q->bits && strcmp(q->activations, "int8") == 0)
+        cli_usage(cli, "--against-activations int8 requires --against-quantize");
     if (q->bits && !o->sides[1].path) cli_usage(cli, "--against-quantize requires --against");
     if (q->activations && !o->sides[1].path)
         cli_usage(cli, "--against-activations requires --against");

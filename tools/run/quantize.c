@@ -45,7 +45,7 @@ void cli_quantize_check(struct cli *cli, const struct cli_quantize *q) {
     if (q->block && !q->bits) cli_usage(cli, "--block requires --quantize");
     if (q->table && !q->bits) cli_usage(cli, "--quantize-table requires --quantize");
     if (q->activations && !q->bits && strcmp(q->activations, "int8") == 0)
-        cli_usage(cli, "--activations int8 requires --quantize");
+        cli_usage(cli, "--activations int8 requires a checkpoint's folder and --quantize");
 }
 
 enum ree_dtype cli_quantize_activations(const struct cli_quantize *q) {

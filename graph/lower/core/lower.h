@@ -128,7 +128,7 @@ struct ree_lower {
 
     struct ree_strings *strings; // strings of this bind; NULL until the first one is interned
 
-    struct ree_quantised_rows quantised_rows; // what the last rule that quantised rows has made
+    struct ree_quantised_rows quantised_rows; // the last rows that a rule quantised
 
     // For kv caches in which the sequences of a batch have different lengths: the position at which
     // each new row of a sequence is written, int64 or int32 [batch, new rows]. The filled length is

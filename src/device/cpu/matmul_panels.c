@@ -100,7 +100,8 @@ DEFINE_PACK(u8, uint8_t)
 DEFINE_PACK(u16, uint16_t)
 DEFINE_PACK(u32, ree_any_u32)
 
-// As pack_u32 with stride_l 1. With part, the terms of each word are parted.
+// As pack_u32 with stride_l 1. If `part` is set, also separates the even and odd terms of each
+// word.
 static void pack_words(const struct ree_tiles *tiles, const ree_any_u32 *src, size_t stride_c,
                        uint32_t n_cols, uint32_t n_rows, ree_any_u32 *dst, bool part,
                        uint32_t bits) {

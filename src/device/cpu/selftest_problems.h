@@ -23,6 +23,7 @@
 enum ree_status ree_cpu_test_matmul(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_matmul_blocks(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_matmul_bytes(const struct ree_cpu_trial *t);
+enum ree_status ree_cpu_test_matmul_int8(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_matmul_pairs(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_matmul_wide(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_conv(const struct ree_cpu_trial *t);

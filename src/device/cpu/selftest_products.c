@@ -16,6 +16,7 @@ struct product {
     uint32_t n_batch;                // 0 counts as 1
     const struct ree_expr *epilogue; // NULL: none
     bool moderate;                   // no factor is subnormal or infinite
+    uint32_t a_block;                // of blockwise activations; 0: plain A
 };
 
 static uint32_t sum_dtype(uint32_t a_dtype) {
@@ -32,7 +33,7 @@ static enum ree_status run_matmul(const struct ree_cpu_trial *t, struct product 
     const bool plain = x.bits == 0;
     struct ree_dispatch d = {.op = REE_REPOP_MATMUL};
     d.params.matmul = (struct ree_matmul_params){
-        .dtype = sum_dtype(x.a_dtype),
+        .dtype = x.a_block ? REE_F32 : sum_dtype(x.a_dtype),
         .a_dtype = x.a_dtype,
         .b_dtype = x.b_dtype,
         .m = x.m,
@@ -44,6 +45,7 @@ static enum ree_status run_matmul(const struct ree_cpu_trial *t, struct product 
         .b_block = plain ? 0 : 32,
         .b_bits = x.bits,
         .has_zero_points = x.zero_points,
+        .a_block = x.a_block,
     };
     struct ree_matmul_params *p = &d.params.matmul;
     if (plain) {
@@ -119,6 +121,21 @@ enum ree_status ree_cpu_test_matmul_blocks(const struct ree_cpu_trial *t) {
                 REE_TRY(run_matmul(rows[i] == 1 ? t : &first,
                                    (struct product){rows[i], COLUMNS, REE_F32, REE_U8, .bits = bits,
                                                     .zero_points = zero_points}));
+    return REE_OK;
+}
+
+// Every group of rows, the blocks of A shorter and longer than those of B.
+enum ree_status ree_cpu_test_matmul_int8(const struct ree_cpu_trial *t) {
+    static const uint32_t rows[] = {1, 2, 3, 4, 5, 6, 7, ROWS, MAX_HEIGHT};
+    const struct ree_cpu_trial first = ree_cpu_trial_once(t);
+    for (uint32_t bits = 4; bits <= 8; bits += 4)
+        for (int zero_points = 0; zero_points < 2; zero_points++)
+            for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+                for (uint32_t a_block = 16; a_block <= 256; a_block *= 16)
+                    REE_TRY(run_matmul(rows[i] == 1 ? t : &first,
+                                       (struct product){rows[i], COLUMNS, REE_I8, REE_U8,
+                                                        .bits = bits, .zero_points = zero_points,
+                                                        .a_block = a_block}));
     return REE_OK;
 }
 

@@ -30,7 +30,7 @@
 //     words (words of the run, r), u32
 //     corrections (r), int32: -sum(a) over the run; without zero points of B, -sum(a) * 2^(bits-1)
 //     scales (r), f32
-// A run beyond K is completed by zeros.
+// Zeros complete a run that ends beyond K.
 
 // One chunk of a product with one panel of weights.
 struct ree_int8_chunk {

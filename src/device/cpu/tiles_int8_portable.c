@@ -70,7 +70,7 @@ static inline fvec fvec_finish(fvec x) {
 
 // Best first: the first entry that the processor supports is used.
 extern const struct ree_int8_tiles ree_int8_tiles_avx512vnni, ree_int8_tiles_avx512,
-    ree_int8_tiles_avxvnni, ree_int8_tiles_avx2, ree_int8_tiles_neondot, ree_int8_tiles_neon;
+    ree_int8_tiles_avxvnni, ree_int8_tiles_avx2, ree_int8_tiles_neon;
 
 static const struct {
     enum ree_cpu_isa isa;

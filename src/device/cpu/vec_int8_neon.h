@@ -1,4 +1,4 @@
-// Vectors of 4 integers and 4 floats, for tiles_int8.inc with and without dotprod.
+// Vectors of 4 integers and 4 floats, for tiles_int8.inc.
 #ifndef REE_CPU_VEC_INT8_NEON_H
 #define REE_CPU_VEC_INT8_NEON_H
 

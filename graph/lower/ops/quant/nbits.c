@@ -63,9 +63,9 @@ static enum ree_status unpack_zeros(struct ree_lower *lower, struct ree_view *pa
 // A and its weights, checked and ready for the RepOp.
 struct operands {
     struct nbits w;
-    struct ree_view *a;             // as given
-    struct ree_view *b, *scales;    // dense
-    struct ree_view *zeros, *bias;  // NULL: none
+    struct ree_view *a;            // as given
+    struct ree_view *b, *scales;   // dense
+    struct ree_view *zeros, *bias; // NULL: none
 };
 
 // Inputs: A (..., K), B, scales, zero_points, g_idx, bias.
@@ -215,7 +215,8 @@ static enum ree_status quantise_rows(struct ree_lower *lower, struct ree_view *r
     REE_TRY(ree_lower_map(&e, ree_expr_op1(&e, REE_MAP_abs_f32, x), REE_F32, &sizes));
     REE_TRY(ree_lower_reduce(lower, sizes, REE_REDUCE_MAX, 1u << 2, true, false, &sizes));
     ree_expr_init(&e, lower, 3, sizes->dims);
-    int scale = ree_expr_op2(&e, REE_MAP_div_f32, ree_expr_tensor(&e, sizes), ree_expr_f32(&e, 127));
+    int scale =
+        ree_expr_op2(&e, REE_MAP_div_f32, ree_expr_tensor(&e, sizes), ree_expr_f32(&e, 127));
     REE_TRY(ree_lower_map(&e, scale, REE_F32, &scales));
     ree_expr_init(&e, lower, 3, blocks->dims);
     x = ree_expr_cast(&e, ree_expr_tensor(&e, blocks), rows->dtype, REE_F32);
@@ -233,9 +234,12 @@ RULE(matmul_nbits_int8) {
     REE_TRY(read_operands(lower, in, &o));
     int64_t block = ree_rule_int(lower, "activation_block_size", 32);
     if (block < 16 || block > REE_CHUNK || (block & (block - 1)))
-        return ree_lower_fail(lower, REE_UNSUPPORTED,
-                              "activation_block_size is %lld, expected a power of two from 16 to %d",
-                              (long long)block, REE_CHUNK);
+        return ree_lower_fail(
+            lower, REE_UNSUPPORTED,
+            "activation_block_size is %lld, expected a power of two from 16 to %d",
+            (long long)block, REE_CHUNK);
+    while (block > 16 && block / 2 >= o.w.k) // a row is one block either way
+        block /= 2;
     REE_TRY(as_rows(lower, &o, &rows));
     struct ree_quantised_rows *last = &lower->quantised_rows;
     if (last->rows != o.a || last->block != block) {
