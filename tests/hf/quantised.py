@@ -20,6 +20,9 @@ from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 PROMPT = ["--prompt-text", "Once upon a time", "--max-new-tokens", 24, "--logits-hash"]
+# Recorded, so that no later version changes them.
+INT8_LOGITS = {4: "88c5e05bdfc6646d4aa5ae99a3ffed76e149d3505c1db5621349ea4324743d1d",
+               8: "974f289828095e2e51e4cdf97d0278449cc4d3a7a87d3c13d064035dcd400144"}
 ree_run = None
 
 
@@ -166,6 +169,7 @@ def int8_activations(work):
         want, seen[bits] = text(work, file), text(work, SAMPLE, *options)
         check(want == seen[bits], f"{options}: {want} and {seen[bits]}")
         check(seen[bits] != text(work, SAMPLE, "--quantize", bits), f"{bits} bits: float32 activations have the same bits")
+        check(want.get("logits") == INT8_LOGITS[bits], f"{bits} bits: the logits' hash was recorded as {INT8_LOGITS[bits]}")
         ways = [["--cpu-isa", "portable"], ["--threads", 1], ["--prefill-chunk", 3], ["--prefill-chunk", 1],
                 ["--n-partitions", 3]]
         for way in ways:
