@@ -39,7 +39,11 @@ int main(void) {
                   NULL, REE_INVALID, "only together with the layers");
     check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
                                                .activations = REE_I8},
-                  NULL, REE_INVALID, "activations cannot be int8");
+                  NULL, REE_INVALID,
+                  "activations can be int8 only together with quantised weights");
+    check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
+                                               .activations = REE_I16},
+                  NULL, REE_INVALID, "activations cannot be int16");
     check_refused(&(struct ree_export_options){.size = sizeof(struct ree_export_options),
                                                .opset = 17,
                                                .activations = REE_BF16},
