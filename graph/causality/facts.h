@@ -136,9 +136,9 @@ void ree_fact_like(struct ree_fact *out, const struct ree_fact *f);
 // about axis i are dropped. The caller must set out->axes and out->rank before the call. Counts
 // keep their order, so the caller must not reorder elements.
 void ree_fact_move(struct ree_fact *out, const struct ree_fact *f, const int *to);
-// Sets the shape, `follows` and may_be_nan of `out` to those of n values broadcast together.
-// shifts[i] receives the number to add to an axis of in[i] to get the axis of `out`. Returns NULL,
-// or why the shapes do not match.
+// Describes the result of an elementwise operator on n values, which are broadcast to one shape:
+// sets out->axes, out->rank, out->follows and out->may_be_nan. shifts[i] receives the number to add
+// to an axis of in[i] to get the axis of `out`. Returns NULL, or why the shapes do not match.
 const char *ree_fact_broadcast(struct ree_fact *out, size_t n, const struct ree_fact *const *in,
                                uint32_t *shifts);
 // Returns `o` with `shift` added to the axis numbers o.key and o.query.

@@ -96,8 +96,8 @@ struct ree_node {
     size_t n_attrs;
     struct ree_attr *attrs;
     uint32_t id; // index into graph->nodes
-    // Annotations; NULL: none. A node inside a function without annotations gets those of the node
-    // that calls the function.
+    // Annotations; NULL: none. If a function has no annotations, its nodes get the annotations of
+    // the node that calls it.
     const struct ree_node_notes *notes;
 };
 

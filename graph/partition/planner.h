@@ -96,8 +96,8 @@ enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *
 // its beginning.
 struct ree_window {
     const struct ree_planner *planner;
-    // By value id, for constants: the number of reads in the range, and the number of those that
-    // read the whole constant instead of single rows.
+    // For each constant, by value id: n_reads counts all reads in the range; n_whole counts the
+    // reads of the whole constant, not of single rows.
     uint32_t *n_reads, *n_whole;
     size_t n_nodes;
     ree_sum weight_bytes, work_bytes, kv_cache_bytes, flops;

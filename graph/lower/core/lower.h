@@ -304,7 +304,7 @@ enum ree_status ree_lower_broadcast_dims(struct ree_lower *lower, size_t n,
                                          struct ree_view *const *ts, uint32_t *out_rank,
                                          int64_t out_dims[REE_MAX_RANK]);
 // Views the elements start, start + step, ..., start + step * (count - 1) along one axis. `step`
-// may be negative. Fails with REE_INTERNAL if one of them is out of range.
+// may be negative. Fails with REE_INTERNAL if an element is out of range.
 enum ree_status ree_lower_slice(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
                                 int64_t start, int64_t step, int64_t count, struct ree_view **out);
 // Returns the elements of t in dense memory that kernels accept: t itself if it is dense and starts

@@ -46,8 +46,9 @@ struct ree_integer_tiles {
     uint32_t ones; // a word whose terms are all 1
 };
 
-// Returns the tiles for this context's processor, for operands of the given signedness. b_natural:
-// b is packed as it is, and the top bits of a may have to be flipped; false: the reverse.
+// Returns the tiles for this context's processor, for operands of the given signedness. If
+// b_natural, b is packed without flipping top bits, and a may need it. Otherwise a is packed
+// without flipping, and b may need it.
 const struct ree_integer_tiles *ree_integer_tiles_for(const struct ree_cpu_context *ctx,
                                                       bool a_signed, bool b_signed, bool b_natural);
 

@@ -1,6 +1,6 @@
 // Shared by the rules of the domain com.microsoft. Most of these operators are sequences of
-// standard operators. The rule of the standard operator lowers each step, so that the bits are
-// those of the graph of standard operators that was fused into the operator.
+// standard operators. The rule of the standard operator lowers each step, so the bits are equal
+// to those of the graph before these standard operators were fused.
 #ifndef REE_GRAPH_LOWER_OPS_CONTRIB_STANDARD_H
 #define REE_GRAPH_LOWER_OPS_CONTRIB_STANDARD_H
 
