@@ -22,7 +22,8 @@ enum ree_status ree_output_open_memory(struct ree_output *out, const char *name,
     *out = (struct ree_output){.fd = -1};
     int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd < 0)
-        return ree_fail(err, REE_IO, "%s: cannot create a file in memory: %s", name, strerror(errno));
+        return ree_fail(err, REE_IO, "%s: cannot create a file in memory: %s", name,
+                        strerror(errno));
     *out = (struct ree_output){.path = name, .fd = fd};
     return REE_OK;
 }

@@ -56,7 +56,8 @@ static void check(const char *name, operation *run, const char *only, bool may_g
         memset(&err, 0, sizeof err);
         status = run(&progress, result);
         if (reports_by_time && at > 1 && calls.n < at && status == REE_OK) {
-            CHECK_MSG(strcmp(result, expected) == 0, "%s: %s instead of %s", name, result, expected);
+            CHECK_MSG(strcmp(result, expected) == 0, "%s: %s instead of %s", name, result,
+                      expected);
             continue;
         }
         CHECK_MSG(status == REE_CANCELLED && err.status == REE_CANCELLED,

@@ -199,6 +199,13 @@ def int8_activations(work):
     check(done.returncode == 2 and "and --quantize" in done.stderr, done.stderr)
 
 
+def int8_logits(work, device):
+    """The recorded hashes of the logits, on one device."""
+    for bits in (4, 8):
+        found = text(work, SAMPLE, "--quantize", bits, "--activations", "int8", "--device", device)
+        check(found.get("logits") == INT8_LOGITS[bits], f"{bits} bits on {device}: {found}, recorded {INT8_LOGITS[bits]}")
+
+
 def requested(work):
     """A request names the quantised model."""
     ask, receipt, options = work / "ask.json", work / "asked.json", ["--quantize", 4, "--activations", "bfloat16"]
@@ -252,7 +259,14 @@ def refused(work):
 
 def main():
     global ree_run
-    ree_run = harness.parser(__doc__).parse_args().ree_run
+    parser = harness.parser(__doc__)
+    parser.add_argument("--device", help="run only the recorded hashes of int8 activations, on this device")
+    options = parser.parse_args()
+    ree_run = options.ree_run
+    if options.device:
+        with tempfile.TemporaryDirectory() as name:
+            int8_logits(pathlib.Path(name), options.device)
+        return harness.finish()
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         shutil.copytree(SAMPLE, work / "model")

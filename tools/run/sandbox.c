@@ -296,8 +296,7 @@ static void start_openmp(struct build *b, unsigned uses) {
     if (access(path, F_OK) != 0) return;
     allow(b, path, LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE);
     allow(b, "/dev/shm", LANDLOCK_REMOVE_FILE);
-    if (uses & (SANDBOX_VULKAN | SANDBOX_CUDA))
-        allow(b, "/dev/shm", WRITES & ~LANDLOCK_READ_DIR);
+    if (uses & (SANDBOX_VULKAN | SANDBOX_CUDA)) allow(b, "/dev/shm", WRITES & ~LANDLOCK_READ_DIR);
 }
 
 unsigned sandbox_uses(const char *devices) {

@@ -1,8 +1,8 @@
 // Runs the loop of a kernel on one or more threads.
 //
-// With one thread, the caller runs the loop itself, outside of any OpenMP region: with GCC's library,
-// opening a region costs an allocation and a system call even for a team of one, and a step of
-// generation with a small model has more than 60 loops.
+// With one thread, the caller runs the loop itself, outside of any OpenMP region: with GCC's
+// library, opening a region costs an allocation and a system call even for a team of one, and a
+// step of generation with a small model has more than 60 loops.
 #include "device/cpu/cpu_internal.h"
 
 #include <omp.h>

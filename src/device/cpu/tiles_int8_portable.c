@@ -12,17 +12,11 @@
 typedef uint32_t vec;
 typedef float fvec;
 
-static inline vec vec_zero(void) {
-    return 0;
-}
 static inline vec vec_set1(uint32_t x) {
     return x;
 }
 static inline vec vec_load(const ree_any_u32 *p) {
     return *p;
-}
-static inline vec vec_add(vec a, vec b) {
-    return a + b;
 }
 static inline vec vec_dot(vec acc, vec a, vec b) {
     uint32_t low = (uint32_t)((int16_t)a * (int16_t)b);
