@@ -120,6 +120,37 @@ def attention(args, folder):
                 check(which == "k" or all(map(is_nan, sums_[row * width:(row + 1) * width])), f"CumSum: row {row}, a NaN at {at}")
 
 
+def quantised(args, folder):
+    """A NaN in any place of a row of A makes the row of MatMulNBits NaN, whole blocks and the last, shorter one,
+    and no other row. Row i has its NaN at i; the last row has none."""
+    k, n, block = 80, 3, 32
+    blocks = -(-k // block)
+    nodes, consts, labels = [], [], []
+    for domain, bits in (("com.microsoft", 4), ("com.microsoft", 8), ("ree", 4), ("ree", 8)):
+        attributes = {"K": k, "N": n, "bits": bits, "block_size": block}
+        nodes.append(onnx.node("MatMulNBits", ["x", f"w{bits}", f"s{bits}"], [f"y{len(labels)}"], name=f"n{len(labels)}",
+                               domain=domain, attributes=attributes))
+        labels.append(f"{domain}:MatMulNBits, {bits} bits")
+    for bits in (4, 8):
+        size = block * bits // 8
+        consts += [onnx.tensor(f"w{bits}", onnx.UINT8, [n, blocks, size], bytes(i % 256 for i in range(n * blocks * size))),
+                   onnx.floats(f"s{bits}", [n * blocks], [0.0 if i == 1 else 0.5 for i in range(n * blocks)])]
+    domains = b"".join(onnx.chunk(8, onnx.chunk(1, name) + onnx.number(2, 1)) for name in ("com.microsoft", "ree"))
+    (folder / "q.onnx").write_bytes(onnx.model(nodes, [onnx.port("x", onnx.FLOAT, [k + 1, k])],
+                                               [onnx.port(f"y{i}", onnx.FLOAT, None) for i in range(len(labels))],
+                                               consts, OPSET) + domains)
+    x = [NAN if i == j else 0.25 * (j % 9 - 4) for i in range(k + 1) for j in range(k)]
+    npy.save(folder / "q.npy", "<f4", [k + 1, k], x)
+    done = harness.call(args.ree_run, folder / "q.onnx", "--input", folder / "q.npy", "--output-dir", folder / "out")
+    if not check(done.returncode == 0, done.stderr):
+        return
+    for i, label in enumerate(labels):
+        values = npy.load(folder / "out" / f"y{i}.npy")[2]
+        for row in range(k):
+            check(all(map(is_nan, values[row * n:(row + 1) * n])), f"{label}: a NaN at {row} becomes {values[row * n:(row + 1) * n]}")
+        check(not any(map(is_nan, values[k * n:])), f"{label}: a row without NaN becomes {values[k * n:]}")
+
+
 def main():
     parser = harness.parser(__doc__)
     args = parser.parse_args()
@@ -127,6 +158,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         attention(args, folder)
+        quantised(args, folder)
         model(folder / "all.onnx", all_cases)
         for at in range(ROWS * WIDTH):
             x = [0.25 * k for k in range(ROWS * WIDTH)]

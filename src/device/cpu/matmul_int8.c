@@ -70,7 +70,8 @@ static void pack_row(const struct job *s, uint32_t row, uint32_t i, uint32_t n, 
                 else
                     to[i] = (uint32_t)(uint16_t)t[0] | (uint32_t)(uint16_t)t[distance] << 16;
             }
-        to[i] = (uint32_t)(p->has_zero_points ? -sum : -sum * (1 << (p->b_bits - 1)));
+        int32_t default_zero = (1 << (p->b_bits - 1)) - ree_int8_center(s->tiles, p->b_bits);
+        to[i] = (uint32_t)(p->has_zero_points ? -sum : -sum * default_zero);
         memcpy(to + n + i, &scales[k0 / p->a_block], sizeof *scales);
         to += 2 * n;
     }

@@ -28,7 +28,8 @@
 // Packed rows: `rows` rows of A at a time, the last group may be smaller. For each group, for each
 // run, with r rows in the group:
 //     words (words of the run, r), u32
-//     corrections (r), int32: -sum(a) over the run; without zero points of B, -sum(a) * 2^(bits-1)
+//     corrections (r), int32: -sum(a) over the run; without zero points of B, -sum(a) * 2^(bits-1),
+//         or 0 if the tiles read B's numbers as q - 2^(bits-1)
 //     scales (r), f32
 // Zeros complete a run that ends beyond K.
 
@@ -50,10 +51,18 @@ struct ree_int8_tiles {
     uint32_t lanes; // a panel has REE_PANEL_VECS * lanes columns
     uint32_t terms; // terms in a word of packed A, 2 or 4
     uint32_t rows;  // rows of a group of packed A
+    // The tiles multiply by q - 128 instead of q if B has 8 bits (NEON has no product of a signed
+    // and an unsigned byte).
+    bool b_centered;
     // Adds the chunk's result to c (n_rows, columns of the panel), row pitch ldc.
     void (*run)(uint32_t n_rows, const struct ree_int8_chunk *chunk, float *c, size_t ldc,
                 uint32_t flags);
 };
+
+// Returns the number that the tiles subtract from B's numbers of `bits` bits before they multiply.
+static inline int32_t ree_int8_center(const struct ree_int8_tiles *tiles, uint32_t bits) {
+    return tiles->b_centered && bits == 8 ? 128 : 0;
+}
 
 // Returns the words of packed A for each run of a row: its terms, correction and scale.
 static inline uint32_t ree_int8_run_words(const struct ree_int8_tiles *tiles, uint32_t run) {

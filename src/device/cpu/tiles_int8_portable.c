@@ -64,7 +64,7 @@ static inline fvec fvec_finish(fvec x) {
 
 // Best first: the first entry that the processor supports is used.
 extern const struct ree_int8_tiles ree_int8_tiles_avx512vnni, ree_int8_tiles_avx512,
-    ree_int8_tiles_avxvnni, ree_int8_tiles_avx2, ree_int8_tiles_neon;
+    ree_int8_tiles_avxvnni, ree_int8_tiles_avx2, ree_int8_tiles_neondot, ree_int8_tiles_neon;
 
 static const struct {
     enum ree_cpu_isa isa;
@@ -82,6 +82,9 @@ static const struct {
 #endif
 #ifdef REE_CPU_HAVE_AVX2
     {REE_CPU_AVX2, REE_CPU_FEATURE_NONE, &ree_int8_tiles_avx2},
+#endif
+#ifdef REE_CPU_HAVE_NEONDOT
+    {REE_CPU_NEON, REE_CPU_FEATURE_DOTPROD, &ree_int8_tiles_neondot},
 #endif
 #ifdef REE_CPU_HAVE_NEON
     {REE_CPU_NEON, REE_CPU_FEATURE_NONE, &ree_int8_tiles_neon},

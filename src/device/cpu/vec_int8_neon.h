@@ -9,6 +9,9 @@ typedef float32x4_t fvec;
 static inline vec vec_and(vec a, vec b) {
     return vandq_u32(a, b);
 }
+static inline vec vec_xor(vec a, vec b) {
+    return veorq_u32(a, b);
+}
 #define vec_shr(x, n) vshrq_n_u32(x, n)
 static inline vec vec_mul(vec a, vec b) {
     return vmulq_u32(a, b);
