@@ -60,10 +60,6 @@ static enum ree_status create(struct ree_benchmark *bench, const struct heads *h
                                     dtypes, 0, err);
 }
 
-static double last(const struct ree_bench_times *times) {
-    return times->seconds[times->n - 1];
-}
-
 static enum ree_status run_decoding(struct ree_benchmark *bench, const struct heads *h,
                                     enum ree_dtype dtype, struct ree_error *err) {
     static struct ree_bench_program programs[MAX_CACHES];
@@ -82,7 +78,7 @@ static enum ree_status run_decoding(struct ree_benchmark *bench, const struct he
         struct ree_bench_program *program = &programs[i % n_caches];
         status = ree_progress_report(&bench->progress, result.name, i, bench->n_runs, err);
         if (status == REE_OK) status = ree_bench_program_run(program, err);
-        if (status == REE_OK) ree_bench_times_add(&result.times, last(&program->times));
+        if (status == REE_OK) ree_bench_times_add(&result.times, program->last);
         if (status == REE_OK) status = ree_bench_memory_run(bench, &memory, i, err);
     }
     if (status == REE_OK) {

@@ -28,6 +28,7 @@ struct ree_bench_program {
     struct ree_device_program *program;
     struct ree_device_buffer *slots[REE_BENCH_MAX_OPERANDS];
     uint32_t n_slots;
+    double last; // duration of the latest run, in seconds
     struct ree_bench_times times;
 };
 // Creates the operands and a program of one dispatch, and runs it once without recording the time.

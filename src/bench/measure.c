@@ -120,6 +120,7 @@ enum ree_status ree_bench_program_run(struct ree_bench_program *bench, struct re
     double wall = ree_clock() - before;
     if (!vtable->program_times(bench->device, bench->program, &seconds) || seconds <= 0)
         seconds = wall;
+    bench->last = seconds;
     ree_bench_times_add(&bench->times, seconds);
     return REE_OK;
 }

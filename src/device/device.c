@@ -78,7 +78,7 @@ size_t ree_device_facts(const struct ree_device *device, const struct ree_device
 
 size_t ree_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note) {
     REE_FLOAT_ENV_API();
-    static char notes[2 * REE_ERROR_MAX];
+    static _Thread_local char notes[2 * REE_ERROR_MAX];
     const char *cuda_note = NULL, *vulkan_note = NULL;
     struct ree_device *cpu;
     struct ree_device_options options = {.size = sizeof options};

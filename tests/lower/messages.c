@@ -146,6 +146,9 @@ static void others(void) {
     start_one(&n, "Clip", 17, REE_F32);
     test_node_f32(&n, 1, (int64_t[]){2}, zeros);
     expect(&n, 1, REE_INVALID, "input min is float32[2], expected one float32");
+    start_one(&n, "Clip", 6, REE_F32);
+    test_node_int(&n, "min", 1);
+    expect(&n, 1, REE_INVALID, "attribute 'min' is");
     start_one(&n, "Where", 17, REE_F32);
     test_node_f32(&n, 0, NULL, zeros);
     test_node_f32(&n, 0, NULL, zeros);

@@ -194,6 +194,11 @@ static void grams(void) {
     struct test_node n;
     start_grams(&n, "DF", 4);
     expect(&n, REE_INVALID, "mode is 'DF', expected TF, IDF or TFIDF");
+    static const int64_t columns[4] = {4, 0, 1, 4};
+    start_grams(&n, "TF", 4);
+    for (uint32_t i = 0; i < n.node.n_attrs; i++)
+        if (!strcmp(n.attrs[i].name, "ngram_indexes")) n.attrs[i].ints = columns;
+    expect(&n, REE_UNSUPPORTED, "ngram_indexes names column 4 twice");
     start_grams(&n, "TF", 3);
     expect(&n, REE_INVALID, "ngram_indexes has 3 entries, expected 4");
 }

@@ -43,6 +43,12 @@ int main(void) {
                "float32[1,1,2,2] 1 2 3 4 | float32[1,4] 0 0 2 2 | int64[1] 1", "error: ");
     CHECK_RULE("RoiAlign/16 sampling_ratio=1",
                "float32[1,1,2,2] 1 2 3 4 | float32[1,4] 0 0 2 2 | int64[1] -1", "error: ");
+    // A region outside of the plane does not hide that its batch index is out of range.
+    CHECK_RULE("RoiAlign/16 sampling_ratio=1",
+               "float32[1,1,2,2] 1 2 3 4 | float32[1,4] 9 9 12 12 | int64[1] 1", "error: ");
+    CHECK_RULE("RoiAlign/16 sampling_ratio=1",
+               "float32[1,1,2,2] inf 2 3 4 | float32[1,4] 9 9 12 12 | int64[1] 0",
+               "float32[1,1,1,1] 0");
     CHECK_RULE("RoiAlign/16", "float32[1,2,2,2] 1 2 3 4 5 6 7 8 | float32[0,4] | int64[0]",
                "float32[0,2,1,1]");
     CHECK_RULE("MaxRoiPool/1 pooled_shape=[1,2]",

@@ -17,21 +17,22 @@
 #define MAX_TOP_ROWS 16 // rows shown of a long output; the others are only counted
 #define MAX_STRINGS 16  // strings shown as text; the others are only counted
 
+static bool is_larger(float a, float b) {
+    return a > b || (b != b && a == a);
+}
+
 // Finds the K largest entries of a row, largest first, and equal ones by ascending index. NaNs are
 // last.
 static void find_top(const float *row, int64_t n, uint32_t k, int64_t *out) {
-    for (uint32_t have = 0; have < k; have++) {
-        int64_t best = -1;
-        for (int64_t i = 0; i < n; i++) {
-            bool taken = false;
-            for (uint32_t j = 0; j < have; j++)
-                taken = taken || out[j] == i;
-            if (taken) continue;
-            bool better =
-                best < 0 || row[i] > row[best] || (row[best] != row[best] && row[i] == row[i]);
-            if (better) best = i;
-        }
-        out[have] = best;
+    uint32_t have = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t at = have; // entries before `at` stay before entry i
+        while (at > 0 && is_larger(row[i], row[out[at - 1]]))
+            at--;
+        if (at == k) continue;
+        if (have < k) have++;
+        memmove(out + at + 1, out + at, (have - at - 1) * sizeof *out);
+        out[at] = i;
     }
 }
 

@@ -79,7 +79,7 @@ enum ree_status ree_lower_strings(struct ree_lower *lower, uint32_t rank, const 
                                   const char *const *strings, struct ree_view **out) {
     int64_t n;
     if (!ree_count_elements(rank, dims, &n) || n >= INT64_C(1) << 31)
-        return ree_lower_fail(lower, REE_UNSUPPORTED, "a tensor of more than 2^31 strings");
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "a tensor of 2^31 strings or more");
     int64_t *numbers = ree_arena_alloc_array(lower->arena, (size_t)n + 1, sizeof *numbers);
     if (!numbers) return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < n; i++)

@@ -185,7 +185,7 @@ enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_
 
 size_t ree_cuda_device_list(struct ree_device_listing *out_list, size_t max,
                             const char **out_note) {
-    static char note[REE_ERROR_MAX];
+    static _Thread_local char note[REE_ERROR_MAX];
     struct ree_cuda_driver driver;
     struct ree_error err;
     int n = 0;

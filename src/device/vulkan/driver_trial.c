@@ -158,7 +158,10 @@ enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_opt
         // Move the descriptor above the standard streams, because the host may have closed those.
         int report = fcntl(ends[1], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         close(ends[0]);
-        close(ends[1]);
+        if (report >= 0)
+            close(ends[1]);
+        else
+            report = ends[1];
         prepare_child(parent);
         try_device(which, options, report);
     }

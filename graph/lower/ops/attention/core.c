@@ -31,8 +31,9 @@ static enum ree_status check_input(struct ree_lower *lower, const struct ree_vie
     char text[128];
     bool fits = narrow ? ree_attention_is_float(t->dtype) : t->dtype == REE_F32;
     if (t->rank == 4 && fits) return REE_OK;
-    return ree_lower_fail(lower, REE_INVALID, "the %s is %s, expected float32 of rank 4", what,
-                          ree_view_text(t, text, sizeof text));
+    return ree_lower_fail(lower, REE_INVALID, "the %s is %s, expected %s of rank 4", what,
+                          ree_view_text(t, text, sizeof text),
+                          narrow ? "float32, float16 or bfloat16" : "float32");
 }
 
 static enum ree_status check_shapes(struct ree_lower *lower, const struct ree_attention *a,

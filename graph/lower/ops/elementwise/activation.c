@@ -257,11 +257,12 @@ RULE(clip) {
     ree_expr_init(&b, lower, in[0]->rank, in[0]->dims);
     int value = ree_expr_tensor(&b, in[0]);
     if (lower->node->opset < 11) {
-        const struct ree_attr *low = ree_node_attr(lower->node, "min");
-        const struct ree_attr *high = ree_node_attr(lower->node, "max");
+        bool low = ree_node_attr(lower->node, "min"), high = ree_node_attr(lower->node, "max");
         REE_TRY(ree_rule_require_float(lower, in[0]));
-        if (low) value = ree_expr_op2(&b, max, value, ree_expr_f32(&b, low->f));
-        if (high) value = ree_expr_op2(&b, min, value, ree_expr_f32(&b, high->f));
+        if (low)
+            value = ree_expr_op2(&b, max, value, ree_expr_f32(&b, ree_rule_float(lower, "min", 0)));
+        if (high)
+            value = ree_expr_op2(&b, min, value, ree_expr_f32(&b, ree_rule_float(lower, "max", 0)));
     } else {
         struct ree_view *low = ree_rule_input(lower, in, 1), *high = ree_rule_input(lower, in, 2);
         if (low) {

@@ -5,6 +5,7 @@
 // n-grams of that length, and the matches are counted.
 #include "graph/lower/ops/data.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct vectorizer {
@@ -43,6 +44,27 @@ static enum ree_status read_grams(struct ree_lower *lower, struct vectorizer *v)
     return REE_OK;
 }
 
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// Refuses two n-grams with one column: the operator does not say how their counts are combined.
+static enum ree_status check_columns(struct ree_lower *lower, const struct vectorizer *v) {
+    int64_t *sorted = ree_arena_alloc_array(lower->arena, v->n_grams + 1, sizeof *sorted);
+    if (!sorted) return ree_lower_no_memory(lower);
+    for (size_t i = 0; i < v->n_grams; i++)
+        sorted[i] = v->columns[i];
+    qsort(sorted, v->n_grams, sizeof *sorted, by_value);
+    for (size_t i = 1; i < v->n_grams; i++)
+        if (sorted[i] == sorted[i - 1])
+            return ree_lower_fail(lower, REE_UNSUPPORTED,
+                                  "ngram_indexes names column %lld twice; expected a column for "
+                                  "each n-gram",
+                                  (long long)sorted[i]);
+    return REE_OK;
+}
+
 static enum ree_status read_attributes(struct ree_lower *lower, struct vectorizer *v) {
     const struct ree_node *node = lower->node;
     if (ree_node_attr(node, "pool_strings"))
@@ -57,7 +79,8 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct vectorize
                               "least one item, and skips of 0 or more",
                               (long long)v->min_length, (long long)v->max_length,
                               (long long)v->max_skip);
-    return read_grams(lower, v);
+    REE_TRY(read_grams(lower, v));
+    return check_columns(lower, v);
 }
 
 // The positions of the candidates of one length in a row of n items: (candidates, length). A

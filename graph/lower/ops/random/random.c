@@ -7,11 +7,13 @@
 
 // The key is the bits of the seed attribute. Without one, it is a hash of the name of the node's
 // first output, which is unique in its graph and the same each time the model is loaded.
-static uint64_t key_of(const struct ree_node *node) {
+static uint64_t key_of(struct ree_lower *lower) {
+    const struct ree_node *node = lower->node;
     const struct ree_attr *seed = ree_node_attr(node, "seed");
     if (seed) {
         // Dropout's seed is an integer.
-        float value = seed->kind == REE_ATTR_INT ? (float)seed->i : seed->f;
+        float value =
+            seed->kind == REE_ATTR_INT ? (float)seed->i : ree_rule_float(lower, "seed", 0);
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
         return bits;
@@ -33,7 +35,7 @@ static int bits64(struct ree_expr_builder *b) {
         stride *= b->expr.dims[i];
     }
     int number = ree_expr_iota(b, REE_I64, 0, strides);
-    int key = ree_expr_i64(b, (int64_t)key_of(b->lower->node));
+    int key = ree_expr_i64(b, (int64_t)key_of(b->lower));
     return ree_expr_op2(b, REE_MAP_philox_b64, number, key);
 }
 

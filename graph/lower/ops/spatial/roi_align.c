@@ -11,7 +11,7 @@
 // negative.
 #define NOWHERE (-(INT32_C(1) << 29))
 // The first row for a batch index out of range: beyond every row, whatever is added to it.
-#define BAD_BATCH (INT32_C(1) << 30)
+#define BAD_BATCH (INT32_C(3) << 29)
 #define MAX_SAMPLES (INT64_C(1) << 22)
 
 struct roi_align {
