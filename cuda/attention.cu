@@ -2,16 +2,16 @@
 // in scratch memory, [row][kv_len]. attention_tiles.cu has the kernels for prompts.
 //
 // A row is one query of one head. Rows of all heads that share a key head are numbered together. A
-// block computes ROWS rows at once, so each key and value is read from memory once for all of them:
-// while decoding, once for the whole group of heads. Memory traffic: all keys and values once per
-// ROWS rows, and 4 bytes five times per score.
+// block computes ROWS rows at once and reads each key or value from memory once for all of them.
+// With one query per head (decoding), these are the rows of up to ROWS heads. Memory traffic: all
+// keys and values once per ROWS rows, and about seven accesses of 4 bytes per score.
 //
 //   attention_scores   one thread per key: 128 keys are staged in slices of 32 elements through
 //                      shared memory; then each thread reads its own key there
 //   attention_weights  one block per row: softmax (rows.h)
 //   attention_values   one thread per element of a value. Each block handles a chunk of 256 keys,
-//                      staged 16 at a time through shared memory. About 80 KiB are in flight per
-//                      multiprocessor, half as much for 16-bit values
+//                      staged 16 at a time through shared memory. Copies of about 80 KiB are in
+//                      flight per multiprocessor, half as much for 16-bit values
 //   attention_sum      adds the chunks' results in ascending order
 #include "attention.h"
 #include "rows.h"
@@ -30,7 +30,7 @@ REE_DEVICE float attention_element(const struct ree_cuda_header &h, u32 operand,
     return ree_float(dtype == REE_F16 ? ree_soft_f16_to_f32(bits) : bits << 16);
 }
 
-// True if chunk c is part of the sums of any of the rows row0 ... row0 + ROWS - 1.
+// Returns whether the sums of any of the rows row0 ... row0 + ROWS - 1 include chunk c.
 REE_DEVICE bool attention_any_has(const struct ree_cuda_header &h,
                                   const struct ree_attention_params &p, u32 kv, u32 row0,
                                   u32 n_rows, u32 c) {
@@ -42,7 +42,7 @@ REE_DEVICE bool attention_any_has(const struct ree_cuda_header &h,
 }
 
 // extra[0]: number of groups of ROWS rows per key head. Grid: [batch * n_kv_heads][groups][tiles of
-// keys].
+// KEYS keys].
 REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     REE_SHARED(float, keys, 2 * 128 * 36);
     REE_SHARED(float, queries, 2 * 8 * 32);
@@ -51,7 +51,7 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     u32 tile = blockIdx.x % tiles, row0 = blockIdx.x / tiles % n_groups * ROWS;
     u32 kv = blockIdx.x / tiles / n_groups;
     u32 key0 = tile * KEYS, j = key0 + threadIdx.x;
-    // these scores are never read
+    // No row's sum includes this chunk, so its scores are never read.
     if (!attention_any_has(h, p, kv, row0, n_rows, key0 / REE_CHUNK)) return;
     const u32 batch = kv / p.n_kv_heads;
     u32 k_base = (u32)p.k_offset + batch * (u32)p.k_strides[0] +
@@ -143,7 +143,8 @@ REE_KERNEL(attention_scores, struct ree_attention_params, 128) {
     }
 }
 
-// One block per row of scores. Replaces the scores in the chunks of the row's sums by weights.
+// One block per row of scores. Replaces the scores by weights in the chunks that the row's sums
+// include.
 REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
     REE_SHARED(float, tile, REE_LONG_TILE);
     REE_SHARED(float, results, REE_ROWS_THREADS);
@@ -154,7 +155,7 @@ REE_KERNEL(attention_weights, struct ree_attention_params, 256) {
     attention_chunks(p, r, &first, &end);
     const u32 start = blockIdx.x * p.kv_len + first * REE_CHUNK;
     const u32 n = (end * REE_CHUNK < p.kv_len ? end * REE_CHUNK : p.kv_len) - first * REE_CHUNK;
-    if (first == end) return; // these weights are never read
+    if (first == end) return; // the row's sums include no chunk
     int key = REE_KEY_LOWEST;
     for (u32 i = threadIdx.x; i < n; i += REE_ROWS_THREADS)
         key = max(key, ree_max_key(w[start + i]));
@@ -193,7 +194,7 @@ REE_DEVICE void attention_add_key(ree_shared_t<float> weights, u32 key, float v,
         acc[r] = __fmaf_rn(w, v, acc[r]);
     }
 }
-// The same for four keys.
+// Does what attention_add_key does for four keys, key ... key + 3. `key` must be a multiple of 4.
 REE_DEVICE void attention_add_keys(ree_shared_t<float> weights, u32 key, const float (&v)[4],
                                    float (&acc)[ROWS]) {
     REE_UNROLL
@@ -206,7 +207,7 @@ REE_DEVICE void attention_add_keys(ree_shared_t<float> weights, u32 key, const f
     }
 }
 
-// True if the values can be read in units of 16 bytes: contiguous and aligned.
+// Returns whether the values can be read in units of 16 bytes: contiguous and aligned.
 REE_DEVICE bool attention_values_vectors(const struct ree_cuda_header &h,
                                          const struct ree_attention_params &p, u32 v_base) {
     const u32 n = p.v_dtype == REE_F32 ? 4u : 8u; // elements per 16 bytes
@@ -215,9 +216,9 @@ REE_DEVICE bool attention_values_vectors(const struct ree_cuda_header &h,
     return aligned && p.v_strides[3] == 1 && (u32)p.v_strides[2] % n == 0 && p.v_head_dim % n == 0;
 }
 
-// Adds keys first ... first + n - 1 of a chunk for element d0 + threadIdx.x. VALUE_KEYS keys at a time are copied
-// asynchronously to shared memory, with PACKED elements per word. Keys past the end are zeros: with
-// weights of 0 they change nothing.
+// Adds the products of keys first ... first + n - 1 of a chunk for element d0 + threadIdx.x of the
+// values. Copies VALUE_KEYS keys at a time asynchronously to shared memory, with PACKED elements
+// per word. Keys past the end are zeros and have weights of 0, so they change nothing.
 template <u32 PACKED>
 REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
                                         const struct ree_attention_params &p, u32 batch, u32 v_base,
@@ -268,7 +269,8 @@ REE_DEVICE void attention_staged_values(const struct ree_cuda_header &h,
     ree_async_wait<0>();
 }
 
-// The same, reading values directly from memory. v_at: index of the element in the value of key 0.
+// Does what attention_staged_values does, but reads the values directly from memory, for any
+// strides. v_at: index of the thread's element in the value of key 0.
 REE_DEVICE void attention_plain_values(const struct ree_cuda_header &h,
                                        const struct ree_attention_params &p, u32 batch, u32 v_at,
                                        u32 first, u32 n, ree_shared_t<float> weights,
@@ -290,8 +292,9 @@ REE_DEVICE void attention_plain_values(const struct ree_cuda_header &h,
         attention_add_key(weights, j, attention_element(h, 2, p.v_dtype, at(j)), acc);
 }
 
-// extra[0]: number of groups of rows. extra[1]: index in scratch memory of the chunks' results,
-// [chunk][row][element]. Grid: [batch * n_kv_heads][groups][chunks][elements / 128].
+// extra[0]: number of groups of ROWS rows per key head. extra[1]: index in scratch memory of the
+// chunks' results, [chunk][row][element]. Grid: [batch * n_kv_heads][groups][chunks][elements /
+// 128].
 REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     REE_SHARED(float, weights, 8 * 256);
     const u32 n_groups = h.extra[0], n_chunks = (p.kv_len + REE_CHUNK - 1u) / REE_CHUNK;
@@ -300,7 +303,8 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     u32 chunk = rest % n_chunks, row0 = rest / n_chunks % n_groups * ROWS;
     u32 kv = rest / n_chunks / n_groups, first = chunk * REE_CHUNK;
     u32 n = p.kv_len - first < REE_CHUNK ? p.kv_len - first : REE_CHUNK;
-    if (!attention_any_has(h, p, kv, row0, n_rows, chunk)) return; // this result is never read
+    // No row's sum includes this chunk, so its result is never read.
+    if (!attention_any_has(h, p, kv, row0, n_rows, chunk)) return;
     auto scratch = ree_scratch<float>(h);
     for (u32 i = threadIdx.x; i < ROWS * REE_CHUNK; i += 128u) {
         u32 row = row0 + i / REE_CHUNK, j = i % REE_CHUNK;
@@ -334,15 +338,15 @@ REE_KERNEL(attention_values, struct ree_attention_params, 128) {
     REE_UNROLL
     for (u32 r = 0; r < ROWS; r++) {
         if (row0 + r >= n_rows) break;
-        // The row's sum does not include this chunk: its products must not count, since 0 times
-        // infinity would be NaN.
+        // If the row's sum does not include this chunk, scratch memory held scores instead of
+        // weights, and acc[r] has no meaning.
         struct attention_row row = attention_row_of(h, p, kv, row0 + r);
         float part = attention_has_chunk(p, row, chunk) ? acc[r] : 0.0f;
         scratch[h.extra[1] + (chunk * all + kv * n_rows + row0 + r) * p.v_head_dim + d] = part;
     }
 }
 
-// extra[1] as above. One thread per result.
+// One thread per element of out. extra[1]: as for attention_values.
 REE_KERNEL(attention_sum, struct ree_attention_params, 128) {
     const u32 n_rows = p.n_heads / p.n_kv_heads * p.q_len, i = ree_thread();
     const u32 n = p.batch * p.n_kv_heads * n_rows * p.v_head_dim;

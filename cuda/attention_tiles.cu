@@ -1,11 +1,11 @@
-// attention for prompts: scores and values are matrix products, computed with the tiles of tile.h.
-// The softmax between them is attention_weights of attention.cu. Scores and weights are in scratch
-// memory as in attention.cu, [row][kv_len]. NUMERICS.md, "Attention".
+// attention for prompts: both products, queries by keys and weights by values, are computed with
+// the tiles of tile.h. The softmax between them is attention_weights of attention.cu. Scores and
+// weights are in scratch memory as in attention.cu, [row][kv_len]. NUMERICS.md, "Attention".
 //
-// A tile is 64 queries of one head by 64 keys, or by 64 elements of the values. Chunks of keys that
-// no query of the tile uses are skipped, in both products: with causality this saves half of the
-// work of a prompt. 117 registers, 33 KiB of shared memory, 4 blocks per multiprocessor, like the
-// 64 x 64 tiles of matmul.
+// A tile is 64 queries of one head by 64 keys, or by 64 elements of the values. Both products skip
+// the chunks of keys that no query of the tile uses: with causality this saves about half of the
+// work of a prompt. The kernels need 117 registers and 33 KiB of shared memory, so 4 blocks fit
+// into a multiprocessor, as with the 64 x 64 tiles of matmul.
 //
 // extra[2]: number of pipeline stages of the tiles in shared memory.
 #include "attention.h"
@@ -13,7 +13,7 @@
 
 typedef tile_64x64 shape;
 
-// A tile of one head: queries from 64 * tile_i on, and the union of the chunks that they use.
+// 64 queries of one head, and the union of the chunks that their sums include.
 struct attention_tile {
     u32 batch, head, kv, scores; // scores: index in scratch memory of the head's first row
     u32 first_query, first_chunk, end_chunk;
@@ -39,7 +39,8 @@ REE_DEVICE struct attention_tile attention_tile_of(const struct ree_cuda_header 
     tile.first_query = tile_i * shape::rows;
     u32 last = tile.first_query + shape::rows, unused;
     last = last < p.q_len ? last - 1u : p.q_len - 1u;
-    // Positions ascend, so both ends of the chunk range ascend too.
+    // Positions ascend with the queries, and so do both ends of a query's chunk range. The union
+    // therefore begins with the first query's chunks and ends with the last query's.
     attention_chunks(p, attention_query(h, p, tile, tile.first_query), &tile.first_chunk, &unused);
     attention_chunks(p, attention_query(h, p, tile, last), &unused, &tile.end_chunk);
     if (tile.first_chunk > tile.end_chunk) tile.first_chunk = tile.end_chunk;
@@ -56,7 +57,8 @@ REE_KERNEL_BLOCKS(attention_tile_scores, struct ree_attention_params, 128, 4) {
     const struct attention_tile tile =
         attention_tile_of(h, p, blockIdx.x / (tiles_m * tiles_n), tile_i);
     const u32 j0 = tile_j * shape::columns, chunk = j0 / REE_CHUNK;
-    if (chunk < tile.first_chunk || chunk >= tile.end_chunk) return; // these scores are never read
+    // No query of the tile uses this chunk, so its scores are never read.
+    if (chunk < tile.first_chunk || chunk >= tile.end_chunk) return;
 
     tile_strided<shape::rows, shape::a_pitch, shape::threads> a;
     a.begin(ree_in<float>(h, 0),
@@ -86,9 +88,9 @@ REE_KERNEL_BLOCKS(attention_tile_scores, struct ree_attention_params, 128, 4) {
     });
 }
 
-// Selects the chunks of each row if only some queries of the tile use a chunk. A chunk that a row
-// does not use must contribute no products, not even with weight 0, since 0 times infinity would be
-// NaN.
+// Tells tile_run which chunks the sums of each row include. In a chunk that only other rows of the
+// tile use, scratch memory holds the row's scores instead of weights, so its products must not
+// count. (Weights of 0 would not suffice: 0 times infinity is NaN.)
 struct attention_own_chunks {
     const struct ree_cuda_header *h;
     const struct ree_attention_params *p;

@@ -1,16 +1,19 @@
 // conv: out[b, g*M + i, o] = expr(sum over (c, k) of x[b, g*C + c, o*stride + k*dilation - pad] *
-// w[g*M + i, c, k]), zeros outside x, by the chunk scheme of NUMERICS.md section 3. Transposed:
-// sums over the x whose position i satisfies i*stride + k*dilation - pad = o.
+// w[g*M + i, c, k]), where x is 0 outside its bounds, by the chunk scheme of NUMERICS.md section 3.
+// Transposed: x is read at the position p that satisfies p*stride + k*dilation - pad = o.
+// src/repops/repop.h explains the symbols.
 //
-// One matrix product per image and group, with the tiles of tile.h. A is the weights, (M, C*K). B
-// is the image: the element for term l = (c, k) and position o is gathered from x when its slice is
-// copied. A table in scratch memory (conv_table) gives the location of term l relative to a
-// position. Each 4-byte copy reads 16 bytes of it, the same for all threads of a warp: about 12
-// instructions per copied element, which is used in 64 fma. Kernels of size 1 and stride 1 need no
-// table. Transposed: conv_turn first reorders the weights to (M, C*K).
+// One matrix product per image b and group g, with the tiles of tile.h. A is the weights, (M, C*K),
+// where K is the number of kernel positions. B is the image: the element for term l = (c, k) and
+// position o is gathered from x when its slice is copied. A table in scratch memory (conv_table)
+// gives the location of term l relative to a position. For each copied element a thread reads one
+// entry of 16 bytes, the same entry in all threads of a warp. This takes about 12 instructions per
+// element, which is then used in as many fma as the tile has rows (32 to 128). Kernels of size 1
+// with stride 1 and without padding need no table. Transposed: conv_turn first reorders the weights
+// to (M, C*K).
 //
-// conv_direct: one thread per output, for groups with few channels (depthwise). Bound by loads: two
-// per fma.
+// conv_direct: one thread per output, for groups with fewer than 4 output channels (depthwise).
+// Loads limit its speed: two per fma.
 #include "finish.h"
 #include "tile.h"
 
@@ -29,7 +32,8 @@ REE_DEVICE u32 conv_n_factors(const struct ree_conv_params &p) {
 REE_DEVICE u32 conv_n_outputs(const struct ree_conv_params &p) {
     return p.n * p.groups * p.m * conv_n_out(p);
 }
-// Index in scratch memory where the table begins: after the reordered weights.
+// Returns the index in scratch memory, in words, where the table begins: after the reordered
+// weights.
 REE_DEVICE u32 conv_table_at(const struct ree_conv_params &p) {
     return p.transposed ? (p.groups * p.m * p.c * conv_n_taps(p) + 3u) / 4u * 4u : 0u;
 }
@@ -39,7 +43,9 @@ REE_DEVICE u32 conv_table_at(const struct ree_conv_params &p) {
 REE_DEVICE int conv_origin(const struct ree_conv_params &p, int axis, u32 o) {
     return p.transposed ? (int)o + p.pad[axis] : (int)(o * p.stride[axis]) - p.pad[axis];
 }
-// Computes x's coordinate for an origin and a tap's distance; false if it is outside x.
+// Sets *at to the coordinate of x that a tap reads along one axis. origin: as conv_origin returns
+// it. distance: from tap 0 to the tap. Returns false if the tap reads no element, because the
+// coordinate is outside x or (transposed) not a whole number of strides.
 REE_DEVICE bool conv_coordinate(const struct ree_conv_params &p, int axis, int origin, int distance,
                                 u32 *at) {
     if (!p.transposed) {
@@ -52,8 +58,8 @@ REE_DEVICE bool conv_coordinate(const struct ree_conv_params &p, int axis, int o
     return *at < p.in[axis];
 }
 
-// Entry l: offset in x of the channel's plane (in elements), and the tap's distance along each
-// axis.
+// Writes entry l of the table: the offset in x of the channel's plane, in elements, and the tap's
+// distance from tap 0 along each axis.
 REE_KERNEL(conv_table, struct ree_cuda_conv_params, 128) {
     const u32 l = ree_thread(), n_taps = conv_n_taps(p.p);
     if (l >= p.p.c * n_taps) return;
@@ -79,7 +85,8 @@ template <int ROWS, int PITCH, int THREADS> struct conv_image {
     const struct ree_conv_params *p;
     ree_in_t<float> x;
     ree_in_t<int> table;
-    // index of the next term's entry in the table; index where the terms end
+    // Index in x of the image's group; index in `table` of the next term's entry; index where the
+    // terms end.
     u32 base, at_term, end;
     int origin[3];
 
@@ -91,14 +98,14 @@ template <int ROWS, int PITCH, int THREADS> struct conv_image {
         const u32 table_at = conv_table_at(p_), o = first + thread % ROWS;
         base = base_;
         at_term = table_at + (k_begin + thread / ROWS) * 4u;
-        // 0: no terms for a position outside
+        // 0: a position past the last one has no terms
         end = o < conv_n_out(p_) ? table_at + k_end_ * 4u : 0u;
         origin[0] = conv_origin(p_, 0, o / p_.out[2] / p_.out[1]);
         origin[1] = conv_origin(p_, 1, o / p_.out[2] % p_.out[1]);
         origin[2] = conv_origin(p_, 2, o % p_.out[2]);
     }
     REE_DEVICE_MEMBER void start(ree_shared_t<float> shared, u32 at) {
-        // cheaper to recompute than to keep
+        // cheaper to recompute than to keep in a register
         const u32 place = threadIdx.x / ROWS * PITCH + threadIdx.x % ROWS;
         REE_UNROLL
         for (int i = 0; i < copies; i++) {
@@ -154,7 +161,7 @@ REE_DEVICE void conv_tile(const struct ree_cuda_header &h,
         tile_run<Shape>(a, b, n_slices, n_stages, shared);
     }
 
-    __syncthreads(); // the stages are reused as slots
+    __syncthreads(); // the memory of the stages is reused for the epilogue's slots
     const u32 i0 = tile_i * Shape::rows, j0 = tile_j * Shape::columns;
     const u32 first = product * p.m * n_out;
     bool to_scratch = h.extra[REE_CUDA_PRODUCT_FLAGS] & REE_CUDA_TO_SCRATCH;
@@ -192,7 +199,8 @@ REE_KERNEL(conv_finish_any, struct ree_cuda_conv_params, 128) {
     finish_any(h, p, conv_n_factors(p.p), conv_n_outputs(p.p), p.p.x_dtype != REE_F32, slots);
 }
 
-// One thread per output. For integers, positions outside x have the pad value.
+// One thread per output. For integers, positions outside x have the pad value, or 0 if there is
+// none.
 template <bool INTEGER>
 REE_DEVICE void conv_output(const struct ree_cuda_header &h,
                             const struct ree_cuda_conv_params &params) {
@@ -204,7 +212,7 @@ REE_DEVICE void conv_output(const struct ree_cuda_header &h,
     u32 image = output / n_out / (p.groups * p.m), g = channel / p.m, i = channel % p.m;
     u32 x_at = (image * p.groups + g) * p.c * n_in;
     u32 w_at = p.transposed ? (g * p.c * p.m + i) * n_taps : channel * p.c * n_taps;
-    u32 w_step = p.transposed ? p.m * n_taps : n_taps; // stride between channels
+    u32 w_step = p.transposed ? p.m * n_taps : n_taps; // from one input channel to the next
     int oz = conv_origin(p, 0, o / p.out[2] / p.out[1]);
     int oy = conv_origin(p, 1, o / p.out[2] % p.out[1]), ox = conv_origin(p, 2, o % p.out[2]);
     float acc = 0.0f, total = 0.0f;

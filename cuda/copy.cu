@@ -1,9 +1,10 @@
 // copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)],
 // src/repops/repop.h.
 //
-// copy_runs: neighbouring threads copy neighbouring elements of dst.
-// copy_tiles: if src and dst have unit stride in different dimensions, tiles of 32 x 32 are
-// transposed through shared memory, so that both sides access whole cache lines.
+// copy_runs: one thread per element, in row-major order.
+// copy_words: src and dst are contiguous and consist of whole words.
+// copy_tiles: src and dst have stride 1 in different dimensions. Tiles of 32 x 32 elements of 4
+// bytes are transposed through shared memory, so that both sides access whole cache lines.
 #include "kernel.h"
 
 template <class T>
@@ -32,13 +33,14 @@ REE_KERNEL(copy_runs, struct ree_cuda_copy_params, 256) {
         copy_one<uint16_t>(h, p, i);
 }
 
-// Both sides are contiguous words: copied 16 bytes at a time. extra[0]: number of words.
+// For contiguous src and dst of whole words: copies 16 bytes at a time if both addresses allow it.
+// extra[0]: number of words.
 REE_KERNEL(copy_words, struct ree_cuda_copy_params, 256) {
     auto src = ree_in<u32>(h, 0);
     auto dst = ree_out<u32>(h, 1);
     u32 first = ree_thread() * 4u, n = h.extra[0];
     if (first >= n) return;
-    // Words fit in 32 bits, bytes do not.
+    // An offset in words fits in 32 bits; an offset in bytes may not.
     u32 from = (u32)((u64)(u32)p.src_offset * p.elem_size / 4u) + first;
     u32 to = (u32)((u64)(u32)p.dst_offset * p.elem_size / 4u) + first;
     if (n - first >= 4u && ree_aligned(src, from, 16) && ree_aligned(dst, to, 16)) {
@@ -68,7 +70,7 @@ REE_KERNEL(copy_tiles, struct ree_cuda_copy_params, 256) {
         rest = q;
     }
     u32 lane = threadIdx.x % TILE;
-    // column j of the tile is contiguous in src
+    // A column of the tile is contiguous in src.
     for (u32 j = threadIdx.x / TILE; j < TILE; j += 8u) {
         u32 row = row0 + lane, column = column0 + j;
         if (row < n_rows && column < n_columns)

@@ -1,9 +1,9 @@
 // gather: out[i] = data[offset + sum(i * data_stride) + offset of the index tuple of i]. Moves
 // bytes without arithmetic (src/repops/repop.h).
 //
-// A thread moves one element, or 16 bytes if rows of data are copied whole. Memory traffic: the
-// size of the output twice; indices come from caches. An index out of range is reported and nothing
-// is stored for it.
+// A thread moves one element or, if rows of data are copied whole, a unit of up to 16 bytes. Memory
+// traffic: the size of the output twice; indices come from caches. An index out of range is
+// reported and nothing is stored for it.
 #include "index.h"
 
 template <class T>

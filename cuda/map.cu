@@ -3,8 +3,8 @@
 // interpret expressions, for drivers that cannot compile the JIT-generated kernels of
 // src/device/cuda/ptx.c.
 //
-// Memory traffic: the size of the tensors. The interpreter also accesses at most three words of
-// shared memory per instruction and element.
+// Memory traffic: the size of the tensors. The interpreter also accesses at most four values in
+// shared memory per instruction and element: three arguments and the result.
 #include "expr.h"
 
 #define WIDTH 4
@@ -33,7 +33,7 @@ REE_KERNEL(map_words, struct ree_cuda_map_params, 128) {
     }
 }
 
-// For 64-bit values and long functions: neighbouring threads compute neighbouring elements.
+// For expressions with 64-bit values or REE_CUDA_LONG_OPS: one element per thread.
 REE_KERNEL(map_any, struct ree_cuda_map_params, 128) {
     REE_SHARED_DYNAMIC(u64, slots);
     const struct ree_cuda_expr &e = p.expr;

@@ -1,15 +1,18 @@
 // matmul: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), NUMERICS.md section 3 (dot).
 //
-// float32: tiles (tile.h). If there are too few tiles to fill the device, different blocks compute
-// the chunks of k, store their results in scratch memory, and matmul_finish adds these in ascending
-// order. Narrow operands are first converted to float32 in scratch memory (matmul_widen): 4 bytes
-// written and read per element, compared with m fma.
+// Sums in float32: tiles (tile.h). If there are too few tiles to fill the device, different blocks
+// compute the chunks of k and store their results in scratch memory, and matmul_finish adds these
+// in ascending order. Narrow operands are first converted to float32 in scratch memory
+// (matmul_widen). This writes and reads 4 bytes per element; the product uses each element of A in
+// n fma, each of B in m.
 //
-// Other types, and 8-bit operands of small products: one thread per output (matmul_words).
+// Sums in other types: one thread per output (matmul_words). Other files have kernels for few rows
+// (matvec.cu), for most products of bytes (matmul_bytes.cu), and for blockwise activations
+// (matmul_int8.cu, matvec_int8.cu).
 #include "finish.h"
 #include "tile.h"
 
-// An operand as float32, in its own memory or in scratch memory.
+// Where the float32 elements of A or B are: in the operand's own memory or in scratch memory.
 struct matmul_factor {
     ree_in_t<float> memory;
     u32 base, stride_row, stride_k;
@@ -68,7 +71,7 @@ REE_DEVICE void matmul_tile(const struct ree_cuda_header &h,
     tile_run<Shape>(a, b, (k_end - k_begin + TILE_K - 1u) / TILE_K,
                     h.extra[REE_CUDA_PRODUCT_N_STAGES], shared);
 
-    __syncthreads(); // the stages are reused as slots
+    __syncthreads(); // the memory of the stages is reused for the epilogue's slots
     const u32 i0 = tile_i * Shape::rows, j0 = tile_j * Shape::columns;
     const u32 first = batch * p.m * p.n;
     bool to_scratch = h.extra[REE_CUDA_PRODUCT_FLAGS] & REE_CUDA_TO_SCRATCH;
@@ -115,7 +118,7 @@ REE_DEVICE float matmul_widened(const struct ree_cuda_header &h, u32 operand, u3
     default: return ree_float(x);
     }
 }
-// Returns number k of column j of blockwise weights.
+// Returns B[k, j] of blockwise weights: (q - z) * s, rounded once (src/repops/repop.h).
 REE_DEVICE float matmul_widened_block(const struct ree_cuda_header &h,
                                       const struct ree_matmul_params &p, u32 j, u32 k) {
     u32 n_blocks = (p.k + p.b_block - 1u) / p.b_block, block = j * n_blocks + k / p.b_block;
@@ -128,7 +131,8 @@ REE_DEVICE float matmul_widened_block(const struct ree_cuda_header &h,
     return __fmul_rn(__int2float_rn((int)(q - z)), scale);
 }
 
-// extra[REE_CUDA_PRODUCT_OTHER]: 0 for A, 1 for B. One thread per element, in the order of writing.
+// Converts A (extra[REE_CUDA_PRODUCT_OTHER] is 0) or B (1) to float32 in scratch memory. One thread
+// per element of the copy.
 REE_KERNEL(matmul_widen, struct ree_cuda_matmul_params, 256) {
     const bool is_b = h.extra[REE_CUDA_PRODUCT_OTHER] != 0;
     const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS];
@@ -160,7 +164,7 @@ REE_KERNEL(matmul_widen, struct ree_cuda_matmul_params, 256) {
     ree_scratch<float>(h)[at] = x;
 }
 
-// Integers, and 8-bit operands; sums wrap around. T is the unsigned form of the sum's type.
+// Returns a sum of integers, which wraps around. T is the unsigned form of the sum's type.
 template <class T>
 REE_DEVICE T matmul_integer(const struct ree_cuda_header &h, const struct ree_matmul_params &p,
                             u32 a, u32 b) {
@@ -170,7 +174,7 @@ REE_DEVICE T matmul_integer(const struct ree_cuda_header &h, const struct ree_ma
     return sum;
 }
 
-// float64: the scheme of section 3 in binary64.
+// Returns the bits of a float64 sum: the chunk scheme of NUMERICS.md section 3 in binary64.
 REE_DEVICE u64 matmul_double(const struct ree_cuda_header &h, const struct ree_matmul_params &p,
                              u32 a, u32 b) {
     auto x = ree_in<double>(h, 0);

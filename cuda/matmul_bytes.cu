@@ -1,27 +1,27 @@
 // matmul of 8-bit integers: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), in 32 bits,
 // wrapping around (NUMERICS.md section 3, integers), so any order gives the same bits. From sm_80
-// on the order is that of the tensor cores (m16n8k32), otherwise that of four-byte dot products.
+// on, tensor cores compute the sums (m16n8k32), otherwise four-byte dot products.
 //
-// Both operands are staged as vectors along k, 64 bytes at a time, [row][80 bytes] in shared
-// memory: with 20 words per vector the eight rows of an ldmatrix matrix are in different banks.
-// Operands with another layout are packed first (matmul_pack), with k padded with zeros to a
-// multiple of 64.
+// A vector is a row of A or a column of B. Vectors are staged in shared memory, 64 bytes at a time,
+// [vector][80 bytes]: with 20 words per vector the eight rows of an ldmatrix matrix are in
+// different banks. An operand is packed first (matmul_pack) unless its vectors are contiguous,
+// aligned to 16 bytes, and a multiple of 64 bytes long; packing pads them with zeros.
 //
-// 128 x 128: 8 warps of 64 x 32. Per 64 steps a warp executes 32 mma and 12 ldmatrix, and a block
-// reads 16 KiB. The tensor cores of an H200 do about 1000 T/s of mma.sync on bytes. Then 16 KiB for
-// 128 * 128 * 64 multiplications is 0.5 byte per 32 multiplications, or about 16 TB/s from the L2
-// cache for the whole device. The L2 cache provides a few TB/s: this is the limit for large
-// products; memory is the limit for others.
+// Tiles of 128 x 128: 8 warps of 64 x 32. Per slice (64 values of k) a warp executes 32 mma and 12
+// ldmatrix, and a block reads 16 KiB for 128 * 128 * 64 multiplications, 1 byte per 64. If the
+// tensor cores of an H200 do 10^15 multiplications per second, the whole device reads 16 TB/s from
+// the L2 cache. The L2 cache provides a few TB/s: this limits large products; memory limits others.
 //
-// Few rows: one warp per column, 512 bytes of it at a time; bound by reading B.
+// Few rows: one warp per column, 512 bytes of it at a time. Reading B limits the speed.
 #include "bytes.h"
 #include "product.h"
 
-#define PITCH 20u // in words
-#define SLICE 64u // in bytes
+#define PITCH 20u // words from one vector to the next in shared memory
+#define SLICE 64u // bytes of a vector, and values of k
 #define ALL_LANES 0xFFFFFFFFu
 
-// SUMS_M x SUMS_N matrices of 16 x 8 per warp, WARPS_M x WARPS_N warps per block.
+// Shape of a tile: SUMS_M x SUMS_N matrices of 16 x 8 sums per warp, WARPS_M x WARPS_N warps per
+// block.
 template <int SUMS_M, int SUMS_N, int WARPS_M, int WARPS_N> struct bytes_shape {
     static constexpr u32 sums_m = SUMS_M, sums_n = SUMS_N, warps_n = WARPS_N;
     static constexpr u32 threads = 32 * WARPS_M * WARPS_N;
@@ -40,8 +40,9 @@ REE_DEVICE void bytes_load(const u32 *at, u32 (&x)[4]) {
 }
 #endif
 
-// Performs 64 steps of a warp's sums. sum[mi][ni][0 ... 3] has rows lane / 4 and lane / 4 + 8, and
-// columns lane % 4 * 2 and the next. a, b: index of the warp's first row and column.
+// Adds the products of one slice to a warp's sums. The four numbers sum[i][j] are those of matrix
+// (i, j) in rows lane / 4 and lane / 4 + 8 and columns lane % 4 * 2 and the next: two of the first
+// row, then two of the second. a, b: index in shared memory of the warp's first row and column.
 template <class Shape, bool A_SIGNED, bool B_SIGNED>
 REE_DEVICE void bytes_slice(ree_shared_t<u32> shared, u32 a, u32 b,
                             u32 (&sum)[Shape::sums_m][Shape::sums_n][4]) {
@@ -92,13 +93,13 @@ REE_DEVICE void bytes_slice(ree_shared_t<u32> shared, u32 a, u32 b,
 #endif
 }
 
-// The vectors along k of one operand.
+// The vectors of one operand.
 struct bytes_factor {
     ree_in_t<uint8_t> memory;
     u32 base, stride, n; // base and stride in bytes; n vectors
 };
 
-// Bytes per vector in scratch memory.
+// Returns the bytes of a packed vector in scratch memory.
 REE_DEVICE u32 bytes_padded(u32 k) {
     return (k + SLICE - 1u) / SLICE * SLICE;
 }
@@ -127,7 +128,7 @@ REE_DEVICE struct bytes_factor bytes_factor_of(const struct ree_cuda_header &h,
     return f;
 }
 
-// Starts the copies of 64 bytes of VECTORS vectors, from vector `first` on.
+// Starts to copy a slice, 64 bytes from byte k0 on, of VECTORS vectors from vector `first` on.
 template <u32 VECTORS, u32 THREADS>
 REE_DEVICE void bytes_bring(const struct bytes_factor &f, u32 first, u32 k0,
                             ree_shared_t<u32> shared, u32 at) {
@@ -147,7 +148,7 @@ REE_DEVICE void bytes_tile(const struct ree_cuda_header &h,
     const u32 tiles_m = (p.m + Shape::rows - 1u) / Shape::rows;
     const u32 tiles_n = (p.n + Shape::columns - 1u) / Shape::columns;
     const u32 block = blockIdx.x % (tiles_m * tiles_n), batch = blockIdx.x / (tiles_m * tiles_n);
-    // Groups of eight rows of tiles, as tile_place in tile.h.
+    // Tiles are traversed in the order of tile_place in tile.h.
     const u32 group = block / (8u * tiles_n), rest = block % (8u * tiles_n);
     const u32 height = tiles_m - group * 8u < 8u ? tiles_m - group * 8u : 8u;
     const u32 i0 = (group * 8u + rest % height) * Shape::rows, j0 = rest / height * Shape::columns;
@@ -228,7 +229,7 @@ REE_DEVICE void bytes_tile(const struct ree_cuda_header &h,
         }
         return;
     }
-    __syncthreads(); // the stages are reused for the sums, followed by the slots
+    __syncthreads(); // the memory of the stages is reused for the sums and the epilogue's slots
     REE_UNROLL
     for (u32 i = 0; i < Shape::sums_m; i++) {
         REE_UNROLL
@@ -258,8 +259,9 @@ REE_KERNEL_BLOCKS(matmul_bytes_64x64, struct ree_cuda_matmul_params, 128, 4) {
     bytes_tile<bytes_shape<2, 4, 2, 2>>(h, p, shared);
 }
 
-// extra[REE_CUDA_PRODUCT_OTHER]: 0 for A, 1 for B. One thread per word: along k, or along the
-// vectors if vectors are neighbours in memory (one byte apart).
+// Packs the vectors of A (extra[REE_CUDA_PRODUCT_OTHER] is 0) or B (1) in scratch memory. One
+// thread per word. Neighbouring threads pack neighbouring words of a vector or, if vectors are one
+// byte apart in memory, the same word of neighbouring vectors.
 REE_KERNEL(matmul_pack, struct ree_cuda_matmul_params, 256) {
     const bool is_b = h.extra[REE_CUDA_PRODUCT_OTHER] != 0;
     const u32 flags = h.extra[REE_CUDA_PRODUCT_FLAGS];
@@ -286,7 +288,8 @@ REE_KERNEL(matmul_pack, struct ree_cuda_matmul_params, 256) {
     ree_scratch<u32>(h)[to] = packed;
 }
 
-// Up to eight rows. Vectors of both operands are read 16 bytes at a time.
+// Adds to sum[r] this lane's products of row r (up to eight rows) and one column. a, b: index of
+// row 0 and of the column, in bytes. Vectors of both operands are read 16 bytes at a time.
 template <bool A_SIGNED, bool B_SIGNED>
 REE_DEVICE void bytes_rows(const struct ree_cuda_header &h, const struct ree_matmul_params &p,
                            u32 a, u32 b, u32 (&sum)[8]) {
@@ -318,9 +321,9 @@ REE_DEVICE void bytes_rows(const struct ree_cuda_header &h, const struct ree_mat
     }
 }
 
-// One warp per column.
+// For at most eight rows: one warp per column.
 REE_KERNEL(matmul_bytes_rows, struct ree_cuda_matmul_params, 256) {
-    // not ree_thread() / 32, because 32 threads per column may be more than 2^32
+    // not ree_thread() / 32, because the launch may have more than 2^32 threads
     const u32 lane = threadIdx.x % 32u, at = blockIdx.x * (blockDim.x / 32u) + threadIdx.x / 32u;
     if (at >= p.p.n_batch * p.p.n) return;
     const u32 j = at % p.p.n, batch = at / p.p.n;

@@ -2,22 +2,27 @@
 //
 //     acc = fma(I, da * db, acc), I = the sum of a * (q - z) over a run of terms, exact
 //
-// A is packed first (matmul_int8_pack): bytes, and for each run of a row the sum of its terms and
-// its scale. A tile then takes slices of 64 terms through shared memory. From sm_80 on, tensor
-// cores compute the sum of a * q over 32 terms (m16n8k32; a run of 16 is a multiplication in which
-// B is zero outside the run); before, dot products of four bytes. I = that sum - z * the sum of a.
+// a is an element of A; q is a weight's number and z its zero point; da and db are the scales.
 //
-// Of 32 bytes of a vector, lane l holds bytes 4 q ... 4 q + 3, q = l % 4, and those 16 after them.
-// The order of the terms in a run is free. A word of 4-bit weights has the even terms of eight in
-// its low half-bytes and the odd ones in its high ones, so after an AND and a shift it is both
-// words of a lane. A is packed to match: of 32 terms the even ones, then the odd ones.
+// A is packed first (matmul_int8_pack): its bytes, and for each run of a row the sum of its terms
+// and its scale. A tile then takes slices of 64 terms through shared memory. It computes the sum of
+// a * q over the terms of a run, and I = that sum - z * (the sum of a). From sm_80 on, tensor cores
+// compute the sum of a * q over 32 terms (m16n8k32; for a run of 16, B is set to zero outside the
+// run). Before sm_80, dot products of four bytes compute it.
 //
-// No conversion to float32: the sums start at the bits of 1.5 * 2^23, so that S as a float is
-// 1.5 * 2^23 + S for |S| < 2^22, which holds for runs of up to 128 terms. A subtraction then gives
-// S - z * (the sum of a), exactly. Runs of 256 terms are converted.
+// In an mma, lane l holds bytes 4 t ... 4 t + 3 and 4 t + 16 ... 4 t + 19 of a row or column, where
+// t = l % 4. The order of the terms in a run is free. A word of eight 4-bit weights has the
+// even terms in the low halves of its bytes and the odd terms in the high halves, so an AND and a
+// shift make both words of a lane from it. A is packed in the same order: of 32 terms first the
+// even ones, then the odd ones.
 //
-// Instructions of a warp per mma, 16 x 8 results and 32 terms (PTX of compute_80, 512 x 1024 by
-// 1024 x 1024, counted):
+// Integer sums need no conversion to float32. A sum starts at the bits of the float 1.5 * 2^23.
+// After integers with the sum S were added, these are the bits of the float 1.5 * 2^23 + S if
+// |S| < 2^22, which holds for runs of up to 128 terms. A subtraction then gives S - z * (the sum of
+// a), exactly. The sums of runs of 256 terms start at 0 and are converted.
+//
+// Instructions of a warp per mma (16 x 8 results, 32 terms), counted in PTX of compute_80 for the
+// product of 512 x 1024 by 1024 x 1024:
 //
 //     bits   blocks   zero points   counted
 //     4      32       no            53
@@ -25,30 +30,33 @@
 //     8      32       no            54
 //     4      128      no            32
 //
-// With blocks of 32, 12 of them are the float arithmetic that the block-dot requires. A
-// multiprocessor issues 4 per clock, so instructions are the limit, not the tensor cores. float32
+// With blocks of 32, 12 of these instructions are the float arithmetic that the block-dot requires.
+// A multiprocessor issues 4 per clock, so instructions are the limit, not the tensor cores. float32
 // tiles (tile.h) take 1.5 instructions per fma, 192 for the same work.
 //
-// Registers (sm_90): 167 for 64 x 64, three blocks of 128 threads; 113 for 32 x 64.
+// On sm_90, the tile of 64 x 64 needs 167 registers, so three blocks of 128 threads fit into a
+// multiprocessor; the tile of 32 x 64 needs 113.
 //
-// Other layouts, and products without terms: one thread per output (matmul_int8_words).
+// One thread per output (matmul_int8_words): weights with columns that are not aligned to 16 bytes,
+// products without terms, and A of more than 2^31 bytes when packed.
 #include "bytes.h"
 #include "product.h"
 #include "tile.h"
 
-#define SLICE 64u         // terms
-#define SLICE_WORDS 16    // of bytes
+#define SLICE 64u         // terms per slice
+#define SLICE_WORDS 16    // words of a slice of a row of A
 #define PITCH 20u         // words between vectors of bytes in shared memory: see matmul_bytes.cu
-#define PITCH_4 12u       // the same for 4 bits
-#define MAX_RUNS 4u       // of a slice
+#define PITCH_4 12u       // words between vectors of 4-bit weights in shared memory
+#define MAX_RUNS 4u       // runs per slice, at most
 #define MAGIC 0x4B400000u // bits of 1.5 * 2^23
 
 // The runs of a product.
 struct int8_runs {
-    u32 length, shift; // terms; its log2
+    u32 length, shift; // terms per run; its log2
     u32 n_words;       // words of a packed row
-    u32 n, pitch;      // runs of a packed row; rows between the values of consecutive runs
-    u32 a_blocks, b_blocks, a_shift, b_shift; // of a row, of a column; log2 of their lengths
+    u32 n, pitch;      // runs of a packed row; values from one run to the next, at least m
+    // blocks of a row of A and of a column of B; log2 of the blocks' lengths
+    u32 a_blocks, b_blocks, a_shift, b_shift;
 };
 
 REE_DEVICE struct int8_runs int8_runs_of(const struct ree_matmul_params &p) {
@@ -66,8 +74,9 @@ REE_DEVICE struct int8_runs int8_runs_of(const struct ree_matmul_params &p) {
     return r;
 }
 
-// The scratch memory begins with A's bytes, [m][n_words]; then come the sums of the runs as
-// float32, [run][pitch], and their scales. Rows from m on are zeros. One thread per row and run.
+// Packs A in scratch memory: first its bytes, [m][n_words]; then the sums of the runs as float32,
+// [run][pitch]; then their scales, [run][pitch]. Sums and scales of rows from m on are zeros. One
+// thread per row and run.
 REE_KERNEL(matmul_int8_pack, struct ree_cuda_matmul_params, 128) {
     const struct int8_runs runs = int8_runs_of(p.p);
     const u32 i = ree_thread();
@@ -94,7 +103,8 @@ REE_KERNEL(matmul_int8_pack, struct ree_cuda_matmul_params, 128) {
             sum = bytes_dot<true, true>(w[e], 0x01010101u, sum);
         const u32 to = row * runs.n_words + k / 4u;
         if (p.p.b_bits == 4u) {
-            const u32 even = to - k % 32u / 8u; // 16 terms are two of each four words
+            // 16 terms fill two of the four words of even terms, and two of the four of odd terms.
+            const u32 even = to - k % 32u / 8u;
             ree_store(
                 packed, even,
                 make_uint2(__byte_perm(w[0], w[1], 0x6420u), __byte_perm(w[2], w[3], 0x6420u)));
@@ -115,9 +125,10 @@ REE_KERNEL(matmul_int8_pack, struct ree_cuda_matmul_params, 128) {
     values[sums + runs.n * runs.pitch + i] = scale;
 }
 
-// SUMS_M x SUMS_N matrices of 16 x 8 per warp, WARPS_M x WARPS_N warps per block. A stage has the
-// bytes of A and B, then for each run of the slice the sums and scales of A's rows, and the scales
-// and (words with) zero points of B's columns.
+// Shape of a tile: SUMS_M x SUMS_N matrices of 16 x 8 sums per warp, WARPS_M x WARPS_N warps per
+// block; and the layout of a stage in words. A stage has the bytes of A and B, then for each run of
+// the slice the sums and scales of A's rows, the scales of B's columns, and the words that contain
+// the zero points of B's columns.
 template <int SUMS_M, int SUMS_N, int WARPS_M, int WARPS_N> struct int8_shape {
     static constexpr u32 sums_m = SUMS_M, sums_n = SUMS_N, warps_n = WARPS_N;
     static constexpr u32 threads = 32 * WARPS_M * WARPS_N;
@@ -127,12 +138,14 @@ template <int SUMS_M, int SUMS_N, int WARPS_M, int WARPS_N> struct int8_shape {
     static constexpr u32 b_scales = a_scales + MAX_RUNS * rows;
     static constexpr u32 b_zeros = b_scales + MAX_RUNS * columns;
     static constexpr u32 stage = b_zeros + MAX_RUNS * columns;
-    static constexpr u32 result_pitch = columns + 8; // so that 4 rows of 8 columns have all banks
+    // Half a warp stores 4 rows of 8 columns at a time; with this pitch they are in all 32 banks.
+    static constexpr u32 result_pitch = columns + 8;
 };
 
-// Adds the products of 32 terms (part 0), or of their first or last 16 (1, 2), to a warp's sums.
-// sum[i][j][0 ... 3] has rows lane / 4 and lane / 4 + 8, and columns lane % 4 * 2 and the next.
-// a, b: words of the warp's first row and column.
+// Adds the products of 32 terms (part 0), or of their first 16 (part 1) or last 16 (part 2), to a
+// warp's sums. The numbers in sum[i][j] are in the rows and columns that bytes_slice of
+// matmul_bytes.cu describes. a, b: index in shared memory of the 32 terms in the warp's first row
+// and column. narrow: weights have 4 bits.
 template <class Shape>
 REE_DEVICE void int8_multiply(ree_shared_t<u32> shared, u32 a, u32 b, bool narrow, u32 part,
                               u32 (&sum)[Shape::sums_m][Shape::sums_n][4]) {
@@ -206,15 +219,16 @@ REE_DEVICE void int8_multiply(ree_shared_t<u32> shared, u32 a, u32 b, bool narro
 #endif
 }
 
-// Where a run ends, for a lane.
+// What a lane needs to know to end a run.
 struct int8_end {
-    u32 stage, run;  // the slice, and the number of the run there
+    u32 stage, run;  // index of the stage in shared memory; number of the run in the slice
     u32 row, column; // of the lane's first result in the tile
     u32 zeros, step; // byte index of the zero point of that column; distance between columns
-    float zero;      // the zero point, if the weights have none of their own
+    float zero;      // the zero point, if zero points are not an operand
 };
 
-// Ends a run: acc = fma(I, da * db, acc). ZEROS: weights have zero points. WIDE: sums start at 0.
+// Ends a run: acc = fma(I, da * db, acc), and sets the sums back to their start. ZEROS: zero points
+// are an operand. WIDE: runs have 256 terms, so sums start at 0 instead of MAGIC.
 template <class Shape, bool ZEROS, bool WIDE>
 REE_DEVICE void int8_end_run(ree_shared_t<u32> shared, const struct int8_end &end,
                              u32 (&sum)[Shape::sums_m][Shape::sums_n][4],
@@ -239,7 +253,7 @@ REE_DEVICE void int8_end_run(ree_shared_t<u32> shared, const struct int8_end &en
         for (u32 e = 0; e < 2u; e++) {
             float a_sum = ree_load<float>(shared, a + Shape::a_sums + i * 16u + e * 8u);
             float a_scale = ree_load<float>(shared, a + Shape::a_scales + i * 16u + e * 8u);
-            const float all = __fmaf_rn(end.zero, a_sum, base); // exact, as I is below
+            const float all = __fmaf_rn(end.zero, a_sum, base); // exact: an integer below 2^24
             REE_UNROLL
             for (u32 j = 0; j < Shape::sums_n; j++) {
                 REE_UNROLL
@@ -259,7 +273,7 @@ REE_DEVICE void int8_end_run(ree_shared_t<u32> shared, const struct int8_end &en
     }
 }
 
-// Starts the copies of a slice of weights. n_words: words of a column.
+// Starts to copy a slice of weights. n_words: words of a column.
 template <class Shape, u32 BITS>
 REE_DEVICE void int8_start_b(ree_in_t<u32> weights, u32 j0, u32 n, u32 k0, u32 n_words,
                              ree_shared_t<u32> shared, u32 stage) {
@@ -294,7 +308,7 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
     const bool narrow = p.b_bits == 4u;
     const u32 b_pitch = narrow ? PITCH_4 : PITCH;
     const u32 b_words = runs.b_blocks * p.b_block / (narrow ? 8u : 4u); // words of a column
-    const u32 n_runs = runs.length < SLICE ? SLICE >> runs.shift : 1u;  // of a slice
+    const u32 n_runs = runs.length < SLICE ? SLICE >> runs.shift : 1u;  // runs per slice
     const u32 sums_at = p.m * runs.n_words, scales_at = sums_at + runs.n * runs.pitch;
     auto packed = ree_scratch<u32>(h);
     auto weights = ree_in<u32>(h, 1);
@@ -324,7 +338,7 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
             REE_NO_UNROLL
             for (u32 e = t; e < n_runs * Shape::columns; e += Shape::threads) {
                 u32 c = e % Shape::columns, k = (run0 + e / Shape::columns) << runs.shift;
-                // Past the end all is zero: 0 * infinity would be NaN.
+                // Past the end the scales are zero too: 0 times an infinite scale would be NaN.
                 bool valid = j0 + c < p.n && k < p.k;
                 u32 block = (j0 + c) * runs.b_blocks + (k >> runs.b_shift);
                 ree_async_copy<4>(shared, stage + Shape::b_scales + e, scales, block, valid);
@@ -358,7 +372,7 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
         ree_async_wait_stage(n_stages);
-        __syncthreads(); // this slice has arrived, and the previous one was read
+        __syncthreads(); // slice s has arrived, and all threads have read slice s - 1
         start(s + n_stages - 1u, there);
         REE_NO_UNROLL
         for (u32 half = 0; half < SLICE / 32u; half++) {
@@ -403,7 +417,7 @@ REE_DEVICE void int8_tile(const struct ree_cuda_header &h,
         if (here == n_stages * Shape::stage) here = 0;
     }
 
-    __syncthreads(); // the stages are reused for the results, followed by the slots
+    __syncthreads(); // the memory of the stages is reused for the results and the epilogue's slots
     REE_UNROLL
     for (u32 i = 0; i < Shape::sums_m; i++) {
         REE_UNROLL
@@ -438,7 +452,8 @@ REE_KERNEL_BLOCKS(matmul_int8_32x64, struct ree_cuda_matmul_params, 128, 4) {
     int8_tile<int8_shape<1, 4, 2, 2>>(h, p, shared);
 }
 
-// The sum of chunk results of row i and column j, before step 4.
+// Returns the sum of the chunk results of row i and column j, before step 4 of NUMERICS.md section
+// 3.
 REE_DEVICE float int8_word(const struct ree_cuda_header &h, const struct ree_matmul_params &p,
                            u32 i, u32 j) {
     const u32 run = p.a_block < p.b_block ? p.a_block : p.b_block;

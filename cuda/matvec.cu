@@ -1,16 +1,16 @@
 // matmul with few rows: out[i, j] = expr(sum over l of A[i, l] * B[l, j]), m at most 8, NUMERICS.md
-// section 3 (dot). Bound by reading B once.
+// section 3 (dot). The time to read B once limits the speed.
 //
 // A warp computes one chunk of 256 terms for some columns; each lane has its own columns. The
 // chunks' results are collected in shared memory (or in scratch memory, if there are more chunks
 // than one block should compute) and added in ascending order. A is in shared memory, one chunk for
-// each warp, where one address serves all lanes.
+// each warp; all lanes read the same address.
 //
-//   columns  B[., j] is contiguous (b_stride_k = 1, blockwise weights): 32 columns, one per lane.
+//   columns  B[., j] is contiguous (b_stride_k = 1, or blockwise): 32 columns, one per lane.
 //            Slices of 128 bytes per column, 4 KiB together, come through shared memory by
 //            asynchronous copies. 8 lanes copy one column, so that whole cache lines are read.
-//            16-byte unit u of column c is stored at position u ^ (c & 7), so that the loads of 8
-//            lanes use each bank once.
+//            16-byte unit u of column c is stored at position u ^ (c & 7), so that the 16-byte
+//            loads of 8 lanes use each bank once.
 //   rows     B[l, .] is contiguous (b_stride_n = 1): 128 columns, four neighbours per lane; slices
 //            of 4 KiB too. A lane reads what it copied itself.
 //
@@ -26,13 +26,13 @@
 //   8 bits          12.4      6.7 (blocks of 32)
 //   4 bits          10.0      3.7 (blocks of 32)
 //
-// Memory is therefore the limit for float32 and 16 bits, and the issue of instructions for fewer.
+// Memory is therefore the limit for 32 and 16 bits, and the issue of instructions for 8 and 4 bits.
 // Only 1 or 2 of these instructions are fma; most of the others are indices of copies, bounds, and
 // choices between types.
 //
-// Weights of 4 and 8 bits. b = (q - z) * s, rounded once, and the term of A is exact. The bits of q
-// stay at their position in the word, w & (15 << 4 i), i at most 5. Read as a float32 with an
-// exponent field of 0 or 1 this is q * 2^(4i - 149), without a conversion. Then
+// A weight of 4 or 8 bits is b = (q - z) * s, rounded once (src/repops/repop.h). For 4 bits: the
+// bits of q stay at their position in the word w, x = w & (15 << 4i), with i at most 5. Read as a
+// float32, x has an exponent field of 0 or 1 and is q * 2^(4i - 149), without a conversion. Then
 //
 //     b' = fma(x, s * 2^(119 - 4i), -z * s * 2^-30) = (q - z) * s * 2^-30, rounded once,
 //
@@ -41,30 +41,34 @@
 //
 //     d = fma(x, 2^(119 - 4i), -z * 2^-30), exact;  b' = d * s.
 //
-// A is stored as a * 2^30, so that the products a * b are unchanged. All of this is exact for 2^-96
-// <= |s| < 2^8 (no new subnormals, no overflow) or s = 0, and for finite a below 2^97. Other chunks
-// and blocks are computed word by word as repop.h defines. The sign of a zero b is lost: it changes
-// no sum (section 3, step 4).
+// For 8 bits, 8i replaces 4i, and i is at most 2. Bits at higher positions are shifted down by 8
+// first. A is stored as a * 2^30, so that the products a * b are unchanged.
+//
+// These factors make no value subnormal or infinite if s is 0 or 2^-96 <= |s| < 2^8, and if
+// |a| < 2^97 for every finite a. Other chunks and blocks are computed word by word as repop.h
+// defines. The sign of a zero b is lost: it changes no sum (section 3, step 4).
 #include "matvec.h"
 
 #define A_SCALE ree_float(0x4E800000u)   // 2^30
 #define A_UNSCALE ree_float(0x30800000u) // 2^-30
 
-// Values for the current block of a column.
+// Values for the current block of a column. The file's opening comment explains the symbols.
 struct matvec_scale {
     float factor[6]; // s * 2^(119 - 4i); for bytes s * 2^(119 - 8i)
-    float s, c, z;   // c = -z * s * 2^-30
+    float s, c, z;   // the scale; -(zero point) * s * 2^-30; -(zero point) * 2^-30
     u32 zero;        // the zero point
-    u32 way; // the same in all lanes: 0: one fma, 1: exact difference, 2: as defined in repop.h
+    // How to compute the weights, the same in all lanes. 0: b' by one fma; 1: d and b'; 2: as
+    // repop.h defines.
+    u32 way;
 };
 
-REE_DEVICE float power_of_two(u32 exponent) { // 2^(exponent - 127)
+REE_DEVICE float power_of_two(u32 exponent) { // returns 2^(exponent - 127)
     return ree_float(exponent << 23);
 }
 
 template <int BITS> REE_DEVICE void matvec_set_scale(struct matvec_scale &q, float s, u32 zero) {
     const u32 bits = __float_as_uint(s) << 1;
-    bool usual = bits == 0 || bits - (31u << 24) < (104u << 24); // 2^-96 ... 2^8
+    bool usual = bits == 0 || bits - (31u << 24) < (104u << 24); // 0, or 2^-96 <= |s| < 2^8
     float z = __uint2float_rn(zero), zs = __fmul_rn(z, s);
     bool exact = __fmaf_rn(z, s, -zs) == 0.0f;
     q.s = s;
@@ -77,7 +81,7 @@ template <int BITS> REE_DEVICE void matvec_set_scale(struct matvec_scale &q, flo
     q.way = !__all_sync(ALL_LANES, usual) ? 2u : !__all_sync(ALL_LANES, exact) ? 1u : 0u;
 }
 
-// Expands a word of 4- or 8-bit weights. FUSED: way 0, otherwise way 1.
+// Expands a word of 4- or 8-bit weights to their values b'. FUSED: way 0, otherwise way 1.
 template <int BITS, bool FUSED>
 REE_DEVICE void matvec_expand(u32 w, const struct matvec_scale &q, float (&b)[32 / BITS]) {
     const u32 in_place = BITS == 4 ? 6u : 3u, mask = (1u << BITS) - 1u;
@@ -109,7 +113,7 @@ REE_DEVICE void matvec_expand_half(u32 w, bool is_bf16, float *b) {
 #endif
 }
 
-// sum[r] = fma(a, b, sum[r]) for N terms. a: index of the first term of row 0 of A.
+// sum[r] = fma(a, b, sum[r]) for N terms. a: index in shared memory of the first term of row 0.
 template <int N, int M>
 REE_DEVICE void matvec_terms(ree_shared_t<u32> shared, u32 a, const float (&b)[N],
                              float (&sum)[M]) {
@@ -125,8 +129,8 @@ REE_DEVICE void matvec_terms(ree_shared_t<u32> shared, u32 a, const float (&b)[N
         }
     }
 }
-// The same for one word of 4- or 8-bit weights by the definition (way 2); only the first n_terms
-// count.
+// Does what matvec_terms does for one word of 4- or 8-bit weights, computed as repop.h defines (way
+// 2). Only the first n_terms terms count. scaled: A is stored as a * 2^30.
 template <int BITS, int M>
 REE_DEVICE void matvec_terms_slow(ree_shared_t<u32> shared, u32 a, u32 w, float s, u32 zero,
                                   bool scaled, u32 n_terms, float (&sum)[M]) {
@@ -143,7 +147,7 @@ REE_DEVICE void matvec_terms_slow(ree_shared_t<u32> shared, u32 a, u32 w, float 
     }
 }
 
-// Sixteen terms of weights of 4 or 8 bits.
+// Adds the products of sixteen weights of 4 or 8 bits, by way 0 (FUSED) or 1.
 template <int BITS, bool FUSED, int M>
 REE_DEVICE void matvec_piece(ree_shared_t<u32> shared, u32 a, const u32 (&words)[BITS / 2],
                              const struct matvec_scale &q, float (&sum)[M]) {
@@ -163,8 +167,9 @@ REE_DEVICE float matvec_load_a(const struct ree_cuda_header &h, const struct mat
     return __int2float_rn((int)x);
 }
 
-// Copies a chunk of A to shared memory, with zeros past its last row and its end. scale: multiplies
-// by 2^30 if the values allow it; returns true if they did.
+// Copies a chunk of A to shared memory, with zeros past its last row and its end. If `scale` is set
+// and all finite values are below 2^97 in magnitude, multiplies them by 2^30 and returns true.
+// Otherwise returns false.
 template <int M>
 REE_DEVICE bool matvec_bring_a(const struct ree_cuda_header &h, const struct matvec &v, u32 chunk,
                                bool scale, ree_shared_t<u32> shared, u32 a) {
@@ -218,7 +223,7 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
                 matvec_expand_half(w[i], v.b_dtype == REE_BF16, b + 2 * i);
             matvec_terms<8>(shared, at, b, sum);
         } else {
-            // Sixteen numbers at a time, all in one block.
+            // Sixteen weights at a time: they are in one block, since blocks have at least 16.
             const u32 n_words = BITS / 2, per_word = 32 / BITS;
             REE_UNROLL
             for (u32 first = 0; first < 4; first += n_words) {
@@ -232,7 +237,8 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
                 REE_UNROLL
                 for (u32 i = 0; i < n_words; i++)
                     piece[i] = w[first + i] ^ blocks.flip;
-                if (is_scaled && q.way == 0u) { // past the end A is zero and b is finite
+                // Ways 0 and 1 include terms past the end: A is zero there and b finite.
+                if (is_scaled && q.way == 0u) {
                     matvec_piece<BITS, true>(shared, from, piece, q, sum);
                 } else if (is_scaled && q.way == 1u) {
                     matvec_piece<BITS, false>(shared, from, piece, q, sum);
@@ -250,7 +256,7 @@ REE_DEVICE void matvec_compute_columns(const struct ree_cuda_header &h, const st
     }
 }
 
-// Starts the copies of a slice of 128 columns: 8, 16 or 32 rows of B.
+// Starts to copy a slice of 128 columns: 8, 16 or 32 rows of B.
 template <int BITS>
 REE_DEVICE void matvec_start_rows(const struct ree_cuda_header &h, const struct matvec &v,
                                   u32 column, u32 k0, ree_shared_t<u32> shared, u32 stage) {
@@ -264,7 +270,7 @@ REE_DEVICE void matvec_start_rows(const struct ree_cuda_header &h, const struct 
                                  from + i * v.b_stride, j < v.n && k0 + i < v.k);
 }
 
-// sum[4 r + c]: row r, column c of the lane.
+// Adds the products of a slice. sum[4 r + c]: row r, column c of the lane.
 template <int BITS, int M>
 REE_DEVICE void matvec_compute_rows(const struct matvec &v, const struct matvec_blocks &blocks,
                                     bool is_scaled, u32 k0, ree_shared_t<u32> shared, u32 stage,
@@ -309,8 +315,9 @@ REE_DEVICE void matvec_compute_rows(const struct matvec &v, const struct matvec_
     }
 }
 
-// A block computes some columns and extra[REE_CUDA_PRODUCT_OTHER] chunks. Its shared memory has,
-// for each warp, the stages and a chunk of A; then the chunks' results, [chunk][row][column].
+// A block computes 32 (BY_ROWS: 128) columns and at most extra[REE_CUDA_PRODUCT_OTHER] chunks. Its
+// shared memory has, for each warp, the stages and a chunk of A; then the chunks' results,
+// [chunk][row][column].
 template <int BITS, int M, bool BY_ROWS>
 REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
                              const struct ree_cuda_matmul_params &params,
@@ -389,7 +396,7 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
         ree_async_wait_stage(n_stages);
-        __syncwarp(); // this slice has arrived for all lanes, and the previous one was read
+        __syncwarp(); // slice s has arrived for all lanes, and all have read slice s - 1
         start(s + n_stages - 1u);
         const u32 chunk = warp + s / per_chunk * n_warps, part = s % per_chunk;
         const u32 k0 = (chunk0 + chunk) * REE_CHUNK + part * slice;
@@ -420,7 +427,7 @@ REE_DEVICE void matvec_block(const struct ree_cuda_header &h,
                 ree_store(shared, to + lane, sum[r]);
         }
     }
-    __syncthreads(); // now the stages are reused as the epilogue's slots
+    __syncthreads(); // the memory of the stages is reused for the epilogue's slots
 
     matvec_results<M>(h, params, v, column, n_columns, chunk0, n_local, partials, shared);
 }

@@ -1,17 +1,19 @@
 // matmul of blockwise activations and blockwise weights with few rows: out[i, j] = expr(block-dot
-// of A[i, .] and B[., j]), m at most 8, NUMERICS.md section 3. Bound by reading B once.
+// of A[i, .] and B[., j]), m at most 8, NUMERICS.md section 3. The time to read B once limits the
+// speed.
 //
-// Chunks, columns and shared memory are those of matvec.cu's columns: a warp computes one chunk for
-// 32 columns, one per lane. A is in shared memory as bytes, with the sum and the scale of each of
-// its runs. For a run of a row, a lane computes
+// As in the columns kernels of matvec.cu, a warp computes one chunk for 32 columns, one per lane,
+// slices of the weights come through shared memory, and the chunks' results are collected there. A
+// is in shared memory as bytes, with the sum and the scale of each of its runs. For a run of a row,
+// a lane computes
 //
-//     I = the sum of a * q - z * the sum of a, in integers;  acc = fma(I, da * db, acc).
+//     I = the sum of a * q - z * (the sum of a), in integers;  acc = fma(I, da * db, acc)
 //
-// A word of 4-bit weights has the even terms of eight in its low half-bytes and the odd ones in its
-// high ones. So A's bytes are stored as even and odd terms, and a word takes two dot products of
-// four bytes, two ANDs and a shift.
+// with the symbols of matmul_int8.cu. A word of eight 4-bit weights has the even terms in the low
+// halves of its bytes and the odd terms in the high halves. So A's bytes are stored with even and
+// odd terms apart, and a word takes two dot products of four bytes, two ANDs and a shift.
 //
-// Instructions per weight in blocks of 32, for 4096 terms (PTX of compute_80, counted), and the
+// Instructions per weight in blocks of 32, for 4096 terms (counted in PTX of compute_80), and the
 // number that the memory bandwidth of an H200 allows (matvec.cu):
 //
 //   bits   rows   counted   allowed
@@ -19,15 +21,15 @@
 //   4      8      10.9      3.7
 //   8      1      5.8       6.7
 //
-// matvec.cu has 10.2 for one row of float32 and weights of 4 bits.
+// For weights of 4 bits and one row of float32, matvec.cu needs about 10.
 #include "bytes.h"
 #include "matvec.h"
 
-#define MAX_RUNS (REE_CHUNK / 16u) // runs of a chunk
+#define MAX_RUNS (REE_CHUNK / 16u) // runs per chunk, at most
 #define A_WORDS (REE_CHUNK / 4u)   // words of a row's bytes in a chunk
 
-// Words of shared memory for a chunk of A: bytes [row][64 words], sums and scales of the runs,
-// [run][row].
+// Layout of a chunk of A in shared memory, in words: the bytes, [row][64]; the sums of the runs,
+// [run][row]; their scales, [run][row].
 template <int M> struct int8_chunk {
     static constexpr u32 sums = M * A_WORDS, scales = sums + M * MAX_RUNS;
     static constexpr u32 words = scales + M * MAX_RUNS;
@@ -35,8 +37,9 @@ template <int M> struct int8_chunk {
 
 // The runs of a row of A.
 struct int8_row_runs {
-    u32 length, shift;               // terms of a run; its log2
-    u32 a_shift, a_blocks, a_scales; // a_shift: log2 of a_block; a_scales: an operand
+    u32 length, shift; // terms of a run; its log2
+    // log2 of a_block; blocks of a row; number of the operand with the scales
+    u32 a_shift, a_blocks, a_scales;
 };
 
 // Copies a chunk of A to shared memory, with zeros past its last row and its end.
@@ -45,7 +48,7 @@ REE_DEVICE void int8_bring_a(const struct ree_cuda_header &h, const struct matve
                              const struct int8_row_runs &runs, u32 chunk, ree_shared_t<u32> shared,
                              u32 a) {
     const u32 lane = threadIdx.x % LANES, k = chunk * REE_CHUNK + lane * 8u;
-    const u32 lanes = runs.length / 8u; // of a run
+    const u32 lanes = runs.length / 8u; // lanes per run: a lane copies eight terms
     auto x = ree_in<uint8_t>(h, 0);
     auto scales = ree_in<float>(h, runs.a_scales);
     REE_NO_UNROLL
@@ -86,13 +89,13 @@ REE_DEVICE void int8_bring_a(const struct ree_cuda_header &h, const struct matve
     }
 }
 
-// The integer part of a run in progress, and the sums of the chunk.
+// For each row: the sum of a * q of the current run, and the chunk's accumulator acc.
 template <int M> struct int8_sums {
     u32 dot[M];
     float sum[M];
 };
 
-// Ends a run, number `run` of the chunk.
+// Ends run number `run` of the chunk: adds it to each row's accumulator and sets dot to 0.
 template <int M>
 REE_DEVICE void int8_end_run(ree_shared_t<u32> shared, u32 a, u32 run, float scale, u32 zero,
                              struct int8_sums<M> &s) {
@@ -106,7 +109,8 @@ REE_DEVICE void int8_end_run(ree_shared_t<u32> shared, u32 a, u32 run, float sca
     }
 }
 
-// Adds the products of 16 terms to a run. words: those of A, and of the lane's column.
+// Adds the products of 16 terms to a run. a, w: words of A's rows and of the lane's column. piece:
+// for 4 bits, 0 or 1 for the first or second 16 of the 32 terms in these words.
 template <int BITS, int M>
 REE_DEVICE void int8_piece(const u32 (&a)[M][8], const u32 (&w)[4], u32 piece, u32 (&dot)[M]) {
     REE_UNROLL
@@ -157,7 +161,7 @@ REE_DEVICE void int8_compute(const struct ree_cuda_header &h, const struct matve
         if constexpr (BITS == 4) {
             if (runs.length == 16u) {
                 end_run(k);
-                ends = k + 16u < k_end; // a run past the end is none
+                ends = k + 16u < k_end; // the second half is a run if any of its terms exists
             }
             int8_piece<BITS, M>(x, w, 1, sums.dot);
         }
@@ -165,7 +169,8 @@ REE_DEVICE void int8_compute(const struct ree_cuda_header &h, const struct matve
     }
 }
 
-// As matvec_block of matvec.cu.
+// Computes 32 columns and at most extra[REE_CUDA_PRODUCT_OTHER] chunks, as matvec_block of
+// matvec.cu does.
 template <int BITS, int M>
 REE_DEVICE void int8_block(const struct ree_cuda_header &h,
                            const struct ree_cuda_matmul_params &params, ree_shared_t<u32> shared) {
@@ -215,7 +220,7 @@ REE_DEVICE void int8_block(const struct ree_cuda_header &h,
     REE_NO_UNROLL
     for (u32 s = 0; s < n_slices; s++) {
         ree_async_wait_stage(n_stages);
-        __syncwarp(); // this slice has arrived for all lanes, and the previous one was read
+        __syncwarp(); // slice s has arrived for all lanes, and all have read slice s - 1
         start(s + n_stages - 1u);
         const u32 chunk = warp + s / per_chunk * n_warps, part = s % per_chunk;
         const u32 k0 = (chunk0 + chunk) * REE_CHUNK + part * slice;
@@ -234,7 +239,7 @@ REE_DEVICE void int8_block(const struct ree_cuda_header &h,
         for (u32 r = 0; r < M; r++)
             ree_store(shared, partials + (chunk * M + r) * LANES + lane, sums.sum[r]);
     }
-    __syncthreads(); // now the stages are reused as the epilogue's slots
+    __syncthreads(); // the memory of the stages is reused for the epilogue's slots
     matvec_results<M>(h, params, v, column, LANES, chunk0, n_local, partials, shared);
 }
 

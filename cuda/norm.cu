@@ -11,7 +11,7 @@ REE_DEVICE float deviation_of(const struct ree_norm_params &p, float squares) {
     return __fsqrt_rn(__fadd_rn(variance, p.epsilon));
 }
 
-// Stores WIDTH elements of row `row` from element i on.
+// Computes the results of WIDTH elements v of row `row`, from element i on, and stores them.
 template <int WIDTH>
 REE_DEVICE void norm_store(const struct ree_cuda_header &h, const struct ree_cuda_norm_params &p,
                            u32 row, u32 i, float mean, float deviation, float (&v)[WIDTH]) {
@@ -90,7 +90,7 @@ REE_DEVICE void norm_tile(const struct ree_cuda_header &h, const struct ree_cuda
     }
 }
 
-// Several rows per block, rows.h. Dynamic shared memory: the tile.
+// Several rows per block, as rows.h describes. Dynamic shared memory: the tile.
 REE_KERNEL(norm_rows, struct ree_cuda_norm_params, 256) {
     REE_SHARED_DYNAMIC(float, tile);
     REE_SHARED(float, results, REE_ROWS_THREADS);

@@ -13,7 +13,8 @@
 struct reach {
     u32 from, to;
 };
-REE_DEVICE u32 steps_to(int start, u32 dilation, int place) { // rounded up
+// Returns how many steps of `dilation` lead from `start` to `place` or beyond.
+REE_DEVICE u32 steps_to(int start, u32 dilation, int place) {
     if (place <= start) return 0;
     u32 distance = (u32)(place - start);
     return dilation == 1u ? distance : (distance + dilation - 1u) / dilation;
@@ -27,7 +28,7 @@ REE_DEVICE struct reach reach_of(int start, u32 kernel, u32 dilation, int low, i
 
 struct window {
     u32 plane, start; // index of the plane, and of its first element
-    int at[3];        // coordinates of the window's first position, possibly outside
+    int at[3];        // coordinates of the window's first position, possibly outside the input
     struct reach in[3];
 };
 
@@ -80,7 +81,7 @@ REE_DEVICE float window_sum(const struct ree_cuda_header &h, const struct ree_cu
     return ree_plus_zero(ree_add(total, acc));
 }
 
-// Returns the number of positions that the average counts.
+// Returns the number of positions by which the average divides.
 REE_DEVICE u32 count_of(const struct ree_cuda_pool_params &p, const struct window &w) {
     u32 n = 1;
     REE_UNROLL
@@ -104,7 +105,7 @@ REE_KERNEL(pool_sum, struct ree_cuda_pool_params, 256) {
     ree_out<float>(h, 1)[o] = ree_canon(value);
 }
 
-// Maps a value of type T to an int in the order of max.
+// key_of maps a value to an int that has the order of max; of_key is the inverse.
 REE_DEVICE int key_of(float x) {
     return ree_max_key(x);
 }
@@ -123,10 +124,10 @@ REE_DEVICE int8_t of_key(int8_t, int key) {
 REE_DEVICE uint8_t of_key(uint8_t, int key) {
     return (uint8_t)key;
 }
-// True if a value replaces the maximum so far. Among equal values (zeros of both signs are equal
-// here) and among NaNs, the first stays.
+// Returns whether a value takes over the position of the maximum so far. Among equal values (zeros
+// of both signs are equal here) and among NaNs, the first position stays.
 REE_DEVICE bool exceeds(float, int key, int best) {
-    return key > best && !(key == 0 && best == -1); // keys of +0 and -0
+    return key > best && !(key == 0 && best == -1); // 0 and -1 are the keys of +0 and -0
 }
 REE_DEVICE bool exceeds(int8_t, int key, int best) {
     return key > best;

@@ -1,8 +1,8 @@
-// The probe: applies primitives to given bits as every other kernel does. The host compares the
-// results (src/device/cuda/probe.c). NUMERICS.md sections 2 and 5.
+// The probe: applies primitives to given bits, with the functions that every other kernel uses. The
+// host compares the results (src/device/cuda/probe.c). NUMERICS.md sections 1, 2 and 5.
 #include "kernel.h"
 
-// enum ree_probe_operation in src/device/probe_vectors.h
+// Computes an operation of enum ree_probe_operation (src/device/probe_vectors.h).
 REE_DEVICE u32 probe_word(u32 operation, u32 a, u32 b, u32 c) {
     switch (operation) {
     case 0: return ree_op_add_f32(a, b);
@@ -29,8 +29,8 @@ REE_DEVICE u32 probe_word(u32 operation, u32 a, u32 b, u32 c) {
     }
 }
 
-// The operations that the elementary functions consist of, and those on float64 tensors; enum
-// operation in src/device/cuda/probe.c.
+// Computes an operation of enum operation in src/device/cuda/probe.c: float64 operations of which
+// the elementary functions consist, and which float64 tensors use.
 REE_DEVICE u64 probe_double(u32 operation, u64 a, u64 b, u64 c) {
     switch (operation) {
     case 0: return ree_op_add_f64(a, b);
@@ -45,7 +45,8 @@ REE_DEVICE u64 probe_double(u32 operation, u64 a, u64 b, u64 c) {
     }
 }
 
-// Selects every seventh result of the operations that must look wrong (--break-primitive).
+// Returns whether result i must be falsified: every seventh result of the operations that
+// --break-primitive selects.
 REE_DEVICE bool probe_is_broken(const struct ree_cuda_probe_params &p, u32 operation, u32 i) {
     return operation - p.broken < p.n_broken && i % 7u == 3u;
 }

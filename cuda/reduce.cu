@@ -3,8 +3,8 @@
 // other reductions (integers, which wrap around; maxima, minima and their positions) may use any
 // order.
 //
-// Memory traffic: x once; if several blocks share an output, also 4 to 16 bytes per chunk or
-// segment.
+// Memory traffic: x once. If several threads or blocks share an output, also 4 to 12 bytes per
+// chunk or segment, written and read once.
 //
 //   reduce_vectors   float32, contiguous terms: a thread reduces a row, or a chunk of it; the data
 //                    comes in 128-byte pieces through shared memory
@@ -16,7 +16,7 @@
 //   reduce_segments  combines the results of the segments
 #include "chunks.h"
 
-// Index of the first term of output o.
+// Returns the index of the first term of output o.
 REE_DEVICE u32 first_term(const struct ree_cuda_reduce_params &p, u32 o) {
     u32 at = (u32)p.p.offset;
     REE_NO_UNROLL
@@ -27,7 +27,7 @@ REE_DEVICE u32 first_term(const struct ree_cuda_reduce_params &p, u32 o) {
     }
     return at;
 }
-// Offset of term r from the first term.
+// Returns the offset of term r from the first term.
 REE_DEVICE u32 term_offset(const struct ree_cuda_reduce_params &p, u32 r) {
     u32 at = 0;
     REE_NO_UNROLL
@@ -124,7 +124,7 @@ REE_DEVICE T walk_terms(const struct ree_cuda_header &h, const struct ree_cuda_r
     const u32 last = p.p.reduce_rank - 1u, stride = (u32)p.p.reduce_strides[last];
     T acc = ree_chunk_start<KIND, T>();
     REE_NO_UNROLL
-    for (u32 r = first; r < end;) { // one run along the innermost dimension
+    for (u32 r = first; r < end;) { // each pass: terms along the innermost dimension
         u32 coordinate, at = base + term_offset(p, r);
         ree_divide(r, p.reduce[last], &coordinate);
         u32 n = p.reduce[last].d - coordinate < end - r ? p.reduce[last].d - coordinate : end - r;
@@ -212,13 +212,13 @@ REE_KERNEL(reduce_join, struct ree_cuda_reduce_params, 128) {
         join_chunks<float>(h, p);
 }
 
-// Reductions in any order. Integer sums and products of every width equal the low bits of the
-// result modulo 2^64. An extremum is the element with the greatest key. Keys are unsigned and keep
-// the order of the values; for minima they are inverted.
+// Reductions in any order. Integer sums and products of every width are the low bits of the result
+// modulo 2^64. An extremum is the element with the greatest key. Keys are unsigned and have the
+// order of the values; for minima they are inverted.
 
 struct found {
     u64 value; // a sum or product, or a key
-    u32 index; // index of an extremum
+    u32 index; // number of the extremum's term; NOWHERE: no term yet
 };
 #define NOWHERE 0xFFFFFFFFu
 #define TOP (~(u64)0) // key of NaN
@@ -232,7 +232,7 @@ REE_DEVICE bool is_least(const struct ree_reduce_params &p) {
     return p.kind == REE_REDUCE_MIN || p.kind == REE_REDUCE_ARGMIN;
 }
 
-// S is the type in memory.
+// Returns the key of element x. S is its type in memory.
 template <class S> REE_DEVICE u64 key_of(const struct ree_reduce_params &p, S x) {
     u64 key;
     if constexpr (sizeof(S) == 4 && (S)0.5 != 0) {
@@ -353,7 +353,7 @@ REE_DEVICE void find(const struct ree_cuda_header &h, const struct ree_cuda_redu
                      ree_shared_t<u64> values, ree_shared_t<u32> indices) {
     auto x = ree_in<S>(h, 0);
     const u32 group = h.extra[0], per_segment = h.extra[1], n_outer = p.p.n_outer;
-    // not ree_thread() / group, because the threads of all outputs may be more than 2^32
+    // not ree_thread() / group, because the launch may have more than 2^32 threads
     const u32 o = blockIdx.x * (blockDim.x / group) + threadIdx.x / group;
     const u32 lane = threadIdx.x % group;
     struct found best = found_none<OP>();
@@ -363,7 +363,7 @@ REE_DEVICE void find(const struct ree_cuda_header &h, const struct ree_cuda_redu
         const bool straight = p.p.reduce_rank == 1;
         const u32 stride = (u32)p.p.reduce_strides[0];
         u32 r = begin + lane;
-        if (straight) { // loads of several terms in flight
+        if (straight) { // four loads are in flight at a time
             for (; r < end && end - r > 3u * group; r += 4u * group) {
                 S v[4];
                 REE_UNROLL

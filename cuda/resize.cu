@@ -1,8 +1,8 @@
 // resize: out[o, j, i] = chunk-dot over the taps t of (w[j, t], x[o, index[j, t], i]); if index[j,
 // 0] is -1, the extrapolation value. NUMERICS.md, sections 3 and 7.
 //
-// A thread computes one output. Memory traffic: x once per tap, mostly from caches, and out once;
-// weights and indices, shared by a row of outputs, from caches.
+// A thread computes one output. Memory traffic: out once, and per output one element of x for each
+// tap, mostly from caches. Outputs with the same j read the same weights and indices, from caches.
 #include "chunks.h"
 
 REE_KERNEL(resize_taps, struct ree_cuda_resize_params, 256) {

@@ -1,15 +1,16 @@
-// scan: out[j] = the sum (product) of terms 0 ... j by the chunk scheme: the chunks before j's
-// chunk, then the terms of j's own chunk up to j. NUMERICS.md, section 3.
+// scan: out[j] = the sum (product) of terms 0 ... j by the chunk scheme: the total of the chunks
+// before j's chunk, plus (times) the terms of j's own chunk up to j. NUMERICS.md, section 3.
 //
 // A vector runs along the scanned dimension. A thread scans a vector. If vectors are few and long,
-// there are three steps over scratch memory, [chunk][vector]: a thread reduces a chunk
-// (SCAN_REDUCE); a thread replaces each chunk result of a vector by the total of the chunks before
-// it (scan_offsets); a thread scans a chunk (SCAN_CHUNKS).
+// there are three launches, which pass chunk results in scratch memory, [chunk][vector]:
+// - SCAN_REDUCE: each thread reduces a chunk;
+// - scan_offsets: each thread replaces each chunk result of a vector by the total of the chunks
+//   before it;
+// - SCAN_CHUNKS: each thread scans a chunk.
 //
-// Memory traffic: x once and out once; with three steps x twice. If neighbouring vectors are
+// Memory traffic: x once and out once; with three launches x twice. If neighbouring vectors are
 // adjacent in memory, neighbouring threads read them directly (scan_columns). If the elements of a
-// vector are contiguous, they are transferred in 128-byte pieces through shared memory
-// (scan_vectors).
+// vector are contiguous, they are transferred in pieces of 32 through shared memory (scan_vectors).
 #include "chunks.h"
 
 enum { SCAN_VECTORS, SCAN_REDUCE, SCAN_CHUNKS }; // extra[0]; must match encode_vectors.c
@@ -19,7 +20,7 @@ template <class T> REE_DEVICE T join(bool product, T a, T b) {
     return product ? ree_mul(a, b) : ree_add(a, b);
 }
 
-// Adds one term; returns the element to store.
+// Adds (multiplies by) one term. Returns the element to store.
 template <class T, bool PRODUCT>
 REE_DEVICE T scan_term(struct scan_state<T, PRODUCT> *s, bool exclusive, T x) {
     T before = join(PRODUCT, s->total, s->acc);

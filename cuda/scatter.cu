@@ -1,21 +1,23 @@
-// scatter: data[target(u, i)] = combine(data[target], updates[u, i]) for u ascending, each step
-// rounded once. NUMERICS.md, section 7.
+// scatter: data[target(u, i)] = combine(data[target(u, i)], updates[u, i]) for the steps u of each
+// vector i, ascending, each step rounded once. NUMERICS.md, section 7.
 //
 //   scatter_vectors
 //                  A thread runs through all steps of a vector and applies the updates whose
-//                  targets belong to its share. Updates of one element belong to one share and are
-//                  therefore applied in order. With few vectors there are many shares, so that few
-//                  steps wait for the load of an element.
+//                  targets belong to its share. All updates of an element belong to one share and
+//                  are therefore applied in order. With few vectors there are many shares, so that
+//                  a thread waits for few loads of elements.
 //   scatter_clear, scatter_last, scatter_set
-//                  If an update replaces the element, only its last update matters. Scratch memory
-//                  has a word per element of data for the number of the last step; then the update
-//                  of that step is stored. One thread per step of a vector.
+//                  For updates that replace the element: only the last update of an element
+//                  matters. Scratch memory has a word per element of data for the number of the
+//                  last step that updates it; then the update of that step is stored. One thread
+//                  per step of a vector.
 //
 // Memory traffic: updates once, the elements that they change twice, the indices once per share,
 // from caches.
 #include "index.h"
 
-// Location of a step of a vector: index into data (without the index tuple), index and updates.
+// Where a step of a vector reads and writes: an element of data (before the index tuple's offset is
+// added), of the indices and of the updates.
 struct place {
     u32 data, index, update;
 };
@@ -31,7 +33,7 @@ REE_DEVICE void move(const struct ree_cuda_scatter_params &p, struct place *plac
     }
 }
 
-// 8-bit integers are computed in wider integers; the low bits are kept.
+// Combines integers. Sums and products are computed in 64 bits; the low bits are kept.
 template <class T> REE_DEVICE T combine(u32 kind, T a, T b) {
     switch (kind) {
     case REE_SCATTER_ADD: return (T)((u64)a + (u64)b);
@@ -87,7 +89,7 @@ REE_DEVICE void walk_vector(const struct ree_cuda_header &h,
         for (u32 e = 0; e < AT_ONCE; e++) {
             if (step + e >= p.p.n_steps) continue;
             if (!ree_add_tuple(h, p.p, at[e].index, index[e], &at[e].data)) return;
-            // Shares by a hash, because all targets may be multiples of one number.
+            // A hash of the target selects the share: all targets may be multiples of one number.
             u32 target = at[e].data;
             if (shares > 1u && __umulhi(target * 0x9E3779B1u, shares) != share) continue;
             T b = updates[at[e].update];
@@ -124,8 +126,8 @@ REE_KERNEL(scatter_vectors, struct ree_cuda_scatter_params, 128) {
     }
 }
 
-// Computes the step and the location of a thread; false if the thread has none or the index is
-// invalid.
+// Computes the step of the calling thread and where it reads and writes. Returns false if there is
+// no such step or if its index is out of range.
 REE_DEVICE bool step_of(const struct ree_cuda_header &h, const struct ree_cuda_scatter_params &p,
                         u32 *step, struct place *at) {
     u32 thread = ree_thread(), vector;

@@ -1,10 +1,10 @@
-// softmax: m = max x; e = exp(x - m); s = chunk-sum(e); out = e / s, or logarithmic (x - m) -
-// log(s). NUMERICS.md, sections 3, 4 and 7.
+// softmax: m = max x; e = exp(x - m); s = chunk-sum(e); out = e / s, or, if `log` is set,
+// out = (x - m) - log(s). NUMERICS.md, sections 3, 4 and 7.
 //
-// Memory traffic: a row is read once and written once (softmax_rows; logarithmic: read twice). Rows
-// that do not fit into shared memory are read twice, written twice and read again (softmax_long);
-// caches hold the data that a block is working on. Work: one exponential in doubles and one
-// division per element.
+// Memory traffic: softmax_rows reads a row once (with `log` twice) and writes it once.
+// softmax_long, for rows that do not fit into shared memory, reads a row twice, writes e, reads e
+// (with `log` the row) again and writes the result, mostly in caches. Work: one exponential,
+// computed in float64, and one division per element.
 #include "rows.h"
 
 REE_DEVICE float exp_of(float x) {
@@ -69,7 +69,7 @@ REE_DEVICE void softmax_tile(const struct ree_cuda_header &h,
     }
 }
 
-// Several rows per block, rows.h. Dynamic shared memory: the tile.
+// Several rows per block, as rows.h describes. Dynamic shared memory: the tile.
 REE_KERNEL(softmax_rows, struct ree_cuda_softmax_params, 256) {
     REE_SHARED_DYNAMIC(float, tile);
     REE_SHARED(float, results, REE_ROWS_THREADS);
@@ -126,8 +126,8 @@ REE_DEVICE void softmax_row(const struct ree_cuda_header &h,
 
 REE_LONG_ROWS_KERNEL(softmax_long, struct ree_cuda_softmax_params, softmax_row)
 
-// For rows whose elements are `inner` apart: one thread per row, neighbouring threads at
-// neighbouring columns.
+// For rows whose elements are `inner` apart: one thread per row. Neighbouring threads have
+// neighbouring columns, so a warp reads neighbouring elements.
 REE_KERNEL(softmax_columns, struct ree_cuda_softmax_params, 128) {
     auto x = ree_in<float>(h, 0);
     auto y = ree_out<float>(h, 1);

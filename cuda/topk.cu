@@ -1,23 +1,23 @@
 // topk: the first k of n along the middle dimension of (outer, n, inner), by value, equal values by
 // ascending index, NaN above everything, -0 equal to +0. NUMERICS.md, section 7.
 //
-// Values are mapped to unsigned keys whose least come first. (key, index) is then a strict order,
-// and integer comparisons suffice.
+// Values are mapped to unsigned keys: the smaller key comes first. The pairs (key, index) then have
+// a strict order, and integer comparisons suffice.
 //
 // A vector runs along the middle dimension.
 //   topk_select  one block per vector. Finds the k-th pair digit by digit, 8 bits at a time from
 //                the top, by counting how many pairs have each digit. Then collects the pairs up to
-//                it and sorts them in shared memory. Memory traffic: x once per digit needed
+//                the k-th and sorts them in shared memory. Memory traffic: x once per digit needed
 //                (mostly two to four) and once more; later passes read from caches.
-//   topk_count   for short vectors, or k too large for shared memory. The rank of an element is the
+//   topk_count   for short vectors, and if k pairs do not fit. The rank of an element is the
 //                number of elements before it. A thread counts them for one element, against tiles
-//                of 256 keys in shared memory. Work: n * n comparisons per vector.
+//                of up to 256 keys in shared memory. Work: up to n * n comparisons per vector.
 #include "kernel.h"
 
 REE_DEVICE bool is_long(u32 dtype) {
     return dtype == REE_F64 || dtype == REE_I64 || dtype == REE_U64;
 }
-// Keys of types of 32 bits or fewer are below 2^32.
+// Returns the key of element `at` of x. Keys of types of 32 bits or fewer are below 2^32.
 REE_DEVICE u64 key_at(const struct ree_cuda_header &h, const struct ree_topk_params &p, u32 at) {
     u64 key = ree_load_any(h, 0, p.dtype, at);
     switch (p.dtype) {
@@ -63,8 +63,8 @@ REE_DEVICE u32 digit_of(u64 key, u32 index, u32 digit, u32 n_key_digits) {
     if (digit < n_key_digits) return (u32)(key >> (8u * (n_key_digits - 1u - digit))) & 255u;
     return index >> (8u * (n_key_digits + 3u - digit)) & 255u;
 }
-// Compares the first `digit` digits of a pair with the same digits of the sought pair. Returns -1,
-// 0 or 1.
+// Compares the first `digit` digits of a pair with those of the sought pair (the k-th one). Returns
+// -1, 0 or 1.
 REE_DEVICE int compare_digits(u64 key, u32 index, u64 key_sought, u32 index_sought, u32 digit,
                               u32 n_key_digits) {
     if (digit < n_key_digits) {
@@ -105,13 +105,13 @@ REE_DEVICE void sort_pairs(ree_shared_t<u64> keys, ree_shared_t<u32> indices, u3
     }
 }
 
-// Calls f(key, i) for the elements i = threadIdx.x, + blockDim.x, ... of a vector.
+// Calls f(key, i) for the elements i = threadIdx.x, threadIdx.x + blockDim.x, ... of a vector.
 template <class F>
 REE_DEVICE void each_key(const struct ree_cuda_header &h, const struct ree_topk_params &p,
                          u32 start, F f) {
     const u32 step = blockDim.x;
     u32 i = threadIdx.x;
-    for (; i < p.n && p.n - i > 3u * step; i += 4u * step) { // several loads in flight
+    for (; i < p.n && p.n - i > 3u * step; i += 4u * step) { // four loads are in flight at a time
         u64 key[4];
         REE_UNROLL
         for (u32 e = 0; e < 4u; e++)
@@ -129,7 +129,8 @@ REE_KERNEL(topk_select, struct ree_cuda_topk_params, 1024) {
     REE_SHARED(u64, keys, MOST);
     REE_SHARED(u32, indices, MOST);
     REE_SHARED(u32, counts, 256);
-    // the digit; pairs still to select with it; 1 if these are all; number of pairs
+    // [0]: the digit found; [1]: how many pairs with this digit are still to be selected; [2]: 1 if
+    // these are all pairs with this digit; [3]: number of pairs collected
     REE_SHARED(u32, found, 4);
     const u32 n = p.p.n, inner = p.p.inner, k = p.p.k;
     u32 column, outer = ree_divide(blockIdx.x, p.inner, &column);
@@ -137,7 +138,7 @@ REE_KERNEL(topk_select, struct ree_cuda_topk_params, 1024) {
     const u32 n_key_digits = is_long(p.p.dtype) ? 8u : 4u;
     u64 key_sought = 0;
     u32 index_sought = 0, left = k, digit = 0;
-    // Until the pairs with the digits found so far are exactly those still to be selected.
+    // Repeats until all pairs with the digits found so far are to be selected.
     for (bool all = k == n; !all && digit < n_key_digits + 4u; digit++) {
         if (threadIdx.x < 256u) counts[threadIdx.x] = 0;
         __syncthreads();

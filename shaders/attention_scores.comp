@@ -1,6 +1,6 @@
 #version 460
-// attention, first step: t = mask(chunk-dot(q, k) * scale), NUMERICS.md, "Attention". Results go to
-// scratch memory.
+// attention, first step: the scores t of NUMERICS.md, "Attention": chunk-dot(q, k), then scale,
+// softcap and bias; -inf if the key does not take part. Scores go to scratch memory.
 //
 // Keys are float32, or attention_widen has stored them as float32 in scratch memory. Compiled with
 // NARROW, the shader widens them to float32 when it reads them.
@@ -31,7 +31,7 @@ float tile_b(TileStep s, TileColumn c) {
 #endif
 }
 
-// True if positions and the mask allow key j for row r.
+// Returns whether key j takes part in row r, by its position, by n_keys and by the mask `allowed`.
 bool takes_part(const Params p, const AttentionRow r, uint j) {
     if (BOUNDED) {
         int distance = int(j) - attention_position(p, r);
@@ -75,7 +75,8 @@ void tile_store_chunk(uint i, uint j, uint bits) { tile_store(i, j, bits); }
 
 #include "tile.glsl"
 
-// True if no query of rows [i0, i1) sees a key of [j0, j1). Their products then have no effect.
+// Returns true if positions exclude every key of [j0, j1) from every row of [i0, i1). Then all
+// scores of this tile are -inf.
 bool out_of_sight(const Params p, uint i0, uint i1, uint j0, uint j1) {
     if (!BOUNDED) return false;
     AttentionRow low = attention_row(p, tile_product, i0), high = low;

@@ -2,14 +2,14 @@
 // attention, second step, in place in scratch memory: m = max(t, sink); e = exp(t - m); z =
 // chunk-sum(e) + exp(sink - m); w = e / z. NUMERICS.md, "Attention".
 //
-// GROUP: a workgroup computes a row, for few and long rows; otherwise one thread does.
+// GROUP: a workgroup computes each row, for few and long rows; otherwise one thread does.
 #include "ree.glsl"
 #include "rows.glsl"
 #include "attention.glsl"
 
 layout(constant_id = 32) const bool GROUP = false;
 
-uint row_start, row_max; // of the current row
+uint row_start, row_max; // of the current row: its index in scratch memory, m
 
 uint row_term(uint i) {
     uint e = ree_op_exp_f32(ree_sub(ree_scratch().w[row_start + i], row_max));
@@ -54,8 +54,7 @@ void main() {
         for (uint i = 0u; i < k; i++) finish(i, sum);
         return;
     }
-    // The same iteration as in ree_row_sum, so that each thread reads only the e that it stored
-    // itself.
+    // These loops are those of ree_row_sum, so each thread reads only the e that it stored itself.
     uint n_chunks = (k + REE_CHUNK - 1u) / REE_CHUNK;
     for (uint c0 = 0u; c0 < n_chunks; c0 += step) {
         uint at_once = min(step, n_chunks - c0), depth = ree_row_depth(at_once);

@@ -2,8 +2,9 @@
 // attention, last step: y = chunk-dot(w, v) over the keys of each query's sums, NUMERICS.md,
 // "Attention".
 //
-// TILE_STAGE 1 stores the chunks' results in scratch memory, [n_chunks][rows][v_head_dim].
-// TILE_STAGE 2 adds them in ascending order, one thread per output.
+// With TILE_STAGE 1 the shader stores the chunks' results in scratch memory,
+// [n_chunks][rows][v_head_dim]; with TILE_STAGE 2 it adds them in ascending order, one thread per
+// output.
 //
 // The rows of a tile may have sums over different chunks. All rows are summed over the union of
 // these chunks: an extra chunk adds zeros, unless a value in it is infinite or NaN. A sum that is
@@ -22,7 +23,7 @@ ReeWords v_words;
 uint w_base, v_base, v_row, v_element, w_row, tile_product;
 
 TileColumn tile_column(uint j) { return v_base + j * v_element; }
-// Within pages a step is the key's number, otherwise its offset.
+// With pages a TileStep is the number of a key; otherwise it is the offset of the key's value.
 const bool IN_PAGES = PAGE_BITS != 0u && !V_COPY;
 TileStep tile_step(uint k) { return IN_PAGES ? k : k * v_row; }
 void tile_next(inout TileStep s) { s += IN_PAGES ? 1u : v_row; }
@@ -114,7 +115,8 @@ void main() {
     v_words = ReeWords(address);
     attention_use_pages(p, r.batch);
     // The range from the first key of the first row's sums to the last key of the last row's sums.
-    // Rows are ordered by query, except if they belong to several heads (COMBINED).
+    // It contains the keys of all rows, because rows are ordered by query. Rows of several heads
+    // (COMBINED) are not; then the range is that of all queries.
     uint k_begin, k_end, other;
     attention_keys(p, COMBINED ? 0u : i0, k_begin, other);
     attention_keys(p, COMBINED ? p.q_len - 1u : i1 - 1u, other, k_end);

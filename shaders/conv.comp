@@ -1,23 +1,27 @@
 #version 460
 // conv: out[b, g*M + i, o] = expr(sum over (c, k) of x[b, g*C + c, o*stride + k*dilation - pad] *
-// w[g*M + i, c, k]), zeros outside x; transposed: x[b, g*C + c, i] * w[g*C + c, m, k] with i*stride
-// + k*dilation - pad = o. NUMERICS.md section 3 (dot), terms in the order (c, kz, ky, kx).
+// w[g*M + i, c, k]), where x is 0 outside its bounds. Transposed: out[b, g*M + i, o] =
+// expr(sum over (c, k) of x[b, g*C + c, p] * w[g*C + c, i, k]), where p*stride + k*dilation - pad =
+// o. NUMERICS.md section 3 (dot), terms in the order (c, kz, ky, kx). src/repops/repop.h explains
+// the symbols.
 //
-// For each image and group, the weights (rows, M x CK) are multiplied with a matrix that is never
-// built: column o has the inputs under the kernel at output position o.
+// For each image b and group g, the weights (rows, M x CK) are multiplied with a matrix that is
+// never built: column o has the inputs under the kernel at output position o.
 #include "ree.glsl"
 #include "expr.glsl"
 #include "conv.glsl"
 
 layout(constant_id = 27) const bool HAS_EPILOGUE = false;
 layout(constant_id = 28) const bool TRANSPOSED = false;
-layout(constant_id = 29) const bool POINTWISE = false; // kernel 1, no padding: always inside x
+// The kernel has size 1, there is no padding, and every output position reads inside x.
+layout(constant_id = 29) const bool POINTWISE = false;
 
-// Position of the kernel's origin: in x; transposed: in x times stride.
+// Coordinates in x of the kernel's first position at output position o. Transposed: these
+// coordinates times stride.
 struct TileColumn {
     int z, y, x;
 };
-// A kernel position times dilation, and the offset of its channel.
+// A term: the offset in x of its channel, and its kernel position times dilation.
 struct TileStep {
     uint channel;
     int z, y, x;
@@ -70,7 +74,7 @@ float tile_b(TileStep s, TileColumn c) {
         at = ivec3(whole);
     }
     if (!POINTWISE)
-        // negative coordinates are large as uint
+        // a negative coordinate is a large uint
         inside = inside && all(lessThan(uvec3(at), in_size));
     uint index = inside ? s.channel + (uint(at.x) * in_size.y + uint(at.y)) * in_size.z +
                               uint(at.z)
@@ -88,7 +92,7 @@ void tile_store(uint i, uint j, uint bits) {
     }
 }
 
-// The chunks' results in scratch memory are [n_chunks][n_outputs].
+// Index in scratch memory of the current chunk's results. The layout is [n_chunks][n_outputs].
 uint chunk_base;
 void tile_store_chunk(uint i, uint j, uint bits) {
     uint at = out_base + i * (out_size.x * out_size.y * out_size.z) + j;
@@ -102,7 +106,7 @@ void add_chunks(uint index, uint n_outputs, uint n_chunks) {
     uint sum = chunks.w[index];
     for (uint c = 1u; c < n_chunks; c++) sum = ree_add(sum, chunks.w[c * n_outputs + index]);
     out_base = index;
-    tile_store(0u, 0u, sum == REE_SIGN ? 0u : ree_canon(sum)); // + 0: never -0
+    tile_store(0u, 0u, sum == REE_SIGN ? 0u : ree_canon(sum)); // + 0: -0 becomes +0
 }
 
 void main() {

@@ -1,7 +1,7 @@
 #version 460
 // conv of 8-bit integers: out[b, g*M + i, o] = expr(sum over (c, k) of x[b, g*C + c, o*stride +
 // k*dilation - pad] * w[g*M + i, c, k]), in 32 bits, wrapping around. Positions outside x have the
-// pad value. One thread per result.
+// pad value, or 0 if there is none. One thread per result.
 #include "ree.glsl"
 #include "expr.glsl"
 #include "conv.glsl"
@@ -35,7 +35,7 @@ void main() {
         for (uint z = 0u; z < kernel.x; z++) {
             for (uint y = 0u; y < kernel.y; y++) {
                 for (uint x = 0u; x < kernel.z; x++, w_at++) {
-                    // negative coordinates become large
+                    // a negative coordinate becomes a large uint
                     uvec3 at = uvec3(origin + ivec3(z, y, x) * dilation);
                     uint value = pad_value;
                     if (all(lessThan(at, in_size)))

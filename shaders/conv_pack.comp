@@ -1,8 +1,9 @@
 #version 460
-// First step of a conv of 8-bit operands (dot8.comp): packs four neighbours along the terms (c, kz,
-// ky, kx) into one word in scratch memory, with zeros past the end. The weights are at the start,
-// [groups * M][terms / 4]. The inputs under the kernel follow, [image * groups][terms / 4] [output
-// positions]. Positions outside x have the pad value. One thread per word.
+// First step of a conv of 8-bit operands; dot8.comp is the second. Packs four neighbouring terms,
+// in the order (c, kz, ky, kx), into one word in scratch memory, with zeros past the end. The
+// weights are at the start, [groups * M][terms / 4]. The inputs under the kernel follow,
+// [images * groups][terms / 4][output positions]. Positions outside x have the pad value, or 0 if
+// there is none. One thread per word.
 #include "ree.glsl"
 #include "conv.glsl"
 
@@ -36,7 +37,7 @@ void main() {
     for (uint q = 0u; q < 4u && first + q < n_terms; q++) {
         uint c = (first + q) / kernel_size, rest = (first + q) % kernel_size;
         ivec3 k = ivec3(rest / kernel.z / kernel.y, rest / kernel.z % kernel.y, rest % kernel.z);
-        uvec3 at = uvec3(origin + k * dilation); // negative coordinates become large
+        uvec3 at = uvec3(origin + k * dilation); // a negative coordinate becomes a large uint
         uint value = pad_value;
         if (all(lessThan(at, in_size)))
             value = ree_load8(ree_operand(0), (plane * p.c + c) * in_count +

@@ -2,8 +2,10 @@
 // copy: dst[dst_offset + sum(i * dst_stride)] = src[src_offset + sum(i * src_stride)]. Moves bytes
 // without arithmetic.
 //
-// DENSE (dense output): a thread writes whole words: 4 elements of 1 byte, or 2 of 2 bytes. The
-// last word may contain other data, which must not change. Otherwise a thread moves one element.
+// DENSE: the written part of dst is contiguous and starts at a word. If elements have 1 or 2 bytes,
+// a thread then writes a whole word. The last word may contain other data, which must not change;
+// if it is not full, its elements are written one by one. In all other cases a thread moves one
+// element.
 #include "ree.glsl"
 
 layout(constant_id = 16) const uint ELEM_SIZE = 4;

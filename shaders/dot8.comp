@@ -20,7 +20,8 @@ layout(constant_id = 27) const bool HAS_EPILOGUE = false;
 layout(constant_id = 28) const uint N_FACTORS = 2; // operands before the epilogue's tensors
 layout(constant_id = 29) const bool A_SIGNED = false;
 layout(constant_id = 30) const bool B_SIGNED = false;
-layout(constant_id = 31) const uint A_COPIES = 1; // copies in scratch memory: 1, or 2 for n_batch
+// Packed copies in scratch memory: 1: one for all batches, 2: one per batch.
+layout(constant_id = 31) const uint A_COPIES = 1;
 layout(constant_id = 32) const uint B_COPIES = 1;
 
 ReeExprState epilogue;
@@ -62,7 +63,7 @@ void main() {
     ReeWords words = ree_scratch();
     uint b_at = n_a * m * n_words + b_batch * n_words * n;
     uvec4 columns = b_at + min(j0 + lanes * uvec4(0u, 1u, 2u, 3u), uvec4(n - 1u));
-    // rows and columns past the end are computed from others and not stored
+    // A row or column past the end is computed as the last one and not stored.
 #define DECLARE(i)                                                                                 \
     uvec4 acc##i = uvec4(0u);                                                                      \
     uint row##i = (a_batch * m + min(i0 + uint(i), m - 1u)) * n_words;

@@ -1,7 +1,7 @@
 #version 460
-// Tests how many iterations a loop runs: n, unless the driver terminates loops. The result comes
-// from memory, where each iteration stores its count, and from a value that every iteration
-// changes.
+// Measures how many iterations of a loop the driver runs: n, or fewer if it ends long loops. Each
+// iteration stores its count in word 1 of the operand. Word 0 receives a value that every iteration
+// changes, by which the host verifies the count.
 #include "ree.glsl"
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {

@@ -5,8 +5,8 @@
 // A and B are float32, or matmul_widen has stored them as float32 in scratch memory. Compiled with
 // NARROW, the shader widens narrow types and blockwise weights to float32 when it reads them.
 //
-// TILE_STAGE 1 stores the chunks' results in scratch memory, [n_chunks][n_batch * m * n].
-// TILE_STAGE 2 adds them in ascending order, one thread per output.
+// With TILE_STAGE 1 the shader stores the chunks' results in scratch memory, [n_chunks][n_batch * m
+// * n]; with TILE_STAGE 2 it adds them in ascending order, one thread per output.
 #include "ree.glsl"
 #include "expr.glsl"
 #include "matmul.glsl"
@@ -71,7 +71,8 @@ void tile_store(uint i, uint j, uint bits) {
     }
 }
 
-// The chunks' results follow the copies of A and B in scratch memory.
+// Returns the words that the copies of A and B occupy in scratch memory. The chunks' results follow
+// them.
 uint copied_words(uint m, uint n, uint k, uint n_batch) {
 #ifdef NARROW
     return 0u;
@@ -91,7 +92,7 @@ void add_chunks(uint index, uint n_outputs, uint n_chunks) {
     uint at = chunk_base + index, sum = chunks.w[at];
     for (uint c = 1u; c < n_chunks; c++) sum = ree_add(sum, chunks.w[at + c * n_outputs]);
     out_base = index;
-    tile_store(0u, 0u, sum == REE_SIGN ? 0u : ree_canon(sum)); // + 0: never -0
+    tile_store(0u, 0u, sum == REE_SIGN ? 0u : ree_canon(sum)); // + 0: -0 becomes +0
 }
 
 void main() {
@@ -116,7 +117,7 @@ void main() {
 #ifdef NARROW
     scale_words = ree_operand(2);
     zero_words = ree_operand(3);
-    if (B_BLOCK > 0u) { // numbers are contiguous
+    if (B_BLOCK > 0u) { // the numbers of a column are contiguous
         b_stride_k = 1u;
         b_stride_n = (k + B_BLOCK - 1u) / B_BLOCK * B_BLOCK;
     }

@@ -4,12 +4,14 @@
 //
 //     acc = fma(I, da * db, acc), I = the sum of a * (q - z) over a run of terms, exact
 //
-// matmul_int8_pack.comp has arranged A by runs, and B too if B_PACKED: neighbouring threads then
-// read neighbouring words. A thread computes TM x 4 results in registers; its columns are one
-// workgroup size apart. A word of B is loaded once for all of its rows.
+// a is an element of A; q is a weight's number and z its zero point; da and db are the scales.
 //
-// STAGE 1 stores the chunks' results in scratch memory, STAGE 2 adds them in ascending order, one
-// thread per output.
+// matmul_int8_pack.comp has arranged A by runs. If B_PACKED, it has arranged B too, so that
+// neighbouring threads read neighbouring words. A thread computes TM x 4 results in registers; its
+// columns are one workgroup size apart. It loads a word of B once for all of its rows.
+//
+// STAGE 0: a thread computes all chunks. STAGE 1: it computes one chunk and stores the results in
+// scratch memory. STAGE 2 adds these in ascending order, one thread per output.
 //
 //     TM     rows per thread: 1 or 4
 //     DOT8   uses the device's four-byte dot product; otherwise multiplications
@@ -29,13 +31,13 @@ layout(constant_id = 33) const uint STAGE = 0;
 
 const uint N_FACTORS = HAS_ZERO_POINTS ? 5u : 4u; // operands before the epilogue's tensors
 // Numbers of 8 bits are multiplied as signed bytes, q - 128, and 128 is subtracted from z too.
-// Numbers of 4 bits are signed bytes as they are. The sum over a run of a * z is z times the sum of
-// A, which is subtracted once.
+// Numbers of 4 bits are below 128, so they are signed bytes already. The sum of a * z over a run is
+// z times the sum of a, and is subtracted once per run.
 const uint Z_SHIFT = B_BITS == 8u ? 128u : 0u;
 const bool HAS_SHIFT = HAS_ZERO_POINTS || B_BITS == 4u; // otherwise z - 128 is 0
-// The integer sum starts at these bits of 1.5 * 2^23. The bits of the float 1.5 * 2^23 + I are
-// BIAS + I if |I| is below 2^22, so a subtraction converts I. Runs of 256 terms of 8 bits may have
-// larger sums; they are converted in integers.
+// The integer sum starts at BIAS, the bits of the float 1.5 * 2^23. The bits of the float
+// 1.5 * 2^23 + I are BIAS + I if |I| is below 2^22, so a subtraction converts I. Runs of 256 terms
+// of 8 bits may have larger sums: these start at 0 and are converted in integers.
 const bool IS_BIASED = RUN * B_BITS < 2048u;
 const uint BIAS = IS_BIASED ? 0x4B400000u : 0u;
 const uint STEP = RUN_WORDS < 4u ? 2u : 4u; // words of a column that are loaded together
@@ -53,7 +55,7 @@ ReeExprState epilogue;
 ReeWords out_words;
 
 void store(const uint index, const uint sum) {
-    uint bits = sum == REE_SIGN ? 0u : ree_canon(sum); // + 0: never -0
+    uint bits = sum == REE_SIGN ? 0u : ree_canon(sum); // + 0: -0 becomes +0
     if (HAS_EPILOGUE) {
         uvec2 value = ree_expr_result(ree_expr_epilogue(epilogue, index, bits));
         ree_store(out_words, EXPR_OUT_DTYPE, index, value);
@@ -78,14 +80,16 @@ uvec4 to_floats(const uvec4 sum) {
     return uvec4(to_float(sum.x), to_float(sum.y), to_float(sum.z), to_float(sum.w));
 }
 
-// Operands are aligned to 4 bytes, scratch memory to 16.
+// Memory as units of four words: ReeQuads for scratch memory, which is aligned to 16 bytes;
+// ReeNumbers for operands, which are aligned to 4.
 layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer ReeQuads {
     uvec4 w[];
 };
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ReeNumbers {
     uvec4 w[];
 };
-// Returns STEP words of B from word `at`, a multiple of STEP, of its operand or of scratch memory.
+// Returns STEP words of B, from word `at` on, a multiple of STEP. address: of B's operand or, if
+// B_PACKED, of scratch memory.
 uvec4 load_b(const uvec2 address, const uint at) {
     if (STEP == 2u) return uvec4(ReePairs(address).w[at / 2u], 0u, 0u);
     if (B_PACKED) return ReeQuads(address).w[at / 4u];
@@ -95,7 +99,7 @@ uvec4 load_b(const uvec2 address, const uint at) {
 uvec4 load_words(const ReeWords words, const uvec4 at) {
     return uvec4(words.w[at.x], words.w[at.y], words.w[at.z], words.w[at.w]);
 }
-// Returns v with other bits in component c.
+// Returns v with `bits` in component c.
 uvec4 replace(const uvec4 v, const uint c, const uint bits) {
     return mix(v, uvec4(bits), equal(uvec4(c), uvec4(0u, 1u, 2u, 3u)));
 }
@@ -105,7 +109,7 @@ uvec4 replace(const uvec4 v, const uint c, const uint bits) {
 void tile_run(const Params p, const Int8Layout s, const uint i0, const uint j0,
               const uint first_chunk, const uint end) {
     uint m = p.m, n = p.n, lanes = gl_WorkGroupSize.x, n_outputs = m * n;
-    // rows and columns past the end are computed from others and not stored
+    // A row or column past the end is computed as the last one and not stored.
     uvec4 columns = min(j0 + lanes * uvec4(0u, 1u, 2u, 3u), uvec4(n - 1u));
     uvec2 scratch = ree_block().scratch, b = B_PACKED ? scratch : ree_block().operands[1];
     ReeWords words = ReeWords(scratch);
@@ -124,7 +128,7 @@ void tile_run(const Params p, const Int8Layout s, const uint i0, const uint j0,
         [[dont_unroll]] for (uint run = first_run; run < end_run; run++) {
             uvec4 at = B_PACKED ? run * n + columns : blocks_at + run / (B_BLOCK / RUN);
             uvec4 scales = load_words(b_scales, B_PACKED ? at + s.b_scales : at);
-            uvec4 shifts = uvec4(8u); // the zero points less Z_SHIFT
+            uvec4 shifts = uvec4(8u); // the zero points minus Z_SHIFT
             if (HAS_ZERO_POINTS && B_PACKED)
                 shifts = load_words(words, at + s.b_zeros) - Z_SHIFT;
             else if (HAS_ZERO_POINTS)

@@ -13,15 +13,16 @@ layout(constant_id = 20) const bool HAS_ZERO_POINTS = false;
 layout(constant_id = 21) const bool B_PACKED = false;
 #include "matmul_int8.glsl"
 
-// Packs a run of a row, with zeros past the end, in the order in which the bytes or halves of bytes
-// of B's words are multiplied. Also the run's sum and scale.
+// Packs a run of a row, with zeros past the end, in the order in which matmul_int8.comp multiplies
+// the bytes or half-bytes of B's words. Also stores the run's sum and scale.
 void pack_row(const Params p, const Int8Layout s, const uint index) {
     uint row = index / s.n_runs, run = index % s.n_runs;
     uint a = uint(p.a_offset) + row * uint(p.a_stride_m), step = uint(p.a_stride_k), k = p.k;
     ReeWords bytes = ree_operand(0), words = ree_scratch();
     int sum = 0;
     for (uint w = 0u; w < RUN / 4u; w++) {
-        // 4 bits: two words of A for each word of B, for its even and its odd numbers.
+        // 4 bits: two words of A belong to each word of B, one to its even numbers and one to its
+        // odd numbers.
         uint first = run * RUN + (B_BITS == 4u ? w / 2u * 8u + w % 2u : w * 4u);
         uint distance = B_BITS == 4u ? 2u : 1u, packed = 0u;
         for (uint q = 0u; q < 4u; q++) {
@@ -37,8 +38,8 @@ void pack_row(const Params p, const Int8Layout s, const uint index) {
     words.w[s.a_pairs + index * 2u + 1u] = ree_operand(HAS_ZERO_POINTS ? 4u : 3u).w[block];
 }
 
-// Copies a run of a column next to those of its neighbours, which neighbouring threads of the
-// product read.
+// Copies a run of a column next to the same run of the neighbouring columns, because neighbouring
+// threads of matmul_int8.comp read neighbouring columns.
 void pack_column(const Params p, const Int8Layout s, const uint index) {
     uint n = p.n, column = index % n, run = index / n;
     ReeWords numbers = ree_operand(1), words = ree_scratch();

@@ -1,15 +1,15 @@
 #version 460
-// First step of a matmul of 8-bit operands (dot8.comp): packs four neighbours along k of one
-// operand into one word in scratch memory, with zeros past the end. A is [batch][m][k / 4] at the
-// start, B is [batch][k / 4][n] after A. An operand that all batches share is stored once. One
-// thread per word.
+// First step of a matmul of 8-bit operands; dot8.comp is the second. Packs four neighbours along k
+// of one operand into one word in scratch memory, with zeros past the end. A is [batch][m][k / 4]
+// at the start, B is [batch][k / 4][n] after A. An operand that all batches share is stored once.
+// One thread per word.
 #include "ree.glsl"
 #include "matmul.glsl"
 
 layout(constant_id = 16) const bool IS_B = false;
 layout(constant_id = 17) const uint BATCH_RANK = 0;
 layout(constant_id = 18) const bool SHARED = false;
-layout(constant_id = 19) const uint A_COPIES = 1; // of A in scratch memory: 1, or 2 for n_batch
+layout(constant_id = 19) const uint A_COPIES = 1; // of A: 1: one for all batches, 2: one per batch
 
 void main() {
     Params p = Params(ree_params());

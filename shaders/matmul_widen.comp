@@ -11,7 +11,8 @@ layout(constant_id = 16) const bool IS_B = false;
 layout(constant_id = 17) const uint BATCH_RANK = 0;
 layout(constant_id = 18) const bool SHARED = false;
 layout(constant_id = 19) const uint FACTOR_DTYPE = REE_DT_F16;
-layout(constant_id = 20) const uint A_COPIES = 0; // of A in scratch memory: 0, 1, or 2 for n_batch
+// Copies of A in scratch memory: 0: none, 1: one for all batches, 2: one per batch.
+layout(constant_id = 20) const uint A_COPIES = 0;
 layout(constant_id = 21) const uint B_BLOCK = 0; // 0: plain B
 layout(constant_id = 22) const uint B_BITS = 4;
 layout(constant_id = 23) const bool HAS_ZERO_POINTS = false;

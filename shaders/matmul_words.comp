@@ -2,14 +2,15 @@
 // matmul of integers: out[b, i, j] = expr(sum over l of A[b, i, l] * B[b, l, j]), wrapping around,
 // in 32 or 64 bits. 8-bit operands are extended to 32 bits. One thread per result.
 //
-// DOUBLE: compiled for float64, summed by the chunk scheme, emulated in integers.
+// Compiled with DOUBLE, the shader computes products of float64 instead: sums by the chunk scheme
+// of NUMERICS.md section 3, emulated in integers.
 #include "ree.glsl"
 #include "expr.glsl"
 #include "matmul.glsl"
 
 layout(constant_id = 27) const bool HAS_EPILOGUE = false;
 layout(constant_id = 28) const uint BATCH_RANK = 0;
-layout(constant_id = 29) const bool WIDE = false; // i64, u64
+layout(constant_id = 29) const bool WIDE = false; // the sum is i64 or u64
 layout(constant_id = 30) const uint A_DTYPE = REE_DT_I32;
 layout(constant_id = 31) const uint B_DTYPE = REE_DT_I32;
 
@@ -34,7 +35,7 @@ void main() {
         chunk = ree_f64_soft_fma(ree_load64(a_words, a), ree_load64(b_words, b), chunk);
     }
     if (n_k > REE_CHUNK) chunk = ree_f64_soft_add(total, chunk);
-    if (chunk == uvec2(0u, REE_SIGN)) chunk = uvec2(0u); // + 0
+    if (chunk == uvec2(0u, REE_SIGN)) chunk = uvec2(0u); // + 0: -0 becomes +0
     ree_store64(ree_operand(2), index, ree_f64_canon(chunk));
     return;
 #endif

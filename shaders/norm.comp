@@ -2,7 +2,7 @@
 // norm: m = chunk-sum(x) / n; d = x - m (RMS: x); v = chunk-dot(d, d) / n;
 // out = (d / sqrt(v + eps)) * scale + bias, each step rounded. NUMERICS.md sections 3 and 7.
 //
-// GROUP: a workgroup computes a row, for few and long rows; otherwise one thread does.
+// GROUP: a workgroup computes each row, for few and long rows; otherwise one thread does.
 #include "ree.glsl"
 #include "rows.glsl"
 
@@ -14,20 +14,20 @@ layout(constant_id = 19) const bool GROUP = false;
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint rms;
     uint rows, cols;
-    uint epsilon; // bits
+    uint epsilon; // bits of the float32
     uint has_scale, has_bias;
     uint scale_row_div, scale_row_mod, scale_row_stride, scale_col_stride;
 };
 
-uint row_start, row_mean; // of the current row
-bool row_is_centred;      // terms are d instead of x
+uint row_start, row_mean; // of the current row: index of its first element, m
+bool row_is_centred;      // row_term returns d instead of x
 
 uint row_term(uint i) {
     uint x = ree_operand(0).w[row_start + i];
     return row_is_centred ? ree_sub(x, row_mean) : x;
 }
 
-// Returns the chunk-sum of the row's terms, or of their squares.
+// Returns the chunk-sum of the row's n terms, or with `squares` the chunk-dot of (term, term).
 uint row_sum(uint n, bool squares) {
     if (GROUP) return ree_row_sum(n, squares);
     ReeChunks s = ree_chunks_begin();

@@ -10,7 +10,7 @@
 layout(constant_id = 16) const uint KIND = 0;
 layout(constant_id = 17) const uint DTYPE = 1;
 layout(constant_id = 18) const bool HAS_INDICES = false;
-layout(constant_id = 19) const bool COLUMN_MAJOR = false; // layout of the indices
+layout(constant_id = 19) const bool COLUMN_MAJOR = false; // how indices count within a plane
 layout(constant_id = 20) const bool COUNT_PAD = false;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
@@ -81,7 +81,8 @@ Window pool(Params p, uint o, uint plane_start) {
     uint lowest = IS_FLOAT ? REE_INF | REE_SIGN : DTYPE == REE_DT_I8 ? 0xFFFFFF80u : 0u;
     Window w = Window(KIND == MAX ? lowest : 0u, 0u, 0u, NOWHERE);
     for (uint k0 = 0u; k0 < n0; k0++) {
-        uint i0 = uint(start0) + k0 * p.dilation[0]; // a negative coordinate wraps and is too large
+        // a negative coordinate becomes a large uint
+        uint i0 = uint(start0) + k0 * p.dilation[0];
         if (i0 >= d0) continue;
         for (uint k1 = 0u; k1 < n1; k1++) {
             uint i1 = uint(start1) + k1 * p.dilation[1];

@@ -1,15 +1,16 @@
 #version 460
 // The probe: applies primitives to given bits; the host compares the results
-// (src/device/vulkan/probe.c). One form is used for all primitives. Primitives that have only a
-// native and an integer form are tested natively here, and in integers by a separate module
-// (CONVERSIONS). This keeps the other modules short: a driver may compile a whole module,
-// independent of its specialization constants.
+// (src/device/vulkan/probe.c). FORM is the form that a run tests. Conversions, comparisons and
+// roundings have only a native and an integer form. This module tests their native form. The module
+// compiled with CONVERSIONS tests their integer form; it is separate to keep this module short: a
+// driver may compile a whole module, whatever its specialization constants are.
 #include "ree.glsl"
 #include "primitives.glsl"
 
 layout(constant_id = 16) const uint FORM = REE_INTEGER;
-layout(constant_id = 17) const uint BROKEN = 0; // operation that pretends to be wrong
-layout(constant_id = 18) const uint N_BROKEN = 0; // number of such operations, starting with BROKEN
+// For tests: some results of the operations [BROKEN, BROKEN + N_BROKEN) are falsified.
+layout(constant_id = 17) const uint BROKEN = 0;
+layout(constant_id = 18) const uint N_BROKEN = 0;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint n;
@@ -18,8 +19,8 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 uint from_bool(bool b) { return b ? 1u : 0u; }
 
 #ifdef CONVERSIONS
-// enum ree_probe_operation in src/device/probe_vectors.h. Each function is called in one place
-// only, because compilers inline it there.
+// Computes an operation of enum ree_probe_operation (src/device/probe_vectors.h). The code calls
+// each function in one place only, because compilers inline every call.
 uint compute_conversion(uint operation, uint a, uint b) {
     uint x = a;
     if (operation == 8u || operation == 10u) x = ree_op_f32_to_i32(a);
@@ -42,7 +43,7 @@ uint compute_conversion(uint operation, uint a, uint b) {
     return 0u;
 }
 #else
-// enum ree_probe_operation in src/device/probe_vectors.h
+// Computes an operation of enum ree_probe_operation (src/device/probe_vectors.h).
 uint compute(uint operation, uint a, uint b, uint c) {
     switch (operation) {
     case 0: return ree_add(a, b);

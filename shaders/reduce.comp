@@ -3,12 +3,12 @@
 // reduce_stride)]. float32 sums and products use the chunk scheme, NUMERICS.md section 3; integers
 // wrap around.
 //
-// STAGE 0: a thread reduces one output. Few outputs with many terms take two steps:
-// - STAGE 1: a thread reduces one chunk of 256 terms to a partial result (value, index and count, 4
-//   words) in scratch memory, [n_outer][n_chunks];
-// - STAGE 2: a thread combines the chunks of an output in ascending order.
+// STAGE 0: each thread reduces one output. Few outputs with many terms take two steps:
+// - STAGE 1: each thread reduces one chunk of 256 terms to a partial result (value, index and
+//   count, 4 words) in scratch memory, [n_outer][n_chunks];
+// - STAGE 2: each thread combines the partial results of one output in ascending order.
 //
-// DOUBLE: compiled for float64, emulated in integers.
+// Compiled with DOUBLE, the shader reduces float64, emulated in integers.
 #include "ree.glsl"
 #include "primitives.glsl"
 
@@ -55,8 +55,8 @@ struct Partial {
     uint n;     // terms so far
 };
 
-// The neutral element. It is the maximum or minimum of an empty set; otherwise the first term
-// replaces it.
+// Returns the value before the first term. It is also the result of no terms: 0, 1, or the maximum
+// or minimum of an empty set.
 uvec2 start() {
 #ifdef DOUBLE
     if (KIND == PROD) return uvec2(0u, 0x3FF00000u);
@@ -91,7 +91,8 @@ bool is_nan(uvec2 x) {
 #endif
     return IS_FLOAT && ree_is_nan(x.x);
 }
-// True if x is preferred to y as the searched extremum. The first NaN wins.
+// Returns whether x is a better extremum than y. A NaN is better than every number, and nothing is
+// better than a NaN.
 bool better(uvec2 x, uvec2 y) {
     if (is_nan(y)) return false;
     if (is_nan(x)) return true;
@@ -172,10 +173,10 @@ void finish(uint o, Partial p) {
         return;
     }
 #ifdef DOUBLE
-    if (KIND <= SUM_ABS && p.value == DOUBLE_MINUS) p.value = uvec2(0u); // + 0
+    if (KIND <= SUM_ABS && p.value == DOUBLE_MINUS) p.value = uvec2(0u); // + 0: -0 becomes +0
     p.value = ree_f64_canon(p.value);
 #endif
-    if (IS_FLOAT && KIND <= SUM_ABS && p.value.x == REE_SIGN) p.value.x = 0u; // + 0
+    if (IS_FLOAT && KIND <= SUM_ABS && p.value.x == REE_SIGN) p.value.x = 0u; // + 0: -0 becomes +0
     if (IS_FLOAT) p.value.x = ree_canon(p.value.x);
     ree_store(result, DTYPE, o, p.value);
 }

@@ -8,7 +8,7 @@
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint outer, k_in, k_out, inner, taps;
-    uint extrapolation; // bits
+    uint extrapolation; // bits of the float32
 };
 
 void main() {

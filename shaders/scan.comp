@@ -1,14 +1,16 @@
 #version 460
-// scan: out[j] = the sum (product) of terms 0 ... j by the chunk scheme: the chunks before j's
-// chunk, then the terms of j's own chunk up to j. NUMERICS.md section 3.
+// scan: out[j] = the sum (product) of terms 0 ... j by the chunk scheme: the total of the chunks
+// before j's chunk, plus (times) the terms of j's own chunk up to j. NUMERICS.md section 3.
 //
-// A vector runs along the scanned dimension. STAGE 0: a thread scans a vector. Few and long
-// vectors take three steps over scratch memory, with two words per chunk, [n_vectors][n_chunks]:
-// - STAGE 1: a thread reduces a chunk;
-// - STAGE 2: a thread replaces each chunk result of a vector by the total of the chunks before it;
-// - STAGE 3: a thread scans a chunk.
+// A vector runs along the scanned dimension. STAGE 0: each thread scans a vector. Few and long
+// vectors take three steps, which pass chunk results of two words in scratch memory,
+// [n_vectors][n_chunks]:
+// - STAGE 1: each thread reduces a chunk;
+// - STAGE 2: each thread replaces each chunk result of a vector by the total of the chunks before
+//   it;
+// - STAGE 3: each thread scans a chunk.
 //
-// DOUBLE: compiled for float64, emulated in integers.
+// Compiled with DOUBLE, the shader scans float64, emulated in integers.
 #include "ree.glsl"
 #include "primitives.glsl"
 

@@ -1,13 +1,13 @@
 #version 460
-// scatter: data[target(u, i)] = combine(data[target], updates[u, i]) for u ascending, each step
-// rounded once. NUMERICS.md section 7.
+// scatter: data[target(u, i)] = combine(data[target(u, i)], updates[u, i]) for the steps u of each
+// vector i, ascending, each step rounded once. NUMERICS.md section 7.
 //
-// STAGE 0: a thread runs through all steps of a vector in order. If an update replaces the element,
-// only its last update matters and the steps need not wait for each other:
+// STAGE 0: each thread runs through all steps of a vector in order. If updates replace the element,
+// only the last update of an element matters, so the steps can run at the same time:
 // - STAGE 1 clears a word of scratch memory for each target;
-// - STAGE 2 stores the number of the last step there;
-// - STAGE 3 stores the update of that step.
-// In these stages a thread has one step of one vector.
+// - STAGE 2 stores there the number of the last step that updates the target;
+// - STAGE 3 stores the update of that step in data.
+// In stages 1 to 3 each thread has one step of one vector.
 #include "index.glsl"
 #include "primitives.glsl"
 
@@ -49,7 +49,8 @@ const bool IS_FLOAT = DTYPE == REE_DT_F32;
 const bool IS_SIGNED = DTYPE == REE_DT_I8 || DTYPE == REE_DT_I32 || DTYPE == REE_DT_I64;
 const uint N_VECTOR_DIMS = RANK - N_STEP_DIMS;
 
-// Location of a step of a vector: index into data (without the index tuple), index and updates.
+// Where a step of a vector reads and writes: an element of data (before the index tuple's offset is
+// added), of the indices and of the updates.
 struct Place {
     uint data, index, update;
 };
@@ -64,7 +65,7 @@ void move(Params p, inout Place place, uint begin, uint end, uint at) {
     }
 }
 
-// Adds the index tuple to place.data; false if an index is out of range.
+// Adds the index tuple's offset to place.data. Returns false if an index is out of range.
 bool add_tuple(Params p, inout Place place) {
     ReeWords indices = ree_operand(1);
     bool ok = true;
@@ -76,7 +77,8 @@ bool add_tuple(Params p, inout Place place) {
     return ok;
 }
 
-// Loads the current element. Other threads may be changing other bytes of its word.
+// Returns element i of data. Elements of 1 and 2 bytes are read atomically, because other threads
+// may be changing other bytes of the word.
 uvec2 load_data(ReeWords data, uint i) {
     if (SIZE >= 4u) return ree_load(data, DTYPE, i);
     uint word = atomicOr(data.w[SIZE == 1u ? i >> 2u : i >> 1u], 0u);

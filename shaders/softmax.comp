@@ -1,8 +1,8 @@
 #version 460
-// softmax: m = max x; e = exp(x - m); s = chunk-sum(e); out = e / s, or logarithmic
-// (x - m) - log(s). NUMERICS.md sections 3, 4 and 7.
+// softmax: m = max x; e = exp(x - m); s = chunk-sum(e); out = e / s, or, if LOG,
+// out = (x - m) - log(s). NUMERICS.md sections 3, 4 and 7.
 //
-// A row is k elements, `inner` apart. GROUP: a workgroup computes a row, for few and long rows;
+// A row is k elements, `inner` apart. GROUP: a workgroup computes each row, for few and long rows;
 // otherwise one thread does, and neighbouring threads have neighbouring columns.
 #include "ree.glsl"
 #include "rows.glsl"
@@ -17,7 +17,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     uint zero_empty;
 };
 
-uint row_start, row_stride, row_max; // of the current row, in elements
+uint row_start, row_stride, row_max; // the current row's first element, stride in elements, m
 
 uint shifted(uint i) { // x - m
     return ree_sub(ree_operand(0).w[row_start + i * row_stride], row_max);
@@ -27,7 +27,7 @@ uint row_term(uint i) {
     if (!LOG) ree_operand(1).w[row_start + i * row_stride] = e;
     return e;
 }
-// Reads e from where row_term stored it. `divisor` is s, or log(s).
+// Stores result i. Reads e from where row_term stored it. divisor: s, or log(s) if LOG.
 void finish(uint i, uint divisor) {
     uint at = row_start + i * row_stride;
     ree_operand(1).w[at] = LOG ? ree_op_sub_f32(shifted(i), divisor)
@@ -59,8 +59,7 @@ void main() {
     uint sum = ree_row_sum(k, false);
     if (empty) sum = REE_ONE;
     uint divisor = LOG ? ree_op_log_f32(sum) : sum;
-    // The same iteration as in ree_row_sum, so that each thread reads only the e that it stored
-    // itself.
+    // These loops are those of ree_row_sum, so each thread reads only the e that it stored itself.
     uint n_chunks = (k + REE_CHUNK - 1u) / REE_CHUNK;
     for (uint c0 = 0u; c0 < n_chunks; c0 += step) {
         uint at_once = min(step, n_chunks - c0), depth = ree_row_depth(at_once);

@@ -5,9 +5,9 @@
 // The rank of an element is the number of elements before it. A thread counts them for one element
 // and stops at k, so most threads stop early if k is small.
 //
-// Some drivers terminate loops after a number of iterations. Rows that are too long for these
-// drivers are counted in N_PARTS parts. In stage 1 each thread counts one part for one element and
-// writes the number to scratch memory. In stage 2 a thread adds the numbers of its element.
+// Some drivers end loops after a number of iterations. A middle dimension that is too long for such
+// a driver is divided into N_PARTS parts. In stage 1 each thread counts one part for one element
+// and writes the number to scratch memory. In stage 2 each thread adds the numbers of its element.
 #include "ree.glsl"
 #include "primitives.glsl"
 
@@ -44,8 +44,8 @@ uvec2 key(uint at) {
 }
 bool less(uvec2 a, uvec2 b) { return IS_WIDE ? u64_lt(a, b) : a.x < b.x; }
 
-// True if element j, stored at `at`, comes before element i. Among equal values, smaller indices
-// come first.
+// Returns whether element j, stored at `at`, comes before element i, whose key is `own`. Among
+// equal values, smaller indices come first.
 bool is_before(uint j, uint at, uint i, uvec2 own) {
     uvec2 other = key(at);
     return j < i ? !less(own, other) : less(other, own);

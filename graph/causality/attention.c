@@ -1,15 +1,16 @@
 // Rules for attention operators and rotary embeddings.
 //
-// In every run, attention sees all keys up to the query's own position. A key that a mask excludes
-// has the weight +0, whatever the key contains (NUMERICS.md, "Attention"). +0 times an infinite
-// value is NaN, so results may be NaN.
+// The rules accept attention only if, in every run, the keys include all positions up to the
+// query's own, and later keys are excluded. An excluded key has the weight +0, whatever the key
+// contains (NUMERICS.md, "Attention"). +0 times an infinite value is NaN, so results may be NaN.
 #include "graph/causality/facts.h"
 
 #include <string.h>
 
 static const char *const not_masked = "it is not proved that it excludes later tokens";
 
-// Finds the axis of tokens in a query, key or value of rank 3 or 4.
+// Writes to *out the axis of tokens in a query, key or value of rank 3 or 4. Returns false if this
+// axis does not count tokens, or if another axis does.
 static bool token_axis(const struct ree_fact *x, uint32_t *out) {
     if (x->rank != 3 && x->rank != 4) return false;
     *out = x->rank == 3 ? 1 : 2;
@@ -18,8 +19,9 @@ static bool token_axis(const struct ree_fact *x, uint32_t *out) {
     return ree_axis_is_position(&x->axes[*out]);
 }
 
-// Converts either form to (1, heads, tokens, size). `heads` is the attribute with the number of
-// heads.
+// Writes the fact about x as (1, heads, tokens, size) to *out. x is (1, tokens, heads * size), or
+// has that form already. `heads` names the attribute with the number of heads. Returns false for
+// other shapes.
 static bool by_heads(const struct ree_derivation *d, const struct ree_fact *x, const char *heads,
                      struct ree_fact *out) {
     uint32_t axis;
@@ -36,7 +38,9 @@ static bool by_heads(const struct ree_derivation *d, const struct ree_fact *x, c
     return true;
 }
 
-// Derives the keys, or the values, that the queries see: the cache's, followed by the node's own.
+// Writes to *out the fact about the keys, or the values, that the queries see: those of the cache
+// `past` (NULL: no cache), followed by `fresh`, those of the new tokens. Output number `output` is
+// the next contents of the cache.
 static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
                         const struct ree_fact *past, size_t output, struct ree_fact *out) {
     if (past) {
@@ -94,8 +98,9 @@ const char *ree_causality_attention(struct ree_derivation *d) {
     if (!ree_axes_same(key, &all_v.axes[2])) return "its values and keys have different positions";
     if (mask && !fits(mask, &q.axes[2], key))
         return "its mask does not have the shape of queries and keys";
-    // A bound by position counts from the first query's key, which must come after the keys of the
-    // cache.
+    // is_causal and windows place the first query after the keys of the cache. This is its true
+    // position only if no unused positions precede it (has_slack), and if the node has a cache
+    // exactly when the model has one.
     bool is_placed = !d->prover->question->has_slack && (!past_k == !d->prover->has_cache);
     int64_t left = ree_node_int(node, "left_window_size", -1);
     int64_t right = ree_node_int(node, "right_window_size", -1);
@@ -144,7 +149,7 @@ const char *ree_causality_rotary(struct ree_derivation *d) {
     return NULL;
 }
 
-// The operator of com.microsoft. Inputs: X, positions, cos, sin.
+// RotaryEmbedding of com.microsoft. Inputs: X, positions, cos, sin.
 const char *ree_causality_ms_rotary(struct ree_derivation *d) {
     if (d->n_in < 4) return "it does not have one position for each token";
     const struct ree_fact *const in[4] = {d->in[0], d->in[2], d->in[3], d->in[1]};
@@ -164,7 +169,9 @@ static bool is_count(const struct ree_fact *f, int64_t n, bool has_cache) {
            f->counts[0].past == (has_cache ? 1 : 0);
 }
 
-// Reads keys and values, which are separate inputs or packed with the query.
+// Writes the facts about keys and values, as (1, kv heads, tokens, size), to kv[0] and kv[1]. Keys
+// and values are separate inputs, or packed with the query in input 0. Returns false if a shape
+// does not fit.
 static bool read_group(const struct ree_derivation *d, struct ree_fact kv[2]) {
     const struct ree_fact *q = d->in[QUERY], *const *in = d->in;
     int64_t heads = ree_node_int(d->node, "num_heads", 0);
@@ -175,7 +182,7 @@ static bool read_group(const struct ree_derivation *d, struct ree_fact kv[2]) {
         return false;
     bool packed = !in[KEY] && !in[VALUE];
     if (packed) {
-        int64_t all = heads + 2 * kv_heads; // at most 3 * INT32_MAX
+        int64_t all = heads + 2 * kv_heads; // at most 3 * INT32_MAX, as kv_heads <= heads
         if (q->axes[2].size % all) return false;
         for (uint32_t i = 0; i < 2; i++) {
             struct ree_fact part = *q;

@@ -5,7 +5,8 @@
 
 #include "graph/causality/kinds.h"
 
-// Larger shifts might overflow.
+// Limit of the numbers that are added to positions. Positions are less than 2^30, so the sums do
+// not overflow an int32.
 #define MAX_SHIFT (1 << 20)
 
 static const char *const no_nan = "it may turn a NaN that comes from a later token into a number";
@@ -22,7 +23,7 @@ const char *ree_causality_unary(struct ree_derivation *d) {
 // Numbers that are computed from sizes
 
 static bool fits(struct ree_count c, enum ree_dtype dtype) {
-    // A run has fewer than 2^30 tokens.
+    // A run has fewer than 2^30 tokens, so the value of a count within these bounds fits its type.
     const int64_t most = dtype == REE_I32 ? 1 << 30 : INT64_C(1) << 60;
     const int64_t times = dtype == REE_I32 ? 1 : 1 << 20;
     return c.n >= -most && c.n <= most && c.fresh >= -times && c.fresh <= times &&
@@ -61,8 +62,8 @@ static bool combine(int arg, struct ree_count a, struct ree_count b, struct ree_
 static void count(struct ree_derivation *d, int arg, const struct ree_fact *a,
                   const struct ree_fact *b) {
     size_t n;
-    // Several counts belong to a list. A list broadcasts against a list of the same length or
-    // against one element.
+    // A value with several counts is a list, of rank 1. It broadcasts against a list of the same
+    // length or against one element.
     if (!a->n_counts || !b->n_counts || !ree_fact_elements(d->out, &n)) return;
     if ((a->n_counts != n && a->n_counts != 1) || (b->n_counts != n && b->n_counts != 1)) return;
     for (size_t i = 0; i < n; i++) {
@@ -148,7 +149,8 @@ const char *ree_causality_power(struct ree_derivation *d) {
     return d->in[0]->may_be_nan && !plain ? no_nan : NULL;
 }
 
-// For operators that combine all present inputs by adding, comparing or the like.
+// For operators that add all inputs and may apply a function to the sum (FastGelu, BiasGelu,
+// BiasAdd).
 const char *ree_causality_bias(struct ree_derivation *d) {
     const struct ree_fact *in[4];
     uint32_t shifts[4];
@@ -162,7 +164,8 @@ const char *ree_causality_bias(struct ree_derivation *d) {
 
 // Comparisons
 
-// The order that follows from: key position + a <= query position + b.
+// Returns the order that follows from: position on axis `key` + a <= position on axis `query` + b.
+// It holds only if b <= a.
 static struct ree_order at_most(uint32_t key, int64_t a, uint32_t query, int64_t b) {
     return (struct ree_order){key != query && b - a <= 0, key, query};
 }
@@ -228,8 +231,8 @@ const char *ree_causality_logic_not(struct ree_derivation *d) {
     return NULL;
 }
 
-// Derives the number that the selected input holds at elements where the key is later than the
-// query.
+// All elements whose key is later than the query (by `order`) come from `chosen`. Sets out->masked
+// if these elements are -inf, and out->zeroed if they are 0.
 static void choose(struct ree_fact *out, struct ree_order order, const struct ree_fact *chosen,
                    uint32_t shift) {
     struct ree_order masked = ree_order_shift(chosen->masked, shift);
@@ -276,7 +279,7 @@ const char *ree_causality_cast(struct ree_derivation *d) {
         if (x->has_fill && fabs(x->fill) > MAX_SHIFT) out->has_fill = false;
         return NULL;
     }
-    // Only numbers that every type represents exactly.
+    // Keeps the fill only if every float type represents it exactly.
     out->has_fill = x->has_fill && (fabs(x->fill) == INFINITY || x->fill == 0 || x->fill == 1) &&
                     ree_fact_is_float(out);
     out->fill = x->fill;

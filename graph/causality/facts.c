@@ -1,4 +1,4 @@
-// Shared by the rules: axes, counts, broadcasting.
+// Functions on facts that the rules share: axes, counts, broadcasting, constants, caches.
 #include "graph/causality/facts.h"
 
 #include <string.h>
@@ -254,7 +254,7 @@ void ree_fact_constant(struct ree_fact *out, const struct ree_value *value) {
         out->axes[i] = (struct ree_axis){REE_AXIS_FIXED, value->dims[i]};
         if (__builtin_mul_overflow(count, value->dims[i], &count)) count = INT64_MAX;
     }
-    // An infinity or a NaN in a constant is the same in every run.
+    // may_be_nan stays false: an infinity or a NaN in a constant is the same in every run.
     out->has_fill = count == 1 && read_element(value, 0, &out->fill);
     if (!ree_fact_is_index(out) || value->rank > 1 || count < 1 || count > REE_MAX_COUNTS) return;
     out->n_counts = (size_t)count;

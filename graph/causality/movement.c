@@ -11,7 +11,7 @@ static void copy_shape(struct ree_fact *out, const struct ree_fact *f) {
     memcpy(out->axes, f->axes, sizeof out->axes);
 }
 
-// Keeps everything that `f` states; all axes stay in place.
+// Copies all statements of `f` except `past` and `present`. All axes stay in place.
 static void keep(struct ree_fact *out, const struct ree_fact *f) {
     copy_shape(out, f);
     ree_fact_move(out, f, same);
@@ -71,7 +71,7 @@ const char *ree_causality_shape(struct ree_derivation *d) {
     return NULL;
 }
 
-// Derives axes from a list of sizes.
+// Sets out->rank and out->axes from input number `input`, a list of sizes.
 static const char *read_shape(const struct ree_derivation *d, size_t input, struct ree_fact *out) {
     const struct ree_fact *shape = ree_causality_in(d, input);
     if (!shape || !shape->n_counts) return "its shape does not consist of sizes";
@@ -95,7 +95,9 @@ const char *ree_causality_constant_of_shape(struct ree_derivation *d) {
     return NULL;
 }
 
-// Range(start, limit, delta): positions, if it starts at the first token and ends at the last.
+// Range(start, limit, delta). With delta 1, one element for each token, and a start at the position
+// of the first of these tokens plus a constant, element i is the position of token i plus this
+// constant.
 const char *ree_causality_range(struct ree_derivation *d) {
     const struct ree_fact *start = d->in[0], *limit = d->in[1], *delta = d->in[2];
     struct ree_fact *out = d->out;
@@ -411,7 +413,8 @@ static int64_t clamp(int64_t at, int64_t size) {
     return at < 0 ? 0 : at > size ? size : at;
 }
 
-// A part of an axis. `start` is within the axis unless n is 0. `step` is at least 1.
+// n elements of an axis: start, start + step and so on. `start` is within the axis unless n is 0.
+// `step` is at least 1.
 struct cut {
     int64_t start, step, n;
 };
@@ -421,7 +424,7 @@ static struct cut cut_axis(int64_t size, int64_t from, int64_t to, int64_t step)
     return (struct cut){start, step, end > start ? 1 + (end - start - 1) / step : 0};
 }
 
-// Only for lists: counts of other values with several elements are not known.
+// Selects the counts of a list. Drops the counts of values of other ranks.
 static void cut_counts(struct ree_fact *part, const struct ree_fact *x, struct cut c) {
     part->n_counts = 0;
     if (x->rank != 1) return;
@@ -494,7 +497,7 @@ const char *ree_causality_gather(struct ree_derivation *d) {
     return NULL;
 }
 
-// A quantised embedding table: rows of a constant matrix.
+// GatherBlockQuantized, only as a lookup of rows in a constant matrix: a quantised embedding table.
 const char *ree_causality_gather_block_quantized(struct ree_derivation *d) {
     const struct ree_fact *data = d->in[0], *index = d->in[1];
     struct ree_fact *out = d->out;
@@ -516,11 +519,11 @@ const char *ree_causality_gather_block_quantized(struct ree_derivation *d) {
     out->axes[index->rank] = data->axes[1];
     out->axes[index->rank].size *= 8 / bits;
     out->follows = index->follows;
-    out->may_be_nan = true; // 0 times an infinite scale
+    out->may_be_nan = true; // 0 times an infinite scale is NaN
     return NULL;
 }
 
-// The selection of rows that ree_pass_select_rows inserts.
+// GatherND, only in the form that ree_pass_select_rows inserts: it selects the requested rows.
 const char *ree_causality_gather_nd(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *index = d->in[1];
     bool is_choice = index->is_rows && index->rank == 3 && ree_axis_is_fixed(&index->axes[0], 1) &&
@@ -552,7 +555,7 @@ const char *ree_causality_trilu(struct ree_derivation *d) {
     bool is_bool = x->dtype == REE_BOOL;
     if (!upper && diagonal <= 0) *(is_bool ? &d->out->if_true : &d->out->zeroed) = order;
     if (upper && diagonal <= 1) {
-        // Elements later than the query are kept.
+        // These elements keep the numbers of x: those whose key is later than the query.
         bool masked =
             x->masked.holds && x->masked.key == order.key && x->masked.query == order.query;
         if (!is_bool && (masked || (x->has_fill && x->fill == -INFINITY))) d->out->masked = order;

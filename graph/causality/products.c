@@ -9,13 +9,14 @@ static const char *const over_tokens = "it sums over tokens, including later one
 
 // Products
 
-// Removes the summed axis from `follows`. The caller must show that the sum does not depend on
+// Returns `follows` without the summed axis. The caller must show that the sum does not depend on
 // tokens later than the query.
 static uint32_t without(uint32_t follows, uint32_t axis) {
     return follows & ~(1u << axis);
 }
 
-// Returns whether a is zero along axis `key` at all positions later than a's query.
+// Returns whether axis `key` of a is complete, and all elements with a later position on it than on
+// the query's axis, a->zeroed.query, are zero.
 static bool is_weighed(const struct ree_derivation *d, const struct ree_fact *a, uint32_t key) {
     return a->zeroed.holds && a->zeroed.key == key && ree_axis_is_complete(d, &a->axes[key]);
 }
@@ -28,7 +29,8 @@ const char *ree_causality_matmul(struct ree_derivation *d) {
     uint32_t ka = a->rank - 1, kb = b->rank - 2, rank = a->rank > b->rank ? a->rank : b->rank;
     uint32_t sa = rank - a->rank, sb = rank - b->rank;
     if (!ree_axes_same(&a->axes[ka], &b->axes[kb])) return "its inputs' shapes do not match";
-    // The axes of the batch, followed by the product's two.
+    // With size 1 for the summed axes, broadcasting gives the product's shape: (batch..., rows,
+    // columns).
     struct ree_fact left = *a, right = *b;
     left.axes[ka] = right.axes[kb] = (struct ree_axis){REE_AXIS_FIXED, 1};
     left.follows = without(a->follows, ka);
@@ -42,7 +44,7 @@ const char *ree_causality_matmul(struct ree_derivation *d) {
         bool mixes = a->follows >> ka & 1 || b->follows >> kb & 1;
         return mixes ? over_tokens : NULL;
     }
-    // 0 * inf is NaN.
+    // Elements of later tokens are multiplied by 0. 0 * inf is NaN, so the result may be NaN.
     if (is_weighed(d, a, ka))
         out->follows |= 1u << (a->zeroed.query + sa);
     else if (is_weighed(d, b, kb))
@@ -54,7 +56,8 @@ const char *ree_causality_matmul(struct ree_derivation *d) {
     return NULL;
 }
 
-// Input 1 is a matrix of weights, (n, k) or (k, n). An added input must be constant, too.
+// Products of x (..., k) with a matrix of weights, which give (..., n). All inputs except x must be
+// constant.
 static const char *by_weights(struct ree_derivation *d, int64_t k, int64_t n) {
     const struct ree_fact *x = d->in[0];
     for (size_t i = 1; i < d->n_in; i++)
@@ -133,7 +136,7 @@ const char *ree_causality_reduce(struct ree_derivation *d) {
             ones = ree_axis_count(&x->axes[i]);
             is_count = true;
         } else if (counts && !ree_axis_is_fixed(&x->axes[i], 1)) {
-            counts = false; // the result is not just the number of tokens
+            counts = false; // with other axes, the result is not one number of tokens
         }
         if (reduced[i] && x->follows >> i & 1) return over_tokens;
         to[i] = reduced[i] && !keeps ? -1 : (int)out->rank++;
@@ -173,8 +176,8 @@ const char *ree_causality_cumsum(struct ree_derivation *d) {
     return NULL;
 }
 
-// Convolution along the tokens, padded before the first token so that output i reads only inputs up
-// to i.
+// Conv, only along the tokens and with padding before the first token, so that output i reads no
+// input after i.
 const char *ree_causality_conv(struct ree_derivation *d) {
     const struct ree_fact *x = d->in[0], *w = d->in[1], *bias = ree_causality_in(d, 2);
     size_t n_pads, n_strides, n_dilations;
@@ -239,7 +242,7 @@ const char *ree_causality_norm(struct ree_derivation *d) {
     return norm_over(d->in[0], ree_node_int(d->node, "axis", -1));
 }
 
-// Inputs: input, skip, weights. The fourth output is input + skip.
+// Inputs: input, skip, then scales and biases. The fourth output is input + skip.
 const char *ree_causality_skip_norm(struct ree_derivation *d) {
     uint32_t shifts[2];
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);

@@ -85,7 +85,7 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
     }
 }
 
-// Makes the text "input 'x': why", which is valid as long as the proof.
+// Returns the text "what: why", which the arena of the proof owns.
 static const char *say(struct ree_prover *p, const char *what, const char *why) {
     char text[512];
     snprintf(text, sizeof text, "%s: %s", what, why);
@@ -122,7 +122,8 @@ static bool begin(struct ree_prover *p) {
         ree_fact_settle(f);
         if (f->why_not) f->why_not = say_of_value(p, "constant", value, f->why_not);
     }
-    // An input may have a default value; a run replaces it.
+    // An input may have a default value, a constant. A run replaces it, so the input's fact
+    // replaces the constant's.
     for (size_t i = 0; i < p->question->n_inputs; i++) {
         const struct ree_value *value = p->question->inputs[i].value;
         struct ree_fact *f = add_fact(p, value);

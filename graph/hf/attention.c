@@ -1,5 +1,5 @@
-// Attention: projections, norms of queries and keys, rotary embedding, kv cache, and attention
-// itself.
+// Writes the attention of a layer: projections, norms of queries and keys, rotary embedding, kv
+// cache, scores and output.
 #include "graph/hf/causal.h"
 
 struct heads {
@@ -46,13 +46,14 @@ static void project_all(const struct heads *h, const char *x, const char **q, co
     ree_writer_int(d->w, "axis", -1);
 }
 
-// Reshapes (batch, sequence, n * head size) to (batch, sequence, n, head size), or back.
+// Reshapes x to `dims`, in which 0 copies a dimension of x and -1 is inferred, as in ONNX.
 static const char *reshape(const struct heads *h, const char *label, size_t n_dims,
                            const int64_t *dims, const char *x) {
     return ree_op2(h->d->w, label, "Reshape", x, ree_writer_i64s(h->d->w, n_dims, dims));
 }
 
-// Normalises queries (part "q") or keys (part "k") of n heads, (batch, sequence, n * head size).
+// Normalises the queries (part "q") or keys (part "k") of n heads, (batch, sequence, n * head
+// size). Returns x if the architecture has no such norm.
 static const char *normalise(const struct heads *h, const char *part, const char *name, int64_t n,
                              const char *x) {
     struct ree_causal *d = h->d;
@@ -68,7 +69,7 @@ static const char *normalise(const struct heads *h, const char *part, const char
     return reshape(h, ree_writer_name(d->w, "%s.whole", label), 3, together, x);
 }
 
-// The form of opset 23.
+// The form with opset 23
 
 static const char *rotate(const struct heads *h, const char *part, int64_t n, const char *x) {
     struct ree_causal *d = h->d;
@@ -111,7 +112,7 @@ static const char *attend(const struct heads *h, const char *q, const char *k, c
     return y;
 }
 
-// The form of opset 17.
+// The form with opset 17
 
 // Splits (batch, sequence, n * head size) into (batch, n, sequence, head size).
 static const char *to_heads(const struct heads *h, const char *part, int64_t n, const char *x) {
@@ -123,7 +124,10 @@ static const char *to_heads(const struct heads *h, const char *part, int64_t n, 
     return x;
 }
 
-// The steps of RotaryEmbedding: the halves x0 and x1 of the rotated part, and the rest of the head.
+// Writes the steps of RotaryEmbedding. x0 and x1 are the halves of the rotated part of a head; the
+// rest of the head is copied.
+//
+//     y0 = cos * x0 - sin * x1    y1 = sin * x0 + cos * x1
 static const char *rotate_steps(const struct heads *h, const char *part, const char *x) {
     struct ree_causal *d = h->d;
     struct ree_writer *w = d->w;
@@ -156,8 +160,8 @@ static const char *append_to_cache(const struct heads *h, const char *kind, cons
     return y;
 }
 
-// Neighbouring query heads share a key head: queries become (batch, key head, group, sequence, head
-// size); keys and values get a group dimension of size 1.
+// n_heads / n_kv_heads consecutive query heads share a key head. Queries become (batch, key heads,
+// group, sequence, head size); keys and values get a group dimension of size 1.
 static const char *group(const struct heads *h, const char *part, const char *x) {
     const struct ree_causal_config *c = h->d->config;
     const char *label = ree_writer_name(h->d->w, "%s.%s_group", h->label, part);

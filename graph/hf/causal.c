@@ -1,4 +1,4 @@
-// The whole decoder: embeddings, blocks, head, and the model's metadata.
+// Writes the whole decoder: embeddings, blocks, head, and the model's metadata.
 #include "graph/hf/causal.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static const struct ree_tensor_names gpt2_names = {
     .down = "mlp.c_proj",
 };
 
-// llama's names, changed as the family requires.
+// Writes the names of the family's tensors to *out: GPT-2's, or llama's with the family's changes.
 static void choose_names(const struct ree_family *family, struct ree_tensor_names *out) {
     *out = family->is_gpt2 ? gpt2_names : llama_names;
     if (family->is_gpt2) return;
@@ -57,8 +57,8 @@ static void choose_names(const struct ree_family *family, struct ree_tensor_name
     if (family->norm_place == REE_NORM_AROUND) memcpy(out->norms, around, sizeof around);
 }
 
-// Finds the prefix of the decoder's tensors: the decoder is the whole model, or has a head above
-// it, or is part of a model with an image encoder.
+// Finds the prefix of the names of the decoder's tensors. It differs between checkpoints with only
+// a decoder, with a decoder and a head, and with an image encoder.
 static const char *find_prefix(struct ree_causal *d) {
     static const char *const known[] = {"model.", "model.language_model.", "language_model.model.",
                                         "transformer.", ""};
@@ -70,8 +70,7 @@ static const char *find_prefix(struct ree_causal *d) {
     return d->config->family->is_gpt2 ? "transformer." : "model.";
 }
 
-// sqrt(hidden size), rounded to the type of the embedding table, as a model of that type computes
-// it.
+// Returns sqrt(hidden size), rounded to dtype, as a model of that type computes it.
 static float embedding_scale(const struct ree_causal *d, enum ree_dtype dtype) {
     float scale = (float)sqrt((double)d->config->hidden);
     uint32_t bits;
@@ -82,7 +81,8 @@ static float embedding_scale(const struct ree_causal *d, enum ree_dtype dtype) {
     return scale;
 }
 
-// Looks up rows of a table and returns them in the type of the activations.
+// Looks up rows of the table `name`.weight and returns them in the type of the activations.
+// *out_dtype: the type of the table in the checkpoint.
 static const char *look_up(struct ree_causal *d, const char *label, const char *name, int64_t rows,
                            const char *ids, enum ree_dtype *out_dtype) {
     struct ree_writer *w = d->w;
@@ -121,7 +121,8 @@ static const char *embed(struct ree_causal *d) {
     return x;
 }
 
-// Norm number `i` of a block; x itself if the architecture does not have it.
+// Writes norm number `i` of a block, in the order of ree_tensor_names.norms, and returns its
+// result. Returns x if the architecture does not have this norm.
 static const char *norm(struct ree_causal *d, int64_t layer, int i, const char *x) {
     static const char *const labels[4] = {"attention_norm", "attention_post_norm", "mlp_norm",
                                           "mlp_post_norm"};
@@ -149,7 +150,7 @@ static void head(struct ree_causal *d, const char *x) {
                            .out = c->vocab,
                            .table = c->tied,
                            .wide = true};
-    if (!c->tied) d->prefix = ""; // the head is not inside the decoder
+    if (!c->tied) d->prefix = ""; // the name of the head's own matrix has no prefix
     ree_causal_softcap(d, "lm_head", c->final_softcap, ree_causal_linear(d, &l, x));
     ree_writer_rename(d->w, "logits");
 }
@@ -230,7 +231,7 @@ enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
     d.prefix = find_prefix(&d);
     for (size_t i = 0; i < checkpoint->n_tensors; i++)
         d.total += checkpoint->tensors[i].nbytes;
-    const char *prefix = d.prefix; // writing the head changes it
+    const char *prefix = d.prefix; // head() may change d.prefix
     write_graph(&d);
     if (ree_writer_ok(&w)) w.status = ree_causal_check_unread(&d, prefix, err);
     if (checkpoint->has_code && options->on_note) {
@@ -239,10 +240,11 @@ enum ree_status ree_causal_write(struct ree_checkpoint *checkpoint,
             options->note_user,
             "auto_map names code of the model, which ree does not run: only model_type decides");
     }
-    // The IR versions that were released with these opsets.
+    // IR version 8 was released with opset 17, IR version 11 with opset 23.
     enum ree_status status = ree_writer_pack(&w, options->steps ? 8 : 11, out, out_size);
     ree_writer_finish(&w);
-    // Check after a failure as well: a truncated file is then the better explanation.
+    // Check after a failure as well: if a file was truncated meanwhile, this is the better
+    // explanation.
     for (size_t i = 0; i < checkpoint->n_files; i++)
         if (ree_mapping_check(checkpoint->mappings[i], err) != REE_OK) status = REE_IO;
     if (status != REE_OK) {

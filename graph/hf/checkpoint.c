@@ -100,7 +100,7 @@ enum ree_status ree_checkpoint_sort(struct ree_checkpoint *c, struct ree_error *
 }
 
 static bool is_open(const struct ree_checkpoint *c, const char *name) {
-    // From the last file: tensors of one shard are usually listed together.
+    // Search from the last file, because an index usually lists the tensors of a shard together.
     for (size_t i = c->n_files; i > 0; i--)
         if (!strcmp(c->files[i - 1], name)) return true;
     return false;
@@ -126,7 +126,7 @@ static enum ree_status add_shards(struct ree_checkpoint *c, int folder_fd, const
     return ree_checkpoint_sort(c, err);
 }
 
-// Every tensor of the index must be in the file that the index names.
+// Checks that every tensor of the index is in the file that the index names.
 static enum ree_status check_index(const struct ree_checkpoint *c, const cJSON *map,
                                    struct ree_error *err) {
     const cJSON *item;
@@ -173,7 +173,7 @@ static enum ree_status open_folder(struct ree_checkpoint *c, int folder_fd, stru
                         "into the weights first, or remove the file");
     c->has_code = ree_json_find(c->config, "auto_map") != NULL;
     if (faccessat(folder_fd, "tokenizer_config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-        struct ree_error unused; // the reader of the tokenizer reports errors
+        struct ree_error unused; // ignored here: the reader of the tokenizer reports errors
         cJSON *tokenizer;
         if (read_json(folder_fd, "tokenizer_config.json", &tokenizer, &unused) == REE_OK)
             c->has_code = c->has_code || ree_json_find(tokenizer, "auto_map") != NULL;

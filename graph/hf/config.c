@@ -1,12 +1,13 @@
-// Turns config.json into a description. Only this file and families.c handle peculiarities of
-// single architectures.
+// Reads config.json into the description of config.h, with the defaults and the peculiarities of
+// each architecture.
 #include "graph/hf/config.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-// Limits on sizes: far above any model, and so small that the product of any three fits in 64 bits.
+// Limits on sizes, far above any model. The product of three numbers up to MAX_SIZE fits in 64
+// bits.
 #define MAX_SIZE (1 << 20)
 #define MAX_LAYERS 4096
 #define MAX_EOS 64
@@ -42,7 +43,8 @@ static enum ree_status find_family(struct source *s, struct ree_causal_config *c
                     "the architecture '%.64s' cannot be exported; supported are: %s", type, known);
 }
 
-// GPT-2 has other names for some keys.
+// Returns the name of a key in this architecture's config.json: GPT-2 has other names for some
+// keys.
 static const char *key_of(const struct ree_causal_config *c, const char *key) {
     static const char *const pairs[][2] = {
         {"hidden_size", "n_embd"},
@@ -72,7 +74,7 @@ static enum ree_status read_size(struct source *s, const struct ree_causal_confi
 }
 
 static enum ree_status read_sizes(struct source *s, struct ree_causal_config *c) {
-    // A text_config omits keys that have their default values.
+    // Gemma 3's text_config omits keys that have their default values.
     if (is_gemma3(c)) {
         c->vocab = 262208;
         c->n_heads = 8;
@@ -132,8 +134,7 @@ static enum ree_status read_biases(struct source *s, struct ree_causal_config *c
     bool attention = false, mlp = false;
     REE_TRY(ree_json_bool(s->text, "attention_bias", &attention, s->err));
     REE_TRY(ree_json_bool(s->text, "mlp_bias", &mlp, s->err));
-    // Other families do not have the key mlp_bias; mistral, qwen2 and phi3 do not read
-    // attention_bias.
+    // Only llama and smollm3 read mlp_bias. mistral, qwen2 and phi3 do not read attention_bias.
     bool asks = is_family(c, "llama") || is_family(c, "qwen3") || is_family(c, "olmo2") ||
                 is_family(c, "smollm3") || is_gemma3(c);
     c->qkv_bias = c->family->is_gpt2 || c->family->bias_on_qkv || (asks && attention);
@@ -163,7 +164,8 @@ static enum ree_status read_scales(struct source *s, struct ree_causal_config *c
     return REE_OK;
 }
 
-// SmolLM3's no_rope_layers: 1 for a layer that uses positions.
+// Reads SmolLM3's no_rope_layers. In spite of its name, 1 means a layer with rotary embedding, and
+// 0 one without. If it is absent, every fourth layer, or every no_rope_layer_interval-th, has none.
 static enum ree_status read_rope_layers(struct source *s, struct ree_causal_config *c) {
     if (!is_family(c, "smollm3")) return REE_OK;
     int64_t interval = 4;
@@ -185,7 +187,7 @@ static enum ree_status read_rope_layers(struct source *s, struct ree_causal_conf
 }
 
 // Decides whether layer i has a window if config.json has no layer_types. In smollm3 the layers
-// without positions have one.
+// without rotary embedding have one.
 static enum ree_status slides_by_default(struct source *s, const struct ree_causal_config *c,
                                          int64_t i, int64_t window, bool *out) {
     int64_t pattern = 6, from = 28;
@@ -236,8 +238,9 @@ static enum ree_status read_windows(struct source *s, struct ree_causal_config *
     return REE_OK;
 }
 
-// rope_scaling, the older key, has priority over rope_parameters unless it is empty. For Gemma 3
-// both together are refused, because rope_scaling would apply to only one part of rope_parameters.
+// Finds the parameters of the ropes; *out is NULL if there are none. rope_scaling, the older key,
+// has priority over rope_parameters unless it is empty. For Gemma 3 both together are refused,
+// because rope_scaling would apply to only one part of rope_parameters.
 static enum ree_status find_rope(struct source *s, const struct ree_causal_config *c,
                                  const cJSON **out) {
     const cJSON *scaling = ree_json_find(s->text, "rope_scaling");
@@ -254,7 +257,8 @@ static enum ree_status find_rope(struct source *s, const struct ree_causal_confi
     return REE_OK;
 }
 
-// In layers with a window, Gemma 3 uses another base frequency and no scaling.
+// In layers with a window, Gemma 3 uses another base frequency, and no scaling unless
+// rope_parameters has it under sliding_attention.
 static enum ree_status read_ropes(struct source *s, struct ree_causal_config *c) {
     const cJSON *parameters;
     REE_TRY(find_rope(s, c, &parameters));

@@ -1,4 +1,4 @@
-// Writes a checkpoint's model to a file, or loads it as a graph directly.
+// Writes a checkpoint's model to an ONNX file, or loads it as a graph directly.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ static enum ree_status check_variant(uint32_t bits, uint32_t block, uint32_t tab
     return REE_OK;
 }
 
-// Returns the type of the values between the layers. int8 is the type of inputs to products only.
+// Returns the type of the values between the layers. int8 applies only to the inputs of products,
+// so the other values are then float32.
 static enum ree_dtype stored_type(enum ree_dtype activations) {
     return activations == REE_F16 || activations == REE_BF16 ? activations : REE_F32;
 }
@@ -70,7 +71,8 @@ static void append_note(void *notes, const char *text) {
     ree_strbuf_printf(notes, "%s\n", text);
 }
 
-// Returns the model's bytes, and a mapping of its quantised weights; NULL if it has none.
+// Writes the bytes of the model to *out, which the caller releases with ree_free. If the weights
+// are quantised, returns a mapping of them in *out_data, which the caller then owns.
 static enum ree_status write_memory(struct ree_checkpoint *checkpoint,
                                     const struct ree_hf_options *o, unsigned char **out,
                                     size_t *out_size, struct ree_mapping **out_data,
@@ -181,7 +183,8 @@ static enum ree_status check_output_path(const char *hf_dir, const char *path, b
                     path, hf_dir);
 }
 
-// Writes both files. They get their names only when both are complete.
+// Writes the model and, if weights are copied or quantised, their data file. The files get their
+// names only when both are complete.
 static enum ree_status write_files(struct ree_checkpoint *checkpoint, const char *path,
                                    const char *data_path, struct ree_causal_options *options,
                                    struct ree_error *err) {

@@ -1,5 +1,5 @@
-// Shared by all layers: ports, the masks that follow from positions, and the angles of rotary
-// embeddings.
+// Writes what all layers share: inputs and outputs of the graph, the masks that follow from
+// positions, and cosines and sines of rotary embeddings.
 #include "graph/hf/causal.h"
 
 void ree_causal_ports(struct ree_causal *d) {
@@ -44,7 +44,7 @@ static const char *spread(struct ree_causal *d, const char *label, const char *m
 }
 
 // A query at position p sees key j if j <= p; with a window of n, also j > p - n must hold. p comes
-// from position_ids, not from the token's index in the batch. So positions of the cache beyond a
+// from position_ids, not from the token's index in input_ids. So positions of the cache beyond a
 // sequence's end are not visible.
 void ree_causal_masks(struct ree_causal *d) {
     struct ree_writer *w = d->w;
@@ -70,7 +70,8 @@ void ree_causal_masks(struct ree_causal *d) {
     d->window = spread(d, "window_mask", ree_op2(w, "causal_window", "And", causal, inside));
 }
 
-// cos(p f) and sin(p f), times the rope's factor, in the type of the activations.
+// Writes `function` (Cos or Sin) of the angles, times the rope's factor, in the type of the
+// activations. With opset 17 it inserts a dimension of size 1 for the heads.
 static const char *angles_of(struct ree_causal *d, const char *function, uint32_t rope,
                              const char *angles) {
     struct ree_writer *w = d->w;

@@ -1,12 +1,12 @@
-// Norms, activations and the MLP.
+// Writes norms, activations, soft caps and the MLP.
 #include "graph/hf/causal.h"
 
 const char *ree_causal_layer_name(struct ree_causal *d, int64_t layer, const char *name) {
     return ree_writer_name(d->w, "%s.%lld.%s", d->names->layer, (long long)layer, name);
 }
 
-// x / sqrt(mean-square(x) + eps) * scale in steps: the sequence of RMSNormalization. The sum of
-// squares is that of ReduceSumSquare, which does not round its terms. Mul and ReduceMean would
+// Writes x / sqrt(mean-square(x) + eps) * scale in steps: the sequence of RMSNormalization. The sum
+// of squares is that of ReduceSumSquare, which does not round its terms. Mul and ReduceMean would
 // round them.
 static const char *rms_steps(struct ree_causal *d, const char *label, const char *scale,
                              int64_t size, const char *x) {
@@ -59,7 +59,7 @@ const char *ree_causal_softcap(struct ree_causal *d, const char *label, float so
     return ree_op2(w, ree_writer_name(w, "%s.capped", label), "Mul", x, ree_writer_f32(w, softcap));
 }
 
-// The constants of NUMERICS.md, "Activations", that Gelu uses.
+// Writes the steps of Gelu, with the constants of NUMERICS.md, "Activations".
 static const char *gelu_steps(struct ree_causal *d, const char *label, bool tanh, const char *x) {
     struct ree_writer *w = d->w;
     if (tanh) {
@@ -85,7 +85,7 @@ static const char *activation(struct ree_causal *d, const char *label, const cha
     enum ree_hidden_act act = d->config->act;
     if (act == REE_ACT_RELU) return ree_op1(w, label, "Relu", x);
     if (act == REE_ACT_SILU) {
-        // Rounded once, after the product.
+        // Computed in float32 and rounded once, after the product.
         x = ree_causal_widen(d, label, x);
         const char *s = ree_op1(w, ree_writer_name(w, "%s.sigmoid", label), "Sigmoid", x);
         return ree_causal_narrow(d, label, ree_op2(w, label, "Mul", x, s));

@@ -18,7 +18,7 @@ static float power(float base, float exponent) {
     return y;
 }
 
-// theta^(2 i / dim): the wavelength of pair i divided by 2 pi.
+// Returns theta^(2 i / (2 n)), the wavelength of pair i divided by 2 pi.
 static float period(double theta, uint32_t i, uint32_t n) {
     return power((float)theta, (float)(2 * i) / (float)(2 * n));
 }
@@ -40,8 +40,8 @@ static enum ree_status read_linear(const cJSON *parameters, struct ree_rope *rop
     return REE_OK;
 }
 
-// The context length that the model was made for before scaling. A value in config.json itself, or
-// its default, has priority over the rope's parameters.
+// Finds the context length that the model was made for before scaling. A value in config.json
+// itself, or else the architecture's default, has priority over the rope's parameters.
 static enum ree_status read_original(const struct ree_rope_source *source, int64_t *out,
                                      struct ree_error *err) {
     static const char key[] = "original_max_position_embeddings";
@@ -82,7 +82,8 @@ static double yarn_scale(double factor, double m) {
     return factor <= 1 ? 1 : 0.1 * m * ree_exact_log(factor) + 1;
 }
 
-// The pair that makes `rotations` full rotations within the original context.
+// Returns the index, a real number, of the pair that makes `rotations` full rotations within the
+// original context.
 static double yarn_pair(double rotations, uint32_t n, double theta, double context) {
     return (2.0 * n * ree_exact_log(context / (rotations * 2 * PI))) / (2 * ree_exact_log(theta));
 }
@@ -188,8 +189,8 @@ enum ree_status ree_rope_read(const struct ree_rope_source *source, struct ree_a
     REE_TRY(ree_json_number(source->config, "partial_rotary_factor", 0, 1, &part, err));
     REE_TRY(ree_json_number(source->parameters, "partial_rotary_factor", 0, 1, &part, err));
     if (!source->partial && part != 1) {
-        // transformers ignores it for other architectures' default angles, and fails if their
-        // angles are scaled.
+        // If an architecture does not use partial_rotary_factor, transformers ignores it for angles
+        // without scaling, and fails for scaled angles.
         if (strcmp(type, "default") != 0)
             return ree_fail(err, REE_UNSUPPORTED,
                             "'partial_rotary_factor' with scaling is not supported in this "

@@ -78,8 +78,8 @@ static int by_offset(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-// The tensors must be sorted by offset. Each must begin where the previous one ends, and the last
-// must end at the end of the file.
+// Checks that the tensors cover the data: each must begin where the previous one ends, and the last
+// must end at the end of the file. They must be sorted by offset.
 static enum ree_status check_cover(const struct ree_stored_tensor *tensors, size_t n,
                                    uint64_t data_size, struct ree_error *err) {
     uint64_t end = 0;

@@ -128,14 +128,15 @@ const char *ree_causal_widen(struct ree_causal *d, const char *label, const char
     return x;
 }
 
-// A quantised matrix: its initializers, each written once.
+// Names of the initializers of a quantised matrix. Each initializer is written once.
 struct quantised {
     // uint8: (rows, blocks, bytes of a block); of the embedding table (rows, bytes of a row)
     const char *numbers;
     const char *scales; // float32 (rows, blocks)
 };
 
-// Writes the rows and then the scales of a quantised matrix to the data file.
+// Writes the rows and then the scales of a quantised matrix to the data file. *out_rows and
+// *out_scales are their offsets in the file.
 static void write_quantised(struct ree_causal *d, const struct ree_stored_tensor *t,
                             const struct ree_matrix *m, uint32_t bits, uint64_t *out_rows,
                             uint64_t *out_scales) {
@@ -161,7 +162,8 @@ static void write_quantised(struct ree_causal *d, const struct ree_stored_tensor
     ree_free(scales);
 }
 
-// `is_table`: it is the embedding table.
+// Quantises m, the matrix in tensor t, unless its initializers already exist, and returns them.
+// is_table: m is the embedding table.
 static struct quantised quantise(struct ree_causal *d, const struct ree_stored_tensor *t,
                                  const struct ree_matrix *m, uint32_t bits, bool is_table) {
     struct ree_writer *w = d->w;
@@ -182,7 +184,7 @@ static struct quantised quantise(struct ree_causal *d, const struct ree_stored_t
     return q;
 }
 
-// Numbers of an input's row that share a scale, with int8 activations.
+// With int8 activations: number of consecutive elements of an input's row that share a scale.
 #define ACTIVATION_BLOCK 32
 
 static const char *multiply_quantised(struct ree_causal *d, const struct ree_linear *l,

@@ -137,7 +137,7 @@ void ree_writer_port(struct ree_writer *w, bool is_output, const char *name, enu
     }
 }
 
-// Attaches the attributes collected since the last node to the last node.
+// Attaches the attributes that were set since the last node was written to that node.
 static void close_node(struct ree_writer *w) {
     if (!ree_writer_ok(w) || !w->nodes.n || !w->attributes.n) return;
     Onnx__NodeProto *node = w->nodes.items[w->nodes.n - 1];

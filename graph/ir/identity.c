@@ -1,7 +1,8 @@
 // Encodes the graph as bytes: the same bytes for the same graph, whatever the layout of the file.
 //
-// Values are numbered in the order of their definition; their names are not encoded. ree generates
-// the names of values inside function calls, and a file could contain the same names.
+// Values are numbered in the order of their definition, and nodes refer to them by number. Only
+// inputs, constants and outputs are encoded with their names. Other names are left out, because ree
+// generates the names of values inside function calls, and a file could contain the same names.
 #include "graph/ir/identity.h"
 
 #include <stdlib.h>
@@ -125,7 +126,7 @@ static int by_attribute_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// Sorted by name, because a file may list attributes in any order.
+// Encodes the attributes sorted by name, because a file may list them in any order.
 static void put_attributes(struct encoder *e, const struct ree_node *node) {
     const struct ree_attr **sorted = ree_alloc_zeroed(node->n_attrs + 1, sizeof(struct ree_attr *));
     if (!sorted) {
@@ -161,8 +162,8 @@ static int by_value_name(const void *a, const void *b) {
     return strcmp((*x)->name, (*y)->name);
 }
 
-// Sorted by name, because a file may list initializers in any order. Initializers that are also
-// inputs have their number already.
+// Encodes the initializers sorted by name, because a file may list them in any order. Initializers
+// that are also inputs have their number already.
 static void put_initializers(struct encoder *e, struct ree_graph *graph) {
     struct ree_value **found = ree_alloc_zeroed(graph->n_values + 1, sizeof(struct ree_value *));
     size_t n = 0;
@@ -269,7 +270,7 @@ enum ree_status ree_identity_init(struct ree_identity *identity, struct ree_grap
     *identity = (struct ree_identity){0};
     struct encoder e = {.out = identity};
     ree_strbuf_init(&e.bytes);
-    // A hand-made graph may use a value that nothing defines.
+    // A hand-made graph may use a value that nothing defines. Its number stays NONE.
     for (size_t i = 0; i < graph->n_values; i++)
         graph->values[i]->number = NONE;
     put_opsets(&e, graph);

@@ -67,8 +67,7 @@ int64_t ree_graph_opset(const struct ree_graph *graph, const char *domain) {
     return ree_opset_find(graph->opsets, graph->n_opsets, domain);
 }
 
-// This function and printing recurse as deep as subgraphs are nested; the reader limits the
-// nesting.
+// Recursion is as deep as subgraphs are nested; the reader limits the nesting.
 void ree_node_visit_uses(struct ree_node *node, void (*visit)(void *user, struct ree_value **use),
                          void *user) {
     for (size_t i = 0; i < node->n_inputs; i++)

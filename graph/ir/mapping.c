@@ -36,7 +36,7 @@ static void keep_file(struct ree_mapping *mapping, int fd) {
     char *path = realpath(link, NULL);
     // Without /proc, or for a file without a name, only the guard detects changes.
     mapping->path = ree_strdup(path ? path : "");
-    free(path); // of libc
+    free(path); // allocated by libc
 }
 
 enum ree_status ree_mapping_of_fd(int fd, struct ree_mapping **out, struct ree_error *err) {
@@ -108,7 +108,8 @@ enum ree_status ree_mapping_check(const struct ree_mapping *mapping, struct ree_
     const char *quote = mapping->location ? "'" : "", *colon = mapping->location ? ": " : "";
     if (!mapping->is_file) return REE_OK;
     if (mapping->fd < 0) {
-        // If the path now names another file, or none, it tells nothing about the mapped file.
+        // If the path now names another file, or none, it tells nothing about the mapped file,
+        // which then counts as unchanged.
         if (stat(mapping->path, &info) != 0 || info.st_dev != mapping->device ||
             info.st_ino != mapping->inode) {
             info.st_size = (off_t)mapping->size;

@@ -11,7 +11,7 @@ static void print_indent(struct ree_strbuf *out, unsigned depth) {
         ree_strbuf_append(out, "    ", 4);
 }
 
-// Characters that could end the line or control a terminal are printed as \xNN.
+// Prints n bytes. Characters that could end the line or control a terminal are printed as \xNN.
 static void print_escaped(struct ree_strbuf *out, const char *s, size_t n) {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
@@ -74,7 +74,7 @@ static void print_typed_name(struct ree_strbuf *out, const struct ree_value *val
     print_type(out, value);
 }
 
-// Prints " {1,2,3}" for small constants of the types that shapes and parameters have.
+// Prints the elements of a small constant, such as " {1,2,3}".
 static void print_contents(struct ree_strbuf *out, const struct ree_value *value) {
     size_t size = ree_dtype_size(value->dtype);
     if (!value->data || !size || value->nbytes / size > MAX_ELEMENTS) return;

@@ -14,7 +14,7 @@ static const char *const kind_names[] = {
 
 #define KIND(name) ONNX__ATTRIBUTE_PROTO__KIND__KIND_##name
 
-// Returns the kind that the message declares. Files from before ONNX 1.0 declare none; the kind is
+// Finds the kind that the message declares. Files from before ONNX 1.0 declare none; the kind is
 // then that of the filled field. A filled field of another kind is an error.
 static enum ree_status find_kind(struct ree_onnx_reader *reader, const Onnx__AttributeProto *proto,
                                  int32_t *out) {
@@ -41,7 +41,8 @@ static enum ree_status find_kind(struct ree_onnx_reader *reader, const Onnx__Att
         if (!filled[i]) continue;
         if (kind == KIND(UNDEFINED)) kind = i;
         if (kind == i) continue;
-        // A scalar field that holds zero may have been written unintentionally.
+        // A scalar field that is zero or empty may have been written unintentionally; it is
+        // ignored.
         bool zero = (i == KIND(FLOAT) && proto->f == 0) || (i == KIND(INT) && proto->i == 0) ||
                     (i == KIND(STRING) && proto->s.len == 0);
         if (!zero)

@@ -12,11 +12,11 @@
 #define LIMIT_BASE ((size_t)1 << 20)
 #define REPORT_EVERY ((size_t)16 << 20)
 
-// Stored before every allocation. owner: the mapping that contains the allocation; NULL: it is
-// small and in the arena.
+// Stored before every allocation. `owner` is the mapping that contains the allocation, or NULL if
+// the allocation is small and in the arena.
 struct prefix {
     _Alignas(16) struct ree_mapping *owner;
-    bool given; // a graph has taken it over
+    bool given; // a graph owns the mapping
 };
 #define LARGE_PREFIX 64 // keeps large data aligned to 64 bytes
 
@@ -24,13 +24,14 @@ static struct prefix *prefix_of(const void *data) {
     return (struct prefix *)((unsigned char *)(uintptr_t)data - sizeof(struct prefix));
 }
 
-// Bytes that an allocation counts as: its size, its prefix and the rounding of either kind.
+// Returns the bytes that an allocation counts against the limit: its size and the larger of the two
+// prefixes, rounded up to 64.
 static size_t charge(size_t size) {
     return (size + 2 * LARGE_PREFIX - 1) & ~(size_t)63;
 }
 
 static void report(struct ree_decoder *decoder) {
-    // Decoding has progressed roughly as far as memory has been allocated for it.
+    // The progress is an estimate: decoding is about as far as memory has been allocated for it.
     if (decoder->used - decoder->reported < REPORT_EVERY) return;
     decoder->reported = decoder->used;
     size_t done = decoder->used < decoder->total ? decoder->used : decoder->total;
@@ -63,7 +64,7 @@ static void *decoder_alloc(void *data, size_t size) {
     return memory;
 }
 
-// Small allocations are freed with the arena. Large ones are freed at once: protobuf-c's
+// Small allocations are freed with the arena. Large ones are freed immediately: protobuf-c's
 // bookkeeping for a message's fields is much larger than the fields.
 static void decoder_free(void *data, void *memory) {
     struct ree_decoder *decoder = data;

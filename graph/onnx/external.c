@@ -1,4 +1,4 @@
-// Tensors whose bytes are in a separate file next to the model.
+// Reads tensors whose bytes are in a separate file next to the model.
 // https://github.com/onnx/onnx/blob/main/docs/ExternalData.md
 #include "graph/onnx/reader.h"
 
@@ -160,7 +160,7 @@ enum ree_status ree_onnx_check_links(int fd, int64_t owner, struct ree_error *er
                     (unsigned long long)info.st_nlink, (unsigned)info.st_uid, (long long)owner);
 }
 
-// Returns the mapping of a location. Each file is mapped only once.
+// Sets *out to the mapping of a location, which the reader owns. Each file is mapped only once.
 static enum ree_status map_location(struct ree_onnx_reader *reader, const char *location,
                                     struct ree_mapping **out) {
     for (struct ree_mapping *m = reader->files; m; m = m->next) {

@@ -105,13 +105,15 @@ enum ree_status ree_onnx_read_reference(struct ree_onnx_reader *reader,
                         "refers to '%s', which is not an attribute of the function '%s'", ref,
                         call->function->name);
     if (given) *out = *given;
-    // A graph in the default would have no names in scope.
+    // No graph and no scope: a default that is a graph is refused, because no names would be in
+    // scope.
     else if (fallback)
         REE_TRY(ree_onnx_read_attribute(reader, fallback, NULL, NULL, out));
     else
         return REE_OK;
     out->name = name;
-    // One graph used in several places would need several sets of enclosing values.
+    // Several nodes may refer to one graph, but each would need its own values of the enclosing
+    // scope.
     if (out->kind == REE_ATTR_GRAPH)
         return ree_fail(reader->err, REE_UNSUPPORTED,
                         "refers to '%s', which is a graph; that is not supported", ref);
@@ -174,8 +176,8 @@ static enum ree_status as_graph(struct ree_onnx_reader *reader, const struct ree
     return REE_OK;
 }
 
-// Appends an Identity for an output of the call that no node of the function can make directly: an
-// input that is passed through, or an output that is listed twice.
+// Appends an Identity for an output of the call that no node of the function can compute directly:
+// an input that is passed through, or an output that is listed twice.
 static enum ree_status hand_on(struct ree_onnx_reader *reader, struct ree_graph *graph,
                                const struct ree_function *function, struct ree_value *from,
                                struct ree_value *to) {
@@ -226,7 +228,7 @@ enum ree_status ree_onnx_inline(struct ree_onnx_reader *reader, struct ree_graph
     REE_TRY(ree_onnx_read_nodes(reader, &body, graph, &inner));
     for (size_t i = 0; i < node->n_outputs; i++) {
         struct ree_value *to = node->outputs[i];
-        if (!to || to->producer != node) continue; // made by a node of the function
+        if (!to || to->producer != node) continue; // computed by a node of the function
         const char *name = function->proto->output[i];
         struct ree_value *from = ree_scope_find(&inner, name);
         if (!from)

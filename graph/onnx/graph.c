@@ -54,7 +54,8 @@ static enum ree_status read_initializer(struct ree_onnx_reader *reader,
                             ree_onnx_type_text(value, declared, sizeof declared),
                             ree_onnx_type_text(&tensor, actual, sizeof actual));
         }
-        // The caller may pass another size if the input declares that dimension as variable.
+        // A shape that the input declares is kept: the caller may pass other sizes than the
+        // default's in its variable dimensions.
         if (!value->has_shape) copy_type(value, &tensor);
         value->dtype = tensor.dtype;
     } else {
@@ -215,7 +216,8 @@ static enum ree_status read_output(struct ree_onnx_reader *reader,
     graph->outputs[graph->n_outputs++] = value;
     struct ree_value declared = {0};
     if (proto->type) REE_TRY(ree_onnx_read_type(reader, proto->type, &declared));
-    // A subgraph may return a value of an enclosing graph, in which that value is not an output.
+    // A subgraph may return a value of an enclosing graph. That value is not marked as an output,
+    // because it is not an output of its own graph.
     if (value->graph != graph) return REE_OK;
     if (value->is_output) return ree_fail(reader->err, REE_INVALID, "is listed twice");
     value->is_output = true;
@@ -239,8 +241,9 @@ static enum ree_status read_outputs(struct ree_onnx_reader *reader, const Onnx__
     return REE_OK;
 }
 
-// Types that the model declares for intermediate values. They are hints: a hint that cannot be used
-// (a sequence, rank 9) is ignored, because it matters only if something needs that value.
+// Reads the types that the model declares for intermediate values. They are hints: a hint that
+// cannot be used (a sequence, rank 9) is ignored, because it matters only if something needs that
+// value.
 static void read_value_info(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                             struct ree_graph *graph, const struct ree_scope *scope) {
     for (size_t i = 0; i < proto->n_value_info; i++) {

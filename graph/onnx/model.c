@@ -1,4 +1,4 @@
-// Loads a file, or bytes in memory, into a checked graph.
+// Loads an ONNX model, from a file or from bytes in memory, into a checked graph.
 #include "base/container.h"
 #include "base/progress.h"
 #include "graph/onnx/onnx.h"
@@ -140,7 +140,8 @@ static enum ree_status read_model(struct ree_onnx_reader *reader, const Onnx__Mo
     return REE_OK;
 }
 
-// `path` is "" for a model in memory. Takes ownership of `data`, which may be NULL.
+// `path` is "" for a model in memory. Takes ownership of `data`, which may be NULL, even if it
+// fails.
 static enum ree_status load(const void *bytes, size_t nbytes, const char *path,
                             struct ree_mapping *data, const struct ree_progress *progress,
                             struct ree_graph **out, struct ree_error *err) {
@@ -184,7 +185,7 @@ enum ree_status ree_onnx_load(const char *path, const struct ree_progress *progr
     enum ree_status status = ree_mapping_of_path(path, &file, err);
     if (status == REE_OK) {
         status = load(file->data, file->size, path, NULL, progress, out_graph, err);
-        // Check after a failure as well: a truncated file is then the better explanation.
+        // Check after a failure as well: if the file was truncated, that is the better explanation.
         if (ree_mapping_check(file, err) != REE_OK) {
             ree_graph_destroy(*out_graph);
             *out_graph = NULL;

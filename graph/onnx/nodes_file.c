@@ -159,8 +159,8 @@ static void put_message(struct ree_strbuf *out, uint32_t number, struct ree_strb
     ree_strbuf_finish(message);
 }
 
-// Returns whether the message's first field 1 is `name`: the key of a metadata entry, the name of a
-// configuration.
+// Returns whether the message's first field 1 is `name`. Field 1 is the key of a metadata entry and
+// the name of a device configuration.
 static bool is_named(const unsigned char *bytes, const struct field *message, const char *name) {
     struct field field;
     size_t n = strlen(name);
@@ -182,7 +182,7 @@ static bool is_replaced(const unsigned char *bytes, const struct field *field,
 static void put_notes(struct ree_strbuf *out, const struct ree_node_notes *notes,
                       const char *configuration) {
     for (size_t i = 0; i < notes->n_metadata; i++) {
-        // No value: the key was only to be removed.
+        // A key without a value is only removed, by make_node.
         if (!notes->metadata[i].value) continue;
         struct ree_strbuf entry;
         ree_strbuf_init(&entry);
@@ -199,8 +199,9 @@ static void put_notes(struct ree_strbuf *out, const struct ree_node_notes *notes
     put_message(out, NODE_DEVICES, &device);
 }
 
-// Makes the node with its new notes. Other device configurations come last, because ree and similar
-// readers use the first configuration that has a stage.
+// Appends the fields of the node, with its new notes, to `out`. Other device configurations come
+// last, because ree and similar readers use the first configuration that has a stage. Returns false
+// if memory runs out or the node is malformed.
 static bool make_node(const struct ree_file_nodes *f, const struct ree_file_node *node,
                       const struct ree_node_notes *notes, const char *configuration,
                       struct ree_strbuf *out) {
@@ -307,7 +308,7 @@ enum ree_status ree_file_nodes_write(const char *path, const struct ree_file_nod
     struct output o = counted;
     REE_TRY(put_graph(&counted, err));
     uint64_t rest = nodes->nbytes - (nodes->graph_end - nodes->graph_field);
-    // The new configuration and the lengths need less than 1024 bytes.
+    // The new configuration without its name, and the lengths, take less than 1024 bytes.
     if (counted.size + rest + strlen(configuration) > REE_WIRE_MAX_SIZE - 1024)
         return ree_fail(err, REE_UNSUPPORTED,
                         "%s: with the notes, the file exceeds protobuf's limit of 2 GiB; store the "

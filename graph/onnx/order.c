@@ -1,12 +1,13 @@
-// Files must list nodes in topological order, and that order is kept. Other orders are accepted and
-// sorted. The sort is a depth-first walk over producers with an explicit stack, so that a long
-// chain of nodes in reverse order does not recurse.
+// Puts the nodes of a graph in topological order. Files must list nodes in this order, and their
+// order is then kept. Other orders are accepted and sorted. The sort is a depth-first walk over
+// producers with an explicit stack, so that a long chain of nodes in reverse order does not
+// recurse.
 #include "graph/onnx/reader.h"
 
 struct edges {
     const struct ree_graph *graph;
     size_t n;
-    uint32_t *producers; // NULL during counting
+    uint32_t *producers; // NULL while the edges are counted
 };
 
 static void add_edge(void *user, struct ree_value **use) {

@@ -1,4 +1,5 @@
-// Names are looked up in a sorted array: a lookup takes log n steps for every choice of names.
+// The names of a graph's values. A lookup is a binary search: it takes log n steps, whatever names
+// an untrusted file chooses.
 #include "graph/onnx/reader.h"
 
 #include <stdio.h>

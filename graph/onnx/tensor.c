@@ -78,8 +78,8 @@ static void *alloc_data(struct ree_onnx_reader *reader, size_t nbytes) {
     return ree_arena_alloc(reader->arena, nbytes ? (nbytes + 3) & ~(size_t)3 : 4);
 }
 
-// Uses an array of the decoded message that already has the tensor's layout; takes it over if
-// possible.
+// Uses an array of the decoded message that already has the tensor's layout. Takes ownership of it
+// if possible, else copies it.
 static enum ree_status take(struct ree_onnx_reader *reader, const void *data, size_t nbytes,
                             struct ree_value *value) {
     value->nbytes = nbytes;

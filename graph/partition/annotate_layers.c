@@ -1,8 +1,9 @@
 // Finds layers. The canonical order is divided into blocks at the points where the results of a
-// single node are all that is live; a residual stream has two such points per layer. A block that
-// reads caches or mixes rows is an attention block; a layer begins there. The blocks up to the next
-// attention block are the layer's feed-forward part. After the last layer come the last norm and
-// the head, whose results are not added to their input.
+// single node are all that is live; a residual stream has two such points per layer. A block is an
+// attention block if it has an attention operator, reads caches, or multiplies two activations
+// after a Softmax; a layer begins there. The blocks up to the next attention block are the layer's
+// feed-forward part. After the last layer come the last norm and the head, whose results are not
+// added to their input.
 #include <string.h>
 
 #include "graph/partition/annotate_internal.h"
@@ -24,7 +25,8 @@ struct layers {
     size_t tail;        // the first block after the last layer
 };
 
-// Marks sizes of activations. They do not count as live, wherever they are used.
+// Marks nodes that compute sizes of activations. Their results do not count as live, wherever they
+// are used.
 static void find_sizes(struct layers *l) {
     const struct ree_annotator *a = l->a;
     for (uint32_t i = 0; i < a->partition->n_order; i++) {
@@ -133,8 +135,8 @@ static bool find_blocks(struct layers *l) {
             live++;
             ending[readers.last]++;
         }
-        // If one result is live, it must be this node's; if it were another's, this node would be a
-        // dead end.
+        // A block ends where the results of this node, and of no other, are live. If one other
+        // node's results are live, this node is a dead end.
         if (i + 1 < n && !(live == 1 && readers.last > i)) continue;
         struct block *block = &l->blocks[l->n++];
         *block = (struct block){.begin = begin, .end = i + 1, .layer = REE_NO_LAYER};
@@ -184,8 +186,8 @@ static void find_tail(struct layers *l) {
         has_product = has_product || block->product;
         tail--;
     }
-    // If norms come after the addition in each layer, the first norm here belongs to the last
-    // layer.
+    // If norms come after the addition in each layer, the first norm of the tail belongs to the
+    // last layer.
     for (size_t i = l->first + 1; i < l->last; i++)
         if (l->blocks[i].norm && !l->blocks[i].product && !l->blocks[i].attention)
             ends_in_norm = l->blocks[i + 1].attention || ends_in_norm;
@@ -218,8 +220,8 @@ static void give_roles(struct layers *l) {
 }
 
 // Finds a feed-forward part that is parallel to attention, so that both are added to the same
-// input. Its nodes neither lead to the attention nor follow from it. It contains a product that
-// follows another product; a gate does not.
+// input. Its nodes neither lead to the attention nor follow from it. Unlike a gate, it contains a
+// product that follows another product.
 
 static bool is_core(const struct ree_annotator *a, const struct ree_node *node) {
     return reads_cache(a, node) || is_attention_op(node) || mixes_rows(a, node) ||
@@ -285,7 +287,7 @@ static void annotate_node(const struct layers *l, size_t i, uint32_t position) {
                                     note->phases};
     if (looks_up(a, ree_annotator_node(a, position)) && i < l->first)
         note->role = REE_NODE_ROLE_EMBEDDING;
-    // A last norm that also adds the last layer's result.
+    // The model's last norm, if it also adds the last layer's result. It belongs to no layer.
     if (is_norm && block->product && i + 1 == l->tail && l->tail < l->n &&
         position + 1 == block->end && !l->blocks[l->tail].norm)
         note->layer = REE_NO_LAYER;

@@ -1,5 +1,5 @@
-// Finds norms: norm operators, and the steps that make one: squares or differences, their mean or
-// sum, its root, the quotient, scale and bias.
+// Finds norms: norm operators, and norms that consist of several nodes: squares or differences,
+// their mean or sum, its root, the quotient, scale and bias.
 #include <string.h>
 
 #include "graph/partition/annotate_internal.h"
@@ -41,7 +41,8 @@ static void mark_back(struct ree_annotator *a, const struct ree_node *node) {
 
 enum step { STATISTIC, DONE, NOTHING };
 
-// Classifies a node that reads a value of a norm.
+// Classifies a node that reads a value of a norm. STATISTIC: it computes a part of the statistic.
+// DONE: it computes the quotient, or scales or shifts it. NOTHING: it is not part of the norm.
 static enum step next_step(const struct ree_annotator *a, const struct ree_node *node,
                            enum step so_far) {
     static const char *const unary[] = {"Sqrt", "Reciprocal", "Cast", "Pow", "Max", "Clip", NULL};
@@ -62,7 +63,7 @@ static enum step next_step(const struct ree_annotator *a, const struct ree_node 
 }
 
 // Follows the results of a statistic. The visited nodes are part of a norm if the path ends in a
-// quotient. Each position is visited at most once per step, so this terminates quickly.
+// quotient; then returns true. Each position is visited at most once as STATISTIC and once as DONE.
 static bool mark_on(struct ree_annotator *a, uint32_t position, unsigned char *seen,
                     uint32_t *met) {
     size_t n = 0;

@@ -84,7 +84,8 @@ static enum ree_value_role constant_kind(const struct ree_value *value) {
     }
 }
 
-// Operators whose result is their first input, rearranged or with rows added.
+// Operators whose result has the elements of their first input: all or some of them, in any order,
+// or together with others.
 static bool moves(const struct ree_node *node) {
     static const char *const ops[] = {
         "Transpose", "Reshape",         "Expand",    "Unsqueeze",     "Squeeze",  "Slice",
@@ -121,7 +122,8 @@ void ree_annotate_values(struct ree_annotator *a) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct ree_node *node = graph->nodes[i];
         enum ree_value_role kind = result_kind(a, node);
-        // For example, the shape of a cache is not a cache.
+        // A node without a position is a control node, or no output depends on it. Its results are
+        // no caches.
         if (a->position_of[i] == REE_NO_POSITION && kind == REE_VALUE_KV_CACHE)
             kind = REE_VALUE_ACTIVATION;
         for (size_t j = 0; j < node->n_outputs; j++) {

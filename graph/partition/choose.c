@@ -3,7 +3,8 @@
 #include "graph/partition/hints.h"
 #include "graph/partition/plan_file.h"
 
-// Messages name their source: the plan file, or the stages that the nodes request.
+// The arguments of ree_partition_choose. Error messages name the plan's source: the plan file, or
+// the stages that the nodes request.
 struct chooser {
     const struct ree_graph *graph;
     struct ree_partition_options options;
@@ -64,7 +65,7 @@ enum ree_status ree_partition_choose(const struct ree_graph *graph,
     *out = (struct ree_partition){.n_stages = 0};
     c.options.weight_limits = NULL;
     if (!c.options.context) c.options.context = REE_PARTITION_CONTEXT;
-    // Caches that never get longer need no more capacity.
+    // Caches that never get longer than context_length need no more capacity.
     if (d->max_memory && request->context_length > 0 &&
         (uint64_t)request->context_length < c.options.context) {
         uint64_t context = (uint64_t)request->context_length;

@@ -1,5 +1,6 @@
-// What the planner knows about operators. Domains are ignored: an operator of the same name in
-// another domain does the same kind of work.
+// The planner's knowledge of operators: what kind of work they do, and which of their inputs are
+// tables that they read only in part. The kind of work does not depend on the domain: an operator
+// of the same name in another domain does the same kind of work.
 #include "graph/partition/planner.h"
 
 #include <string.h>
@@ -8,7 +9,6 @@ static const struct {
     const char *op_type;
     enum ree_node_class class;
 } classes[] = {
-    // The operator of com.microsoft multiplies by weights; ONNX's has no weights.
     {"MatMul", REE_NODE_PRODUCT},
     {"Gemm", REE_NODE_PRODUCT},
     {"Einsum", REE_NODE_PRODUCT},
@@ -24,6 +24,7 @@ static const struct {
     {"RNN", REE_NODE_PRODUCT},
     {"GRU", REE_NODE_PRODUCT},
     {"LSTM", REE_NODE_PRODUCT},
+    // Attention of com.microsoft multiplies by weights; ONNX's has no weights.
     {"Attention", REE_NODE_ATTENTION},
     {"Conv", REE_NODE_CONV},
     {"FusedConv", REE_NODE_CONV},

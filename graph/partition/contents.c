@@ -1,11 +1,11 @@
-// Describes the contents of a stage briefly.
+// Describes the contents of a stage briefly, such as "embedding, layers 0-3, attention of layer 4".
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/partition/annotate.h"
 #include "base/memory.h"
 
-// The number of roles without REE_NODE_ROLE_CONTROL.
+// The number of roles that are counted: all before REE_NODE_ROLE_CONTROL, which is the last.
 #define N_ROLES REE_NODE_ROLE_CONTROL
 
 struct count {
@@ -33,7 +33,8 @@ static bool is_absent(const struct count *c) {
     return true;
 }
 
-// Norms count as part of the block that follows them.
+// Names the part of a layer that the stage contains. It does not matter which stage contains the
+// layer's norms.
 static void append_part(struct listing *list, const struct count *c, int32_t layer) {
     static const enum ree_node_role parts[] = {REE_NODE_ROLE_ATTENTION, REE_NODE_ROLE_FEED_FORWARD};
     static const char *const names[] = {"attention", "feed-forward"};

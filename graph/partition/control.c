@@ -1,4 +1,4 @@
-// Finds the readers of each value, and the control nodes.
+// Finds the values that each node reads, and the control nodes.
 #include "graph/partition/planner.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ struct collector {
     const struct ree_graph *graph;
     const struct ree_node *node;
     size_t n;
-    struct ree_use *uses; // NULL during counting
+    struct ree_use *uses; // NULL while the uses are counted
 };
 
 static void collect(void *user, struct ree_value **place) {
@@ -48,7 +48,8 @@ enum ree_status ree_planner_find_uses(struct ree_planner *p, struct ree_error *e
     return REE_OK;
 }
 
-// A run may replace the default value of an input, but the replacement is as small.
+// Returns whether a control node may read the value. A run may replace the default value of an
+// input, but the replacement is as small.
 static bool may_feed_control(const struct ree_planner *p, const struct ree_node *node,
                              const struct ree_value *value) {
     if (value->data) return value->nbytes <= REE_CONTROL_BYTES;

@@ -1,5 +1,5 @@
-// The costs of nodes, and of ranges of nodes. In a range a constant counts once, however many nodes
-// read it.
+// Computes the costs of nodes, and of ranges of nodes. In a range, a constant counts once, however
+// many nodes read it.
 #include "graph/partition/planner.h"
 
 #include <stdlib.h>
@@ -30,7 +30,8 @@ static uint64_t n_positions(const struct ree_value *value) {
     return n;
 }
 
-// 2 for each element of a constant operand, at each position of a convolution. The work of
+// Returns the floating point operations for one row: 2 for each element of a constant operand, at
+// each position of a convolution; for a node with subgraphs, also those of their nodes. The work of
 // attention on its cache is covered by the cache's bytes; elementwise work is covered by the bytes
 // that it reads.
 static uint64_t count_flops(const struct ree_node *node) {
@@ -79,7 +80,7 @@ static uint64_t position_bytes(const struct ree_planner *p, const struct ree_val
 enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *err) {
     const struct ree_graph *graph = p->graph;
     p->node_costs = ree_arena_alloc_array(&p->arena, p->n_order + 1, sizeof *p->node_costs);
-    // The position that first reads each input; a kv cache's cost counts there.
+    // By value: 1 + the position that first reads it; 0: none. A kv cache's cost counts there.
     uint32_t *readers = ree_arena_alloc_array(&p->arena, graph->n_values + 1, sizeof *readers);
     if (!p->node_costs || !readers) return ree_no_memory(err);
     for (size_t i = 0; i < p->n_order; i++) {
@@ -96,7 +97,7 @@ enum ree_status ree_planner_find_costs(struct ree_planner *p, struct ree_error *
         const struct ree_value *out = graph->outputs[p->options->kv_caches[i].output];
         uint32_t at = readers[in->id] ? readers[in->id] - 1 : REE_NO_POSITION;
         if (at == REE_NO_POSITION && out->producer) at = p->position[out->producer->id];
-        if (at == REE_NO_POSITION) continue; // only control nodes keep it: almost no cost
+        if (at == REE_NO_POSITION) continue; // only control nodes use it: almost no cost
         uint64_t *bytes = &p->node_costs[at].kv_cache_bytes;
         *bytes = add(*bytes, position_bytes(p, in));
     }
@@ -118,8 +119,8 @@ void ree_window_finish(struct ree_window *window) {
     ree_free(window->n_whole);
 }
 
-// The bytes of one row of a constant. They count for the first node that reads any part of it; the
-// remaining bytes count for the first node that reads all of it.
+// Returns the bytes of one row of a constant. In the work, they count for the first node that reads
+// any part of the constant; the remaining bytes count for the first node that reads all of it.
 static uint64_t row_part(const struct ree_value *value) {
     if (!value->has_shape || value->rank == 0 || value->dims[0] <= 0) return value->nbytes;
     return value->nbytes / (uint64_t)value->dims[0];

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-// Limits on the bytes that one value counts as, so that sums over all cuts of a plan fit in 64
-// bits.
+// Limits on the bytes that one value, and all live values of one cut, count as, so that sums over
+// all cuts of a plan fit in 64 bits.
 #define MOST_ROW_BYTES (UINT64_C(1) << 40)
 #define MOST_LIVE_BYTES (UINT64_C(1) << 48)
 
 uint64_t ree_value_row_bytes(const struct ree_value *value) {
     uint64_t n = ree_dtype_size(value->dtype);
-    if (n == 0) n = 4; // not inferred: nearly always float32
+    if (n == 0) n = 4; // type not inferred: nearly always float32
     for (uint32_t i = 0; value->has_shape && i < value->rank; i++)
         if (value->dims[i] >= 0 && !ree_mul_size(n, (uint64_t)value->dims[i], &n))
             return MOST_ROW_BYTES;
@@ -45,13 +45,13 @@ static void span_add(struct span *span, uint32_t position) {
     if (position > span->last) span->last = position;
 }
 
-// Returns whether an output of this node stops growing with the cache. A cut through values as long
-// as a cache would cost more as the text grows. What is computed from a kv cache grows, up to the
-// node that attends to it or that multiplies it by a constant, whose inner dimension is fixed.
-// Sizes do not grow.
+// Returns whether this output of a node does not grow with a kv cache, although the node reads a
+// value that does. A cut through values as long as a cache would cost more as the text grows.
+// Values computed from a kv cache grow, up to the node that attends to them or that multiplies them
+// by a constant, whose inner dimension is fixed. Sizes do not grow.
 static bool stops_growth(const struct ree_node *node, size_t output) {
     if (ree_node_is_size(node)) return true;
-    if (output != 0) return false; // outputs of attention: caches and scores
+    if (output != 0) return false; // other outputs of attention are caches and scores
     return ree_node_classify(node) == REE_NODE_ATTENTION || ree_node_has_factor(node);
 }
 
@@ -72,8 +72,8 @@ static void span_add_readers(struct span *span, const struct ree_planner *p,
     if (first_read[value->id] != REE_NO_POSITION) span_add(span, p->last_read[value->id]);
 }
 
-// The nodes of a kv cache must be in one stage: nodes that read it, the node that makes its
-// successor, and nodes that read the successor.
+// Forbids cuts between the nodes of a kv cache, which must be in one stage: the nodes that read it,
+// the node that makes its successor, and the nodes that read the successor.
 static void block_kv_caches(const struct ree_planner *p, const uint32_t *first_read,
                             int32_t *blocked) {
     for (size_t i = 0; i < p->options->n_kv_caches; i++) {
@@ -114,7 +114,7 @@ enum ree_status ree_planner_find_cut_points(struct ree_planner *p, struct ree_er
             p->last_read[id] = (uint32_t)i;
         }
     find_growing(p, grows);
-    // First as differences, which wrap; their sums do not.
+    // The arrays first hold differences, which wrap around. Their sums, below, do not.
     for (size_t i = 0; i < graph->n_values; i++) {
         const struct ree_value *value = graph->values[i];
         if (!value->producer) continue;

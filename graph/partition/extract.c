@@ -67,7 +67,8 @@ static void look_for_kv_cache(void *user, struct ree_value **use) {
     if (value->graph == r->x->graph && r->x->is_elsewhere[value->id]) r->found = value;
 }
 
-// If another stage keeps a kv cache, only the kv cache's shape is known here.
+// Fails if a node other than Shape reads a kv cache that another stage keeps: only its shape is
+// known here.
 static enum ree_status check_readers(struct ree_extract *x) {
     char label[256];
     for (size_t i = 0; i < x->graph->n_nodes; i++) {

@@ -1,5 +1,6 @@
-// Finds which stage keeps a kv cache, which returns an output, and which first contains a control
-// node. Each is found for all of them in one pass, because files may have very many.
+// Finds the stage that keeps each kv cache, the stage that returns each output, and the first stage
+// that contains each control node. One pass over the nodes finds all of a kind, because files may
+// have very many.
 #include <string.h>
 
 #include "graph/partition/extract.h"
@@ -81,7 +82,8 @@ static enum ree_status find_outputs(struct ree_extract *x) {
     return REE_OK;
 }
 
-// Readers come after what they read, so one pass from the end finds all.
+// Finds the first stage that contains each node. Readers come after what they read, so one pass
+// from the end finds all.
 static enum ree_status find_first(struct ree_extract *x) {
     const struct ree_graph *graph = x->graph;
     struct reader r = {.graph = graph};

@@ -49,7 +49,7 @@ static size_t one_at_least(size_t n) {
     return n ? n : 1;
 }
 
-// Computes the largest number of cache bytes that any device keeps. `at` (by stage; may be NULL)
+// Returns the largest number of cache bytes that any device keeps. `at` (by stage; may be NULL)
 // receives the cache bytes of the stage's device. The stages of a device are those of one process
 // that are n_devices apart. So the sums need no table of devices, whose number is not bounded.
 static uint64_t caches_of_devices(const struct ree_partition *partition,
@@ -72,7 +72,8 @@ static uint64_t caches_of_devices(const struct ree_partition *partition,
     return most;
 }
 
-// Finds the stage whose device has the least memory left, and the bytes that the device needs.
+// Finds the stage whose device needs the most bytes: for the stage's weights and for all caches
+// that the device keeps.
 static enum ree_status find_tightest(const struct ree_partition *partition,
                                      const struct ree_partition_devices *devices, size_t *out_stage,
                                      uint64_t *out_caches, uint64_t *out_bytes,
@@ -114,7 +115,7 @@ enum ree_status ree_partition_check_fit(const struct ree_partition *partition,
 
 struct fit {
     const struct ree_partition_devices *devices;
-    struct ree_partition_options options; // owned by the planner
+    struct ree_partition_options options; // the planner has a pointer to them
     struct ree_planner planner;
     struct ree_window window;
     size_t n_cut_points;
@@ -122,9 +123,9 @@ struct fit {
     uint64_t *limits;         // weight limit of each stage, REE_MAX_STAGES entries
 };
 
-// The smallest number of stages with at most `most` bytes of weights each; 0 if a part that cannot
-// be cut exceeds `most`. Each stage extends as far as possible, because a stage that begins later
-// never has to end earlier.
+// Returns the smallest number of stages with at most `most` bytes of weights each; 0 if a part that
+// cannot be cut exceeds `most`. Each stage extends as far as possible, because a stage that begins
+// later never has to end earlier.
 static size_t count_stages(struct fit *f, uint64_t most) {
     const struct ree_planner *p = &f->planner;
     struct ree_window *w = &f->window;
@@ -157,7 +158,8 @@ static uint64_t least_weights(struct fit *f, size_t n_stages) {
     return least;
 }
 
-// With this limit, each round of the search would have a plan even with all caches on one device.
+// Fails with a message that names a sufficient limit. With that limit, each round of the search
+// would have a plan even with all caches on one device.
 static enum ree_status cannot_fit(struct fit *f, size_t n_stages, struct ree_error *err) {
     uint64_t weights = least_weights(f, n_stages);
     return ree_fail(err, REE_INVALID,
@@ -184,9 +186,10 @@ static enum ree_status plan_with(struct fit *f, size_t n_stages, uint64_t limit,
     return status;
 }
 
-// The caches of a device depend on the plan, and the plan depends on the memory that the caches
-// leave for weights. So each device is assumed to keep a given number of cache bytes: first an
-// equal share, then the largest number in the previous plan, finally all caches.
+// Finds a plan that fits. The caches of a device depend on the plan, and the plan depends on the
+// memory that the caches leave for weights. So each device is assumed to keep a given number of
+// cache bytes: first an equal share, then the largest number in the previous plan, finally all
+// caches.
 static enum ree_status search(struct fit *f, size_t least, struct ree_partition *out,
                               struct ree_error *err) {
     size_t asked = f->options.n_stages, most = ree_search_most_stages(f->n_cut_points);
@@ -206,7 +209,7 @@ static enum ree_status search(struct fit *f, size_t least, struct ree_partition 
         n = asked ? asked : n < least ? least : n;
         REE_TRY(plan_with(f, n, capacity - caches, out, err));
         if (ree_partition_check_fit(out, f->devices, NULL) == REE_OK) return REE_OK;
-        // More than was assumed, otherwise the plan would fit.
+        // This is more than was assumed, otherwise the plan would fit.
         caches = round < MOST_ROUNDS ? caches_of_devices(out, f->devices, NULL) : f->caches;
         ree_partition_finish(out);
     }

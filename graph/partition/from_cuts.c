@@ -1,4 +1,5 @@
-// Cuts that are given by the names of values.
+// Divides a model at given cuts. A cut is given by the name of a value that the last node before it
+// computes.
 #include "graph/partition/planner.h"
 
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static enum ree_status find_values(const struct ree_planner *p, const char *cons
         struct end *found = bsearch(&wanted, ends, n, sizeof *ends, compare);
         if (found && !found->value) found->value = p->graph->values[i];
     }
-    // For repeated names, the search may have found any one of them.
+    // If `names` contains a name more than once, bsearch found any one of its entries.
     for (size_t i = 1; i < n; i++)
         if (!ends[i].value && compare(&ends[i - 1], &ends[i]) == 0)
             ends[i].value = ends[i - 1].value;

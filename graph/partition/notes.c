@@ -19,10 +19,10 @@ struct noting {
     struct ree_arena scratch;
     struct ree_name_index values;          // indices are value ids of the graph
     struct ree_name_index readers, makers; // indices are nodes of the file
-    uint32_t *node_of;                     // by node of the file: its node in the graph; NONE
+    uint32_t *node_of;                     // by node of the file: its node in the graph, or NONE
 };
 
-// Returns the first place of that name; NONE if there is none.
+// Returns the lowest index that was added with that name; NONE if there is none.
 static uint32_t find(const struct ree_name_index *names, const char *name) {
     size_t place = ree_name_index_find(names, name);
     return place == REE_NO_NAME ? NONE : (uint32_t)place;
@@ -53,7 +53,8 @@ static bool find_names(struct noting *n) {
     return true;
 }
 
-// Returns the node of the graph that makes one of the node's output values; NONE if there is none.
+// Returns the node of the graph that computes one of the node's output values; NONE if there is
+// none.
 static uint32_t maker_in_graph(const struct noting *n, const struct ree_file_node *node) {
     for (size_t i = 0; i < node->n_outputs; i++) {
         uint32_t value = node->outputs[i][0] ? find(&n->values, node->outputs[i]) : NONE;
@@ -74,8 +75,8 @@ static uint32_t first_reader(const struct noting *n, const struct ree_file_node 
 
 enum { OPEN = 1, DONE = 2 };
 
-// From each node, follows first readers until a node that the graph still has. Each step is taken
-// once.
+// Finds the graph's node for each node of the file. If passes removed a node, follows first readers
+// until a node that the graph still has. Each step is taken once.
 static bool find_nodes(struct noting *n) {
     size_t count = n->file->n;
     n->node_of = ree_arena_alloc_array(&n->scratch, count + 1, sizeof *n->node_of);
@@ -114,7 +115,8 @@ static const struct ree_value *value_in_graph(const struct noting *n, const char
 
 #define MOST_STEPS 16
 
-// A constant that passes replaced by other constants has their role.
+// Returns the role of a constant that passes replaced by another one. The first readers lead to a
+// value that the graph still has: if that is a CONSTANT, so is this one; else it is a WEIGHT.
 static enum ree_value_role kind_of_lost_constant(const struct noting *n, const char *name) {
     for (int step = 0; step < MOST_STEPS; step++) {
         uint32_t reader = find(&n->readers, name);

@@ -28,7 +28,8 @@ static bool enter(struct walk *w, const struct ree_value *value, size_t *depth) 
     return true;
 }
 
-// Uses an explicit stack, so that a long chain does not recurse.
+// Appends the unseen nodes that `root` depends on. Uses an explicit stack, so that a long chain
+// does not recurse.
 static void walk_from(struct walk *w, const struct ree_value *root) {
     size_t depth = 0;
     enter(w, root, &depth);
@@ -43,7 +44,8 @@ static void walk_from(struct walk *w, const struct ree_value *root) {
     }
 }
 
-// `is_successor`: scratch, zeroed, one entry per output.
+// Returns the index of the first output that is not a kv cache's successor; 0 if all are.
+// `is_successor` is scratch, zeroed, one entry per output.
 static size_t main_output(const struct ree_planner *p, bool *is_successor) {
     for (size_t i = 0; i < p->options->n_kv_caches; i++)
         is_successor[p->options->kv_caches[i].output] = true;
@@ -52,7 +54,8 @@ static size_t main_output(const struct ree_planner *p, bool *is_successor) {
     return 0;
 }
 
-// By node id: the number of main nodes (the first n_main) that it must come after.
+// Sets anchors[id] to the number of main nodes (the first n_main) that the node must come after; a
+// main node counts itself too.
 static void find_anchors(const struct walk *w, size_t n_main, uint32_t *anchors) {
     for (size_t i = 0; i < w->n; i++) {
         uint32_t id = w->nodes[i], anchor = 0;
@@ -65,12 +68,14 @@ static void find_anchors(const struct walk *w, size_t n_main, uint32_t *anchors)
     }
 }
 
-// Moves each size directly after the last node, other than sizes, that makes or reads the value
-// whose size it is, unless it already comes earlier. So a size does not keep that value live: the
-// size crosses cuts instead, and no cut is crossed by more values than before.
+// Moves each size (the result of Shape or Size) directly after the last node, other than sizes,
+// that makes or reads the value whose size it is, unless it already comes earlier. So a size does
+// not keep that value live: the size crosses cuts instead, and no cut is crossed by more values
+// than before.
 static enum ree_status move_sizes(struct ree_planner *p, struct ree_error *err) {
     size_t n = p->n_order;
-    // By position, and by value: number of non-size nodes that come before.
+    // Both count non-size nodes. `behind`, by position: those up to the node. `last_read`, by
+    // value: those up to the last non-size node that reads it.
     uint32_t *behind = ree_arena_alloc_array(&p->arena, n + 1, sizeof *behind);
     uint32_t *last_read = ree_arena_alloc_array(&p->arena, p->graph->n_values + 1, sizeof *behind);
     uint32_t *order = ree_arena_alloc_array(&p->arena, n + 1, sizeof *order);
@@ -129,8 +134,7 @@ enum ree_status ree_planner_find_order(struct ree_planner *p, struct ree_error *
     for (size_t i = 0; i < graph->n_outputs; i++)
         walk_from(&w, graph->outputs[i]);
     find_anchors(&w, n_main, anchors);
-    // A stable counting sort. Of the nodes with one anchor, the main node at the anchor was visited
-    // first.
+    // A stable counting sort. Of the nodes with the same anchor, the main node was visited first.
     for (size_t i = 0; i < w.n; i++)
         starts[anchors[w.nodes[i]] + 1]++;
     for (size_t i = 0; i <= n_main; i++)

@@ -74,7 +74,7 @@ static enum ree_status limits_too_small(const struct ree_planner *p,
         (unsigned long long)range.bytes);
 }
 
-// Explains why the plan does not have only one live value at each cut.
+// Explains why a cut of the plan has more than one live value.
 static void remark_on(const struct ree_planner *p, const struct ree_search *one,
                       const struct ree_search *any, char *out, size_t size) {
     if (one->n_cut_points < p->options->n_stages - 1)

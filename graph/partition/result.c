@@ -12,7 +12,7 @@ static const char *count_word(size_t n) {
 
 #define MOST_NAMES 3
 
-// Returns whether a is made before b. Ids do not tell this.
+// Returns whether a is computed before b. Value ids are not in this order.
 static bool is_before(const struct ree_planner *p, const struct ree_value *a,
                       const struct ree_value *b) {
     uint32_t x = p->position[a->producer->id], y = p->position[b->producer->id];
@@ -23,7 +23,7 @@ static bool is_before(const struct ree_planner *p, const struct ree_value *a,
     return false;
 }
 
-// Returns the first live values, without sizes, in the order in which they are made.
+// Sets `out` to the first live values, without sizes, in the order in which they are computed.
 static void first_values(const struct ree_planner *p, const struct ree_cut *cut,
                          const struct ree_value *out[MOST_NAMES]) {
     size_t n = 0;
@@ -86,7 +86,7 @@ static enum ree_status explain(const struct ree_planner *p, struct ree_partition
     return ree_no_memory(err);
 }
 
-// Returns the first cut after a position.
+// Returns the first cut after a position; n_stages - 1 if there is none.
 static size_t first_cut(const struct ree_partition *out, uint32_t position) {
     size_t low = 0, high = out->n_stages - 1;
     while (low < high) {

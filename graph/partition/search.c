@@ -15,7 +15,7 @@
 // Maximum of stages times cut points: bounds time (to some seconds) and memory.
 #define MAX_TABLE_ENTRIES (UINT64_C(1) << 22)
 
-// Live values and bytes at the cuts of the rest of a plan.
+// Sums over the cuts of the rest of a plan: number of live values, and their bytes.
 struct toll {
     uint64_t n_live, live_bytes;
 };
@@ -28,11 +28,13 @@ struct tables {
     struct ree_window window;
     uint32_t *floor;      // by range: the first bound at which a stage that begins with it may end
     uint32_t *reach_work; // by range: the last bound at which a stage that begins with it may end
-    uint32_t **reach_weights; // by stage: likewise, or NULL; equal limits share one array
-    unsigned char *is_start;  // by bound
-    int32_t *starts;          // by bound: differences
-    struct toll *tolls[2];    // by bound
-    uint32_t *queue;          // by bound: scratch
+    // By stage: the same as reach_work, for the stage's weight limit; equal limits share one array.
+    // NULL without limits.
+    uint32_t **reach_weights;
+    unsigned char *is_start; // by bound: whether the next stage may begin there
+    int32_t *starts;         // by bound: differences of the number of stages that may end there
+    struct toll *tolls[2];   // by bound
+    uint32_t *queue;         // by bound: scratch
     struct ree_arena arena;
 };
 
@@ -58,8 +60,8 @@ static void find_reach(struct tables *t, uint64_t most_work, uint64_t most_weigh
     }
 }
 
-// The converse: floor[i] is the first bound at which a stage from bound i has at least least_work;
-// n_ranges + 1 if there is none.
+// Sets floor[i] to the first bound at which a stage from bound i has at least least_work; n_ranges
+// + 1 if there is none.
 static void find_floor(struct tables *t, uint64_t least_work) {
     size_t begin = 0;
     for (size_t end = 0; end < t->n_ranges; end++) {
@@ -154,9 +156,9 @@ static void find_tolls(struct tables *t, size_t k, const struct toll *after, str
     }
 }
 
-// The smallest toll of all plans whose stages each have at least this much work, and at most the
-// work for which reach_work was computed. `next`, if not NULL: by stage and bound, where the stage
-// ends.
+// Returns the smallest toll of all plans whose stages each have at least this much work, and at
+// most the work for which reach_work was computed. `next`, if not NULL, receives by stage and bound
+// the bound at which the stage ends.
 static struct toll find_least_toll(struct tables *t, uint64_t least_work, uint32_t *next) {
     struct toll *after = t->tolls[0], *tolls = t->tolls[1];
     find_floor(t, least_work);

@@ -12,8 +12,8 @@
 #define MAX_CANDIDATES 16
 #define MAX_TENSOR_BYTES 65536
 
-// Nodes of other domains may have any semantics; they and nodes with subgraphs are not merged. An
-// output of the graph must keep its own name.
+// Nodes with random results and nodes with subgraphs are not merged; nor are nodes of other
+// domains, which may have any semantics.
 static bool is_mergeable(const struct ree_node *node) {
     if (node->domain[0] || ree_node_is_random(node)) return false;
     for (size_t i = 0; i < node->n_attrs; i++)
@@ -21,6 +21,7 @@ static bool is_mergeable(const struct ree_node *node) {
     return true;
 }
 
+// A node with such an output is not removed: an output of the graph must keep its own name.
 static bool makes_graph_output(const struct ree_node *node) {
     for (size_t i = 0; i < node->n_outputs; i++)
         if (node->outputs[i] && node->outputs[i]->is_output) return true;
@@ -66,8 +67,8 @@ static bool equal_nodes(const struct ree_node *a, const struct ree_node *b) {
         return false;
     for (size_t i = 0; i < a->n_inputs; i++)
         if (a->inputs[i] != b->inputs[i]) return false;
-    // The set of used outputs can change what an operator does. Declared types are checked when the
-    // node is lowered.
+    // The set of used outputs can change what an operator does. Lowering checks declared types, so
+    // they must not contradict each other.
     for (size_t i = 0; i < a->n_outputs; i++)
         if (!a->outputs[i] != !b->outputs[i] ||
             (a->outputs[i] && !agree(a->outputs[i], b->outputs[i])))

@@ -1,10 +1,10 @@
-// Products with a constant matrix that is first transposed, or widened from float16 or bfloat16, or
-// both. The product reads the matrix as it is stored, so that weights are neither copied nor
-// doubled in size. The bits do not change, because a product widens exactly.
+// Rewrites products with a constant matrix that is first transposed, or widened from float16 or
+// bfloat16, or both. The product then reads the matrix as it is stored, so that weights are neither
+// copied nor doubled in size. The bits do not change, because a product widens exactly.
 //
-// Likewise products with a quantised matrix that is reshaped: MatMulNBits reads the bytes in their
-// order, whatever the shape. An embedding table that is also the head is one constant then, which a
-// device stores once, although GatherBlockQuantized requires another shape of it.
+// Also skips the Reshape of a quantised matrix: MatMulNBits reads the bytes in their order,
+// whatever the shape. An embedding table that is also the head is one constant then, which a device
+// stores once, although GatherBlockQuantized requires another shape of it.
 #include "graph/passes/rewrite.h"
 
 #include <string.h>
@@ -69,8 +69,8 @@ static bool is_constant(const struct ree_value *value) {
     return value && value->data && !value->is_input && !value->producer;
 }
 
-// Returns whether the node gives a constant another shape with as many elements. Shapes with 0 or
-// -1 are left alone: they are not what writers give constants.
+// Returns whether the node gives a uint8 constant another shape with as many elements. Shapes with
+// 0 or -1 are not accepted: exporters do not write them for constants.
 static bool is_valid_reshape(const struct ree_node *node) {
     if (!is_op(node, "Reshape") || node->n_inputs != 2) return false;
     const struct ree_value *from = node->inputs[0], *shape = node->inputs[1];

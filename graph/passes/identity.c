@@ -56,7 +56,8 @@ static bool share_type(struct ree_value *from, struct ree_value *to) {
     return from->dtype == to->dtype || from->dtype == REE_DTYPE_NONE;
 }
 
-// Makes the producer of `from` produce `to`, an output of the graph, instead.
+// Makes the producer of `from` compute `to`, an output of the graph, instead. Returns false if that
+// is not possible.
 static bool take_over(struct ree_rewrite *rewrite, struct ree_value *from, struct ree_value *to) {
     if (from->graph != rewrite->graph || !from->producer || from->is_output) return false;
     struct ree_node *producer = from->producer;
@@ -81,7 +82,8 @@ bool ree_pass_identity(struct ree_graph *graph) {
         if (!is_identity(node)) continue;
         struct ree_value *from = node->inputs[0], *to = node->outputs[0];
         if (!share_type(from, to)) continue;
-        // An output of the graph keeps its name: another node makes it, or this node stays.
+        // An output of the graph keeps its name: the producer of `from` computes it, or this node
+        // stays.
         if (to->is_output && !take_over(&rewrite, from, to)) continue;
         if (!to->is_output) rewrite.replacement[to->id] = from;
         rewrite.removed[i] = true;

@@ -45,8 +45,8 @@ static bool is_head(const struct ree_node *node) {
     return product && b && b->data && !b->is_input && b->has_shape && b->rank == 2;
 }
 
-// Finds the node that makes the rows of the output, if no node after it mixes rows or has other
-// uses.
+// Finds the product that computes the rows of the output. Returns NULL if there is none, or if a
+// node after it mixes rows or has other uses.
 static struct ree_node *find_head(struct ree_value *output) {
     struct ree_value *value = output;
     uint32_t uses = 1;
@@ -66,7 +66,7 @@ static struct ree_node *find_head(struct ree_value *output) {
 // sequences. So rows are selected from one value. In a language model this is the input of the last
 // layer's MLP.
 
-// Maximum number of values that the cone reads and that are not made in it.
+// Maximum number of values in the frontier: values that the cone reads and does not compute.
 #define MAX_FRONTIER 8
 
 struct cone {
@@ -224,7 +224,7 @@ bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, con
     struct cone cone = {.frontier = {head->inputs[0]}, .n_frontier = 1, .n_nodes = 1, .n_best = 1};
     cone.best = head->inputs[0];
     cone.nodes = ree_arena_alloc_array(graph->arena, graph->n_nodes, sizeof(struct ree_node *));
-    graph->lacked_memory = true; // cleared at the end
+    graph->lacked_memory = true; // cleared on success
     if (!cone.nodes) return false;
     cone.nodes[0] = head;
     while (grow(&cone))

@@ -1,10 +1,10 @@
-// struct ree_attention_params of repop.h, and code shared by the attention steps. The scores are in
-// scratch memory, (batch, n_heads, q_len, kv_len), after the copies of keys and values.
+// struct ree_attention_params of repop.h, and code shared by the attention shaders. The scores are
+// in scratch memory, (batch, n_heads, q_len, kv_len), after the copies of keys and values.
 //
-// The steps compute matrix products. Default: one product per batch and query head, whose rows are
-// the queries. COMBINED, possible if the queries of the heads that share keys have a uniform stride
-// in memory: one product per batch and key head, whose rows are (head, query). Both numberings give
-// the same order of score rows.
+// Scores and values are matrix products. By default there is one product per batch and query head,
+// and its rows are the queries. With COMBINED there is one product per batch and key head, and its
+// rows are (head, query) for the heads that share the keys; this requires that these rows have a
+// uniform stride in memory. The order of all rows of scores is the same in both cases.
 #ifndef REE_GLSL_ATTENTION
 #define REE_GLSL_ATTENTION
 
@@ -19,7 +19,8 @@ layout(constant_id = 23) const bool HAS_LEFT = false;
 layout(constant_id = 24) const bool HAS_RIGHT = false;
 layout(constant_id = 25) const uint K_DTYPE = REE_DT_F32;
 layout(constant_id = 26) const uint V_DTYPE = REE_DT_F32;
-layout(constant_id = 27) const bool K_COPY = false; // dense float32 copy in scratch memory
+// Whether attention_widen has stored keys and values as dense float32 in scratch memory.
+layout(constant_id = 27) const bool K_COPY = false;
 layout(constant_id = 28) const bool V_COPY = false;
 layout(constant_id = 29) const bool HAS_SCALE = false; // the scale is not 1
 layout(constant_id = 30) const bool ZERO_EMPTY = false;
@@ -33,7 +34,7 @@ const uint OPERAND_BIAS = OPERAND_ALLOWED + (HAS_ALLOWED ? 1u : 0u);
 const uint OPERAND_SINK = OPERAND_BIAS + (HAS_BIAS ? 1u : 0u);
 const uint OPERAND_PAGES = OPERAND_SINK + (HAS_SINK ? 1u : 0u);
 const uint OPERAND_OUT = OPERAND_PAGES + (PAGE_BITS != 0u ? 1u : 0u);
-// If starts or n_keys is an operand, the sums run over all keys.
+// Whether the sums of a query may leave out keys. If starts or n_keys is an operand, they do not.
 const bool HAS_RANGE = BOUNDED && STARTS_DTYPE == 0u && N_KEYS_DTYPE == 0u;
 
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
@@ -46,7 +47,7 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     int k_strides[4];
     int v_strides[4];
     int out_strides[3];
-    uint scale, softcap; // bits
+    uint scale, softcap; // bits of the float32
     int left, right;
     int start;
     uint starts_dtype, n_keys_dtype;
@@ -91,7 +92,7 @@ uint attention_products(const Params p) {
     return p.batch * (COMBINED ? p.n_kv_heads : p.n_heads);
 }
 
-// Loads a number of positions, clamped to +-2^30 (REE_ATTENTION_FAR).
+// Returns element `at` of starts or n_keys, clamped to +-2^30 (REE_ATTENTION_FAR).
 int attention_number(const ReeWords numbers, uint dtype, uint at) {
     uint low, high;
     if (dtype == REE_DT_I64) {
@@ -115,7 +116,9 @@ int attention_position(const Params p, const AttentionRow r) {
     return position;
 }
 
-// The table of a batch's pages, and where key j is: in the pool of pages, or j itself.
+// attention_use_pages selects the page table of a batch. attention_key then returns the index of
+// key j of this batch along the key dimension of k and v: with pages the index in the pool
+// (repop.h, "attention"), otherwise j.
 uint attention_pages_base;
 void attention_use_pages(const Params p, uint batch) {
     attention_pages_base = uint(p.pages_offset) + batch * uint(p.pages_stride);
@@ -129,7 +132,8 @@ uint attention_key(uint j) {
     return key;
 }
 
-// As ree_attention_keys in repop.c.
+// Computes the range of keys that the sums of a query include, as ree_attention_keys of
+// src/repops/repop.c does.
 void attention_keys(const Params p, uint query, out uint first, out uint end) {
     first = 0u;
     end = p.kv_len;

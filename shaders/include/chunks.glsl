@@ -4,7 +4,8 @@
 //     for (...) ree_chunks_add(s, x);        or ree_chunks_fma(s, a, b);
 //     uint sum = ree_chunks_end(s);
 //
-// Chunks of 256 terms, each accumulated from +0; chunk results added in ascending order; then + 0.
+// Each chunk of 256 terms is accumulated from +0; the chunk results are added in ascending order;
+// then +0 is added.
 #ifndef REE_GLSL_CHUNKS
 #define REE_GLSL_CHUNKS
 
@@ -18,7 +19,7 @@ struct ReeChunks {
 
 ReeChunks ree_chunks_begin() { return ReeChunks(0u, 0u, 0u); }
 
-// Must be called before each term; closes a full chunk.
+// Must be called before each term: if the chunk is full, adds it to the total.
 void ree_chunks_turn(inout ReeChunks s) {
 #if REE_PLANT == REE_PLANT_REORDERS
     if (REE_FORM_ADD != REE_INTEGER) s.n = 0u;
@@ -37,7 +38,8 @@ void ree_chunks_fma(inout ReeChunks s, uint a, uint b) {
     ree_chunks_turn(s);
     s.acc = ree_fma(a, b, s.acc);
 }
-// The last step, + 0, computed on bits: a driver that sees the constant may remove the addition.
+// Returns x + 0, the last step, computed on bits: a driver that sees the constant 0 may remove the
+// addition.
 uint ree_plus_zero(uint x) { return x == REE_SIGN ? 0u : x; }
 uint ree_chunks_end(const ReeChunks s) {
     return ree_plus_zero(s.n <= REE_CHUNK ? s.acc : ree_add(s.total, s.acc));

@@ -1,15 +1,15 @@
-// Dot products of four bytes, exact: the device's own if the module is compiled with DOT8,
+// Exact dot products of four bytes: the device's instruction if the module is compiled with DOT8,
 // otherwise multiplications.
 //
-//     Bytes                          four bytes, ready to be multiplied
-//     Bytes bytes_of(word, signed)
-//     uint dot8(a, b, a_signed, b_signed)
+//     Bytes                                 four bytes, ready to be multiplied
+//     Bytes bytes_of(word, is_signed)
+//     uint dot8(a, b, a_signed, b_signed)   the signs must be those given to bytes_of
 #ifndef REE_GLSL_DOT8
 #define REE_GLSL_DOT8
 
 #ifdef DOT8
 #extension GL_EXT_spirv_intrinsics : require
-// SPV_KHR_integer_dot_product; format 0 is four bytes in a word.
+// Instructions of SPV_KHR_integer_dot_product. Format 0 means four bytes in a word.
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
                   id = 4450) int dot_ss(int a, int b, spirv_literal int format);
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],

@@ -2,8 +2,8 @@
 // the expression (src/device/vulkan/spirv_stitch.c). The body below calls every scalar function
 // once, so that the compiler keeps them all; it never runs.
 //
-// Values are pairs of words; a value of class W is in x. v0 ... are the operands. In an epilogue v0
-// is the accumulator and v1 ... are the operands.
+// Values are pairs of words; a value of class W is in x, and y is 0. v0, v1, ... are the operands.
+// In an epilogue v0 is the accumulator and v1, v2, ... are the operands.
 #ifndef REE_GLSL_EXPR
 #define REE_GLSL_EXPR
 
@@ -77,7 +77,8 @@ uint ree_expr_dtype(uint i) {
     }
 }
 
-// first: index, among the dispatch's operands, of the expression's first tensor.
+// Reads offsets, strides and addresses. first: index, among the dispatch's operands, of the
+// expression's first tensor.
 ReeExprState ree_expr_begin(ReeExpr e, uint first) {
     ReeExprState s;
     [[unroll]] for (uint d = 0u; d < EXPR_RANK; d++) s.dims[d] = e.dims[d];
@@ -94,7 +95,7 @@ ReeExprState ree_expr_begin(ReeExpr e, uint first) {
 uvec2 ree_expr_operand(const ReeExprState s, const uint i, const uint coordinates[REE_MAX_RANK]) {
     if (i >= EXPR_N_OPERANDS) return uvec2(0u);
     uint dtype = ree_expr_dtype(i);
-    if (dtype == (EXPR_IOTA | REE_DT_I64)) { // computed in 64 bits throughout
+    if (dtype == (EXPR_IOTA | REE_DT_I64)) { // the sum may need 64 bits
         uvec2 value = uvec2(s.offsets[i], uint(int(s.offsets[i]) >> 31));
         [[unroll]] for (uint d = 0u; d < EXPR_RANK; d++) {
             int high, low;

@@ -1,4 +1,4 @@
-// Loads elements of a product's operands as float32: narrow types, integers and blockwise weights.
+// Loads elements of a product's operands as float32: narrow floats, bytes and blockwise weights.
 #ifndef REE_GLSL_FACTOR
 #define REE_GLSL_FACTOR
 
@@ -12,8 +12,8 @@ float factor_load(const ReeWords p, const uint dtype, const uint i) {
     return uintBitsToFloat(x);
 }
 
-// Returns number `at` of the blocks, which are contiguous: (q - z) * scale, rounded once. Without
-// zero points z is half of the range.
+// Returns element `at` of blockwise weights, counted through all blocks: (q - z) * scale, rounded
+// once. Without zero points z is 2^(bits - 1).
 float factor_load_block(const ReeWords numbers, const ReeWords scales, const ReeWords zero_points,
                         const uint block_size, const uint bits, const bool has_zero_points,
                         const uint at) {

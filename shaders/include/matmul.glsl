@@ -1,4 +1,4 @@
-// struct ree_matmul_params of repop.h, for the matmul shaders.
+// struct ree_matmul_params of repop.h, and the matrices of a batch, for the matmul shaders.
 #ifndef REE_GLSL_MATMUL
 #define REE_GLSL_MATMUL
 
@@ -20,7 +20,8 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 };
 #define EPILOGUE_OFFSET 172u
 
-// Computes where the matrices of batch number `batch` begin, in elements.
+// Computes where the matrices of batch number `batch` begin: a and b are the indices of their first
+// elements in the operands A and B.
 void matmul_batch(const Params p, const uint batch_rank, const uint batch, out uint a, out uint b) {
     a = uint(p.a_offset);
     b = uint(p.b_offset);

@@ -3,7 +3,7 @@
 //
 //     A                 [m][n_runs][RUN / 4]       four numbers in each word
 //     B                 [n_runs][n][RUN_WORDS]     only if B_PACKED
-//     sums, scales of A [m][n_runs][2]
+//     sums, scales of A [m][n_runs][2]             for each run: the sum of its terms, its scale
 //     scales of B       [n_runs][n]                only if B_PACKED
 //     zero points of B  [n_runs][n]                only if B_PACKED and HAS_ZERO_POINTS
 //     chunks            [n_chunks][m][n]           the results of chunks
@@ -17,9 +17,10 @@ const uint RUN_WORDS = RUN * B_BITS / 32u;              // words of B
 
 struct Int8Layout {
     uint n_runs;
-    uint a_blocks, b_blocks; // of a row of A, of a column of B
-    uint column_words;       // of B as it is in memory
-    uint b, a_pairs, b_scales, b_zeros, chunks; // offsets
+    uint a_blocks, b_blocks; // blocks of a row of A, of a column of B
+    uint column_words;       // words of a column of the operand B
+    // Where these parts begin; a_pairs: sums and scales of A.
+    uint b, a_pairs, b_scales, b_zeros, chunks;
 };
 
 Int8Layout int8_layout(const Params p) {

@@ -1,6 +1,6 @@
 // Faults for tests: a module compiled with REE_PLANT computes like a driver that does one thing
-// wrongly. Only tests compile such modules; elsewhere REE_PLANT is 0 and this file has no effect.
-// Integer forms stay correct, as they would with such a driver.
+// wrongly. Only tests compile such modules; in other modules REE_PLANT is 0 and this file has no
+// effect. Integer forms stay correct, as they would with such a driver.
 #ifndef REE_GLSL_PLANT
 #define REE_GLSL_PLANT
 

@@ -4,9 +4,9 @@
 //   native    the device's instruction
 //   float64   only fma: computed in float64, if the operands exclude subnormals; otherwise in
 //             integers
-//   float32   the native instruction if operands and result are far from subnormals and overflow
-//             (for devices that flush subnormals), fma by error-free transformations; otherwise in
-//             integers
+//   float32   for devices that flush subnormals: the native instruction, or for fma error-free
+//             transformations, if operands and result are far from subnormals and overflow;
+//             otherwise in integers
 //   integer   src/repops/scalar/soft.h
 #ifndef REE_GLSL_PRIMITIVES
 #define REE_GLSL_PRIMITIVES
@@ -27,10 +27,11 @@ layout(constant_id = 5) const uint REE_FORM_FMA = REE_INTEGER;
 
 uint ree_exponent(uint x) { return (x >> 23u) & 255u; } // biased
 
-// A rounding that no optimizer may remove. Some compilers replace double(float(s)), a value rounded
-// to float32 and widened again, by s, `precise` or not. Every float that a conversion has rounded
-// must therefore pass through this function. The or with a run-time zero changes nothing, but the
-// compiler can conclude nothing about the result.
+// Returns x, which a conversion has rounded to float32, so that no optimizer can remove that
+// rounding. Some compilers replace double(float(s)), a value rounded to float32 and widened again,
+// by s, `precise` or not. Every float that a conversion has rounded must therefore pass through
+// this function. The or with a run-time zero changes nothing, but the compiler can conclude nothing
+// about the result.
 float ree_rounded(float x) { return uintBitsToFloat(floatBitsToUint(x) | ree_push.zero); }
 vec4 ree_rounded(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) | uvec4(ree_push.zero)); }
 
@@ -43,8 +44,8 @@ float ree_native_mul(float a, float b) {
     return ree_planted_flush(r);
 }
 
-// True for zero, and for numbers so large that sums and their errors are normal, and so small that
-// no sum overflows.
+// Returns whether x is zero, or so large that sums and their errors are normal and so small that no
+// sum overflows.
 bool ree_is_mid_range(uint x) {
     uint e = ree_exponent(x);
     return ree_is_zero(x) || (e >= 27u && e <= 253u);
@@ -85,15 +86,15 @@ uint ree_sqrt(uint a) {
     return ree_soft_sqrt(a);
 }
 
-// fma with float32 operations only; correct if nothing is subnormal or overflows. p + e = a*b and s
-// + t = p + c hold exactly (Dekker's product over halves of 12 bits, Knuth's sum). The result is s
-// + v, with v = t + e rounded.
+// fma with float32 operations only; correct if nothing is subnormal or overflows. p + e = a*b and
+// s + t = p + c hold exactly (Dekker's product over halves of 12 bits, Knuth's sum). The result is
+// s + v, rounded, where v is t + e, rounded.
 //
 // The rounding of v matters only if s + v is exactly the midpoint of two neighbouring floats: a
 // midpoint m is a few quarter ulps from s, so m - s is a float, and rounding t + e to v cannot step
-// over it, only onto it. Let r = s + v rounded and d the error of that. s + v is a midpoint if r +
-// 2d is the neighbour of r. The true value is then beyond the midpoint if v's error has the sign of
-// d.
+// over it, only onto it. Let r be s + v rounded, and d = (s + v) - r. s + v is a midpoint if r + 2d
+// is the neighbour of r. If then the error of v, (t + e) - v, has the sign of d, the true value is
+// beyond the midpoint, and the result is the neighbour.
 float ree_high_half(float a) { return uintBitsToFloat(floatBitsToUint(a) & 0xFFFFF000u); }
 float ree_low_half(float a, float high) {
     precise float r = a - high;
@@ -121,9 +122,9 @@ float ree_fma_float32(const float a, const float b, const float c) {
 }
 
 #ifdef REE_F64
-// fma in float64: the product is exact; the sum s is rounded to 53 bits and then to 24. This is
-// wrong only if s is inexact and a midpoint of floats (its low 29 bits are 1 0000...). Then s is
-// moved off the midpoint, to the side of the true sum.
+// fma in float64: the product is exact; the sum s is rounded to 53 bits and then to 24. Two
+// roundings are wrong only if s is inexact and a midpoint of two floats (its low 29 bits are 1
+// 0000...). Then s is moved off the midpoint, to the side of the true sum.
 float ree_fma_float64(const float a, const float b, const float c) {
     precise double p = double(a) * double(b);
     precise double x = double(c);
@@ -142,8 +143,9 @@ uint ree_fma(uint a, uint b, uint c) {
         precise float r = fma(uintBitsToFloat(a), uintBitsToFloat(b), uintBitsToFloat(c));
         return floatBitsToUint(r);
     }
-    // In both emulations every nonzero intermediate is a multiple of the product's last bit, 2^(ea
-    // + eb - 300). If that is at least 2^-126, nothing is subnormal.
+    // In both emulations every nonzero intermediate is a multiple of the last bit of an operand,
+    // 2^(ea - 150) and so on, or of the product, 2^(ea + eb - 300). If all of these are at least
+    // 2^-126, nothing is subnormal.
     uint ea = ree_exponent(a), eb = ree_exponent(b), ec = ree_exponent(c), sum = ea + eb;
     bool safe = ea >= 24u && eb >= 24u && ea <= 247u && eb <= 247u && sum >= 174u &&
                 sum <= 370u && (ree_is_zero(c) || (ec >= 24u && ec <= 247u));

@@ -1,5 +1,5 @@
-// Shared by all shaders: the dispatch's block in memory, operands, indices, stores of narrow types,
-// faults. The host's side is src/device/vulkan/program.c.
+// Shared by all shaders: the dispatch's block in memory, operands, indices of threads, loads and
+// stores, faults. The host's side is src/device/vulkan/program.c.
 #ifndef REE_GLSL_REE
 #define REE_GLSL_REE
 
@@ -15,7 +15,8 @@ layout(local_size_x_id = 0) in;
 #define REE_EXPR_MAX_OPERANDS 8
 #define REE_CHUNK 256u
 
-// enum ree_dtype. The prefix differs because the scalar source has macros named REE_F32 and so on.
+// The values of enum ree_dtype. The prefix differs because the scalar source has macros named
+// REE_F32 and so on.
 #define REE_DT_F32 1u
 #define REE_DT_U8 2u
 #define REE_DT_I8 3u
@@ -50,7 +51,7 @@ layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Re
 layout(push_constant) uniform ReePush {
     uvec2 block;
     uint zero; // 0 at run time, unknown to compilers: primitives.glsl, ree_rounded
-    uint first_group; // a step may be launched in several pieces
+    uint first_group; // first workgroup of this launch: a step may be launched in several pieces
 } ree_push;
 
 uvec2 ree_address_add(uvec2 address, uint bytes) {
@@ -65,15 +66,16 @@ uvec2 ree_params() { return ree_address_add(ree_push.block, REE_BLOCK_SIZE); }
 ReeWords ree_operand(uint i) { return ReeWords(ree_block().operands[i]); }
 ReeWords ree_scratch() { return ReeWords(ree_block().scratch); }
 
-// Index of the workgroup in its step, over both dimensions and all pieces. Each index has one group,
-// but a step may have more threads than work: compare with the count.
+// Returns the index of the workgroup in its step, over both dimensions and all pieces. A step may
+// have more threads than work, so a shader must compare indices with the amount of work.
 uint ree_group() {
     return ree_push.first_group + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
 }
 uint ree_local() { return gl_LocalInvocationID.x; }
 uint ree_thread() { return ree_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
 
-// Reports an index out of range. Only the first report is kept; the run fails when it ends.
+// Reports an index out of range, given by its low and high words. A run keeps only the first
+// report, and fails when it ends.
 void ree_fault(uint low, uint high) {
     ReeWords fault = ReeWords(ree_block().fault);
     if (atomicCompSwap(fault.w[0], 0u, ree_block().dispatch + 1u) == 0u) {
@@ -82,7 +84,8 @@ void ree_fault(uint low, uint high) {
     }
 }
 
-// Sizes of types in bytes, and whether an element is handled as 64 bits (class D).
+// ree_dtype_size returns the size of an element in bytes, ree_dtype_is_wide whether its value has
+// class D, 64 bits.
 uint ree_dtype_size(uint dtype) {
     switch (dtype) {
     case REE_DT_U8: case REE_DT_I8: case REE_DT_BOOL: return 1u;
@@ -95,7 +98,7 @@ bool ree_dtype_is_wide(uint dtype) {
     return dtype == REE_DT_I64 || dtype == REE_DT_U64 || dtype == REE_DT_F64;
 }
 
-// Loads by size, zero-extended; i counts elements.
+// Return element i of memory p, by its size, zero-extended.
 uint ree_load8(ReeWords p, uint i) { return (p.w[i >> 2u] >> ((i & 3u) * 8u)) & 0xFFu; }
 uint ree_load16(ReeWords p, uint i) { return (p.w[i >> 1u] >> ((i & 1u) * 16u)) & 0xFFFFu; }
 uvec2 ree_load64(ReeWords p, uint i) { return ReePairs(uvec2(p)).w[i]; }
@@ -107,8 +110,8 @@ uvec2 ree_load_size(ReeWords p, uint size, uint i) {
     default: return uvec2(p.w[i], 0u);
     }
 }
-// Loads an element as a value of an expression (repop.h): signed integers are sign-extended, narrow
-// floats stay raw bits.
+// Returns an element as a value of an expression (repop.h): narrow signed integers are
+// sign-extended to 32 bits, narrow floats stay raw bits.
 uvec2 ree_load(ReeWords p, uint dtype, uint i) {
     uvec2 value = ree_load_size(p, ree_dtype_size(dtype), i);
     switch (dtype) {
@@ -119,9 +122,9 @@ uvec2 ree_load(ReeWords p, uint dtype, uint i) {
     }
 }
 
-// Stores. Bytes and halves share words with their neighbours, so each is stored by two atomic
-// operations that change only its own bits. A thread that has a whole word stores the word
-// directly.
+// Store element i of memory p. Elements of 1 and 2 bytes share words with their neighbours, so each
+// is stored by two atomic operations that change only its own bits. A thread that has all elements
+// of a word should store the word directly instead.
 void ree_store8(ReeWords p, uint i, uint value) {
     uint shift = (i & 3u) * 8u;
     atomicAnd(p.w[i >> 2u], ~(0xFFu << shift));

@@ -3,8 +3,9 @@
 //
 //     uint row_term(uint i);
 //
-// A chunk is sequential, so one thread adds each chunk. Terms may be expensive, so the whole group
-// computes them into a tile of shared memory, from which the chunks' threads add them.
+// The terms of a chunk are added in sequence, so one thread adds each chunk. Terms may be
+// expensive, so the whole group computes them into a tile of shared memory, and the threads of the
+// chunks add them from there.
 //
 // Every thread of the group must call these functions with the same arguments. The group size is a
 // power of two and at most 128.
@@ -13,7 +14,7 @@
 
 #include "chunks.glsl"
 
-#define REE_ROW_TILE 2304u // in words; 8 whole chunks and their padding
+#define REE_ROW_TILE 2304u // in words: room for 8 whole chunks and their padding
 #define REE_ROW_GROUP 128u
 
 shared uint ree_row_tile[REE_ROW_TILE];
@@ -22,9 +23,9 @@ shared uint ree_row_total;
 
 uint row_term(uint i);
 
-// The order in which a row is processed: tiles of `at_once` chunks from index c0 on, `depth` terms
-// of each chunk from offset r0 on. Item j of a tile is term ree_row_place(...); there is no such
-// term if this is not below n.
+// A row is processed in tiles: `at_once` chunks from chunk c0 on, `depth` terms of each from offset
+// r0 on. Item j of a tile is term ree_row_place(...) of the row, if that is below the number of
+// terms; otherwise there is no such item.
 uint ree_row_depth(uint at_once) { return min(REE_CHUNK, REE_ROW_TILE / at_once - 1u); }
 uint ree_row_place(uint c0, uint r0, uint depth, uint j) {
     uint r = r0 + j % depth;

@@ -74,8 +74,8 @@ void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
     fresh->used = size + GAP;
     ASAN_POISON_MEMORY_REGION(fresh->data + size, want - size);
     if (block && size > BLOCK_SIZE / 4) {
-        // A large request gets a block of its own. It is inserted after the current block, whose
-        // free space remains available.
+        // A large request gets a block of its own. The new block is inserted after the current one,
+        // whose free space remains available.
         fresh->next = block->next;
         block->next = fresh;
     } else {

@@ -46,13 +46,13 @@ static enum ree_status put_string(struct ree_strbuf *out, const char *text, stru
     return REE_OK;
 }
 
-// Finds the shortest digits that give `value` > 0: k digits, and n with value = 0.DIGITS * 10^n. If
-// several digit strings have that length, the nearest to `value` is chosen (ECMA-262,
-// Number::toString, step 5).
+// Finds the shortest string of k decimal digits, and n, such that 0.DIGITS * 10^n reads back as
+// `value`, which must be positive. If several strings have that length, chooses the one nearest to
+// `value` (ECMA-262, Number::toString, step 5).
 static void shortest(double value, char digits[20], int *out_k, int *out_n) {
     char text[40];
     // If at most 15 digits suffice, the nearest number of 15 digits is the same number padded with
-    // zeros (DBL_DIG). This does not hold for subnormal numbers, which start at 1 digit.
+    // zeros (DBL_DIG). This does not hold for subnormal numbers, so their search starts at 1 digit.
     for (int k = value < DBL_MIN ? 1 : DBL_DIG;; k++) {
         // Prints d.ddde+xx; the decimal point is another character in some locales.
         snprintf(text, sizeof text, "%.*e", k - 1, value);

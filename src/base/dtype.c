@@ -58,7 +58,7 @@ size_t ree_dtype_size(enum ree_dtype dtype) {
     case REE_U32: return 4;
     case REE_F64:
     case REE_I64:
-    case REE_STRING: // a pointer in ree_tensor, a number within a program
+    case REE_STRING: // a pointer in ree_tensor, the string's number in a program
     case REE_U64: return 8;
     case REE_DTYPE_NONE: return 0;
     }
@@ -105,7 +105,7 @@ bool ree_dtype_byte_is_valid(enum ree_dtype dtype, uint8_t byte) {
     }
 }
 
-// Every loop stores unconditionally, so that compilers can vectorise it.
+// The loops over 16, 32 and 64 bits store unconditionally, so that compilers can vectorise them.
 void ree_canonicalise_nans(enum ree_dtype dtype, size_t n, void *data) {
     uint8_t *bytes = data;
     ree_any_u16 *halves = data;

@@ -127,8 +127,9 @@ struct draft {
     char link[32]; // if it has no name: path under /proc that linkat can use
 };
 
-// The temporary names in use, for ree_file_abandon_named. The lock is held while a name is added or
-// removed, so that none is missed. The table is small because most drafts have no name.
+// The temporary names in use, for ree_file_abandon_named. A thread holds the lock while it creates
+// or renames a file and changes this table, so that ree_file_abandon_named misses no name. The
+// table is small because most drafts have no name.
 #define MAX_NAMED 16
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *names[MAX_NAMED];
@@ -145,7 +146,7 @@ void ree_file_abandon_named(void) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
-    // A thread that waits for a disk holds the lock: its file remains.
+    // A thread that waits for a disk may hold the lock for longer. Then the temporary files remain.
     if (pthread_mutex_timedlock(&names_lock, &until) != 0) return;
     for (size_t i = 0; i < MAX_NAMED; i++)
         if (names[i]) unlink(names[i]);
@@ -227,8 +228,8 @@ static bool move(const struct draft *draft, const char *path, bool replaces) {
     if (replaces) return rename(draft->name, path) == 0;
     if (renameat2(AT_FDCWD, draft->name, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
-    // The file system lacks this call. Use two steps; an interruption between them leaves both
-    // names.
+    // The file system does not support RENAME_NOREPLACE. Use two steps; an interruption between
+    // them leaves both names.
     return link(draft->name, path) == 0 && unlink(draft->name) == 0;
 }
 
@@ -411,7 +412,7 @@ enum ree_status ree_file_sync(struct ree_file_draft *d, struct ree_error *err) {
     return flush(d) && fsync(d->draft.fd) == 0 ? REE_OK : cannot_write(d->path, err);
 }
 
-// Copies the contents to a draft that has a name.
+// Replaces the unnamed draft with a copy that has a name.
 static bool copy_to_named(struct ree_file_draft *d) {
     struct draft named = {0};
     ssize_t n;

@@ -2,9 +2,9 @@
 
 #include <stddef.h>
 
-// Do not use functions of <fenv.h> below: a compiler may move them across a change of the
-// environment. The memory clobber keeps loads and stores on their side of the change; arithmetic is
-// in other functions.
+// On x86-64 and AArch64 do not use functions of <fenv.h>: a compiler may move them across a change
+// of the environment. The memory clobber keeps loads and stores on their side of the change;
+// arithmetic is in other functions.
 
 #if defined(__x86_64__)
 

@@ -11,14 +11,15 @@ enum ree_status ree_json_read(const void *text, size_t size, const struct ree_js
                               cJSON **out, struct ree_error *err) {
     *out = NULL;
     REE_TRY(ree_json_scan(text, size, limits, err));
-    // With a terminator, which cJSON requires at the end.
+    // cJSON requires a NUL at the end.
     char *copy = ree_alloc(size + 1);
     if (!copy) return ree_no_memory(err);
     if (size) memcpy(copy, text, size);
     copy[size] = 0;
     *out = cJSON_ParseWithLengthOpts(copy, size + 1, NULL, true);
     ree_free(copy);
-    // cJSON reads every text that ree_json_scan accepts (tests/base/json_grammar_test.c).
+    // cJSON reads every text that ree_json_scan accepts (tests/base/json_grammar_test.c), so it can
+    // only fail because memory is exhausted.
     if (!*out) return ree_fail(err, REE_NO_MEMORY, "out of memory for its %zu bytes", size);
     return REE_OK;
 }

@@ -1,7 +1,7 @@
-// Checks a text against RFC 8259's grammar and against limits, without allocating. cJSON alone
-// would accept more than the RFC (01, a control character in a string), so that a text could have
-// another meaning for another reader; and it does not tell whether it failed because of the text or
-// because memory was exhausted.
+// Checks a text against RFC 8259's grammar and against limits, without allocating. Two properties
+// of cJSON make this necessary. It accepts more than the RFC (01, a control character in a string),
+// so a text could mean something else to another reader. And it does not tell whether it failed
+// because of the text or because memory was exhausted.
 #include "base/json.h"
 
 #include <stdio.h>
@@ -9,14 +9,15 @@
 
 #define MAX_DEPTH 1000 // CJSON_NESTING_LIMIT
 #define MAX_NUMBER 62  // longest number, in characters, that every release of cJSON reads
-#define MAX_SHORT 15   // characters of a short integer
+#define MAX_SHORT 15   // maximum characters of a short integer
 
-// A configuration or a tokenizer: cJSON takes about a hundred bytes for each value. The largest
-// tokenizers have a million, and a score for each token.
+// For configurations and tokenizers. cJSON takes about a hundred bytes for each value. The largest
+// tokenizers have a million values, and a score for each token.
 const struct ree_json_limits ree_json_lenient = {
     .depth = MAX_DEPTH, .values = 1 << 24, .long_numbers = 1 << 24, .allows_bom = true};
-// The canonical form of a number that is not a short integer takes 20 microseconds. Token ids of
-// the longest contexts stay far below.
+// Printing the canonical form of a number that is not a short integer takes 20 microseconds, so
+// such numbers have a low limit. The limit of values is far above the number of token ids in the
+// longest contexts.
 const struct ree_json_limits ree_json_strict = {
     .depth = 64, .values = 1 << 22, .long_numbers = 1 << 16};
 
@@ -167,7 +168,8 @@ static enum ree_status close_levels(struct scanner *s, bool *out_more) {
     return REE_OK;
 }
 
-// Reads up to the first value that is not a non-empty array or object.
+// Opens nested arrays and objects up to the first value that is a scalar or is empty, and reads
+// that value.
 static enum ree_status open_levels(struct scanner *s) {
     for (;;) {
         spaces(s);

@@ -26,12 +26,13 @@ enum ree_status ree_set_allocator(const struct ree_allocator *allocator, struct 
     return REE_OK;
 }
 
-// An allocator need not support a size of 0; NULL means that memory is exhausted.
+// The caller's allocator need not support a size of 0: it may return NULL, which ree would take for
+// exhausted memory.
 static size_t at_least_1(size_t size) {
     return size ? size : 1;
 }
 
-// Written once, so that the threads do not exchange its cache line.
+// Writes is_used only once, so that threads do not exchange its cache line.
 static void note_use(void) {
     if (!atomic_load_explicit(&is_used, memory_order_relaxed)) atomic_store(&is_used, true);
 }
@@ -97,7 +98,8 @@ int ree_asprintf(char **out, const char *format, ...) {
     return n;
 }
 
-// With the caller's allocator, the address of its block is in front of the aligned memory.
+// With the caller's allocator, the pointer in front of the aligned memory is the address of the
+// allocated block.
 void *ree_alloc_aligned(size_t alignment, size_t size) {
     note_use();
     if (!is_set) {

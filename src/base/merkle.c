@@ -4,7 +4,7 @@
 
 static const char tree_tag[] = "ree-tree/1";
 
-// Computes node(l, r). The hasher must have hashed tree_tag only; it is in the same state
+// Computes node(l, r). The hasher must have hashed only tree_tag, and is in that state again
 // afterwards.
 static void node(struct ree_hasher *hasher, const ree_digest l, const ree_digest r,
                  ree_digest out) {
@@ -85,7 +85,8 @@ void ree_merkle_builder_root(const struct ree_merkle_builder *b, ree_digest out)
     ree_merkle_root_of_top(b->n, right, out);
 }
 
-// Writes the siblings on the path from leaf `index` to the top of n leaves.
+// Writes the siblings on the path from leaf `index` to the top of n leaves, lowest first, and
+// returns their number.
 static uint32_t prove(struct ree_hasher *hasher, const ree_digest *leaves, uint64_t n,
                       uint64_t index, ree_digest *proof) {
     if (n == 1) return 0;
@@ -109,7 +110,7 @@ uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
     return length;
 }
 
-// Number of levels above leaf `index`.
+// Returns the number of levels above leaf `index` in a tree of n leaves.
 static uint32_t depth_of(uint64_t n, uint64_t index) {
     uint32_t depth = 0;
     for (; n > 1; depth++) {

@@ -13,7 +13,7 @@
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-// The type code in 'descr' that follows the byte order, and its element type.
+// Type codes, which follow the byte order in 'descr', and their element types.
 static const struct {
     const char *code;
     enum ree_dtype dtype;
@@ -23,7 +23,8 @@ static const struct {
     {"u4", REE_U32}, {"u8", REE_U64}, {"V2", REE_BF16},
 };
 
-// The type that represents, in a file, a type that NumPy lacks.
+// Returns the type of the elements in the file: a type of 8 bits for the types of at most 8 bits
+// that NumPy lacks.
 static enum ree_dtype carrier(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_I4:
@@ -45,12 +46,13 @@ static enum ree_dtype carrier(enum ree_dtype dtype) {
 struct header {
     enum ree_dtype dtype;
     bool big_endian, fortran_order;
-    size_t length; // of strings, in code points
+    size_t length; // length of each string, in code points
     uint32_t rank;
     int64_t dims[REE_MAX_RANK];
 };
 
-// Parser of the dictionary literal. Accepts only the grammar that NumPy writes.
+// Parser of the header's dictionary literal. Accepts strings, True, False and tuples of integers,
+// which is all that NumPy writes for types that are not structured.
 struct parser {
     const char *at, *end;
     const char *where;

@@ -4,7 +4,8 @@
 
 #include "base/status.h"
 
-// No struct of any later version is larger by more than this. A larger size was not initialised.
+// Maximum bytes by which a struct of a later version may be larger. A larger `size` means that the
+// caller did not initialise the struct.
 #define MAX_GROWTH 4096
 
 static enum ree_status check_size(size_t size, size_t known, const char *what, const char *name,

@@ -1,8 +1,8 @@
 #include "base/sha256.h"
 
-// EVP allocates for each hash; without memory a hash would be wrong or the process would have to
-// abort. The functions below work in the caller's memory and cannot fail. OpenSSL 3 marks them as
-// deprecated; their implementation is the one that EVP uses.
+// OpenSSL's EVP allocates memory for each hash; if that failed, a hash would be wrong or the
+// process would have to abort. The functions below work in the caller's memory and cannot fail.
+// OpenSSL 3 marks them as deprecated; their implementation is the one that EVP uses.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/float_env.h"
 #include "base/memory.h"
@@ -120,7 +120,8 @@ struct ree_hasher {
     SHA256_CTX ctx;
 };
 
-// Used when memory is exhausted. Hashes are short, so an entry is soon free again.
+// Hashers for when memory is exhausted. A hasher is used only briefly, so an entry is soon free
+// again.
 #define N_RESERVED 256
 static struct ree_hasher reserve[N_RESERVED];
 static atomic_bool is_taken[N_RESERVED];

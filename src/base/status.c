@@ -78,7 +78,7 @@ const char *ree_status_name(enum ree_status status) {
 }
 
 #define TEXT(x) #x
-#define DIGITS(x) TEXT(x) // of the macro's value
+#define DIGITS(x) TEXT(x) // expands the macro x before TEXT quotes it
 const char *ree_version(void) {
     return DIGITS(REE_VERSION_MAJOR) "." DIGITS(REE_VERSION_MINOR) "." DIGITS(REE_VERSION_PATCH);
 }

@@ -28,7 +28,8 @@ enum ree_status ree_tensor_init(struct ree_tensor *tensor, const char *name, enu
         return ree_fail(err, REE_NO_MEMORY, "tensor '%s': %lld elements do not fit in memory",
                         label, (long long)count);
 
-    // Rounded up to a multiple of 64 bytes: device buffers over this memory may be read in words.
+    // The size is rounded up to a multiple of 64 bytes, because kernels may read device buffers
+    // over this memory in words.
     void *data = ree_alloc_zeroed(((size_t)nbytes + 63) / 64 + (nbytes == 0), 64);
     char *copy = name ? ree_strdup(name) : NULL;
     if (!data || (name && !copy)) {

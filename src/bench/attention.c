@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// kv caches are used in turn. Together they have so much memory that no processor cache holds them.
+// Bytes of all kv caches together, if MAX_CACHES suffice. Runs use the caches in turn, so that no
+// processor cache holds the next one.
 #define ROTATION ((uint64_t)192 << 20)
 #define MAX_CACHES 32
 #define PROMPT 1024 // maximum number of tokens
@@ -23,7 +24,7 @@ static void dense(const uint32_t dims[4], int32_t strides[4]) {
         strides[i] = (int32_t)stride;
 }
 
-// Attention of the last q_len of kv_len tokens.
+// Creates a program that computes the attention of the last q_len of kv_len tokens.
 static enum ree_status create(struct ree_benchmark *bench, const struct heads *h, uint32_t q_len,
                               uint32_t kv_len, enum ree_dtype dtype,
                               struct ree_bench_program *program, struct ree_error *err) {
@@ -108,7 +109,7 @@ static enum ree_status run_prompt(struct ree_benchmark *bench, const struct head
         if (status == REE_OK) status = ree_bench_program_run(&matmul, err);
     }
     if (status == REE_OK) {
-        // Two products for each pair of a query and a key that the query sees.
+        // Two products of head_dim terms for each pair of a query and a key that the query sees.
         result.amount = 4.0 * h->n_heads * h->head_dim * (0.5 * n * (n + 1.0));
         result.times = program.times;
         result.baseline_rate = 2e-9 * side * side * side / ree_bench_quantile(&matmul.times, 0.5);

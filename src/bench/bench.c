@@ -1,4 +1,4 @@
-// The public interface of the benchmarks.
+// Implements the public interface of the benchmarks; model.c implements its function for models.
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,7 @@ bool ree_benchmark_has(const char *name) {
     return find_repop(name) != NULL;
 }
 
-// Returns the rate at a quantile of the times, in billions per second.
+// Returns the rate at quantile q of the times, in billions of operations or bytes per second.
 static double rate(const struct ree_bench_measured *m, double q) {
     double seconds = ree_bench_quantile(&m->times, q);
     return seconds > 0 ? 1e-9 * m->amount / seconds : 0;

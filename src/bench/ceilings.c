@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// A copy of n words on the device: at best each byte is read once and written once.
+// Creates a program that copies n words on the device: at best each byte is read once and written
+// once.
 static enum ree_status create_copy(struct ree_benchmark *bench, uint32_t n,
                                    struct ree_bench_program *program, struct ree_error *err) {
     const uint64_t sizes[] = {4ull * n, 4ull * n};
@@ -27,11 +28,11 @@ static enum ree_status create_copy(struct ree_benchmark *bench, uint32_t n,
 
 #define N_FMA (REE_EXPR_MAX_INSTRS - 1)
 
-// n elements, each x = i; x = x * a + b, N_FMA times: the longest chain of an expression. It reads
-// only two numbers from memory, a and b, and writes one byte of each result. So it has 62 flops per
-// byte. The rate is a lower bound of the device's: some GPUs can do more flops in the time in which
-// memory takes a byte, and indices and conversions take time too. Elements do not depend on each
-// other.
+// Creates a program with a map over n elements: x = i, then x = fma(x, a, b) N_FMA times, the
+// longest chain that an expression can have. It reads only two numbers from memory, a and b, and
+// writes one byte per element. So it has 62 flops per byte. The rate is a lower bound of the
+// device's: some GPUs can do more flops in the time in which memory takes a byte, and indices and
+// conversions take time too. Elements do not depend on each other.
 static enum ree_status create_fma(struct ree_benchmark *bench, uint32_t n,
                                   struct ree_bench_program *program, struct ree_error *err) {
     const uint64_t sizes[] = {4, 4, n};
@@ -72,7 +73,7 @@ enum ree_status ree_bench_ceilings(struct ree_benchmark *bench, struct ree_error
     struct ree_bench_measured result = {0};
     uint32_t n = 64 << 20;
     if (bench->size) REE_TRY(ree_bench_parse_size(bench->size, 1, &n, "a number of elements", err));
-    // Some Vulkan drivers have a small limit.
+    // Some Vulkan drivers only support small buffers.
     const uint64_t max_elements = bench->device->max_buffer_size / 4;
     if (n > max_elements) n = (uint32_t)max_elements;
     const uint64_t bytes = 4ull * n;

@@ -1,4 +1,4 @@
-// Measures one dispatch on a device, and its baselines.
+// Measures one dispatch on a device, and the baselines: OpenBLAS and the bandwidth of memory.
 #include "bench/bench_internal.h"
 
 #include "base/any.h"
@@ -46,7 +46,7 @@ float *ree_bench_floats(size_t n) {
 
 // Programs
 
-// Converts random floats in place to `size` bytes of another type. 16-bit numbers are made normal,
+// Replaces random floats in place by `size` bytes of another type. 16-bit numbers are made normal,
 // with either sign, as weights are: subnormal numbers would be slow.
 static void narrow(enum ree_dtype dtype, void *floats, uint64_t size) {
     uint8_t *bytes = floats;
@@ -95,7 +95,7 @@ enum ree_status ree_bench_program_create(struct ree_bench_program *bench, struct
     };
     status = device->vtable->program_create(device, &program, fixed, NULL, &bench->program, err);
     if (status != REE_OK) goto fail;
-    // A first run, not counted: it touches pages, starts threads, and compiles shaders.
+    // The first run is not recorded: it touches pages, starts threads, and compiles shaders.
     status = ree_bench_program_run(bench, err);
     bench->times.n = 0;
     if (status == REE_OK) return REE_OK;
@@ -136,11 +136,12 @@ enum ree_status ree_bench_program_run_warm(struct ree_bench_program *bench, stru
 
 void ree_bench_openblas_open(struct ree_bench_openblas *blas, uint32_t n_threads) {
 #ifdef __x86_64__
-    // On processors newer than OpenBLAS it may select a kernel that is five times slower.
+    // On a processor that is newer than this release of OpenBLAS, OpenBLAS may select a kernel that
+    // is five times slower.
     if (__builtin_cpu_supports("avx512f")) setenv("OPENBLAS_CORETYPE", "SKYLAKEX", 0);
 #endif
-    // By default its idle threads spin for 2^26 ticks, longer than bench_rest, and would take half
-    // of the processors from the next measurement.
+    // By default OpenBLAS's idle threads spin for 2^26 ticks, longer than ree_bench_rest, and would
+    // take half of the processors from the next measurement.
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
     *blas =
         (struct ree_bench_openblas){.library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)};
@@ -168,8 +169,8 @@ void ree_bench_openblas_close(struct ree_bench_openblas *blas) {
 #define LINE 8 // words per cache line
 #define AHEAD 64
 
-// Sums words, so that the compiler cannot remove the loads. Software prefetching continues where
-// the hardware prefetcher stops, at the end of each page.
+// Returns the sum of the words, so that the compiler cannot remove the loads. Software prefetching
+// continues where the hardware prefetcher stops, at the end of each page.
 static uint64_t read_words(const uint64_t *words, size_t n) {
     uint64_t sums[LINE] = {0};
     for (size_t i = 0; i + LINE <= n; i += LINE) {
@@ -214,7 +215,7 @@ double ree_bench_copy(void *to, const void *from, size_t size, uint32_t n_thread
     return ree_clock() - before;
 }
 
-// Larger than the last-level cache of any GPU.
+// Bytes of a copy on a device: larger than the last-level cache of any GPU.
 #define DEVICE_COPY ((uint64_t)256 << 20)
 
 enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t bytes,
@@ -222,7 +223,7 @@ enum ree_status ree_bench_memory_create(struct ree_benchmark *bench, uint64_t by
                                         struct ree_bench_memory *out, struct ree_error *err) {
     *out = (struct ree_bench_memory){.bytes = bytes, .n_regions = n_regions, .copies = copies};
     if (bench->is_cpu) {
-        // Huge pages, like the memory of packed weights. The destination of copies follows the
+        // The memory has huge pages, as packed weights have. The destination of copies follows the
         // regions.
         uint64_t size = bytes * (n_regions + copies);
         out->name = copies ? "copying memory" : "reading memory";

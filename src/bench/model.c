@@ -1,4 +1,5 @@
-// Whole runs of a model, where their time is spent, and what limits them.
+// Measures whole runs of a model, the time of each RepOp and dispatch in them, and the memory
+// bandwidth that limits them.
 #include "bench/bench_internal.h"
 
 #include "base/clock.h"
@@ -10,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Smaller weights may fit into caches, so their speed says nothing about memory.
+// Memory is only measured for weights of at least this many bytes. Smaller weights may fit into
+// caches, so their speed says nothing about memory.
 #define MIN_WEIGHTS ((uint64_t)16 << 20)
 #define MAX_PROFILES 5 // runs in which RepOps are measured one by one
-// size of a region; regions are read in turn, so that no cache holds them
+// bytes of a region; regions are read in turn, so that no cache holds them
 #define MEMORY_BYTES ((uint64_t)64 << 20)
 #define N_REGIONS 3
 
@@ -141,7 +143,7 @@ static enum ree_status profile_runs(struct ree_benchmark *bench, struct ree_benc
     enum ree_status status = REE_OK;
     double seconds;
     ree_session_measure(c->session, true);
-    // A first run, not counted: it prepares the measurement.
+    // The first run is not recorded: it prepares the measurement.
     status = run_once(r, c, inputs, &seconds, err);
     for (uint64_t i = 0; i < n && status == REE_OK; i++) {
         struct profile profile = {.report = r, .is_first = i == 0};

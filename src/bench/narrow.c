@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-// Weights are used in turn. Together they have so much memory that no cache holds them, as in a
-// model.
+// Bytes of all copies of the weights together, if at most MAX_COPIES are needed. Runs use the
+// copies in turn, so that no cache holds the next one, as in a model.
 #define ROTATION ((size_t)192 << 20)
 #define MAX_COPIES 32
-// Bytes per thread, small enough for a second-level cache: measures arithmetic without memory.
+// Bytes of weights per thread that fit into a second-level cache, to measure arithmetic without
+// memory.
 #define CACHED ((size_t)640 << 10)
 
 static const struct weights {
@@ -27,7 +28,7 @@ static const struct weights {
     {"4-bit, blocks of 128, zero points", REE_U8, 4, 128, true},
 };
 
-// One row of n outputs from k inputs; weights are stored by columns, as in models.
+// A product of one row: n outputs from k inputs. The weights are stored by columns, as in models.
 struct row_product {
     const struct weights *weights;
     uint32_t n, k;
@@ -114,8 +115,8 @@ static enum ree_status run_row(struct ree_benchmark *bench, const struct row_pro
     uint64_t n_runs = bench->n_runs < n_copies ? n_copies : bench->n_runs;
     for (uint64_t i = 0; i < n_runs && status == REE_OK; i++) {
         status = ree_progress_report(&bench->progress, result.name, i, n_runs, err);
-        // Each measurement follows a rest, so that other programs interrupt both equally often, and
-        // the small product, which wakes up the threads.
+        // The large product and the memory are each measured after a rest, so that other programs
+        // interrupt both equally often, and after the small product, which wakes up the threads.
         if (bench->is_cpu) ree_bench_rest();
         for (int j = 0; j < 3 && status == REE_OK; j++)
             status = ree_bench_program_run_warm(&cached, err);

@@ -1,4 +1,4 @@
-// The benchmarks matmul, conv and map; attention.c has attention.
+// The benchmarks matmul, conv and map. The other benchmarks have files of their own.
 #include "bench/bench_internal.h"
 
 #include "base/clock.h"
@@ -84,7 +84,7 @@ static void run_openblas(const struct ree_benchmark *bench, const struct product
                       (int)size->m, n, k, 1.0f, a, k, b, size->b_by_columns ? k : n, 0.0f, c, n);
 }
 
-// Everything that is measured for one product.
+// The measurements of one product and its baselines.
 struct contenders {
     struct ree_bench_program plain, packed; // packed: b is declared constant
     struct ree_bench_program peers[REE_BENCH_MAX_PEERS];
@@ -128,8 +128,8 @@ static enum ree_status contenders_run(struct ree_benchmark *bench, const struct 
                                       struct contenders *x, struct ree_error *err) {
     if (bench->is_cpu) ree_bench_rest();
     REE_TRY(ree_bench_program_run_warm(&x->plain, err));
-    // Measured directly after the product that it is compared with: memory is slower for some
-    // milliseconds after a rest.
+    // Memory is measured directly after the product that it is compared with, because memory is
+    // slower for some milliseconds after a rest.
     if (streams(size)) REE_TRY(ree_bench_memory_run(bench, &x->memory, 0, err));
     if (bench->blas.library) {
         ree_bench_rest();
@@ -156,7 +156,8 @@ static void contenders_report(struct ree_benchmark *bench, const struct product 
         result.baseline_rate = 1e-9 * flops / ree_bench_quantile(&x->blas, 0.5);
     }
     if (x->blas.n || bench->n_peers == 0) ree_bench_report(bench, &result);
-    // The same times, compared with each of the device's other operation sets.
+    // Report the times of `plain` once for each of the device's other operation sets, as its
+    // baseline.
     for (uint32_t i = 0; i < bench->n_peers; i++) {
         result.baseline = bench->peers[i].name;
         result.baseline_rate = 1e-9 * flops / ree_bench_quantile(&x->peers[i].times, 0.5);
@@ -279,8 +280,8 @@ static enum ree_status run_conv(struct ree_benchmark *bench, const struct ree_co
             if (status == REE_OK) status = ree_bench_program_run(&matmul[t], err);
         }
     }
-    // Every element of the smaller side meets the whole kernel; if transposed, the smaller side is
-    // the input.
+    // Two operations for each output position and each weight; in a transposed convolution, for
+    // each input position and each weight. Padding counts too.
     const uint32_t *side = p->transposed ? p->in : p->out;
     double flops = 2.0 * p->n * p->groups * p->c * p->m * side[1] * side[2];
     flops *= (double)p->kernel[1] * p->kernel[2];
@@ -345,8 +346,8 @@ static struct ree_conv_params transposed_params(uint32_t c, uint32_t h, uint32_t
 }
 
 enum ree_status ree_bench_conv(struct ree_benchmark *bench, struct ree_error *err) {
-    // Layers of a residual network: inner layers, the first layer, depthwise layers; and a
-    // transposed one.
+    // Layers of image networks: inner layers and the first layer of a residual network, then
+    // depthwise layers of mobile networks. A transposed layer follows.
     static const uint32_t selection[][8] = {
         {1, 64, 56, 56, 64, 3, 1, 1},    {1, 256, 14, 14, 256, 3, 1, 1},
         {1, 256, 56, 56, 64, 1, 1, 1},   {1, 3, 224, 224, 64, 7, 2, 1},

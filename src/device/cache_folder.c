@@ -36,8 +36,9 @@ static bool make_folders(char *path) {
     return true;
 }
 
-// Checks owner and mode of the open file or folder. Returns fd, or closes it and returns -1 if they
-// are wrong.
+// Checks owner and mode of the open file or folder fd. If they are wrong, closes it, writes the
+// reason to `why` and returns -1; otherwise returns fd. fd -1: open has failed; writes the reason
+// unless the file is missing, and returns -1.
 static int check(int fd, const char *path, char *why, size_t size) {
     struct stat info;
     bool is_open = fd >= 0, ok = is_open && fstat(fd, &info) == 0;
@@ -70,7 +71,7 @@ static int open_folder(const char *path, char *why, size_t size) {
     return fd;
 }
 
-// Opens the file relative to its folder, so that nobody can replace the folder in between.
+// Opens the file relative to its folder, so that nobody can replace the folder after its check.
 static int open_file(const char *path, char *why, size_t size) {
     int folder = open_folder(path, why, size);
     if (folder < 0) return -1;

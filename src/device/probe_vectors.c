@@ -63,7 +63,8 @@ static uint32_t compute(const struct ree_probe_vector *v) {
     return 0;
 }
 
-// The conversion of other values is undefined in shaders.
+// Returns whether shaders define the operation for argument a. Conversions of values out of range
+// are undefined.
 static bool is_defined(uint32_t operation, uint32_t a) {
     float x = ree_float(a);
     if (operation == REE_PROBE_FLOAT_TO_UINT) return x > -1 && x < 4294967296.0f;
@@ -87,8 +88,8 @@ static uint32_t random_near(struct ree_probe_vectors *v, uint32_t biased, uint32
     return (r & 0x807FFFFFu) | (e & 255u) << 23;
 }
 
-// Adds one random vector: products that nearly cancel, sums near midpoints, results near and below
-// the smallest normal number.
+// Adds a vector with random arguments. i % 8 selects a kind: products that nearly cancel, sums near
+// midpoints, results near and below the smallest normal number, and others.
 static void add_random(struct ree_probe_vectors *v, uint32_t operation, uint32_t i) {
     uint32_t a = random_near(v, 127, 3), b = random_near(v, 127, 3), c = random_near(v, 127, 28);
     switch (i % 8) {

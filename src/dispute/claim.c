@@ -225,8 +225,8 @@ static enum ree_status check_input(const struct ree_claim *c, uint32_t i, struct
     return REE_OK;
 }
 
-// Inputs of a step, tokens and numbers of steps may be equal: then the parties differ in what their
-// receipts state about them.
+// Checks that the parties differ in claims of the kinds HEADER and NODE. In claims of the other
+// kinds both traces may be equal: then the parties differ in what their receipts state.
 static enum ree_status check_difference(const struct ree_claim *c, struct ree_error *err) {
     const struct ree_claim_side *x = &c->sides[0], *y = &c->sides[1];
     ree_digest a, b;

@@ -1,5 +1,5 @@
-// Decodes a claim. This file checks types and ranges. Unknown fields and other layouts are found by
-// encoding the result again and comparing the texts.
+// Decodes a claim: checks types and ranges. compare_text finds unknown fields and other layouts: it
+// encodes the result again and compares the texts.
 #include <string.h>
 
 #include "dispute/claim.h"
@@ -129,8 +129,7 @@ static enum ree_status take_side_before(const struct ree_fields *side, struct re
                      err);
 }
 
-// Reads the fields that a side has in this kind of claim. Surplus fields are found by encoding
-// again.
+// Reads the fields that a side has in this kind of claim. compare_text finds surplus fields.
 static enum ree_status take_side(const struct ree_fields *root, struct ree_claim *c, unsigned k,
                                  struct ree_error *err) {
     struct ree_claim_side *s = &c->sides[k];

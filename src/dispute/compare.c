@@ -16,7 +16,8 @@ struct ree_compare {
     ptrdiff_t *kv_cache_input; // per kv cache: value id of its input
     size_t n_kv_caches;
     bool *differs; // per value, in the current step
-    // Per kv cache: it differs since an earlier step; it differs since the current step.
+    // Per kv cache, whether it differs. kv_cache_differs: since an earlier step; was_new: since the
+    // current step.
     bool *kv_cache_differs, *was_new;
     // Values of the first session in the current step, in the order of arrival.
     struct ree_tensor *kept;

@@ -8,7 +8,7 @@
 
 struct course {
     const struct ree_compare_text *text;
-    int32_t *ids; // prompt and answer
+    int32_t *ids; // tokens of prompt and answer
     size_t n, limit;
     struct ree_error *err;
 };

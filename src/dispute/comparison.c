@@ -16,15 +16,16 @@
 #define MAX_SUSPECTS 32
 
 struct ree_comparison {
-    const struct ree_model *model; // of side A
+    const struct ree_model *model; // model of side A
     struct ree_session *sessions[2];
-    unsigned n_observed; // of the sessions
+    unsigned n_observed; // number of sessions that have an observer
     struct ree_compare *compare;
     struct ree_compare_result result;
     bool has_fault, has_suspects;
     struct ree_fault fault;
     struct ree_suspect suspects[MAX_SUSPECTS];
-    char names[MAX_SUSPECTS][48], verdicts[MAX_SUSPECTS][200]; // of the suspects
+    // the strings that `suspects` points to
+    char names[MAX_SUSPECTS][48], verdicts[MAX_SUSPECTS][200];
     int32_t *ids;
     size_t n_ids;
 };
@@ -35,7 +36,7 @@ static enum ree_status observe(struct ree_comparison *c, const struct ree_roles 
                                roles ? roles->n_kv_caches : 0, &c->compare, err));
     for (unsigned k = 0; k < 2; k++) {
         struct ree_observer observer = ree_compare_observer(c->compare, k);
-        // Measuring lets a node's RepOps be found if the node differs.
+        // If the node differs, ree_suspects_repops finds its RepOps in the measurements.
         ree_session_measure(c->sessions[k], true);
         REE_TRY(ree_session_observe(c->sessions[k], &observer, err));
         c->n_observed++;
@@ -65,7 +66,8 @@ static void add_suspect(void *user, const struct ree_device_fact *fact) {
     c->result.n_suspects++;
 }
 
-// Called after each step: finds suspects at once, while the latest run has the first difference.
+// Called after each step. Finds suspects after the step with the first difference, because
+// ree_suspects_repops knows only the latest run.
 static void on_step(void *user) {
     struct ree_comparison *c = user;
     struct ree_compare_result result = ree_compare_result(c->compare);
@@ -111,7 +113,7 @@ static enum ree_status conclude(struct ree_comparison *c, struct ree_error *err)
     return ree_fault_not_reached(&c->fault, result.n_steps, err);
 }
 
-// The sessions may run again, without effect on the comparison.
+// Removes the observers, so that the sessions may run again without effect on the comparison.
 static void end_observation(struct ree_comparison *c) {
     while (c->n_observed > 0)
         ree_session_end_observation(c->sessions[--c->n_observed]);

@@ -8,7 +8,7 @@
 #include "base/options.h"
 #include "dispute/referee.h"
 
-// A decision with what it refers to.
+// A decision, and the memory that it points to.
 struct decided {
     struct ree_decision decision;
     struct ree_ruling ruling;

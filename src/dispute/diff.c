@@ -78,7 +78,7 @@ bool ree_trace_value_agrees(const struct ree_trace *a, const struct ree_trace *b
                             int32_t value) {
     if (value < 0 || (uint32_t)value >= a->header.n_values || !have_step(a, b, step)) return true;
     int64_t index = ree_trace_digest_index(&a->header, (uint32_t)value);
-    // Constants are equal because the headers are.
+    // Constants (index < 0) are equal because the headers are equal.
     return index < 0 || digests_agree(a, b, step, index, 1);
 }
 

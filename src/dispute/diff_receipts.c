@@ -44,7 +44,7 @@ static bool same_tokens(const struct ree_receipt_text *a, const struct ree_recei
     return strcmp(a->tokens_sha256, b->tokens_sha256) == 0 && a->n_tokens == b->n_tokens;
 }
 
-// Reports the first token that differs if both receipts list their tokens.
+// If both receipts list their tokens, reports the first token that differs; otherwise their hashes.
 static void tokens(struct list *list, const char *what, const struct ree_receipt_text *a,
                    const struct ree_receipt_text *b) {
     if (same_tokens(a, b)) return;
@@ -116,8 +116,8 @@ static void tensors(struct list *list, const char *kind, const struct ree_receip
     whole(list, what, n_a, n_b);
 }
 
-// Blinds the hashes of an open receipt with the salt of a private one, and removes its tokens and
-// texts.
+// Blinds the hashes of an open receipt with the salt of a private one, and removes the open
+// receipt's tokens and texts.
 static void blind(const struct ree_receipt *salted, struct ree_receipt *open) {
     char *const hashes[] = {open->prompt.tokens_sha256, open->prompt.text_sha256,
                             open->output.tokens_sha256, open->output.text_sha256,
@@ -129,7 +129,7 @@ static void blind(const struct ree_receipt *salted, struct ree_receipt *open) {
 }
 
 // Makes the hashes of two copies comparable. Returns false if they are blinded with different
-// salts.
+// salts, or if a private receipt is compared with an open one and its salt is missing.
 static bool make_comparable(struct ree_receipt *a, struct ree_receipt *b) {
     if (a->is_private && b->is_private) return strcmp(a->salt_sha256, b->salt_sha256) == 0;
     if (a->is_private && a->has_salt) blind(a, b);
@@ -179,7 +179,8 @@ size_t ree_receipt_diff(const struct ree_receipt *first, const struct ree_receip
     whole(&list, "steps of the trace", a->trace_steps, b->trace_steps);
     whole(&list, "prefill chunk of the trace", a->trace_chunk, b->trace_chunk);
     if (!ree_receipt_same_extensions(a, b)) add(&list, "extensions", "not the same");
-    // Whatever this list does not have. A private receipt is hashed otherwise than an open one.
+    // Differences that the checks above do not find. The hash of a private receipt always differs
+    // from the hash of an open one.
     if (list.n == 0 && a->is_private == b->is_private)
         words(&list, "hash of the receipt", a->receipt_hash, b->receipt_hash);
     return list.n;

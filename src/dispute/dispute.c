@@ -11,7 +11,8 @@ static enum ree_status no_memory(struct ree_bench *b) {
     return ree_no_memory(b->err);
 }
 
-// Finds the first difference within a step. The tops must already be checked.
+// Finds the first leaf in which two trees of a step differ: an input or a node, depending on
+// `halves`. `tops` must already be checked.
 static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, uint64_t n,
                                      ree_digest tops[2], uint64_t *out) {
     struct ree_tree trees[2] = {{0}, {0}};
@@ -19,7 +20,7 @@ static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, u
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
         status = ree_side_tree(&b->sides[k], halves, n, tops[k], &trees[k]);
     if (status == REE_OK) status = ree_tree_first(&trees[0], &trees[1], out, b->err);
-    // Possible only after a collision of SHA-256.
+    // *out >= n is possible only after a collision of SHA-256.
     if (status == REE_OK && *out >= n)
         status = ree_fail(b->err, REE_INTERNAL, "two tops differ, but no leaf below them differs");
     ree_tree_finish(&trees[0]);
@@ -29,8 +30,8 @@ static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, u
 
 // The claim
 
-// Fills in what every claim has: the header that both parties should have, and what each is
-// committed to.
+// Creates the claim and fills in what every claim has: the header that both parties should have,
+// and what each party is committed to.
 static enum ree_status begin_claim(struct ree_bench *b, enum ree_claim_kind kind, uint64_t step) {
     const struct ree_trace_header *h = b->header;
     struct ree_claim *c = b->out->claim = ree_claim_create();
@@ -73,8 +74,8 @@ static enum ree_status describe_node(struct ree_bench *b) {
     return ok ? REE_OK : no_memory(b);
 }
 
-// Finds the node that makes a value, among the nodes before `before`. Returns UINT32_MAX if none
-// does.
+// Finds the node that computes a value, among the nodes with an index below `before`. Returns
+// UINT32_MAX if none does.
 static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value, uint32_t before) {
     uint32_t node = before;
     while (node-- > 0) {
@@ -84,8 +85,8 @@ static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value, uint3
     return node;
 }
 
-// Asks both sides where an input of the node comes from. The bisection has shown that they agree on
-// everything before the node.
+// Fills in where an input of the disputed node comes from, and asks both sides for its proofs. The
+// bisection has shown that they agree on everything before the node.
 static enum ree_status trace_input(struct ree_bench *b, int32_t value, struct ree_claim_input *in) {
     const struct ree_trace_header *h = b->header;
     if (value == REE_TRACE_OMITTED) {
@@ -135,7 +136,7 @@ static enum ree_status claim_node(struct ree_bench *b) {
     return REE_OK;
 }
 
-// Opens the node of the previous step that makes this value.
+// Opens the node of the previous step that computes this value: asks both sides for its record.
 static enum ree_status open_before(struct ree_bench *b, uint32_t value) {
     const struct ree_trace_header *h = b->header;
     struct ree_claim *c = b->out->claim;
@@ -157,8 +158,8 @@ static enum ree_status open_before(struct ree_bench *b, uint32_t value) {
     return REE_OK;
 }
 
-// Claims an input of a step whose roots are open. Without rules the input is only named, and nobody
-// can decide it.
+// Claims an input of a step that both sides have opened (ree_side_step). Without rules the result
+// only names the input, and no referee can decide it.
 static enum ree_status claim_input(struct ree_bench *b, uint32_t input) {
     const struct ree_rules *rules = b->terms->rules;
     struct ree_claim *c = b->out->claim;
@@ -194,8 +195,9 @@ static enum ree_status find_in_step(struct ree_bench *b) {
     return claim_node(b);
 }
 
-// The receipts differ in a token that the step reads, or that no step reads. Each party is then
-// judged by what the logits of its own previous step choose.
+// Claims the first token in which the receipts differ: as an input of the step that reads it, or,
+// if a trace does not have that step, as a claim of the kind TOKEN. A referee judges each party by
+// the token that the logits of its own previous step choose.
 static enum ree_status find_token(struct ree_bench *b, uint64_t step) {
     const struct ree_rules *rules = b->terms->rules;
     bool is_read = step < b->out->n_steps[0] && step < b->out->n_steps[1];
@@ -212,7 +214,8 @@ static enum ree_status find_token(struct ree_bench *b, uint64_t step) {
     return REE_OK;
 }
 
-// True if both the receipt's field and its tokens give n steps.
+// Returns whether the receipt states n steps. If its tokens determine the number of steps, that
+// must be n too.
 static bool has_steps(const struct ree_stated_run *t, uint64_t n) {
     return t->receipt->trace_steps == n && (!t->has_n_steps || t->n_steps == n);
 }
@@ -234,8 +237,8 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
         is_length |= r && !has_steps(t->runs[k], b->out->n_steps[k]);
     }
     *done = is_other || is_length;
-    // If both have the same header and it is not the model's, another version of ree may have made
-    // both traces.
+    // If both parties have the same header and it is not the model's, neither is named: another
+    // version of ree may have made both traces.
     bool is_shared = memcmp(b->sides[0].header, b->sides[1].header, sizeof(ree_digest)) == 0;
     bool is_named = t->is_model && !is_shared;
     b->out->kind = !is_other  ? REE_DISPUTE_LENGTH
@@ -253,7 +256,8 @@ static bool has_hex(const ree_digest digest, const char *stated) {
     return strcmp(hex, stated) == 0;
 }
 
-// Both are in the model's order. An input with a default value may be missing in a receipt.
+// Compares the inputs of a receipt with those of its trace. Both are in the model's order. An input
+// with a default value may be missing in a receipt.
 static enum ree_status check_inputs(struct ree_side *s, const struct ree_receipt *r,
                                     const struct ree_claim_opening *at) {
     const struct ree_trace_header *h = s->bench->header;
@@ -301,12 +305,13 @@ static enum ree_status check_outputs(struct ree_side *s, const struct ree_receip
     return REE_OK;
 }
 
-// Compares each receipt with its own trace: a run of tensors is one step, and its trace has the
-// digests that the receipt states. Fails if the receipts are of different inputs and neither party
-// contradicts itself.
+// Compares each receipt with its own trace: a run of tensors is one step, and its trace must have
+// the digests that the receipt states. Fails if the receipts state different inputs and neither
+// party contradicts itself.
 static enum ree_status check_tensors(struct ree_bench *b) {
     const struct ree_dispute_terms *t = b->terms;
-    enum ree_status status = begin_claim(b, REE_CLAIM_OF_NODE, 0); // its arena has the answers
+    // the claim's arena holds the answers
+    enum ree_status status = begin_claim(b, REE_CLAIM_OF_NODE, 0);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++) {
         const struct ree_receipt *r = t->runs[k]->receipt;
         struct ree_claim_opening *at = &b->out->claim->sides[k].at;
@@ -333,7 +338,8 @@ static enum ree_status hold(struct ree_bench *b) {
         if (done) return REE_OK;
     }
     bool has_tensors = t->runs[0] && t->runs[0]->receipt->kind == REE_RECEIPT_TENSORS;
-    // If the inputs agree and the roots differ, the dispute ends with a claim, which proves more.
+    // Compare receipts with traces only if no claim follows. If the inputs agree and the roots
+    // differ, the dispute ends with a claim, which proves more.
     bool is_apart = has_tensors && (is_same || ree_stated_run_compare_inputs(t->runs[0], t->runs[1],
                                                                              NULL) != REE_OK);
     if (is_apart && t->rules) REE_TRY(check_tensors(b));

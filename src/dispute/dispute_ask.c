@@ -57,8 +57,8 @@ static enum ree_status silent(struct ree_side *s, const struct ree_query *query)
     return status == REE_OK ? name(s, REE_DISPUTE_SILENT) : status;
 }
 
-// Asks a question. The answer must begin with `n` digests. The rest is a proof, whose length is
-// checked when the proof is.
+// Asks a question. The answer must begin with n digests. If has_proof is set, a proof follows; its
+// length is checked when the proof is.
 static enum ree_status ask(struct ree_side *s, const struct ree_query *query, size_t n,
                            bool has_proof, struct ree_reply *reply) {
     struct ree_bench *b = s->bench;

@@ -12,7 +12,7 @@
 #include "dispute/dispute.h"
 #include "dispute/referee.h"
 
-// The terms that the parties are held to, and the data they consist of.
+// The terms that the parties are held to, and the data that the terms point to.
 struct terms {
     struct ree_opened model;
     bool has_model;
@@ -21,7 +21,7 @@ struct terms {
     struct ree_dispute_terms terms;
 };
 
-// A result with what it refers to.
+// A result, and the memory that it points to.
 struct holding {
     struct ree_dispute_result result;
     const struct ree_disputant *parties;
@@ -41,8 +41,8 @@ static struct ree_stated_tokens tokens_of(const struct ree_disputant *party) {
     return (struct ree_stated_tokens){party->n_tokens, party->tokens};
 }
 
-// Whether the party passed tokens that are not the tokens of its receipt: without them, the receipt
-// is consistent.
+// Called if the party's receipt and the tokens that it passed are inconsistent. Returns whether the
+// tokens are the cause: without them, the receipt is consistent.
 static bool lies_about_tokens(const struct ree_disputant *party, struct terms *t) {
     struct ree_stated_run stated_run;
     return party->tokens && ree_stated_run_make(party->receipt, &t->rules, NULL, &t->model.arena,
@@ -83,7 +83,7 @@ static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, stru
     return REE_OK;
 }
 
-// Without a model, one party's header is used for both.
+// Derives the terms. If no model is used, A's header takes the place of the model's header.
 static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree_error *err) {
     const struct ree_receipt *r = h->parties[0].receipt;
     const struct ree_trace_header *a = &h->parties[0].trace->header;
@@ -109,7 +109,8 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
     return r ? hold_to_receipts(h, t, err) : REE_OK;
 }
 
-// A difference in a node cannot be decided here: that requires the values that the node read.
+// Judges the parties if that requires only the model and the receipts. A difference in a node
+// cannot be decided here: that requires the values that the node read.
 static enum ree_status judge(struct holding *h, struct terms *t, struct ree_strbuf *transcript,
                              struct ree_error *err) {
     struct ree_dispute *d = &h->dispute;
@@ -136,7 +137,7 @@ static enum ree_status judge(struct holding *h, struct terms *t, struct ree_strb
     return ree_dispute_withheld(d, withheld[1], transcript, err);
 }
 
-// The dispute's claim refers to the model's header. Makes one that stands alone.
+// Copies the claim into the result, because ree_dispute_finish destroys the dispute's own claim.
 static enum ree_status copy_claim(struct holding *h, struct ree_error *err) {
     if (!h->dispute.claim) return REE_OK;
     struct ree_strbuf text;
@@ -224,7 +225,7 @@ enum ree_status ree_dispute_hold(const struct ree_disputant parties[2],
     h->parties = parties;
     h->options = options;
     ree_strbuf_init(&h->transcript);
-    // What stays so if a receipt is false, because no dispute is held then.
+    // If a receipt is false, no dispute is held, and these values stay in the result.
     h->result.undecided = "";
     h->result.why[0] = h->ruling.why[0];
     h->result.why[1] = h->ruling.why[1];

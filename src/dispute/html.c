@@ -4,7 +4,8 @@
 
 // Text
 
-// Length in bytes of the UTF-8 character at s, or 0 if it is not one that XML allows.
+// Returns the length in bytes of the UTF-8 character at s; 0 if the bytes are not valid UTF-8, or
+// the character is a control character or one that XML does not allow.
 static size_t character(const unsigned char *s) {
     if (s[0] < 0x80) return s[0] >= 0x20 && s[0] != 0x7F;
     size_t n = s[0] >= 0xF0 ? 4 : s[0] >= 0xE0 ? 3 : 2;

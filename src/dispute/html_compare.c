@@ -1,4 +1,4 @@
-// The page of a comparison: relative error over depth, and a table.
+// Writes the HTML page of a comparison: a picture of the relative error by node, and a table.
 #include "dispute/html_internal.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@ static void append_graph_node(struct ree_strbuf *out, const struct ree_node *nod
 
 // The picture of a comparison
 
-// The powers of ten that the picture covers.
+// The range of the picture: exponents of powers of ten, and number of nodes.
 struct scale {
     int low, high;
     size_t n_nodes;
@@ -23,7 +23,8 @@ static double x_of(const struct scale *s, size_t node) {
            (REE_PAGE_WIDTH - 60) * ((double)node + 0.5) / (double)(s->n_nodes ? s->n_nodes : 1);
 }
 
-// No difference is at the bottom, an infinite one at the top.
+// Returns the y coordinate of a relative error. 0 (no difference) is at the bottom, infinity at the
+// top.
 static double y_of(const struct scale *s, double rel) {
     double bottom = HEIGHT - 30, top = 15;
     if (!(rel > 0)) return bottom;

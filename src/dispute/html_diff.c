@@ -1,4 +1,4 @@
-// The page of two traces: which nodes agree in which steps.
+// Writes the HTML page that compares two traces: which nodes agree in which steps.
 #include "dispute/html_internal.h"
 
 #include "base/float_env.h"
@@ -11,7 +11,7 @@
 enum cell { AGREE, DIFFER, NEW, INPUT };
 static const char *const classes[] = {"agree", "differ", "new", "input"};
 
-// Place 0 stands for the inputs of the step; the nodes follow.
+// Place 0 stands for the inputs of the step, place 1 + i for node i.
 static enum cell cell_of(const struct ree_html_diff *page, uint64_t step, uint32_t place) {
     const struct ree_trace *a = page->traces[0], *b = page->traces[1];
     if (place == 0)

@@ -1,4 +1,4 @@
-// Messages of a dispute as JSON lines: the transcript, and the bytes that are counted.
+// Encodes the messages of a dispute as lines of JSON, for the transcript and to count their bytes.
 #include <string.h>
 
 #include "dispute/dispute.h"

@@ -8,8 +8,8 @@
 #include "base/status.h"
 
 bool ree_recompute_is_given(const struct ree_value *value) {
-    // Before IR version 4 every weight had to be listed as an input (session/model.c), so there an
-    // input with data is a constant.
+    // Before IR version 4 every weight had to be listed as an input (session/model.c), so in such a
+    // graph an input with data is a constant.
     return value->producer || !value->data || (value->is_input && value->graph->ir_version >= 4);
 }
 
@@ -19,8 +19,8 @@ static bool contains(struct ree_value *const *list, size_t n, const struct ree_v
     return false;
 }
 
-// Turns a value that a node made, or that was an input, into a graph input of the tensor's type and
-// shape.
+// Turns a value that a node computed, or that was an input, into a graph input of the tensor's type
+// and shape.
 static void give(struct ree_value *value, const struct ree_tensor *tensor) {
     value->producer = NULL;
     value->is_input = true;
@@ -35,8 +35,8 @@ static void give(struct ree_value *value, const struct ree_tensor *tensor) {
     memset(value->symbols, 0, sizeof value->symbols);
 }
 
-// Reduces the graph to this node, what it reads and what it makes. Names, constants and subgraphs
-// are unchanged.
+// Reduces the graph to one node, the values that it reads and the values that it computes. Names,
+// constants and subgraphs are unchanged.
 static enum ree_status cut_out(struct ree_graph *graph, size_t index,
                                struct ree_value *const *reads, uint32_t n,
                                const struct ree_tensor *inputs, struct ree_error *err) {
@@ -92,14 +92,16 @@ static enum ree_status run(struct ree_model *model, const struct ree_tensor *inp
     return status;
 }
 
-// Gives each tensor the name of its value; each value appears once.
+// Fills `out` with the tensors of the model's inputs, in the model's order and with their names.
+// Returns their number.
 static size_t name_inputs(const struct ree_model *model, struct ree_value *const *reads, uint32_t n,
                           const struct ree_tensor *inputs, struct ree_tensor *out) {
     for (size_t k = 0; k < model->n_inputs; k++)
         for (uint32_t i = 0; i < n; i++)
             if (reads[i] == model->input_values[k]) {
                 out[k] = inputs[i];
-                out[k].name = (char *)(uintptr_t)reads[i]->name; // not modified
+                // the session does not modify names
+                out[k].name = (char *)(uintptr_t)reads[i]->name;
                 break;
             }
     return model->n_inputs;

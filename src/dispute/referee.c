@@ -82,7 +82,8 @@ static enum ree_status derive_stated_runs(const struct ree_referee_options *opti
     return ree_stated_run_compare_inputs(&stated_runs[0], &stated_runs[1], err);
 }
 
-// Every claim states the number of steps of both roots.
+// Compares the number of steps that a receipt states with that of its root. Claims of every kind
+// state the number of steps of both roots.
 static void count_steps(const struct ree_court *court, struct ree_ruling *out) {
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_stated_run *t = &court->stated_runs[k];

@@ -1,4 +1,4 @@
-// Decides claims about a node: computes the node from what both parties agree that it read.
+// Decides claims about a node: computes the node from the input values that both parties agree on.
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,7 +115,7 @@ static void judge(const struct ree_claim *c, struct ree_ruling *out) {
 
 struct work {
     struct ree_tensor *inputs, *outputs;
-    int64_t *axes; // axis of the cache that each output is kept as; -1: none
+    int64_t *axes; // per output: axis of its positions if it is kept as a kv cache; -1: it is not
     bool *omitted;
 };
 

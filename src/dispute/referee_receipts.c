@@ -1,5 +1,5 @@
-// Judges text receipts against the tokenizer and the parameters of the model, without any run: what
-// ends an answer, and the texts of its tokens (dispute/referee_internal.h).
+// Judges text receipts against the tokenizer and the parameters of the model, without running it:
+// what ends an answer, and the texts of its tokens (dispute/referee_internal.h).
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "generate/eos.h"
 #include "generate/id_set.h"
 
-// Lists of a receipt are sets: order and repetition have no meaning. They can be as long as the
-// file allows, so they are sorted once.
+// The eos tokens and the stop texts of a receipt are sets: order and repetition have no meaning.
+// The lists can be as long as the file allows, so they are sorted once.
 
 static enum ree_status compare_eos(const struct ree_receipt *x, const struct ree_receipt *y,
                                    bool *same, struct ree_error *err) {
@@ -30,7 +30,7 @@ static int compare_strings(const void *a, const void *b) {
     return strcmp(*x, *y);
 }
 
-// Makes a sorted list of distinct texts. Release *out with free.
+// Makes a sorted list of distinct texts, which are borrowed. Release *out with ree_free.
 static enum ree_status make_strings(const char *const *texts, size_t n, const char ***out,
                                     size_t *out_n, struct ree_error *err) {
     const char **set = *out = ree_alloc_zeroed(n + 1, sizeof *set);
@@ -96,11 +96,12 @@ struct judged {
     const struct ree_stated_run *stated_run;
     const struct ree_receipt *receipt, *other;
     struct ree_id_set eos;
-    bool is_eos_agreed; // both receipts state the same set
+    bool is_eos_agreed; // both receipts have the same set of eos tokens
     bool decodes;       // the available tokenizer is the receipt's
     size_t n_ends;      // answer tokens up to and including the first that ends it; SIZE_MAX: none
     const char *reason;
-    // Prompt, answer: the stated hash is not that of the text that the tokens give.
+    // [0]: prompt, [1]: answer. The receipt's hash is not the hash of the text that the tokens
+    // give.
     bool is_other_text[2];
     struct ree_ruling *out;
 };
@@ -126,8 +127,9 @@ static void judge_parameters(struct judged *j) {
                          (long long)r->context_length, (long long)b->context_length);
 }
 
-// As in verify_parameters.c, a different list that has no effect on this answer is not a lie. Both
-// parties may have run with --ignore-eos, but no request allows that.
+// A list of eos tokens that differs from the model's but has no effect on this answer is not a lie,
+// as in verify_parameters.c. Both parties may have run with --ignore-eos, but no request allows
+// that.
 static void judge_eos(struct judged *j) {
     const struct ree_stated_run *t = j->stated_run;
     bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->court->is_requested), matters = false;
@@ -162,7 +164,8 @@ static enum ree_status compare_text(const struct judged *j, const struct ree_str
     return text ? REE_OK : ree_no_memory(err);
 }
 
-// Finds where the answer ends, and compares the texts of its tokens.
+// Finds where the answer ends, and compares the texts of prompt and answer with the receipt's
+// hashes.
 static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
     const struct ree_receipt *r = j->receipt;
     int64_t context = r->context_length ? r->context_length : j->beside->context_length;
@@ -188,7 +191,7 @@ static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
     return REE_OK;
 }
 
-// Compares how the answer ends with what the receipt states. Without the tokenizer stop texts
+// Compares how the answer ends with what the receipt states. Without the tokenizer, stop texts
 // cannot be found, so the answer may end before its last token; then is_end_unknown is set.
 static void judge_end(struct judged *j) {
     static const char interrupted[] = "interrupted";
@@ -251,7 +254,8 @@ enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_r
 
 // Two receipts
 
-// True if the hashes of both receipts can be compared: none is blinded, or both have the same salt.
+// Returns whether the hashes of both receipts can be compared: none is blinded, or both are blinded
+// with the same salt.
 static bool share_salt(const struct ree_receipt *x, const struct ree_receipt *y) {
     return x->is_private == y->is_private &&
            (!x->is_private || strcmp(x->salt_sha256, y->salt_sha256) == 0);
@@ -301,7 +305,8 @@ enum ree_status ree_referee_differences(const struct ree_receipt *x, const struc
     };
     for (size_t i = 0; i < REE_REFEREE_MAX_DIFFERENCES; i++)
         if (parts[i].what && !parts[i].same) out[(*out_n)++] = parts[i].what;
-    // Whatever this list does not have. With salts of their own they differ anyway.
+    // Differences that the list above does not have. Hashes of receipts that do not share a salt
+    // always differ, so they are not compared.
     if (*out_n == 0 && is_stated && strcmp(x->receipt_hash, y->receipt_hash) != 0)
         out[(*out_n)++] = "hash of the receipt";
     return REE_OK;

@@ -20,7 +20,7 @@ static enum ree_status need_receipts(const struct ree_court *court, struct ree_e
                     ree_claim_kind_name(court->claim->kind));
 }
 
-// Checks that the claim's node of the previous step is the model's node that makes this value.
+// Checks that the claim's node of the previous step is the model's node that computes this value.
 static enum ree_status check_before(const struct ree_court *court, uint32_t value,
                                     struct ree_error *err) {
     const struct ree_trace_header *h = &court->model->header;
@@ -55,7 +55,8 @@ static float widen(enum ree_dtype dtype, const void *data, size_t i) {
     return x;
 }
 
-// Copies the logits of the one sequence after the last token of the previous step, as binary32.
+// Copies the last row of logits [1, rows, vocabulary] as binary32. It belongs to the last token of
+// the previous step. Release *out with ree_free.
 static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t *out_n,
                                 struct ree_error *err) {
     bool is_known = t->dtype == REE_F32 || t->dtype == REE_F16 || t->dtype == REE_BF16;
@@ -87,8 +88,8 @@ static enum ree_status load_logits(const struct ree_court *court, const ree_dige
     return status;
 }
 
-// Judges the token at `index` of a side's receipt, which must have one there, by the side's own
-// logits.
+// Judges the token at `index` of a side's receipt by the side's own logits. The receipt must list
+// its tokens and have one at `index`.
 static enum ree_status judge_choice(const struct ree_court *court, unsigned k, size_t index,
                                     struct ree_ruling *out, struct ree_error *err) {
     const struct ree_stated_run *t = &court->stated_runs[k];
@@ -132,7 +133,7 @@ static enum ree_status judge_choices(const struct ree_court *court, struct ree_r
         return ree_fail(err, REE_UNSUPPORTED, "no node of the model computes the logits");
     bool is_withheld = !court->stated_runs[0].ids || !court->stated_runs[1].ids;
     bool is_chosen = court->claim->has_before && step >= court->stated_runs[0].n_prompt_steps;
-    // With logits, a single party's token can still be judged.
+    // With the recorded logits, the token of the party that shows its tokens can still be judged.
     if (is_withheld && (!court->folder || !is_chosen)) return ree_referee_withheld(court, out, err);
     REE_TRY(check_before(court, court->rules.logits, err));
     for (unsigned k = 0; k < 2; k++) {
@@ -176,8 +177,9 @@ static enum ree_status judge_cache(const struct ree_court *court, const struct r
     return REE_OK;
 }
 
-// A receipt's hash of a float tensor is over unchanged NaNs, a trace's digest over canonical ones.
-// The digest can only be derived from the tensor itself.
+// Computes the digest that the disputed input must have in side k. A receipt hashes a float tensor
+// with unchanged NaNs, a trace with canonical NaNs, so for floats the digest can be computed only
+// from the tensor itself.
 static enum ree_status expected_input(const struct ree_court *court, unsigned k,
                                       enum ree_rule_kind kind, ree_digest out,
                                       struct ree_error *err) {
@@ -216,8 +218,8 @@ enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruli
     }
     bool is_decided = out->is_wrong[0] || out->is_wrong[1];
     if (rule->kind != REE_RULE_TOKENS || is_decided) return REE_OK;
-    // Each party reads the tokens of its own receipt, so one receipt has a token that nothing
-    // chose.
+    // Each party reads the tokens of its own receipt, so the receipts have different tokens. At
+    // least one of them has a token that the logits of the previous step did not choose.
     return judge_choices(court, out, err);
 }
 
@@ -235,8 +237,9 @@ enum ree_status ree_referee_header(const struct ree_court *court, struct ree_rul
 
 // Lengths
 
-// Explains why neither party is wrong: both runs have the same tokens, and one continues. Each ends
-// by its own receipt. A party that breaks no rule is right, whatever the other one was run with.
+// Fails with the reason why neither party is wrong: both runs have the same tokens, and one
+// continues. Each ends as its own receipt's parameters require. A party that breaks no rule is
+// right, whatever parameters the other party used.
 static enum ree_status say_why(const struct ree_court *court, const struct ree_ruling *out,
                                struct ree_error *err) {
     const char *differences[REE_REFEREE_MAX_DIFFERENCES];

@@ -10,8 +10,8 @@
 #include "base/status.h"
 #include "generate/generator.h"
 
-// Maximum number of tokens of a receipt that does not list them. Without it, a receipt of a few
-// bytes could require tensors of any size.
+// Maximum number of prompt tokens, and of output tokens, of a receipt that does not list them.
+// Without this limit, a receipt of a few bytes could require tensors of any size.
 #define MAX_UNLISTED ((size_t)1 << 20)
 
 const char *ree_rule_name(enum ree_rule_kind kind) {
@@ -71,7 +71,7 @@ enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *are
     for (size_t s = 0; s < m->roles.n_kv_caches; s++) {
         struct ree_rule *rule = &out->rules[m->roles.kv_caches[s].input];
         rule->value = ree_recorded_value_of_output(m, m->roles.kv_caches[s].output);
-        if (rule->value == UINT32_MAX) continue; // no node makes it
+        if (rule->value == UINT32_MAX) continue; // no node computes it
         REE_TRY(empty_cache(m, s, rule->empty, err));
         rule->kind = REE_RULE_CACHE;
     }
@@ -169,7 +169,7 @@ static bool same_sampling(const struct ree_sampling *a, const struct ree_samplin
            a->seed == b->seed;
 }
 
-// Both lists must be in the model's order.
+// Compares the inputs of two receipts. Both lists must be in the model's order.
 static bool same_inputs(const struct ree_receipt *a, const struct ree_receipt *b) {
     if (a->n_inputs != b->n_inputs) return false;
     for (size_t i = 0; i < a->n_inputs; i++)
@@ -216,8 +216,8 @@ enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!parts[i].same) return other_runs(parts[i].what, err);
-    // Neither field changes a token, so the other party can record a trace that is cut in the same
-    // way.
+    // Neither the prefill chunk nor the hash of the logits changes a token, so the other party can
+    // record a trace that is cut in the same way.
     bool is_cut = x->trace_chunk == y->trace_chunk;
     if (is_cut && !x->logits_sha256[0] == !y->logits_sha256[0]) return REE_OK;
     return ree_fail(err, REE_INVALID,

@@ -20,7 +20,8 @@ uint32_t ree_suspects_repops(const struct ree_session *session, const struct ree
     return ree_session_profile(session, note, &search) ? search.repops : 0;
 }
 
-// The primitives of each RepOp (NUMERICS.md). "*": any primitive, because of `map` and epilogues.
+// The primitives of each RepOp (NUMERICS.md), separated by '|'. "*": the RepOp may use any
+// primitive.
 static const char *const uses[REE_N_REPOPS] = {
     [REE_REPOP_COPY] = "",
     [REE_REPOP_MAP] = "*",

@@ -62,7 +62,7 @@ static void step_down(uint64_t index, uint64_t *first, uint64_t *count) {
     }
 }
 
-// True if the range of leaves is a node of a tree of n leaves.
+// Returns whether the range of leaves is a node of a tree of n leaves.
 static bool is_node(uint64_t n, uint64_t first, uint64_t count) {
     uint64_t at = 0, size = n;
     while (size > count)
@@ -84,7 +84,8 @@ static enum ree_status open_node(struct ree_tree *tree, uint64_t first, uint64_t
 
 // Computes the top of a range of leaves from nodes of the tree. If the range is not a node of the
 // tree itself, it is computed from its two halves. This happens if the other tree has fewer leaves
-// and the range is a node of that tree. It ends at complete subtrees, which both trees have.
+// and the range is a node of that tree. The recursion ends at complete subtrees, which both trees
+// have.
 static enum ree_status range_top(struct ree_tree *tree, uint64_t first, uint64_t count,
                                  ree_digest out, struct ree_error *err) {
     if (!is_node(tree->n, first, count)) {

@@ -62,7 +62,8 @@ static bool load_float(enum ree_dtype dtype, const void *data, uint64_t i, struc
     return true;
 }
 
-// One-byte types that are neither floats nor integers count as unsigned bytes.
+// Returns element i as a number. One-byte types that are neither floats nor integers count as
+// unsigned bytes.
 static double load_whole(enum ree_dtype dtype, const void *data, uint64_t i) {
     switch (dtype) {
     case REE_I64: return (double)((const int64_t *)data)[i];
@@ -87,7 +88,7 @@ static void note_errors(struct ree_ulp *out, double a, double b) {
     if (rel > out->max_rel) out->max_rel = rel;
 }
 
-// Keeps the element if it is the first that differs or `is_worse`.
+// Records the element as the worst one if it is the first that differs or `is_worse` is set.
 static void keep_worst(struct ree_ulp *out, uint64_t at, double a, double b, uint64_t ulp,
                        bool is_worse) {
     if (out->n_differ > 1 && !is_worse) return;

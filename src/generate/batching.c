@@ -1,4 +1,4 @@
-// Batching: which sequences run together.
+// Batching: decides which sequences run together in a group.
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,8 +6,8 @@
 #include "base/status.h"
 #include "generate/group.h"
 
-// Whether two sequences may share a batch: any two if lengths may mix, otherwise only prompts of
-// equal length.
+// Returns whether two sequences may share a batch: any two if lengths may mix, otherwise only
+// prompts of equal length.
 static bool fit(const struct ree_generator *g, const struct ree_sequence *a,
                 const struct ree_sequence *b) {
     return g->info.mixes_lengths || a->n_prefill == b->n_prefill;
@@ -22,7 +22,7 @@ static size_t count_groups(const struct ree_generator *g, size_t n) {
     return groups < n ? groups : n;
 }
 
-// Returns the size of group k.
+// Returns the number of sequences in group k, if n sequences are divided into `groups` groups.
 static size_t size_of(const struct ree_generator *g, size_t n, size_t groups, size_t k) {
     size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch;
     if (g->options.n_cache_slots == 1) return k + 1 < groups ? most : n - k * most;

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "generate/group.h"
 
-// Positions read at a time.
+// Number of positions that are read at a time.
 #define POSITIONS_READ 256
 
 static enum ree_status read_positions(struct ree_group *group, size_t b, int64_t first, int64_t n,

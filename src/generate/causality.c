@@ -7,7 +7,7 @@
 #include "graph/causality/prove.h"
 #include "session/model.h"
 
-// The kind of value that step.c provides for an input.
+// Returns the kind of value that step.c provides for an input with this role.
 static enum ree_causality_input_kind kind_of(enum ree_role role) {
     switch (role) {
     case REE_ROLE_TOKENS: return REE_CAUSALITY_TOKENS;

@@ -26,8 +26,8 @@ static bool any_nan(const float *logits, size_t vocab) {
     return false;
 }
 
-// Hashes the logits of the token at `position` and compares the token they choose with the next
-// token.
+// Hashes the logits of the token at `position` and compares the token that they choose with the
+// next token.
 static void look(struct checker *c, size_t position, const float *logits, size_t vocab) {
     const struct ree_check *check = c->check;
     struct ree_check_result *out = c->out;
@@ -72,7 +72,7 @@ static enum ree_status look_at_all(struct checker *c, size_t row, size_t n_rows,
     return status;
 }
 
-// One pass over all tokens.
+// Runs all tokens in one pass (generate/pass.h).
 static enum ree_status run_once(struct checker *c, struct ree_error *err) {
     while (!ree_pass_is_done(&c->pass) && !is_done(c)) {
         size_t row, n_rows;
@@ -136,13 +136,14 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     REE_TRY(ree_pass_check_ids(check->ids, check->n, g->info.vocab_size, err));
     size_t n = check->n - 1; // the last token's logits are not needed
     if (n == 0 || (check->n == check->n_prompt && !check->hash_logits)) return REE_OK;
-    bool has_steps = check->n > check->n_prompt + 1; // more than the prompt's run is needed
+    bool has_steps = check->n > check->n_prompt + 1; // a run over the prompt is not enough
     char why[sizeof out->why_stepwise - 32];
     bool one_pass = ree_generator_is_causal(g, why, sizeof why);
     if (!one_pass && has_steps)
         snprintf(out->why_stepwise, sizeof out->why_stepwise, "causality is not proved: %s", why);
     enum ree_status status = run_all(&c, n, one_pass, err);
-    // The proof holds up to the first NaN, which may come from a later token.
+    // The proof of causality does not hold from the first NaN on: the NaN may come from a later
+    // token.
     if (status == REE_OK && one_pass && c.has_nan && has_steps) {
         snprintf(out->why_stepwise, sizeof out->why_stepwise,
                  "in one pass, a logit is NaN, perhaps because of a later token");

@@ -52,7 +52,7 @@ static enum ree_status begin_answers(struct ree_completion *c, struct ree_error 
 
 static void stream(struct ree_completion *c, size_t i, const char *text, size_t nbytes) {
     if (!c->options.on_text) return;
-    // The callback promises a NUL behind the text, where the answer may have more text.
+    // on_text promises a NUL after the text, but the answer may have more text there.
     char *piece = ree_alloc(nbytes + 1);
     if (!piece) {
         c->status = ree_no_memory(&c->error);
@@ -67,7 +67,7 @@ static void stream(struct ree_completion *c, size_t i, const char *text, size_t 
     ree_free(piece);
 }
 
-// Passes on the answer's text up to byte `certain`.
+// Passes the answer's text up to byte `certain` to on_text.
 static void stream_until(struct ree_completion *c, size_t i, size_t certain) {
     size_t from = c->streamed[i];
     if (certain <= from) return;
@@ -75,7 +75,8 @@ static void stream_until(struct ree_completion *c, size_t i, size_t certain) {
     c->streamed[i] = certain;
 }
 
-// Adds a token to an answer. Returns false if it completed a stop text, or after a failure.
+// Adds a token to an answer, and streams the text that is certain. Returns false if the token
+// completed a stop text, or after a failure.
 static bool push(struct ree_completion *c, size_t i, int32_t id) {
     struct ree_answer *a = &c->answers[i];
     if (!c->tokenizer) return true;
@@ -95,6 +96,7 @@ static bool take_token(void *user, const struct ree_token *token) {
         goes_on = c->options.on_token(c->options.user, token);
     }
     // A checkpoint cannot record that the caller ended one answer: it would contradict the tokens.
+    // So with checkpoints the whole completion ends instead (must_end).
     if (!goes_on && c->keep) goes_on = c->is_cut = true;
     return push(c, token->sequence, token->id) && goes_on;
 }
@@ -205,7 +207,7 @@ static enum ree_status replay(struct ree_completion *c, struct ree_error *err) {
     return REE_OK;
 }
 
-// Passes on the text that the answers held back.
+// Streams the text that the answers have held back.
 static enum ree_status end_answers(struct ree_completion *c, struct ree_error *err) {
     for (size_t i = 0; c->tokenizer && c->status == REE_OK && i < c->n; i++) {
         c->status = ree_answer_end(&c->answers[i], &c->error);
@@ -214,8 +216,8 @@ static enum ree_status end_answers(struct ree_completion *c, struct ree_error *e
     return c->status == REE_OK ? REE_OK : ree_fail(err, c->status, "%s", c->error.message);
 }
 
-// What follows from tokens, stop texts and limits, as a verifier finds it: an answer that on_token
-// ended before its time is interrupted.
+// Sets the finish that follows from tokens, stop texts and limits, as a verifier finds it. An
+// answer that on_token ended before its limit is interrupted.
 static void correct_finish(struct ree_completion *c, size_t i) {
     struct ree_generation *g = &c->generations[i];
     if (g->finish != REE_FINISH_STOP || c->answers[i].stopped) return;
@@ -239,7 +241,7 @@ enum ree_status ree_completion_run(struct ree_completion *c, struct ree_error *e
     enum ree_status status =
         ree_generate(c->generator, c->prompts, c->n, &c->generate, c->generations, &c->stats, err);
     if (status != REE_OK) {
-        end_answers(c, &ignored); // the caller gets the text that was made
+        end_answers(c, &ignored); // the caller gets the text that was generated
         return status;
     }
     REE_TRY(end_answers(c, err));

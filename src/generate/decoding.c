@@ -1,4 +1,4 @@
-// The public functions of decode.h: sequences and their numbers, checks.
+// The public functions of ree/decode.h: keep the sequences, find them by id, and check calls.
 #include "generate/decoding.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "base/options.h"
 #include "base/status.h"
 
-// A number consists of the index in d->sequences and of how many sequences had this index before,
-// so that no number is used again.
+// An id has the index in d->sequences plus 1 in its low 32 bits, and in its high 32 bits the number
+// of earlier sequences with this index, so that no id is used again.
 static ree_sequence_id id_of(const struct ree_decoding *d, const struct ree_decoding_sequence *s) {
     return (uint64_t)s->use << 32 | (uint64_t)(s - d->sequences + 1);
 }

@@ -1,4 +1,5 @@
-// Pages of sequences: counted references, copies before writes.
+// Assigns pages of kv caches to sequences: counts the sequences that use each page, and copies a
+// shared page before one of them writes it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,10 +7,10 @@
 #include "base/status.h"
 #include "generate/decoding.h"
 
-// Pages that a pool has at least.
+// Minimum number of pages of a pool.
 #define MIN_PAGES 16
 
-// Makes the arrays that have an entry per page as long as the pool.
+// Extends the arrays that have an entry per page to the pool's number of pages.
 static enum ree_status know_pages(struct ree_decoding *d, struct ree_error *err) {
     size_t n = ree_page_pool_n_pages(d->pool);
     if (n <= d->n_known_pages) return REE_OK;
@@ -21,7 +22,8 @@ static enum ree_status know_pages(struct ree_decoding *d, struct ree_error *err)
     if (pages) d->free_pages = pages;
     if (!owners || !is_dirty || !pages) return ree_no_memory(err);
     size_t first = d->n_known_pages ? d->n_known_pages : 1; // page 0 stays zeros
-    // The lowest numbers are used first.
+    // The last entry is used next, so the new pages go to the front in descending order: the lowest
+    // numbers are used first.
     memmove(pages + (n - first), pages, d->n_free_pages * sizeof *pages);
     for (size_t i = first; i < n; i++)
         pages[n - 1 - i] = (int32_t)i;
@@ -32,8 +34,8 @@ static enum ree_status know_pages(struct ree_decoding *d, struct ree_error *err)
     return REE_OK;
 }
 
-// Ensures n unused pages. Grows by half, so that a long text rarely moves its caches; if that
-// exceeds the memory, only by what is needed.
+// Ensures that n pages are unused. The pool grows by half, so that a long text rarely moves its
+// caches. If memory does not suffice for that, the pool grows only by the pages that are needed.
 static enum ree_status need_pages(struct ree_decoding *d, size_t n, struct ree_error *err) {
     if (n <= d->n_free_pages) return REE_OK;
     const uint64_t page_bytes = ree_page_pool_page_bytes(d->pool);
@@ -80,7 +82,8 @@ static void give_page(struct ree_decoding *d, int32_t page) {
     if (--d->owners[page] == 0) d->free_pages[d->n_free_pages++] = page;
 }
 
-// Copies to make on the device, and the entries of sequences that they are for.
+// Copies of pages to make on the device: page from[i] to page to[i]. entries[i] says which sequence
+// has page to[i], and at which index of its pages. If from[i] is 0, page to[i] becomes zeros.
 struct copies {
     size_t n;
     int32_t *from, *to;
@@ -105,7 +108,8 @@ static size_t count_needed(const struct ree_decoding *d, const struct ree_decodi
     return n;
 }
 
-// The last owner of a page that several sequences of the call share keeps it.
+// Replaces shared pages from position `first` on by the sequence's own, and adds pages up to
+// n_pages. If only sequences of this call share a page, the last of them keeps it.
 static void assign(struct ree_decoding *d, struct ree_decoding_sequence *s, size_t first,
                    size_t n_pages, struct copies *copies) {
     for (size_t i = first >> REE_PAGE_BITS; i < s->n_pages && i < n_pages; i++) {
@@ -156,7 +160,8 @@ enum ree_status ree_pages_reserve(struct ree_decoding *d,
         assign(d, sequences[i], first[i], ree_pages_for(positions[i]), &copies);
     if (status == REE_OK) {
         status = ree_page_pool_copy(d->pool, copies.from, copies.to, copies.n, err);
-        // A page that was to become zeros may have any contents now; it is dirty already.
+        // After a failed copy, a page that was to become zeros may have any contents. It is already
+        // marked as dirty.
         if (status != REE_OK) undo(d, &copies);
     }
     for (size_t i = 0; status == REE_OK && i < copies.n; i++)
@@ -170,7 +175,8 @@ enum ree_status ree_pages_reserve(struct ree_decoding *d,
     return status;
 }
 
-// Makes zeros of what truncated tokens have left in the last page, which the sequence owns.
+// Sets the positions that truncated tokens have left in the last page to zeros. Only this sequence
+// uses that page.
 static enum ree_status clear_rest(struct ree_decoding *d, struct ree_decoding_sequence *s,
                                   struct ree_error *err) {
     int32_t positions[REE_PAGE_POSITIONS];
@@ -200,7 +206,7 @@ void ree_pages_release(struct ree_decoding *d, struct ree_decoding_sequence *s, 
 
 enum ree_status ree_pages_share(struct ree_decoding *d, const struct ree_decoding_sequence *from,
                                 struct ree_decoding_sequence *fork, struct ree_error *err) {
-    const size_t n = ree_pages_for(from->n); // without reserved ones
+    const size_t n = ree_pages_for(from->n); // without reserved pages
     REE_TRY(reserve_entries(fork, n, err));
     for (size_t i = 0; i < n; i++) {
         fork->pages[i] = from->pages[i];

@@ -10,7 +10,8 @@ static size_t round_up(size_t n, size_t to) {
     return (n + to - 1) / to * to;
 }
 
-// Tokens of a call. Those before done[i] of item i have run.
+// The new tokens of one call of ree_decoding_run_items. The first done[i] tokens of item i have
+// already run.
 struct schedule {
     struct ree_decoding *d;
     const struct ree_decode *items;
@@ -18,11 +19,12 @@ struct schedule {
     const size_t *logits_at; // per item: its first row in d->logits
     size_t n, n_rows;        // items; rows of logits of all items
     size_t *done;
-    size_t *members; // items of the next run
-    size_t batch;    // their number
+    size_t *members; // indices of the items of the next run
+    size_t batch;    // number of members
 };
 
-// One run. Arrays are per member, then per token, page or row.
+// One run of the model over the members. ids and targets are (batch, length), table is (batch,
+// pages), starts is (batch), rows is (batch, n_rows).
 struct run {
     struct ree_step step;
     struct ree_page_run pages;
@@ -43,7 +45,7 @@ static size_t position(const struct schedule *s, size_t i) {
 }
 
 // Chooses the items of the next run: single tokens first, otherwise chunks of the first item's
-// length. Items run together if the model allows it. False: everything has run.
+// length. Items run together if the model allows it. Returns false if everything has run.
 static bool choose_members(struct schedule *s) {
     const struct ree_generator *g = s->d->g;
     const size_t most = g->roles.fixed_batch ? 1 : g->options.max_batch;
@@ -59,7 +61,7 @@ static bool choose_members(struct schedule *s) {
     return true;
 }
 
-// The k-th requested token of item i.
+// Returns the index, among item i's new tokens, of the k-th token whose logits are requested.
 static size_t requested(const struct schedule *s, size_t i, size_t k) {
     return s->items[i].at ? s->items[i].at[k] : s->items[i].n - 1;
 }
@@ -67,7 +69,8 @@ static bool runs_now(const struct schedule *s, size_t i, size_t token, size_t le
     return token >= s->done[i] && token - s->done[i] < length;
 }
 
-// The most rows of logits that a member needs; at least 1, because models compute at least one.
+// Returns the largest number of rows of logits that a member needs; at least 1, because models
+// compute at least one.
 static size_t count_rows(const struct schedule *s, size_t length) {
     size_t most = 1;
     for (size_t b = 0; b < s->batch; b++) {

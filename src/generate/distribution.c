@@ -1,5 +1,6 @@
-// Every operation is IEEE 754 binary64, rounded once, in the order of NUMERICS.md. Only the
-// logarithm of a sum is another function, correctly rounded by MPFR: once for each row.
+// Computes log probabilities and divergences. Every operation is IEEE 754 binary64, rounded once,
+// in the order of NUMERICS.md. The only other function is the logarithm of a sum, once for each
+// row, which MPFR rounds correctly.
 #include "generate/distribution.h"
 
 #include <math.h>
@@ -10,9 +11,9 @@
 
 #define CHUNK 256
 
-// e^d for d <= 0, within an ulp: d = k ln 2 + r, then Taylor's polynomial of degree 13 in r. libm's
-// exp has other bits on other systems, and MPFR's takes microseconds. Without branches, so that
-// compilers vectorise the loops around it.
+// Returns e^d for d <= 0, within an ulp: d = k ln 2 + r, then Taylor's polynomial of degree 13 in
+// r. libm's exp has other bits on other systems, and MPFR's takes microseconds. The code has no
+// branches, so that compilers vectorise the loops around it.
 static inline double exp_of(double d) {
     static const double log2e = 0x1.71547652b82fep+0;
     // ln 2 in two parts. The first has 33 bits, so its product with k is exact.
@@ -44,7 +45,7 @@ static inline double exp_of(double d) {
     return d < -708 ? 0 : p * scale;
 }
 
-// Adds the results of chunks in ascending order.
+// The sum of the results of chunks, added in ascending order.
 struct chunks {
     double total;
 };
@@ -64,7 +65,7 @@ double ree_chunk_sum64(const double *x, size_t n) {
 }
 
 bool ree_distribution_init(struct ree_distribution *out, const float *logits, size_t n) {
-    // No early exit, so that compilers can vectorise it.
+    // The loop has no early exit, so that compilers can vectorise it.
     int wrong = 0;
     float max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
@@ -103,7 +104,7 @@ double ree_distribution_divergence(const struct ree_distribution *d,
             double x = (double)reference->logits[i + k] - reference->max;
             double e = exp_of(x), other = ree_distribution_logprob(d, i + k);
             double term = e * ((x - reference->log_sum) - other);
-            // Not 0 * infinity.
+            // The product would be NaN for 0 * infinity.
             terms[k] = e == 0 ? 0 : term;
         }
         add_chunk(&sum, terms, length);

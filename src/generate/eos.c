@@ -18,7 +18,7 @@ bool ree_eos_ids(const struct ree_generator_info *model, const struct ree_tokeni
     if (!*out) return false;
     for (size_t i = 0; i < model->n_eos; i++)
         if (!has(*out, n, model->eos[i])) (*out)[n++] = model->eos[i];
-    // the tokenizer's list has no duplicates
+    // The tokenizer's list has no duplicates, so its ids are compared only with the model's.
     size_t n_model = n;
     for (size_t i = 0; i < n_more; i++)
         if (!has(*out, n_model, more[i])) (*out)[n++] = more[i];

@@ -24,7 +24,7 @@ void ree_generation_finish(struct ree_generation *generation) {
     memset(generation, 0, sizeof *generation);
 }
 
-// A call of ree_generate.
+// The state of a call of ree_generate.
 struct driver {
     struct ree_generate_call call;
     size_t n;
@@ -34,8 +34,8 @@ struct driver {
     struct ree_group *groups; // one per cache slot
     uint64_t *cache_bytes;    // per cache slot
     bool interrupted;
-    bool pauses; // submit no step until those in flight are collected
-    double mark; // time up to which all seconds are attributed
+    bool pauses; // no step is submitted until those in flight are collected
+    double mark; // all seconds before this time are already counted
 };
 
 // Prompts and snapshots
@@ -249,7 +249,7 @@ static enum ree_status collect(struct driver *d, struct ree_group *group, struct
     for (size_t i = 0; i < d->call.g->options.n_cache_slots; i++)
         bytes += d->cache_bytes[i];
     if (bytes > stats->cache_bytes) stats->cache_bytes = bytes;
-    // Read kv caches only while nothing runs.
+    // kv caches can be read only while no step is in flight.
     d->pauses = d->pauses || group->wants_check || is_due(d);
     return REE_OK;
 }
@@ -308,8 +308,8 @@ static void finish(struct driver *d) {
     for (size_t slot = 0; d->groups && slot < n_cache_slots; slot++) {
         struct ree_group *group = &d->groups[slot];
         struct ree_tensor logits;
-        // After a failure of another group: the data that the step reads must stay valid until it
-        // is done.
+        // After a failure of another group a step may still be in flight. Wait for it, because the
+        // data that it reads must stay valid until it is done.
         if (group->in_flight &&
             ree_generator_collect(d->call.g, slot, &logits, &(struct ree_error){0}) == REE_OK)
             ree_tensor_finish(&logits);

@@ -107,7 +107,7 @@ static enum ree_status open_pipeline(struct ree_generator *g, struct ree_device 
     return status;
 }
 
-// Copies the options, so that the generator needs nothing of the caller's.
+// Copies the options, and the structs model, session and rank that they point to.
 static enum ree_status read_options(struct ree_generator *g, const struct ree_generator_options *o,
                                     struct ree_error *err) {
     g->options = *o;

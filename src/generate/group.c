@@ -73,8 +73,9 @@ static size_t chunk_length(const struct ree_group *group) {
     return length;
 }
 
-// Prepares `length` prompt tokens of each sequence, beginning with token `from`. After the end of a
-// shorter prompt its last token is repeated: the results are masked and overwritten later.
+// Prepares the next chunk of prompt tokens of each sequence, beginning with token group->from.
+// After the end of a shorter prompt its last token is repeated: the results are masked and
+// overwritten later.
 static void prepare_chunk(struct ree_group *group) {
     size_t batch = group->batch, from = group->from, length = chunk_length(group);
     bool all = group->call->g->options.all_logits;
@@ -102,7 +103,7 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
     size_t length = has_cache ? 1 : 0;
     for (size_t b = 0; !has_cache && b < batch; b++)
         if (group->sequences[b]->out->n > length) length = group->sequences[b]->out->n;
-    // without a kv cache, a step has whole sequences
+    // Without a kv cache, a step has whole sequences, so it may need more memory for ids.
     REE_TRY(reserve_ids(group, batch * length, err));
     for (size_t b = 0; b < batch; b++) {
         const struct ree_generation *out = group->sequences[b]->out;
@@ -130,7 +131,8 @@ enum ree_status ree_group_submit(struct ree_group *group, struct ree_error *err)
     return REE_OK;
 }
 
-// Hashes the rows of logits that belong to real tokens, each once.
+// Adds n rows of logits to the sequence's hash, if it is requested. Callers pass the row of each
+// token once, and no rows of repeated tokens.
 static void hash_rows(struct ree_sequence *s, const float *logits, size_t n, size_t vocab) {
     if (s->logits) ree_hasher_update(s->logits, logits, n * vocab * sizeof *logits);
 }

@@ -1,4 +1,4 @@
-// The model's own metadata: the keys ree.* that graph/hf/causal.c writes.
+// Reads the model's own metadata: the keys ree.* that graph/hf/causal.c writes.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bool take_number(const char **at, int32_t *out) {
     return *at > start && value <= INT32_MAX;
 }
 
-// Sets *found to false if the model has no such key.
+// Reads an integer from the metadata. *found: whether the model has the key.
 static enum ree_status read_number(const struct ree_model *model, const char *key, int32_t *out,
                                    bool *found, struct ree_error *err) {
     const char *text = ree_model_metadata(model, key), *at = text;
@@ -25,7 +25,7 @@ static enum ree_status read_number(const struct ree_model *model, const char *ke
     return ree_fail(err, REE_INVALID, "metadata '%s' is '%.64s', expected an integer", key, text);
 }
 
-// Parses "2,3"; an empty text means no tokens.
+// Reads a list of tokens such as "2,3"; an empty text means no tokens.
 static enum ree_status read_eos(const struct ree_model *model, struct ree_model_source *source,
                                 struct ree_error *err) {
     const char *text = ree_model_metadata(model, "ree.eos_token_ids"), *at = text;

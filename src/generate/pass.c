@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
-// Logits held at a time, in elements: 64 MiB, but at least 16 rows.
+// Maximum number of logits that are held at a time: 64 MiB of float32, but at least MIN_ROWS rows.
 #define MAX_LOGITS ((size_t)1 << 24)
 #define MIN_ROWS 16
 
@@ -46,7 +46,7 @@ enum ree_status ree_pass_run(struct ree_pass *pass, size_t from, size_t length, 
     }
     for (size_t r = 0; r < n_rows; r++)
         pass->rows[r] = (int64_t)(row + r - from);
-    // Every step has at least one row.
+    // A step requests at least one row; if none is needed, it is released below.
     const struct ree_step step = {.batch = 1,
                                   .length = length,
                                   .ids = pass->ids + from,
@@ -59,13 +59,13 @@ enum ree_status ree_pass_run(struct ree_pass *pass, size_t from, size_t length, 
     return REE_OK;
 }
 
-// With a kv cache: runs the next chunk. A chunk whose logits are needed has at most as many tokens
-// as rows of logits can be held; tokens before the first needed row are not limited.
+// With a kv cache: runs the next chunk. The chunk is limited so that its needed rows of logits can
+// be held. Tokens before the first needed row do not count.
 static enum ree_status next_chunk(struct ree_pass *pass, size_t *out_n_rows, struct ree_tensor *out,
                                   struct ree_error *err) {
     size_t from = pass->from, left = pass->n - from, rows = most_rows(pass);
     size_t chunk = pass->g->options.prefill_chunk, length = chunk < left ? chunk : left;
-    size_t before = pass->row - from; // tokens of which no logits are needed
+    size_t before = pass->row - from; // number of tokens before the first needed row
     if (length > before && length - before > rows) length = before + rows;
     *out_n_rows = length > before ? length - before : 0;
     REE_TRY(ree_pass_run(pass, from, length, pass->row, *out_n_rows, out, err));

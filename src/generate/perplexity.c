@@ -1,4 +1,4 @@
-// The public function of perplexity.h: checks, and how a text is divided into windows.
+// The public function of ree/perplexity.h: checks, and how a text is divided into windows.
 #include "generate/perplexity.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ bool ree_window_at(const struct ree_measurement *m, size_t i, struct ree_window 
         return true;
     }
     if (i > n / stride) return false;
-    // Tokens up to `before` were in an earlier window.
+    // Tokens before position `before` were in an earlier window.
     size_t begin = i * stride, before = i ? least(begin - stride + context, n) : 0;
     size_t first = before > begin ? before : begin + 1;
     *out = (struct ree_window){.begin = begin, .first = first, .end = least(begin + context, n)};
@@ -104,7 +104,8 @@ static enum ree_status check_generators(const struct ree_measurement *m, struct 
     return REE_OK;
 }
 
-// Some models do not declare the size of their vocabulary; their logits tell it.
+// Some models do not declare the size of their vocabulary; perplexity_run.c then takes it from
+// their logits.
 static enum ree_status check_text(const struct ree_measurement *m, struct ree_error *err) {
     const struct ree_generator *g = m->generators[0], *other = m->generators[1];
     size_t own = (size_t)g->info.vocab_size, others = other ? (size_t)other->info.vocab_size : 0;

@@ -15,8 +15,10 @@
 struct side {
     struct ree_generator *g;
     struct ree_pass pass;
-    struct ree_tensor logits; // of the tokens at row ... row + n_rows - 1, which are not scored yet
-    const float *next;        // within `logits`: that of the token at row
+    // logits: of the model's latest run. Those of the tokens at row ... row + n_rows - 1 are not
+    // scored yet.
+    struct ree_tensor logits;
+    const float *next; // in `logits`: the logits of the token at `row`
     size_t row, n_rows;
 };
 
@@ -24,8 +26,8 @@ struct run {
     struct ree_measurement *m;
     struct side sides[2];
     size_t n_sides;
-    int32_t *ids;           // the window: (context), or (n) if the text is shorter
-    size_t n_ran, n_to_run; // tokens, over all models and windows
+    int32_t *ids;           // tokens of the window: (context), or (n) if the text is shorter
+    size_t n_ran, n_to_run; // tokens already run, tokens to run; all models, all windows
 };
 
 static enum ree_status check_vocabulary(struct run *run, const struct side *side,
@@ -38,7 +40,8 @@ static enum ree_status check_vocabulary(struct run *run, const struct side *side
     return ree_measurement_check_ids(m, side->g, vocab, err);
 }
 
-// Ensures that there are logits that are not scored yet. Requires that some are left.
+// Runs the model until the side has logits that are not scored yet. Some tokens must still have no
+// score.
 static enum ree_status advance(struct run *run, struct side *side, struct ree_error *err) {
     struct ree_measurement *m = run->m;
     while (side->n_rows == 0) {
@@ -58,8 +61,8 @@ static enum ree_status advance(struct run *run, struct side *side, struct ree_er
     return REE_OK;
 }
 
-// Scores the token behind row r of the logits at hand. Logits without probabilities: the log
-// probability is NaN.
+// Scores the token that follows the token of row r of the sides' logits. If the logits give no
+// probabilities, the log probability is NaN.
 static void score(const struct run *run, size_t r, struct ree_score *out) {
     struct ree_distribution d[2];
     bool ok[2] = {true, true};
@@ -84,7 +87,7 @@ static enum ree_status check_score(const struct run *run, const struct ree_score
                     run->sides[isnan(s->logprob) ? 0 : 1].g->source.model_path, s->position);
 }
 
-// Scores the tokens whose logits all sides have at hand.
+// Scores the tokens whose logits all sides have.
 static enum ree_status score_rows(struct run *run, const struct ree_window *w,
                                   struct ree_error *err) {
     struct ree_measurement *m = run->m;
@@ -141,7 +144,8 @@ static enum ree_status run_window(struct run *run, const struct ree_window *w,
         ree_tensor_finish(&run->sides[k].logits);
         ree_pass_finish(&run->sides[k].pass);
     }
-    run->n_ran = before + n * run->n_sides; // a model without a kv cache does not count them
+    // `advance` does not count the tokens of a model without a kv cache
+    run->n_ran = before + n * run->n_sides;
     m->n_windows++;
     m->n_tokens += n;
     return REE_OK;

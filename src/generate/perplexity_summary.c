@@ -1,4 +1,4 @@
-// Means, standard errors and quantiles of the scores of a text, and their hash.
+// Computes means, standard errors and quantiles of a text's scores, and the hash of the scores.
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,13 +11,13 @@
 
 static const uint32_t permilles[REE_DIVERGENCE_QUANTILES] = {500, 900, 950, 990, 999};
 
-// The sign of a NaN depends on the processor.
+// Replaces every NaN by the same one, because the sign of a computed NaN depends on the processor.
 static double canonical(double x) {
     return isnan(x) ? NAN : x;
 }
 
-// The mean of n values and its standard error. Replaces the values by the squares of their
-// deviations.
+// Computes the mean of n values and its standard error: NAN if n is 1 or the mean is not finite.
+// Replaces the values by the squares of their deviations.
 static void mean_of(double *x, size_t n, double *out_mean, double *out_error) {
     double mean = ree_chunk_sum64(x, n) / (double)n;
     for (size_t i = 0; i < n; i++) {

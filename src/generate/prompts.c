@@ -1,4 +1,4 @@
-// Prompts as token ids: from texts, conversations, lists of ids, and files of these.
+// Makes prompts, lists of token ids, from texts, conversations, ids, and files of these.
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ void ree_prompts_destroy(struct ree_prompts *p) {
     ree_free(p);
 }
 
-// Takes ownership of ids.
+// Adds a prompt. Takes ownership of ids, also on failure.
 static enum ree_status add(struct ree_prompts *p, int32_t *ids, size_t n, bool is_chat,
                            struct ree_error *err) {
     enum ree_status status = REE_OK;
@@ -215,7 +215,7 @@ enum ree_status ree_prompts_add_file(struct ree_prompts *p, const char *path,
                                      struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     void *bytes;
     size_t nbytes;
     REE_TRY(ree_file_read(path, &bytes, &nbytes, err));

@@ -62,8 +62,8 @@ static bool find_role(const struct ree_port *port, const struct ree_port_names *
 
 // Caches
 
-// Matches a pattern like "past_key_values.%d.key" and returns the number in *out; false if the name
-// has another form.
+// Matches a pattern like "past_key_values.%d.key" and returns the number in *out. Returns false if
+// the name has another form.
 static bool layer_of(const char *pattern, const char *name, unsigned *out) {
     const char *at = pattern ? strstr(pattern, "%d") : NULL;
     if (!at || strncmp(name, pattern, (size_t)(at - pattern)) != 0) return false;
@@ -119,7 +119,8 @@ static ptrdiff_t by_word(const struct ree_model *model, const char *input) {
     return -1;
 }
 
-// If names do not help, matches by order: the n-th cache input belongs to the n-th cache output.
+// If names do not help, matches by order: the n-th cache input belongs to the n-th output, other
+// than the logits, that has its type and rank.
 static ptrdiff_t by_order(const struct ree_model *model, const struct ree_roles *roles,
                           size_t input) {
     size_t nth = 0;
@@ -140,7 +141,8 @@ static bool has_word(const char *symbol, const char *word) {
     return symbol && strstr(symbol, word) != NULL;
 }
 
-// Finds the dimensions of sequences and of tokens among the cache's dimensions of unknown size.
+// Finds the cache's dimension of sequences, and its dimension of tokens, whose size must be
+// unknown.
 static enum ree_status find_axes(const struct ree_port *in, struct ree_kv_cache_spec *spec,
                                  struct ree_error *err) {
     // (batch, heads, tokens, size) and (2, batch, heads, tokens, size) are the usual layouts.

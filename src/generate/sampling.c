@@ -56,7 +56,7 @@ static int by_id(const void *a, const void *b) {
 }
 
 static enum ree_status check_logits(const float *logits, size_t n, struct ree_error *err) {
-    // No early exit, so that compilers can vectorise it.
+    // The loop has no early exit, so that compilers can vectorise it.
     int any = 0, wrong = 0;
     for (size_t i = 0; i < n; i++) {
         wrong |= logits[i] != logits[i];
@@ -96,7 +96,8 @@ static int32_t largest(const struct candidate *c, size_t n) {
     return c[best].id;
 }
 
-// Each distinct id in `ids` counts once.
+// Applies the penalty to the tokens in `ids`, to each distinct id once. Uses the weights as marks
+// and sets them back to 0.
 static void penalise(struct candidate *c, size_t n, float penalty, const int32_t *ids,
                      size_t n_ids) {
     if (penalty == 1) return;
@@ -110,19 +111,20 @@ static void penalise(struct candidate *c, size_t n, float penalty, const int32_t
     }
 }
 
-// p in units of 2^-32, rounded down.
+// Returns p in units of 2^-32, rounded down.
 static uint64_t fraction(float p) {
     return (uint64_t)((double)p * 4294967296.0);
 }
 
-// Sets weight = floor(exp(logit - max) * 2^40) and drops candidates of weight 0.
+// Sets weight = floor(exp(logit - max) * 2^40) and drops candidates of weight 0. Returns the number
+// of candidates that are left.
 static size_t weigh(struct candidate *c, size_t n) {
     float max = c[0].logit;
     for (size_t i = 1; i < n; i++)
         if (c[i].logit > max) max = c[i].logit;
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        // An infinite largest logit leaves weight 0 for all smaller ones.
+        // inf - inf would be NaN. If the largest logit is infinite, all smaller ones get weight 0.
         float d = c[i].logit == max ? 0 : c[i].logit - max;
         float e = ree_float(ree_op_exp_f32(ree_bits(d)));
         c[i].weight = (uint64_t)((double)e * (double)WEIGHT_ONE);
@@ -148,7 +150,7 @@ static size_t above(const struct candidate *c, size_t n, float p) {
     uint64_t most = 0;
     for (size_t i = 0; i < n; i++)
         if (c[i].weight > most) most = c[i].weight;
-    size_t kept = 0; // sorted: counts a prefix
+    size_t kept = 0; // the candidates are sorted, so a prefix is kept
     while (kept < n &&
            (unsigned __int128)c[kept].weight << 32 >= (unsigned __int128)most * fraction(p))
         kept++;
@@ -156,10 +158,10 @@ static size_t above(const struct candidate *c, size_t n, float p) {
 }
 
 static int32_t draw(const struct candidate *c, size_t n, uint64_t random) {
-    uint64_t total = 0;
+    unsigned __int128 total = 0; // at most 2^40 * 2^24, which does not fit in 64 bits
     for (size_t i = 0; i < n; i++)
-        total += c[i].weight; // below 2^40 * 2^24
-    uint64_t at = (uint64_t)((unsigned __int128)random * total >> 64);
+        total += c[i].weight;
+    uint64_t at = (uint64_t)(random * total >> 64);
     for (size_t i = 0; i < n; i++) {
         if (at < c[i].weight) return c[i].id;
         at -= c[i].weight;
@@ -172,7 +174,8 @@ static int32_t sample(const struct ree_sampling *s, struct candidate *c, size_t 
     bool sorted = s->top_k || s->top_p < 1 || s->min_p > 0;
     for (size_t i = 0; i < n; i++)
         c[i].logit = c[i].logit / s->temperature;
-    // The first k do not depend on weights, but only candidates with a weight can be drawn.
+    // Candidates of weight 0 cannot be drawn. They can be dropped before top_k, because the first k
+    // do not depend on weights.
     n = weigh(c, n);
     if (sorted) qsort(c, n, sizeof *c, by_logit);
     if (s->top_k && n > s->top_k) n = s->top_k;

@@ -28,7 +28,8 @@ static void end_sequence(struct ree_sequence *s, enum ree_finish finish) {
     s->logits = NULL;
 }
 
-// Finds the most likely tokens by log softmax, which the RepOp itself computes.
+// Computes log softmax with the RepOp of the CPU. logprobs receives `vocab` values, `top` the n
+// most likely tokens in descending order; if there are fewer, the id of the others is -1.
 static enum ree_status find_logprobs(const float *logits, size_t vocab, uint32_t n, float *logprobs,
                                      struct ree_logprob *top, struct ree_error *err) {
     struct ree_dispatch d = {.op = REE_REPOP_SOFTMAX, .n_operands = 2, .n_outputs = 1};
@@ -84,7 +85,8 @@ static enum ree_status report_token(const struct ree_generate_call *call, struct
     return REE_OK;
 }
 
-// Chooses the token at position n, after on_logits if there is one.
+// Chooses the token at position n. If there is a callback on_logits, it changes a copy of the
+// logits first.
 static enum ree_status choose(const struct ree_generate_call *call, struct ree_sequence *s,
                               const float *logits, size_t vocab, size_t n, int32_t *out_id,
                               struct ree_error *err) {

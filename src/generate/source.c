@@ -13,7 +13,8 @@
 #include "base/status.h"
 #include "graph/load.h"
 
-// In bytes. A configuration has a few kilobytes, and cJSON recurses over nested values.
+// Maximum size of a configuration file in bytes. Configurations have a few kilobytes; there is a
+// limit because cJSON recurses over nested values.
 #define MAX_CONFIG ((size_t)4 << 20)
 
 static char *join(const char *folder, const char *name) {
@@ -29,7 +30,7 @@ static bool exists(const char *folder, const char *name) {
     return n >= 0 && (size_t)n < sizeof path && access(path, F_OK) == 0;
 }
 
-// Sets *out to NULL if there is no such file.
+// Reads a JSON object from a file of the folder. Sets *out to NULL if there is no such file.
 static enum ree_status read_json(const char *folder, const char *name, cJSON **out,
                                  struct ree_error *err) {
     *out = NULL;
@@ -60,7 +61,7 @@ static enum ree_status take_string(const cJSON *object, const char *key, char **
     return *out ? REE_OK : ree_no_memory(err);
 }
 
-// Whether the item is an integer in [0, 2^31), the range of token ids and lengths.
+// Returns whether the item is an integer in [0, 2^31), the range of token ids and lengths.
 static bool whole_number(const cJSON *item, int32_t *out) {
     int64_t value;
     if (!ree_json_is_whole(item, 0, INT32_MAX, &value)) return false;
@@ -130,9 +131,9 @@ static enum ree_status read_genai(const cJSON *config, struct ree_model_source *
     return take_eos(model, source, err);
 }
 
-// Whether the folder has weights of a model that config.json describes and ree supports. Then they
-// are the model: an ONNX file in the folder may be a quantised export, and the choice of the model
-// must not depend on whether it was exported.
+// Returns whether the folder has weights of a model that config.json describes and ree supports. If
+// so, they are the model, even if the folder has an ONNX file: that may be a quantised export, and
+// the choice of the model must not depend on whether it was exported.
 static bool is_checkpoint(const struct ree_model_source *source, const cJSON *config) {
     const cJSON *type = ree_json_find(config, "model_type");
     return cJSON_IsString(type) && ree_load_knows_architecture(type->valuestring) &&
@@ -215,7 +216,7 @@ static enum ree_status find_beside_file(const char *path, struct ree_model_sourc
     REE_TRY(read_json(source->folder, "genai_config.json", &genai, err));
     bool is_hf;
     if (!genai) return read_hugging_face(source, &is_hf, err);
-    // Its port names apply only to the file that it names.
+    // The port names in genai_config.json apply only to the file that it names.
     const cJSON *name =
         ree_json_find(ree_json_find(ree_json_find(genai, "model"), "decoder"), "filename");
     const char *base = slash ? slash + 1 : path;

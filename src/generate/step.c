@@ -1,4 +1,4 @@
-// One run of the model over new tokens.
+// Runs the model over new tokens, one step at a time: makes its inputs and takes its logits.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "generate/remote.h"
 #include "repops/scalar/convert.h"
 
-// A bind serves until the longest sequence passes a multiple of this, which is one more chunk of
-// the reduction scheme.
+// A bind serves until the longest sequence passes a multiple of this number. That adds one more
+// chunk of the reduction scheme.
 #define POSITIONS_STEP REE_PARTITION_POSITIONS
 
 static int64_t round_up(int64_t n, int64_t to) {
@@ -35,7 +35,7 @@ static int64_t longest(const struct ree_step *step) {
 }
 
 // Ensures capacity for `total` positions. Requests half as much more, so that a long text rarely
-// moves its cache; if that exceeds the memory, requests only what is needed now.
+// moves its caches. If memory does not suffice for that, requests only what is needed now.
 static enum ree_status reserve_positions(struct ree_generator *g, size_t slot, int64_t total,
                                          struct ree_error *err) {
     int64_t positions = round_up(total, POSITIONS_STEP),
@@ -272,7 +272,8 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
         ree_tensor_finish(&outputs[i]);
     ree_free(outputs);
     ree_free(ordered);
-    // The step in flight over several processes is the same one; keep it.
+    // If this step is in flight over several processes, its flight must stay until
+    // ree_generator_collect.
     bool is_remote = flight->is_remote;
     struct ree_step kept = flight->step;
     ree_flight_finish(flight);

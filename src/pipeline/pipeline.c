@@ -1,4 +1,4 @@
-// Creates a pipeline: one session per stage.
+// Creates and destroys a pipeline: one session per stage.
 #include "pipeline/pipeline.h"
 
 #include <stdlib.h>
@@ -81,13 +81,14 @@ static size_t own_output(const struct ree_stage_graph *graph, size_t output) {
                                                                                : REE_NO_OUTPUT;
 }
 
-// Declares the stage's kv caches by its own ports.
+// Declares the kv caches that the stage reads to its session, as inputs and outputs of the stage.
 static enum ree_status declare_kv_caches(struct ree_pipeline_stage *stage, size_t number,
                                          struct ree_error *err) {
     const struct ree_pipeline *p = stage->pipeline;
     const struct ree_stage_graph *graph = &stage->graph;
     struct ree_kv_cache_spec *specs = ree_alloc_zeroed(p->n_kv_caches + 1, sizeof *specs);
-    size_t *ports = ree_alloc((p->model->n_inputs + 1) * sizeof *ports); // per input of the model
+    // per input of the model: index of the stage's input
+    size_t *ports = ree_alloc((p->model->n_inputs + 1) * sizeof *ports);
     stage->kv_cache_of = ree_alloc_zeroed(p->n_kv_caches + 1, sizeof *stage->kv_cache_of);
     if (!specs || !ports || !stage->kv_cache_of) {
         ree_free(specs);
@@ -168,7 +169,7 @@ static enum ree_status make_stages(struct ree_pipeline *p, const struct ree_pipe
 
 // The whole pipeline
 
-// Serialises the reports of sessions in several threads. The sessions call these functions as
+// These functions serialise the reports of sessions in several threads. The sessions call them as
 // callbacks, in the caller's floating-point environment.
 static bool report_progress(void *user, const char *what, uint64_t done, uint64_t total) {
     struct ree_pipeline *p = user;
@@ -193,7 +194,7 @@ static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *d
     p->positions_elsewhere = ree_alloc_zeroed(p->n_cache_slots, sizeof *p->positions_elsewhere);
     if (!p->workers || !p->jobs || !p->batches || !p->positions_elsewhere)
         return ree_no_memory(err);
-    // Otherwise no operation set would describe the bits of the run.
+    // With different operation sets, no operation set would describe the bits of a run.
     for (size_t i = 1; i < n_devices; i++)
         if (devices[i]->operation_set != devices[0]->operation_set)
             return ree_fail(err, REE_INVALID,

@@ -1,4 +1,4 @@
-// Kv caches of all stages, observation and fault injection, statistics.
+// Functions over all stages of a pipeline: kv caches, observation, fault injection, statistics.
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@ enum ree_status ree_pipeline_reset_kv_caches(struct ree_pipeline *p, size_t slot
     return status;
 }
 
-// Estimates the peak memory of a device while the cache slot's caches on it grow.
+// Estimates the peak memory of a device, in bytes, while the cache slot's caches on it grow to
+// `positions`.
 static uint64_t estimate(const struct ree_pipeline *p, size_t device, size_t slot,
                          int64_t positions) {
     uint64_t used = p->workers[device].memory.used, peak = used;
@@ -40,8 +41,8 @@ static uint64_t estimate(const struct ree_pipeline *p, size_t device, size_t slo
     return peak;
 }
 
-// Checks before any cache grows, because the caches of one stage are useless without those of the
-// others.
+// Checks that the device's memory suffices. Called for all devices before any cache grows, because
+// the caches of one stage are useless without those of the others.
 static enum ree_status check_memory(struct ree_pipeline *p, size_t device, size_t slot,
                                     int64_t positions, struct ree_error *err) {
     const struct ree_pipeline_worker *worker = &p->workers[device];
@@ -98,7 +99,8 @@ void ree_pipeline_set_positions_elsewhere(struct ree_pipeline *p, size_t slot, i
     set_positions(p, slot, positions, true);
 }
 
-// Finds a kv cache of the pipeline in the session that keeps it; NULL: another process keeps it.
+// Finds a kv cache of the pipeline in the session that keeps it. Returns NULL if another process
+// keeps it.
 static const struct ree_kv_cache *find_kv_cache(const struct ree_pipeline *p, size_t slot,
                                                 size_t number) {
     const struct ree_pipeline_stage *stage = &p->stages[p->owner[number]];
@@ -120,7 +122,7 @@ void ree_pipeline_set_shapes(struct ree_pipeline *p, size_t slot) {
     }
 }
 
-// The first kv cache that this process keeps.
+// Returns the first kv cache that this process keeps; NULL if there is none.
 static const struct ree_kv_cache *first_kv_cache(const struct ree_pipeline *p, size_t slot) {
     for (size_t i = 0; i < p->n_kv_caches; i++) {
         const struct ree_kv_cache *cache = find_kv_cache(p, slot, i);
@@ -134,7 +136,8 @@ int64_t ree_pipeline_filled_positions(const struct ree_pipeline *p, size_t slot)
     return cache ? cache->dims[cache->spec.axis] : 0;
 }
 
-// The minimum of all: some may have grown before memory for the others was exhausted.
+// Returns the minimum over all kv caches, because some may have grown before memory for the others
+// was exhausted.
 int64_t ree_pipeline_kv_cache_capacity(const struct ree_pipeline *p, size_t slot) {
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < p->n_kv_caches; i++) {
@@ -177,7 +180,8 @@ enum ree_status ree_pipeline_read_kv_caches(struct ree_pipeline *p, size_t slot,
 
 // Observing
 
-// Translates a stage's value to the whole model and passes it on.
+// Reports a stage's value to the pipeline's observer, with the numbers of its node and kv cache in
+// the whole model. A control node is reported only by the first stage that has it.
 static enum ree_status pass_on(void *user, const struct ree_observed *value,
                                struct ree_error *err) {
     const struct ree_pipeline_stage *stage = user;

@@ -1,16 +1,18 @@
-// Collects the planner's inputs from the model, and plans.
+// Divides a pipeline's model into stages: collects the planner's inputs from the model and calls
+// the planner.
 #include <stdlib.h>
 
 #include "graph/partition/choose.h"
 #include "base/memory.h"
 #include "pipeline/pipeline_internal.h"
 
-// Maps the model's inputs to the graph's inputs and back. The graph's may include weights.
+// Maps the model's inputs to the graph's inputs and back. The graph's inputs may include weights.
 static enum ree_status number_inputs(struct ree_pipeline *p, struct ree_error *err) {
     const struct ree_graph *graph = p->model->graph;
     p->graph_inputs = ree_alloc_zeroed(p->model->n_inputs + 1, sizeof *p->graph_inputs);
     p->model_inputs = ree_alloc_zeroed(graph->n_inputs + 1, sizeof *p->model_inputs);
-    size_t *at = ree_alloc_zeroed(graph->n_values + 1, sizeof *at); // per value
+    // per value: index among the graph's inputs
+    size_t *at = ree_alloc_zeroed(graph->n_values + 1, sizeof *at);
     for (size_t i = graph->n_inputs; at && p->model_inputs && i-- > 0;) {
         at[graph->inputs[i]->id] = i;
         p->model_inputs[i] = REE_NO_PORT;
@@ -80,7 +82,7 @@ enum ree_status ree_pipeline_divide(struct ree_pipeline *p, const struct ree_pip
     enum ree_status status =
         ree_partition_choose(p->model->graph, &options, &request, &p->partition, &origin, err);
     if (status != REE_OK) {
-        // Plan files name themselves in their messages.
+        // Messages about a plan file already name the file.
         if (!o->plan_path && p->model->graph->file[0])
             ree_fail_prefix(err, "%s", p->model->graph->file);
         return status;

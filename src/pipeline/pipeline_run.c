@@ -20,8 +20,8 @@ void ree_pipeline_release(struct ree_pipeline *p, size_t stage) {
 
 // One stage
 
-// Collects the stage's inputs in the order of its session. Shallow copies: the data still belongs
-// to the caller.
+// Collects the stage's inputs in the order of its session. The copies are shallow: the data still
+// belongs to the caller.
 static enum ree_status gather(const struct ree_pipeline_stage *stage,
                               const struct ree_session *session, const struct ree_tensor *ordered,
                               const struct ree_boundary *in, struct ree_tensor *run_inputs,
@@ -31,7 +31,7 @@ static enum ree_status gather(const struct ree_pipeline_stage *stage,
         const char *name = graph->inputs[i].value->name;
         run_inputs[i] =
             graph->inputs[i].is_cut ? in->tensors[stage->source[i]] : ordered[stage->source[i]];
-        run_inputs[i].name = (char *)(uintptr_t)name; // only read
+        run_inputs[i].name = (char *)(uintptr_t)name; // the session does not modify names
         ptrdiff_t cache = ree_session_kv_cache_of_input(session, i);
         if (cache >= 0) // only its shape: the contents are on the device
             memcpy(run_inputs[i].dims, session->kv_caches[cache].dims, sizeof run_inputs[i].dims);
@@ -148,7 +148,7 @@ static void forget(struct ree_pipeline *p, struct ree_pipeline_job *job) {
         ree_tensor_finish(&job->outputs[i]);
     ree_free(job->outputs);
     ree_free(job->ordered);
-    pthread_mutex_lock(&p->lock); // other threads read its phase
+    pthread_mutex_lock(&p->lock); // other threads read job->phase
     *job = (struct ree_pipeline_job){0};
     pthread_mutex_unlock(&p->lock);
 }
@@ -204,8 +204,8 @@ static void *work(void *user) {
 }
 
 enum ree_status ree_pipeline_start(struct ree_pipeline *p, struct ree_error *err) {
-    // Threads only if stages can overlap. Processes that run only some of the stages have their own
-    // threads.
+    // Start threads only if stages can overlap. If this process has only some of the stages, its
+    // callers run them one by one (ree_pipeline_run_stage).
     if (!p->divided || p->n_workers == 1 || p->n_cache_slots == 1 || p->n_local < p->n_stages)
         return REE_OK;
     p->threaded = true;

@@ -1,6 +1,7 @@
-// Models larger than their devices: as many stages as needed, each with its weights on the device
-// only while it runs. Meanwhile the file pages of the next stage are read ahead; those of a stage
-// that has run are released.
+// Runs models that are larger than the memory of their devices. The model has as many stages as
+// that requires, and a stage's weights are on the device only while the stage runs. Meanwhile a
+// thread reads ahead the file pages of the next stage. The pages of a stage that has run are
+// released.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 
 // Pages
 
-// Adds the weight's pages if they are mapped from a file.
+// Adds the weight's pages to the stage's ranges if they are mapped from a file.
 static void add_range(struct ree_pipeline_stage *stage, const struct ree_mapping *mappings,
                       const struct ree_value *value, bool is_table) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)value->data;
@@ -49,7 +50,7 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
                                    struct ree_error *err) {
     const struct ree_graph *graph = stage->model->graph;
     bool *read =
-        ree_alloc_zeroed(graph->n_values + 1, sizeof *read); // more than some rows are read
+        ree_alloc_zeroed(graph->n_values + 1, sizeof *read); // per value: a run may read all of it
     stage->ranges = ree_alloc_zeroed((size_t)stage->model->n_values + 1, sizeof *stage->ranges);
     if (!stage->ranges || !read) {
         ree_free(read);
@@ -67,7 +68,8 @@ static enum ree_status find_ranges(struct ree_pipeline_stage *stage, const struc
     return REE_OK;
 }
 
-// The pages are clean pages of a mapped file: after release they are read again on the next access.
+// Gives advice about the stage's pages to the system. They are clean pages of a mapped file, so
+// after a release they are read again on the next access.
 static void advise(const struct ree_pipeline_stage *stage, int advice) {
     for (size_t i = 0; i < stage->n_ranges; i++)
         if (advice != MADV_WILLNEED || !stage->ranges[i].is_table)

@@ -1,4 +1,4 @@
-// The public interface of plans.
+// The public functions of ree/plan.h.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +11,13 @@
 struct ree_plan {
     struct ree_model_plan plan;
     struct ree_arena arena; // for the fields below
-    const char **contents;  // per stage
+    const char **contents;  // per stage: description of what the stage contains
     size_t n_branches;
     struct ree_plan_branch *branches;
 };
 
-// Visits the branches of merged decoders. `out` NULL: only counts.
+// Finds the branches of merged decoders that do not run in both phases, prefill and decode. `out`
+// NULL: only counts them.
 static enum ree_status find_branches(struct ree_plan *p, struct ree_plan_branch *out,
                                      struct ree_error *err) {
     const struct ree_graph *graph = p->plan.model->graph;
@@ -65,7 +66,7 @@ enum ree_status ree_plan_create(const char *model, const struct ree_plan_options
     REE_FLOAT_ENV_API();
     struct ree_error local;
     struct ree_plan_options options;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out = NULL;
     REE_TRY(ree_options_read(&options, sizeof options, requested, "ree_plan_options", err));
     if (options.plan_path && options.n_partitions)

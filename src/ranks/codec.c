@@ -7,7 +7,7 @@
 #include "base/status.h"
 
 #define HEAD_NUMBERS 3
-// In bytes, for values whose sizes are unknown before a run.
+// Added to limits of messages, in bytes, for values whose sizes are unknown before a run.
 #define SLACK ((size_t)64 << 20)
 
 struct tensor_head {
@@ -119,7 +119,7 @@ static size_t capped(uint64_t a, uint64_t b) {
 }
 
 size_t ree_step_limit(const struct ree_bounds *bounds, const struct ree_cut *cut) {
-    // A run may compute a value for all tokens of all sequences at once.
+    // cut->nbytes is per token, and a step may have `length` tokens of each sequence.
     size_t rows = capped(bounds->batch, bounds->length);
     return SLACK + capped(rows, 2 * cut->nbytes + 64) + cut->n_values * 96;
 }

@@ -1,4 +1,4 @@
-// The handshake: each rank describes itself, and rank 0 compares.
+// The handshake: each rank describes itself, and rank 0 compares the descriptions with its own.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define HANDSHAKE_LIMIT ((size_t)64 << 20)
 #define CLOCK_ROUNDS 8
 
-// Writes lines "name\tvalue\n". The names are phrased for "rank 1 has NAME VALUE".
+// Writes lines "name\tvalue\n". The names are phrased for messages such as "rank 1 has NAME VALUE".
 static enum ree_status describe(const struct ree_ranks *ranks,
                                 const struct ree_ranks_options *options, struct ree_strbuf *out,
                                 struct ree_error *err) {
@@ -30,14 +30,14 @@ static enum ree_status describe(const struct ree_ranks *ranks,
     ree_strbuf_printf(out, "the graph SHA-256\t%s\n", graph);
     ree_strbuf_printf(out, "the number of stages\t%zu\n", ranks->n_stages);
     ree_strbuf_printf(out, "the plan SHA-256\t%s\n", plan);
-    // A rank limits rank 0's requests by its own options.
+    // Each rank limits rank 0's requests by its own values of these options.
     ree_strbuf_printf(out, "--batch-size\t%u\n--prefill-chunk\t%u\n", bounds->max_batch,
                       bounds->prefill_chunk);
     if (options->agreed) ree_strbuf_append(out, options->agreed, strlen(options->agreed));
     return out->failed ? ree_no_memory(err) : REE_OK;
 }
 
-// Writes records of u32 name length, name, leaf.
+// Writes for each constant the u32 length of its name, the name, and the constant's leaf.
 static enum ree_status list_weights(const struct ree_stage_weights *weights, struct ree_strbuf *out,
                                     struct ree_error *err) {
     for (size_t i = 0; i < weights->n; i++) {
@@ -102,7 +102,7 @@ enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,
 
 // Rank 0
 
-// Reads a line of a description; returns false at its end.
+// Reads a line of a description. Returns false at the end, or if the line is malformed.
 static bool next_line(const char **at, const char *end, const char **name, size_t *n_name,
                       const char **value, size_t *n_value) {
     const char *newline = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
@@ -186,7 +186,7 @@ static enum ree_status check_rank(struct ree_ranks *ranks, uint32_t rank,
     return status;
 }
 
-// Estimates the clock difference from the message with the shortest round trip.
+// Estimates how far the rank's clock is ahead, from the message with the shortest round trip.
 static enum ree_status compare_clocks(struct ree_ranks *ranks, uint32_t rank,
                                       struct ree_error *err) {
     double shortest = 1e9;

@@ -1,4 +1,5 @@
-// Rank 0, the leader, during generation.
+// Rank 0, the leader, during generation: the callbacks with which its generator runs steps on all
+// ranks.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +10,8 @@
 #include "ranks/ranks_internal.h"
 #include "session/model.h"
 
-// In bytes: limit of a message with positions of kv caches (256 positions of one sequence) from one
-// rank.
+// Maximum size in bytes of a message in which a rank sends positions of its kv caches: 256
+// positions of one sequence.
 #define REE_POSITIONS_LIMIT ((size_t)1 << 30)
 
 static enum ree_status leader_begin(void *user, size_t slot, size_t batch, int64_t most,
@@ -41,7 +42,8 @@ static enum ree_status leader_submit(void *user, size_t slot, const struct ree_s
     return ree_ranks_pass_on(ranks, step, &boundary, number, (uint32_t)slot, err);
 }
 
-// Receives the slot's logits. Logits of slots submitted earlier may arrive first; they are stored.
+// Receives the slot's logits. Logits of other slots, whose steps were submitted earlier, may arrive
+// first; they are stored.
 static enum ree_status receive_logits(struct ree_ranks *ranks, size_t slot, struct ree_message *out,
                                       struct ree_error *err) {
     struct ree_rank_cache_slot *own = &ranks->cache_slots[slot];

@@ -12,7 +12,7 @@
 #include "base/strbuf.h"
 #include "ranks/ranks_internal.h"
 
-// Every field is 8 bytes wide, so that the struct is sent unchanged.
+// Every field is 8 bytes wide. So the struct has no padding and can be sent unchanged.
 _Static_assert(sizeof(struct ree_rank_report) == 19 * 8, "a field without padding");
 _Static_assert(sizeof(struct ree_span) == 32, "no padding");
 
@@ -153,7 +153,8 @@ double ree_ranks_overlap(const struct ree_ranks *ranks) {
     return wall > 0 ? busy / wall : 0;
 }
 
-// One process per rank; microseconds since the first step, on rank 0's clock.
+// Writes the timeline as trace events of Chrome: one process per rank; times in microseconds since
+// the first step, on rank 0's clock.
 enum ree_status ree_ranks_save_timeline(const struct ree_ranks *ranks, const char *path,
                                         struct ree_error *err) {
     REE_FLOAT_ENV_API();

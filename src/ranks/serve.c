@@ -1,4 +1,4 @@
-// All ranks except 0, during generation.
+// All ranks except rank 0, during generation: they serve the messages of the previous rank.
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,10 +8,11 @@
 #include "generate/remote.h"
 #include "ranks/ranks_internal.h"
 
-// Position limit for a model with unknown context length.
+// Maximum number of positions, also if the model's context length is unknown.
 #define MAX_POSITIONS ((int64_t)1 << 30)
 
-// Limits of a cache slot, whatever rank 0 requests: the model's context and this rank's options.
+// Returns the limits of every cache slot, which follow from the model's context and this rank's
+// options. Rank 0 cannot exceed them.
 static struct ree_bounds largest(const struct ree_generator *g) {
     int64_t context = g->info.context_length;
     int64_t most = context > 0 && context < MAX_POSITIONS ? context : MAX_POSITIONS;

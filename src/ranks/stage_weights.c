@@ -10,8 +10,8 @@
 struct collector {
     struct ree_stage_weights *out;
     size_t capacity; // capacity for constants
-    // Hash table of the values seen, by address: 2 * capacity slots; NULL: free. It includes
-    // constants of subgraphs, so ids are not unique.
+    // Hash table of the values seen: 2 * capacity slots; NULL: free. Its keys are addresses,
+    // because the table includes constants of subgraphs, whose ids are not unique.
     const struct ree_value **seen;
     bool failed;
 };

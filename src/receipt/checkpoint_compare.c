@@ -1,4 +1,4 @@
-// Compares a checkpoint with the requested run, member by member of their bodies.
+// Compares a checkpoint with the requested run: the members of both JSON bodies, and the prompts.
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct comparison {
     struct ree_error *err;
 };
 
-// The beginning of the value's canonical JSON, or "missing" if it is NULL.
+// Writes the beginning of the value's canonical JSON; "missing" if the value is NULL.
 static enum ree_status show(const cJSON *value, char out[SHOWN + 4], struct ree_error *err) {
     struct ree_strbuf text;
     snprintf(out, SHOWN + 4, "missing");
@@ -45,7 +45,7 @@ static enum ree_status compare_values(struct comparison *c, const char *name, co
     return REE_OK;
 }
 
-// Compares only the prompts: the tokens generated since then are not a difference.
+// Compares only the prompts of the sequences: tokens that were generated are not a difference.
 static void compare_sequences(struct comparison *c, const struct ree_text_checkpoint *is,
                               const struct ree_text_checkpoint *expected) {
     char line[160];

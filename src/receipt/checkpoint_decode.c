@@ -59,7 +59,8 @@ static enum ree_status get_sequence(const struct ree_fields *part,
         return ree_fail(err, REE_INVALID, "%s.caches is present, but the sequence is done",
                         part->name);
     if (!out->is_done) return REE_OK;
-    // Excludes the last name, "interrupted": such a sequence is not done.
+    // Accepts only the names before REE_FINISH_INTERRUPTED, which is the last: an interrupted
+    // sequence is not done.
     REE_TRY(ree_field_name(part, "finish_reason", ree_receipt_finish_names, REE_FINISH_INTERRUPTED,
                            &reason, err));
     out->finish = (enum ree_finish)reason;

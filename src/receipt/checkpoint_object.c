@@ -12,13 +12,13 @@
 #include "receipt/receipt_internal.h"
 
 struct ree_checkpoint {
-    struct ree_checkpoint_options options; // path and resume are owned
+    struct ree_checkpoint_options options; // for path and resume, use the copies below
     char *path, *resume;
     struct ree_text_checkpoint run;     // describes the completion; its sequences are only prompts
     struct ree_text_checkpoint resumed; // n == 0: none
     struct ree_snapshot *prompts;
     bool is_kept;           // at least one checkpoint was written
-    enum ree_status status; // of the last save
+    enum ree_status status; // status of the last save
     struct ree_error error;
 };
 
@@ -57,7 +57,7 @@ enum ree_status ree_checkpoint_open(const struct ree_checkpoint_options *options
     REE_FLOAT_ENV_API();
     struct ree_error local;
     *out = NULL;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_checkpoint *c = ree_alloc_zeroed(1, sizeof *c);
     if (!c) return ree_no_memory(err);
     ree_receipt_init(&c->run.run);
@@ -81,7 +81,8 @@ void ree_checkpoint_destroy(struct ree_checkpoint *c) {
     ree_free(c);
 }
 
-// Describes the completion, for comparison and for writing. Its strings and arrays are borrowed.
+// Fills c->run with a description of the completion, for comparison and for writing. Its strings
+// and arrays belong to the completion.
 static enum ree_status describe(struct ree_checkpoint *c, struct ree_completion *completion,
                                 struct ree_error *err) {
     struct ree_generator *g = completion->generator;
@@ -122,7 +123,8 @@ static enum ree_status compare(const struct ree_checkpoint *c, struct ree_error 
                     "%s: is the checkpoint of another run; see the differences above", c->resume);
 }
 
-// A run of hours does not end because a disk is full: the last written checkpoint remains.
+// After a first checkpoint, a failure is only a warning: a run of hours does not end because a disk
+// is full, and the last written checkpoint remains.
 static enum ree_status save(void *user, const struct ree_snapshot *sequences, size_t n,
                             struct ree_error *err) {
     struct ree_checkpoint *c = user;
@@ -148,7 +150,7 @@ enum ree_status ree_checkpoint_attach(struct ree_checkpoint *c, struct ree_compl
     if (completion->is_started || completion->keep || c->prompts)
         return ree_fail(err, REE_INVALID,
                         "a checkpoint must be attached once, before the completion runs");
-    // Recomputed results must be the same.
+    // A resumed run computes again what the first run computed; the results must be the same.
     if (completion->generator->operation_set != REE_REPRODUCIBLE)
         return ree_fail(err, REE_INVALID, "a checkpoint requires the operation set reproducible");
     if (completion->options.n_logprobs)

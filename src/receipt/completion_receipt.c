@@ -14,7 +14,7 @@
 #include "receipt/receipt_object.h"
 #include "session/session_internal.h"
 
-// The options in the form that make_receipt.h takes.
+// The caller's options, in the form that make_receipt.h takes.
 struct making {
     struct ree_receipt_options options;
     struct ree_receipt_trace trace;
@@ -49,7 +49,8 @@ static enum ree_status no_fold_fails(struct ree_error *err) {
                     "a receipt's trace requires folded constants: no_fold would change its root");
 }
 
-// Everything of the receipt that is known before the run; `generation` is NULL then.
+// Fills in everything of the receipt that is known before the run. The other fields of *out stay
+// zero.
 static enum ree_status describe(struct ree_completion *c, struct making *m,
                                 struct ree_text_run *out, struct ree_error *err) {
     const struct ree_generator *g = c->generator;
@@ -89,7 +90,7 @@ static enum ree_status check_inputs(const struct ree_model *model, const struct 
     return status;
 }
 
-// Hashes the model, which must be the one that the request names.
+// Hashes the model. Fails if a request names another model.
 static enum ree_status find_model(struct ree_completion *c, const struct making *m,
                                   const struct ree_model_hashes **out, struct ree_error *err) {
     REE_TRY(ree_generator_hashes(c->generator, &m->options.progress, out, err));
@@ -107,7 +108,7 @@ enum ree_status ree_receipt_prepare(struct ree_completion *c,
     struct making m = {0};
     struct ree_text_run run;
     const struct ree_model_hashes *hashes;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     REE_TRY(begin(&m, options, err));
     REE_TRY(describe(c, &m, &run, err));
     REE_TRY(ree_receipt_try_text(&run, err));

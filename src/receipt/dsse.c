@@ -28,14 +28,15 @@
 #define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 #define PREDICATE_TYPE "urn:ree:receipt:"
 
-// Base64, RFC 4648 section 4. The caller frees the result. NULL: out of memory.
+// Encodes as base64 (RFC 4648, section 4). Release the result with ree_free. NULL: out of memory.
 static char *encode(const void *bytes, size_t n) {
     char *text = n < INT32_MAX / 2 ? ree_alloc(4 * ((n + 2) / 3) + 1) : NULL;
     if (text) EVP_EncodeBlock((unsigned char *)text, bytes, (int)n);
     return text;
 }
 
-// Decodes base64. NULL: the text is not base64 or, if *out_failed, memory is exhausted.
+// Decodes base64. Release the result with ree_free. NULL: the text is not base64 or, if *out_failed
+// is set, memory is exhausted.
 static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) {
     size_t n = strlen(text), padding = 0;
     *out_failed = false;
@@ -84,7 +85,7 @@ static bool add_item(cJSON *object, const char *name, cJSON *item) {
     return false;
 }
 
-// The receipt as its file has it, without its signature.
+// Returns the receipt as JSON, as its file has it but without its signature. NULL after a failure.
 static cJSON *predicate_of(const struct ree_receipt *receipt) {
     struct ree_receipt plain = *receipt;
     char *text = NULL;
@@ -92,7 +93,7 @@ static cJSON *predicate_of(const struct ree_receipt *receipt) {
     plain.is_signed = false;
     cJSON *json = NULL;
     if (ree_receipt_encode(&plain, &text, &n, NULL) == REE_OK)
-        (void)ree_json_parse_strict(text, n, &json, NULL); // NULL after a failure
+        (void)ree_json_parse_strict(text, n, &json, NULL); // json stays NULL after a failure
     ree_free(text);
     return json;
 }
@@ -292,7 +293,7 @@ enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const
                                char signer[65], struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     void *bytes;
     size_t n;
     cJSON *json = NULL;

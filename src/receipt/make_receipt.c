@@ -120,7 +120,8 @@ static enum ree_status put_ends(struct ree_receipt *r, const struct ree_text_run
     return REE_OK;
 }
 
-// Turns off the parameters that have no effect, whatever values were requested.
+// Gives parameters that have no effect at temperature 0 their neutral values, whatever values were
+// requested.
 static struct ree_sampling canonical(struct ree_sampling s) {
     if (s.temperature > 0) return s;
     return (struct ree_sampling){.top_p = 1, .repetition_penalty = s.repetition_penalty};

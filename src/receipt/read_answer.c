@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "generate/id_set.h"
 
-// The same limit as ree_sequence_limit.
+// Returns whether the answer has the maximum number of tokens, which ree_sequence_limit defines.
 static bool is_full(const struct ree_answer_question *q, size_t n_answer) {
     uint64_t most = q->receipt->max_new_tokens, context = q->context_length;
     return (most && n_answer >= most) || (context && q->n_prompt + n_answer >= context);

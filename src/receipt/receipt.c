@@ -16,7 +16,7 @@ void ree_receipt_init(struct ree_receipt *receipt) {
         .version = 2,
         .numerics = "RepOps/1",
         .operation_set = "reproducible",
-        // The same values as ree_greedy, which is in a module above this one.
+        // The same values as ree_greedy.
         .sampling = {.top_p = 1, .repetition_penalty = 1},
     };
     ree_arena_init(&receipt->arena);
@@ -87,7 +87,7 @@ static void salt_sha256(const unsigned char salt[REE_SALT_SIZE], char hex[65]) {
 bool ree_receipt_set_salt(struct ree_receipt *receipt, const unsigned char salt[REE_SALT_SIZE]) {
     char hex[65];
     salt_sha256(salt, hex);
-    // After a wrong salt, the receipt keeps the one that it has.
+    // A wrong salt does not replace the salt that the receipt may have.
     if (!receipt->is_private || strcmp(hex, receipt->salt_sha256) != 0) return false;
     memcpy(receipt->salt, salt, REE_SALT_SIZE);
     return receipt->has_salt = true;

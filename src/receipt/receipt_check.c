@@ -1,4 +1,4 @@
-// Compares the statements of a receipt with what follows from its own contents. Runs nothing.
+// Compares the statements of a receipt with what follows from its own contents. Runs no model.
 #include "receipt/receipt_internal.h"
 
 #include <stdarg.h>
@@ -85,7 +85,7 @@ static void check_counts(struct report *report, const struct ree_receipt *r) {
 }
 
 static void check_parameters(struct report *report, const struct ree_receipt *receipt) {
-    if (receipt->version == 1) return; // version 1 has no rule for them
+    if (receipt->version == 1) return; // version 1 allows any values of parameters without effect
     bool ok = ree_receipt_sampling_is_canonical(&receipt->sampling);
     add(report, "parameters", ok, "%s",
         ok ? "parameters without effect have their neutral values"

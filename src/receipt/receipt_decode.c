@@ -8,7 +8,6 @@
 
 #include "base/name_index.h"
 
-// Decimal digits without a leading zero, of a number below 2^64.
 enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
                                 const char *const **out, size_t *out_n, struct ree_error *err) {
     REE_TRY(ree_field_strings(part, key, out, out_n, err));
@@ -27,6 +26,7 @@ enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
     return REE_OK;
 }
 
+// Reads decimal digits of a number below 2^64, without a leading zero.
 static enum ree_status get_seed(const struct ree_fields *part, uint64_t *out,
                                 struct ree_error *err) {
     const char *text = cJSON_GetStringValue(ree_field(part, "seed"));
@@ -177,8 +177,8 @@ static enum ree_status get_private(const struct ree_fields *body, struct ree_rec
     return REE_OK;
 }
 
-// Indexes the names of an object's members, because a receipt may have very many extensions. NULL
-// has no members.
+// Indexes the names of an object's members, because a receipt may have very many extensions. An
+// object of NULL has no members. Returns false if memory is exhausted.
 static bool index_names(const cJSON *object, struct ree_name_index *index) {
     size_t n = 0;
     const cJSON *first = object ? object->child : NULL;
@@ -279,7 +279,7 @@ static enum ree_status get_unbound(const struct ree_fields *root, struct ree_rec
                                    struct ree_error *err) {
     struct ree_fields part;
     if (!ree_field(root, "unbound")) return REE_OK;
-    // Writers may add any other members.
+    // Writers of receipts may add any other members to "unbound".
     REE_TRY(ree_fields_open(root, "unbound", "unbound", "", NULL, &part, err));
     REE_TRY(ree_field_string(&part, "ree_version", &out->ree_version, err));
     REE_TRY(ree_field_string(&part, "device", &out->device, err));

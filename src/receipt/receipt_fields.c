@@ -89,8 +89,7 @@ enum ree_status ree_field_name(const struct ree_fields *part, const char *key,
                     part->name, key, value);
 }
 
-// The bounds are those of ree_sampling_check. The value must be a binary32 number, so that it
-// round-trips.
+// The value must be a binary32 number, so that encoding it again gives the same text.
 enum ree_status ree_field_float(const struct ree_fields *part, const char *key, bool zero,
                                 double max, float *out, struct ree_error *err) {
     const cJSON *item = ree_field(part, key);

@@ -14,7 +14,7 @@
 
 #define MAX_OLD_SALT 4096 // maximum size in bytes of an existing file that a salt replaces
 
-// Release with free. NULL: out of memory.
+// Returns the path of the receipt's salt file. Release it with ree_free. NULL: out of memory.
 static char *salt_path_of(const char *path) {
     size_t size = strlen(path) + sizeof ".salt";
     char *salt_path = ree_alloc(size);
@@ -30,8 +30,8 @@ static enum ree_status write_salt(const struct ree_receipt *receipt, const char 
     return ree_file_write_secret(path, text, 65, err);
 }
 
-// The salt gets its name when the receipt is completely written except for its name. If naming the
-// receipt then fails, the old salt is restored.
+// Writes the receipt completely except for its name, then the salt's file, and then names the
+// receipt. If the last step fails, restores the old salt or removes the new one.
 static enum ree_status write_with_salt(const struct ree_receipt *receipt, const char *path,
                                        const char *salt_path, struct ree_error *err) {
     struct ree_file_draft *draft;
@@ -60,7 +60,7 @@ enum ree_status ree_receipt_write(const struct ree_receipt *receipt, const char 
     REE_FLOAT_ENV_API();
     struct ree_error local;
     struct ree_file_draft *draft;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     if (!receipt->has_salt) {
         REE_TRY(ree_receipt_draft(receipt, path, &draft, err));
         return ree_file_commit(draft, err);

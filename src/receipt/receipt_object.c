@@ -37,7 +37,8 @@ void ree_receipt_destroy(struct ree_receipt *receipt) {
     ree_free(receipt);
 }
 
-// Reads a receipt into memory of its own: reading resets the struct.
+// Moves a receipt that was read to the heap and gives it an object. It is not read in place,
+// because reading resets the struct. Releases *read on failure.
 static enum ree_status keep(struct ree_receipt *read, const char *path, struct ree_receipt **out,
                             struct ree_error *err) {
     enum ree_status status = ree_receipt_create(out, err);
@@ -60,7 +61,7 @@ enum ree_status ree_receipt_load(const char *path, struct ree_receipt **out,
     struct ree_error local;
     struct ree_receipt read;
     *out = NULL;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     enum ree_status status = ree_receipt_read(path, &read, err);
     if (status == REE_OK) return keep(&read, path, out, err);
     ree_receipt_finish(&read);
@@ -135,7 +136,7 @@ const char *ree_receipt_json(const struct ree_receipt *receipt) {
     char *text;
     size_t n;
     if (ree_receipt_encode(receipt, &text, &n, NULL) != REE_OK) return NULL;
-    if (n) text[n - 1] = 0; // the newline
+    if (n) text[n - 1] = 0; // remove the newline
     if (object->json && strcmp(object->json, text) == 0) {
         ree_free(text); // the caller may still use the same text from an earlier call
         return object->json;

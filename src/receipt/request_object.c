@@ -1,4 +1,4 @@
-// The public functions of requests, and the completions that answer them.
+// The public functions of requests, and of completions that answer requests.
 #include <string.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -98,7 +98,7 @@ enum ree_status ree_request_create(const struct ree_request_options *options,
     struct ree_request_options o;
     struct ree_error local;
     *out = NULL;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     REE_TRY(ree_options_read(&o, sizeof o, options, "ree_request_options", err));
     REE_TRY(allocate(out, err));
     return complete(fill(*out, &o, err), out);
@@ -108,7 +108,7 @@ enum ree_status ree_request_load(const char *path, struct ree_request **out,
                                  struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     REE_TRY(allocate(out, err));
     return complete(ree_request_read(path, *out, err), out);
 }

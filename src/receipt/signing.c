@@ -22,7 +22,8 @@ static const char tag[] = "ree-signature/1";
 
 #define MESSAGE_SIZE (sizeof tag + sizeof(ree_digest))
 
-// Writes the message that is signed. Returns false if receipt_hash is not a hash.
+// Writes the message that a receipt's signature covers. Returns false if receipt_hash is not a
+// hash.
 static bool message_of(const struct ree_receipt *receipt, unsigned char out[MESSAGE_SIZE]) {
     memcpy(out, tag, sizeof tag);
     return ree_unhex(receipt->receipt_hash, out + sizeof tag);
@@ -49,7 +50,7 @@ bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbyte
     if (!ree_unhex(public_key, bytes)) return false;
     EVP_PKEY *key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes, sizeof bytes);
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    // Any 32 bytes are accepted as a key, so a failure before the comparison means that memory is
+    // Any 32 bytes are accepted as a key, so a failure before EVP_DigestVerify means that memory is
     // exhausted.
     *out_failed = !key || !ctx || EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) != 1;
     bool ok =
@@ -86,7 +87,8 @@ static EVP_PKEY *parse_key(const void *pem, size_t n, bool is_private) {
     return NULL;
 }
 
-// Reads a private key, or either kind of key unless need_private. Release with EVP_PKEY_free.
+// Reads a key file: a private key or, unless need_private is set, a public key. Release *out with
+// EVP_PKEY_free.
 static enum ree_status read_key(const char *path, bool need_private, EVP_PKEY **out,
                                 struct ree_error *err) {
     void *pem;
@@ -200,7 +202,7 @@ enum ree_status ree_key_create(const char *path, char public_key[65], struct ree
     snprintf(public_path, size, "%s.pub", path);
     EVP_PKEY *key = NULL;
     enum ree_status status = REE_OK;
-    // Fails early; ree_file_create checks again.
+    // Fail early; ree_file_create checks again.
     if (access(path, F_OK) == 0)
         status = ree_fail(err, REE_IO, "%s: it already exists", path);
     else if (!(key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")) || !public_half(key, public_key))

@@ -15,7 +15,8 @@
 struct ree_verify_job {
     const struct ree_receipt *receipt;
     struct ree_verify_options options; // its paths are owned
-    // Its pointers to options point to the two structs behind it; its plan's path is owned.
+    // Its pointers model and session point to the two structs after it. Its partition_plan is owned
+    // if owns_plan is set.
     struct ree_generator_options run;
     struct ree_model_options run_model;
     struct ree_session_options run_session;
@@ -23,12 +24,12 @@ struct ree_verify_job {
     bool is_loaded;
     struct ree_device **devices;
     size_t n_devices;
-    struct ree_generator *generator; // for a text
+    struct ree_generator *generator; // only for a receipt of a text
     struct ree_tokenizer *tokenizer;
-    struct ree_model *model; // for tensors
+    struct ree_model *model; // only for a receipt of tensors
     struct ree_pipeline *pipeline;
-    struct ree_recorder *recorder; // with a trace, during the run
-    uint64_t n_steps;              // that the recorder received
+    struct ree_recorder *recorder; // only during a run that makes a trace
+    uint64_t n_steps;              // number of steps that the recorder received
 };
 
 static enum ree_status no_memory_if_failed(const struct ree_verification *v,
@@ -39,7 +40,8 @@ static enum ree_status no_memory_if_failed(const struct ree_verification *v,
 bool ree_verification_is_decided(const struct ree_verification *v) {
     const struct ree_verify_job *job = v->job;
     if (v->cannot[0] || !v->is_pending) return true;
-    // The inputs may differ too: the receipt is of another model.
+    // After a difference a receipt of tensors is not run: the model may be another one, with other
+    // inputs.
     return job->is_loaded && job->receipt->kind == REE_RECEIPT_TENSORS && v->differs;
 }
 
@@ -51,7 +53,8 @@ static enum ree_status read_options(struct ree_verify_job *job,
     struct ree_verify_options *o = &job->options;
     REE_TRY(ree_options_read(o, sizeof *o, options, "ree_verify_options", err));
     if (o->trace_path) o->trace = true;
-    // All copies are made before a failure, so that destroy releases no string of the caller.
+    // Copy all strings before a failure can be returned, so that destroy releases none of the
+    // caller's.
     const char *tokenizer = o->tokenizer, *trace_path = o->trace_path;
     o->tokenizer = tokenizer ? ree_strdup(tokenizer) : NULL;
     o->trace_path = trace_path ? ree_strdup(trace_path) : NULL;
@@ -154,7 +157,8 @@ static enum ree_status read_run(struct ree_verify_job *job, const struct ree_gen
     return REE_OK;
 }
 
-// The bits of other operation sets depend on the device.
+// Takes the devices of the run. They must have the operation set reproducible, because the bits of
+// other operation sets depend on the device.
 static enum ree_status take_devices(struct ree_verify_job *job, struct ree_device *device,
                                     struct ree_error *err) {
     size_t n = 1 + job->run.n_more_devices;
@@ -187,7 +191,8 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
         o->tokenizer ? o->tokenizer : ree_generator_info(job->generator)->folder;
     struct ree_error why;
     enum ree_status status = ree_tokenizer_load(tokenizer, &job->tokenizer, &why);
-    // A receipt of token ids requires none; ree_verify_text says if it does.
+    // A receipt that has only token ids requires no tokenizer. If the receipt requires one,
+    // ree_verify_text reports that.
     if (status == REE_OK || (status == REE_NOT_FOUND && !o->tokenizer)) return REE_OK;
     return ree_fail(err, status, "%s", why.message);
 }
@@ -225,8 +230,9 @@ static enum ree_status try_variant(const struct ree_verify_job *job, const char 
     options.no_fold = true;
     options.on_pass = NULL;
     enum ree_status status = ree_model_load(path, &options, &model, err);
-    if (status == REE_NO_MEMORY || status == REE_CANCELLED) return status;
-    if (status != REE_OK) return REE_OK; // not a folder with a checkpoint
+    if (status == REE_NO_MEMORY || status == REE_CANCELLED || status == REE_IO) return status;
+    // for example because the path is not a checkpoint's folder
+    if (status != REE_OK) return REE_OK;
     status = ree_model_graph_sha256(model, hash, err);
     ree_model_destroy(model);
     *out_loads = true;
@@ -234,11 +240,11 @@ static enum ree_status try_variant(const struct ree_verify_job *job, const char 
     return status;
 }
 
-// If the receipt's graph is not that of the model as it was loaded, finds the variant whose graph
-// it is. Without quantisation and a chosen type of activations, other types of activations are
-// tried; with quantisation, int8 activations and a table that is not quantised, if the caller chose
-// neither. The hash decides, so nothing that the receipt states has to be believed. *out is zero if
-// there is none.
+// If the receipt's graph is not the graph of the model as it was loaded, finds the variant whose
+// graph it is; *out is zero if there is none. Without quantisation, tries other types of
+// activations, unless the caller chose one. With quantisation, tries int8 activations, a table that
+// is not quantised, and both, each only if the caller did not choose it. The hash decides, so
+// nothing that the receipt states has to be believed.
 static enum ree_status find_variant(const struct ree_verify_job *job,
                                     const struct ree_model *loaded, const char *path,
                                     struct variant *out, struct ree_error *err) {
@@ -327,7 +333,8 @@ static enum ree_status count_step(void *user, uint64_t step, const ree_digest *d
     return REE_OK;
 }
 
-// Does nothing if no trace is requested, or if the model will not run.
+// Starts to record the trace of the run. Does nothing if no trace is requested, or if the model
+// will not run.
 static enum ree_status begin_trace(struct ree_verification *v, struct ree_pipeline *pipeline,
                                    size_t n_kv_caches, const struct ree_kv_cache_spec *kv_caches,
                                    struct ree_error *err) {

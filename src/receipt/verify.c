@@ -35,7 +35,8 @@ const char *ree_verify_verdict_name(enum ree_verify_verdict verdict) {
     return names[verdict];
 }
 
-// Removes an incomplete character from the end of a string that was cut at the size of its buffer.
+// Removes an incomplete UTF-8 character from the end of a string that may have been cut at the size
+// of a buffer.
 static void trim(char *s) {
     size_t n = strlen(s), back = 0;
     while (back < n && back < 4 && ((unsigned char)s[n - 1 - back] & 0xc0) == 0x80)
@@ -97,7 +98,8 @@ bool ree_verify_blinded(struct ree_verification *v, const struct ree_receipt *re
     return ree_verify_hash(v, name, hex, stated);
 }
 
-// Notes what version 1 leaves open. Version 2 has a rule for each of these.
+// Adds a check with the outcome "not checked" if ree-receipt/1 leaves the values of parameters
+// open. ree-receipt/2 fixes these values.
 static void note_version_1(struct ree_verification *v, const struct ree_receipt *r) {
     if (r->version != 1 || r->kind != REE_RECEIPT_TEXT) return;
     if (r->sampling.temperature == 0 &&
@@ -171,8 +173,8 @@ enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_re
     return REE_OK;
 }
 
-// A trace has a digest for each node of the optimised graph, and versions of ree optimise
-// differently. The receipt's hash does not cover the version that the receipt states. So the
+// A trace has a digest for each node of the optimised graph, and two versions of ree may optimise a
+// graph differently. The receipt's hash does not cover the version that the receipt states. So the
 // version may turn "differs" into "not checked", but must never lead to "verified".
 static bool is_of_other_version(const struct ree_receipt *receipt) {
     return receipt->ree_version && strcmp(receipt->ree_version, ree_version()) != 0;
@@ -210,13 +212,14 @@ static enum ree_status check_inputs(struct ree_verification *v,
     const struct ree_receipt *r = what->receipt;
     char name[64], hex[65];
     struct ree_name_index index;
-    // One flag per tensor: the receipt names it.
+    // Per tensor in what->inputs: whether the receipt names it.
     bool *known = ree_alloc_zeroed(what->n_inputs + 1, sizeof *known);
     if (!known || !ree_name_index_init(&index, what->n_inputs, name_of_tensor, what->inputs)) {
         ree_free(known);
         return ree_no_memory(err);
     }
-    size_t next = 0; // index into the model's inputs
+    // The receipt's next input must have at least this index among the model's inputs.
+    size_t next = 0;
     for (size_t i = 0; i < r->n_inputs; i++) {
         size_t k = ree_name_index_find(&index, r->inputs[i].name);
         size_t place = ree_name_index_find(&what->model->input_names, r->inputs[i].name);

@@ -1,4 +1,4 @@
-// Compares the tokens of a prompt with the encoding of its text.
+// Checks that the tokens of a receipt's prompt are what the tokenizer makes of the prompt's text.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ static bool same(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
     return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof *a) == 0);
 }
 
-// Decodes the tokens with `decode_flags` and encodes the text with `encode_flags`.
+// Decodes the tokens with `decode_flags` and encodes the text with `encode_flags`. The caller
+// releases *out_ids.
 static enum ree_status again(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
                              uint32_t decode_flags, uint32_t encode_flags, int32_t **out_ids,
                              size_t *out_n, struct ree_error *err) {
@@ -26,7 +27,8 @@ static enum ree_status again(const struct ree_tokenizer *tokenizer, const int32_
     return status;
 }
 
-// Appends the tokens from `at` on, each in quotes as in the vocabulary, including special tokens.
+// Appends at most 6 tokens, the first one ids[at]: each with its id and, in quotes, its text in the
+// vocabulary. Appends "none" if there are none.
 static void append_tokens(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
                           size_t at, struct ree_strbuf *out) {
     const size_t most = 6;
@@ -45,7 +47,8 @@ static size_t count_special(const struct ree_tokenizer *tokenizer, const int32_t
     return n_special;
 }
 
-// The whole of the prompt: the receipt's own text of it leaves special tokens out.
+// Adds the check "prompt encoding" with the text of the whole prompt, because the prompt's text in
+// the receipt leaves special tokens out.
 static enum ree_status note_special(struct ree_verification *v,
                                     const struct ree_tokenizer *tokenizer, const int32_t *ids,
                                     size_t n, struct ree_error *err) {
@@ -98,7 +101,7 @@ enum ree_status ree_verify_encoding(struct ree_verification *v,
     if (status == REE_OK && count_special(tokenizer, ids, n))
         status = again(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, err);
     if (status != REE_OK)
-        ; // reported by the caller
+        ; // returned to the caller
     else if (same(ids, n, plain, n_plain))
         ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES, "%s", "");
     else if (special && same(ids, n, special, n_special))

@@ -1,4 +1,4 @@
-// Compares the end tokens and the context length of a receipt with those of the model.
+// Compares the eos tokens and the context length of a receipt with those of the model.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "generate/eos.h"
 #include "generate/id_set.h"
 
-// True if one of the answer's tokens ends a text by one list but not by the other.
+// Returns whether a token of the answer is in only one of the two sets of eos tokens.
 static bool matters(const struct ree_id_set *a, const struct ree_id_set *b, const int32_t *answer,
                     size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -17,7 +17,7 @@ static bool matters(const struct ree_id_set *a, const struct ree_id_set *b, cons
     return false;
 }
 
-// Writes "2 32000" or "none"; ends with "..." if the list does not fit.
+// Writes the ids, for example "2 32000", or "none". The text ends with "..." if it does not fit.
 static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
     size_t at = (size_t)snprintf(out, size, "%s", n ? "" : "none");
     for (size_t i = 0; i < n && at < size; i++)
@@ -25,7 +25,7 @@ static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
     if (at >= size) snprintf(out + size - 4, 4, "...");
 }
 
-// The tokens that end a text: those of the model and those of the receipt.
+// The eos tokens of the model and those of the receipt.
 struct ends {
     int32_t *ids; // the model's ids, in its order
     size_t n;

@@ -19,7 +19,8 @@ static bool same_stops(const struct ree_receipt *r, const struct ree_request *re
     return true;
 }
 
-// Its hashes cannot be compared with those of anything.
+// Returns whether the receipt is private and its salt is unknown. Then no hash can be compared with
+// its blinded hashes.
 static bool is_blind(const struct ree_receipt *r) {
     return r->is_private && !r->has_salt;
 }

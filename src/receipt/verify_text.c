@@ -12,8 +12,9 @@
 
 // Maximum number of tokens of prompt and answer; the same limit as in ree_generate.
 #define MAX_TOKENS ((size_t)1 << 30)
-// Maximum number of tokens of an answer that is not listed, and of texts for a model that does not
-// state its context length. Without it, a receipt of a few bytes could require any amount of work.
+// Maximum number of tokens of an answer that the receipt does not list. Also the maximum of prompt
+// and answer together if the model does not state its context length. Without this limit, a receipt
+// of a few bytes could require any amount of work.
 #define MAX_UNTOLD ((size_t)1 << 16)
 
 struct text_check {
@@ -23,7 +24,7 @@ struct text_check {
     struct ree_arena arena;
     struct ree_prompt prompt;
     int32_t *ids;     // prompt and answer; NULL: the answer is not known
-    bool knows_texts; // the available tokenizer is the receipt's
+    bool knows_texts; // the verifier's tokenizer is the one of the receipt
 };
 
 static void hash(const char *tag, const void *bytes, size_t n, char hex[65]) {
@@ -32,8 +33,8 @@ static void hash(const char *tag, const void *bytes, size_t n, char hex[65]) {
     ree_hasher_finish(hasher, hex);
 }
 
-// Sets the prompt: the verifier's if there is one, else the receipt's. Returns false if there is
-// nothing to run.
+// Sets c->prompt to the prompt that the verifier passed or, if there is none, to the receipt's.
+// Returns false if neither exists or if the passed prompt is not the one of the receipt.
 static bool find_prompt(struct text_check *c) {
     const struct ree_receipt_text *own = &c->r->prompt;
     const struct ree_prompt *given = c->what->prompt;
@@ -73,7 +74,7 @@ static bool check_tokenizer(struct text_check *c) {
     return ree_verify_hash(c->v, "tokenizer", hex, c->r->tokenizer_sha256);
 }
 
-// Copies some bytes of a text from `at` on, without incomplete characters.
+// Copies whole characters, at most 40 bytes, beginning with the character that contains byte `at`.
 static void excerpt(const char *text, size_t at, char out[64]) {
     while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80)
         at--;
@@ -162,7 +163,7 @@ static enum ree_status compare_read(struct text_check *c, const struct ree_answe
     return REE_OK;
 }
 
-// Checks the texts and the finish reason, which follow from the tokens.
+// Checks what follows from the tokens: the eos tokens, the texts and the finish reason.
 static enum ree_status check_tokens(struct text_check *c, struct ree_error *err) {
     size_t n_answer = c->r->output.n_tokens;
     int64_t context = c->what->generator->info.context_length;
@@ -172,7 +173,7 @@ static enum ree_status check_tokens(struct text_check *c, struct ree_error *err)
         .ids = c->ids,
         .n_prompt = c->prompt.n,
         .n_answer = n_answer,
-        // Prefer the model's context length, if this copy states one.
+        // The context length of the verifier's copy takes precedence, if that copy states one.
         .context_length = (uint64_t)(context ? context : c->r->context_length)};
     struct ree_answer_read read;
     REE_TRY(ree_verify_ends(c->v, c->what, c->ids + c->prompt.n, n_answer, err));
@@ -180,7 +181,7 @@ static enum ree_status check_tokens(struct text_check *c, struct ree_error *err)
     if (status == REE_OK) status = compare_read(c, &read, err);
     ree_answer_read_finish(&read);
     if (status != REE_INVALID) return status;
-    // The tokenizer does not have one of the ids.
+    // REE_INVALID: the tokenizer does not have one of the ids.
     ree_verify_add(c->v, "decoded answer", REE_VERIFY_DIFFERS, "%s", err->message);
     ree_error_clear(err);
     return REE_OK;
@@ -204,7 +205,8 @@ static void check_logits(struct text_check *c, const char *here) {
     if (c->r->logits_sha256[0]) ree_verify_blinded(c->v, c->r, "logits", here, c->r->logits_sha256);
 }
 
-// Checks the tokens in one pass, or token by token if that is not proved to give the same result.
+// Checks the tokens in one pass, or token by token if one pass is not proved to give the same
+// result.
 static enum ree_status run_given(struct text_check *c, struct ree_error *err) {
     struct ree_check check = {.ids = c->ids,
                               .n_prompt = c->prompt.n,
@@ -223,8 +225,8 @@ static enum ree_status run_given(struct text_check *c, struct ree_error *err) {
     return REE_OK;
 }
 
-// Generates as many tokens as the receipt has, whatever they are. What ends the text is checked
-// separately.
+// Generates as many tokens as the receipt's answer has, without ending at eos tokens or stop texts.
+// The reason why the answer ends is checked separately.
 static enum ree_status make_anew(struct text_check *c, struct ree_generation *out,
                                  struct ree_error *err) {
     struct ree_generator *g = c->what->generator;
@@ -272,7 +274,7 @@ static enum ree_status run(struct text_check *c, struct ree_error *err) {
         c->what->stepwise || !c->ids ? run_stepwise(c, err) : run_given(c, err);
     c->v->run_seconds += ree_clock() - start;
     if (status != REE_INVALID) return status;
-    // No run of this model can have produced these tokens.
+    // REE_INVALID: no run of this model can have produced these tokens.
     ree_verify_add(c->v, "tokens", REE_VERIFY_DIFFERS, "%s", err->message);
     ree_error_clear(err);
     return REE_OK;
@@ -289,7 +291,8 @@ static enum ree_status join(struct text_check *c, struct ree_error *err) {
     return REE_OK;
 }
 
-// The work is limited by the model's context length, not by the one that the receipt states.
+// Sets v->cannot if running the model would be too much work. The limit depends on the context
+// length of the model, not on the one that the receipt states, because the prover chose the latter.
 static void bound_work(struct text_check *c) {
     size_t n_answer = c->r->output.n_tokens, most = MAX_UNTOLD;
     size_t context = (size_t)c->what->generator->info.context_length;
@@ -320,7 +323,7 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
     bound_work(c);
     c->knows_texts = check_tokenizer(c);
     if (c->v->cannot[0]) return REE_OK;
-    // The verifier's own prompt is not questioned, whatever its text is.
+    // A prompt that the verifier passed counts as correct, so only the receipt's prompt is checked.
     if (c->knows_texts && !c->what->prompt) {
         enum ree_status status =
             ree_verify_encoding(c->v, c->what->tokenizer, c->prompt.ids, c->prompt.n, err);
@@ -359,7 +362,7 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
 enum ree_status ree_verify_text(struct ree_verification *v, const struct ree_verify_text *what,
                                 struct ree_error *err) {
     struct ree_error local;
-    if (!err) err = &local; // its messages are used in findings
+    if (!err) err = &local; // checks use its message as their detail
     REE_TRY(ree_roles_check_bound(&what->generator->roles, err));
     struct text_check c = {.v = v, .what = what, .r = what->receipt};
     ree_arena_init(&c.arena);

@@ -22,7 +22,8 @@ __attribute__((format(printf, 2, 3))) static enum ree_status fail(const struct c
     return ree_fail(c->err, REE_INTERNAL, "dispatch %s: %s", ree_repop_name(c->dispatch->op), text);
 }
 
-// Element indices that a strided access reaches, from `low` to `high`; empty if a dimension is 0.
+// Range of the element indices that a strided access reaches, `low` to `high` inclusive. empty: a
+// dimension is 0. overflow: an index does not fit in 64 bits.
 struct reach {
     int64_t low, high;
     bool empty, overflow;
@@ -121,7 +122,7 @@ static enum ree_status check_elem_size(const struct check *c, uint32_t size) {
     return REE_OK;
 }
 
-// For values that the kernel divides by or uses as a step.
+// Fails if one of the n values is 0: kernels divide by them or use them as a step.
 static enum ree_status check_positive(const struct check *c, const char *what, const uint32_t *v,
                                       uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
@@ -171,7 +172,8 @@ static enum ree_status check_instrs(const struct check *c, const struct ree_expr
     return REE_OK;
 }
 
-// Counts the expression's tensors, which are the operands from first_tensor on.
+// Checks an expression and counts its tensors, which are the operands from first_tensor on. If
+// `epilogue`, value 0 of the expression is the finished sum of a product.
 static enum ree_status check_expr(const struct check *c, const struct ree_expr *expr, bool epilogue,
                                   uint32_t first_tensor, uint32_t *out_n_tensors) {
     enum ree_class classes[1 + REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS];
@@ -270,7 +272,7 @@ static bool is_block(uint32_t n) {
     return n >= 16 && n <= REE_CHUNK && (n & (n - 1)) == 0;
 }
 
-// Checks B, its scales and its zero points.
+// Checks blockwise weights: B, its scales and its zero points.
 static enum ree_status check_blocks(const struct check *c, const struct ree_matmul_params *p) {
     if (p->dtype != REE_F32 || p->b_dtype != REE_U8)
         return fail(c, "blocks of a type other than bytes");
@@ -425,8 +427,8 @@ static enum ree_status check_norm(const struct check *c) {
     return REE_OK;
 }
 
-// Shared by gather and scatter: checks the index operand and adds the elements that indices can
-// select to `data`.
+// Shared by gather and scatter: checks the index operand, and extends the range `data` by the
+// elements that indices can select.
 static enum ree_status check_indexed(const struct check *c, uint32_t index_dtype, uint32_t rank,
                                      const uint32_t *dims, const int32_t *index_strides,
                                      uint32_t n_components, int32_t component_stride,
@@ -549,7 +551,8 @@ static enum ree_status check_attention_numbers(const struct check *c,
     return REE_OK;
 }
 
-// Entries of the table are data; the caller vouches for them.
+// Checks that the page table lies inside its operand. The entries of the table are data, which
+// cannot be checked here: the caller must ensure that they are numbers of pages in the pool.
 static enum ree_status check_pages(const struct check *c, const struct ree_attention_params *p,
                                    uint32_t operand) {
     const uint32_t dims[2] = {p->batch, (p->kv_len + (1u << p->page_bits) - 1) >> p->page_bits};

@@ -1,7 +1,7 @@
 #include "repops/cost.h"
 
-// Counts the keys that causality and window leave to each query. Padding by the n_keys operand is
-// unknown here and is counted.
+// Returns the operations for the keys that ree_attention_keys gives for each query. The contents of
+// the operands `starts` and `n_keys` are unknown here; with one of them, all keys count.
 static double attention_flops(const struct ree_attention_params *p) {
     double n_keys = 0;
     for (uint32_t row = 0; row < p->q_len; row++) {
@@ -22,7 +22,8 @@ struct ree_cost ree_dispatch_cost(const struct ree_dispatch *dispatch) {
         cost.flops = 2.0 * p->matmul.m * p->matmul.n * p->matmul.k * p->matmul.n_batch;
         break;
     case REE_REPOP_CONV: {
-        // Transposed: each input element meets every tap; otherwise each output element does.
+        // A transposed convolution multiplies each input position by every kernel position; other
+        // convolutions do so for each output position.
         const uint32_t *positions = p->conv.transposed ? p->conv.in : p->conv.out;
         cost.flops = 2.0 * p->conv.n * p->conv.groups * p->conv.m * p->conv.c;
         for (int d = 0; d < 3; d++)

@@ -43,7 +43,9 @@ struct range {
 static struct range enter(void) {
     free_cache_at_thread_exit();
     struct range before = {mpfr_get_emin(), mpfr_get_emax()};
-    mpfr_set_emin(-1073); // exponent of the smallest subnormal number, 2^-1074
+    // MPFR's significands are in [1/2, 1), so the smallest subnormal number, 2^-1074, has the
+    // exponent -1073.
+    mpfr_set_emin(-1073);
     mpfr_set_emax(1024);
     return before;
 }
@@ -126,10 +128,10 @@ static void enclose_softplus(mpfr_t y, double x) {
     mpfr_log1p(y, y, MPFR_RNDN);
 }
 
-// The exponent range is not restricted while the enclosure is computed: e^x may be far below
-// binary64's smallest number. The callers handle the only arguments whose value is exactly
-// representable or a tie, so the loop ends; no double comes so close to a tie that it needs more
-// than the last precision.
+// Returns the value that `f` encloses, rounded once to binary64. The exponent range is not
+// restricted while the enclosure is computed: e^x may be far below binary64's smallest number. The
+// callers handle the only arguments whose value is exactly representable or a tie. No other double
+// has a value so close to a tie that it needs more than the last precision.
 static double enclose(void (*f)(mpfr_t y, double x), double x) {
     double y = NAN;
     free_cache_at_thread_exit();
@@ -137,7 +139,7 @@ static double enclose(void (*f)(mpfr_t y, double x), double x) {
         mpfr_t wide = {{0}}; // MemorySanitizer does not see writes by libraries
         mpfr_init2(wide, precision);
         f(wide, x);
-        // One bit fewer for each bit that a subnormal result loses.
+        // Bits of the result's significand: 53, or fewer if the result is subnormal.
         mpfr_exp_t exponent = mpfr_get_exp(wide);
         mpfr_prec_t bits = exponent >= -1021 ? 53 : exponent < -1073 ? 1 : 53 - (-1021 - exponent);
         bool decided = mpfr_can_round(wide, precision - 4, MPFR_RNDN, MPFR_RNDZ, bits + 1);
@@ -151,8 +153,8 @@ static double enclose(void (*f)(mpfr_t y, double x), double x) {
 double ree_exact_sigmoid(double x) {
     if (isnan(x)) return x;
     if (x == 0) return 0.5;
-    if (x < -800) return 0; // below half of the smallest subnormal number
-    if (x > 40) return 1;   // within a quarter of an ulp of 1
+    if (x < -800) return 0; // the value is below half of the smallest subnormal number
+    if (x > 40) return 1;   // the value is within a quarter of an ulp of 1
     return enclose(enclose_sigmoid, x);
 }
 

@@ -44,7 +44,7 @@ enum ree_class ree_dtype_class(enum ree_dtype dtype) {
     }
 }
 
-// float32 operations and the float64 operations that correspond to them.
+// Indexed by a float32 operation: the float64 operation that corresponds to it; 0: none.
 #define PAIR(name) [REE_MAP_##name##_f32] = REE_MAP_##name##_f64
 static const uint16_t in_f64[REE_N_MAP_OPS] = {
     PAIR(add),      PAIR(sub),      PAIR(mul),   PAIR(div),   PAIR(fma),   PAIR(mod),

@@ -1,4 +1,5 @@
-// ree_dispatch_print: a dispatch as one line of text, for --verbose, traces and failing tests.
+// ree_dispatch_print: a dispatch as one line of text, for descriptions of programs
+// (session/describe.c) and for failing tests.
 #include "repops/repop.h"
 
 #include "base/strbuf.h"

@@ -1,4 +1,5 @@
-// Names, sizes and operands of the RepOps. check.c has the checks, print.c the printing.
+// Names, parameter sizes and operands of the RepOps. check.c checks dispatches, print.c prints
+// them.
 #include "repops/repop.h"
 
 static const struct {

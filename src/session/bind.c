@@ -1,4 +1,4 @@
-// Binding: lowers the model for given shapes, plans its memory and creates its program.
+// Binding: lowers the model for given shapes, plans its memory, and creates and runs its programs.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "session/session_internal.h"
 
 #define LITERAL_ALIGN 64
-// Results up to this many bytes are computed on the host while binding, if all their inputs are
-// known there.
+// Results of at most this many bytes are computed on the host while binding, if the host knows all
+// their inputs.
 #define HOST_LIMIT ((uint64_t)64 << 10)
 // Maximum number of values read back while binding: sizes that depend on computed data, loop
 // conditions. Each ends a segment, whose results stay in memory.
@@ -21,7 +21,7 @@ static uint64_t round_up(uint64_t n, uint64_t to) {
     return (n + to - 1) / to * to;
 }
 
-// Loads the weight onto the device, once per session.
+// Loads the constant onto the device, unless the session has loaded it before.
 static enum ree_status load_constant(struct ree_session *session, const struct ree_value *value,
                                      struct ree_error *err) {
     if (session->constants[value->number]) return REE_OK;
@@ -42,14 +42,14 @@ static enum ree_status load_constant(struct ree_session *session, const struct r
     if (!wraps) session->copied_bytes += value->nbytes;
     session->constants[value->number] = buffer;
     session->weight_bytes += value->nbytes;
-    // Passes may have added constants.
+    // model->weight_bytes was counted before the passes, which may have added constants.
     uint64_t total = session->model->weight_bytes;
     if (total < session->weight_bytes) total = session->weight_bytes;
     return ree_progress_report(&session->options.progress, "weights", session->weight_bytes, total,
                                err);
 }
 
-// Extends the per-storage arrays to storages added since.
+// Extends the arrays `offsets` and `segment_of` to all storages that the lowering has made.
 static enum ree_status grow_offsets(struct ree_bind *b, struct ree_error *err) {
     size_t n = b->lower.n_storages;
     if (n <= b->offsets_capacity) return REE_OK;
@@ -67,7 +67,9 @@ static enum ree_status grow_offsets(struct ree_bind *b, struct ree_error *err) {
     return REE_OK;
 }
 
-// Observed values are placed at the beginning without gaps, so that one transfer reads them all.
+// Places the tensors with keep[id] one after another at the beginning of the arena, so that one
+// transfer reads all observed values. Moves the other tensors to the front of `tensors` and returns
+// their number.
 static size_t place_watched(struct ree_bind *b, struct ree_memory_plan_tensor *tensors, size_t n,
                             const bool *keep) {
     size_t rest = 0;
@@ -84,8 +86,9 @@ static size_t place_watched(struct ree_bind *b, struct ree_memory_plan_tensor *t
     return rest;
 }
 
-// Allocates the TEMP storages that the dispatches use. In a segment that is not the last,
-// everything is kept, because the needs of later nodes are unknown.
+// Sets the offsets of the TEMP storages that the dispatches use; *out_size receives the bytes that
+// all of them need. In a segment that is not the last, no two of them share bytes, because later
+// nodes may read any of them.
 static enum ree_status place_temporaries(struct ree_bind *b, bool last_segment, const bool *keep,
                                          uint64_t *out_size, struct ree_error *err) {
     struct ree_lower *lower = &b->lower;
@@ -129,7 +132,7 @@ struct slot_table {
     struct ree_slot *slots;
     uint32_t *of_storage; // per storage: 1 + slot
     uint32_t n_buckets;   // power of two
-    uint32_t *buckets;    // hash table of kind and index: 1 + slot
+    uint32_t *buckets;    // hash table, open addressing, key (kind, index): 1 + slot; 0: free
 };
 
 static uint32_t add_slot(struct slot_table *table, enum ree_slot_kind kind, uint32_t index) {
@@ -188,7 +191,8 @@ static enum ree_status upload_literals(struct ree_bind *b, struct ree_segment *s
     return REE_OK;
 }
 
-// Replaces storages by slots and absolute offsets.
+// Replaces the storage id in each operand by a slot of the program, and the offset in the storage
+// by the offset in that slot's buffer. Loads the constants that the dispatches read.
 static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *table,
                                         struct ree_error *err) {
     struct ree_lower *lower = &b->lower;
@@ -243,7 +247,7 @@ static enum ree_status add_segment(struct ree_bind *b, struct ree_segment **out,
     return REE_OK;
 }
 
-// Makes names for the nodes to which dispatches belong.
+// Makes the labels of the nodes to which dispatches belong, for messages.
 static enum ree_status make_labels(struct ree_bind *b, struct ree_error *err) {
     const struct ree_lower *lower = &b->lower;
     if (!b->labels) {
@@ -281,7 +285,9 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
     struct ree_device_buffer **constants =
         ree_arena_alloc_array(&b->scratch, seg->n_slots + 1, sizeof *constants);
     if (!constants) return ree_no_memory(err);
-    // Copies are counted per session. With a memory budget, data owned by the bind is not copied.
+    // The device may make copies of the buffers in `constants`. The session counts these copies and
+    // does not subtract those of a destroyed bind. So with a memory budget, literals, which belong
+    // to the bind, are not among these buffers.
     struct ree_session *s = b->session;
     const bool limited = s->memory && s->memory->limit != UINT64_MAX;
     for (uint32_t i = 0; i < seg->n_slots; i++)
@@ -310,7 +316,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     for (size_t i = 0; last && i < b->n_results; i++)
         keep[b->results[i]->storage->id] = true;
     if (last) ree_bind_keep_watched(b, keep);
-    lower->arena = &b->scratch; // data made by the passes lives as long as the segment
+    lower->arena = &b->scratch; // the passes' data is needed until the segment is finished
     enum ree_status status = ree_prune_program(lower, keep);
     if (status == REE_OK && !session->options.no_fuse) status = ree_fuse_program(lower, keep);
     lower->arena = &b->arena;
@@ -321,8 +327,9 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     REE_TRY(grow_offsets(b, err));
     uint64_t size;
     REE_TRY(place_temporaries(b, last, keep, &size, err));
-    // Storages that this segment computes. They use the segment's own arena while it is built;
-    // `segment_of` records where later segments find them.
+    // own[id]: this segment computes storage `id`. While the segment is built, segment_of[id] is 0,
+    // so that its operands refer to the segment's own buffer. Then segment_of[id] is set for later
+    // segments.
     bool *own = ree_arena_alloc_array(&b->scratch, lower->n_storages + 1, sizeof *own);
     if (!own) return ree_no_memory(err);
     for (size_t i = 0; i < lower->n_dispatches; i++)
@@ -357,7 +364,7 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     return session->options.on_program ? ree_segment_describe(b, seg, size, err) : REE_OK;
 }
 
-// Turns the dispatches so far into a program and clears the list.
+// Makes a segment of the dispatches lowered since the previous segment and clears their list.
 static enum ree_status finish_segment(struct ree_bind *b, bool last, struct ree_error *err) {
     struct ree_segment *seg;
     REE_TRY(add_segment(b, &seg, err));
@@ -410,7 +417,7 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
     }
     const struct ree_program_run options = {.measures = s->measure,
                                             .progress = s->options.progress};
-    // Before the run, because GPUs report only during long ones.
+    // Report before the run, because GPUs report progress only during long runs.
     if (status == REE_OK)
         status = ree_progress_report(&options.progress, REE_RUNNING, 0, seg->n_entries, err);
     if (status == REE_OK)
@@ -425,7 +432,8 @@ enum ree_status ree_bind_flush(struct ree_bind *b, struct ree_error *err) {
     return run_segment(b, &b->segments[b->n_segments - 1], b->run_inputs, err);
 }
 
-// Callback of ree_lower: a shape rule needs a value.
+// Callback ree_lower.read_storage: copies the contents of a storage to the host, because a shape or
+// a condition depends on them. Runs the dispatches lowered so far if they compute the storage.
 static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage *storage) {
     struct ree_bind *b = lower->user;
     void *copy = ree_arena_alloc(&b->arena, (size_t)storage->nbytes + 64);
@@ -452,7 +460,8 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
     return REE_OK;
 }
 
-// Makes every tensor of the outputs dense.
+// Called after all nodes are lowered: makes every output tensor dense, and stores the new contents
+// of kv caches in their buffers.
 static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err) {
     const struct ree_model *model = b->session->model;
     size_t n = 0;
@@ -470,7 +479,7 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
             continue;
         }
         if (t->kind == REE_TENSOR) {
-            // Outputs are read from result storages, not from kv caches.
+            // Copy an output that views a kv cache: read_bytes (values.c) cannot read from one.
             if (t->storage->kind == REE_STORAGE_KV_CACHE) {
                 REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &b->outputs[i]));
                 REE_TRY(ree_lower_copy_into(&b->lower, t, b->outputs[i]));
@@ -483,7 +492,7 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
         REE_TRY(t->kind == REE_SEQUENCE
                     ? ree_lower_sequence(&b->lower, t->dtype, t->n_items, t->items, &b->outputs[i])
                     : REE_OK);
-        t = b->outputs[i]; // has its own list of items now
+        t = b->outputs[i]; // a sequence with its own list of items
         for (size_t k = 0; k < t->n_items; k++) {
             REE_TRY(ree_lower_dense(&b->lower, t->items[k], &t->items[k]));
             b->results[b->n_results++] = t->items[k];
@@ -507,7 +516,7 @@ static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
     for (size_t i = 0; i < model->n_outputs; i++) {
         const struct ree_value *value = graph->outputs[i];
         if (!b->values[value->id]) {
-            // Weights of models before IR version 4 are also inputs of the graph.
+            // Before IR version 4, weights are also inputs of the graph; they have data.
             if (!value->data && (value->producer || value->is_input))
                 return ree_fail(err, REE_INTERNAL, "output '%s' was not computed", value->name);
             REE_TRY(ree_lower_value(&b->lower, value, REE_STORAGE_CONST, value->dims,

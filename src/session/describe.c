@@ -1,4 +1,4 @@
-// Prints a bind's program as text: its dispatches, and where the memory plan placed the
+// Describes a segment of a bind as text: its dispatches, and where the memory plan placed the
 // intermediate tensors.
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ static void append_plan(const struct ree_bind *b, uint64_t size, struct ree_strb
     ree_strbuf_printf(out, "%12s %12s %6s %6s\n", "offset", "size", "first", "last");
     for (size_t i = 0; i < b->n_planned; i++) {
         const struct ree_memory_plan_tensor *t = &b->planned[i];
-        char last[16] = "end"; // a result, or data that a later segment may need
+        // "end": the tensor is a result, or a later segment may need it.
+        char last[16] = "end";
         if (t->last < b->lower.n_dispatches) snprintf(last, sizeof last, "%" PRIu32, t->last);
         ree_strbuf_printf(out, "%12" PRIu64 " %12" PRIu64 " %6" PRIu32 " %6s  %s\n",
                           b->offsets[t->id], t->nbytes, t->first, last, label_of(b, t->first));

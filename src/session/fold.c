@@ -7,7 +7,8 @@
 #include "graph/lower/core/lower.h"
 #include "session/model.h"
 
-// In bytes. Larger results are left to the device: folding must not inflate a model.
+// Maximum bytes of a folded value. The device computes larger ones in each run, because folding
+// must not inflate a model.
 #define FOLD_LIMIT ((uint64_t)256 << 20)
 
 static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *storage) {
@@ -16,7 +17,7 @@ static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *st
                           "a constant depends on a value that is not constant");
 }
 
-// A default value that the caller may replace.
+// Returns whether the value is the default of an input, which the caller of a run may replace.
 static bool is_default(const struct ree_graph *graph, const struct ree_value *value) {
     return value->is_input && graph->ir_version >= 4;
 }
@@ -41,7 +42,8 @@ static bool blows_up(const struct ree_node *node, uint64_t nbytes) {
     return nbytes > ((uint64_t)1 << 20) && nbytes / 4 > in;
 }
 
-// Replaces the string numbers of the lowering by strings in the graph's arena.
+// Replaces the numbers that stand for strings in the lowering by pointers to copies of the strings
+// in the graph's arena.
 static enum ree_status resolve_strings(struct ree_graph *graph, const struct ree_lower *lower,
                                        void *strings, size_t n, struct ree_error *err) {
     for (size_t i = 0; i < n; i++) {
@@ -55,7 +57,8 @@ static enum ree_status resolve_strings(struct ree_graph *graph, const struct ree
     return REE_OK;
 }
 
-// Moves the results of a lowered node into the graph, or leaves the node in place.
+// Makes the results of a lowered node constants of the graph and sets *out_folded. Leaves the graph
+// unchanged if the host does not know a result, or if a result is too large or not a tensor.
 static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
                              struct ree_node *node, struct ree_view **values, bool *out_folded,
                              struct ree_error *err) {

@@ -10,7 +10,7 @@
 #include "graph/ir/mapping.h"
 #include "session/model.h"
 
-// Chunks hashed between two reports of progress.
+// Number of chunks that are hashed between two reports of progress.
 #define BATCH 128
 
 static enum ree_status check_type(const struct ree_constant *c, struct ree_error *err) {
@@ -44,11 +44,12 @@ enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_dige
     return status;
 }
 
-// A weight's bytes in chunks.
+// A weight, whose bytes are hashed in chunks. `first` is the index of its first chunk among the
+// chunks of all weights.
 struct weight {
     const struct ree_constant *constant;
     const unsigned char *bytes;
-    unsigned char *own; // for strings: bytes allocated by this file; owned
+    unsigned char *own; // the bytes of strings, owned; NULL for other types
     size_t nbytes, n_chunks, first;
 };
 

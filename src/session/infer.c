@@ -13,17 +13,19 @@
 #include "graph/lower/core/lower.h"
 #include "session/model.h"
 
-// Loops are followed for at most this many steps.
+// Maximum number of subgraph runs and of nodes in them per trial (ree_lower.step_limit). Without
+// it, a loop could take any time.
 #define STEP_LIMIT 4096
-// Maximum number of problems reported individually; likewise for shapes.
+// Maximum number of problems that are reported individually, and of wrong shapes.
 #define MAX_NOTES 20
 
-// the last one only if a node failed with both others
+// Sizes that stand for the unknown dimensions of inputs, one per trial. The third trial takes place
+// only if a node failed in both others.
 static const int64_t trial_sizes[] = {4, 8, 1};
 #define N_TRIALS 3
 
-// Result of lowering a node. `message` is NULL on success, and if the failure is not the node's
-// own.
+// Result of lowering a node. `message` is NULL on success, and if the failure is not the node's own
+// (blames_node). contradicts: a declared type differs from the actual type.
 struct outcome {
     enum ree_status status;
     bool contradicts;
@@ -49,8 +51,8 @@ static void check_use(void *user, struct ree_value **use) {
         check->missing = true;
 }
 
-// A failure is the node's own if all of its inputs are present, it needed no unknown data, and the
-// step limit was not reached.
+// Returns whether a failure is the node's own: all of its inputs are known, it needed no unknown
+// data, and the step limit was not reached.
 static bool blames_node(const struct ree_lower *lower, struct ree_node *node,
                         struct ree_view **values, enum ree_status status) {
     if (status != REE_INVALID && status != REE_UNSUPPORTED) return false;
@@ -60,9 +62,9 @@ static bool blames_node(const struct ree_lower *lower, struct ree_node *node,
     return !check.missing;
 }
 
-// Lowers what can be lowered. Values of failing nodes and of nodes that depend on them stay NULL.
-// `outcomes` is indexed by node and zeroed, or NULL. Fails only if memory is exhausted, which says
-// nothing about the graph.
+// Lowers every node that can be lowered, with `size` for each unknown dimension of the inputs.
+// Values of failing nodes and of nodes that depend on them stay NULL. `outcomes` is NULL or has one
+// zeroed entry per node. Fails only if memory is exhausted, which says nothing about the graph.
 static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_arena *arena,
                              struct ree_view ***out_values, struct outcome *outcomes,
                              struct ree_error *err) {
@@ -120,7 +122,7 @@ static void fill_in(struct ree_graph *graph, struct ree_view **a, struct ree_vie
         value->has_shape = true;
         value->rank = x->rank;
         for (uint32_t d = 0; d < x->rank; d++) {
-            // Only the file may name an unknown size.
+            // Names of unknown sizes come only from a shape that the file declares.
             if (!declared) value->symbols[d] = NULL;
             value->dims[d] = x->dims[d] == y->dims[d] ? x->dims[d] : -1;
         }
@@ -136,9 +138,9 @@ static bool has_open_sizes(const struct ree_graph *graph) {
     return false;
 }
 
-// Whether the trials show that the node cannot be run. Invented sizes may be inconsistent with each
-// other. If there are any, only errors that do not depend on sizes count: an unsupported operator
-// or type, or contradicting types.
+// Returns whether the trials show that the node cannot be run. The sizes of the trials may be
+// inconsistent with each other. So if the model has unknown sizes (`open`), only errors that do not
+// depend on sizes count: an unsupported operator or type, or contradicting types.
 static bool is_problem(struct outcome *const outcomes[N_TRIALS], size_t node, size_t n_trials,
                        bool open) {
     const struct outcome *first = &outcomes[0][node];
@@ -151,7 +153,7 @@ static bool is_problem(struct outcome *const outcomes[N_TRIALS], size_t node, si
 
 struct marks {
     const struct ree_graph *graph;
-    bool *live; // by value
+    bool *live; // indexed by value id
 };
 
 static void mark_use(void *user, struct ree_value **use) {
@@ -159,7 +161,8 @@ static void mark_use(void *user, struct ree_value **use) {
     if ((*use)->graph == marks->graph) marks->live[(*use)->id] = true;
 }
 
-// Marks nodes on which an output depends; a run drops all others.
+// Returns one flag per node, in the arena: whether an output depends on it. A run drops all other
+// nodes. NULL: memory is exhausted.
 static bool *find_live(const struct ree_graph *graph, struct ree_arena *arena) {
     struct marks marks = {graph, ree_arena_alloc_array(arena, graph->n_values + 1, sizeof(bool))};
     bool *nodes = ree_arena_alloc_array(arena, graph->n_nodes + 1, sizeof *nodes);
@@ -268,7 +271,8 @@ static enum ree_status examine(struct ree_model *model, struct ree_arena *arena,
             candidate |= live[k] && is_problem(outcomes, k, 2, open);
         if (i == 1 && candidate) n_trials = N_TRIALS;
     }
-    // The operator counts already report a missing operator, and its node fails in every trial.
+    // If an operator is not supported, the operator counts report it, and its node fails in every
+    // trial: report no problems of nodes.
     bool missing = false;
     for (size_t i = 0; i < model->n_op_counts; i++)
         missing |= !model->op_counts[i].supported;

@@ -112,10 +112,12 @@ static void drop(struct ree_session *s, struct ree_kv_cache *cache) {
     cache->n_written = 0;
 }
 
-// Slots of the programs: 64 bytes of zeros, a new buffer, and the cache's own buffer; or the zeros
-// and the buffers of all kv caches.
+// Two programs run in this file. Slot 0 of both has 64 bytes of zeros. In the program that grows a
+// cache, slot 1 is the new buffer and slot 2 the present one. In the program that clears kv caches,
+// the slots from 1 on are their buffers.
 
-// Copies zeros to the first n of `capacity` positions of the buffer in a slot.
+// Describes a dispatch that copies zeros to the first n of `capacity` positions of the buffer in
+// slot `slot`.
 static void describe_zeros(const struct ree_session *s, const struct ree_kv_cache *cache,
                            int64_t capacity, int64_t n, uint32_t slot, struct ree_dispatch *d) {
     int64_t outer, inner;
@@ -136,8 +138,8 @@ static void describe_zeros(const struct ree_session *s, const struct ree_kv_cach
     d->operands[1] = (struct ree_operand){slot, 0, (uint64_t)(outer * capacity * inner) * size};
 }
 
-// Copies the filled positions of the cache's buffer, slot 2, to a buffer for `capacity` positions,
-// slot 1.
+// Describes a dispatch that copies the filled positions of the cache from its present buffer, slot
+// 2, to a buffer for `capacity` positions, slot 1.
 static void describe_move(const struct ree_session *s, const struct ree_kv_cache *cache,
                           int64_t capacity, struct ree_dispatch *d) {
     int64_t outer, inner;
@@ -149,7 +151,7 @@ static void describe_move(const struct ree_session *s, const struct ree_kv_cache
         2, 0, (uint64_t)(outer * cache->capacity * inner) * d->params.copy.elem_size};
 }
 
-// Runs the dispatches once. slots[0] becomes the zeros.
+// Runs the dispatches once. Creates the buffer of zeros in slots[0] and destroys it after the run.
 static enum ree_status run_once(struct ree_session *s, const struct ree_dispatch *d,
                                 uint32_t n_dispatches, struct ree_device_buffer **slots,
                                 uint32_t n_slots, const char *name, struct ree_error *err) {
@@ -190,8 +192,9 @@ static enum ree_status move_positions(struct ree_session *s, const struct ree_kv
     return run_once(s, d, n, slots, n + 1, "growing a cache", err);
 }
 
-// Zeroes what earlier texts have written. Attention reads whole blocks of positions, and a weight
-// of 0 does not remove an infinity: a text must not depend on the one before it.
+// Zeroes the positions that earlier texts have written. Attention sums over whole chunks of
+// positions, with weight 0 for positions that a query does not see, and 0 times an infinity is NaN.
+// Without zeroing, a text could depend on the text before it.
 static enum ree_status clear_positions(struct ree_session *s, struct ree_error *err) {
     struct ree_dispatch *d = ree_alloc_zeroed(s->n_kv_caches + 1, sizeof *d);
     struct ree_device_buffer **slots =
@@ -244,7 +247,8 @@ static enum ree_status reserve(struct ree_session *s, struct ree_kv_cache *cache
     int64_t dims[REE_MAX_RANK], count;
     memcpy(dims, cache->dims, sizeof dims);
     dims[cache->spec.axis] = positions;
-    // Element counts must fit in 32 bits; devices write words of 4 bytes.
+    // A tensor has fewer than 2^31 elements (repop.h). The buffer has 4 additional bytes, because
+    // devices write words of 4 bytes.
     if (!ree_count_elements(port->rank, dims, &count) || count >= INT64_C(1) << 31)
         return ree_fail(err, REE_UNSUPPORTED, "the cache '%s' would have 2^31 elements or more",
                         port->name);
@@ -302,9 +306,9 @@ void ree_session_estimate_growth(const struct ree_session *s, const struct ree_k
     }
 }
 
-// Checks the total of all kv caches against the device's memory before any of them grows. On a
-// system that overcommits memory, the process would be killed later. If all sessions on the device
-// count what they hold, the other sessions are included.
+// Checks the total of all kv caches against the device's memory before any of them grows. Without
+// this check, a system that overcommits memory would kill the process later. If memory is counted
+// (s->memory), the total includes the other sessions that share the counter.
 static enum ree_status check_memory(const struct ree_session *s, int64_t positions,
                                     struct ree_error *err) {
     double need = (double)s->weight_bytes; // double: cannot overflow
@@ -347,7 +351,7 @@ int64_t ree_session_filled_positions(const struct ree_session *s) {
 }
 
 int64_t ree_session_kv_cache_capacity(const struct ree_session *s) {
-    int64_t least = INT64_MAX; // some may have grown before memory for the others was exhausted
+    int64_t least = INT64_MAX; // capacities differ if memory was exhausted while they grew
     for (size_t i = 0; i < s->n_kv_caches; i++)
         if (s->kv_caches[i].spec.output != REE_NO_OUTPUT && s->kv_caches[i].capacity < least)
             least = s->kv_caches[i].capacity;

@@ -28,7 +28,7 @@ ptrdiff_t ree_session_kv_cache_of_value(const struct ree_session *s,
 
 enum ree_status ree_bind_kv_cache_input(struct ree_bind *b, size_t index, struct ree_view **out,
                                         struct ree_error *err) {
-    (void)err; // the lowering holds the same pointer
+    (void)err; // b->lower.err is the same pointer
     const struct ree_kv_cache *cache = &b->session->kv_caches[index];
     const struct ree_port *port = &b->session->model->inputs[cache->spec.input];
     struct ree_lower_kv_cache run_inputs = {.index = (uint32_t)index,
@@ -57,7 +57,7 @@ static void set_layout(struct ree_view *t, const struct ree_lower_kv_cache *cach
     t->offset = 0;
 }
 
-// A view of the cache's buffer with the dims of t.
+// Makes a view of the cache's buffer with the dims of t.
 static enum ree_status target(struct ree_bind *b, struct ree_storage *storage,
                               const struct ree_view *t, struct ree_view **out) {
     struct ree_view *view = ree_lower_view(&b->lower, t);
@@ -89,8 +89,8 @@ bool ree_bind_kv_cache_grew(const struct ree_bind *b, size_t index, const struct
     return lies_in(t, &layout);
 }
 
-// The output of a kv cache in pages. If it is not the input with new positions appended, all of it
-// is written.
+// Stores `t`, the output of a kv cache in pages. Emits nothing if t is the input `in` with new
+// positions appended in place; otherwise emits the write of all positions.
 static enum ree_status write_pages(struct ree_bind *b, const struct ree_view *in,
                                    struct ree_view *t) {
     const struct ree_lower_kv_cache *from = ree_lower_pages_of(in), *to = ree_lower_pages_of(t);
@@ -100,7 +100,7 @@ static enum ree_status write_pages(struct ree_bind *b, const struct ree_view *in
         layout.storage = t->storage;
         if (lies_in(t, &layout)) return REE_OK;
     }
-    // Nothing is lost if there was nothing before.
+    // Without earlier positions, all positions are new, and none is rewritten.
     b->rewrites_pages = b->rewrites_pages || from->dims[from->axis] > 0;
     if (b->session->positions_input != REE_NO_INPUT)
         return ree_fail(b->lower.err, REE_UNSUPPORTED,
@@ -121,7 +121,7 @@ enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struc
     for (uint32_t i = 0; fits && i < t->rank; i++)
         fits = i == kept->axis ? s->pages || t->dims[i] <= kept->capacity
                                : t->dims[i] == kept->dims[i];
-    // A cache in pages has the positions that its new positions were reserved for.
+    // A cache in pages must grow by as many positions as the run has targets.
     if (s->pages && fits)
         fits = t->dims[kept->axis] == kept->dims[kept->axis] + b->page_targets->dims[1];
     if (!fits)
@@ -135,8 +135,8 @@ enum ree_status ree_bind_kv_cache_output(struct ree_bind *b, size_t index, struc
     REE_TRY(target(b, in->storage, t, &layout));
     if (t->storage == in->storage) {
         if (lies_in(t, layout)) return REE_OK;
-        // A different part of the cache itself: copy through temporary memory, because the two may
-        // overlap.
+        // `t` is another view of the same buffer: copy through temporary memory, because source and
+        // destination may overlap.
         struct ree_view *aside;
         REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &aside));
         REE_TRY(ree_lower_copy_into(&b->lower, t, aside));

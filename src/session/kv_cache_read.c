@@ -8,7 +8,9 @@
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
-// Describes the read of one kv cache: dims of the tensor, offset in elements, strides.
+// Describes a dispatch that copies positions first ... first + n - 1 of a sequence from kv cache
+// `index`, and initialises the tensor *out for them. The caller sets the slots and the offset of
+// the destination.
 static enum ree_status plan_read(const struct ree_session *s, size_t index, int64_t sequence,
                                  int64_t first, int64_t n, struct ree_tensor *out,
                                  struct ree_dispatch *d, struct ree_error *err) {
@@ -37,7 +39,7 @@ static enum ree_status plan_read(const struct ree_session *s, size_t index, int6
         if (i == cache->spec.batch_axis) offset += sequence * stride;
         if (i == cache->spec.axis) offset += first * stride;
         dense *= dims[i];
-        // A kv cache has fewer than 2^31 elements.
+        // A kv cache has fewer than 2^31 elements, so strides and offset fit in 32 bits.
         stride *= i == cache->spec.axis ? cache->capacity : cache->dims[i];
     }
     p->n_elements = (uint32_t)dense;
@@ -50,7 +52,8 @@ static enum ree_status plan_read(const struct ree_session *s, size_t index, int6
     return REE_OK;
 }
 
-// Runs the dispatches, which write into one buffer, and distributes its contents.
+// Runs the n dispatches, which write into one buffer of `size` bytes, slots[n]. Copies its contents
+// to the tensors of[0] ... of[n - 1].
 static enum ree_status gather(struct ree_session *s, const struct ree_dispatch *dispatches,
                               size_t n, struct ree_device_buffer **slots, uint64_t size,
                               struct ree_tensor **of, struct ree_error *err) {

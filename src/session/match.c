@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 #include "session/session_internal.h"
 
-// "float32[batch,3,224,224]"
+// Appends, for example, "'x' float32[batch,3,224,224]".
 static void print_port(struct ree_strbuf *out, const struct ree_port *port) {
     ree_strbuf_printf(out, "'%s' ", port->name);
     if (port->nullable) ree_strbuf_printf(out, "optional ");
@@ -29,7 +29,7 @@ static void print_port(struct ree_strbuf *out, const struct ree_port *port) {
     ree_strbuf_printf(out, "]");
 }
 
-// "<message>; the model's inputs are 'x' float32[1,3,224,224], ..."
+// Fails with "<message>; the model's inputs are 'x' float32[1,3,224,224], ...".
 static enum ree_status refuse_inputs(const struct ree_model *m, struct ree_error *err,
                                      const char *message) {
     struct ree_strbuf text;
@@ -51,7 +51,7 @@ static void tensor_text(const struct ree_tensor *t, char *out, size_t size) {
     ree_view_text(&v, out, size);
 }
 
-// Whether the data size matches shape and type.
+// Fails unless the size of the data matches shape and type.
 static enum ree_status check_bytes(const char *name, const struct ree_tensor *t,
                                    struct ree_error *err) {
     int64_t count;
@@ -63,7 +63,8 @@ static enum ree_status check_bytes(const char *name, const struct ree_tensor *t,
     return REE_OK;
 }
 
-// For types with fewer than 256 values.
+// Fails if a byte is not a valid element. Only types with fewer than 256 values, which use one byte
+// per element, have invalid bytes.
 static enum ree_status check_elements(const char *name, const struct ree_tensor *t,
                                       struct ree_error *err) {
     const uint8_t *bytes = t->data;
@@ -170,7 +171,7 @@ static struct symbol *list_symbols(const struct ree_model *m, const struct ree_t
 }
 
 // A symbol must have the same size in all inputs that are tensors; its first occurrence defines it.
-// If several differ, the message names the first input that does.
+// If the size differs in several inputs, the message names the first of them.
 static enum ree_status check_symbols(const struct ree_model *m, const struct ree_tensor *inputs,
                                      struct ree_error *err) {
     size_t n;
@@ -200,7 +201,8 @@ static enum ree_status check_symbols(const struct ree_model *m, const struct ree
     return status;
 }
 
-// Per input: the index of its kv cache, or -1.
+// Returns for each input the index of its kv cache, or -1. The caller releases the array. NULL:
+// memory is exhausted.
 static ptrdiff_t *map_kv_caches(const struct ree_kv_cache *kv_caches, size_t n_kv_caches,
                                 size_t n_inputs) {
     ptrdiff_t *map = ree_alloc((n_inputs + 1) * sizeof *map);
@@ -237,7 +239,7 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
                 return ree_fail(err, REE_INVALID,
                                 "input '%s' is a cache of the session and must not be given",
                                 m->inputs[i].name);
-            // Only its shape: the contents are on the device.
+            // Enter only the cache's shape: its contents are on the device.
             ordered[i].name = (char *)(uintptr_t)m->inputs[i].name; // only read
             ordered[i].dtype = m->inputs[i].dtype;
             ordered[i].rank = m->inputs[i].rank;

@@ -28,7 +28,7 @@ uint64_t ree_session_copies_capacity(const struct ree_session *s, uint64_t arena
     if (!m) return UINT64_MAX;
     if (m->no_copies) return 0;
     if (m->limit == UINT64_MAX) return UINT64_MAX;
-    // Reserve a part for inputs and growing caches.
+    // Leave a sixteenth of the limit for inputs and growing caches.
     uint64_t kept = m->limit / 16,
              more = arena_size > s->arena_size ? arena_size - s->arena_size : 0;
     uint64_t left = m->limit - m->used;
@@ -67,8 +67,8 @@ void ree_session_unload(struct ree_session *s) {
     s->arena = NULL;
     s->arena_size = 0;
     if (s->is_unloaded) return;
-    // Otherwise the device reads the weights in place: programs may keep referring to them, and
-    // nothing needs to be released.
+    // Without copies, the device reads the weights in place: programs may keep referring to them,
+    // and there is nothing to release.
     if (s->copied_bytes || s->packed_bytes) {
         drop_weights(s);
         return;

@@ -17,8 +17,9 @@ static int by_size(const void *a, const void *b) {
 // Up to this many tensors are placed by a quadratic search.
 #define MAX_SEARCHED 16384
 
-// Rounds up to a size with at most three significant bits, so that there are few sizes: 8 per power
-// of two.
+// Rounds a size in bytes up to a number of ALIGN-sized blocks with at most three significant bits,
+// so that there are few sizes: 4 per power of two. *out_class receives a number that identifies the
+// rounded size.
 static uint64_t round_to_class(uint64_t size, uint32_t *out_class) {
     uint64_t blocks = (size + ALIGN - 1) / ALIGN;
     uint32_t shift = blocks > 8 ? 61 - (uint32_t)__builtin_clzll(blocks - 1) : 0;
@@ -43,16 +44,17 @@ static int by_last(const void *a, const void *b) {
 }
 
 // Places tensors in order of time: each takes a free place of its size class, or a new one at the
-// end. O(n log n); the arena is up to a third larger than with the search.
+// end of the arena. O(n log n); the arena is up to a third larger than with the quadratic search.
 static enum ree_status plan_many(struct ree_memory_plan_tensor *tensors, size_t n,
                                  struct ree_arena *scratch, uint64_t *out_size,
                                  struct ree_error *err) {
     enum { N_CLASSES = 64 * 8 };
     struct ree_memory_plan_tensor **order = ree_arena_alloc_array(scratch, n, sizeof *order);
     struct ree_memory_plan_tensor **ends = ree_arena_alloc_array(scratch, n, sizeof *ends);
-    // next entry in a list of free places
+    // Per size class, a list of the tensors whose places are free. top[class] is its first entry
+    // and next[i] the entry after tensor i: 1 + index of the tensor; 0: none.
     size_t *next = ree_arena_alloc_array(scratch, n, sizeof *next);
-    size_t *top = ree_arena_alloc_array(scratch, N_CLASSES, sizeof *top); // 1 + tensor; 0: none
+    size_t *top = ree_arena_alloc_array(scratch, N_CLASSES, sizeof *top);
     if (!order || !ends || !next || !top) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++)
         order[i] = ends[i] = &tensors[i];

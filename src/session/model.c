@@ -99,7 +99,8 @@ static const struct ree_node *find_unsupported(const struct ree_graph *graph, co
     return NULL;
 }
 
-// Fails with that node and its reason, and mentions other unsupported operators.
+// Fails if a node has no lowering rule. The message names the first such node and the reason, and
+// says whether other operators are not supported either.
 static enum ree_status refuse_unsupported(const struct ree_model *model, struct ree_error *err) {
     const char *reason = NULL;
     const struct ree_node *node = find_unsupported(model->graph, &reason);
@@ -132,7 +133,8 @@ static enum ree_status check_types(const struct ree_graph *graph, struct ree_err
     return status;
 }
 
-// Called after a pass. A pass fails only if memory is exhausted.
+// Called after a pass: gives the printed graph to options->on_pass. Fails if the pass lacked
+// memory, which is the only way in which a pass can fail.
 static enum ree_status end_pass(const struct ree_model_options *options, const char *pass,
                                 const struct ree_graph *graph, struct ree_error *err) {
     if (graph->lacked_memory) return ree_no_memory(err);
@@ -207,7 +209,8 @@ static enum ree_status take_notes(struct ree_model *model, struct ree_error *err
     return REE_OK;
 }
 
-// Takes ownership of the graph, even on failure.
+// Takes ownership of the graph, even on failure. If `runnable` is not set, the model is only for
+// inspection: problems that would prevent a run become notes, and no passes run.
 static enum ree_status make_model(struct ree_graph *graph, const struct ree_model_options *options,
                                   bool runnable, struct ree_model **out, struct ree_error *err) {
     struct ree_error local;

@@ -44,7 +44,8 @@ const struct ree_device *ree_session_device(const struct ree_session *s) {
 
 // While binding
 
-// Copies a tensor that views a kv cache now: the cache may change before the end of the run.
+// If *t is a view of a kv cache, replaces it by a copy, because later dispatches of the run may
+// change the cache.
 static enum ree_status detach_tensor(struct ree_lower *lower, struct ree_view **t) {
     if ((*t)->storage->kind != REE_STORAGE_KV_CACHE || ree_view_count(*t) == 0) return REE_OK;
     struct ree_view *copy;
@@ -108,7 +109,8 @@ void ree_bind_keep_watched(const struct ree_bind *b, bool *keep) {
 
 // After a run
 
-// Grows a block of memory; discards its contents.
+// Ensures that a block of memory has at least `nbytes` bytes; its contents may be lost. Returns the
+// block, or NULL if memory is exhausted.
 static void *reserve(void **block, size_t *size, uint64_t nbytes) {
     if (*block && nbytes <= *size) return *block;
     if (nbytes > SIZE_MAX - 64) return NULL;
@@ -168,7 +170,7 @@ static void copy_strided(char *to, const char *from, int64_t n, int64_t stride, 
         }
 }
 
-// Copies the elements of a view, row-major, to `to`. `from` is the view's storage.
+// Copies the elements of a view, row-major, to `to`. `from` points to the bytes of its storage.
 static void gather(const char *from, const struct ree_view *t, char *to) {
     size_t size = ree_dtype_size(t->dtype);
     from += t->offset * (int64_t)size;
@@ -198,7 +200,7 @@ static void gather(const char *from, const struct ree_view *t, char *to) {
     }
 }
 
-// Replaces string numbers by the strings.
+// Replaces the numbers that stand for strings by pointers to the strings.
 static enum ree_status resolve_strings(const struct ree_lower *lower, struct ree_tensor *t,
                                        struct ree_error *err) {
     _Static_assert(sizeof(int64_t) == sizeof(const char *), "a string's number has its place");
@@ -222,14 +224,16 @@ static void describe(const struct ree_view *t, struct ree_tensor *out) {
     out->nbytes = (size_t)ree_view_count(t) * ree_dtype_size(t->dtype);
 }
 
-// out->name must be set. `scratch` has space for out->nbytes bytes, for a copy if one is needed.
+// Sets *out to the value of a view, dense; out->name must be set before. out->data points into the
+// host copies of `r` or, if a copy is needed, to `capacity`, which must have space for the tensor.
 static enum ree_status show(const struct reader *r, const struct ree_view *t, char *capacity,
                             struct ree_tensor *out, struct ree_error *err) {
     describe(t, out);
     if (!out->nbytes) return REE_OK;
     bool is_float = ree_dtype_is_float(t->dtype);
     const char *from = bytes_of(r, t->storage);
-    // Floats are changed below, and another view may show the same bytes as integers.
+    // Floats need a copy: their NaNs are changed below, and another view may show the same bytes as
+    // integers.
     if (t->dtype != REE_STRING && ree_view_is_dense(t) && !is_float) {
         from += t->offset * (int64_t)ree_dtype_size(t->dtype);
         out->data = (void *)(uintptr_t)from;
@@ -278,7 +282,8 @@ static enum ree_status pass_value(const struct reader *r, const struct ree_watch
     return status;
 }
 
-// In bytes. Smaller amounts are passed on faster than threads wake up.
+// Minimum number of bytes that is worth several threads: passing on less takes less time than
+// waking them up.
 #define WORTH_THREADS ((uint64_t)1 << 18)
 
 // Returns the failure of the first failing value, in the order of values.

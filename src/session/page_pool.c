@@ -124,7 +124,9 @@ static uint32_t unit_bits(const struct ree_page_pool *pool, bool of_pages) {
     return of_pages ? pool->page_bits : 0;
 }
 
-// gather: moved = units index[0 ... n-1] of one cache; scatter: units index[n ... 2n-1] = moved.
+// Describes two dispatches that copy n units (pages or positions) within kv cache i. d[0] gathers
+// the units whose numbers are at the beginning of the buffer `index` into the buffer `moved`. d[1]
+// scatters `moved` to the units whose numbers begin at byte 64 * REE_PAGE_PROGRAMS of `index`.
 static void describe_copy(const struct ree_page_pool *pool, size_t i, bool of_pages, uint32_t n,
                           struct ree_dispatch *d) {
     uint32_t outer, inner;
@@ -157,7 +159,7 @@ static void describe_copy(const struct ree_page_pool *pool, size_t i, bool of_pa
     d[1].op = REE_REPOP_SCATTER;
     d[1].n_operands = 3;
     d[1].operands[0] = cache;
-    // The numbers of the targets start at a multiple of 64 bytes.
+    // A tensor starts at a multiple of 64 bytes (repop.h).
     d[1].operands[1] = (struct ree_operand){index_slot, 64 * REE_PAGE_PROGRAMS, (uint64_t)n * 4};
     d[1].operands[2] = moved;
     struct ree_scatter_params *s = &d[1].params.scatter;
@@ -258,7 +260,8 @@ enum ree_status ree_page_pool_copy(struct ree_page_pool *pool, const int32_t *fr
 
 enum ree_status ree_page_pool_clear(struct ree_page_pool *pool, const int32_t *positions, size_t n,
                                     struct ree_error *err) {
-    int32_t *zeros = ree_alloc_zeroed(n + 1, sizeof *zeros); // position 0 is in page 0
+    // The source of all copies is position 0, which is in page 0 and holds zeros.
+    int32_t *zeros = ree_alloc_zeroed(n + 1, sizeof *zeros);
     if (!zeros) return ree_no_memory(err);
     enum ree_status status = copy_units(pool, false, zeros, positions, n, err);
     ree_free(zeros);

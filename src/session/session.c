@@ -1,4 +1,4 @@
-// Sessions: finds or creates the bind that runs the inputs.
+// Creates sessions and runs them: finds or creates the bind for the inputs of a run.
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,12 +118,12 @@ static enum ree_status prepare(struct ree_session *s, const struct ree_run_input
     return ree_bind_reserve(s->binds, err);
 }
 
-// Collects the tensors among and within the inputs as shallow copies, and reserves buffer entries
-// for them.
 static size_t n_tensors_in(const struct ree_tensor *t) {
     return t->kind == REE_TENSOR ? 1 : t->kind == REE_SEQUENCE ? t->n_items : 0;
 }
 
+// Collects shallow copies of the tensors among the inputs and within sequences, and reserves
+// entries for their buffers in s->inputs. The caller releases run_inputs->tensors, also on failure.
 static enum ree_status collect_tensors(struct ree_session *s, const struct ree_tensor *ordered,
                                        struct ree_run_inputs *run_inputs, struct ree_error *err) {
     size_t n = 0, n_inputs = s->model->n_inputs;
@@ -189,7 +189,8 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
     return status;
 }
 
-// If a mapped file was truncated meanwhile, the results are invalid, whatever else failed.
+// Returns `status`, unless a mapped file was truncated during the run. Then the results are
+// invalid: releases them and fails.
 static enum ree_status check_files(struct ree_session *s, enum ree_status status,
                                    struct ree_tensor *outputs, struct ree_error *err) {
     if (ree_mappings_check(s->model->files->mappings, err) == REE_OK) return status;

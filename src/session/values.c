@@ -1,4 +1,5 @@
-// Converts the callers' inputs and outputs: tensors, lists of tensors, strings.
+// Makes values of a bind from the caller's inputs, and the caller's outputs from results: tensors,
+// sequences, strings.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +10,8 @@
 
 // Inputs
 
-// The contents of a string tensor are part of the key, because its numbers are valid only in this
-// bind.
+// Binds run input tensor k, which has strings. Its contents are part of the bind's key, because the
+// numbers that stand for strings are valid only in this bind.
 static enum ree_status bind_strings(struct ree_bind *b, size_t k, struct ree_view **out,
                                     struct ree_error *err) {
     const struct ree_tensor *t = &b->run_inputs->tensors[k];
@@ -67,10 +68,11 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     if (!b->capacities || !b->filled_positions) return ree_no_memory(err);
     for (size_t i = 0; i < n_kv_caches; i++)
         b->capacities[i] = b->session->kv_caches[i].capacity;
-    for (size_t i = 0; i < n_kv_caches; i++) // for kv caches that have no output in this model
+    // Initial values, which stay for kv caches that have no output in this model.
+    for (size_t i = 0; i < n_kv_caches; i++)
         b->filled_positions[i] = b->session->kv_caches[i].dims[b->session->kv_caches[i].spec.axis];
     b->n_tensors = run_inputs->n_tensors;
-    if (b->session->pages) { // they follow the model's inputs
+    if (b->session->pages) { // page table and targets follow the model's inputs
         size_t first = run_inputs->n_tensors - REE_PAGE_TENSORS;
         REE_TRY(bind_tensor(b, first, &b->page_table, err));
         REE_TRY(bind_tensor(b, first + 1, &b->page_targets, err));

@@ -8,15 +8,16 @@
 
 #include <stdlib.h>
 
-// Maximum bytes of a content. Longer ones make every search slow, and no token has them.
+// Maximum bytes of a content. Longer contents would make every search slow, and no real token has
+// one.
 #define CONTENT_MAX 4096
-// Maximum bytes of a normalized content: limits what a small file can make us allocate.
+// Maximum bytes of a normalized content. Limits the memory that a small file can make ree allocate.
 #define SOUGHT_MAX(size) ((size)*64 + 1024)
 
 static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_token token,
                            struct ree_error *err) {
     const struct ree_str *content = &token.content;
-    if (content->size == 0) return REE_OK; // cannot occur in a text
+    if (content->size == 0) return REE_OK; // an empty token is never found in a text
     if (content->size > CONTENT_MAX)
         return ree_fail(err, REE_UNSUPPORTED, "a content of %zu bytes; the maximum is %d",
                         content->size, CONTENT_MAX);
@@ -51,8 +52,8 @@ enum ree_status ree_added_add_special(struct ree_tokenizer *tokenizer, const cha
     return add(tokenizer, token, err);
 }
 
-// Enters a token into the vocabularies. In both together, each content has one id and each id one
-// content.
+// Adds a token to added_vocab, unless lm.vocab has it. Fails with REE_INVALID if, in one of the two
+// vocabularies, its content has another id or its id has another content.
 static enum ree_status enter(struct ree_tokenizer *tokenizer, const struct ree_added_token *token,
                              struct ree_error *err) {
     const struct ree_str *content = &token->content;
@@ -72,7 +73,7 @@ static enum ree_status enter(struct ree_tokenizer *tokenizer, const struct ree_a
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "added_tokens");
 }
 
-// Determines the text that a token is searched for by.
+// Determines the text to search for (ree_added_token.sought).
 static enum ree_status sought(struct ree_tokenizer *tokenizer, const struct ree_added_token *token,
                               struct ree_str *out, struct ree_error *err) {
     *out = token->content;
@@ -102,9 +103,10 @@ static int by_text(const void *a, const void *b) {
     return order ? order : (x->value > y->value) - (x->value < y->value);
 }
 
-// If several tokens normalize to the same text, only the one with the smallest id is found. The
-// order in the file must not decide, because it is not in the tokenizer's hash. The tokenizers
-// library takes any of them.
+// Makes the trie of the tokens whose flag `normalized` has this value. If several tokens normalize
+// to the same text, only the one with the smallest id is found. The order in the file must not
+// decide, because the tokenizer's hash does not cover it. Hugging Face's tokenizers take any of
+// these tokens.
 static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_trie *trie,
                                  bool normalized, struct ree_trie_entry *entries,
                                  struct ree_error *err) {
@@ -172,7 +174,8 @@ static bool stands_alone(const char *text, size_t n, size_t start, size_t end) {
     return end == n || !ree_char_is_word(ree_utf8_get(text + end, &step));
 }
 
-// Extends the position of a token by its flags. `done`: end of the text that is already used.
+// Extends the bytes *start to *end - 1 of a token over adjacent white space, as its flags lstrip
+// and rstrip say. `done`: end of the text before, which is already passed on.
 static void widen(const struct ree_added_token *token, const char *text, size_t n, size_t done,
                   size_t *start, size_t *end) {
     size_t step;
@@ -194,7 +197,7 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
     const struct ree_added_token *tokens = cut->tokenizer->added;
     size_t done = 0, at = 0, size = 0;
     while (at < n && cut->trie->n_nodes > 1) {
-        // No token starts with this byte; this is the common case.
+        // Common case: no token starts with this byte.
         if (!cut->trie->first[(unsigned char)text[at]]) {
             at++;
             continue;
@@ -206,7 +209,7 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
         }
         const struct ree_added_token *token = &tokens[found];
         size_t start = at, end = at + size;
-        at = end; // also if the token is skipped below
+        at = end; // the search continues there, even if the token is skipped below
         if (token->special && !cut->parse_special) continue;
         if (token->single_word && !stands_alone(text, n, start, end)) continue;
         widen(token, text, n, done, &start, &end);

@@ -35,9 +35,10 @@ enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right
     return REE_OK;
 }
 
-// Adjacent characters. A word is cut at positions that no merge can span. This makes words of long
-// texts without a pre-tokenizer (SentencePiece). A merged symbol is the concatenation of its parts.
-// So a pair of characters that is adjacent in no merged symbol is never inside a symbol.
+// Adjacent characters. A long piece is cut into words at positions that no merge can span, because
+// without a pre-tokenizer (SentencePiece) a whole text is one piece. A merged symbol is the
+// concatenation of its parts. So if two characters are adjacent in no merged symbol, they are never
+// adjacent within a symbol.
 
 #define ADJACENT_BITS 18
 
@@ -141,7 +142,8 @@ static enum ree_status first_symbols(const struct ree_lm *lm, struct ree_strbuf 
     return symbols.unknown ? ree_ids_add(ids, lm->unk, err) : REE_OK;
 }
 
-// Like first_symbols, for bytes. Returns false if a byte is not a token; then use first_symbols.
+// Like first_symbols, for raw bytes: each byte is a symbol. Returns false if the character of a
+// byte in GPT-2's alphabet is not a token; then the caller must use encode_mapped.
 static bool first_bytes(const struct ree_lm *lm, const char *word, size_t n, struct ree_ids *ids,
                         enum ree_status *status, struct ree_error *err) {
     *status = REE_OK;
@@ -183,7 +185,8 @@ static enum ree_status encode_word(const struct ree_lm *lm, struct ree_lm_scratc
     return status;
 }
 
-// Cache of words and their ids: one slot per hash, which the latest word replaces.
+// Cache of words and their ids. Each word has one slot, determined by its hash. A word that is not
+// in its slot replaces the word there.
 
 #define WORD_BYTES 30
 #define WORD_IDS 8
@@ -247,8 +250,9 @@ static enum ree_status encode_cached(const struct ree_lm *lm, struct ree_lm_scra
     return append(ids, made->items, made->n, err);
 }
 
-// True if the word can be cut before word + i. Both adjacent characters must be tokens themselves,
-// because replacements of unknown characters are merged and fused by other rules.
+// Returns whether the word can be cut before word + i, between the characters `left`, at left_at,
+// and `right`, of `step` bytes. Both must be tokens themselves, because replacements of unknown
+// characters are merged and fused by other rules.
 static bool can_cut(const struct ree_lm *lm, const char *word, size_t left_at, uint32_t left,
                     size_t i, size_t step, uint32_t right) {
     return !may_stand_together(lm, left, right) &&

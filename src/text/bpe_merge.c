@@ -43,7 +43,7 @@ struct ree_lm_symbol {
 };
 
 struct ree_lm_candidate {
-    uint32_t rank, at; // index of the pair's left symbol
+    uint32_t rank, at; // at: index of the pair's left symbol
     int32_t id;        // the merged symbol
 };
 

@@ -2,9 +2,10 @@
 // (darts-clone), the array, and the replacements, each ended by a NUL. The array maps UTF-8 strings
 // to offsets of replacements.
 //
-// The lookups are those of Hugging Face's tokenizers. A grapheme cluster of less than six bytes is
-// looked up as a whole; the shortest prefix that is found replaces the whole cluster. Otherwise
-// each character is looked up separately.
+// The lookups are those of Hugging Face's tokenizers. In a grapheme cluster of fewer than six
+// bytes, the shortest prefix that the array has is looked up, and its replacement replaces the
+// whole cluster. If there is no such prefix, or the cluster is longer, each character is looked up
+// separately.
 #include "text/normalize.h"
 #include "text/utf8.h"
 

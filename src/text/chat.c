@@ -55,7 +55,7 @@ static struct ree_str trim(struct ree_str text) {
     return text;
 }
 
-// Checks that user and assistant alternate from `from` on.
+// Fails unless user and assistant alternate from message `from` on, beginning with user.
 static enum ree_status want_turns(const struct chat *chat, size_t from, struct ree_error *err) {
     for (size_t i = from; i < chat->n; i++) {
         enum role role = (i - from) % 2 ? ASSISTANT : USER;
@@ -156,7 +156,8 @@ static enum ree_status mistral(struct chat *chat, struct ree_error *err) {
     return REE_OK;
 }
 
-// The system message is put before the last user message if that is the last message of all.
+// If the last message is of the user, the system message is put before it; otherwise it is left
+// out.
 static enum ree_status mistral3(struct chat *chat, struct ree_error *err) {
     size_t first = chat->messages[0].role == SYSTEM;
     REE_TRY(want_turns(chat, first, err));
@@ -380,7 +381,6 @@ static enum ree_status read_messages(const cJSON *json, struct message **out, si
     cJSON_ArrayForEach(item, json) {
         enum ree_status status = read_message(item, &(*out)[*out_n], err);
         if (status != REE_OK) return ree_fail_prefix(err, "messages[%zu]", *out_n);
-        // Only the first message may be a system message.
         if (*out_n > 0 && (*out)[*out_n].role == SYSTEM)
             return ree_fail(err, REE_UNSUPPORTED,
                             "messages[%zu] is a system message; only the first message can be one",
@@ -424,7 +424,7 @@ enum ree_status ree_chat_prompt(const struct ree_tokenizer *tokenizer, const cha
                                 size_t *out_nbytes, struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    if (!err) err = &local; // messages are extended
+    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     *out_text = NULL;
     *out_nbytes = 0;
     const struct family *found = NULL;

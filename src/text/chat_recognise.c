@@ -1,7 +1,7 @@
 // Recognises the family of a model's chat template. Templates are programs (Jinja), which are not
-// run here. A template is recognised by marks that its family's templates have, and by the texts
-// that it can write into a prompt: each text must be one of the family's. An unknown template is
-// rejected, not guessed.
+// run here. A template is recognised by strings that all templates of its family contain, and by
+// the texts that it can write into a prompt: each text must be one of the family's. An unknown
+// template is rejected, not guessed.
 #include "text/chat_texts.h"
 #include "text/tokenizer.h"
 
@@ -69,8 +69,9 @@ static bool among(const char *text, const char *const *list) {
     return *list != NULL;
 }
 
-// True for a text that is written only if tools are offered or called, which no prompt made here
-// does: a text about tools, or JSON punctuation with member names.
+// Returns whether a template writes this text only if tools are offered or called, which the
+// prompts made here never do. Such a text mentions tools, or consists of JSON punctuation and names
+// of members.
 static bool of_tools(const char *text) {
     if (has(text, "tool") || has(text, "Tool") || has(text, "TOOL") || has(text, "function"))
         return (!has(text, "You are") || has(text, "\n\nYou are provided with function")) &&
@@ -95,12 +96,14 @@ static bool of_tools(const char *text) {
 struct known {
     const char *const *texts, *const *more; // `more` may be NULL
     bool tools;
-    // Name of the family whose default system message was found; NULL: none found yet.
+    // preset: name of the family whose default system message was found; NULL: none found yet.
+    // same: all default system messages found so far are of one family.
     const char *preset;
     bool same;
 };
 
-// Matches '<|im_start|>system\nPRESET<|im_end|>\n' or PRESET.
+// Returns the name of the family whose default system message PRESET is, if the text is PRESET or
+// '<|im_start|>system\nPRESET<|im_end|>\n'; NULL if there is none.
 static const char *family_of_preset(const char *text) {
     static const char head[] = "<|im_start|>system\n", tail[] = "<|im_end|>\n";
     size_t n = strlen(text);
@@ -131,7 +134,7 @@ static bool is_known(void *user, const char *text) {
     return of_tools(text) || strcmp(text, "return") == 0;
 }
 
-// True if every text of the template is one of the family's.
+// Returns whether every text of the template is one of the family's.
 static bool writes_only(const char *t, const char *const *texts, const char *const *more) {
     struct known known = {texts, more, has(t, "tool"), NULL, true};
     return ree_chat_each_text(t, is_known, &known);
@@ -178,7 +181,7 @@ static const char *recognise_llama3(const char *t) {
 const char *ree_chat_recognise(const struct ree_tokenizer *tokenizer) {
     const char *t = tokenizer->chat_template;
     if (!t) return NULL;
-    // Filters that would change a message.
+    // Templates with these filters would change a message.
     static const char *const changes[] = {"upper", "lower",      "replace",
                                           "title", "capitalize", "format("};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)

@@ -19,7 +19,8 @@ static bool give(struct walk *walk) {
     return ok;
 }
 
-// Appends a literal; `at` is at its quote. Returns the position after it, or NULL.
+// Appends the contents of a string literal to walk->text; `at` is at its opening quote. Returns the
+// position after the literal, or NULL if it is malformed.
 static const char *literal(struct walk *walk, const char *at) {
     char quote = *at++;
     for (; *at && *at != quote; at++) {
@@ -43,7 +44,8 @@ static const char *skip_space(const char *at) {
     return at;
 }
 
-// Skips the arguments of raise_exception; `at` is at the parenthesis.
+// Skips the arguments of raise_exception; `at` is at the parenthesis. Returns the position after
+// them, or NULL if a literal is malformed.
 static const char *skip_call(struct walk *walk, const char *at) {
     int depth = 0;
     while (at && *at) {
@@ -60,7 +62,7 @@ static const char *skip_call(struct walk *walk, const char *at) {
 }
 
 // Visits the literals of {{ ... }} or {% ... %}; `at` is after the opening. Returns the position
-// after the end, or NULL.
+// after the end, or NULL if the tag is malformed or a visit returned false.
 static const char *tag(struct walk *walk, const char *at, char closing) {
     static const char raise[] = "raise_exception";
     while (at && *at && !(at[0] == closing && at[1] == '}')) {
@@ -85,7 +87,9 @@ static const char *tag(struct walk *walk, const char *at, char closing) {
     return at && *at ? at + 2 : NULL;
 }
 
-// Visits a text outside tags, without the white space that Jinja removes.
+// Visits a text outside tags, without the white space that Jinja removes. `before` is the closing
+// character of the tag before the text (0: none), `strip` tells whether that tag ends with a minus
+// sign, and `next` is the tag after the text ("": none).
 static bool outside(struct walk *walk, const char *from, const char *to, char before, bool strip,
                     const char *next) {
     bool strip_end = next[0] && (next[2] == '-');

@@ -33,7 +33,7 @@ enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **o
 }
 
 static int32_t id_of(const struct ree_tokenizer *tokenizer, const cJSON *value) {
-    // A token is given as its text or as an object that contains its text.
+    // A token is given as its text, as an object that contains its text, or as its id.
     if (cJSON_IsObject(value)) value = ree_text_json_get(value, "content");
     if (cJSON_IsString(value))
         return ree_tokenizer_find(tokenizer, value->valuestring, strlen(value->valuestring));
@@ -58,7 +58,8 @@ static enum ree_status add_eos(struct ree_tokenizer *tokenizer, int32_t id, stru
     return REE_OK;
 }
 
-// generation_config.json and config.json have ids; the tokenizer's own files have tokens.
+// Reads the tokens that begin and end a text from the members `bos` and `eos`. In
+// generation_config.json and config.json these are ids, in the tokenizer's own files tokens.
 static enum ree_status read_ends(struct ree_tokenizer *tokenizer, const cJSON *json,
                                  const char *bos, const char *eos, struct ree_error *err) {
     if (tokenizer->bos < 0 && bos) tokenizer->bos = id_of(tokenizer, ree_text_json_get(json, bos));
@@ -72,7 +73,8 @@ static enum ree_status read_ends(struct ree_tokenizer *tokenizer, const cJSON *j
     return REE_OK;
 }
 
-// A single template, or several with names, of which "default" is used.
+// Reads the chat template: a string, or an array of templates with names, of which "default" is
+// used.
 static enum ree_status read_template(struct ree_tokenizer *tokenizer, const cJSON *json,
                                      struct ree_error *err) {
     const cJSON *template = ree_text_json_get(json, "chat_template"), *entry;
@@ -92,7 +94,7 @@ static enum ree_status read_template(struct ree_tokenizer *tokenizer, const cJSO
     return REE_OK;
 }
 
-// Newer models have the template in a separate file.
+// Reads the chat template from chat_template.jinja, where newer models have it.
 static enum ree_status read_template_file(struct ree_tokenizer *tokenizer, const char *folder,
                                           struct ree_error *err) {
     size_t size = strlen(folder) + sizeof "/chat_template.jinja", nbytes;
@@ -124,8 +126,8 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
         cJSON *json;
         REE_TRY(ree_read_sibling(folder, files[i].file, &json, err));
         if (!json) continue;
-        // If the tokenizer declares that no token begins a text, ignore the ids of the other files:
-        // some models have one anyway.
+        // If tokenizer_config.json declares that no token begins a text, ignore the id in the other
+        // files: those of some models name one anyway.
         if (i == 0) bos_is_null = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json, "bos_token"));
         const char *bos = bos_is_null ? NULL : files[i].bos;
         enum ree_status status = read_ends(tokenizer, json, bos, files[i].eos, err);

@@ -1,8 +1,9 @@
-// A stage receives tokens, each in one or several parts, and passes tokens in parts to the next
-// stage. Most stages wait for the end of a token. A stage after Fuse or ByteLevel must not wait,
-// because these make a single token of the whole text; it must pass on whatever is certain. Strip
-// and Replace of a string do this. Any other stage in such a position is also correct, but passes
-// on its text only at the end.
+// Decodes tokens by a chain of stages. A stage receives tokens, each in one or several parts, and
+// passes tokens, in parts, to the next stage. Most stages wait for the end of a token.
+//
+// Fuse and ByteLevel make a single token of the whole text. So Strip and Replace of a string, which
+// often follow them, do not wait for its end, but pass on whatever later parts cannot change. Any
+// other stage after Fuse or ByteLevel is also correct, but passes on its text only at the end.
 #include "text/decode.h"
 
 #include "base/memory.h"
@@ -25,7 +26,7 @@ enum {
     JOIN
 };
 
-// strings: replacement of a space; numbers: 1 if a replacement was prepended
+// strings: replacement of a space; numbers: 1 if the encoder put a replacement before the text
 static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *json,
                                        struct ree_stage *stage, struct ree_error *err) {
     struct ree_str scheme;
@@ -158,7 +159,7 @@ static enum ree_status give(struct ree_decoding_chain *chain, size_t i, const ch
     return feed(chain, i + 1, data, n, true, err);
 }
 
-// Passes a part of the only token to the next stage.
+// Passes a part of a token to the next stage, but not the token's end.
 static enum ree_status give_part(struct ree_decoding_chain *chain, size_t i, const char *data,
                                  size_t n, struct ree_error *err) {
     return n ? feed(chain, i + 1, data, n, false, err) : REE_OK;
@@ -241,7 +242,8 @@ static void replace_all(struct ree_strbuf *out, const char *text, size_t n, stru
     }
 }
 
-// Joins English punctuation that is separated by spaces. The rules apply in this order.
+// Removes spaces around English punctuation and before contractions, and shortens "do not". The
+// rules apply in this order.
 static void clean_up(struct ree_strbuf *text) {
     static const char *const rules[][2] = {
         {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
@@ -292,7 +294,8 @@ static bool ctc(struct ree_decoder_stage *state, const char *token, size_t n,
     return out->size > 0;
 }
 
-// Bytes that a stage may make, as a normalizer may (text/encode.c).
+// Returns the maximum number of bytes that a stage may produce; the same bound as for normalizers
+// (encode.c).
 static uint64_t most_bytes(const struct ree_decoding_chain *chain) {
     return 64 * chain->n_in + (1u << 20);
 }
@@ -322,8 +325,8 @@ static enum ree_status replace_regex(const struct ree_decoding_chain *chain,
     return status;
 }
 
-// BPEDecoder: the suffix of a word becomes a space, but nothing in the last token. So one token is
-// held back.
+// BPEDecoder: the suffix that marks the end of a word becomes a space; in the last token it is
+// removed. So the latest token is held back.
 static enum ree_status bpe(struct ree_decoding_chain *chain, size_t i, const char *token, size_t n,
                            struct ree_error *err) {
     struct ree_decoder_stage *state = &chain->stages[i];
@@ -454,7 +457,8 @@ static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i
     return status;
 }
 
-// Receives a part of a token. `end`: it is the last part.
+// Passes a part of a token to stage i or, after the last stage, to chain->out. `end`: it is the
+// last part.
 static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
                             bool end, struct ree_error *err) {
     uint64_t *n_bytes = i < chain->n ? &chain->stages[i].n_bytes : &chain->n_out;
@@ -548,7 +552,8 @@ static enum ree_status settle_token(struct ree_decoding_chain *chain, size_t i,
     enum ree_status status;
     if (token->size == 0) return REE_OK;
     if (state->stage->kind->op == REPLACE && !state->stage->regex)
-        status = give_part(chain, i, token->data, token->size, err); // no match can follow
+        // The beginning of a match, which stays as it is.
+        status = give_part(chain, i, token->data, token->size, err);
     else
         status = whole(chain, i, token->data, token->size, false, err);
     token->size = 0;
@@ -579,7 +584,7 @@ enum ree_status ree_decoding_settle(struct ree_decoding_chain *chain, struct ree
 
 enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,
                                   struct ree_error *err) {
-    chain->n_in += n + 1; // stages may join tokens, empty ones too
+    chain->n_in += n + 1; // + 1, because a stage may add a space per token, even for an empty one
     return feed(chain, 0, token, n, true, err);
 }
 

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-// Maximum bytes of a normalized text. Only a malicious file exceeds it.
+// Maximum bytes of the normalized form of n bytes of text. Only a malicious file exceeds it.
 #define NORMAL_MAX(n) ((n)*64 + (1u << 20))
 
 struct encoder {
@@ -44,7 +44,7 @@ static enum ree_status encode_raw(void *user, const char *text, size_t n, size_t
     const struct ree_added_cut cut = {tokenizer, &tokenizer->normal,
                                       (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_part,
                                       encoder};
-    // Only the first character counts as the beginning of the whole text.
+    // If the text begins the whole text, its origin is its first character.
     if (origin) ree_utf8_get(text, &origin);
     if (!tokenizer->normalizer.kind) return ree_added_cut(&cut, text, n, origin, err);
     struct ree_strbuf normal;

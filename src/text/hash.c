@@ -19,7 +19,8 @@ static int by_pair(const void *a, const void *b) {
     return (x->pair > y->pair) - (x->pair < y->pair);
 }
 
-// Sorts the merges by rank, with a counting sort: places[r + 1] counts the merges of rank r.
+// Sorts the merges by rank, then by pair. A counting sort: places[r + 1] first counts the merges of
+// rank r, then places[r] is the index in `out` of the next one.
 static void sort_merges(const struct ree_lm *lm, uint32_t *places, uint32_t n_ranks,
                         struct ree_merge *out) {
     for (uint32_t i = 0; i <= lm->merge_mask; i++)

@@ -30,7 +30,7 @@ static enum ree_status parse_bert(struct ree_arena *arena, const cJSON *json,
     REE_TRY(ree_text_json_bool(json, "clean_text", true, &stage->numbers[0], err));
     REE_TRY(ree_text_json_bool(json, "handle_chinese_chars", true, &stage->numbers[1], err));
     REE_TRY(ree_text_json_bool(json, "lowercase", true, &stage->numbers[3], err));
-    // null: the same value as lowercase
+    // If strip_accents is missing or null, it has the value of lowercase.
     return ree_text_json_bool(json, "strip_accents", stage->numbers[3], &stage->numbers[2], err);
 }
 
@@ -99,7 +99,7 @@ static size_t stable_prefix(const struct ree_strbuf *text, bool nfc) {
     size_t i = 0;
     while (i < text->size && (unsigned char)text->data[i] < limit)
         i++;
-    // The character before them may be part of a composition.
+    // The last of these characters may be composed with the one after it.
     if (i < text->size && i > 0) i -= ree_utf8_last_size(text->data, i);
     return i;
 }
@@ -221,7 +221,7 @@ static void map_bytes(const struct ree_strbuf *in, struct ree_strbuf *out) {
     ree_bytes_append(out, in->data, in->size);
 }
 
-// Stages that convert one character at a time.
+// Returns the function of a stage that converts one character at a time; NULL for other stages.
 static rewrite *rewrite_of(int op) {
     switch (op) {
     case LOWERCASE: return lowercase;
@@ -252,8 +252,9 @@ static enum ree_status pass(int op, rewrite *function, const struct ree_stage *s
     }
 }
 
-// Updates *origin: runs the stage on the beginning of the text only, and takes the size of the
-// result. If that beginning is composed with the text after it, the origin is one whole character.
+// Updates *origin: runs the stage on the first *origin bytes of the text only, and takes the size
+// of the result. A normalization form may compose these bytes with the text after them, so the new
+// origin is then at least the first character of the new text, `whole`.
 static enum ree_status follow(int op, rewrite *function, const struct ree_stage *stage,
                               struct ree_strbuf *text, const struct ree_strbuf *whole,
                               size_t *origin, struct ree_error *err) {

@@ -10,8 +10,8 @@
 
 struct group {
     size_t start; // position in the output
-    // Parentheses to close at the end of the group, for (?i) and similar options, which hold until
-    // there.
+    // Number of additional parentheses to close at the end of the group: one for each (?i) or
+    // similar option in it, which holds until there.
     size_t extra;
     bool look; // (?=...) and similar groups, which cannot be repeated
 };
@@ -32,7 +32,7 @@ static void put_all(struct translator *x, const char *text) {
 
 static enum ree_status escape(struct translator *x) {
     struct ree_onig *t = &x->t;
-    // Escapes that mean the same in both syntaxes. Others follow below.
+    // Escapes that mean the same in both syntaxes.
     static const char *const same[] = {"A", "z", "Z", "G", "R", "X", "N", "K"};
     t->at++;
     if (t->at >= t->n) return ree_onig_wrong(t, "a backslash at the end");
@@ -154,7 +154,7 @@ static enum ree_status close_group(struct translator *x) {
 
 // Wraps the last item of the output in a group, so that it can be repeated as a whole.
 static void wrap(struct translator *x) {
-    ree_strbuf_append(x->out, "(?:)", 4); // makes room for "(?:" and ")"
+    ree_strbuf_append(x->out, "(?:)", 4); // adds as many bytes as "(?:" and ")" take
     if (x->out->failed) return;
     char *from = x->out->data + x->atom;
     memmove(from + 3, from, x->out->size - x->atom - 4);
@@ -204,7 +204,7 @@ static enum ree_status repeat(struct translator *x) {
         // After a fixed number, Oniguruma reads a question mark as "optional", not as "lazy".
         if (!fixed && ree_onig_take(t, "?")) ree_onig_put(x->out, "?");
     }
-    // A repetition that follows applies to the whole.
+    // If another quantifier follows, it applies to the item with this quantifier.
     if (t->at < t->n && strchr("*+?{", t->s[t->at]) && t->s[t->at]) wrap(x);
     return REE_OK;
 }

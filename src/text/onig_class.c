@@ -251,7 +251,8 @@ static enum ree_status class_item(struct ree_onig *t, int depth, struct ree_onig
     return REE_OK;
 }
 
-// Reads the contents of a bracket up to its end: parts that && joins.
+// Reads the contents of a bracket up to its end: parts separated by &&, whose intersection is the
+// set.
 static enum ree_status class_body(struct ree_onig *t, int depth, bool opposite,
                                   struct ree_onig_set *whole) {
     struct ree_onig_set part = {0};

@@ -7,11 +7,12 @@
 
 enum { SEQUENCE, TEMPLATE, BERT, ROBERTA, BYTE_LEVEL };
 
-// Stands for the text in a template.
+// Stands for the text in a template. It is recognised by its address.
 static const char text_mark[] = "";
 
-// children: the items in order; each has strings[0]: the token's name or the mark, numbers[0]: its
-// id
+// The children of a template are its items, in order. strings[0] of an item is the name of a
+// special token, or text_mark for the text. The children of an item are the token's ids, in
+// numbers[0].
 static enum ree_status parse_item(struct ree_arena *arena, const cJSON *item, const cJSON *tokens,
                                   struct ree_stage *stage, struct ree_error *err) {
     const cJSON *token = ree_text_json_get(item, "SpecialToken"), *ids, *id;
@@ -114,7 +115,8 @@ static enum ree_status apply(const struct ree_stage *stage, const struct ree_ids
     return REE_OK;
 }
 
-// Tokens that a stage makes of n; a template may have the text twice, or any number of times.
+// Returns the number of tokens that a stage makes of n tokens. A template can contain the text any
+// number of times.
 static uint64_t count(const struct ree_stage *stage, uint64_t n) {
     if (stage->kind->op != TEMPLATE) return n + 2;
     uint64_t total = 0;
@@ -149,7 +151,8 @@ static enum ree_status process(const struct ree_stage *stage, struct ree_ids *id
 
 enum ree_status ree_postprocess(const struct ree_stage *stage, struct ree_ids *ids,
                                 struct ree_error *err) {
-    // Far more than any tokenizer adds: templates in a sequence can double a text, each.
+    // The limit is far more than any tokenizer adds. Without it, each template in a sequence could
+    // double the text.
     return process(stage, ids, 64 * (uint64_t)ids->n + (1u << 16), err);
 }
 

@@ -30,7 +30,8 @@ static const char *const behaviors[] = {"Removed", "Isolated", "MergedWithPrevio
 static const char gpt2_pattern[] =
     "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-// numbers: add_prefix_space, use_regex, bytes are left to the model; strings: the pattern
+// numbers: add_prefix_space, use_regex, 1 if the model converts the bytes
+// (ree_pretokenizer_defer_bytes); strings: the pattern
 static enum ree_status parse_byte_level(struct ree_arena *arena, const cJSON *json,
                                         struct ree_stage *stage, struct ree_error *err) {
     REE_TRY(ree_text_json_bool(json, "add_prefix_space", true, &stage->numbers[0], err));
@@ -66,7 +67,7 @@ static enum ree_status parse_metaspace(struct ree_arena *arena, const cJSON *jso
     uint32_t add;
     REE_TRY(
         ree_text_json_string(arena, json, "replacement", "\xE2\x96\x81", &stage->strings[0], err));
-    REE_TRY(ree_text_json_bool(json, "add_prefix_space", true, &add, err)); // older files
+    REE_TRY(ree_text_json_bool(json, "add_prefix_space", true, &add, err)); // in older files
     REE_TRY(ree_text_json_string(arena, json, "prepend_scheme", add ? "always" : "never", &scheme,
                                  err));
     static const char *const schemes[] = {"never", "first", "always"};
@@ -89,7 +90,7 @@ static enum ree_status parse_punctuation(struct ree_arena *arena, const cJSON *j
     return parse_behavior(json, "Isolated", &stage->numbers[0], err);
 }
 
-// numbers: 1 if each digit is a piece
+// numbers: 1 if each digit is a separate piece
 static enum ree_status parse_digits(struct ree_arena *arena, const cJSON *json,
                                     struct ree_stage *stage, struct ree_error *err) {
     (void)arena;
@@ -200,7 +201,8 @@ static enum ree_status add_piece(struct ree_pieces *pieces, const char *data, si
     return REE_OK;
 }
 
-// Turns the matches and the parts between them into pieces. Merges spans in place.
+// Makes pieces of pieces->spans, the matches in `piece` and the parts between them, as `behavior`
+// says. `invert` exchanges matches and other parts. Merges spans in place.
 static enum ree_status add_spans(struct ree_pieces *pieces, const struct ree_piece *piece,
                                  uint32_t behavior, bool invert, struct ree_error *err) {
     struct ree_span *spans = pieces->spans.items;
@@ -223,7 +225,7 @@ static enum ree_status add_spans(struct ree_pieces *pieces, const struct ree_pie
             before = match;
         }
         break;
-    case MERGED_WITH_NEXT: // the same, backwards
+    case MERGED_WITH_NEXT: // as MERGED_WITH_PREVIOUS, from the end
         kept = n;
         for (size_t i = n; i-- > 0;) {
             bool match = spans[i].match;
@@ -276,7 +278,8 @@ static enum ree_status split_chars(struct ree_pieces *pieces, const struct ree_p
     return add_spans(pieces, piece, behavior, false, err);
 }
 
-// Classes for \w+|[^\w\s]+; 0: white space, which is dropped.
+// Classes of characters for the pattern \w+|[^\w\s]+. 0: white space, which is dropped; 1: \w; 2:
+// others.
 static int class_of(uint32_t c) {
     return ree_char_is_space(c) ? 0 : ree_char_is_word(c) ? 1 : 2;
 }
@@ -329,7 +332,7 @@ static enum ree_status split_length(struct ree_pieces *pieces, const struct ree_
                      err);
 }
 
-// Moves a text that was made here into the arena.
+// Copies a text that a stage has made to the arena and releases it.
 static enum ree_status keep(struct ree_pieces *pieces, struct ree_strbuf *text,
                             struct ree_piece *out, struct ree_error *err) {
     out->size = text->size;

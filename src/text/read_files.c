@@ -13,7 +13,7 @@
 // How a family normalizes and cuts text, in the terms of tokenizer.json.
 struct way {
     const char *name;
-    const char *classes[3];    // classes in tokenizer_config.json
+    const char *classes[3];    // values of "tokenizer_class" in tokenizer_config.json
     const char *file_names[3]; // parts of the name of a tiktoken file
     const char *normalizer, *pretokenizer;
     // Special tokens of a tiktoken file, used unless the folder's files list added tokens.
@@ -109,8 +109,8 @@ static enum ree_status take_way(struct ree_tokenizer *tokenizer, const struct wa
     return ree_stage_named(&ree_decoders, &tokenizer->arena, "ByteLevel", &tokenizer->decoder, err);
 }
 
-// Finds the family by the class in tokenizer_config.json. *out is NULL if the file or the class
-// does not exist.
+// Finds the family by the class in tokenizer_config.json. *out is NULL if the file does not exist
+// or names no class. Fails with REE_UNSUPPORTED if it names an unknown class.
 static enum ree_status find_class(const char *folder, const struct way **out,
                                   struct ree_error *err) {
     cJSON *json;
@@ -263,7 +263,7 @@ static enum ree_status make_merges(struct ree_lm *lm, struct ree_error *err) {
     for (uint32_t id = 0; id < lm->vocab.n; id++) {
         const struct ree_str *piece = ree_vocab_piece(&lm->vocab, (int32_t)id);
         if (!piece) continue;
-        // A line of the file can be long, but no token is.
+        // Limits the work for a malicious file: a line can be long, but no real token is.
         if (piece->size > 1024)
             return ree_fail(err, REE_UNSUPPORTED, "token %u has %zu bytes", id, piece->size);
         size_t step;
@@ -342,7 +342,8 @@ static enum ree_status read_tiktoken(struct ree_tokenizer *tokenizer, const char
                                      const char *folder, const char *text, size_t nbytes,
                                      struct ree_error *err) {
     const struct way *way;
-    // Both formats use the name tokenizer.model. A protobuf begins with the tag of its pieces.
+    // Both formats use the name tokenizer.model. A SentencePiece model is a protobuf, which begins
+    // with the tag of its pieces, the byte 0x0A.
     if (nbytes > 0 && text[0] == '\n')
         return ree_fail(err, REE_UNSUPPORTED,
                         "SentencePiece models are not supported; convert it to tokenizer.json");

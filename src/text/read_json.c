@@ -45,8 +45,9 @@ static enum ree_status read_scored_vocab(struct ree_tokenizer *tokenizer, const 
     return REE_OK;
 }
 
-// Finds a merge. Both sides and their concatenation must be in the vocabulary. In the
-// concatenation, the right side loses the prefix that marks the inside of words.
+// Finds the ids of a merge: left side, right side, their concatenation. Returns false unless all
+// three are in the vocabulary. In the concatenation, the right side loses the prefix that marks the
+// inside of words.
 static bool find_merge(const struct ree_lm *lm, const char *left, size_t n_left, const char *right,
                        size_t n_right, struct ree_strbuf *text, int32_t ids[3]) {
     ids[0] = ree_vocab_find(&lm->vocab, left, n_left);
@@ -62,12 +63,12 @@ static bool find_merge(const struct ree_lm *lm, const char *left, size_t n_left,
 #define MERGE_MAX 4096
 #define SPACES_MAX 256
 
-// Reads "left right". If a side contains a space itself, exactly one position must make all three
-// tokens.
+// Reads "left right". If there are several spaces, exactly one of them must separate two tokens
+// whose concatenation is a token.
 static bool find_joined(const struct ree_lm *lm, const char *joined, struct ree_strbuf *text,
                         int32_t ids[3]) {
     size_t n = strlen(joined), n_found = 0, n_spaces = 0;
-    // Limits the cost of an invalid file: each position is looked up.
+    // Limits the work for an invalid file: each space is tried.
     if (n > MERGE_MAX) return false;
     for (const char *space = strchr(joined, ' '); space; space = strchr(space + 1, ' ')) {
         size_t left = (size_t)(space - joined);

@@ -19,7 +19,8 @@
 #define WORK_OF_CALLOUT 8
 #define HEAP_LIMIT_KIB (256u * 1024)
 #define JIT_STACK_MAX ((size_t)64 * 1024 * 1024)
-// PCRE2's limit. It is the only one for a pattern that is too large to be compiled with callouts.
+// PCRE2's own limit. For a pattern that is too large to be compiled with callouts, it is the only
+// limit of the work.
 #define MATCH_LIMIT 50000000u
 
 struct ree_regex {
@@ -95,7 +96,7 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
     regex = NULL;
 done:
     if (context) pcre2_compile_context_free(context);
-    if (general) pcre2_general_context_free(general); // the others have copied it
+    if (general) pcre2_general_context_free(general); // `context` has a copy
     ree_strbuf_finish(&text);
     ree_regex_destroy(regex);
     return status;
@@ -118,7 +119,7 @@ enum ree_status ree_matcher_create(const struct ree_regex *regex, struct ree_mat
         matcher->context = pcre2_match_context_create(general);
         matcher->stack = pcre2_jit_stack_create((size_t)64 * 1024, JIT_STACK_MAX, general);
     }
-    if (general) pcre2_general_context_free(general); // the others have copied it
+    if (general) pcre2_general_context_free(general); // the objects above have copies
     if (!matcher || !matcher->data || !matcher->context) {
         ree_matcher_destroy(matcher);
         return ree_fail(err, REE_NO_MEMORY, "no memory for a regular expression");

@@ -7,7 +7,7 @@
 #include <utf8proc.h>
 
 void ree_text_tables(char *out, size_t size) {
-    char version[64] = "?", unicode[64] = "?"; // PCRE2 requires at least 24
+    char version[64] = "?", unicode[64] = "?"; // PCRE2 requires at least 24 bytes
     pcre2_config(PCRE2_CONFIG_VERSION, version);
     pcre2_config(PCRE2_CONFIG_UNICODE_VERSION, unicode);
     snprintf(out, size, "PCRE2 %s (Unicode %s), utf8proc %s (Unicode %s)", version, unicode,

@@ -61,7 +61,8 @@ enum ree_status ree_tokenizer_load_memory(const char *json, size_t nbytes,
     return status;
 }
 
-// The files that a path names: the file itself, its kind by its name, and its folder.
+// The files that a path names: the file itself, its kind according to its name, its folder, and
+// merges.txt in that folder.
 struct tokenizer_files {
     char *file, *folder, *merges;
     enum { JSON, GPT2, TIKTOKEN } kind;
@@ -84,7 +85,7 @@ static bool is_file(const char *path) {
     return path && stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// Finds the first of these files that exists in the folder.
+// Sets files->file to the first of `names` that exists in the folder.
 static enum ree_status find_in_folder(struct tokenizer_files *files, struct ree_error *err) {
     static const char *const names[] = {"tokenizer.json", "vocab.json", "tokenizer.tiktoken",
                                         "qwen.tiktoken", "tokenizer.model"};
@@ -176,7 +177,7 @@ static enum ree_status load(const char *path, struct ree_tokenizer **out_tokeniz
 enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_tokenizer,
                                    struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    // Optional files that are missing leave a message here.
+    // Missing optional files leave a message in `own`, although the call succeeds.
     struct ree_error own;
     enum ree_status status = load(path, out_tokenizer, &own);
     if (status != REE_OK && err) *err = own;

@@ -28,7 +28,8 @@ static int by_class(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-// Sorts a run of marks, none of class 0, by class. The sort is stable.
+// Sorts a run of marks, none of class 0, by class. The sort is stable. Returns false if memory is
+// exhausted.
 static bool sort_marks(utf8proc_int32_t *run, size_t n) {
     if (n <= 16) {
         for (size_t i = 1; i < n; i++) {

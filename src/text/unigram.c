@@ -11,7 +11,7 @@
 // An unknown character scores this much less than the worst piece.
 #define UNKNOWN_PENALTY 10.0
 
-// The best path to the position after a byte.
+// The best way to cut the text before a position into pieces: paths[i] for the first i bytes.
 struct ree_lm_path {
     double score;
     size_t start; // start of the last piece; SIZE_MAX: unreachable
@@ -68,7 +68,9 @@ static enum ree_status best_paths(const struct ree_lm *lm, const char *piece, si
     return REE_OK;
 }
 
-// Adds a part of the piece that is not a token, or is the unknown token.
+// Adds the tokens of a run of unknown characters: one token if the whole run is in the vocabulary,
+// otherwise its bytes if byte_fallback is set and all of them are tokens, otherwise the unknown
+// token.
 static enum ree_status add_part(const struct ree_lm *lm, const char *part, size_t n,
                                 struct ree_ids *ids, struct ree_error *err) {
     int32_t id = ree_vocab_find(&lm->vocab, part, n);
@@ -102,7 +104,7 @@ enum ree_status ree_unigram_encode(const struct ree_lm *lm, struct ree_lm_scratc
         next = end;
         end = start;
     }
-    // Walk forwards; adjacent unknown characters form one part.
+    // Walk forwards; adjacent unknown characters form one run.
     for (size_t start = 0; next != SIZE_MAX;) {
         size_t last = next;
         bool unknown = paths[last].id == lm->unk;

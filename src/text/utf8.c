@@ -8,7 +8,7 @@ size_t ree_utf8_check(const char *s, size_t n, size_t *out_bad, bool *out_cut) {
     *out_bad = 1;
     *out_cut = false;
     if (b[0] < 0x80) return 1;
-    // The range of the second byte depends on the first; later bytes are 80 to BF.
+    // The range of the second byte depends on the first; later bytes are 0x80 to 0xBF.
     unsigned low = 0x80, high = 0xBF;
     size_t size;
     if (b[0] >= 0xC2 && b[0] <= 0xDF) {
@@ -121,7 +121,8 @@ bool ree_char_is_word(uint32_t c) {
     if (c < 0x80)
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                c == '_';
-    // Joiners, and symbols that are Alphabetic but not letters: circled and squared ones.
+    // Joiners, and symbols that are Alphabetic but not of a letter category: circled and squared
+    // letters.
     if (c == 0x200C || c == 0x200D) return true;
     if ((c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
         (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189))

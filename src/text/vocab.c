@@ -16,7 +16,8 @@ static void insert(struct ree_vocab_slot *slots, uint32_t mask, uint32_t id, uin
     slots[at] = (struct ree_vocab_slot){id + 1, hash};
 }
 
-// Keeps at most half of the slots in use.
+// Grows the hash table so that at most half of its slots are in use. Returns false if memory is
+// exhausted.
 static bool grow_slots(struct ree_vocab *vocab) {
     if (vocab->slots && (uint64_t)vocab->count * 2 < vocab->mask) return true;
     uint32_t n = vocab->slots ? (vocab->mask + 1) * 2 : 1024;

@@ -24,7 +24,7 @@ enum ree_status ree_wordpiece_encode(const struct ree_lm *lm, struct ree_lm_scra
     for (size_t start = 0; start < n;) {
         size_t end = n;
         int32_t id = -1;
-        // The prefix overwrites the bytes before, which are no longer needed.
+        // The prefix overwrites the bytes before `start`, which are no longer needed.
         size_t prefix = start ? lm->prefix.size : 0;
         char *from = text->data + lm->prefix.size + start - prefix;
         if (prefix) memcpy(from, lm->prefix.data, prefix);

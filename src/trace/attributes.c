@@ -67,7 +67,7 @@ static enum ree_status put_reference(const struct scope *scope, const struct ree
     }
     if (value->graph == scope->model) {
         uint32_t k = index_of(scope->inputs, scope->n_inputs, value);
-        // The value may also be one of the node's own inputs. Any of its positions may be used.
+        // If the value occurs several times among the inputs, the reference is to the first.
         put_u8(h, 4);
         put_u32(h, k);
         return k == UINT32_MAX ? ree_fail(scope->err, REE_INTERNAL, "'%s' is not one of the inputs",

@@ -1,4 +1,5 @@
-// Writes values of a run to a folder, for people and for the referee (trace/recorded.h).
+// Writes values of a run to a folder, for people and for the referee, which reads them
+// (trace/recorded.h).
 #include "trace/dump.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "base/status.h"
 #include "session/model.h"
 
-#define MAX_NAME 80 // of a node's name within a file name
+#define MAX_NAME 80 // maximum number of characters of a node's name in a file name
 
 struct ree_dump {
     const struct ree_graph *graph;
@@ -60,8 +61,8 @@ static bool chooses_any(const struct ree_dump *d) {
     return false;
 }
 
-// Creates the folder, with these permissions, and its missing parents. Returns false, with the
-// reason in errno, if it does not exist.
+// Creates the folder, with the permissions `mode`, and its missing parents, unless they exist.
+// Returns false, with the reason in errno, if the path is not a folder then.
 static bool make_folders(const char *path, mode_t mode) {
     char *copy = ree_strdup(path);
     if (!copy) return false;
@@ -149,7 +150,9 @@ static enum ree_status save(struct ree_dump *d, const struct ree_tensor *tensor,
     return status;
 }
 
-// Appends `from`; characters other than letters, digits, '-', '.' and '_' become '_'.
+// Appends at most MAX_NAME characters of `from`; characters other than letters, digits, '-', '.'
+// and
+// '_' become '_'.
 static void append_plain(char *name, size_t size, const char *from) {
     size_t n = strlen(name);
     for (size_t i = 0; from[i] && i < MAX_NAME && n + 1 < size; i++) {

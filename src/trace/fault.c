@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "session/model.h"
 
-// Parses a whole decimal number; false: the text is not one.
+// Parses a decimal number. Returns false if the text is anything else.
 static bool parse_number(const char *text, uint64_t *out) {
     uint64_t value = 0;
     if (!text[0]) return false;
@@ -18,7 +18,8 @@ static bool parse_number(const char *text, uint64_t *out) {
     return !*text;
 }
 
-// Parses from the end, because a node's name may contain colons. *out_n is the length of NODE.
+// Parses NODE:STEP:BIT or NODE:STEP:BIT:OUTPUT, from the end, because a node's name may contain
+// colons. *out_n receives the length of NODE.
 static bool parse(const char *text, size_t *out_n, struct ree_fault *out) {
     uint64_t numbers[3];
     size_t n = strlen(text), n_numbers = 0, ends[4] = {n};
@@ -34,8 +35,8 @@ static bool parse(const char *text, size_t *out_n, struct ree_fault *out) {
         ends[++n_numbers] = n;
     }
     if (n_numbers < 2) return false;
-    // Three numbers after a name: all fields are present. If the node itself is a number, it would
-    // be the first of four numbers.
+    // `numbers` has the last field first. Three numbers are OUTPUT, BIT and STEP, two are BIT and
+    // STEP. NODE is not among them, even if it is a number, because no colon precedes it.
     *out = (struct ree_fault){.run = numbers[n_numbers - 1], .bit = numbers[n_numbers - 2]};
     if (n_numbers == 3) out->output = (size_t)numbers[0];
     *out_n = ends[n_numbers];

@@ -1,4 +1,4 @@
-// What programs ask about a trace that was read.
+// The public functions that describe a trace that was read.
 #include <string.h>
 
 #include "base/status.h"

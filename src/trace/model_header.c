@@ -58,7 +58,7 @@ void ree_trace_tensor_digest(const struct ree_tensor *t, ree_digest out) {
 struct collector {
     const struct ree_node *node;
     const struct ree_graph *graph; // the graph that contains the node
-    struct ree_value **list;       // captured values; NULL: only count uses
+    struct ree_value **list;       // values that subgraphs read; NULL: only count their uses
     size_t n;
 };
 
@@ -109,7 +109,8 @@ struct builder {
     struct ree_arena *arena;
     struct ree_error *err;
     struct ree_trace_header *h;
-    int32_t *numbers;                   // indexed by value id: 1 + value number; 0: none yet
+    // Indexed by value id: 1 + value number; 0: none yet; -1: a constant without a number yet.
+    int32_t *numbers;
     const struct ree_value **constants; // the values of h->constants
 };
 
@@ -140,7 +141,7 @@ static enum ree_status add_constants(struct builder *b, struct ree_value *const 
                 if (!value || value->producer) continue;
                 int32_t *number = &b->numbers[value->id];
                 if (*number > (int32_t)h->n_inputs || (pass == 0 && *number < 0)) continue;
-                if (*number > 0) continue; // an input of the model
+                if (*number > 0) continue; // it is an input of the model
                 if (pass == 0) {
                     *number = -1;
                 } else {

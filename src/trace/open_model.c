@@ -5,7 +5,7 @@
 #include "trace/model_header.h"
 #include "base/status.h"
 
-// Does the same as ree_generator_create, without a device.
+// Opens a model of texts as ree_generator_create does, but without a device.
 static enum ree_status open_text(const char *path, const struct ree_model_options *options,
                                  struct ree_opened *out, struct ree_error *err) {
     bool one_row;

@@ -12,10 +12,10 @@ struct ree_recorder {
     struct ree_trace_writer *writer; // NULL: no file is written
     size_t n_kv_caches;
     struct ree_kv_cache_spec *specs;
-    struct ree_cache_digest *positions; // per kv cache
+    struct ree_cache_digest *positions; // per kv cache: chain over its positions so far
     bool *begun;
     ree_digest *step; // digests of the current step
-    bool *known;      // one flag per digest of the current step
+    bool *known;      // per digest of the current step: whether it has been computed
     uint64_t n_steps, capacity;
     // One leaf per step. Used only without a file; otherwise the writer keeps the leaves.
     ree_digest *leaves;

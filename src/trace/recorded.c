@@ -104,7 +104,8 @@ uint32_t ree_recorded_value_of_output(const struct ree_opened *m, size_t output)
     return UINT32_MAX;
 }
 
-// The value of the graph output that a cache is kept from.
+// Returns the number of the value that a step leaves in the cache: the graph's output for the
+// cache. UINT32_MAX: no node computes it.
 static uint32_t value_of_kv_cache(const struct ree_opened *m, size_t cache) {
     return ree_recorded_value_of_output(m, m->roles.kv_caches[cache].output);
 }
@@ -124,7 +125,7 @@ void ree_recorded_positions_digest(const struct ree_tensor *tensor, uint32_t axi
     memcpy(out, positions.digest, sizeof positions.digest);
 }
 
-// Appends rows along `axis`. Both tensors must be dense.
+// Appends `positions` to `all` along `axis`. Both tensors must be dense.
 static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *positions,
                               uint32_t axis, struct ree_error *err) {
     struct ree_tensor grown;
@@ -153,8 +154,8 @@ static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *p
     return REE_OK;
 }
 
-// Loads the rows of the steps before `end`. If end is 0, only the shape is taken from the first
-// step.
+// Loads the positions that the steps before `end` added to the cache. If end is 0, *out has no
+// positions; its type and other dimensions are those of the first step.
 static enum ree_status load_kv_cache(const char *folder, const struct ree_opened *m, uint64_t end,
                                      size_t cache, struct ree_tensor *out, struct ree_error *err) {
     uint32_t axis = m->roles.kv_caches[cache].axis, value = value_of_kv_cache(m, cache);

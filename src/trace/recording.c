@@ -1,4 +1,5 @@
-// Records a run for a program: its trace, chosen values, and a fault that a test injects.
+// The public functions that record a run: its trace and chosen values. They also inject the fault
+// that a test requests.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +15,20 @@
 struct ree_recording {
     struct ree_recorder *recorder; // NULL: no trace is requested
     struct ree_dump *dump;         // NULL: no values are requested
-    char *folder;                  // of the dump
+    char *folder;                  // folder of the dump, owned
     bool has_fault;
     struct ree_fault fault;
-    struct ree_observer observers[2]; // of recorder and dump
+    struct ree_observer observers[2]; // those of recorder and dump, if present
     size_t n_observers;
     uint64_t n_steps;
     uint32_t prefill_chunk;
-    struct ree_session *session; // that calls this recording; this or the pipeline, or neither
+    // The session or the pipeline that calls this recording; the other is NULL. Both are NULL if
+    // the observation has not started.
+    struct ree_session *session;
     struct ree_pipeline *pipeline;
 };
 
-// What is recorded.
+// What is recorded: the runs of a session or of a pipeline, the other of which is NULL.
 struct subject {
     const struct ree_model *model;
     enum ree_operation_set operation_set;
@@ -33,11 +36,11 @@ struct subject {
     size_t n_kv_caches;
     const struct ree_kv_cache_spec *kv_caches;
     const struct ree_model_hashes *hashes; // NULL: not known
-    struct ree_session *session;           // this or the pipeline
+    struct ree_session *session;
     struct ree_pipeline *pipeline;
 };
 
-// The observer that calls all others
+// The observer that calls those of recorder and dump
 
 static enum ree_status on_inputs(void *user, const struct ree_tensor *inputs, size_t n,
                                  struct ree_error *err) {
@@ -108,8 +111,8 @@ static enum ree_status start(struct ree_recording *r, const struct subject *of,
         REE_TRY(ree_dump_create(o->dump_names, r->folder, o->is_private, of->model, &r->dump, err));
         r->observers[r->n_observers++] = ree_dump_observer(r->dump);
     }
-    // With only a fault, the observer just counts steps; without its other callbacks no values are
-    // read.
+    // If neither a trace nor values are requested, the observer only counts steps. Without
+    // on_value, a run reads no values back.
     struct ree_observer observer = {r->n_observers ? on_inputs : NULL,
                                     r->n_observers ? on_value : NULL, on_end, r,
                                     r->n_observers == 1 && r->observers[0].concurrent};

@@ -105,7 +105,7 @@ static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_err
         return malformed("the trace does not end as a trace: it was truncated or extended", err);
     t->n_steps = take_u64(tail + END_SIZE);
     memcpy(t->root, tail + END_SIZE + sizeof(uint64_t), sizeof t->root);
-    // Bytes of a step; never 0.
+    // Bytes of a step. Never 0, because a header without inputs and outputs is refused.
     uint64_t wanted = (uint64_t)t->header.n_step_digests * sizeof(ree_digest);
     if (t->n_steps != rest / wanted || rest % wanted)
         return ree_fail(err, REE_INVALID,

@@ -1,7 +1,7 @@
 // Heartbeats: a thread sends them and receives those of other ranks while this rank works, however
-// long an operator or the loading of a model takes. A stopped or dead process sends none. If a
-// process hangs while this thread lives, each heartbeat states how long the process has made no
-// progress.
+// long an operator or the loading of a model takes. A stopped or dead process sends none. A process
+// may also hang while this thread still runs; so each heartbeat states for how long the process has
+// made no progress.
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -9,11 +9,11 @@
 #include "base/float_env.h"
 #include "transport/transport_internal.h"
 
-// Maximum control frames queued for one rank; further heartbeats are skipped. A rank that receives
-// none of them is silent anyway.
+// Maximum number of control frames that wait to be sent to one rank; further heartbeats are
+// skipped. A rank that does not take these is stopped or dead, so more of them would be of no use.
 #define MAX_HEARTBEATS 16
-// Seconds after a failure that the thread has detected in which the rank itself may notice it. The
-// rank may be busy with a long operation.
+// Seconds that the rank has to notice a failure itself after this thread has detected it. Then the
+// thread ends the run, because the rank may be busy with a long operation.
 #define PATIENCE 5
 
 static double every(const struct ree_transport *t) {

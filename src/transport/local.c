@@ -1,4 +1,4 @@
-// Connects ranks by sockets.
+// Links over sockets, for tests: connects ranks that are threads or child processes (link.h).
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct outgoing {
     enum ree_channel channel;
     const unsigned char *frame;
     size_t sent, nbytes;
-    uint64_t turn; // order within its channel
+    uint64_t turn; // number of frames started on this socket before this one
     struct outgoing *next, **former;
 };
 
@@ -81,7 +81,7 @@ static enum ree_status local_test(struct ree_link *link, void *request, bool *ou
     return REE_OK;
 }
 
-// Reads until *have equals `want`. Sets *out_whole to false if the rest has not arrived yet.
+// Reads what has arrived until *have equals `want`. *out_whole receives whether it does.
 static enum ree_status read_more(int fd, unsigned char *to, size_t *have, size_t want,
                                  uint32_t from, bool *out_whole, struct ree_error *err) {
     *out_whole = false;

@@ -18,12 +18,13 @@
 #define MODULE "ree_mpi.so"
 // Seconds beyond the deadline that mpirun may take to end after a rank has ended.
 #define WATCHDOG_SLACK 10
-// In the program's folder for a build; relative to the program's folder for an installation.
+// Where the module may be, relative to the program's folder: in a build, in an installation.
 static const char *const places[] = {MODULE, REE_INSTALLED_MODULES MODULE};
-// The same, relative to the folder of libree.so.
+// Where the module may be, relative to the folder of libree.so: in a build, in an installation.
 static const char *const places_of_library[] = {MODULE, "ree/" MODULE};
 
-// Looks in the folder of `file`. Writes the last place where it looked.
+// Looks for the module at the n places `where`, relative to the folder of `file`. `out` receives
+// its path or, if the module is at none of them, the last path tried.
 static bool find_module(const char *file, const char *const *where, size_t n, char *out,
                         size_t size) {
     const char *slash = strrchr(file, '/');

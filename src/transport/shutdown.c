@@ -1,5 +1,5 @@
-// Ends a run: successfully, or with a reason that all ranks print. The thread of heartbeat.c has
-// ended before anything below runs, so no locks are needed.
+// Ends a run: successfully, or with a reason that all ranks print. Both functions first end the
+// thread of heartbeat.c, so what follows needs no lock.
 #include <string.h>
 #include <time.h>
 
@@ -28,8 +28,10 @@ void ree_transport_fail(struct ree_transport *t, const char *reason, int code) {
     for (uint32_t r = 0; !t->has_failed && r < t->link->n_ranks; r++)
         if (r != t->link->rank)
             (void)ree_transport_post(t, r, REE_CHANNEL_CONTROL, fields, &part, &err);
-    // Only one rank should end the run: the first that noticed the failure itself, because mpirun
-    // may fail if several do so at once. If that is not enough, the next rank does it.
+    // Only one rank should end the run, because mpirun may fail if several do so at once. So ranks
+    // wait for different times. A rank that noticed the failure itself waits less than one that was
+    // told; among equals, the one with the lowest number waits least. If the run then still goes
+    // on, the next rank ends it.
     double wait =
         GRACE + (t->has_failed ? 1.5 : 0) + (t->link->rank < 8 ? t->link->rank : 8) * 0.25;
     double until = ree_transport_clock() + wait;

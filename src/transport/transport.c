@@ -81,7 +81,8 @@ enum ree_status ree_transport_create(struct ree_link *link,
         ree_transport_finish(t);
         return status;
     }
-    // By default the kernel may prolong a short sleep by 50 us; a step has several sleeps.
+    // By default the kernel may prolong a sleep by 50 us, which matters because a step has several
+    // short sleeps.
     prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
     *out = t;
     return REE_OK;
@@ -239,7 +240,7 @@ static enum ree_status check_expected(const struct ree_expected *expected, uint3
                     ree_message_kind_name(m->kind), (unsigned long long)m->step);
 }
 
-// Checks once; out->frame is NULL if nothing has arrived.
+// Checks once whether a message has arrived; out->frame stays NULL if none has.
 static enum ree_status look(struct ree_transport *t, uint32_t from,
                             const struct ree_expected *expected, struct ree_message *out,
                             struct ree_error *err) {
@@ -283,7 +284,8 @@ static enum ree_status wait_for(struct ree_transport *t, uint32_t from,
     }
 }
 
-// Records whether this rank waits; returns false if it has failed before.
+// Records whether this rank waits. Returns false, with the reason in *err, if a receive has failed
+// before.
 static bool set_waits(struct ree_transport *t, bool waits, uint64_t step, struct ree_error *err) {
     double now = ree_transport_clock();
     pthread_mutex_lock(&t->lock);

@@ -31,7 +31,7 @@ static bool find(pid_t pid, struct process *out) {
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
     text[n > 0 ? n : 0] = 0;
-    // pid (name) state and 18 numbers; the name may contain any characters.
+    // The text is: pid (name) state, 18 numbers, start time. The name may contain any characters.
     char *open_at = strchr(text, '('), *close_at = strrchr(text, ')');
     if (!open_at || !close_at || close_at < open_at) return false;
     *out = (struct process){.pid = pid};
@@ -56,7 +56,7 @@ static bool starts_ranks(const struct process *p) {
     return false;
 }
 
-// Waits until the process has ended, at most that long; returns whether it has ended.
+// Waits for the end of the process, but not longer than `seconds`. Returns whether it has ended.
 static bool wait_for_end(const struct process *p, double seconds) {
     for (double waited = 0; waited < seconds; waited += 0.1) {
         if (!is_there(p)) return true;
@@ -77,8 +77,8 @@ static void say(const struct process *starter) {
 static void guard(int fd, const struct process *starter, double seconds) {
     char byte;
     ssize_t n;
-    // mpirun kills the processes in a rank's group and session, and waits for the end of its
-    // output.
+    // mpirun kills the processes in a rank's group and session, and waits until a rank's output is
+    // closed. So leave both and close the inherited files.
     setsid();
     prctl(PR_SET_NAME, "ree-watchdog");
     int limit = (int)sysconf(_SC_OPEN_MAX);

@@ -1,11 +1,13 @@
-// The table of functions, and the oracle.
+// The table of the elementary functions, and the oracle: the C library's function in double; if its
+// error leaves the rounding in doubt, MPFR.
 #include "prove.h"
 
 #include "repops/scalar/ops.h"
 
 #include <mpfr.h>
 
-// The widest vectors of this machine, as in the CPU backend: same operations, same bits.
+// Compiles a function for several instruction sets, of which the widest runs, as in the CPU
+// backend. All perform the same operations, so they give the same bits.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define FOR_THIS_MACHINE __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
 #else
@@ -52,7 +54,8 @@ static double reference_softplus(double x) {
 #define reference_atanh atanh
 #define reference_erf erf
 
-// Composite functions at 400 bits: their exact values are no nearer to a tie than about 2^-80.
+// Composite functions are computed at 400 bits, so that the rounding of each step does not matter:
+// their exact values are no nearer to a tie than about 2^-80.
 static int exact_sigmoid(mpfr_t y, mpfr_t x, mpfr_rnd_t round) {
     mpfr_neg(y, x, round);
     mpfr_exp(y, y, round);

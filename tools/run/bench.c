@@ -15,7 +15,7 @@
 #include "json.h"
 #include "ree/bench.h"
 
-#define N_SLOWEST 5 // dispatches that are listed
+#define N_SLOWEST 5 // number of dispatches that are listed
 
 struct bench {
     struct cli_device options;
@@ -406,7 +406,7 @@ static int run(struct bench *bench, struct ree_model *model) {
     if (status == REE_OK) return cli_print(&text);
     strbuf_finish(&text);
     cli_fail(&err);
-    return status == REE_INVALID && !model ? CLI_USAGE : CLI_FAILED; // a wrong --size
+    return status == REE_INVALID && !model ? CLI_USAGE : CLI_FAILED; // invalid: a wrong --size
 }
 
 int ree_run_bench(int argc, char **argv) {

@@ -1,7 +1,9 @@
+// Enforces --max-memory and --timeout.
+//
 // Memory: limited by RLIMIT_DATA, which counts private writable memory (heap, buffers, kv caches,
 // thread stacks), but not memory that is only mapped for reading. RLIMIT_AS would count address
-// space: a model's weights, which are mapped and which the kernel drops from memory if others need
-// it; gigabytes that libraries reserve and never touch, and terabytes with CUDA. Neither limit
+// space: a model's weights, which are mapped and which the kernel drops from memory if it needs
+// space; gigabytes that libraries reserve and never touch, and terabytes with CUDA. Neither limit
 // counts device memory, or memory that a driver shares with itself (lavapipe's buffers);
 // --max-device-memory limits those.
 //
@@ -61,8 +63,9 @@ static int failure_code(void) {
     return limits.cannot ? limits.cannot : CLI_FAILED;
 }
 
-// A C++ library aborts if an allocation fails, and a driver may dereference the NULL that it got.
-// The functions called here take no lock and allocate no memory in existing C libraries.
+// Ends the process with a message. A C++ library aborts if an allocation fails, and a driver may
+// dereference the NULL that it got. The functions called here take no lock and allocate no memory
+// in existing C libraries.
 static void on_fatal(int signal_number) {
     char line[200];
     snprintf(line, sizeof line,
@@ -73,7 +76,7 @@ static void on_fatal(int signal_number) {
 }
 
 static void catch_fatal(void) {
-    // used because the thread's own stack may be what could not be allocated
+    // The handler's stack: the thread's own stack may be what could not be allocated.
     static char stack[1 << 14];
     const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK};
@@ -187,8 +190,8 @@ void budget_results(void) {
     move_on(WRITING);
 }
 
-// If a library calls exit(1), as OpenMP does if it cannot start a thread, this must not look like a
-// verdict.
+// If a library calls exit(1), as OpenMP does if it cannot start a thread, the exit code must not
+// look like a verdict.
 static void on_exit_of_library(void) {
     if (atomic_load(&stage) == ENDED) return;
     char line[160];

@@ -133,7 +133,7 @@ void cli_error(const char *format, ...) {
              !ok            ? "out of memory"
              : escaped.data ? escaped.data
                             : "");
-    // In one call: several processes may print lines at the same time.
+    // One call prints the line, because several processes may print lines at the same time.
     fprintf(stderr, "ree-run: %s%s%s\n", rank_prefix,
             ok && escaped.data ? escaped.data : last_error,
             cli_error_hint ? cli_error_hint(last_error) : "");
@@ -154,7 +154,7 @@ void cli_set_rank(uint32_t rank) {
 }
 
 int cli_fail(const struct ree_error *err) {
-    struct strbuf text; // without the ends of lines that cli_error leaves alone
+    struct strbuf text; // also without line ends, which cli_error keeps
     strbuf_init(&text);
     cli_append_name(&text, err->message);
     cli_error("%s", text.data ? text.data : "out of memory");
@@ -186,7 +186,8 @@ int cli_check_output_path(const char *path, const char *what) {
     return code;
 }
 
-// U+0080 to U+009F: control characters in terminals that read Latin-1.
+// Returns whether c begins one of U+0080 to U+009F, control characters in terminals that read
+// Latin-1.
 static bool is_late_control(const unsigned char *c) {
     return c[0] == 0xc2 && c[1] < 0xa0;
 }
@@ -275,12 +276,12 @@ size_t cli_append_escaped(struct strbuf *out, const char *text, size_t n, bool m
     return at;
 }
 
-static bool output_lost; // per process; reported once
+static bool output_lost; // a write failed; per process, reported once
 
 bool cli_write(const char *bytes, size_t n) {
     cli_progress_end();
     bool ok = n == 0 || fwrite(bytes, 1, n, stdout) == n;
-    // Flushed at once, so that a full disk or a closed pipe is not mistaken for success.
+    // Flushed immediately, so that a full disk or a closed pipe is not mistaken for success.
     if (fflush(stdout) != 0) ok = false;
     if (!ok && !output_lost) cli_error("cannot write to standard output: %s", strerror(errno));
     output_lost = output_lost || !ok;

@@ -8,7 +8,7 @@
 
 #include "json.h"
 
-// Numbers, in the form of both reports. JSON has no infinity.
+// Adds a number to a JSON object. JSON has no infinity and no NaN, so they become strings.
 static void add_double(cJSON *object, const char *key, double x) {
     if (isfinite(x))
         cJSON_AddNumberToObject(object, key, x);
@@ -140,7 +140,8 @@ void compare_report_text(const struct compare_report *r, bool all, struct strbuf
                       r->result->n_nodes);
 }
 
-// JSON. cJSON's add functions accept NULL; a loss shows in the length of the table.
+// JSON. cJSON's add functions accept NULL. If memory runs out, compare_report_json finds too few
+// nodes at its end.
 
 static cJSON *node_json(const struct compare_report *r, size_t number) {
     const struct ree_node_info node = node_of(r, number);

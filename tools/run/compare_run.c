@@ -20,7 +20,8 @@ static enum ree_status load_tokenizer(struct compare_job *job) {
     return optional ? REE_OK : status;
 }
 
-// The ids that end a text: those that the model's files name, then those of its tokenizer.
+// Sets job->eos to the ids that end a text: those that the model's files name, then those of its
+// tokenizer. With --ignore-eos there are none.
 static enum ree_status find_eos(struct compare_job *job) {
     const struct ree_generator_info *info = ree_generator_info(job->generators[0]);
     const int32_t *more = NULL;
@@ -124,7 +125,8 @@ static enum ree_status load_models(struct compare_job *job) {
 int compare_work(struct compare_job *job, struct compare_options *o) {
     enum ree_status status = REE_OK;
     if (!o->n_prompts) {
-        // Inputs before the devices: a missing input is reported at once.
+        // The inputs are loaded before the devices are opened, so that a missing input is reported
+        // immediately.
         status = load_models(job);
         if (status == REE_OK && run_inputs_load(&o->inputs, job->models[0])) return COMPARE_CANNOT;
     }

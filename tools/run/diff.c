@@ -83,7 +83,7 @@ static int load_traces(const char *const paths[2], struct ree_receipt *const *re
     return 0;
 }
 
-// `receipts`: the receipts of the traces, or NULL.
+// Compares two traces and returns an exit code. `receipts`: the receipts of the traces, or NULL.
 static int compare_traces(struct job *job, const char *const paths[2],
                           struct ree_receipt *const *receipts) {
     struct ree_error err;
@@ -110,7 +110,7 @@ static int compare_traces(struct job *job, const char *const paths[2],
 
 #define MAX_DIFFERENCES 64
 
-// Returns true if there are differences.
+// Reports the differences between two receipts. Returns true if there are any.
 static bool report_receipts(struct job *job, struct ree_receipt *const receipts[2]) {
     struct ree_receipt_difference found[MAX_DIFFERENCES];
     size_t n = ree_receipt_diff(receipts[0], receipts[1], found, MAX_DIFFERENCES);
@@ -136,8 +136,8 @@ static bool report_receipts(struct job *job, struct ree_receipt *const receipts[
     return n > 0;
 }
 
-// Returns the path of the trace next to a receipt. NULL: there is none, or memory ran out
-// (*out_failed).
+// Returns the path of the trace that a receipt names, in the receipt's folder. Release it with
+// free. NULL: the receipt names none, or memory ran out (*out_failed).
 static char *trace_of(const char *path, const struct ree_receipt_info *receipt, bool *out_failed) {
     const char *slash = strrchr(path, '/'), *name = receipt->trace_file;
     if (!receipt->trace_root[0] || !name || !name[0] || strchr(name, '/')) return NULL;
@@ -189,7 +189,8 @@ static int compare_receipts(struct job *job, const char *const paths[2]) {
 
 enum kind { IS_TRACE, IS_RECEIPT, IS_UNREADABLE };
 
-// Receipts are JSON; traces begin with their name. The reader of an unreadable file reports why.
+// Receipts are JSON objects; traces begin with the name of their format. If a file is unreadable,
+// the function that loads it reports why.
 static enum kind kind_of(const char *path) {
     struct stat st;
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return IS_TRACE; // opening a pipe would block

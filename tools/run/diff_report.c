@@ -134,7 +134,8 @@ void diff_report_text(const struct diff_pair *p, struct strbuf *out) {
     if (p->all) visit_all(p, list_text, &l);
 }
 
-// JSON. cJSON's add functions accept NULL; a loss shows in the lengths of the arrays.
+// JSON. cJSON's add functions accept NULL. If memory runs out, diff_report_json finds at its end
+// that an array is too short.
 static cJSON *node_json(const struct diff_pair *p, uint64_t step, uint32_t node) {
     const struct ree_node_info n = node_of(p, node);
     cJSON *object = cJSON_CreateObject();

@@ -77,10 +77,10 @@ static const struct cli_option_row rows[] = {
 };
 const struct cli_option_table ree_run_dispute_options = CLI_OPTION_TABLE(rows);
 
-// What is reported.
+// What report_text and report_json print.
 struct report {
     struct ree_trace_info traces[2];
-    struct ree_claim_info claim; // if there is one
+    struct ree_claim_info claim; // set if the result has a claim
     const struct ree_dispute_result *result;
 };
 
@@ -285,7 +285,7 @@ static int hold(const struct options *o, const struct ree_trace *const traces[2]
     if (status != REE_OK) {
         cli_fail(err);
     } else if (is_false) {
-        cli_error("%s", result->reason); // anyone can check it
+        cli_error("%s", result->reason); // anyone can verify this reason
         code = CLI_LIED;
     } else {
         code = print(o, &r);

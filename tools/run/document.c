@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Options of the whole table, those of groups included.
+// Calls a function for each option of a table, including the options of its groups.
 
 typedef void visit(const struct cli_option_row *row, void *user);
 
@@ -26,10 +26,11 @@ static void each_option(const struct cli_option_table *table, visit *fn, void *u
 struct page {
     struct strbuf *out;
     bool in_example; // between .nf and .fi
-    bool is_begun;   // the section has text: a paragraph needs a distance
+    bool is_begun;   // the section has text, so a paragraph needs a distance from it
 };
 
-// Appends text for roff: no character is a command or turned into another one.
+// Appends text, escaped so that roff takes no character for a command and replaces none by another
+// one.
 static void append_roff(struct strbuf *out, const char *text, size_t n) {
     if (n > 0 && (text[0] == '.' || text[0] == '\'')) strbuf_printf(out, "\\&");
     for (size_t i = 0; i < n; i++) {
@@ -65,7 +66,7 @@ static void end_example(struct page *page) {
     page->in_example = false;
 }
 
-// A line that begins a section of a help: "examples", "devices (...)".
+// Returns whether a line begins a section of a help: "examples", "devices (...)".
 static bool is_heading(const char *line, bool options_follow) {
     const char *end = strchr(line, '\n');
     if (!islower((unsigned char)line[0])) return false;
@@ -114,7 +115,7 @@ static void append_paragraph(struct page *page, const char *text, size_t n, bool
             continue;
         }
         if (is_first && is_heading(text, options_follow)) {
-            // Up to the first indented line.
+            // The heading extends up to the first indented line.
             begin_section(page, ".SS ");
             while (text < end && text[0] != ' ') {
                 if (!is_first) strbuf_append(page->out, " ", 1);
@@ -190,7 +191,7 @@ static void append_options(struct page *page, const struct cli_option_table *tab
     }
 }
 
-// Without a date: the build must give the same bytes every day.
+// Appends no date, because the build must give the same bytes every day.
 static void append_title(struct strbuf *out, const char *name, const char *summary) {
     strbuf_printf(out, ".\\\" Made by the build from the option tables of ree-run.\n.TH ");
     for (const char *c = name; *c; c++) {
@@ -203,8 +204,8 @@ static void append_title(struct strbuf *out, const char *name, const char *summa
     append_line(out, summary);
 }
 
-// The first paragraph of a help is its synopsis and a summary, which the page's name repeats:
-// returns the rest of the text.
+// Appends the synopsis. The first paragraph of a help is its synopsis and a summary, which the
+// page's name repeats. Returns the rest of the text.
 static const char *append_synopsis(struct strbuf *out, const char *help) {
     const char *rest = strstr(help, "\n\n");
     strbuf_printf(out, ".SH SYNOPSIS\n.nf\n");
@@ -260,7 +261,8 @@ static bool is_option(const struct cli_option_row *row) {
     return row->kind != ROW_POSITIONAL;
 }
 
-// The first sentence of an option's help, without the characters in `omit`.
+// Appends the first sentence of an option's help, at most 76 characters, without the characters in
+// `omit`.
 static void append_description(struct strbuf *out, const struct cli_option_row *row,
                                const char *omit) {
     const char *text = row->help ? row->help : "";

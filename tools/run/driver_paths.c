@@ -70,7 +70,7 @@ static void visit_user_folder(const struct driver_paths *p, visitor visit, const
 
 // The system
 
-// Folders that the dynamic linker's configuration names, one per line.
+// Allows reading the folders that the dynamic linker's configuration names, one per line.
 static void linker_folders(const struct driver_paths *p) {
     static const char *const patterns[] = {"/etc/ld.so.conf", "/etc/ld.so.conf.d/*.conf"};
     for (size_t i = 0; i < N(patterns); i++) {
@@ -167,7 +167,7 @@ static void manifest(void *user, const char *path) {
     ree_free(bytes);
 }
 
-// `path` is a manifest or a folder of manifests.
+// Allows a manifest, or a folder and its manifests, and the libraries that the manifests name.
 static void manifests(void *user, const char *path) {
     const struct driver_paths *p = user;
     DIR *dir = opendir(path);
@@ -188,7 +188,7 @@ static void manifests(void *user, const char *path) {
     closedir(dir);
 }
 
-// One of the `vulkan` folders that the loader searches.
+// Allows the manifests in one of the `vulkan` folders that the loader searches.
 static void vulkan_folder(void *user, const char *path) {
     static const char *const kinds[] = {"icd.d", "implicit_layer.d", "explicit_layer.d",
                                         "settings.d"};
@@ -231,7 +231,7 @@ static void nvidia(const struct driver_paths *p) {
     each_match(p, p->may_read, settings, N(settings));
 }
 
-// Caches of compiled shaders: without them each run compiles again.
+// Allows the caches of compiled shaders. Without them each run compiles again.
 static void vulkan_caches(const struct driver_paths *p) {
     static const char *const named[] = {"MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR",
                                         "__GL_SHADER_DISK_CACHE_PATH"};

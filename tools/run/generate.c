@@ -1,4 +1,4 @@
-// ree-run MODEL --prompt-...: text generation.
+// ree-run generate, or ree-run MODEL --prompt-...: continues texts with a language model.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +111,8 @@ static int create_completion(struct job *job) {
     return 0;
 }
 
-// Prepares the results, and prints the prompt if there is one.
+// Prepares the results. If the text is printed while it is generated, prints the prompt first,
+// unless it is a chat or --no-echo is given.
 static int begin_output(struct job *job) {
     bool escapes = cli_must_escape(job->o->raw_output);
     job->logprobs = calloc(job->n, sizeof(struct token_logprob *));
@@ -214,12 +215,12 @@ static int generate(struct job *job) {
     }
     if (job->failed || job->writer.failed) return CLI_FAILED;
     budget_results();
-    // Files first: the printed report is then true of what was written.
+    // Writes the files before the report, which is printed only if they were written.
     code = cli_ranks_end(&job->o->ranks);
     if (!code) code = tracing_end(&job->tracing, &job->traced, &job->has_trace);
     if (!code) code = generate_save_receipt(job);
     if (!code) code = report(job);
-    // Its message was printed when it failed.
+    // If a checkpoint could not be written, the message has already been printed.
     if (!code && job->checkpoint && ree_checkpoint_close(job->checkpoint, NULL) != REE_OK)
         code = CLI_FAILED;
     return code ? code : interrupted ? CLI_INTERRUPTED : 0;

@@ -1,11 +1,12 @@
-// Checkpoints of a generation, and resuming from one.
+// The checkpoint options of a generation, and opening the checkpoint that it writes and resumes
+// from.
 #include "generate_job.h"
 #include "paths.h"
 
 static bool take_resume(struct cli *cli, const char *name, void *options) {
     struct generate_options *o = options;
     struct checkpoint_options *c = &o->checkpoint;
-    // The next argument is the file only if it can be nothing else.
+    // The next argument is the file only if it can be neither MODEL nor an option.
     if (cli_flag(cli, name)) {
         const char *next = cli->at + 1 < cli->argc ? cli->argv[cli->at + 1] : NULL;
         c->resumes = true;

@@ -10,7 +10,7 @@
 #include "paths.h"
 #include "start.h"
 
-#define DEFAULT_MOST 256 // new tokens
+#define DEFAULT_MOST 256 // default of --max-new-tokens
 
 #define AT(field) offsetof(struct generate_options, field)
 
@@ -211,11 +211,12 @@ static void check(struct cli *cli, struct generate_options *o) {
     if (trace_options_any(&o->tracing) && o->n_prompts > 1)
         cli_usage(cli, "--trace, --dump-tensors and --inject-fault require one prompt, not %zu",
                   o->n_prompts);
-    // A resumed run divides its tokens into other steps than a run from the beginning, as the
-    // receipt describes it.
+    // A receipt describes the steps of a run from the beginning. A resumed run divides the same
+    // tokens into other steps, so its trace would be another.
     if (o->tracing.trace && o->checkpoint.resumes)
         cli_usage(cli, "--trace and --resume exclude each other: a trace begins with the prompt");
-    // A trace records how its prompt was divided. Smaller chunks need less memory.
+    // A trace records how its prompt was divided. The default chunk is small, because the values of
+    // smaller chunks need less memory.
     if (trace_options_any(&o->tracing) && !o->chunk) o->chunk = TRACE_CHUNK;
     o->sampling.top_k = (uint32_t)o->top_k;
     if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);

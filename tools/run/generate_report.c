@@ -55,7 +55,8 @@ void generate_report_text(const struct generate_report *r, struct strbuf *out) {
         if (g->logits_sha256[0])
             strbuf_printf(out, "logits  %zu  SHA-256 %s\n", g->n - 1, g->logits_sha256);
     }
-    // The first new token of each sequence comes from the prompt's own run.
+    // The first new token of each sequence comes from the prompt's own run, so decode_tokens does
+    // not count it.
     size_t steps = s->decode_tokens;
     strbuf_printf(out,
                   "\nprompt    %6zu tokens  %8.3f s  %9.2f tokens/s\n"

@@ -11,7 +11,7 @@
 // finaliser; fnv1a is the 64-bit FNV-1a hash.
 // - Floats: (r >> 40) / 2^23 - 1, in [-1, 1) and exact. 16-bit and 8-bit floats have the sign and
 //   the fraction of r's top bits and a magnitude in [1/2, 1).
-// - Integers: (r >> 32) mod 10; 4-bit and 2-bit integers modulo a power of two that fits.
+// - Integers: n = (r >> 32) mod 10. int4: n mod 8; uint2: n mod 4; int2: n mod 2.
 // - bool: the top bit.
 
 static uint64_t mix(uint64_t x) {
@@ -75,7 +75,7 @@ static void append_wants(struct strbuf *text, const struct ree_model *model) {
     }
 }
 
-// Prints "input 'x' is missing; the model wants: ..."
+// Prints "input 'x' is missing; the model's inputs are: ..." and returns CLI_FAILED.
 static int fail_with_wants(const struct ree_model *model, const char *before, const char *name,
                            const char *after) {
     struct strbuf text;

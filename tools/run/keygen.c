@@ -42,13 +42,13 @@ static int keygen(const char *path) {
 
 int ree_run_keygen(int argc, char **argv) {
     struct cli cli;
-    const char *path = NULL; // the only option
+    const char *path = NULL; // the table stores FILE here
     if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_keygen_options);
     cli_init(&cli, argc, argv);
     cli_options_parse(&cli, &ree_run_keygen_options, &path);
     if (!path) cli_usage(&cli, "no file for the key given");
     if (cli.failed) return CLI_USAGE;
-    // The path is added by the table; keygen also writes the public key.
+    // The table allows writing in FILE's folder, where keygen also writes the public key.
     int code = cli_start(&(struct cli_start){.uses = SANDBOX_NO_OPENMP});
     return code ? code : keygen(path);
 }

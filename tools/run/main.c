@@ -113,7 +113,8 @@ static int choose(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     budget_begin();
-    // A library that was loaded with the program may have changed how numbers are read and printed.
+    // A library that was loaded with the program may have changed the floating-point environment,
+    // such as the rounding, and with it how numbers are read and printed.
     fesetenv(FE_DFL_ENV);
     cli_json_init();
     cli_start_init();

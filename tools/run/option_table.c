@@ -37,7 +37,8 @@ static void append_choices(struct strbuf *out, const char *const *choices) {
         strbuf_printf(out, "%s%s", i == 0 ? "" : choices[i + 1] ? ", " : " or ", choices[i]);
 }
 
-// Stores the choice that the option names in *out; leaves it unchanged after a message.
+// Returns whether the argument is this option. Sets *out to its value if that is one of the
+// choices; otherwise prints a message.
 static bool take_choice(struct cli *cli, const struct cli_option_row *row, const char **out) {
     const char *text = NULL;
     if (!cli_option(cli, row->name, &text)) return false;

@@ -17,11 +17,12 @@
 #define MAX_TOP_ROWS 16 // rows shown of a long output; the others are only counted
 #define MAX_STRINGS 16  // strings shown as text; the others are only counted
 
+// Returns whether a comes before b: every number comes before NaN.
 static bool is_larger(float a, float b) {
     return a > b || (b != b && a == a);
 }
 
-// Finds the K largest entries of a row, largest first, and equal ones by ascending index. NaNs are
+// Finds the k largest entries of a row, largest first, and equal ones by ascending index. NaNs are
 // last.
 static void find_top(const float *row, int64_t n, uint32_t k, int64_t *out) {
     uint32_t have = 0;
@@ -36,8 +37,8 @@ static void find_top(const float *row, int64_t n, uint32_t k, int64_t *out) {
     }
 }
 
-// Finds class `index` in the model's metadata "labels" (comma-separated), if that has exactly n
-// labels. Returns the length of the label; 0: none.
+// Sets *out to the name of class `index` in the model's metadata "labels" (comma-separated), if
+// that has exactly n labels. Returns the length of the name; 0: none.
 static size_t find_label(const struct ree_model *model, int64_t n, int64_t index,
                          const char **out) {
     const char *labels = ree_model_metadata(model, "labels");
@@ -52,7 +53,8 @@ static size_t find_label(const struct ree_model *model, int64_t n, int64_t index
     return strcspn(labels, ",");
 }
 
-// Returns the rows of an output that --top can show: float32 with a last axis.
+// Returns whether --top can show an output: float32 with a last axis. Sets the number of its rows
+// and their length.
 static bool has_rows(const struct ree_tensor *t, int64_t *out_n_rows, int64_t *out_n) {
     if (t->kind != REE_TENSOR || t->dtype != REE_F32 || t->rank == 0 || t->nbytes == 0)
         return false;
@@ -184,7 +186,7 @@ void run_report_text(const struct run_report *report, struct strbuf *out) {
 }
 
 // JSON. cJSON's add functions return NULL if memory runs out, and accept a NULL parent, so one
-// check at the end suffices for them. Other losses are recorded here.
+// check at the end suffices for them. Other failures are recorded with cli_json_fail.
 static cJSON *top_json(const struct run_report *report, const struct ree_tensor *t) {
     int64_t n_rows, n;
     cJSON *rows = cJSON_CreateArray();

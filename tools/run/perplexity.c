@@ -165,7 +165,7 @@ static void check(struct cli *cli, struct options *o) {
     cli_stages_check(cli, &o->stages, &o->device);
 }
 
-// Shows progress of loading, but not of each run: those are "measuring".
+// Shows progress of loading, but not of each run: the measurement reports its own progress.
 static bool progress(void *user, const char *what, uint64_t done, uint64_t total) {
     return strcmp(what, "running") == 0 || cli_progress(user, what, done, total);
 }
@@ -193,7 +193,8 @@ static bool has_against(const struct job *job) {
     return job->o->sides[1].generator != NULL;
 }
 
-// Two folders may have different tokenizers. Then it would not be clear what the text's tokens are.
+// Fails if the tokenizers in two folders differ. Then it would not be clear what the text's tokens
+// are.
 static enum ree_status check_tokenizers(struct job *job, const char *folder, const char *other) {
     struct ree_tokenizer *tokenizer;
     char own[65], hex[65];
@@ -332,7 +333,7 @@ int ree_run_perplexity(int argc, char **argv) {
     if (cli.failed) return CLI_USAGE;
     int code = cli_start(&(struct cli_start){.uses = sandbox_uses(o.device.spec)});
     if (code) return code;
-    // The text first: a wrong path is reported before models are loaded.
+    // The text is read first, so that a wrong path is reported before models are loaded.
     job.text = cli_read_text(o.text, &job.n_text);
     if (job.text) {
         enum ree_status status = work(&job);

@@ -87,7 +87,7 @@ int cli_ranks_start(struct cli_ranks *r) {
         cli_progress_set_callback(notify_others, r->transport);
         return 0;
     }
-    // Started by something other than Open MPI, and alone.
+    // A process that is alone needs no transport.
     ree_transport_close(r->transport);
     r->transport = NULL;
     r->n = 0;
@@ -105,7 +105,8 @@ uint64_t cli_ranks_threads(const struct cli_ranks *r) {
     return each ? each : 1;
 }
 
-// Also called for runs, whose progress is not shown: it keeps the heartbeat alive.
+// Also called for runs, whose progress is not shown: each call tells the transport that this
+// process works.
 static bool report(void *user, const char *what, uint64_t done, uint64_t total) {
     struct cli_ranks *r = user;
     ree_transport_working(r->transport);

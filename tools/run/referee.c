@@ -68,14 +68,14 @@ static const struct cli_option_row rows[] = {
 };
 const struct cli_option_table ree_run_referee_options = CLI_OPTION_TABLE(rows);
 
-// What is reported.
+// What report_text and report_json print.
 struct verdict {
     struct ree_claim_info claim;
     struct ree_disputant parties[2];
     const struct ree_decision *decision;
 };
 
-// True if both roots are bound.
+// Returns whether each root is in its party's receipt.
 static bool is_bound(const struct ree_decision *r) {
     return r->is_bound[0] && r->is_bound[1];
 }

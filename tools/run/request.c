@@ -114,8 +114,8 @@ static void check(struct cli *cli, struct options *o) {
     if (ree_sampling_check(&o->sampling, &err) != REE_OK) cli_usage(cli, "%s", err.message);
 }
 
-// Loads the tokenizer next to the model, unless the option names another. *out is NULL if there is
-// none; prompts_load reports that if it is needed.
+// Loads the tokenizer in the model's folder, unless --tokenizer names another. *out is NULL if
+// there is none; prompts_load reports that if it is needed.
 static int load_tokenizer(const struct options *o, struct ree_tokenizer **out) {
     struct ree_error err;
     struct stat st;

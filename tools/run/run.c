@@ -160,7 +160,8 @@ static int run(struct options *o) {
     cli_quantize_model(&o->quantize, &model_options);
     if (ree_model_load(o->model, &model_options, &model, &err) != REE_OK) return cli_fail(&err);
     cli_print_notes(model);
-    // Inputs before the device: a missing input is reported at once.
+    // The inputs are loaded before the device is opened, so that a missing input is reported
+    // immediately.
     code = run_inputs_load(&o->inputs, model);
     if (code) goto done;
     if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) {
@@ -208,7 +209,7 @@ static int run(struct options *o) {
         .receipt_hash = receipt_hash,
         .trace = has_trace ? &traced : NULL,
     };
-    // Files first: the printed report is then true of what was written.
+    // Writes the files before the report, which is printed only if they were written.
     if (o->output_dir) code = run_save_outputs(&report, o->output_dir);
     if (code == 0) code = save_receipt(o, &report, receipt_hash);
     if (code == 0) code = print_results(o, &report);

@@ -39,7 +39,7 @@ struct build {
     struct landlock_rules rules;
     // Resolved paths of the user's home: by HOME, and by the system's user database. "": unknown.
     char homes[2][4096];
-    int error; // first errno of a failed rule
+    int error; // errno of the first rule that failed; 0: none
 };
 
 static void allow(struct build *b, const char *path, uint64_t access) {
@@ -51,7 +51,7 @@ static void lack_memory(struct build *b) {
     if (!b->error) b->error = ENOMEM;
 }
 
-// realpath; NULL if the path does not resolve.
+// Returns realpath(path), to be released with free. NULL: the path does not resolve.
 static char *real_path(struct build *b, const char *path) {
     char *whole = realpath(path, NULL);
     if (!whole && errno == ENOMEM) lack_memory(b);
@@ -66,7 +66,7 @@ static char *join(struct build *b, const char *folder, const char *name) {
     return NULL;
 }
 
-// opendir; NULL if the path is not a folder or the user may not list it.
+// Returns opendir(path). NULL: the path is not a folder, or the user may not list it.
 static DIR *open_folder(struct build *b, const char *path) {
     DIR *dir = opendir(path);
     if (!dir && errno == ENOMEM) lack_memory(b);
@@ -85,7 +85,8 @@ void sandbox_remove_unused(void) {
         rmdir(made[i]); // fails if the folder is not empty
 }
 
-// Creates the folder and its missing parents; created folders may be removed at the end.
+// Creates the folder and its missing parents. Created folders may be removed at the end. Returns
+// whether the folder exists then.
 static bool make(struct build *b, const char *path, mode_t mode) {
     struct stat info;
     char *copy = strdup(path);
@@ -172,11 +173,11 @@ static void allow_folder(struct build *b, const char *path) {
     free(whole);
 }
 
-// A model's folder may contain links to files elsewhere. Links to weights may leave the folder only
-// in a Hugging Face cache (graph/onnx/hub_cache.c); other files are read wherever links lead. A
-// link is allowed only if its target has the name of a model's file, and if no hidden folder is on
-// the way from the model's folder to it: a link to a key in a stranger's folder must not expose the
-// key.
+// Returns whether an absolute path has the name of a model's file. A model's folder may contain
+// links to files elsewhere. Links to weights may leave the folder only in a Hugging Face cache
+// (graph/onnx/hub_cache.c); other files are read wherever links lead. A link is allowed only if its
+// target has the name of a model's file, and if no hidden folder is on the way from the model's
+// folder to it: a link to a key in a stranger's folder must not expose the key.
 static bool is_of_model(const char *path) {
     static const char *const ends[] = {".json", ".onnx", ".txt", ".model", ".tiktoken", ".jinja"};
     const char *name = strrchr(path, '/') + 1;
@@ -233,7 +234,7 @@ static void allow_links(struct build *b, const char *path) {
     free(folder);
 }
 
-// To be released with free. NULL: lack_memory was called.
+// Returns the folder of a path, to be released with free. NULL: lack_memory was called.
 static char *folder_of(struct build *b, const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
@@ -273,8 +274,8 @@ static void allow_path(struct build *b, const struct cli_path *path) {
 
 // Steps that must precede the restrictions
 
-// NVIDIA's driver starts this program, which has more rights than the user, if the device nodes are
-// missing after a boot. It could not do so in the sandbox.
+// Starts nvidia-modprobe, which has more rights than the user. NVIDIA's driver starts it if the
+// device nodes are missing after a boot, which the driver could not do in the sandbox.
 static void make_nvidia_nodes(void) {
     static char program[] = "/usr/bin/nvidia-modprobe", minor[] = "-c", zero[] = "0", uvm[] = "-u";
     char *const arguments[] = {program, minor, zero, uvm, NULL};
@@ -285,9 +286,9 @@ static void make_nvidia_nodes(void) {
         waitpid(child, NULL, 0);
 }
 
-// LLVM's OpenMP creates a shared memory file when it is first used, ends the process if it cannot,
-// and removes the file at the end. Version 14 does the same in a child process when it is forked,
-// and drivers of GPUs are tried in child processes.
+// Starts OpenMP and allows its file. LLVM's OpenMP creates a shared memory file when it is first
+// used, ends the process if it cannot, and removes the file at the end. Version 14 does the same in
+// a child process when it is forked, and drivers of GPUs are tried in child processes.
 static void start_openmp(struct build *b, unsigned uses) {
     char path[96];
     if ((uses & SANDBOX_NO_OPENMP) || omp_get_max_threads() < 1) return;

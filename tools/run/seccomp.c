@@ -1,9 +1,9 @@
-// The filter lists the refused calls, not the allowed ones. GPU drivers, the compilers in them,
-// OpenMP and the C library decide which system calls a run makes, and every release may change
-// that. A list of allowed calls would end runs on untested machines, or be as wide as this one. Its
-// advantage, refusing calls that do not exist yet, is provided by an upper limit: a call with a
-// number above the newest one known here gets ENOSYS, as on an older kernel, and libraries handle
-// that.
+// The seccomp filter. It lists the refused calls, not the allowed ones. GPU drivers, the compilers
+// in them, OpenMP and the C library decide which system calls a run makes, and every release may
+// change that. A list of allowed calls would end runs on untested machines, or would allow as much
+// as this filter does. Its advantage, refusing calls that do not exist yet, is provided by an upper
+// limit: a call with a number above the newest one known here gets ENOSYS, as on an older kernel,
+// and libraries handle that.
 //
 // Refused calls fail with EPERM instead of ending the process, so a library that only tries a call
 // continues. Landlock restricts files, except for what it does not handle (chmod, truncate before
@@ -164,7 +164,7 @@ static void restrict_sockets(struct filter *f, enum seccomp_step step) {
     add(f, EQUALS, AF_UNIX, 2, 0);
     add(f, EQUALS, AF_NETLINK, 1, 0); // the kernel reports devices through it
     end(f, FAILS_WITH(EPERM));
-    load_number(f); // needed after loading an argument
+    load_number(f); // later rules compare the number again
 }
 
 // Allows threads; refuses new namespaces and, in the last step, processes.

@@ -187,7 +187,7 @@ static int decode(const struct request *request, const struct ree_tokenizer *tok
         free(text);
         return print_json(root, tokenizer);
     }
-    // Only the text, so that it can be compared and piped.
+    // Prints only the text, so that it can be compared and piped.
     struct strbuf out;
     strbuf_init(&out);
     if (cli_must_escape(request->raw_output))

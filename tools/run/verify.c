@@ -81,7 +81,7 @@ static int verify(struct job *job) {
     // The devices are opened only if the receipt's own contents do not decide.
     if (ree_verification_is_decided(job->v)) return 0;
     if (cli_stages_open(&o->stages, &o->device, &err) != REE_OK) return cannot(&err);
-    // A text does not show each of its runs.
+    // Progress shows the single runs only for tensors: a text takes many runs.
     struct ree_model_options model = {
         .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
     struct ree_session_options session = {.size = sizeof session,

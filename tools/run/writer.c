@@ -19,8 +19,8 @@ static void print(struct writer *w, bool more) {
     struct strbuf escaped;
     strbuf_init(&escaped);
     size_t n = cli_append_escaped(&escaped, w->pending.data, w->pending.size, more);
-    // Lost output shows in the report's exit code. The generation continues, for the sake of its
-    // receipt.
+    // If the output cannot be written, cli_write reports it, and the final report fails. The
+    // generation continues, so that its receipt is written.
     if (escaped.failed)
         lack_memory(w);
     else

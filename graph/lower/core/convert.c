@@ -48,7 +48,7 @@ static int op2(struct ree_expr_builder *b, enum ree_map_op op, int a, uint32_t c
     return ree_expr_op2(b, op, a, ree_expr_i32(b, (int32_t)constant));
 }
 
-// The format's word in scalar/narrow.h; 0 for other types.
+// Returns the word that describes the format (scalar/narrow.h); 0 for other types.
 static uint32_t narrow_format(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_F8E4M3FN: return REE_NARROW_F8E4M3FN;

@@ -6,8 +6,8 @@
 
 #include "base/dtype.h"
 
-// Returns whether operand i's parameters have an offset field for the view. The operand is then
-// passed from the start of its storage.
+// Returns whether the parameters have an offset field for operand i. The operand is then passed
+// from the start of its storage.
 static bool params_carry_offset(enum ree_repop op, uint32_t i, uint32_t n_operands) {
     switch (op) {
     case REE_REPOP_COPY: return true;
@@ -25,11 +25,11 @@ static bool is_in_out(enum ree_repop op, uint32_t i) {
     return (op == REE_REPOP_COPY && i == 1) || (op == REE_REPOP_SCATTER && i == 0);
 }
 
-// What kernels on the host receive in place of an operand without elements.
+// Kernels on the host receive its address for an operand without elements.
 static const max_align_t no_elements;
 
-// Returns whether the dispatch may run on the host now. An output must be new, without contents. An
-// in-out operand must be new, or have writable contents on the host.
+// Returns whether the dispatch may run on the host now. The contents of each input must be
+// host-known. Each output and in-out operand must be new, or have writable contents on the host.
 static bool can_run_on_host(const struct ree_lower *lower, enum ree_repop op,
                             struct ree_view *const *operands, uint32_t n_operands,
                             uint32_t n_outputs) {

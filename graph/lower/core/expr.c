@@ -1,4 +1,4 @@
-// Expressions: building them, and splitting them into single steps.
+// Builds expressions, emits them as maps, and splits them into single steps.
 //
 // The number of operands is not final until the expression is complete. So the builder returns
 // handles: operands count from 0, instructions from INSTR_BASE. ree_lower_map converts handles to
@@ -241,7 +241,7 @@ static void finish_values(struct ree_expr_builder *b, int result) {
     }
 }
 
-// Writes to *out, or to a new tensor if *out is NULL.
+// Emits the whole expression as one map, which writes to *out, or to a new tensor if *out is NULL.
 static enum ree_status emit_map(struct ree_expr_builder *b, int result, enum ree_dtype dtype,
                                 const int64_t *dims, uint32_t rank, struct ree_view **out) {
     if (!*out) REE_TRY(ree_lower_new(b->lower, dtype, rank, dims, out));

@@ -1,6 +1,6 @@
-// Fuses dispatches: a matmul reads a factor as it was before a map widened it; a map absorbs the
-// map that produces its input, or becomes the epilogue of the matmul or conv that produces its
-// input. Steps and their order are unchanged, so the bits are too.
+// Fuses dispatches. A matmul reads a float16 or bfloat16 operand directly, instead of the copy that
+// a map widened. A map absorbs the map that produces its input, or becomes the epilogue of the
+// matmul or conv that produces its input. Steps and their order are unchanged, so the bits are too.
 #include "graph/lower/core/lower.h"
 
 #include <string.h>
@@ -66,8 +66,8 @@ static void remove_dead(struct fuser *f) {
 
 // Dimensions
 
-// Finds the coarsest dims of which a and b both consist: every dim of a and of b is a product of
-// neighbours.
+// Finds the coarsest common refinement of a and b: each dim of a, and of b, is the product of
+// consecutive elements of `out`. Returns false if there is none with at most REE_MAX_RANK dims.
 static bool refine(uint32_t rank_a, const uint32_t *a, uint32_t rank_b, const uint32_t *b,
                    uint32_t *out_rank, uint32_t *out) {
     uint32_t reversed[REE_MAX_RANK], n = 0;
@@ -90,7 +90,7 @@ static bool refine(uint32_t rank_a, const uint32_t *a, uint32_t rank_b, const ui
     return true;
 }
 
-// Rewrites e's strides for dims, which refine e->dims.
+// Rewrites the dims and strides of e for `dims`, a refinement of e->dims.
 static void refine_expr(struct ree_expr *e, uint32_t rank, const uint32_t *dims) {
     struct ree_expr old = *e;
     uint32_t from = old.rank, left = 1;
@@ -158,8 +158,9 @@ static bool add_operand(struct bound_expr *b, const struct ree_expr_operand *ope
     return true;
 }
 
-// Makes out = consumer, with its operand k replaced by the producer's value. Both must have the
-// same dims. With has_acc, the producer is an epilogue: value 0 is the accumulator.
+// Makes `out` from the consumer: its operand k is replaced by the producer's value. Both must have
+// the same dims. With has_acc, the producer is an epilogue, whose value 0 is the accumulator.
+// Returns false if the result would exceed a limit, or cannot be expressed.
 static bool compose(const struct bound_expr *producer, bool has_acc,
                     const struct bound_expr *consumer, uint32_t k, struct bound_expr *out) {
     const struct ree_expr *p = &producer->expr, *c = &consumer->expr;
@@ -227,13 +228,13 @@ static void set_has_epilogue(struct ree_dispatch *d) {
         d->params.conv.has_epilogue = 1;
 }
 
-// Number of operands before those of the epilogue.
+// Returns the number of operands before those of the epilogue.
 static uint32_t n_factors(const struct ree_dispatch *d) {
     return d->op == REE_REPOP_MATMUL ? ree_matmul_n_operands(&d->params.matmul)
                                      : ree_conv_n_operands(&d->params.conv);
 }
 
-// The output type of a map, matmul or conv in its current form.
+// Returns the output type of a map, matmul or conv, which its epilogue determines if it has one.
 static uint32_t output_dtype(const struct ree_dispatch *d) {
     if (d->op == REE_REPOP_MAP) return d->params.map.expr.out_dtype;
     if (d->op == REE_REPOP_MATMUL) {
@@ -244,7 +245,7 @@ static uint32_t output_dtype(const struct ree_dispatch *d) {
     return p->has_epilogue ? p->epilogue.out_dtype : (uint32_t)ree_conv_sum_dtype(p);
 }
 
-// The output dims of a matmul or conv, as its epilogue sees them.
+// Writes the output dims of a matmul or conv, as its epilogue sees them, and returns the rank.
 static uint32_t output_dims(const struct ree_dispatch *d, uint32_t *dims) {
     if (d->op == REE_REPOP_MATMUL) {
         const struct ree_matmul_params *p = &d->params.matmul;
@@ -260,7 +261,8 @@ static uint32_t output_dims(const struct ree_dispatch *d, uint32_t *dims) {
     return 5;
 }
 
-// Writes b's tensors after the first n_fixed operands of d, followed by the output.
+// Writes b's tensors after the first n_fixed operands of d, followed by the output. Returns false
+// if there are too many operands.
 static bool set_operands(struct ree_dispatch *d, uint32_t n_fixed, const struct bound_expr *b,
                          struct ree_operand out) {
     uint32_t n = n_fixed;
@@ -423,7 +425,7 @@ static bool is_widening(const struct ree_dispatch *d) {
            (e->instrs[0].op == REE_MAP_bf16_to_f32 || e->instrs[0].op == REE_MAP_f16_to_f32);
 }
 
-// Returns whether factor k of a matmul is narrow, or was before a map widened it.
+// Returns whether operand k of a matmul is float16 or bfloat16, or was before a map widened it.
 static bool is_narrow(const struct fuser *f, const struct ree_dispatch *d, uint32_t k) {
     uint32_t dtype = k == 0 ? d->params.matmul.a_dtype : d->params.matmul.b_dtype;
     uint32_t w = f->writer[d->operands[k].slot];
@@ -431,9 +433,10 @@ static bool is_narrow(const struct fuser *f, const struct ree_dispatch *d, uint3
     return w != NO_WRITER && w != MANY_WRITERS && is_widening(&f->lower->dispatches[w]);
 }
 
-// Lets a matmul read factor k, 0 or 1, as it was before it was widened: the matmul widens it too,
-// and a device may multiply two narrow factors faster. If the other factor is wide and the map has
-// more readers, the map stays, because a device may widen a factor in each product again.
+// Lets a matmul read operand k, 0 or 1, as it was before a map widened it. The matmul then widens
+// it, and a device may multiply two narrow operands faster. If the other operand is not narrow and
+// the map has more readers, the map stays, because a device may widen an operand in each product
+// again.
 static void narrow_factor(struct fuser *f, uint32_t i, uint32_t k) {
     struct ree_dispatch *d = &f->lower->dispatches[i];
     struct ree_matmul_params *p = &d->params.matmul;

@@ -1,4 +1,4 @@
-// Values that the host knows while binding: shapes, axes, constants.
+// Reads values that are host-known during a bind: shapes, axes, constants.
 #include "graph/lower/core/lower_internal.h"
 
 #include <string.h>

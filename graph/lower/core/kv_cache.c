@@ -42,7 +42,7 @@ bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_
     return !s->is_extended && (s->pool || n <= s->capacity - s->dims[axis]);
 }
 
-// Returns the kv cache with n more rows, as a view.
+// Returns the kv cache with n more positions, as a view.
 static enum ree_status grow(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
                             int64_t n, struct ree_view **out) {
     struct ree_view *t = ree_lower_view(lower, past);

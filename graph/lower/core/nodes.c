@@ -1,4 +1,4 @@
-// From a node to its rule, and through subgraphs.
+// Lowers a node through its rule, and subgraphs node by node.
 #include "graph/lower/core/lower_internal.h"
 
 #include <string.h>
@@ -209,6 +209,6 @@ enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph 
     enum ree_status status = ree_lower_graph(lower, graph, in, out);
     lower->read_storage = read_storage;
     lower->n_dispatches = n_dispatches;
-    lower->quantised_rows = quantised_rows; // those of the trial are not computed
+    lower->quantised_rows = quantised_rows; // the rows that the trial quantised are never computed
     return status;
 }

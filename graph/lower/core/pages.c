@@ -9,8 +9,7 @@ static int64_t round_to_pages(const struct ree_lower_kv_cache *cache, int64_t po
     return (positions + page - 1) / page * page;
 }
 
-// Dims of a tensor with the axis divided into pages and positions of a page; the other dimensions
-// keep their order.
+// Writes `dims` to `out` with the axis divided into two dimensions: pages, and positions in a page.
 static void divide_axis(const struct ree_lower_kv_cache *cache, const int64_t *dims,
                         uint32_t *out) {
     for (uint32_t i = 0, to = 0; i < cache->rank; i++) {
@@ -19,7 +18,8 @@ static void divide_axis(const struct ree_lower_kv_cache *cache, const int64_t *d
     }
 }
 
-// Strides of the pool for the same dimensions; the table selects the page.
+// Writes the pool's strides along the dimensions of divide_axis. The pages have stride 0, because
+// the table selects the page.
 static void pool_strides(const struct ree_lower_kv_cache *cache, int32_t *out) {
     for (uint32_t i = 0, to = 0; i < cache->rank; i++) {
         if (i == cache->axis) out[to++] = 0;
@@ -27,7 +27,7 @@ static void pool_strides(const struct ree_lower_kv_cache *cache, int32_t *out) {
     }
 }
 
-// Strides of the table for the same dimensions.
+// Writes the table's strides along the dimensions of divide_axis.
 static void table_strides(const struct ree_lower_kv_cache *cache, int32_t *out) {
     for (uint32_t i = 0, to = 0; i < cache->rank; i++) {
         if (i == cache->axis) out[to++] = 1;
@@ -35,7 +35,7 @@ static void table_strides(const struct ree_lower_kv_cache *cache, int32_t *out) 
     }
 }
 
-// The number of pages in the pool, and the elements from one page to the next.
+// Writes the number of pages in the pool, and the number of elements from one page to the next.
 static void page_component(const struct ree_lower_kv_cache *cache, uint32_t *size,
                            int32_t *stride) {
     *size = (uint32_t)(cache->pool->dims[cache->axis] >> cache->page_bits);
@@ -48,7 +48,7 @@ static enum ree_status check_rank(struct ree_lower *lower, const struct ree_lowe
                           cache->rank, REE_MAX_RANK - 1);
 }
 
-// A dense copy of the pages, with dims[axis] positions filled.
+// Makes a dense copy of the pages, with dims[axis] positions filled.
 static enum ree_status copy_pages(struct ree_lower *lower, const struct ree_lower_kv_cache *cache,
                                   enum ree_dtype dtype, struct ree_view **out) {
     struct ree_lower_kv_cache *own = ree_arena_alloc(lower->arena, sizeof *own);
@@ -144,7 +144,8 @@ enum ree_status ree_lower_write_pages(struct ree_lower *lower,
     int64_t dims[REE_MAX_RANK];
     struct ree_view *whole, *part;
     if (ree_view_count(t) == 0) return REE_OK;
-    // Whole pages: what is behind the last position is never read before it is written.
+    // Writes whole pages. Positions after the last one have undefined contents; they are never read
+    // before they are written.
     memcpy(dims, t->dims, sizeof dims);
     dims[cache->axis] = round_to_pages(cache, dims[cache->axis]);
     REE_TRY(ree_lower_new(lower, t->dtype, t->rank, dims, &whole));

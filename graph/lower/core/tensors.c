@@ -1,4 +1,4 @@
-// Storages and the tensors in them.
+// Makes storages, and tensor views of them.
 #include "graph/lower/core/lower_internal.h"
 
 #include <stdio.h>

@@ -10,9 +10,9 @@ struct ree_view *ree_lower_view(struct ree_lower *lower, const struct ree_view *
     return view;
 }
 
-// Computes the strides of t's elements under new dims; returns false if they are not regular. Walks
-// both shapes from the innermost dimension. Each group of old dims whose product equals that of a
-// group of new dims must be contiguous within the group.
+// Computes the strides of t's elements under new dims; returns false if no strides can describe
+// them. Walks both shapes from the innermost dimension. Each group of old dims whose product equals
+// that of a group of new dims must be contiguous within the group.
 static bool reshape_strides(const struct ree_view *t, uint32_t rank, const int64_t *dims,
                             int64_t *out_strides) {
     int32_t i = (int32_t)t->rank - 1, j = (int32_t)rank - 1;
@@ -181,8 +181,8 @@ enum ree_status ree_lower_axis(struct ree_lower *lower, int64_t axis, uint32_t r
     return REE_OK;
 }
 
-// Sets copy's dims and strides from two views of the same dims. Merges dimensions that both step
-// through evenly.
+// Emits a copy from src to dst, which have the same dims. Merges neighbouring dimensions if the
+// strides of both views allow it.
 static enum ree_status emit_copy(struct ree_lower *lower, struct ree_view *src,
                                  struct ree_view *dst) {
     union ree_params params;

@@ -12,7 +12,7 @@ static const struct ree_op rows[] = {
 #undef OP
 };
 
-// The reason for which a row does not apply; indexed like `rows`.
+// The message if the node's opset is outside the row's range; indexed like `rows`.
 static const char *const ranges[] = {
 #define OP(domain, type, since, until, min_in, max_in, max_out, narrow, rule)                      \
     "implemented for opsets " #since " to " #until " only",

@@ -5,9 +5,9 @@
 // runs and leaves both there for some milliseconds, while another processor is idle. That is longer
 // than most dispatches take: the product of one row ran at half its rate in every second run.
 //
-// If the OpenMP library recreates a worker, the new one is unbound until the caller is seen on
-// another processor. libgomp does this after a smaller team; kernels never request one
-// (ree_cpu_threads_for).
+// If the OpenMP library recreates a worker, the new worker is unbound until ree_cpu_bind_team finds
+// the caller on another processor. libgomp does this after a smaller team; kernels never request
+// one (ree_cpu_threads_for).
 #include "device/cpu/cpu_internal.h"
 
 #include <omp.h>
@@ -16,8 +16,8 @@
 
 #ifdef __linux__
 
-// State of the calling thread's team when it was last placed: the caller's processor, and the
-// team's size.
+// The caller's processor and the team's size in the last call of ree_cpu_bind_team that found one
+// of them changed.
 static _Thread_local int placed_around = -1;
 static _Thread_local uint32_t placed_threads;
 

@@ -1,19 +1,21 @@
 // attention: softmax over keys of masked scores, and the weighted sum of the values; NUMERICS.md,
-// "Attention". The steps are in attention_steps.c; this file distributes them over threads.
+// "Attention". The steps for one unit are in attention_steps.c; this file divides the work into
+// units (attention.h) and distributes it over threads.
 //
 // If there are many units, one thread computes a unit from scores to result, so only the scores of
-// its rows are in memory. If there are few units, as when one token is decoded, the threads share
-// the chunks of keys of all units, step by step.
+// its rows are in memory. If there are few units, for example when one token is decoded, the
+// threads share the chunks of keys of all units, step by step.
 #include "device/cpu/attention.h"
 
 #include <omp.h>
 
-// Rows per unit, if there are that many queries: enough for packing keys and values to pay off, and
-// few enough that their scores stay in a second-level cache if possible.
+// Bounds on the rows of a unit; it has fewer if there are fewer queries. With MIN_ROWS rows,
+// packing keys and values pays off. Between the bounds, a unit has at most CACHED_SCORES scores,
+// which fit into a second-level cache.
 #define MIN_ROWS 96
 #define MAX_ROWS 192
 #define CACHED_SCORES (256 << 10)
-#define MAX_SCORES (16 << 20) // per thread, unless REE_STREAM_MAX_ROWS rows have more
+#define MAX_SCORES (16 << 20) // maximum scores of a unit; REE_STREAM_MAX_ROWS rows may have more
 
 enum scratch_slot { SLOT_WORK, SLOT_UNIT, SLOT_QUERIES };
 
@@ -31,7 +33,8 @@ static uint32_t max_u32(uint32_t a, uint32_t b) {
     return a > b ? a : b;
 }
 
-// Finds neighbouring queries, starting with `first`, that have the same keys.
+// Returns the longest block of at most `at_most` neighbouring queries that starts with query
+// `first` and whose queries all see the same keys.
 static struct ree_attend_queries find_queries(const struct ree_attention_params *p, uint32_t first,
                                               uint32_t at_most) {
     struct ree_attend_queries found = {.first = first, .count = 1};
@@ -59,7 +62,8 @@ static uint32_t list_queries(const struct ree_attention_params *p, uint32_t at_m
 static struct ree_attend_unit unit_of(const struct job *job, uint32_t number) {
     const struct ree_attention_params *p = job->a.p;
     uint32_t group = p->n_heads / p->n_kv_heads, n_pairs = p->batch * p->n_kv_heads;
-    // The last queries come first, because they often have the most keys.
+    // Units are numbered from the last queries to the first: the last queries often have the most
+    // keys, so the longest units start first.
     struct ree_attend_unit u = {
         .queries = job->blocks[job->n_blocks - 1 - number / (n_pairs * job->n_head_blocks)]};
     uint32_t block = number % job->n_head_blocks, pair = number / job->n_head_blocks % n_pairs;
@@ -72,7 +76,8 @@ static struct ree_attend_unit unit_of(const struct job *job, uint32_t number) {
     return u;
 }
 
-// Returns the number of chunks whose sums fill the lanes of a vector.
+// Returns the number of chunks of the unit whose sums together fill the lanes of a vector, at least
+// 1.
 static uint32_t chunks_at_once(const struct ree_attend_unit *u) {
     return max_u32(REE_CPU_LANES / u->n_rows, 1);
 }
@@ -262,7 +267,7 @@ enum ree_status ree_cpu_attention(const struct ree_cpu_context *ctx,
     for (uint32_t i = 0; i < job.n_blocks; i++)
         n_keys = max_u32(n_keys, blocks[i].n_keys);
     uint64_t n_units = (uint64_t)p->batch * p->n_kv_heads * job.n_head_blocks * job.n_blocks;
-    job.n_units = (uint32_t)n_units; // at most the number of output rows
+    job.n_units = (uint32_t)n_units; // fits: at most the number of output rows
     job.unit_floats = ree_attend_unit_floats(&job.a, n_rows, n_keys, 1);
     job.work_floats = ree_attend_work_floats(&job.a, n_rows);
 

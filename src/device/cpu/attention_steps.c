@@ -1,5 +1,7 @@
-// t = mask(chunk-dot(q, k) * scale); m = max t; e = exp(t - m); z = chunk-sum(e); w = e / z;
-// y = chunk-dot(w, v). NUMERICS.md, "Attention".
+// The steps of attention for one unit (NUMERICS.md, "Attention"):
+//
+//     t = mask(chunk-dot(q, k) * scale); m = max t; e = exp(t - m); z = chunk-sum(e); w = e / z;
+//     y = chunk-dot(w, v)
 #include "device/cpu/attention.h"
 #include "repops/scalar/ops.h"
 
@@ -32,7 +34,7 @@ static float *take(float **memory, size_t floats) {
     return taken;
 }
 
-// Returns the height of panels that divide the rows evenly.
+// Returns the height of panels that divide the rows as evenly as possible.
 static uint32_t panel_rows(const struct ree_attend *a, uint32_t n_rows) {
     uint32_t n_panels = (n_rows + a->tiles->rows - 1) / a->tiles->rows;
     return (n_rows + n_panels - 1) / n_panels;
@@ -77,8 +79,8 @@ void ree_attend_begin(const struct ree_attend *a, struct ree_attend_unit *u, uin
                   panel_rows(a, u->n_rows), u->packed_q + rows * d);
 }
 
-// A thread's memory: packed weights, a packed panel of keys or values, running sums, and a block of
-// one repeated number.
+// Returns the size of a thread's `work` (struct work): packed weights, a packed panel of keys or
+// values, two blocks of sums, and a block of one repeated number.
 size_t ree_attend_work_floats(const struct ree_attend *a, uint32_t n_rows) {
     size_t sums = 2 * round_up((size_t)REE_ATTEND_STREAM_ROWS * a->p->v_head_dim);
     size_t panel = (size_t)REE_CHUNK * a->tiles->cols;
@@ -100,7 +102,8 @@ static struct work cut_work(const struct ree_attend *a, const struct ree_attend_
     return w;
 }
 
-// A chunk's keys and scores. `pitch` is n rounded up; the padding holds -inf, later +0.
+// A chunk's keys and scores. `pitch` is n rounded up to a multiple of 16; the scores beyond n are
+// -inf, later +0.
 struct chunk {
     uint32_t key, n, pitch;
     float *t; // (n_rows, pitch)
@@ -128,8 +131,8 @@ static const char *row_of(const struct ree_attend *a, const char *data,
     return data + at * (int64_t)ree_dtype_size((enum ree_dtype)dtype);
 }
 
-// Returns how many keys from `key` on, at most n, are adjacent in memory. The keys of a page are,
-// and so are those of two pages if the second one follows the first in the pool.
+// Returns how many keys from `key` on, at most n, are adjacent in memory. Keys of the same page are
+// adjacent, and so are keys of consecutive pages of the pool.
 static uint32_t run_of_keys(const struct ree_attend *a, const struct ree_attend_unit *u,
                             uint32_t key, uint32_t n) {
     if (!a->pages) return n;
@@ -149,8 +152,8 @@ static int64_t read_position(const void *data, uint32_t dtype, int64_t i) {
                                   : (n > REE_ATTENTION_FAR ? REE_ATTENTION_FAR : n);
 }
 
-// Returns the keys of the chunk, relative to its first, that position and key count make visible to
-// one query.
+// Computes the keys [*out_begin, *out_end) of the chunk, counted from its first key, that one query
+// may see according to its position and the number of keys.
 static void visible(const struct ree_attend *a, const struct ree_attend_unit *u,
                     const struct chunk *c, uint32_t query, uint32_t *out_begin, uint32_t *out_end) {
     const struct ree_attention_params *p = a->p;
@@ -169,8 +172,9 @@ static void visible(const struct ree_attend *a, const struct ree_attend_unit *u,
     *out_begin = begin < end ? (uint32_t)begin : (uint32_t)end;
 }
 
-// Number of keys that are processed together in place while the next ones are prefetched. A vector
-// of keys walks along their elements in parallel, a pattern that no processor prefetches by itself.
+// Number of keys that are read in place and processed together, while the next ones are prefetched.
+// The lanes of a vector read the elements of several keys in parallel, a pattern that no processor
+// prefetches by itself.
 #define STREAM_KEYS 32
 
 // t = chunk-dot(q, k) for the first n keys of the chunk.
@@ -226,7 +230,7 @@ static void fill(float *out, uint32_t begin, uint32_t end, float value) {
         out[i] = value;
 }
 
-// Applies the operands that differ per key to row r.
+// Applies the operands `bias` and `allowed` to row r of a chunk's scores t.
 static void mask_row(const struct ree_attend *a, const struct ree_attend_unit *u,
                      const struct chunk *c, uint32_t r, float *t) {
     const struct ree_attention_params *p = a->p;
@@ -301,12 +305,13 @@ void ree_attend_join_max(const struct ree_attend *a, const struct ree_attend_uni
     }
 }
 
-// Returns the value of m that is subtracted from the scores.
+// Returns m of row r, the number that is subtracted from its scores: their maximum, but 0 if all
+// scores are -inf and zero_empty is set.
 static float shift_of(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t r) {
     return a->p->zero_empty && u->row_max[r] == -INFINITY ? 0 : u->row_max[r];
 }
 
-// Sums to compute together, collected until there is one per lane of a vector.
+// Sums of n terms to compute together, collected until there is one for each lane of a vector.
 struct pending {
     const float *x[REE_CPU_LANES];
     float *out[REE_CPU_LANES];
@@ -368,7 +373,8 @@ void ree_attend_join_sums(const struct ree_attend *a, const struct ree_attend_un
 
 // Values
 
-// p = chunk-dot(w, v) for at most REE_STREAM_MAX_ROWS rows at a time; v is read in place.
+// out = chunk-dot(w, v) for all rows of the unit, at most REE_STREAM_MAX_ROWS at a time. v is read
+// in place.
 static void stream_values(const struct ree_attend *a, const struct ree_attend_unit *u,
                           const struct chunk *c, const struct work *w, float *out) {
     const struct ree_attention_params *p = a->p;
@@ -441,8 +447,8 @@ void ree_attend_values(const struct ree_attend *a, const struct ree_attend_unit 
         tile_values(a, u, &c, &w, flags, y);
         return;
     }
-    // Each chunk's result already includes an addition of +0, which only turns -0 into +0; the
-    // sum's last step does that anyway.
+    // stream_values adds +0 to each chunk's result. That only turns -0 into +0, which the last step
+    // of the whole sum would do anyway.
     stream_values(a, u, &c, &w, first ? y : w.part);
     if (!first) ree_attend_add(a, u, w.part, y);
 }
@@ -456,7 +462,7 @@ void ree_attend_store(const struct ree_attend *a, const struct ree_attend_unit *
         float *to = a->out + u->batch * (int64_t)s[0] + head * s[1] + query * s[2];
         if (u->n_chunks == 0)
             memset(to, 0, p->v_head_dim * sizeof(float));
-        else // sums of chunks may be non-canonical NaNs
+        else // the sums may be NaNs that are not canonical
             a->expr->stores[REE_CPU_STORE_F32](p->v_head_dim, u->y + (size_t)r * p->v_head_dim, to);
     }
 }

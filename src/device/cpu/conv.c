@@ -1,13 +1,14 @@
 // conv: out(b, i, o) = expr(sum over (c, k) of x(b, c, o*stride + k*dilation - pad) * w(i, c, k)),
-// NUMERICS.md section 3. The terms are in the order (c, kd, kh, kw) and include zeros outside x.
-// Sums of 8-bit integers are exact in 32 bits, wrapping, so their order is irrelevant; outside x
-// they use the pad value.
+// NUMERICS.md section 3, for image b, output channel i, output position o, input channel c and
+// kernel position k. The terms are in the order (c, kd, kh, kw) and include zeros outside x. Sums
+// of 8-bit integers are exact in 32 bits, wrapping, so their order is irrelevant; outside x they
+// use the pad value.
 #include "device/cpu/conv.h"
 
 size_t ree_cpu_conv_pack_size(const struct ree_cpu_context *ctx, const struct ree_conv_params *p,
                               struct ree_cpu_pack_key *key) {
     bool integer = ree_conv_sum_dtype(p) == REE_I32;
-    // Not packed: float weights of few output channels, and depthwise kernels.
+    // Float weights of few output channels, and depthwise kernels, are not packed.
     if ((p->m < REE_CONV_FEW_CHANNELS && !integer) || ree_conv_is_depthwise(p) || p->m == 0 ||
         p->c == 0 || ree_conv_n_kernel(p) == 0)
         return 0;
@@ -68,7 +69,7 @@ enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree
     bool whole_groups = n_threads == 1 || p->n * p->groups >= 2 * n_threads;
     if (whole_groups && ree_conv_is_depthwise(p))
         return ree_conv_depthwise(ctx, &conv, n_threads, err);
-    // No taps at all, or a layout too large in relation to the tensors.
+    // There are no taps at all, or the layout would be too large in relation to the tensors.
     if (k == 0 || !ree_conv_layout_init(&conv.layout, p, &conv.words)) {
         ree_conv_definition(ctx, &conv, ree_cpu_threads_for(ctx, multiplications * 4));
         return REE_OK;

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-// Returns the input coordinate that output coordinate o reads at tap k along one axis, or -1 for
-// padding.
+// Returns the input coordinate that output coordinate o reads at tap k along one axis, or -1 if x
+// has no element there.
 static int64_t input_at(const struct ree_conv_params *p, int axis, uint32_t o, uint32_t k) {
     int64_t at = (int64_t)k * p->dilation[axis];
     if (p->transposed) {
@@ -18,7 +18,7 @@ static int64_t input_at(const struct ree_conv_params *p, int axis, uint32_t o, u
     return at >= 0 && at < p->in[axis] ? at : -1;
 }
 
-// Term l of an element's sum: the positions of its operands; x is -1 in the padding.
+// The positions of the operands of one term of a sum; x is -1 in the padding.
 struct term {
     int64_t x;
     size_t w;

@@ -1,5 +1,6 @@
-// Depthwise convolution of planes, for the kernel sizes that models use. Each channel's sums are
-// one or a few planes of taps over its own plane (tiles_depthwise.inc). NUMERICS.md section 3.
+// Depthwise convolution for the kernel sizes that models use (ree_conv_is_depthwise). Each group
+// has one input channel, a plane, and one to three output channels; the sums of an output channel
+// are a plane too (tiles_depthwise.inc). NUMERICS.md section 3.
 //
 // 8-bit integers are summed as floats: a sum of at most 25 products below 2^16 is exact in 24 bits.
 #include "device/cpu/conv.h"
@@ -22,8 +23,8 @@ static float byte_as_float(const void *bytes, uint32_t dtype, size_t i) {
     return dtype == REE_I8 ? ((const int8_t *)bytes)[i] : ((const uint8_t *)bytes)[i];
 }
 
-// Returns the number of rows of sums per step, so that their laid-out input stays in the
-// first-level cache.
+// Returns the number of output rows per step: few enough that the laid-out input that they read
+// stays in the first-level cache.
 static uint32_t rows_at_once(const struct ree_conv *conv, const struct ree_tile_plane *plane) {
     uint32_t rows = 32;
     while (rows > 4 && conv->floats->depthwise_floats(plane, rows) > BAND_FLOATS)
@@ -34,7 +35,7 @@ static uint32_t rows_at_once(const struct ree_conv *conv, const struct ree_tile_
 struct job {
     const struct ree_conv *conv;
     const struct ree_tile_plane *plane;
-    uint32_t band; // rows of sums per step
+    uint32_t band; // output rows per step
     bool in_output;
 };
 

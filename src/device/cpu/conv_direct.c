@@ -1,15 +1,16 @@
-// Convolution with few output channels per group (for example depthwise): summed directly, one
-// channel at a time, with vectors along the output's rows. NUMERICS.md section 3.
+// Convolution with few output channels per group (for example depthwise): sums are computed
+// directly, one channel at a time, with vectors along the output's rows. NUMERICS.md section 3.
 #include "device/cpu/conv.h"
 
-#define SUMS 4096 // words of sums that wait for an epilogue
+#define SUMS 4096 // maximum words of sums in scratch; more if one row has more
 
 struct direct_run {
     const struct ree_conv *conv;
-    const float *packed_w; // integers only
+    const float *packed_w; // packed weights of integers; floats are not packed
 };
 
-// Computes rows of whole sums of output channel i of a group, starting at x.
+// Computes n_rows rows of output channel i of a group, each sum over all taps. x: the laid-out
+// input, from the word that offset 0 reads for the first sum.
 static void sum_taps(const struct direct_run *run, uint32_t group, uint32_t i, uint32_t n_rows,
                      const float *x, float *out) {
     const struct ree_conv *conv = run->conv;
@@ -32,16 +33,16 @@ static void sum_taps(const struct direct_run *run, uint32_t group, uint32_t i, u
                   (ree_any_u32 *)out);
 }
 
-// Returns the number of rows whose sums are computed together. They have one depth, so their pitch
-// is constant.
+// Returns the number of output rows whose sums are computed together. They are rows of one depth
+// slice, so their distance in the laid-out input is constant.
 static uint32_t rows_at_once(const struct ree_conv *conv) {
     uint32_t fitting = SUMS / conv->layout.axes[2].out, rows = conv->layout.axes[1].out;
     if (conv->output.elem_size == sizeof(float)) return rows;
     return fitting == 0 ? 1 : ree_conv_min(rows, fitting);
 }
 
-// Computes one group of one image. `sums` is scratch, first for bytes that become words, then for
-// rows_at_once() rows, unless the sums are computed in the output.
+// Computes one group of one image. `sums` is scratch: first for bytes that become words, then,
+// unless sums are computed in the output itself, for rows_at_once() rows of sums.
 static void run_group(const struct direct_run *run, uint32_t unit, float *laid_out, float *sums) {
     const struct ree_conv *conv = run->conv;
     const struct ree_conv_params *p = conv->p;

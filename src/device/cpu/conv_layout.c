@@ -2,7 +2,8 @@
 
 #define MAX_PHASES 64
 
-// Sets all fields of an axis except n_phases and length from the parameters.
+// Returns an axis with the fields that follow directly from the parameters; find_phases computes
+// the others.
 static struct ree_conv_axis make_axis(const struct ree_conv_params *p, int i) {
     struct ree_conv_axis axis = {.in = p->in[i], .out = p->out[i], .kernel = p->kernel[i]};
     int64_t first; // coordinate of tap 0 at output position 0
@@ -17,7 +18,7 @@ static struct ree_conv_axis make_axis(const struct ree_conv_params *p, int i) {
         axis.dilation = p->dilation[i];
         first = -(int64_t)p->pad[i];
     }
-    // A single output position has no step; a step would only add phases.
+    // With a single output position the step has no effect, except that it would add phases.
     if (axis.out == 1) axis.step = 1;
     axis.origin = first + (axis.dilation < 0 ? (axis.kernel - 1) * axis.dilation : 0);
     return axis;
@@ -62,8 +63,8 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
     return a / b + (a % b != 0);
 }
 
-// Folds if this saves a quarter of the words, because words of a plane with folded taps cost more
-// to make.
+// Folds only if this saves at least a quarter of the words, because words with folded taps cost
+// more to make.
 uint32_t ree_conv_fold(const struct ree_conv_params *p, uint32_t terms) {
     uint64_t plain = (uint64_t)ceil_div(p->c, terms) * p->kernel[2];
     uint64_t folded = ((uint64_t)p->c * p->kernel[2] + terms - 1) / terms;
@@ -75,14 +76,16 @@ uint32_t ree_conv_n_words(const struct ree_conv_params *p, uint32_t terms) {
     return ceil_div(p->c * fold, terms) * p->kernel[0] * p->kernel[1] * (p->kernel[2] / fold);
 }
 
-// Sets the fields of the planes of words; requires those of the planes of elements.
+// Sets the fields that describe planes of words. Those that describe planes of elements must be set
+// already.
 static void set_words(struct ree_conv_layout *layout, const struct ree_conv_params *p) {
     uint32_t terms = layout->words.tiles ? layout->words.tiles->tiles.terms : 1;
     layout->fold = ree_conv_fold(p, terms);
     layout->n_terms = p->c * layout->fold;
     layout->c = ceil_div(layout->n_terms, terms);
     layout->n_taps = ree_conv_n_words(p, terms);
-    // Tap 0 is in the first phase of the last axis; the other taps are offsets from it.
+    // A word with folded taps belongs to the phase of tap 0, the first phase of the last axis. The
+    // other taps are bytes at an offset, so their phases need no words.
     layout->c_plane = layout->fold > 1 ? layout->plane / layout->axes[2].n_phases : layout->plane;
 }
 
@@ -116,7 +119,7 @@ bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_
     }
     layout->plane = (uint32_t)plane;
     set_words(layout, p);
-    // Offsets of taps have 32 bits.
+    // The offsets of taps must fit in 32 bits.
     if (in_place && !words->tiles) return true;
     if ((uint64_t)layout->c_plane * layout->c > INT32_MAX) return false;
     if (in_place) return true;
@@ -126,8 +129,8 @@ bool ree_conv_layout_init(struct ree_conv_layout *layout, const struct ree_conv_
     return plane <= proportion;
 }
 
-// Returns the offset of a tap's elements from those of the output position, in a plane with all its
-// phases.
+// Returns the offset of the element that a tap reads from the element that offset 0 reads, in a
+// plane with phases_w phases along the last axis.
 static uint32_t tap_offset(const struct ree_conv_layout *layout, const uint32_t taps[3],
                            uint32_t phases_w) {
     const struct ree_conv_axis *axes = layout->axes;
@@ -153,8 +156,9 @@ void ree_conv_layout_taps(const struct ree_conv_layout *layout, uint32_t *out) {
                                                               folded ? 1 : axes[2].n_phases);
 }
 
-// Returns the input element at a coordinate, or -1 for a zero. Its divisions cost as much as
-// copying a row.
+// Returns the index of the input element at a coordinate, or -1 if there is none: in the padding,
+// or between the elements of a transposed convolution's input. The divisions cost as much as
+// copying a row, so they are left out if spread is 1.
 static int64_t element_at(const struct ree_conv_axis *axis, int64_t coordinate) {
     if (coordinate < 0) return -1;
     if (axis->spread != 1) {
@@ -173,7 +177,7 @@ struct row {
 static struct row make_row(const struct ree_conv_axis *axis, uint32_t phase) {
     int64_t step = axis->step, length = axis->length;
     struct row row = {.first = axis->origin + axis->phases[phase]};
-    if (axis->spread != 1) return row; // its elements are looked up one by one
+    if (axis->spread != 1) return row; // fill_row_<type> looks up its elements one by one
     row.begin = row.first < 0 ? (-row.first + step - 1) / step : 0;
     row.end = row.first >= axis->in ? 0 : (axis->in - row.first + step - 1) / step;
     if (row.begin > length) row.begin = length;
@@ -182,7 +186,8 @@ static struct row make_row(const struct ree_conv_axis *axis, uint32_t phase) {
     return row;
 }
 
-// Fills a channel with elements of one type. The loop for stride 2 helps the compiler.
+// Defines fill_<type>, which lays out one channel x as a plane `out`. In the loop for step 2, the
+// compiler knows the stride.
 #define DEFINE_FILL(type)                                                                          \
     static void fill_row_##type(const struct ree_conv_axis *axis, const struct row *row,           \
                                 const type *x, type pad, type *restrict out) {                     \
@@ -248,8 +253,9 @@ static void interleave(const struct ree_conv_layout *layout, const uint8_t *cons
         words->tiles->interleave(terms, layout->plane, words->is_signed, words->flip, out);
         return;
     }
-    // Repeat for each phase of the other axes, using the phase of tap 0. The bytes of a tap may end
-    // with the plane, after the last word of any output position.
+    // Words with folded taps exist for each phase of the other axes, and for the phase of tap 0
+    // along the last axis. The last words of a phase are left out: bytes of other taps may lie
+    // beyond the end of the plane, and no output position reads these words.
     const struct ree_conv_axis *axes = layout->axes;
     uint32_t size = axes[0].length * axes[1].length * axes[2].length;
     uint32_t n_phases = axes[0].n_phases * axes[1].n_phases;
@@ -273,8 +279,8 @@ void ree_conv_layout_fill(const struct ree_conv_layout *layout, const void *x, u
         return;
     }
     uint32_t terms = layout->words.tiles->tiles.terms, fold = layout->fold;
-    // A word's channels are consecutive, and there are at most `terms`. So `terms` planes of bytes
-    // suffice; the next channel reuses the oldest plane.
+    // The channels of one word are consecutive, and there are at most `terms`. So `terms` planes of
+    // bytes suffice; the next channel reuses the oldest plane.
     ree_any_u32 *words = out;
     uint32_t next = first * terms / fold;
     for (uint32_t i = first; i < first + n; i++, words += layout->c_plane) {

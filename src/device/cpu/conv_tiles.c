@@ -14,14 +14,14 @@ struct tiles_run {
     struct ree_conv_packing packing;
     const float *packed_w;
     const float *laid_out;   // (images, groups * planes, plane), or x
-    float *own_weights;      // where the weights are to be packed; NULL: packed before the run
-    float *own_laid_out;     // where x is to be laid out; NULL: the tiles read x itself
-    bool own_totals;         // sums need memory of their own before the epilogue
-    uint32_t images;         // laid out at a time
+    float *own_weights;      // where this run packs the weights; NULL: they are packed already
+    float *own_laid_out;     // where this run lays out x; NULL: the tiles read x itself
+    bool own_totals;         // sums are kept in scratch until the epilogue
+    uint32_t images;         // images laid out at a time
     uint32_t task_m, task_o; // output channels and positions per task
 };
 
-// Finds the runs of adjacent input that positions [o, o + n) read.
+// Finds the runs of adjacent input that positions [o, o + n) read. Returns their number.
 static uint32_t find_runs(const struct ree_conv_layout *layout, uint32_t o, uint32_t n,
                           struct ree_tile_run *runs) {
     uint32_t n_runs = 0;
@@ -44,7 +44,7 @@ struct task {
     uint32_t o, n; // output positions
 };
 
-// Integer sums start with the correction of their channel.
+// Initialises integer sums with the correction of their output channel.
 static void begin_sums(const struct tiles_run *run, const struct task *t, float *c, size_t ldc) {
     uint32_t channel = t->group * run->conv->p->m + t->i;
     for (uint32_t i = 0; i < t->m; i++) {
@@ -111,7 +111,8 @@ static void choose_tasks(struct tiles_run *run, uint32_t n_images, uint32_t n_th
     if (n_threads > 1) {
         while (n_panels > 2 && others * ree_conv_ceil_div(n_out, n_panels * cols) < 8 * n_threads)
             n_panels--;
-        // More tasks with fewer channels each: every such task gathers the input's panels again.
+        // Make more tasks with fewer channels each, but only as many as necessary: every task
+        // gathers the input's panels again.
         while (run->task_m > 4 * panel_rows && others * ree_conv_ceil_div(n_out, n_panels * cols) *
                                                        ree_conv_ceil_div(m, run->task_m) <
                                                    2 * n_threads)
@@ -125,7 +126,8 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-// The three loops of a run. `own` is the thread's scratch.
+// The iterations of the three loops of a run: packing weights, laying out x, and tasks. `own` is
+// the thread's scratch.
 
 static uint32_t n_weight_panels(const struct tiles_run *run) {
     const struct ree_conv_params *p = run->conv->p;

@@ -1,12 +1,12 @@
-// Packs a convolution's weights: see conv.h.
+// Packs a convolution's weights in the layout that conv.h describes.
 #include "device/cpu/conv.h"
 
 struct ree_conv_packing ree_conv_packing_of(const struct ree_cpu_context *ctx,
                                             const struct ree_conv_params *p) {
     struct ree_conv_packing packing = {.p = p, .tiles = ree_tiles_for(ctx->isa)};
     if (ree_conv_sum_dtype(p) == REE_I32) {
-        // Leave the weights unchanged; the correction for x's bytes is then one number per output
-        // channel.
+        // Choose tiles for which the weights are packed unchanged. If the bytes of x are flipped,
+        // the correction is then one number per output channel.
         packing.integer =
             ree_integer_tiles_for(ctx, p->w_dtype == REE_I8, p->x_dtype == REE_I8, false);
         packing.tiles = &packing.integer->tiles;
@@ -35,7 +35,8 @@ static void pack_floats(const struct ree_conv_packing *packing, const float *w, 
             tiles->pack(w + ((size_t)g * p->m + i) * k + k0, k, 1, rows, kc, out, rows);
             continue;
         }
-        // Layout (groups * c, m, kernel): adjacent only along the kernel.
+        // Transposed weights have the layout (groups * c, m, kernel): terms are adjacent only along
+        // the kernel.
         for (uint32_t l = k0; l < k0 + kc;) {
             uint32_t c = l / taps, tap = l % taps, n = ree_conv_min(taps - tap, k0 + kc - l);
             tiles->pack(w + (((size_t)g * p->c + c) * p->m + i) * taps + tap, taps, 1, rows, n,
@@ -45,8 +46,8 @@ static void pack_floats(const struct ree_conv_packing *packing, const float *w, 
     }
 }
 
-// Gathers the bytes of word l of one output channel's weights (c, kernel), in the order of
-// conv_layout.h, with zeros for missing terms.
+// Gathers the bytes of word l of one output channel's weights w (c, kernel), in the order of terms
+// that conv_layout.h describes, with zeros for missing terms.
 static void gather_terms(const struct ree_conv_packing *packing, const uint8_t *w, uint32_t l,
                          uint8_t *out) {
     const struct ree_conv_params *p = packing->p;

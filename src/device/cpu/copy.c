@@ -87,7 +87,8 @@ static void copy_row(const struct plan *plan, const char *src, char *dst, uint32
     }
 }
 
-// Returns the byte offsets of position `at` of the first `rank` dimensions.
+// Computes the byte offsets, in source and destination, of position `at` (row-major) of the first
+// `rank` dimensions.
 static void offsets_at(const struct plan *plan, uint32_t rank, uint64_t at, int64_t *out_src,
                        int64_t *out_dst) {
     int64_t src = 0, dst = 0;
@@ -101,7 +102,7 @@ static void offsets_at(const struct plan *plan, uint32_t rank, uint64_t at, int6
     *out_dst = dst * (int64_t)plan->size;
 }
 
-// Copies elements [begin, end) of the plan's row-major space.
+// Copies elements [begin, end), counted in row-major order of the plan's dimensions.
 static void copy_range(const struct plan *plan, uint64_t begin, uint64_t end) {
     uint32_t last = plan->rank - 1, width = plan->dims[last];
     uint64_t row = begin / width;
@@ -149,7 +150,7 @@ static inline void transpose_4x4(const ree_any_u32 *src, int64_t src_pitch, ree_
     *(vec4 *)(dst + 3 * dst_pitch) = SHUFFLE(c, d, 2, 6, 3, 7);
 }
 
-#define TILE 16 // elements: a cache line of 32-bit ones
+#define TILE 16 // in elements; 16 elements of 32 bits are a cache line
 
 // dst[j * dst_pitch + i] = src[i * src_pitch + j] for i < n_i, j < n_j.
 #define DEFINE_TILE(T)                                                                             \
@@ -195,9 +196,10 @@ static uint32_t transposed_dim(const struct plan *plan) {
     return plan->rank;
 }
 
-// Copies strips [begin, end) of the transposition. A strip is TILE dst rows at one position of the
-// other dimensions. The next tile's lines are one row apart, which hardware does not prefetch, so
-// they are prefetched one tile ahead.
+// Copies strips [begin, end) of a transposition. A strip is TILE destination rows at one position
+// of the other dimensions. column: the dimension that transposed_dim returned; others: all
+// dimensions but `column` and the innermost one. The lines of the next tile are one row apart,
+// which hardware does not prefetch, so they are prefetched one tile ahead.
 static void copy_strips(const struct plan *plan, const struct plan *others, uint32_t column,
                         uint64_t begin, uint64_t end) {
     uint32_t last = plan->rank - 1;
@@ -230,8 +232,8 @@ static void copy_strips(const struct plan *plan, const struct plan *others, uint
 }
 
 struct job {
-    const struct plan *plan, *others; // others: of strips
-    uint32_t column;                  // of strips
+    const struct plan *plan, *others; // others: as for copy_strips
+    uint32_t column;                  // as for copy_strips
 };
 
 static void copy_job_strips(const void *user, const struct ree_cpu_range *range) {

@@ -21,7 +21,7 @@
 
 struct packed_weights {
     struct packed_weights *next;
-    uint64_t offset; // of the weights in their buffer
+    uint64_t offset; // of the weights in their buffer, in bytes
     struct ree_cpu_pack_key key;
     size_t size;
     void *data; // 64-byte aligned
@@ -36,7 +36,7 @@ struct ree_device_buffer {
 
 struct program_step {
     struct ree_dispatch dispatch;
-    // by operand; borrowed from the constants' buffers, or NULL
+    // packed weights by operand number, borrowed from the constants' buffers; NULL: not packed
     const void *packed[REE_CPU_MAX_PACKED];
     char *node_name;
     double seconds; // time of the last run
@@ -142,8 +142,9 @@ static enum ree_status buffer_read(struct ree_device *device, struct ree_device_
 
 // Programs
 
-// Returns a packed copy of one constant operand: the buffer's existing copy, or a new one. Returns
-// NULL if packing gains nothing, if memory is exhausted, or if *capacity is too small.
+// Returns a packed copy of one constant operand: the buffer's existing copy, or a new one, whose
+// size is subtracted from *capacity (in bytes; NULL: no limit). Returns NULL if packing gains
+// nothing, if memory is exhausted, or if *capacity is too small.
 static const void *packed_copy(struct cpu_device *device, const struct ree_dispatch *dispatch,
                                uint32_t i, struct ree_device_buffer *buffer, uint64_t *capacity) {
     const struct ree_operand *operand = &dispatch->operands[i];
@@ -187,11 +188,11 @@ static void pack_weights(struct cpu_device *device, struct program_step *step,
     const struct ree_dispatch *dispatch = &step->dispatch;
     if (!constants || (dispatch->op != REE_REPOP_MATMUL && dispatch->op != REE_REPOP_CONV)) return;
     const struct ree_matmul_params *p = &dispatch->params.matmul;
-    uint32_t n = 2; // the scales of blockwise activations are no weights
+    uint32_t n = 2; // weights are operands 1 to n - 1, without the scales of activations
     if (dispatch->op == REE_REPOP_MATMUL) n = ree_matmul_n_operands(p) - (p->a_block != 0);
     for (uint32_t i = 1; i < n; i++)
         if (!constants[dispatch->operands[i].slot]) return;
-    // B is the last one: if its scales cannot be packed, packing it is useless.
+    // B is packed last: if its scales cannot be packed, packing it would be useless.
     for (uint32_t i = n; i-- > 1;) {
         step->packed[i] =
             packed_copy(device, dispatch, i, constants[dispatch->operands[i].slot], capacity);

@@ -1,4 +1,4 @@
-// Runs one dispatch: the table of kernels.
+// Runs one dispatch with the kernel of its RepOp.
 #include "device/cpu/execute.h"
 
 #include "device/cpu/selftest.h"

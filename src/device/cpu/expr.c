@@ -1,4 +1,5 @@
-// expr(i) for a run of elements, block by block, one loop per instruction (NUMERICS.md section 2).
+// Evaluates expr(i) for a range of elements i, block by block, with one loop per instruction
+// (NUMERICS.md section 2).
 #include "device/cpu/expr.h"
 
 const struct ree_cpu_expr_kernels *ree_cpu_expr_kernels(enum ree_cpu_isa isa) {
@@ -70,7 +71,8 @@ static void plan_source(struct ree_cpu_expr_source *s, const struct ree_expr *ex
     }
 }
 
-// Runs shorter than this finish before a call pays off.
+// Runs of fewer elements than this are loaded by a loop in place, because the call of a kernel
+// would take longer.
 #define SHORT_RUN 16
 
 // Loads elements [first, first + n) of a source into out.
@@ -101,7 +103,7 @@ static void load_source(const struct ree_cpu_expr_kernels *kernels,
         } else if (s->wide) {
             for (uint32_t i = 0; i < run; i++)
                 ((ree_any_u64 *)to)[i] = (uint64_t)(at + i * stride);
-        } else { // 32 bits suffice, because only those are kept
+        } else { // values keep 32 bits, so the sum may wrap
             uint32_t value = (uint32_t)at, step = (uint32_t)stride;
             for (uint32_t i = 0; i < run; i++)
                 ((ree_any_u32 *)to)[i] = value + i * step;
@@ -136,8 +138,8 @@ static bool is_float_op(uint32_t op) {
     }
 }
 
-// Estimated nanoseconds per instruction for 1024 elements, accurate enough to choose a number of
-// threads.
+// Returns the estimated nanoseconds of an instruction for 1024 elements, accurate enough to choose
+// a number of threads.
 static uint64_t op_cost(uint32_t op) {
     if (op >= REE_MAP_mod_f32 && op <= REE_MAP_softplus_f32) return 2000;
     if (op == REE_MAP_pow_i32 || op == REE_MAP_pow_u32) return 8000;
@@ -162,12 +164,13 @@ void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *ex
         expr->n_instrs > 0 && is_float_op(expr->instrs[expr->n_instrs - 1].op);
     plan->cost = 200;
 
-    // The last instruction that reads each value; afterwards its slot is free.
+    // For each value, 1 + the number of the last instruction that reads it; 0: none. After that
+    // instruction the value's slot is free.
     uint32_t last_use[REE_CPU_EXPR_MAX_VALUES] = {0};
     for (uint32_t i = 0; i < expr->n_instrs; i++) {
         const struct ree_expr_instr *instr = &expr->instrs[i];
         for (uint32_t j = 0; j < ree_map_op_infos[instr->op].n_args; j++)
-            last_use[instr->args[j]] = i + 1; // 0: never
+            last_use[instr->args[j]] = i + 1;
     }
     if (expr->n_instrs == 0) last_use[0] = 1;
 
@@ -299,12 +302,13 @@ void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const void *accumula
     }
 }
 
-// Sufficient for most rows of an epilogue; longer rows are divided into blocks.
+// Elements of a block: enough for most rows of an epilogue; longer rows are divided into blocks.
 #define ROW_BLOCK 256
 #define SLOT_SIZE (ROW_BLOCK * 8)
 #define FEW_SLOTS 8
 
-// Not inlined: with -fstack-clash-protection, a call touches every page of its arrays on the stack.
+// Not inlined into ree_cpu_expr_row: with -fstack-clash-protection, a call touches every page of
+// the arrays in its stack frame, used or not.
 __attribute__((noinline)) static void row_with_many_slots(const struct ree_cpu_expr_plan *plan,
                                                           const void *accumulator, uint32_t first,
                                                           uint32_t count, void *out) {

@@ -22,8 +22,9 @@ static struct chain chain_begin(bool product) {
     return (struct chain){.product = product, .total = start, .chunk = start};
 }
 
-// Totals start with the neutral element. Adding +0 before a sum changes no bits that the final + 0
-// would keep; multiplying a product by 1 changes no bits at all.
+// Totals start with the neutral element. For a sum, 0 + p differs from the first chunk's result p
+// only if p is -0, and the final + 0 would turn that into +0 anyway. For a product, 1 * p has the
+// bits of p.
 static double chain_total(const struct chain *c) {
     return c->product ? c->total * c->chunk : c->total + c->chunk;
 }
@@ -48,7 +49,7 @@ static void chain_fma(struct chain *c, double a, double b) {
 
 // Reduce
 
-struct search { // for an extremum or its position
+struct search { // for ARGMAX and ARGMIN; index -1: no term yet
     uint64_t best;
     int64_t index;
 };

@@ -26,10 +26,10 @@ struct plan {
     const char *data;
     char *out;
     struct ree_cpu_indices indices;
-    uint32_t rank; // of the dimensions outside the row
+    uint32_t rank; // number of dimensions without those of the row
     uint32_t dims[REE_MAX_RANK];
     int64_t data_strides[REE_MAX_RANK], index_strides[REE_MAX_RANK];
-    uint32_t row; // elements per tuple
+    uint32_t row; // elements copied per index tuple
     int64_t row_stride;
 };
 
@@ -89,8 +89,8 @@ static inline void copy_element(size_t size, const char *src, char *dst) {
 }
 
 // Gathers n elements along the innermost dimension, each with its own index, up to the first index
-// out of range. Returns the number gathered. Inlined per size, so that the loop has no branches on
-// it.
+// out of range. Returns the number gathered. Inlined for each element size and index type, so that
+// the loop has no branches on them.
 static inline __attribute__((always_inline)) uint32_t gather_row(size_t size, bool wide,
                                                                  const struct plan *plan,
                                                                  int64_t data_at, int64_t index_at,
@@ -125,7 +125,8 @@ static uint32_t gather_elements(const struct plan *plan, int64_t data_at, int64_
 #undef GATHER
 }
 
-// Gathers tuples [begin, end); stops at the first fault.
+// Gathers the elements of index tuples [begin, end). Stops at the first one that is out of range
+// and describes it in *fault.
 static void gather_range(const struct plan *plan, uint64_t begin, uint64_t end,
                          struct ree_cpu_index_fault *fault) {
     uint32_t coord[REE_MAX_RANK];
@@ -180,7 +181,7 @@ static void gather_range(const struct plan *plan, uint64_t begin, uint64_t end,
 
 struct job {
     const struct plan *plan;
-    struct ree_cpu_index_fault *faults; // (n_threads)
+    struct ree_cpu_index_fault *faults; // [n_threads]
 };
 
 static void gather_job_range(const void *user, const struct ree_cpu_range *range) {

@@ -94,8 +94,8 @@ static bool find_feature(enum ree_cpu_feature feature) {
     return false;
 }
 
-// Called in every dispatch, so the result is cached: on a virtual machine the cpuid instruction
-// takes microseconds. 0: not checked yet, 1: no, 2: yes.
+// Called in dispatches, so the result is cached: on a virtual machine the cpuid instruction takes
+// microseconds. 0: not checked yet, 1: no, 2: yes.
 bool ree_cpu_feature_available(enum ree_cpu_feature feature) {
     static atomic_uchar known[REE_N_CPU_FEATURES];
     unsigned char is = atomic_load_explicit(&known[feature], memory_order_relaxed);

@@ -1,4 +1,4 @@
-// out[i] = expr(i), NUMERICS.md section 2.
+// map: out[i] = expr(i), NUMERICS.md section 2.
 #include "device/cpu/expr.h"
 
 struct job {

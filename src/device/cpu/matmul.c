@@ -1,17 +1,20 @@
-// matmul: out(b, i, j) = expr(sum over l of a(b, i, l) * b(b, l, j)), NUMERICS.md section 3.
+// matmul: out(b, i, j) = expr(sum over l of a(b, i, l) * b(b, l, j)) for each product b of a batch,
+// NUMERICS.md section 3.
 //
 // Chooses the method: tiles over packed panels (matmul_gemm.c) or, if one side has few rows, one
-// pass over the other side in its memory layout. Every method computes the same sums in the same
-// order.
+// pass over the other side in its memory layout or in packed panels (matmul_panels.c). These
+// methods compute the same sums in the same order. Some types have methods of their own: blockwise
+// activations (matmul_int8.c), wide integers (matmul_integer.c) and float64 (float64.c).
 #include "device/cpu/matmul.h"
 
 #include <omp.h>
 
 // Folding
 
-// Folds batches into rows if they only continue the rows of A and share one B.
+// Folds the batch into the rows if the rows of A continue from product to product and all products
+// share one B.
 static void fold_batch_into_rows(struct ree_matmul_plan *plan) {
-    int64_t next = plan->a_stride_m * plan->m; // stride that continues the rows
+    int64_t next = plan->a_stride_m * plan->m; // batch stride of A that continues its rows
     uint64_t rows = plan->m;
     for (uint32_t i = plan->batch_rank; i-- > 0;) {
         if (plan->batch_dims[i] != 1 && plan->b_batch_strides[i] != 0) return;
@@ -24,8 +27,8 @@ static void fold_batch_into_rows(struct ree_matmul_plan *plan) {
     plan->batch_rank = 0;
 }
 
-// Transposes a narrow product if it has fewer columns than rows. a * b equals b * a bit for bit,
-// because a NaN's payload is lost in the end.
+// Transposes the product: out' = B' A'. Its bits stay the same, because a * b equals b * a except
+// for the payload of a NaN, which is lost in the end.
 static void swap_sides(struct ree_matmul_plan *plan) {
     struct ree_matmul_plan old = *plan;
     plan->m = old.n;
@@ -41,7 +44,8 @@ static void swap_sides(struct ree_matmul_plan *plan) {
     plan->swapped = true;
 }
 
-// Returns whether there are few rows and the other side is adjacent in memory in one direction.
+// Returns whether A has few rows and B can be read in place: its rows or columns are contiguous, or
+// it is blockwise.
 static bool can_stream(const struct ree_matmul_plan *plan) {
     if (plan->integer || plan->m > REE_STREAM_MAX_ROWS) return false;
     return plan->b_stride_n == 1 || plan->b_stride_k == 1 || plan->blocks;
@@ -69,8 +73,8 @@ static struct ree_matmul_plan make_plan(const struct ree_matmul_params *p) {
         plan.b_batch_strides[i] = p->b_batch_strides[i];
     }
     if (plan.n_batch != 1 && plan.m != 0) fold_batch_into_rows(&plan);
-    // A single column has the same memory layout as a single row. (The stride of a dimension of one
-    // element is meaningless, so either stride may be 1.)
+    // A product with few columns is transposed to one with few rows, if A can then be read in
+    // place.
     if (plan.n < plan.m && plan.n <= REE_STREAM_MAX_ROWS && !plan.blocks) {
         struct ree_matmul_plan turned = plan;
         swap_sides(&turned);
@@ -146,7 +150,7 @@ static void stream_block(const struct stream *s, uint32_t batch, uint32_t j, uin
             ree_matmul_write(s->output, sums + i * n, first + i * plan->n + j, n);
         return;
     }
-    // In a transposed product the columns are adjacent whole rows of the output.
+    // In a transposed product these columns are whole, adjacent rows of the output.
     float *turned = plan->m == 1 ? sums : acc;
     if (plan->m > 1)
         for (uint32_t i = 0; i < plan->m; i++)
@@ -171,15 +175,15 @@ static void stream_blocks(const void *user, const struct ree_cpu_range *range) {
 
 static void stream_run(const struct ree_cpu_context *ctx, struct stream *s) {
     const struct ree_matmul_plan *plan = s->plan;
-    // b is read once: each thread reads about 10 GB/s, or is limited by its multiplications if m is
-    // large.
+    // Estimates nanoseconds: b is read once, and each thread reads about 10 GB/s, or is limited by
+    // its multiplications if m is large.
     uint64_t elements = (uint64_t)plan->n_batch * plan->n * plan->k;
     uint32_t n_threads = ree_cpu_threads_for(ctx, elements * (2 + plan->m) / 6);
     uint32_t lanes = 4 * s->tiles->lanes;
     s->width = STREAM_FLOATS / plan->m;
     if (plan->n_batch < 2 * n_threads) {
-        // Give each thread the same number of blocks: one thread reads memory more slowly than all
-        // do.
+        // Give each thread the same number of blocks: a thread that is left over with one block
+        // reads memory more slowly than all threads together.
         uint32_t turns = (plan->n + n_threads * s->width - 1) / (n_threads * s->width);
         s->width = (plan->n + turns * n_threads - 1) / (turns * n_threads);
     }
@@ -230,7 +234,8 @@ static void make_gemm(const void *user, uint32_t i, struct ree_gemm *gemm) {
     };
 }
 
-// Chooses the tiles of an integer product in which b is packed unchanged.
+// Chooses tiles for an integer product such that b is packed unchanged; the top bits of a are
+// flipped if the tiles require it.
 static void choose_integer(const struct ree_cpu_context *ctx, struct batch *batch) {
     bool a_signed = batch->plan->a_dtype == REE_I8, b_signed = batch->plan->b_dtype == REE_I8;
     const struct ree_integer_tiles *tiles = ree_integer_tiles_for(ctx, a_signed, b_signed, true);
@@ -251,7 +256,7 @@ static enum ree_status tiles_run(const struct ree_cpu_context *ctx, const struct
     uint32_t terms_per_nanosecond = batch->integer ? 96 : batch->pairs ? 64 : 32;
     uint64_t nanoseconds = (uint64_t)plan->m * plan->n * plan->k / terms_per_nanosecond + 1;
     uint32_t n_threads = ree_cpu_threads_for(ctx, nanoseconds * plan->n_batch);
-    // One thread per product, unless the products are few and large.
+    // Each product is computed by one thread, unless there are few products and they are large.
     if (plan->n_batch > 1 && (plan->n_batch >= 4 * n_threads || nanoseconds < 100000))
         return ree_gemm_run_batch(ctx, plan->n_batch, make_gemm, batch, n_threads, err);
     for (uint32_t i = 0; i < plan->n_batch; i++) {
@@ -262,7 +267,7 @@ static enum ree_status tiles_run(const struct ree_cpu_context *ctx, const struct
     return REE_OK;
 }
 
-// An empty sum is +0, or the integer 0.
+// Writes the output if k is 0: an empty sum is +0, or the integer 0.
 static void write_zeros(const struct ree_matmul_output *output, uint32_t n_elements) {
     float zeros[1024] = {0};
     for (uint32_t i = 0; i < n_elements; i += 1024)
@@ -293,7 +298,8 @@ static struct ree_cpu_operand factor_b(const struct ree_matmul_params *p, const 
     return ree_cpu_operand_at(&f, p->b_offset);
 }
 
-// Returns whether all of B is packed. (The plan decides whether as panels for few rows.)
+// Returns whether B, with its scales and zero points if any, was packed in advance. ree_panels_suit
+// says whether the packed form is panels for few rows.
 static bool has_panels(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
     for (uint32_t i = 1; i < ree_matmul_n_operands(p); i++)
         if (!ctx->packed[i]) return false;
@@ -370,8 +376,9 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
     return tiles_run(ctx, &batch, err);
 }
 
-// Packed weights: panels of narrow weights for few rows, otherwise panels of floats, or of bytes
-// for integer products. Other types would become larger; they are widened when they are read.
+// Packed weights. For few rows: panels of narrow weights. Otherwise: panels of floats, of pairs of
+// bfloat16, or of bytes for integer products. Packed weights of other types would become larger, so
+// these are widened when they are read.
 
 #define PACK_MOST_ROWS 64
 #define PACK_MOST_WEIGHTS (1u << 20)
@@ -381,8 +388,8 @@ static bool packable(const struct ree_cpu_context *ctx, const struct ree_matmul_
     bool grows = plan->integer ? !is_byte(p->b_dtype) : plan->b_dtype != REE_F32 || plan->blocks;
     if (choose_pairs(ctx, plan)) grows = false;
     if (grows || plan->swapped || can_stream(plan)) return false;
-    // With many rows, packing each time pays off and avoids a second copy of a language model's
-    // weights.
+    // With many rows or large weights, packing in every run pays off, and avoids a second copy of a
+    // language model's weights.
     if (plan->m >= PACK_MOST_ROWS || (uint64_t)plan->n * plan->k > PACK_MOST_WEIGHTS) return false;
     for (uint32_t i = 0; i < plan->batch_rank; i++)
         if (plan->batch_dims[i] != 1 && plan->b_batch_strides[i] != 0) return false;

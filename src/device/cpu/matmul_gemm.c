@@ -19,11 +19,11 @@
 
 // Columns of a task: REE_CHUNK * TASK_COLS floats of b are half of a 1 MiB second-level cache.
 #define TASK_COLS 512
-#define TASK_ROWS 192 // minimum, with more than one thread
+#define TASK_ROWS 192 // minimum rows of a block; maximum rows of a task with its own totals
 // Maximum memory for packed panels, in floats.
 #define MAX_PACKED_A ((size_t)4 << 20)
 #define MAX_PACKED_B ((size_t)8 << 20)
-#define BLOCK_K 1024  // terms of K packed at a time
+#define BLOCK_K 1024  // words of K packed at a time
 #define OWN_ROWS 1024 // with at most this many rows, tasks pack their own panels of b
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
@@ -33,8 +33,8 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
     return a / b + (a % b != 0);
 }
 
-// Number of floats of a packed part of b: n columns, k words. Column sums or least exponents are
-// behind panels_floats.
+// Return the floats of a packed part of b with n columns and k words: of its panels, and of the
+// panels and the column sums or least exponents that follow them.
 static size_t panels_floats(const struct ree_gemm *g, uint32_t n, uint32_t k) {
     return (size_t)ceil_div(n, g->tiles->cols) * g->tiles->cols * k;
 }
@@ -49,8 +49,8 @@ size_t ree_gemm_packed_b_floats(const struct ree_gemm *g) {
     return packed_floats(g, g->n, g->k);
 }
 
-// Packs words [word, word + n_words) of vectors [vector, vector + n_vectors). With pairs, `least`
-// receives the least exponent.
+// Packs words [word, word + n_words) of vectors [vector, vector + n_vectors). With pairs, sets
+// *least to the least exponent.
 static void pack_panel(const struct ree_gemm *g, const struct ree_cpu_operand *f, uint32_t vector,
                        uint32_t n_vectors, uint32_t word, uint32_t n_words, float *out,
                        uint32_t pitch, ree_any_u32 *least) {
@@ -66,15 +66,16 @@ static void pack_panel(const struct ree_gemm *g, const struct ree_cpu_operand *f
                        n_vectors, min_u32(g->n_terms - l, 2 * n_words), (ree_any_u32 *)out, pitch);
 }
 
-// Packs one panel of one chunk, for the n columns that start at j0. With an a_shift, stores or adds
-// the sums of its columns to `sums`.
+// Packs one panel, of the n columns that start at j0, and one chunk, of kc words that start at k0.
+// If a_shift is not 0, also stores the sums of the panel's columns in `sums`; after the first
+// chunk, adds them.
 static void pack_b_panel(const struct ree_gemm *g, uint32_t j0, uint32_t n, uint32_t k0,
                          uint32_t kc, uint32_t panel, float *out, float *sums, ree_any_u32 *least) {
     const struct ree_tiles *tiles = g->tiles;
     uint32_t j = panel * tiles->cols, cols = tiles->cols;
     pack_panel(g, &g->b, j0 + j, min_u32(n - j, cols), k0, kc, out, cols, least);
     if (!g->a_shift) return;
-    // Ones times the columns.
+    // The sums are a row of ones times the columns.
     float ones[REE_CHUNK];
     for (uint32_t l = 0; l < kc; l++)
         memcpy(&ones[l], &g->b.integer->ones, sizeof *ones);
@@ -115,8 +116,8 @@ struct blocking {
     size_t totals_floats;
 };
 
-// Chooses the columns of a task that covers all rows, so that the busiest thread has as few as
-// possible.
+// Returns the columns of a task that covers all rows, chosen so that the busiest thread has as few
+// columns as possible.
 static uint32_t choose_columns(uint32_t n, uint32_t cols, uint32_t n_threads) {
     uint32_t n_panels = ceil_div(n, cols), best = 1, least = UINT32_MAX;
     for (uint32_t panels = min_u32(TASK_COLS / cols, n_panels); panels > 0; panels--) {
@@ -129,8 +130,8 @@ static uint32_t choose_columns(uint32_t n, uint32_t cols, uint32_t n_threads) {
     return best * cols;
 }
 
-// Number of least exponents of packed a. They are behind its panels: for each chunk of the block,
-// for each panel.
+// Returns the number of least exponents of packed a. They follow its panels: for each chunk of the
+// block, for each panel.
 static size_t exponents(const struct ree_gemm *g, const struct blocking *s) {
     if (!g->pairs) return 0;
     return (size_t)ceil_div(s->bk, g->tiles->chunk) * ceil_div(s->bm, s->panel_rows);
@@ -193,12 +194,12 @@ struct team {
     _Atomic uint64_t next; // next unit number to hand out, see take
 };
 
-// Takes the next unit of a phase; false if none is left. A phase's units are numbered from `base`.
-// Each thread takes numbers until it gets one past the phase's end, so a phase of n units uses
-// exactly n + n_threads numbers.
+// Takes the next unit of a phase; returns false if none is left. A phase's units are numbered from
+// `base`. Each thread takes numbers until it gets one past the phase's end, so a phase of n units
+// uses exactly n + n_threads numbers.
 static bool take(struct team *team, uint64_t base, uint32_t n_units, uint32_t *out) {
     if (team->n_threads == 1) {
-        // A single thread requires no atomic operation.
+        // A single thread needs no atomic addition.
         uint64_t next = atomic_load_explicit(&team->next, memory_order_relaxed);
         atomic_store_explicit(&team->next, next + 1, memory_order_relaxed);
         *out = (uint32_t)(next - base);
@@ -215,8 +216,8 @@ static void wait_for_team(const struct team *team) {
     }
 }
 
-// Returns the place of the least exponent of a panel of a, in the chunk that begins with word l of
-// the block. Only for pairs.
+// Returns the address of the least exponent of a panel of a, in the chunk that begins with word l
+// of the block. Only for pairs.
 static ree_any_u32 *least_a(const struct team *team, uint32_t bm, uint32_t l, uint32_t panel) {
     const struct blocking *s = &team->blocking;
     size_t chunk = l / team->gemm->tiles->chunk;
@@ -239,7 +240,8 @@ static void pack_a_panel(const struct team *team, uint32_t i0, uint32_t bm, uint
     }
 }
 
-// Returns the sums of b's columns, which follow the packed panels.
+// Returns the address of the sums of b's columns, or of the least exponents: both follow the packed
+// panels.
 static float *column_sums(const struct team *team, uint32_t bn) {
     const struct ree_gemm *g = team->gemm;
     uint32_t width = ceil_div(bn, g->tiles->cols) * g->tiles->cols;
@@ -247,8 +249,8 @@ static float *column_sums(const struct team *team, uint32_t bn) {
     return team->packed_b + (size_t)width * team->blocking.bk;
 }
 
-// Returns the place of the least exponent of a panel of b, in the chunk that begins with word l of
-// the block. Only for pairs.
+// Returns the address of the least exponent of a panel of b, in the chunk that begins with word l
+// of the block. Only for pairs.
 static ree_any_u32 *least_b(const struct team *team, uint32_t bn, uint32_t l, uint32_t panel) {
     const struct ree_tiles *tiles = team->gemm->tiles;
     size_t chunk = l / tiles->chunk;
@@ -289,7 +291,7 @@ static void pack_own_b(const struct ree_gemm *g, const struct task *t, uint32_t 
                      least++);
 }
 
-// A product of two panels of one chunk: kc words.
+// Two panels to multiply, with kc words of one chunk.
 struct panels {
     uint32_t rows, kc;
     const float *a, *b;
@@ -304,14 +306,15 @@ struct widened {
     bool has_a, has_b[TASK_COLS];
 };
 
-// n_cols: columns of a task; the last panel is widened whole.
+// Returns the floats that struct widened requires for a task of n_cols columns. The last panel is
+// widened whole.
 static size_t widened_floats(const struct ree_gemm *g, uint32_t n_cols) {
     uint32_t cols = g->tiles->cols, widest = ceil_div(n_cols, cols) * cols;
     return g->pairs ? (size_t)REE_CHUNK * (REE_TILE_MAX_ROWS + widest) : 0;
 }
 
-// c (rows, n_cols) = or += the product of panels for which the instruction could meet a subnormal
-// number. `panel` is the number of the panel of b.
+// As multiply, with the tiles for floats: for panels for which the instruction for pairs could meet
+// a subnormal number. `panel` is the number of the panel of b.
 static void multiply_widened(const struct ree_gemm *g, const struct panels *p, struct widened *wide,
                              uint32_t panel, float *c, size_t ldc, uint32_t n_cols,
                              uint32_t flags) {
@@ -324,7 +327,7 @@ static void multiply_widened(const struct ree_gemm *g, const struct panels *p, s
     tiles->tile[p->rows - 1][vecs - 1](2 * p->kc, wide->a, b, c, ldc, n_cols, flags);
 }
 
-// c (rows, n_cols) = or += the product.
+// Stores the product of two panels in c (rows, n_cols) or, without REE_TILE_FIRST, adds it.
 static void multiply(const struct ree_gemm *g, const struct panels *p, struct widened *wide,
                      uint32_t panel, float *c, size_t ldc, uint32_t n_cols, uint32_t flags) {
     const struct ree_tiles *tiles = g->tiles;
@@ -366,11 +369,12 @@ static void run_task(const struct team *team, const struct task *t, const struct
     float *c = own->totals ? own->totals : (float *)g->output->out + first;
     size_t ldc = own->totals ? t->tn : g->n;
 
-    // A panel's rows are written while they are in the first-level caches, unless column sums must
-    // still be added to all rows.
+    // The rows of a panel are written while they are in the first-level cache, unless column sums
+    // must still be added to all rows.
     bool ends = t->k0 + t->bk == g->k, writes = ends && (g->output->epilogue || own->totals);
 
-    // If packed b is the whole matrix, the block is the whole matrix too.
+    // If b was packed in advance, a block has all columns and all of K, so packed b is that of the
+    // block.
     const float *packed_b = g->packed_b ? g->packed_b : team->packed_b;
     uint32_t n_panels = ceil_div(t->bn, cols);
     ree_any_u32 own_least[TASK_COLS];
@@ -467,7 +471,8 @@ static struct own own_memory(const struct blocking *s, void *const *scratch) {
                         .widened = scratch[SLOT_WIDENED]};
 }
 
-// Returns the gemm with the prefetch distance that matches the blocking's packing order.
+// Returns the gemm with a prefetch distance for b that matches the order in which the blocking
+// packs it.
 static struct ree_gemm in_order(const struct ree_gemm *gemm, const struct blocking *s) {
     struct ree_gemm g = *gemm;
     if (s->own_b) g.b.ahead = g.tiles->cols * g.b.stride_vector;

@@ -3,6 +3,9 @@
 //
 //     acc = fma(I, da * db, acc), I = the sum of a * (q - z) over a run of terms, exact
 //
+// with the scales da and db of a block of a and of b, and the number q and zero point z of a
+// weight.
+//
 // The rows are packed once per product; the weights come as panels (matmul_panels.c), prepacked, or
 // packed by the thread that multiplies with them. Threads process panels of columns with groups of
 // rows: one chunk of a group's rows, one chunk of the panel and the group's results stay in the
@@ -23,7 +26,7 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
 struct job {
     const struct ree_matmul_params *p;
     const struct ree_int8_tiles *tiles;
-    const struct ree_tiles *float_tiles; // with as many lanes; they pack
+    const struct ree_tiles *float_tiles; // with the same number of lanes; used to pack B
     const struct ree_matmul_output *output;
     uint32_t run, n_runs; // terms of a run; runs of a row
     const int8_t *a_numbers;
@@ -31,17 +34,17 @@ struct job {
     ree_any_u32 *a;        // packed rows (tiles_int8.h)
     size_t row_words;      // words of a packed row, with its corrections and scales
     uint32_t n_b;          // operands of B: numbers, scales, perhaps zero points
-    const void *b[3];      // as they are in memory
-    const void *packed[3]; // all panels; NULL: each thread packs
-    uint32_t n_groups;     // of rows, for each panel
+    const void *b[3];      // these operands as they are in memory
+    const void *packed[3]; // the same, packed in advance; NULL: threads pack panels themselves
+    uint32_t n_groups;     // groups of GROUP_ROWS rows per panel; 1: a unit has all rows
     uint32_t cols;
 };
 
 // Rows
 
-// Packs row i of a group of n rows. The words of a run meet the words of B in order (tiles_int8.h):
-// for each word of B a word holds the terms first, first + distance, ..., for each first <
-// distance.
+// Packs row `row`, number i of a group of n rows. For each word of B there are `distance` words
+// (tiles_int8.h): word `first` of them holds the terms first, first + distance, and so on of those
+// in the word of B.
 static void pack_row(const struct job *s, uint32_t row, uint32_t i, uint32_t n, ree_any_u32 *to) {
     const struct ree_matmul_params *p = s->p;
     uint32_t terms = s->tiles->terms, per_b = 32 / p->b_bits, distance = per_b / terms;
@@ -90,7 +93,8 @@ static void pack_rows(const void *user, const struct ree_cpu_range *range) {
 
 // Products
 
-// Computes the results of one panel and rows [row, row + n_rows).
+// Computes and writes the results of rows [row, row + n_rows) for one panel, whose first column is
+// j.
 static void run_group(const struct job *s, const void *const *panel, uint32_t j, uint32_t row,
                       uint32_t n_rows) {
     const struct ree_matmul_params *p = s->p;
@@ -121,7 +125,7 @@ static void run_group(const struct job *s, const void *const *panel, uint32_t j,
 
 enum scratch_slot { SLOT_ROWS, SLOT_PANEL };
 
-// Returns the distance in bytes between the operands of a panel that a thread packs.
+// Rounds the size of a packed operand up, so that the next operand of the panel is aligned.
 static size_t aligned(size_t size) {
     return (size + 63) / 64 * 64;
 }
@@ -189,8 +193,8 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
         .job = &s,
     };
     ree_cpu_run_loop(ctx, &rows);
-    // About the multiply-adds of a thread in a nanosecond with many rows, and the weights it reads
-    // with few.
+    // Estimates nanoseconds. With many rows, a thread does 160 multiply-adds per nanosecond; with
+    // few rows, it reads 20 weights per nanosecond.
     uint64_t weights = (uint64_t)p->n * p->k;
     uint32_t n_threads = ree_cpu_threads_for(ctx, weights * (8 + p->m) / 160);
     if (!packed) REE_TRY(ree_cpu_scratch_reserve(ctx, n_threads, SLOT_PANEL, panel_size, err));

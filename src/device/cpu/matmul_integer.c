@@ -1,5 +1,5 @@
-// matmul over 32-bit and 64-bit integers: out(b, i, j) = sum over l of a(b, i, l) * b(b, l, j),
-// wrapping. So the order is irrelevant, and i32 and i64 use the unsigned code.
+// matmul of 32-bit and 64-bit integers: out(b, i, j) = sum over l of a(b, i, l) * b(b, l, j). Sums
+// wrap, so their order is irrelevant, and signed types use the code of unsigned ones.
 #include "device/cpu/matmul.h"
 
 #define BLOCK 1024 // columns whose sums are computed together

@@ -45,8 +45,8 @@ bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan
 
 // Packing
 
-// Returns the words that a panel stores of each column. With blockwise activations these are whole
-// blocks, because the runs of tiles_int8.h are multiplied whole.
+// Returns the words that a panel stores of each column. With blockwise activations a column
+// consists of whole blocks, because products always compute whole runs (tiles_int8.h).
 static uint32_t n_words(const struct ree_matmul_params *p) {
     uint32_t k = p->a_block ? ceil_div(p->k, p->b_block) * p->b_block : p->k;
     return ceil_div(k, 32 / p->b_bits);
@@ -80,7 +80,7 @@ static uint32_t part_word(uint32_t word, uint32_t bits) {
     return even | odd << 16;
 }
 
-#define PACK_ROWS 64 // rows at a time: a square of the source stays in the first-level cache
+#define PACK_ROWS 64 // rows at a time: this part of the source stays in the first-level cache
 
 // dst(l, c) = src[c * stride_c + l * stride_l] for l < n_rows, c < n_cols; zeros up to cols.
 #define DEFINE_PACK(name, type)                                                                    \
@@ -172,8 +172,8 @@ void ree_panels_pack(const struct ree_cpu_context *ctx, const struct ree_tiles *
 
 // Multiplying
 
-// Computes chunks [c0, c1) of one panel. pitch 0: their total goes to c; otherwise each chunk's
-// result goes to c + chunk * pitch.
+// Computes chunks [c0, c1) of one panel. If pitch is 0, their total goes to c; otherwise the result
+// of chunk i goes to c + i * pitch.
 static void run_chunks(const struct ree_panels *s, uint32_t batch, uint32_t panel, uint32_t c0,
                        uint32_t c1, float *c, size_t pitch) {
     const struct ree_matmul_plan *plan = s->plan;
@@ -229,7 +229,8 @@ static void run_panels(const void *user, const struct ree_cpu_range *range) {
     }
 }
 
-// total(e) = ((p0 + p1) + p2) + ... + 0 over the chunks' results, n_floats apart; in place.
+// parts[e] = ((p0 + p1) + p2) + ... + 0 for e < n_floats, where pi is parts[i * n_floats + e], the
+// result of chunk i.
 static void add_chunks(uint32_t n_chunks, uint32_t n_floats, float *parts) {
     for (uint32_t i = 1; i < n_chunks; i++)
         for (uint32_t e = 0; e < n_floats; e++)
@@ -238,7 +239,7 @@ static void add_chunks(uint32_t n_chunks, uint32_t n_floats, float *parts) {
         parts[e] = ree_cpu_canonical_nan(parts[e] + 0.0f);
 }
 
-enum scratch_slot { SLOT_PARTS = 1 }; // 0: the rows of a
+enum scratch_slot { SLOT_PARTS = 1 }; // slot 0 holds the rows of a
 
 enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct ree_panels *s,
                                struct ree_error *err) {
@@ -246,7 +247,8 @@ enum ree_status ree_panels_run(const struct ree_cpu_context *ctx, const struct r
     uint32_t cols = panel_cols(s->tiles), n_chunks = ceil_div(plan->k, REE_CHUNK);
     uint32_t n_floats = plan->m * cols;
     uint64_t n_panels = (uint64_t)ceil_div(plan->n, cols) * plan->n_batch;
-    // Roughly a thread's multiplications per nanosecond, if memory is fast enough.
+    // Estimates nanoseconds: a thread does about 16 multiplications per nanosecond, if memory is
+    // fast enough.
     uint64_t elements = (uint64_t)plan->n_batch * plan->n * plan->k;
     uint32_t n_threads = ree_cpu_threads_for(ctx, elements * (1 + plan->m) / 16);
 

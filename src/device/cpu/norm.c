@@ -1,6 +1,6 @@
-// m = sum(x) / n; d = x - m; v = sum(d * d) / n; out = d / sqrt(v + eps) * scale + bias; d = x for
-// RMS. Each step is rounded once; sums and squares follow the scheme (NUMERICS.md sections 3 and
-// 4).
+// norm: m = sum(x) / n; d = x - m; v = sum(d * d) / n; out = d / sqrt(v + eps) * scale + bias, for
+// each row x of n numbers; for RMS, d = x. Each step is rounded once; sums and squares follow the
+// scheme (NUMERICS.md sections 3 and 4).
 #include "device/cpu/softmax.h"
 #include "repops/scalar/ops.h"
 
@@ -12,7 +12,7 @@ struct job {
     float *out;
 };
 
-// y = op(y, w[row's index + column * stride]), where w is scale or bias.
+// y = op(y, w[offset of the row + column * stride]), where w is scale or bias.
 static void affine(const struct job *job, enum ree_map_op op, uint32_t row, const float *w,
                    float *y, float *block) {
     const struct ree_norm_params *p = job->p;

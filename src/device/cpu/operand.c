@@ -1,4 +1,4 @@
-// See operand.h.
+// Packs and widens the operands of products (operand.h).
 #include "device/cpu/operand.h"
 
 #define PART_TERMS 64 // terms widened at a time
@@ -26,7 +26,7 @@ static void widen_vector(const struct ree_tiles *tiles, const struct ree_cpu_ope
         tiles->widen[type](1, from + i * f->stride_k * size, out + i);
 }
 
-// Packs adjacent vectors: one term of all vectors is a contiguous run.
+// Packs vectors that are adjacent in memory: term l of all of them is a contiguous run.
 static void pack_adjacent(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
                           uint32_t vector, uint32_t n_vectors, uint32_t l, uint32_t n, float *dst,
                           uint32_t pitch) {

@@ -20,7 +20,7 @@ struct job {
     int64_t *indices;   // NULL if absent
     size_t size;        // bytes per element
     uint32_t width;     // outputs of a row processed together
-    struct span *reach; // of each window position along the last axis
+    struct span *reach; // [kernel[2]]: reach() of each window position along the last axis
 };
 
 static uint64_t volume(const uint32_t dims[3]) {
@@ -30,7 +30,7 @@ static uint64_t volume(const uint32_t dims[3]) {
 // Returns the outputs along the last axis whose window position k is inside the input.
 static struct span reach(const struct ree_pool_params *p, uint32_t k) {
     int64_t shift = (int64_t)k * p->dilation[2] - p->pad_begin[2], stride = p->stride[2];
-    // o * stride + shift >= 0, and < in
+    // [low, high): outputs o for which 0 <= o * stride + shift < in
     int64_t low = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
     int64_t high = shift >= p->in[2] ? 0 : (p->in[2] - shift + stride - 1) / stride;
     if (high > p->out[2]) high = p->out[2];
@@ -38,7 +38,8 @@ static struct span reach(const struct ree_pool_params *p, uint32_t k) {
     return (struct span){(uint32_t)low, (uint32_t)high};
 }
 
-// Returns the number of window positions along axis a, at output o, that are in [low, high).
+// Returns the number of window positions along axis a, at output o, whose input coordinates are in
+// [low, high).
 static uint32_t count(const struct ree_pool_params *p, uint32_t a, uint32_t o, int64_t low,
                       int64_t high) {
     int64_t start = (int64_t)o * p->stride[a] - p->pad_begin[a];
@@ -55,8 +56,8 @@ static uint32_t count_at(const struct ree_pool_params *p, uint32_t a, uint32_t o
                : count(p, a, o, 0, p->in[a]);
 }
 
-// Returns n inputs with distance `stride`, starting at x, as values of class W; without a copy if
-// they are already stored that way.
+// Returns n inputs at distance `stride` from each other, starting at x, as 32-bit values of map
+// (class W). Copies them to `row` unless they are already stored that way.
 static const void *inputs(const struct job *job, const char *x, uint32_t n, uint32_t stride,
                           void *row) {
     enum ree_cpu_load load = ree_cpu_load_of(job->p->dtype);
@@ -67,10 +68,11 @@ static const void *inputs(const struct job *job, const char *x, uint32_t n, uint
 
 struct rows {
     ree_any_u32 *acc, *total, *values;
-    uint32_t *index; // within the plane
+    uint32_t *index; // position in the plane of the element in acc
 };
 
-// acc[j] = max(acc[j], value[j]), and its position. at: position of value[0] in the plane.
+// acc[j + i] = max(acc[j + i], values[i]) for i < n, and index[j + i] = its position in the plane.
+// values[i] has position at + i * step.
 static void take_positions(const struct job *job, const struct rows *rows, uint32_t j,
                            const ree_any_u32 *values, uint32_t n, uint64_t at, uint64_t step) {
     bool is_float = job->p->dtype == REE_F32;
@@ -153,7 +155,7 @@ static void pool_row(const struct job *job, uint32_t plane, uint32_t od, uint32_
     kernels->fill32(n, 0, rows->total);
     if (job->indices) kernels->fill32(n, UINT32_MAX, rows->index);
 
-    uint32_t term = 0; // window positions of this chunk so far
+    uint32_t term = 0; // number of window positions in this chunk so far
     for (uint32_t kd = 0; kd < p->kernel[0]; kd++) {
         int64_t id = (int64_t)od * p->stride[0] + (int64_t)kd * p->dilation[0] - p->pad_begin[0];
         for (uint32_t kh = 0; kh < p->kernel[1]; kh++) {
@@ -214,7 +216,8 @@ enum ree_status ree_cpu_pool(const struct ree_cpu_context *ctx, const struct ree
     if (!job.reach) return ree_cpu_no_memory(err, reach_size);
     for (uint32_t kw = 0; kw < p->kernel[2]; kw++)
         job.reach[kw] = reach(p, kw);
-    // A loop over a row costs some nanoseconds to start, then about one per two elements.
+    // Estimates nanoseconds: a loop over a row costs some nanoseconds to start, then about one per
+    // two elements.
     uint32_t n_threads = ree_cpu_threads_for(ctx, n_rows * volume(p->kernel) * (8 + p->out[2] / 2));
     if (n_rows == 1) n_threads = 1;
     REE_TRY(

@@ -14,11 +14,11 @@ const struct ree_cpu_reduce_kernels *ree_cpu_reduce_kernels(enum ree_cpu_isa isa
     }
 }
 
-// With at least this many whole chunks, the lanes are chunks of one row; otherwise, chunks of
-// several rows.
+// If a row has at least this many whole chunks, the lanes of a vector hold chunks of one row;
+// otherwise, chunks of several rows.
 #define MANY_CHUNKS 8
 
-#define SCRATCH_SIZE ((size_t)REE_CPU_LANES * REE_CHUNK * 8) // per thread, for terms
+#define SCRATCH_SIZE ((size_t)REE_CPU_LANES * REE_CHUNK * 8) // bytes per thread, for terms
 
 void ree_cpu_reduce_rows(const struct ree_cpu_reduce_kernels *kernels, uint32_t kind,
                          const float *const *rows, uint32_t n_rows, uint32_t n, float *out) {
@@ -30,7 +30,7 @@ void ree_cpu_reduce_rows(const struct ree_cpu_reduce_kernels *kernels, uint32_t 
     if (n_whole >= MANY_CHUNKS) {
         for (uint32_t r = 0; r < n_rows; r++) {
             for (uint32_t c = 0; c < n_whole; c += REE_CPU_LANES) {
-                // Idle lanes repeat the last chunk.
+                // Lanes without a chunk repeat the last one; their results are ignored.
                 for (uint32_t l = 0; l < REE_CPU_LANES; l++)
                     lanes[l] =
                         rows[r] + (size_t)(c + l < n_whole ? c + l : n_whole - 1) * REE_CHUNK;
@@ -59,7 +59,8 @@ void ree_cpu_reduce_rows(const struct ree_cpu_reduce_kernels *kernels, uint32_t 
         out[r] = ree_cpu_reduce_finish(kind, totals[r]);
 }
 
-// Merges neighbouring dimensions if the strides permit it; keeps at least one.
+// Merges neighbouring dimensions if the strides permit it; keeps at least one. Returns the number
+// of dimensions.
 static uint32_t merge(uint32_t rank, const uint32_t *dims, const int32_t *strides,
                       uint32_t *out_dims, int64_t *out_strides) {
     uint32_t n = 0;
@@ -135,7 +136,7 @@ static void sum_chunks(const struct ree_cpu_reduce_plan *plan, uint32_t o, uint3
     const float *lanes[REE_CPU_LANES];
     float values[REE_CPU_LANES];
     for (uint32_t c = begin; c < end;) {
-        // A shorter last chunk is computed separately.
+        // The last chunk may be shorter, so it is computed separately.
         uint32_t n = plan->n_reduce - c * REE_CHUNK;
         uint32_t n_lanes = 1;
         if (n > REE_CHUNK) {
@@ -219,7 +220,7 @@ static void split_terms(const void *user, const struct ree_cpu_range *range) {
                 range->scratch[0], (struct ree_cpu_fold *)split->parts + range->thread);
 }
 
-// Few outputs with many terms: the threads share the chunks of each output.
+// Reduces few outputs with many terms: the threads share the chunks, or the terms, of each output.
 static enum ree_status reduce_split(const struct ree_cpu_context *ctx,
                                     const struct ree_cpu_reduce_plan *plan, uint32_t n_threads,
                                     struct ree_error *err) {
@@ -298,12 +299,13 @@ enum ree_status ree_cpu_reduce(const struct ree_cpu_context *ctx, const struct r
     if (p->dtype == REE_F64) return ree_cpu_reduce_f64(ctx, &plan, err);
     if (ree_cpu_reduce_is_columns(&plan)) return ree_cpu_reduce_columns(ctx, &plan, err);
 
-    // About a nanosecond per two terms, twice that if they must be packed.
+    // Estimates nanoseconds: about one per two terms, twice that if they must be packed.
     uint64_t cost = (uint64_t)p->n_outer * (p->n_reduce + 32) / (plan.contiguous ? 2 : 1);
     uint32_t n_threads = ree_cpu_threads_for(ctx, cost);
 
-    // If there are fewer outputs than threads, the threads share each output, provided each has
-    // enough work. Packed single rows also use chunks to fill the lanes.
+    // If there are fewer outputs than threads, the threads share each output, provided each thread
+    // has enough work. Few outputs whose terms must be packed use the same code even on one thread,
+    // because it fills the lanes with chunks of one output.
     bool few = p->n_outer < n_threads && ree_cpu_threads_for(ctx, cost / p->n_outer) > 1;
     if (few || (plan.chunked && !plan.contiguous && p->n_outer < 4 && plan.n_chunks >= MANY_CHUNKS))
         return reduce_split(ctx, &plan, n_threads, err);

@@ -1,6 +1,7 @@
-// acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), with two vectors of 8 chunks each
-// in their lanes. Four vectors are gathered from 16-byte pieces. One 4x4 transposition inside each
-// 128-bit half then turns chunks into lanes: half h of vector j starts as chunk 4*h + j.
+// acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), for 16 chunks l in the lanes of
+// two vectors. For each of the two, four vectors are gathered from 16-byte pieces: half h of vector
+// j holds four terms of chunk 4*h + j. A 4x4 transposition inside each 128-bit half then gives
+// vectors with one term of each chunk.
 #include "device/cpu/reduce.h"
 
 #include <immintrin.h>

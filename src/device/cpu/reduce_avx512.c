@@ -1,6 +1,7 @@
-// acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), 16 chunks in the lanes of one
-// vector. Four vectors are gathered from 16-byte pieces. One 4x4 transposition inside each 128-bit
-// quarter then turns chunks into lanes: quarter q of vector j starts as chunk 4*q + j.
+// acc[l] = acc[l] + x[l][i], i ascending (NUMERICS.md section 3), for 16 chunks l in the lanes of
+// one vector. Four vectors are gathered from 16-byte pieces: quarter q of vector j holds four terms
+// of chunk 4*q + j. A 4x4 transposition inside each 128-bit quarter then gives vectors with one
+// term of each chunk.
 #include "device/cpu/reduce.h"
 
 #include <immintrin.h>

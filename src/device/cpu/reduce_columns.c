@@ -1,5 +1,6 @@
-// The same sums (NUMERICS.md section 3) for neighbouring outputs with neighbouring terms: the loops
-// of expressions add row after row of terms to a row of accumulators.
+// Reductions (NUMERICS.md section 3) of neighbouring outputs whose terms are neighbours too. A row
+// of terms, one for each output, is combined with a row of accumulators by the loops of expressions
+// (expr.h), row after row.
 #include "device/cpu/reduce.h"
 
 #define MIN_COLUMNS 16 // with fewer, packing the terms of each output is faster
@@ -11,7 +12,8 @@ bool ree_cpu_reduce_is_columns(const struct ree_cpu_reduce_plan *plan) {
            plan->outer_dims[last] >= MIN_COLUMNS;
 }
 
-// One step on the accumulators: acc = join(acc, prepare(x)), or acc = fma(x, x, acc).
+// One step on the accumulators: acc = fma(x, x, acc) if fused_square, otherwise acc = join(acc,
+// prepare(x)).
 struct steps {
     bool fused_square;
     uint32_t prepare, join; // enum ree_map_op; prepare 0 (CONST32): no preparation
@@ -59,7 +61,8 @@ static struct steps steps_of(uint32_t kind, uint32_t dtype) {
     return s;
 }
 
-// One tile: `width` adjacent outputs, starting with index `first`.
+// One tile: `width` adjacent outputs, starting with index `first`. x: the first terms of these
+// outputs.
 struct tile {
     const char *x;
     uint32_t first, width;
@@ -72,7 +75,8 @@ static void fill(const struct ree_cpu_reduce_plan *plan, uint32_t n, uint64_t va
         plan->expr->fill32(n, (uint32_t)value, out);
 }
 
-// acc[j] = the terms [begin, end) of output first + j. `row` is scratch for a widened row.
+// acc[j] = the reduction of terms [begin, end) of output first + j. `row` is scratch for a widened
+// or prepared row of terms.
 static void accumulate(const struct ree_cpu_reduce_plan *plan, const struct steps *s,
                        const struct tile *tile, uint32_t begin, uint32_t end, void *acc,
                        void *row) {
@@ -131,7 +135,8 @@ static void finish(const struct ree_cpu_reduce_plan *plan, const struct tile *ti
     plan->expr->stores[ree_cpu_store_of(plan->params->dtype)](tile->width, total, out);
 }
 
-// Positions. Uses selects instead of branches, so that the loop over outputs vectorises.
+// Defines positions_<name>, which finds positions of maxima or minima. Uses selects instead of
+// branches, so that the loop over outputs vectorises.
 #define DEFINE_POSITIONS(name, T, is_nan)                                                          \
     static void positions_##name(const struct ree_cpu_reduce_plan *plan, const struct tile *tile,  \
                                  T *best, uint32_t *index) {                                       \
@@ -198,8 +203,8 @@ struct job {
     const struct ree_cpu_reduce_plan *plan;
     struct steps steps;
     uint32_t tile_width;
-    struct tile tile; // split only
-    float *chunks;    // split only: results of the tile's chunks
+    struct tile tile; // only for split_tile
+    float *chunks;    // only for split_tile: results of the tile's chunks
 };
 
 // Computes some chunks of one tile.
@@ -241,7 +246,8 @@ enum ree_status ree_cpu_reduce_columns(const struct ree_cpu_context *ctx,
     uint64_t cost = (uint64_t)plan->n_outer * ((uint64_t)plan->n_reduce + 8) / 2;
     uint32_t n_threads = ree_cpu_threads_for(ctx, cost);
 
-    // Tiles as wide as the accumulators' cache permits, but at least one per thread if possible.
+    // Make tiles as wide as the accumulators' cache permits, but at least one tile per thread if
+    // possible.
     uint32_t width = plan->outer_dims[plan->outer_rank - 1];
     uint32_t n_rows = plan->n_outer / width;
     uint32_t tile_width = width < MAX_COLUMNS ? width : MAX_COLUMNS;

@@ -1,10 +1,12 @@
 // Reductions whose order is irrelevant (NUMERICS.md section 3): integer sums and products, which
 // wrap; maxima and minima; and their positions. A position is that of the first (or last) element
-// that compares equal to the extremum, so -0 and +0 are equal here. For NaNs it is the first one.
+// that compares equal to the extremum, so -0 and +0 are equal here. If there are NaNs, it is that
+// of the first NaN.
 #include "device/cpu/reduce.h"
 #include "repops/scalar/ops.h"
 
-// Terms that are read twice, for the extremum and for its position, before they leave the cache.
+// Number of terms that are searched for the extremum and then for its position, while they are in
+// the cache.
 #define POSITION_BLOCK 4096
 
 static uint64_t lowest(uint32_t dtype) {

@@ -29,7 +29,8 @@ static bool is_extrapolated(const struct job *job, uint32_t j) {
     return job->p->taps > 0 && job->index[(size_t)j * job->p->taps] == -1;
 }
 
-// Computes out[o, j, first ... first + n - 1]: one weight for the whole row.
+// Computes out[o, j, first ... first + n - 1] for inner > 1: a tap has one weight for the whole
+// row.
 static void along_inner(const struct job *job, uint64_t o, uint32_t j, uint32_t first, uint32_t n,
                         const struct rows *rows) {
     const struct ree_resize_params *p = job->p;
@@ -52,7 +53,7 @@ static void along_inner(const struct job *job, uint64_t o, uint32_t j, uint32_t 
         const float *x = job->x + (o * p->k_in + (uint32_t)job->index[tap]) * p->inner + first;
         kernels->ops[REE_MAP_fma_f32](n, rows->weights, x, rows->acc, rows->acc);
     }
-    end_chunk(job, n, rows); // acc is now +0
+    end_chunk(job, n, rows); // acc is now +0, which is added last
     kernels->ops[REE_MAP_add_f32](n, rows->total, rows->acc, NULL, out);
 }
 

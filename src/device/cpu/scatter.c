@@ -10,7 +10,7 @@ struct job {
     const char *updates;
     struct ree_cpu_indices indices;
     size_t size;
-    bool *failed; // (n_threads): whether the thread found an index out of range
+    bool *failed; // [n_threads]: whether the thread found an index out of range
 };
 
 static uint32_t combine_f32(uint32_t kind, uint32_t a, uint32_t b) {
@@ -31,7 +31,8 @@ static uint64_t combine_f64(uint32_t kind, uint64_t a, uint64_t b) {
     }
 }
 
-// T is computed in U, which is unsigned and has at least 32 bits, so that sums and products wrap.
+// Values of type T are combined in U, which is unsigned and has at least 32 bits, so that sums and
+// products wrap.
 #define DEFINE_COMBINE(T, U)                                                                       \
     static void combine_##T(uint32_t kind, T *a, T b) {                                            \
         switch (kind) {                                                                            \
@@ -77,7 +78,7 @@ static void apply(const struct job *job, int64_t to, int64_t from) {
     }
 }
 
-// The offsets of position `at` of dimensions [begin, end) in data, index and updates.
+// Offsets in elements, in data, index and updates, of a position along some of the dimensions.
 struct location {
     int64_t data, index, update;
 };
@@ -128,7 +129,8 @@ static bool scatter_vectors(const struct job *job, uint64_t begin, uint64_t end)
     return true;
 }
 
-// Reports the first index out of range: vectors in order, and each vector's steps in order.
+// Finds the first index out of range again, in the order of vectors and, within a vector, of steps.
+// Fails with its description.
 static enum ree_status report_fault(const struct job *job, struct ree_error *err) {
     const struct ree_scatter_params *p = job->p;
     uint32_t n_vector_dims = p->rank - p->n_step_dims;

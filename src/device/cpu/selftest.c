@@ -26,8 +26,8 @@ enum ree_status ree_cpu_test_run(const struct ree_cpu_test *test, enum ree_cpu_i
     return status;
 }
 
-// Lists the groups whose results differ from the recorded ones. A kernel that fails counts as
-// wrong, except if memory is exhausted.
+// Runs all groups and lists in out_what those whose results differ from the recorded ones. A kernel
+// that fails counts as wrong, except if memory is exhausted.
 static enum ree_status run_all(enum ree_cpu_isa isa, char *out_what, struct ree_error *err) {
     size_t used = 0;
     out_what[0] = '\0';
@@ -65,7 +65,8 @@ static bool key_of(enum ree_cpu_isa isa, unsigned char key[REE_SHA256_SIZE]) {
     return known;
 }
 
-// path: the file with results; must come from malloc; ownership is taken. NULL: none.
+// Sets out_what to "" if a pass is recorded; otherwise runs the self-test. Takes ownership of
+// `path`, the file with recorded results, which must come from ree_alloc; NULL: no file.
 static enum ree_status test_or_recall(enum ree_cpu_isa isa, char *path, char *out_what,
                                       struct ree_error *err) {
     unsigned char key[REE_SHA256_SIZE];
@@ -88,11 +89,11 @@ static enum ree_status test_or_recall(enum ree_cpu_isa isa, char *path, char *ou
     return status;
 }
 
-// A result of this process. Verdicts live as long as the process.
+// The result of a self-test in this process. Verdicts live as long as the process.
 struct verdict {
     struct verdict *next;
     enum ree_cpu_isa isa;
-    char wrong[REE_CPU_TEST_TEXT]; // "": all right
+    char wrong[REE_CPU_TEST_TEXT]; // names of the wrong groups; "": none
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -107,14 +108,15 @@ void ree_cpu_use_cache(const char *cache_dir) {
     pthread_mutex_unlock(&lock);
 }
 
-// Returns NULL if not tested. The caller must hold the lock.
+// Returns the verdict on an instruction set, or NULL if it was not tested. The caller must hold the
+// lock.
 static const struct verdict *find(enum ree_cpu_isa isa) {
     for (const struct verdict *v = verdicts; v; v = v->next)
         if (v->isa == isa) return v;
     return NULL;
 }
 
-// Where results are recorded.
+// Says where results are recorded.
 struct keeping {
     const char *cache_dir;
     bool last; // use last_path; ignore cache_dir
@@ -122,9 +124,9 @@ struct keeping {
 
 static enum ree_status test(enum ree_cpu_isa isa, const struct keeping *keeping, char *out_what,
                             struct ree_error *err) {
-    REE_FLOAT_ENV_WORKER(); // so that the calling program's modes cause no failure
+    REE_FLOAT_ENV_WORKER(); // the test must not fail because of the caller's environment
     enum ree_status status = REE_OK;
-    char what[REE_CPU_TEST_TEXT] = ""; // copied whole
+    char what[REE_CPU_TEST_TEXT] = ""; // initialised, because all of it is copied
     pthread_mutex_lock(&lock);
     const struct verdict *known = find(isa);
     if (known) {

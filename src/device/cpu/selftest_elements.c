@@ -1,4 +1,5 @@
-// Windows, indices, scalar operations on elements, and movement of elements.
+// Self-test problems of pool and resize, scatter and topk, scalar operations on elements (map), and
+// movement of elements (copy, gather).
 #include "device/cpu/selftest_problems.h"
 
 enum ree_status ree_cpu_test_windows(const struct ree_cpu_trial *t) {
@@ -50,7 +51,8 @@ enum ree_status ree_cpu_test_indices(const struct ree_cpu_trial *t) {
     return ree_cpu_trial_run(t, &d);
 }
 
-// Runs one scalar operation, over operands of the types that its arguments may be read as.
+// Runs one scalar operation. Its operands have hard float32 or float64 values, even if the
+// operation reads their bits as integers.
 static enum ree_status run_operation(const struct ree_cpu_trial *t, uint32_t op) {
     const struct ree_map_op_info *info = &ree_map_op_infos[op];
     struct ree_dispatch d = {.op = REE_REPOP_MAP};
@@ -81,8 +83,8 @@ enum ree_status ree_cpu_test_map(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
-// out = op(x, x) for elements of one type, including load and store. op REE_N_MAP_OPS: out = x.
-// stride: of x.
+// Computes out = op(x, x) for elements of one type, including load and store; if op is
+// REE_N_MAP_OPS, out = x. stride: stride of x.
 static enum ree_status run_stored(const struct ree_cpu_trial *t, uint32_t op, uint32_t dtype,
                                   int32_t stride) {
     struct ree_dispatch d = {.op = REE_REPOP_MAP};
@@ -117,7 +119,7 @@ enum ree_status ree_cpu_test_stored(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
-// Movement: elements of every size, contiguous, transposed, reversed and repeated.
+// Movement: elements of every size, contiguous, transposed, reversed, repeated and at a distance.
 
 static const uint32_t types_of_sizes[] = {REE_U8, REE_U16, REE_U32, REE_U64};
 

@@ -1,4 +1,4 @@
-// The table of groups with their recorded results, and the function that runs one.
+// The table of self-test groups with their recorded results, and the function that runs one group.
 #include "device/cpu/selftest_problems.h"
 
 #include <stdlib.h>
@@ -16,12 +16,12 @@ enum ree_status ree_cpu_test_hash(const struct ree_cpu_test *test,
         .size =
             {
                 .elements = 300,
-                .columns = SOME, // fewer columns are kept
+                .columns = SOME, // products with fewer columns keep them
                 .length = 300,   // a chunk and a part of the next
                 .long_length = 550,
                 .long_from = UINT32_MAX,
                 .keeps_ones = true,
-                .few_rows = SOME, // fewer rows are kept
+                .few_rows = SOME, // products with fewer rows keep them
                 .rows = ROWS,
                 .few_queries = 8,
             },

@@ -1,4 +1,5 @@
-// Matrix products, convolutions and attention; with epilogues; and shared between threads.
+// Self-test problems of matrix products, convolutions and attention, also with epilogues, and
+// divided as between two threads.
 #include "device/cpu/execute.h"
 #include "device/cpu/selftest_problems.h"
 
@@ -11,12 +12,12 @@ enum layout { BY_ROWS, BY_COLUMNS, APART }; // of B: which elements are adjacent
 struct product {
     uint32_t m, n, a_dtype, b_dtype;
     enum layout layout;
-    uint32_t bits; // of blockwise weights; 0: plain B
+    uint32_t bits; // bits of a blockwise weight; 0: plain B
     bool zero_points;
     uint32_t n_batch;                // 0 counts as 1
     const struct ree_expr *epilogue; // NULL: none
-    bool moderate;                   // no factor is subnormal or infinite
-    uint32_t a_block;                // of blockwise activations; 0: plain A
+    bool moderate;                   // no element of A or B is subnormal or infinite
+    uint32_t a_block;                // block length of blockwise activations; 0: plain A
 };
 
 static uint32_t sum_dtype(uint32_t a_dtype) {
@@ -124,7 +125,8 @@ enum ree_status ree_cpu_test_matmul_blocks(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
-// Every group of rows, the blocks of A shorter and longer than those of B.
+// Runs several sizes of groups of rows, with blocks of A that are shorter and longer than those of
+// B.
 enum ree_status ree_cpu_test_matmul_int8(const struct ree_cpu_trial *t) {
     static const uint32_t rows[] = {1, 2, 3, 4, 5, 6, 7, ROWS, MAX_HEIGHT};
     const struct ree_cpu_trial first = ree_cpu_trial_once(t);
@@ -156,7 +158,8 @@ enum ree_status ree_cpu_test_matmul_bytes(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
-// Products of bfloat16, whose tiles may multiply pairs of terms. Subnormal factors go another way.
+// Products of bfloat16, whose tiles may multiply pairs of terms. Panels with subnormal elements are
+// multiplied as floats instead.
 enum ree_status ree_cpu_test_matmul_pairs(const struct ree_cpu_trial *t) {
     const struct ree_cpu_trial first = ree_cpu_trial_once(t);
     for (int moderate = 0; moderate < 2; moderate++) {
@@ -178,7 +181,7 @@ enum ree_status ree_cpu_test_matmul_pairs(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
-// Types without tiles.
+// Products of types that have no tiles.
 enum ree_status ree_cpu_test_matmul_wide(const struct ree_cpu_trial *t) {
     static const uint32_t dtypes[] = {REE_F64, REE_I32, REE_I64};
     const struct ree_cpu_trial first = ree_cpu_trial_once(t);
@@ -228,8 +231,8 @@ static enum ree_status run_conv(const struct ree_cpu_trial *t, struct filter f) 
     return ree_cpu_trial_run(t, &d);
 }
 
-// Convolutions with few channels, whose kernels vectorise along the rows of the output. The rows
-// have lengths that occur in models.
+// Runs a convolution with few channels unchanged: its kernels vectorise along the rows of the
+// output, so the length of a row selects the code.
 static enum ree_status run_planes(const struct ree_cpu_trial *t, struct filter f, uint32_t width) {
     struct ree_dispatch d = {.op = REE_REPOP_CONV};
     struct ree_twin_operand operands[REE_MAX_OPERANDS] = {0};
@@ -269,7 +272,7 @@ enum ree_status ree_cpu_test_conv(const struct ree_cpu_trial *t) {
     };
     for (size_t i = 0; i < sizeof planes / sizeof *planes; i++)
         REE_TRY(run_planes(&first, planes[i], 41));
-    // Rows that fill eight vectors.
+    // With a 1x1 kernel all rows together are one row, which fills eight vectors.
     return run_planes(&first,
                       (struct filter){1, 2, 1, 1, 1, .x_dtype = REE_F32, .w_dtype = REE_F32}, 12);
 }
@@ -293,7 +296,7 @@ enum ree_status ree_cpu_test_conv_bytes(const struct ree_cpu_trial *t) {
 struct queries {
     uint32_t n, n_heads, n_kv_heads;
     uint32_t dtype; // of keys and values
-    bool all_keys;  // otherwise no keys after the query
+    bool all_keys;  // false: a query sees no keys after its own position
 };
 
 static enum ree_status run_attention(const struct ree_cpu_trial *t, struct queries x) {
@@ -322,7 +325,8 @@ static enum ree_status run_attention(const struct ree_cpu_trial *t, struct queri
     return ree_cpu_trial_run(t, &d);
 }
 
-// Keys of two chunks, so maxima and sums are joined. One query, and a tile of 24 rows.
+// Runs attention over two chunks of keys, whose maxima and sums are joined: with one query, and
+// with a tile of 24 rows.
 static enum ree_status run_long_attention(const struct ree_cpu_trial *t) {
     struct ree_cpu_trial longer = ree_cpu_trial_once(t);
     longer.size.long_from = 1;
@@ -345,8 +349,9 @@ enum ree_status ree_cpu_test_attention(const struct ree_cpu_trial *t) {
 
 // Epilogues
 
-// Returns acc * operand 1 (along the columns) + operand 2 (bfloat16), as out_dtype. An integer acc
-// becomes a float first. dims: the last two are the output's rows and columns.
+// Returns acc * x + y, converted to out_dtype. x (operand 0, float32) has one element per column, y
+// (operand 1, bfloat16) has the shape of the output. An integer acc becomes a float first. dims:
+// the last two are the output's rows and columns.
 static struct ree_expr epilogue_of(uint32_t rank, const uint32_t *dims, bool integer,
                                    uint32_t out_dtype) {
     struct ree_expr e = {.rank = rank, .n_elements = 1, .out_dtype = out_dtype, .n_operands = 2};

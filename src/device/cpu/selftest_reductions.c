@@ -1,4 +1,4 @@
-// Softmax, norms, sums and scans.
+// Self-test problems of softmax, norm, reduce and scan.
 #include "device/cpu/selftest_problems.h"
 
 enum ree_status ree_cpu_test_softmax(const struct ree_cpu_trial *t) {
@@ -39,14 +39,14 @@ static enum ree_status run_reduce(const struct ree_cpu_trial *t, uint32_t kind, 
         .outer_rank = 1,
         .reduce_rank = 1,
         .outer_dims = {SOME},
-        .outer_strides = {columns ? 1 : SOME}, // reduced terms are one row apart
+        .outer_strides = {columns ? 1 : SOME}, // columns: the terms of an output are one row apart
         .reduce_dims = {SOME},
         .reduce_strides = {columns ? SOME : 1},
     };
     return ree_cpu_trial_run(t, &d);
 }
 
-// More columns than a twin has, so that adjacent columns are reduced together.
+// Reduces more columns than a twin has, so that adjacent columns are reduced together.
 static enum ree_status run_wide_reduce(const struct ree_cpu_trial *t, uint32_t kind,
                                        uint32_t dtype) {
     const uint32_t n_columns = 75, n_rows = 300;

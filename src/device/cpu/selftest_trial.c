@@ -17,7 +17,7 @@ static enum ree_status no_memory(struct ree_error *err) {
     return ree_fail(err, REE_NO_MEMORY, "no memory for a self-test");
 }
 
-// Packed copies of one dispatch's weights, by operand; NULL: none.
+// Packed copies of one dispatch's weights, by operand number; NULL: none.
 struct copies {
     void *packed[REE_CPU_MAX_PACKED];
 };
@@ -27,7 +27,7 @@ static void copies_finish(struct copies *copies) {
         ree_free_aligned(copies->packed[i]);
 }
 
-// Packs all weights of a product that can be packed. *out_any: whether there are any. The caller
+// Packs all weights of a dispatch that can be packed. *out_any: whether there are any. The caller
 // releases the copies, even on failure.
 static enum ree_status pack(struct ree_cpu_context *ctx, const struct ree_dispatch *d,
                             void *const *operands, struct copies *copies, bool *out_any,
@@ -95,7 +95,7 @@ static enum ree_status run_round(const struct ree_cpu_trial *t, const struct ree
     REE_TRY(ree_cpu_run_dispatch(t->ctx, d, memory, t->err));
     for (uint32_t i = 0; i < d->n_operands; i++)
         if (operands[i].is_written) ree_hasher_update(t->hasher, memory[i], d->operands[i].size);
-    // Run again with packed weights, if that form exists: the result must be the same.
+    // Run again with packed weights, if they can be packed: the result must be the same.
     struct ree_cpu_context packed = *t->ctx;
     bool any;
     struct copies copies = {0};

@@ -14,14 +14,15 @@ struct job {
     uint32_t at_once; // rows, or columns, per step
 };
 
-// Returns the size of a thread's scratch: the block of ree_cpu_rows_op, or rows of columns, and
-// exp(x - m) if the output does not hold it.
+// Returns the size of a thread's scratch in bytes. For rows: the block of ree_cpu_rows_op and, for
+// log-softmax, exp(x - m), because the output then holds x - m. For columns: four rows of values.
 static size_t scratch_size(const struct job *job) {
     size_t e = job->p->log ? (size_t)job->at_once * job->p->k * sizeof(float) : 0;
     return 8 * REE_CPU_ROWS_BLOCK * sizeof(float) + (job->p->inner == 1 ? e : 0);
 }
 
-// For rows without a value above -inf, m becomes 0 and later the sum becomes 1.
+// zero_empty: for rows (or columns) whose values are all -inf, lift_empty sets m to 0 and sum_empty
+// sets the sum to 1.
 static void lift_empty(uint32_t n, float *max, bool *empty) {
     for (uint32_t i = 0; i < n; i++) {
         empty[i] = max[i] == -INFINITY;
@@ -34,9 +35,9 @@ static void sum_empty(uint32_t n, const bool *empty, float *sum) {
         if (empty[i]) sum[i] = 1;
 }
 
-// Returns the number of elements before the rows' common tail of -inf, if that tail certainly
-// becomes +0: each maximum must be finite. Causal masks and partly filled caches produce such
-// tails.
+// Returns how many elements of each row must be computed. The elements after them are -inf in all
+// rows and become +0, because every maximum is finite. Returns k if a maximum is not finite, and
+// for log-softmax. Causal masks and partly filled kv caches produce such rows.
 static uint32_t used_length(const struct job *job, uint32_t n_rows, const float *x,
                             const float *max) {
     enum { STEP = 64 };
@@ -58,7 +59,8 @@ static uint32_t used_length(const struct job *job, uint32_t n_rows, const float 
     return used;
 }
 
-// Computes exp(x - max) of n_rows rows; only the first `used` elements may differ from +0.
+// Computes exp(x - max) of n_rows rows, in e. Only the first `used` elements of a row may differ
+// from +0.
 static void exp_rows(const struct job *job, uint32_t n_rows, uint32_t used, const float *x,
                      const float *max, float *out, float *e, float *block) {
     uint32_t k = job->p->k;
@@ -106,7 +108,7 @@ static void softmax_rows(const struct job *job, uint32_t begin, uint32_t end, vo
     }
 }
 
-// Computes neighbouring columns of one (k, inner) matrix.
+// Computes a block of neighbouring columns of one (k, inner) matrix.
 static void softmax_columns(const struct job *job, uint64_t item, void *scratch) {
     uint32_t k = job->p->k, inner = job->p->inner, width = job->at_once;
     uint32_t n_tiles = (inner + width - 1) / width;

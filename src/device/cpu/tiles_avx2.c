@@ -1,4 +1,5 @@
-// Tiles for AVX2 and FMA: 6 rows of 2 vectors use 12 of the 16 registers as accumulators.
+// The tile kernels of tiles.h for AVX2 and FMA: 6 rows of 2 vectors use 12 of the 16 registers as
+// accumulators.
 #include "device/cpu/tiles.h"
 
 #include <immintrin.h>
@@ -23,7 +24,7 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return _mm256_loadu_ps(p);
 }
-// Loads words of 4 bytes, or the first n of them, as bits instead of floats.
+// Loads LANES words of 32 bits (or the first n, and zeros). The words need not hold floats.
 static inline vec vec_load_words(const void *p) {
     return _mm256_loadu_ps(p);
 }
@@ -84,7 +85,7 @@ static inline vec load_bf16(const uint16_t *p) {
     __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
-// Returns the float whose bits are the low (high) 16 bits of each word.
+// Returns the bfloat16 in the low (high) half of each word as a float.
 static inline vec vec_bf16_low(vec words) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(words), 16));
 }

@@ -1,6 +1,7 @@
-// Tiles for AVX-512: 12 rows of 2 vectors. 24 accumulators, 2 vectors of b and one broadcast of a
-// leave registers free. Per step, 24 multiply-adds require 14 loads, which is below the limit of
-// two loads per cycle.
+// The tile kernels of tiles.h for AVX-512: 12 rows of 2 vectors. 24 accumulators, 2 vectors of b
+// and one broadcast of a use 27 of the 32 registers. Each step along K has 14 loads (2 of b, 12
+// broadcasts of a) for 24 multiply-adds. A processor that does two loads and two multiply-adds per
+// cycle is then bound by the multiply-adds.
 #include "device/cpu/tiles.h"
 
 #include <immintrin.h>
@@ -26,7 +27,7 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return _mm512_loadu_ps(p);
 }
-// Loads words of 4 bytes, or the first n of them, as bits instead of floats.
+// Loads LANES words of 32 bits (or the first n, and zeros). The words need not hold floats.
 static inline vec vec_load_words(const void *p) {
     return _mm512_loadu_ps(p);
 }
@@ -71,7 +72,7 @@ static inline vec load_bf16(const uint16_t *p) {
     __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
-// Returns the float whose bits are the low (high) 16 bits of each word.
+// Returns the bfloat16 in the low (high) half of each word as a float.
 static inline vec vec_bf16_low(vec words) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(words), 16));
 }
@@ -85,7 +86,8 @@ static inline vec load_i8(const int8_t *p) {
 static inline vec load_u8(const uint8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }
-// Four bits are an index into a table of all 16 differences.
+// A number of 4 bits is the index of its result in a table of 16 floats. The look-up ignores the
+// higher bits of the index, so they need no mask.
 static inline vec vec_digits(vec words, int i, int bits, float base) {
     __m512i shifted = _mm512_srli_epi32(_mm512_castps_si512(words), (unsigned)(i * bits));
     if (bits == 4) {
@@ -103,9 +105,10 @@ static inline vec vec_splice(vec words, uint32_t mask, uint32_t bits) {
         _mm512_castps_si512(words), _mm512_set1_epi32((int)mask), _mm512_set1_epi32((int)bits),
         0xEA)); // (a & b) | c
 }
-// Returns the four bits at position 0 (at 16) as a number minus 8. Only the upper half of such a
-// float is non-zero. So for position 16 it is looked up as 16 bits; the look-up uses five bits of
-// index, and the table is stored twice because the fifth bit is arbitrary.
+// Returns q - 8 as a float for the 4-bit number q at bits 0 to 3 (vec_table_high: 16 to 19) of each
+// word. The floats of the table have zeros in their low 16 bits, so vec_table_high looks up only
+// their upper halves, as 16-bit elements. That look-up uses 5 bits of each index; the table is
+// stored twice, so that the fifth bit has no effect.
 static inline vec vec_table_low(vec words) {
     vec table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
     return _mm512_permutexvar_ps(_mm512_castps_si512(words), table);
@@ -124,8 +127,8 @@ static inline vec vec_mul(vec a, vec b) {
     return _mm512_mul_ps(a, b);
 }
 
-// Steps: pairs, fours, eights, halves. Each step interleaves at twice the distance of the previous
-// one.
+// Four steps combine rows at distances of 1, 2, 4 and 8. The first two interleave 32-bit and 64-bit
+// elements within 128-bit lanes, the last two move whole 128-bit lanes.
 static inline void vec_transpose(vec *r) {
     vec t[16];
     for (int i = 0; i < 16; i += 4) {

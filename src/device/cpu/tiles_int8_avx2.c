@@ -1,5 +1,5 @@
 // Tiles for blockwise activations with AVX2: two instructions for 16 multiply-adds of 16-bit
-// numbers. (The instruction for pairs of bytes saturates, so it cannot be used.)
+// numbers. (VPMADDUBSW, which multiplies pairs of bytes, saturates, so it cannot be used.)
 #include "device/cpu/tiles_int8.h"
 #include "device/cpu/vec_int8_avx2.h"
 

@@ -1,5 +1,5 @@
 // Tiles for blockwise activations with AVX-512 VNNI: one instruction for 64 multiply-adds. The tile
-// of 6 rows has 12 sums and 12 accumulators of the 32 registers.
+// of 6 rows by 2 vectors has 12 integer sums and 12 float accumulators in the 32 registers.
 #include "device/cpu/tiles_int8.h"
 #include "device/cpu/vec_int8_avx512.h"
 

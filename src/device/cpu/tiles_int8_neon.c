@@ -1,4 +1,4 @@
-// Tiles for blockwise activations with NEON: pairs of 16-bit numbers.
+// Tiles for blockwise activations with NEON. They multiply pairs of 16-bit numbers.
 #include "device/cpu/tiles_int8.h"
 #include "device/cpu/vec_int8_neon.h"
 

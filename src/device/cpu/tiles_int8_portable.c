@@ -1,4 +1,4 @@
-// Tiles for blockwise activations in plain C, and the choice among all tiles of this kind.
+// Tiles for blockwise activations in plain C, and the choice of the tiles for a processor.
 #include "device/cpu/tiles_int8.h"
 
 #include <math.h>
@@ -62,7 +62,8 @@ static inline fvec fvec_finish(fvec x) {
 
 #include "device/cpu/tiles_int8.inc"
 
-// Best first: the first entry that the processor supports is used.
+// Best first. Of the entries for the context's instruction set, the first one is used whose feature
+// the processor has.
 extern const struct ree_int8_tiles ree_int8_tiles_avx512vnni, ree_int8_tiles_avx512,
     ree_int8_tiles_avxvnni, ree_int8_tiles_avx2, ree_int8_tiles_neondot, ree_int8_tiles_neon;
 

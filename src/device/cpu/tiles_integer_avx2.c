@@ -1,5 +1,6 @@
 // Tiles for integer products with AVX2 but without VNNI: pairs of 16-bit numbers, two instructions
-// for 16 multiply-adds. (The instruction for pairs of bytes saturates, so it cannot be used.)
+// for 16 multiply-adds. (VPMADDUBSW, which multiplies pairs of bytes, saturates, so it cannot be
+// used.)
 #include "device/cpu/tiles_integer.h"
 #include "device/cpu/vec_u32_avx2.h"
 

@@ -1,6 +1,6 @@
 // Tiles for integer products with AVX-512 VNNI: one instruction for 64 multiply-adds of unsigned
-// and signed bytes. Same shape as the float32 tiles: 24 accumulators, which hide the instruction's
-// latency, and 14 loads per 24 instructions.
+// and signed bytes. The tile has the shape of the float32 tile: 24 accumulators, which hide the
+// instruction's latency, and 14 loads per 24 instructions.
 #include "device/cpu/tiles_integer.h"
 #include "device/cpu/vec_u32_avx512.h"
 

@@ -9,7 +9,7 @@
 #define LANES 4
 #define TERMS 2
 
-// Multiplies the even and the odd terms, each moved to the low half of its lane.
+// Multiplies the lower terms of all words, then the upper terms.
 static inline vec vec_dot(vec acc, vec a, vec b) {
     int32x4_t sum = vreinterpretq_s32_u32(acc);
     int16x4_t a0 = vmovn_s32(vreinterpretq_s32_u32(a)), b0 = vmovn_s32(vreinterpretq_s32_u32(b));

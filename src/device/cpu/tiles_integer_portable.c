@@ -1,4 +1,5 @@
-// Tiles for integer products in plain C, and the choice among all integer tiles.
+// Tiles for integer products in plain C, and the choice of the tiles for a processor and its
+// operands' signs.
 #include "device/cpu/tiles_integer.h"
 
 #define TILES ree_integer_tiles_portable
@@ -40,7 +41,8 @@ static inline vec vec_dot(vec acc, vec a, vec b) {
 
 #include "device/cpu/tiles_integer.inc"
 
-// Best first: the first entry that the processor supports and whose signs fit is used.
+// Best first. Of the entries for the context's instruction set, the first one is used whose feature
+// the processor has and whose signs fit.
 extern const struct ree_integer_tiles ree_integer_tiles_avx512vnni_us,
     ree_integer_tiles_avx512vnni_su, ree_integer_tiles_avx512, ree_integer_tiles_avxvnni_us,
     ree_integer_tiles_avxvnni_su, ree_integer_tiles_avx2, ree_integer_tiles_neondot_ss,

@@ -1,4 +1,5 @@
-// Tiles for NEON (AArch64): 8 rows of 3 vectors use 24 of the 32 registers as accumulators.
+// The tile kernels of tiles.h for NEON (AArch64): 8 rows of 3 vectors use 24 of the 32 registers as
+// accumulators.
 #include "device/cpu/tiles.h"
 
 #include <arm_neon.h>
@@ -20,7 +21,7 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return vld1q_f32(p);
 }
-// Loads words of 4 bytes, or the first n of them, as bits instead of floats.
+// Loads LANES words of 32 bits (or the first n, and zeros). The words need not hold floats.
 static inline vec vec_load_words(const void *p) {
     return vreinterpretq_f32_u8(vld1q_u8(p));
 }
@@ -75,7 +76,7 @@ static inline vec load_f16(const uint16_t *p) {
 static inline vec load_bf16(const uint16_t *p) {
     return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16));
 }
-// Returns the float whose bits are the low (high) 16 bits of each word.
+// Returns the bfloat16 in the low (high) half of each word as a float.
 static inline vec vec_bf16_low(vec words) {
     return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(words), 16));
 }

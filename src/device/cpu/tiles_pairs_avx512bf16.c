@@ -1,5 +1,5 @@
-// Tiles for products of bfloat16 with AVX512-BF16: one instruction for 32 multiply-adds. Same shape
-// as the tiles for floats: 24 accumulators, and 14 loads per 24 instructions.
+// Tiles for products of bfloat16 with AVX512-BF16: one instruction for 32 multiply-adds. The tile
+// has the shape of the tile for floats: 24 accumulators, and 14 loads per 24 instructions.
 #include "device/cpu/tiles_pairs.h"
 
 #include <immintrin.h>
@@ -52,8 +52,8 @@ static inline vec vec_pairs(vec acc, words a, words b) {
 
 // Packing
 
-// Finds the least magnitude of non-zero operands. It is kept as magnitude - 1, so that 0 becomes
-// the largest value.
+// Lowers `least` to the least magnitude of the non-zero operands. Both are stored as magnitude - 1,
+// so that a zero becomes 0xFFFF, the largest value.
 static inline words least_of(words least, words pairs) {
     words magnitudes = _mm512_and_si512(pairs, _mm512_set1_epi16(0x7FFF));
     return _mm512_min_epu16(least, _mm512_sub_epi16(magnitudes, _mm512_set1_epi16(1)));
@@ -91,7 +91,8 @@ static inline void transpose(words *r) {
     }
 }
 
-// Vectors whose terms are adjacent: blocks of 16 vectors by 32 terms are transposed in registers.
+// Packs vectors whose terms are adjacent in memory: transposes blocks of 16 vectors by 32 terms in
+// registers.
 static words pack_terms(const uint16_t *src, int64_t stride_vector, int64_t ahead, uint32_t n,
                         uint32_t n_terms, ree_any_u32 *dst, uint32_t pitch) {
     words least = _mm512_set1_epi16(-1);
@@ -129,7 +130,7 @@ static words pack_terms(const uint16_t *src, int64_t stride_vector, int64_t ahea
     return least;
 }
 
-// Adjacent vectors: two terms of all vectors are two contiguous runs.
+// Packs vectors that are adjacent in memory, so that term l of all vectors is one contiguous run.
 static words pack_vectors(const uint16_t *src, int64_t stride_k, uint32_t n, uint32_t n_terms,
                           ree_any_u32 *dst, uint32_t pitch) {
     words least = _mm512_set1_epi16(-1);

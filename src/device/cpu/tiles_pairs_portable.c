@@ -1,5 +1,5 @@
-// The instruction of tiles_pairs.h as a function in C, tiles made of it for tests, and the choice
-// among tiles for pairs.
+// VDPBF16PS, the instruction of tiles_pairs.h, as a C function; tiles that use this function, for
+// tests; and the choice of the tiles for a processor.
 #include "device/cpu/tiles_pairs.h"
 
 #include "repops/scalar/ops.h"

@@ -1,6 +1,6 @@
 // Tries all tiles of an instruction that multiplies pairs of terms (tiles_pairs.h) on hard cases:
-// chunk-dots whose partial sums cancel, lie between two floats, overflow, or come as close to the
-// subnormal numbers as the bound allows.
+// chunk-dots whose partial sums cancel, are inexact, overflow, or come as close to the subnormal
+// numbers as the bound allows.
 #include "device/cpu/tiles_pairs.h"
 
 #include "repops/scalar/ops.h"
@@ -29,7 +29,7 @@ struct trial {
     uint64_t state;
     enum { PLAIN, CANCELLING, LARGE, SMALL, N_STYLES } style;
     uint32_t rows, cols;
-    float acc[REE_TILE_MAX_ROWS][MAX_COLS]; // by the definition
+    float acc[REE_TILE_MAX_ROWS][MAX_COLS]; // running sums by the definition
 };
 
 // Chooses the next term of every row and column, so that the running sums meet a hard case.
@@ -42,7 +42,8 @@ static void choose_terms(struct trial *t, uint32_t *a, uint32_t *b) {
     for (uint32_t j = 0; j < t->cols; j++)
         b[j] = number(&t->state, low, range);
     if (t->style == PLAIN || next(&t->state) % 3 != 0) return;
-    // Subtract the leading bits of the first row's sums, or all of them: a is a power of two.
+    // In row 0, cancel the leading 8 bits of each sum: a[0] is a power of two, so a[0] * b[j] is
+    // minus the sum truncated to a bfloat16.
     a[0] = (low + 2) << 7;
     for (uint32_t j = 0; j < t->cols; j++) {
         uint32_t bits = ree_bits(-t->acc[0][j] / wide(a[0])) >> 16, exponent = bits >> 7 & 0xFF;
@@ -50,10 +51,10 @@ static void choose_terms(struct trial *t, uint32_t *a, uint32_t *b) {
     }
 }
 
-// Tries one tile. The words of a and b are made term by term, the definition's sums along with
-// them.
+// Returns whether one tile gives the sums of the definition. Chooses the operands term by term,
+// because each choice depends on the sums of the terms before it.
 static bool try_tile(const struct ree_pair_tiles *pairs, struct trial *t, ree_tile_fn tile) {
-    float a[WORDS * REE_TILE_MAX_ROWS], b[WORDS * MAX_COLS]; // hold words
+    float a[WORDS * REE_TILE_MAX_ROWS], b[WORDS * MAX_COLS]; // packed words
     float c[REE_TILE_MAX_ROWS * MAX_COLS];
     ree_any_u32 *words_a = (ree_any_u32 *)a, *words_b = (ree_any_u32 *)b;
     const uint32_t pitch = pairs->tiles.cols;
@@ -80,7 +81,7 @@ static bool try_tile(const struct ree_pair_tiles *pairs, struct trial *t, ree_ti
     return true;
 }
 
-// A tile with few columns meets fewer cases in one try.
+// Returns the number of trials of a tile. One with few columns meets fewer cases in each trial.
 static uint32_t tries(uint32_t cols) {
     return N_STYLES * (cols < 16 ? 32 / cols : 1);
 }
@@ -91,7 +92,7 @@ bool ree_pairs_probe(const struct ree_pair_tiles *pairs) {
     for (t.rows = 1; t.rows <= tiles->rows; t.rows++)
         for (uint32_t vecs = 1; vecs <= tiles->vecs; vecs++)
             for (uint32_t i = 0; i < tries(vecs * tiles->lanes); i++) {
-                // The last column of every other tile is left out.
+                // Tiles with an odd number of rows omit their last column, to test partial vectors.
                 t.style = i % N_STYLES;
                 t.cols = vecs * tiles->lanes - (tiles->lanes > 1 && t.rows % 2);
                 if (!try_tile(pairs, &t, tiles->tile[t.rows - 1][vecs - 1])) return false;

@@ -1,5 +1,5 @@
-// Tiles in plain C: a "vector" is one float, a tile 4 by 4. fmaf always rounds once: if the
-// processor has no fma, the C library computes it in software.
+// The tile kernels of tiles.h in plain C: a "vector" is one float, a tile 4 by 4. fmaf always
+// rounds once: if the processor has no fma, the C library computes it in software.
 #include "device/cpu/tiles.h"
 
 #include "repops/scalar/ops.h"
@@ -23,7 +23,7 @@ static inline vec vec_set1(float x) {
 static inline vec vec_load(const float *p) {
     return *p;
 }
-// Loads words of 4 bytes, or the first n of them, as bits instead of floats.
+// Loads LANES words of 32 bits (or the first n, and zeros). The words need not hold floats.
 static inline vec vec_load_words(const void *p) {
     vec x;
     memcpy(&x, p, sizeof x);

@@ -2,8 +2,8 @@
 // above everything, -0 equal to +0 (NUMERICS.md, TopK).
 //
 // Values become unsigned keys in that order, inverted for `largest`, so the result is the k least
-// (key, index) pairs. They are kept in a heap with the worst pair on top, which is finally sorted
-// in place.
+// (key, index) pairs. They are kept in a heap with the worst pair on top. Finally the heap is
+// sorted in place.
 #include "device/cpu/cpu_internal.h"
 #include "repops/scalar/f64.h"
 
@@ -78,7 +78,7 @@ static void topk_vector(const struct job *job, uint64_t vector, struct entry *he
     for (uint32_t i = p->k / 2; i-- > 0;)
         sift_down(heap, p->k, i);
     for (uint32_t i = p->k; i < p->n; i++) {
-        // For equal keys the earlier index is already in the heap.
+        // If the keys are equal, the pair in the heap has the lower index and stays.
         uint64_t key = key_of(p->dtype, p->largest, x + i * step);
         if (key >= heap[0].key) continue;
         heap[0] = (struct entry){key, i};

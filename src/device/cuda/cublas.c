@@ -1,4 +1,5 @@
-// cuBLAS, loaded at run time. Names, types and values are those of version 11 and later.
+// Loads cuBLAS at run time and computes products with it. Names, types and values are those of
+// version 11 and later.
 #include "device/cuda/cuda.h"
 
 #include "base/float_env.h"
@@ -93,8 +94,9 @@ const char *ree_cublas_version(const struct ree_cublas *cublas) {
     return cublas->version;
 }
 
-// Describes an operand of (rows, columns) elements in the library's column-major terms: it is
-// transposed if its rows are contiguous.
+// Sets *out_by_rows to whether the elements of each row are adjacent (otherwise those of each
+// column are), and *out_ld to the leading dimension. Returns false if neither are adjacent, or if
+// rows or columns overlap.
 static bool layout(int32_t row_stride, int32_t column_stride, uint32_t rows, uint32_t columns,
                    bool *out_by_rows, int *out_ld) {
     if (column_stride == 1 && (rows == 1 || row_stride >= (int32_t)columns)) {
@@ -131,7 +133,8 @@ enum ree_status ree_cublas_run(struct ree_cublas *cublas, const struct ree_matmu
     layout(p->b_stride_k, p->b_stride_n, p->k, p->n, &b_by_rows, &ldb);
     long long a_batch = p->n_batch > 1 ? p->a_batch_strides[0] : 0;
     long long b_batch = p->n_batch > 1 ? p->b_batch_strides[0] : 0;
-    // The library writes column-major and the output is row-major: out^T = b^T a^T.
+    // cuBLAS writes column-major, but the output is row-major. So it computes out^T = b^T a^T, with
+    // b as its first operand.
     int compute =
         cublas->tf32 && p->a_dtype == REE_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     int result = cublas->gemm(

@@ -87,7 +87,7 @@ static enum ree_status read_limits(struct ree_cuda *cuda, struct ree_error *err)
     REE_CUDA_CALL(device_memory(&memory, cuda->ordinal), "cannot read a device's memory size");
     cuda->memory_size = memory;
     cuda->base.max_buffer_size = cuda->base.memory_size = memory;
-    cuda->base.paged_queries = 31; // tiles for longer prompts read dense keys and values
+    cuda->base.paged_queries = 31; // longer prompts use tiles, which read dense keys and values
     return REE_OK;
 }
 
@@ -122,7 +122,7 @@ static enum ree_status collect_facts(struct ree_cuda *cuda, struct ree_error *er
     return REE_OK;
 }
 
-// Finds the device and retains its context.
+// Opens the driver, finds the device and retains its primary context.
 static enum ree_status take_device(struct ree_cuda *cuda, const char *which,
                                    struct ree_error *err) {
     int index;

@@ -9,7 +9,7 @@
 
 #define DRIVER_LIBRARY "libcuda.so.1"
 
-// The symbols, in the order of the struct's fields.
+// The name of each symbol, and the field that its address goes to.
 #define SYMBOL(name, symbol, parameters) {#symbol, offsetof(struct ree_cuda_driver, name)},
 static const struct {
     const char *name;
@@ -18,7 +18,7 @@ static const struct {
 
 static enum ree_status load(struct ree_cuda_driver *driver, const char *path,
                             struct ree_error *err) {
-    // Never unloaded: drivers keep their own threads and thread-local memory.
+    // RTLD_NODELETE: the driver has threads and thread-local memory that outlive dlclose.
     driver->library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!driver->library) return ree_fail(err, REE_UNAVAILABLE, "CUDA: no driver: %s", dlerror());
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {

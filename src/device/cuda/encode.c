@@ -101,8 +101,9 @@ struct ree_cuda_step *ree_cuda_add_step(struct ree_cuda_encoding *out, enum ree_
     return step;
 }
 
-// With 2^(s-1) < d <= 2^s, factor = ceil(2^(31+s) / d) fits in 32 bits, and n * factor / 2^(31+s)
-// is off by less than n * d / (d * 2^(31+s)) < 2^-s <= 1/d: too little to reach the next integer.
+// For n < 2^31, n / d is n * factor >> (31 + s), with 2^(s-1) < d <= 2^s and
+// factor = ceil(2^(31+s) / d), which fits in 32 bits. n * factor / 2^(31+s) exceeds n / d by less
+// than n * d / (d * 2^(31+s)) < 2^-s <= 1/d: too little to reach the next integer.
 struct ree_cuda_divider ree_cuda_divider_of(uint32_t d) {
     struct ree_cuda_divider divider = {.d = d};
     if (d == 1) return divider;
@@ -143,7 +144,7 @@ enum ree_status ree_cuda_encode_copy(const struct ree_cuda *cuda,
         step->extra[0] = (uint32_t)(bytes / 4);
         return REE_OK;
     }
-    // Tiles pay off if rows of both sides are long.
+    // Tiles are faster if the rows of both source and destination are long.
     for (uint32_t d = 0; d < last && size == 4 && p.dst_strides[last] == 1; d++) {
         if (p.src_strides[d] != 1 || p.dims[d] < 16 || p.dims[last] < 16) continue;
         uint64_t others = p.n_elements / p.dims[d] / p.dims[last];
@@ -172,7 +173,7 @@ enum ree_status ree_cuda_encode_map(const struct ree_cuda *cuda,
     ree_cuda_expr_prepare(expr, false, e);
     bool words = ree_cuda_expr_is_arithmetic(expr);
     uint32_t width = words ? MAP_WIDTH : 1;
-    uint32_t slot = words ? MAP_WIDTH * 4 : 8; // bytes per thread
+    uint32_t slot = words ? MAP_WIDTH * 4 : 8; // bytes of a slot per thread
     uint32_t threads = MAP_THREADS;
     while (e->n_slots * slot * threads > MAP_SHARED)
         threads /= 2;

@@ -17,13 +17,13 @@ static uint64_t tiles_of(uint32_t n) {
     return ((uint64_t)n + TILE - 1) / TILE;
 }
 
-// Returns the number of stages if float32 tiles compute the dispatch, otherwise 0. Tiles require
-// enough queries and shared memory for the stages.
+// Returns the number of stages (buffers for operands in shared memory) if float32 tiles compute the
+// dispatch, otherwise 0. Tiles require enough queries, and shared memory for two stages.
 static uint32_t tile_stages(const struct ree_cuda *cuda, const struct ree_attention_params *p) {
     if (p->q_len < MIN_QUERIES || p->k_dtype != REE_F32 || p->v_dtype != REE_F32 || !p->kv_len ||
         p->page_bits) // tiles read dense keys and values
         return 0;
-    uint32_t n_stages = 4; // 33 KiB: four blocks per multiprocessor
+    uint32_t n_stages = 4; // 33 KiB in all: four blocks per multiprocessor
     while (n_stages >= 2 && TOTALS_BYTES + n_stages * STAGE_BYTES > cuda->limits.max_shared)
         n_stages--;
     const uint64_t n_products = (uint64_t)p->batch * p->n_heads * tiles_of(p->q_len);

@@ -1,5 +1,6 @@
 // Prepares expressions for the interpreter of cuda/expr.h. Constants are stored separately. Each
-// value that is needed later gets a slot, which is reused once the value is dead.
+// value that is used after the next instruction gets a slot, which is reused once the value is
+// dead.
 #include "device/cuda/encode.h"
 #include "repops/merge.h"
 
@@ -69,12 +70,12 @@ static uint32_t take_slot(struct slots *slots) {
 
 static void prepare_instrs(const struct ree_expr *expr, bool epilogue, struct ree_cuda_expr *out) {
     const uint32_t n_operands = expr->n_operands, first = n_operands + epilogue;
-    uint32_t place[MAX_VALUES];    // an argument: location of each value
-    uint32_t last_use[MAX_VALUES]; // index of the instruction in expr
+    uint32_t place[MAX_VALUES];    // by value: its location, as an argument
+    uint32_t last_use[MAX_VALUES]; // by value: its last user's index in expr
     uint32_t n_uses[MAX_VALUES] = {0};
     bool has_slot[MAX_VALUES] = {false};
     struct slots slots = {.n = 0};
-    // The first slots are the operands, followed by the accumulator, which is an epilogue's value
+    // The first slots hold the operands, the next one an epilogue's accumulator, which is its value
     // 0.
     for (uint32_t v = 0; v < first; v++) {
         place[v] = !epilogue ? v : v == 0 ? n_operands : v - 1;
@@ -122,7 +123,7 @@ static void prepare_instrs(const struct ree_expr *expr, bool epilogue, struct re
             to->to = (uint8_t)place[v];
         }
     }
-    // The result is the last instruction's value, even if that is a constant after others.
+    // The result is the value of the last instruction, even if this is a constant.
     out->result = expr->n_instrs > 0 ? place[first + expr->n_instrs - 1] : place[0];
     if (epilogue && expr->n_instrs == 0) out->result = REE_CUDA_ARG_LAST;
     out->n_slots = slots.n;

@@ -3,8 +3,9 @@
 #include "device/cuda/encode.h"
 #include "repops/merge.h"
 
-// Combines elements into units of up to 16 bytes, if this keeps rows of data whole and all sizes,
-// strides and offsets are multiples of the unit.
+// Combines adjacent elements into units of up to 16 bytes. Requires that rows of data are copied
+// whole (neighbouring outputs in the last dimension read adjacent elements with the same index),
+// and that all sizes, strides and offsets are multiples of the unit.
 static void widen(const struct ree_dispatch *dispatch, struct ree_gather_params *p) {
     uint32_t last = p->rank - 1, factor = 16 / p->elem_size;
     if (p->index_strides[last] != 0 || p->data_strides[last] != 1) return;
@@ -44,10 +45,10 @@ enum ree_status ree_cuda_encode_gather(const struct ree_cuda *cuda,
     return REE_OK;
 }
 
-// Up to this many steps of a vector run one after another; more do not, unless the order requires
-// it.
+// A scatter that replaces elements applies up to FEW_STEPS steps of a vector one after another.
+// With more steps it first finds the last update of each element (cuda/scatter.cu).
 #define FEW_STEPS 4
-// Shares of the targets. Each share reads all indices.
+// Maximum number of shares of the target elements. The threads of each share read all indices.
 #define MAX_SHARES 256
 #define THREADS_TO_FILL 512 // per multiprocessor
 
@@ -60,7 +61,7 @@ enum ree_status ree_cuda_encode_scatter(const struct ree_cuda *cuda,
         p->dims[d] = ree_cuda_divider_of(p->p.dims[d]);
     p->vectors = ree_cuda_divider_of(p->p.n_vectors);
     uint64_t n_updates = (uint64_t)p->p.n_vectors * p->p.n_steps;
-    if (n_updates > INT32_MAX) // more than a divider divides
+    if (n_updates > INT32_MAX) // the dividers require less
         return ree_fail(err, REE_UNSUPPORTED, "a scatter of 2^31 updates or more");
     if (p->p.kind == REE_SCATTER_SET && p->p.n_steps > FEW_STEPS) {
         uint32_t size = ree_dtype_size((enum ree_dtype)p->p.dtype);

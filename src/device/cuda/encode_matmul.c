@@ -21,7 +21,7 @@ static bool is_batched(const struct ree_matmul_params *p, const int32_t *batch_s
 }
 
 // Adds the launches that convert narrow operands to float32 in the scratch memory. Returns the
-// flags.
+// flags with which the product's kernel reads the copies.
 static uint32_t add_widening(struct ree_cuda_encoding *out, const struct ree_matmul_params *p) {
     uint32_t flags = 0, n_steps = out->n_steps;
     for (uint32_t is_b = 0; is_b < 2; is_b++) {
@@ -80,7 +80,8 @@ static bool multiples_of(const struct ree_matmul_params *p, const int32_t *batch
     return offset % n == 0 && stride % n == 0;
 }
 
-// Fills *v. Returns whether B can be read 16 bytes (by rows: four elements) at a time.
+// Fills *v. Returns whether a matvec kernel can compute the product: there are few rows, and B can
+// be read 16 bytes (by rows: four elements) at a time.
 static bool matvec_of(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
                       struct matvec *v) {
     v->swapped = p->m > REE_CUDA_MATVEC_ROWS && p->n == 1 && p->b_block == 0;
@@ -143,10 +144,10 @@ static bool encode_matvec(const struct ree_cuda *cuda, const struct ree_dispatch
 }
 
 // Products of bytes, cuda/matmul_bytes.cu.
-#define BYTES_SLICE 64  // bytes of a vector
+#define BYTES_SLICE 64  // bytes of a vector in a stage
 #define BYTES_VECTOR 80 // bytes per vector in shared memory
 
-// Returns whether an operand's vectors of k can be copied 16 bytes at a time.
+// Returns whether an operand's vectors along k can be copied 16 bytes at a time.
 static bool has_vectors(const struct ree_dispatch *dispatch, const struct ree_matmul_params *p,
                         bool is_b, uint32_t unit) {
     return (is_b ? p->b_stride_k : p->a_stride_k) == 1 && p->k % unit == 0 &&
@@ -171,7 +172,7 @@ static bool encode_bytes(const struct ree_cuda *cuda, const struct ree_dispatch 
         ree_cuda_matmul_add_finish(out, dispatch, extra);
         return true;
     }
-    // Packing pays off if the packed bytes are used several times.
+    // Packing saves time if the packed bytes are used several times.
     if (p->m < 8 || p->n < 8) return false;
     uint64_t vector_bytes = ((uint64_t)p->k + BYTES_SLICE - 1) / BYTES_SLICE * BYTES_SLICE,
              sizes[2] = {0};

@@ -44,8 +44,9 @@ static bool encode_tiles(const struct ree_cuda *cuda, const struct ree_dispatch 
                          struct ree_cuda_encoding *out) {
     const struct ree_matmul_params *p = &out->params.matmul.p;
     const struct ree_cuda_limits *limits = &cuda->limits;
-    // Rows of 32 for few rows, and where those of 64 leave multiprocessors without work; then the
-    // chunks are divided too.
+    // Tiles have 32 rows if there are few rows, or if tiles of 64 rows would leave multiprocessors
+    // without work. If there are fewer than two tiles per multiprocessor, each chunk gets a block
+    // of its own.
     uint32_t rows = p->m <= 32 || n_tiles(p, 64) < limits->n_multiprocessors ? 32 : 64;
     bool splits = n_tiles(p, rows) < 2 * (uint64_t)limits->n_multiprocessors;
     if (limits->forces_plan) {

@@ -64,8 +64,8 @@ bool ree_cuda_matmul_add_matvec(const struct ree_cuda *cuda, const struct ree_di
     const uint64_t groups = launch->n_groups;
     const uint32_t stage = launch->stage_bytes;
 
-    // Chunks per block: all, if that leaves work for every multiprocessor and fits into shared
-    // memory.
+    // A block computes all chunks of its columns if this leaves work for every multiprocessor and
+    // the results fit into shared memory. Otherwise it computes MATVEC_SPLIT_WARPS chunks.
     const uint32_t max_shared = cuda->limits.max_shared, a_bytes = launch->a_bytes;
     const uint64_t chunk_bytes = (uint64_t)launch->rows * launch->columns * 4; // a chunk's results
     uint32_t n_warps = n_chunks < MATVEC_WARPS ? n_chunks : MATVEC_WARPS, per_block = n_chunks;

@@ -36,7 +36,7 @@ static bool is_wide(const struct ree_dispatch *dispatch, const struct ree_reduce
     return wide;
 }
 
-// Float sums and products, whose order is fixed.
+// Adds the steps of float sums and products, whose order is fixed.
 static void add_ordered(const struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                         struct ree_cuda_encoding *out) {
     const struct ree_cuda_reduce_params *p = &out->params.reduce;
@@ -64,11 +64,12 @@ static void add_ordered(const struct ree_cuda *cuda, const struct ree_dispatch *
     ree_cuda_add_step(out, REE_CUDA_reduce_join, 128, r->n_outer);
 }
 
-// Reductions that may use any order.
+// Adds the steps of reductions that may use any order.
 static void add_free(const struct ree_cuda *cuda, struct ree_cuda_encoding *out) {
     const struct ree_reduce_params *r = &out->params.reduce.p;
     uint64_t fill = threads_to_fill(cuda);
-    // Neighbouring threads compute neighbouring outputs, unless the terms are closer together.
+    // If there are many outputs, and neighbouring ones read adjacent elements, each output gets one
+    // thread. Otherwise a warp or a block shares the terms of an output that has many.
     bool columns = r->n_outer >= 32 && r->outer_strides[r->outer_rank - 1] == 1;
     uint32_t group = columns || r->n_reduce < 32 ? 1 : r->n_reduce < BLOCK_TERMS ? 32 : 256;
     uint64_t n_threads = (uint64_t)r->n_outer * group;

@@ -14,7 +14,8 @@ static bool is_aligned(const struct ree_dispatch *dispatch, uint32_t i) {
     return dispatch->operands[i].offset % 16 == 0;
 }
 
-// Fills *rows. Returns the bytes of the tile, or 0 if a row does not fit.
+// Fills *rows. Returns the bytes of shared memory for a block's rows (its tile), or 0 if a row does
+// not fit.
 static uint32_t make_rows(const struct ree_cuda *cuda, uint32_t n_rows, uint32_t n, bool aligned,
                           struct ree_cuda_rows *rows) {
     uint32_t chunk = n < REE_CHUNK ? n : REE_CHUNK;

@@ -40,7 +40,7 @@ enum ree_status ree_cuda_encode_scan(const struct ree_cuda *cuda,
 #define SELECT_MOST 2048 // MOST in cuda/topk.cu
 #define SHORT_VECTOR 128 // elements of the longest vector whose ranks are always counted
 #define LONG_VECTOR 4096 // elements that keep 1024 threads busy
-#define COUNT_WIDTH 256  // maximum of topk_count
+#define COUNT_WIDTH 256  // maximum threads per vector in a block of topk_count
 
 enum ree_status ree_cuda_encode_topk(const struct ree_cuda *cuda,
                                      const struct ree_dispatch *dispatch,

@@ -57,7 +57,7 @@ static enum ree_status program_create(struct ree_device *device, const struct re
                                       struct ree_device_buffer *const *constants,
                                       uint64_t *copies_capacity, struct ree_device_program **out,
                                       struct ree_error *err) {
-    (void)constants; // nothing is repacked
+    (void)constants; // the kernels read constants unchanged
     (void)copies_capacity;
     struct ree_cuda *cuda = ree_cuda_of(device);
     *out = NULL;

@@ -1,6 +1,6 @@
-// JIT-generated kernels for expressions (ptx.h). The driver compiles one when a program first uses
-// it; it is kept until the device is closed. An expression that the driver cannot compile is
-// interpreted, and so are all if the driver cannot compile at all.
+// JIT-generated kernels for expressions (ptx.h). The driver compiles a kernel when a program first
+// uses it. The kernel is kept until the device is closed. An expression that the driver cannot
+// compile is interpreted. If the driver cannot compile at all, all expressions are interpreted.
 #include "device/cuda/cuda.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -66,7 +66,8 @@ static void note_failure(struct ree_cuda *cuda, const struct ree_cuda_ptx_key *k
         ree_facts_add(&cuda->facts, "feature", "not compiled", "%s (%s)", operations, why);
 }
 
-// Leaves jit->function NULL if the driver cannot compile the kernel.
+// Compiles the kernel of jit->key. If the driver cannot compile it, leaves jit->function NULL and
+// returns REE_OK. Fails only if memory is exhausted.
 static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *jit,
                                struct ree_error *err) {
     char log[256] = "";
@@ -74,7 +75,7 @@ static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *jit,
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     struct ree_strbuf text;
     ree_strbuf_init(&text);
-    // The tests' emulator contains the functions.
+    // A build without kernels runs only on the tests' emulator, which contains the functions.
     const char *functions = ree_cuda_functions_ptx ? ree_cuda_functions_ptx : "";
     ree_cuda_ptx_module(&jit->key, functions, &text);
     if (text.failed || !text.data) {
@@ -133,8 +134,8 @@ struct ree_cuda_step ree_cuda_jit_step(uint32_t n_elements) {
     };
 }
 
-// Compiles a * exp(b), instructions and a function call, or a * b. *out is NULL if the driver
-// cannot.
+// Compiles a * exp(b), which calls a function, or a * b, which does not. Sets *out to NULL if the
+// driver cannot compile it.
 static enum ree_status try_one(struct ree_cuda *cuda, bool calls, CUfunction *out,
                                struct ree_error *err) {
     struct ree_dispatch dispatch = {.op = REE_REPOP_MAP, .n_operands = 3, .n_outputs = 1};
@@ -159,7 +160,7 @@ static enum ree_status try_one(struct ree_cuda *cuda, bool calls, CUfunction *ou
     return ree_cuda_jit_map(cuda, &dispatch, &prepared, out, err);
 }
 
-// If the driver can compile neither, it is not asked again.
+// If the driver can compile neither of try_one's expressions, all expressions are interpreted.
 static enum ree_status try_driver(struct ree_cuda *cuda, struct ree_error *err) {
     CUfunction function;
     REE_TRY(try_one(cuda, true, &function, err));

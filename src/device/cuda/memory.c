@@ -17,8 +17,8 @@ struct ree_cuda_slab {
     uint64_t used;
 };
 
-// Returns the size class. There are four classes per power of two, starting with ALIGNMENT, so at
-// most a fifth is wasted.
+// Returns the size class, and the bytes that its buffers reserve. From 4 * ALIGNMENT on there are
+// four classes per power of two, so at most a fifth of a buffer is wasted.
 static uint32_t class_of(uint64_t size, uint64_t *out_reserved) {
     uint64_t reserved = ALIGNMENT;
     uint32_t class = 0;
@@ -80,7 +80,7 @@ enum ree_status ree_cuda_buffer_create(struct ree_cuda *cuda, uint64_t size,
     if (reserved <= SMALL) {
         status = take_from_slab(cuda, buffer, err);
     } else {
-        // Large buffers get exactly the requested size: weights fill a device.
+        // Large buffers are rounded up only to ALIGNMENT, because weights may fill a device.
         buffer->reserved = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         CUresult result = cuda->driver.memory_alloc(&buffer->address, buffer->reserved);
         if (result == CUDA_ERROR_OUT_OF_MEMORY)

@@ -1,4 +1,5 @@
-// Kernels: modules embedded in the binary, loaded when a program first uses one of their kernels.
+// Loads kernels. Modules of kernels are embedded in the binary. A module is loaded when a program
+// first uses one of its kernels.
 #include "device/cuda/cuda.h"
 #include "kernels.h"
 
@@ -64,8 +65,8 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
         cuda->functions[kernel] = function;
     }
     *out = cuda->functions[kernel];
-    // More than 48 KiB, the kernel's own arrays included, requires an opt-in. Its value counts
-    // dynamic memory only.
+    // More than 48 KiB, including the kernel's static arrays, requires an opt-in. The opt-in's
+    // value counts only dynamic memory.
     if (cuda->static_shared[kernel] + shared_bytes > 48u << 10 &&
         shared_bytes > cuda->shared_set[kernel]) {
         snprintf(what, sizeof what, "cannot get %u bytes of shared memory for kernel '%s'",

@@ -71,8 +71,9 @@ static uint64_t random_near(uint64_t *state, uint32_t biased, uint32_t spread) {
     return (r & 0x800FFFFFFFFFFFFFu) | (e & 2047) << 52;
 }
 
-// As for binary32: cancellation, exact results and ties, subnormals, overflow. In addition, ties
-// and subnormals of the conversion to binary32.
+// Chooses operands for hard cases: cancellation, exact results and ties, subnormals, overflow, as
+// probe_vectors.c does for binary32; in addition, ties and subnormals of the conversion to
+// binary32.
 static void random_vector(uint64_t *state, uint32_t i, struct f64_vector *v) {
     v->a = random_near(state, 1023, 3);
     v->b = random_near(state, 1023, 3);
@@ -131,7 +132,8 @@ struct broken {
     uint32_t first, n;
 };
 
-// Runs one kernel over n vectors of `size` bytes with results of `result_size` bytes.
+// Runs one kernel over n vectors of `size` bytes with results of `result_size` bytes. broken:
+// operations whose results the kernel falsifies, for tests.
 static enum ree_status run(struct ree_cuda *cuda, enum ree_cuda_kernel kernel, const void *vectors,
                            uint32_t n, size_t size, void *results, size_t result_size,
                            struct broken broken, struct ree_error *err) {

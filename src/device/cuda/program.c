@@ -1,4 +1,4 @@
-// Programs: a sequence of RepOps as a chain of kernel launches.
+// Runs programs: sequences of RepOps, each encoded as kernel launches in order.
 //
 // A program is launched kernel by kernel if it has one dispatch, a product by cuBLAS, or a dispatch
 // that the host computes. Any other program is a CUDA graph, created at the first run and then
@@ -219,7 +219,8 @@ static enum ree_status bind_slots(struct ree_cuda *cuda, struct ree_device_progr
         void *kernel_params[1];
         CUDA_KERNEL_NODE_PARAMS params = node_params(program, launch, kernel_params);
         CUresult result = cuda->driver.graph_exec_set(program->exec, launch->node, &params);
-        // Some nodes have new addresses, some old ones: the next run rebuilds the graph.
+        // Some nodes have new addresses, others still have old ones. The next run rebuilds the
+        // graph.
         if (result != CUDA_SUCCESS) {
             drop_graph(cuda, program);
             return ree_cuda_fail(&cuda->driver, err, result, "cannot change a graph");
@@ -317,7 +318,7 @@ static enum ree_status check_fault(struct ree_cuda *cuda, struct ree_device_prog
                                   err);
 }
 
-// timed: record the events around each dispatch.
+// Launches all dispatches one by one. timed: records the events around each dispatch.
 static enum ree_status launch_all(struct ree_cuda *cuda, struct ree_device_program *program,
                                   struct ree_device_buffer *const *slots, bool timed,
                                   struct ree_error *err) {

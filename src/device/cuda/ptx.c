@@ -83,10 +83,10 @@ struct writer {
     const struct ree_cuda_ptx_key *key;
     struct ree_strbuf text; // the kernel's body
     uint32_t n_words, n_doubles, n_predicates, n_halves;
-    uint32_t base[REE_EXPR_MAX_OPERANDS + 1]; // registers: addresses of tensors, then of the output
-    uint32_t constant[REE_EXPR_MAX_INSTRS];   // registers of constants
-    uint32_t offset[REE_EXPR_MAX_OPERANDS];   // registers
-    uint32_t width;                           // elements computed at once
+    uint32_t base[REE_EXPR_MAX_OPERANDS + 1];  // addresses of tensors; last: of the output
+    uint32_t constant[REE_EXPR_MAX_INSTRS];    // registers of constants
+    uint32_t offset[REE_EXPR_MAX_OPERANDS];    // registers of operands' offsets
+    uint32_t width;                            // elements computed at once
     uint32_t coordinates[WIDTH][REE_MAX_RANK]; // registers
     struct value values[MAX_VALUES];
     bool *needs;
@@ -105,7 +105,8 @@ static void copy_text(struct writer *w, const char *text, size_t n) {
     ree_strbuf_append(&w->text, text, n);
 }
 
-// Writes the instructions of an operation, with its names filled in.
+// Writes the instructions `text` of an operation, with the names of registers in place of $d, $a
+// and so on (ptx_ops.c).
 static void write_op(struct writer *w, const char *text, const char *result, const char *args[3]) {
     const uint32_t p = ++w->n_predicates;
     uint32_t t = NONE, big = NONE, half = NONE;
@@ -208,8 +209,8 @@ static void write_instr(struct writer *w, uint32_t i) {
     }
 }
 
-// Writes the coordinates of element %r<index>: ree_divide of cuda/kernel.h for each dimension, from
-// the last to the first. The first dimension requires no division.
+// Writes the computation of the coordinates of element %r<index>: ree_divide of cuda/kernel.h for
+// each dimension, from the last to the first. The first dimension requires no division.
 static void write_coordinates(struct writer *w, uint32_t index, uint32_t *out) {
     uint32_t rest = index;
     for (uint32_t d = w->key->rank; d-- > 0;) {
@@ -275,7 +276,7 @@ static const char *load_type(uint32_t dtype) {
     return size == 8 ? "b64" : size == 4 ? "b32" : "u8";
 }
 
-// Returns the address of element %r<at> of the memory that begins at %d<base>.
+// Returns a register with the address of element %r<at> of the memory that begins at %d<base>.
 static uint32_t write_address(struct writer *w, uint32_t base, uint32_t at, uint32_t dtype) {
     const uint32_t offset = wide(w), address = wide(w);
     WRITE("mul.wide.u32 %%d%u, %%r%u, %u;\nadd.s64 %%d%u, %%d%u, %%d%u;\n", offset, at,
@@ -392,7 +393,7 @@ static void write_elements(struct writer *w, uint32_t first, uint32_t width) {
     write_result(w, first);
 }
 
-// Writes what all elements share: addresses, offsets, constants.
+// Writes the loads of what all elements share: addresses, offsets, constants.
 static void write_arguments(struct writer *w) {
     uint32_t tensor = 0, constant = 0;
     for (uint32_t o = 0; o <= w->key->n_operands; o++) {

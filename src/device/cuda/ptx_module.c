@@ -1,5 +1,5 @@
-// A JIT-generated kernel together with its callees: functions and tables are copied from the PTX
-// that nvcc generated from cuda/functions.cu.
+// Writes the module of a JIT-generated kernel. The functions that the kernel calls, and their
+// tables, are copied from the PTX that nvcc generated from cuda/functions.cu.
 #include "device/cuda/ptx.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static bool append_function(const char *functions, const char *name, struct ree_
     return false;
 }
 
-// Appends the tables that `text` refers to.
+// Appends the tables (global arrays) that `text` refers to.
 static void append_tables(const char *functions, const char *text, struct ree_strbuf *out) {
     for (const char *at = functions; *at; at = next_line(at)) {
         if (!starts(at, ".global")) continue;

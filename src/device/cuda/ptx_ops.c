@@ -82,7 +82,7 @@ const struct ree_cuda_ptx_op ree_cuda_ptx_ops[REE_N_MAP_OPS] = {
     [REE_MAP_or_b64] = {"or.b64 $d, $a, $b;", false},
     [REE_MAP_xor_b64] = {"xor.b64 $d, $a, $b;", false},
     [REE_MAP_not_b64] = {"not.b64 $d, $a;", false},
-    // The instruction's shift count has 32 bits.
+    // The instructions take a shift count of 32 bits, so the 64-bit count is first limited to 64.
     [REE_MAP_shl_b64] = {"min.u64 $T, $b, 64;\ncvt.u32.u64 $t, $T;\nshl.b64 $d, $a, $t;", false},
     [REE_MAP_shr_b64] = {"min.u64 $T, $b, 64;\ncvt.u32.u64 $t, $T;\nshr.u64 $d, $a, $t;", false},
     [REE_MAP_select_b64] = {"setp.ne.s32 $p, $a, 0;\nselp.b64 $d, $b, $c, $p;", false},

@@ -8,9 +8,9 @@
 // of every RepOp is the host: the CPU backend computes the dispatch, and its operands are copied to
 // the host and back.
 //
-// A verdict's key is the twin's dispatch, which dispatches that differ only in lengths share. A
-// dispatch with code that no twin reaches is computed on the host too. Verdicts PASSED are kept for
-// the next start.
+// Dispatches that differ only in lengths have the same twin and share its verdict, if they run the
+// same code. A dispatch with code that no twin reaches is computed on the host too. Verdicts PASSED
+// are kept for the next start.
 #include "device/cache_folder.h"
 #include "base/memory.h"
 #include "device/cuda/cuda.h"
@@ -96,22 +96,22 @@ static bool same_way(const struct way *a, const struct way *b) {
 }
 
 static struct ree_twin_size size_of(const struct ree_cuda *cuda) {
-    // The emulator takes a hundred nanoseconds per step of a sum.
+    // Twins are small on the emulator, which takes a hundred nanoseconds per step of a sum.
     const bool slow = cuda->driver.emulated && !cuda->has_large_twins;
     return (struct ree_twin_size){
         .elements = 1500,
         .columns = slow ? 32 : 144,
         .length = 576,
-        .few_rows = 9, // encode_matmul.c
+        .few_rows = 9, // one more than REE_CUDA_MATVEC_ROWS
         .rows = 16,
-        .few_queries = 31, // encode_attention.c
+        .few_queries = 31, // fewer than MIN_QUERIES of encode_attention.c
         .alignment = 64,
         .small = slow,
     };
 }
 
-// Sets limits with which the encoder makes the same choices for the twin as for the larger
-// dispatch.
+// Sets the limits of one view. The views are such that in one of them the encoder should make, for
+// the twin, the choices that it made for the larger dispatch.
 #define N_VIEWS 6
 static void set_view(struct ree_cuda *cuda, const struct ree_cuda_limits *own, enum ree_repop op,
                      uint32_t view) {
@@ -131,7 +131,7 @@ static void set_view(struct ree_cuda *cuda, const struct ree_cuda_limits *own, e
 }
 
 static bool tile_of(enum ree_cuda_kernel kernel, enum ree_cuda_tile *out) {
-    // Same order in kernels.def as in enum ree_cuda_tile.
+    // kernels.def lists the kernels of each set in the order of enum ree_cuda_tile.
     static const enum ree_cuda_kernel first[] = {
         REE_CUDA_matmul_128x128,
         REE_CUDA_conv_points_128x128,
@@ -153,7 +153,8 @@ static bool tile_of(enum ree_cuda_kernel kernel, enum ree_cuda_tile *out) {
     return false;
 }
 
-// Forces the tile of the product's kernel, and whether the product is split, on the twin.
+// Makes the encoder choose for the twin the tile of the dispatch's product, and the same splitting.
+// Returns false if the dispatch uses no tile.
 static bool force_plan(struct ree_cuda *cuda, const struct ree_cuda_encoding *encoding) {
     for (uint32_t s = 0; s < encoding->n_steps; s++)
         if (tile_of(encoding->steps[s].kernel, &cuda->limits.tile)) {
@@ -202,7 +203,7 @@ static enum ree_status run_twin(struct ree_cuda *cuda, struct test *test, struct
 }
 
 // Encodes the twin's dispatch d with the current limits, and runs the twin if the encoding uses a
-// way that has not been tested. twin may be NULL: then only marks such ways, without running.
+// way of the entry that has not been tested yet. If twin is NULL, only marks such ways as passed.
 static enum ree_status try_encoding(struct ree_cuda *cuda, struct test *test,
                                     const struct ree_dispatch *d, struct ree_twin *twin,
                                     struct ree_error *err) {
@@ -229,7 +230,8 @@ static enum ree_status try_views(struct ree_cuda *cuda, struct test *test,
     for (uint32_t forced = 0; forced < 2; forced++)
         for (uint32_t v = 0; v < N_VIEWS; v++) {
             if (status != REE_OK || test->what[0] || all_passed(test)) break;
-            // Without shared memory a product has no tile.
+            // View 3 changes only matvec kernels. View 5 is only for rows: without shared memory a
+            // product has no tile.
             const enum ree_repop op = test->dispatch->op;
             if ((v == 3 && !is_matvec(test->encoding)) ||
                 (v == 5 && op != REE_REPOP_SOFTMAX && op != REE_REPOP_NORM))
@@ -368,7 +370,7 @@ static bool is_entry_of(const struct ree_cuda_tested *entry, const struct ree_di
     return true;
 }
 
-// Tests whether the code that the encoding runs computes the CPU's bits.
+// Sets *out_passed to whether the code that the encoding runs computes the CPU's bits.
 static enum ree_status test(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                             const struct ree_cuda_encoding *encoding, bool *out_passed,
                             struct ree_error *err) {
@@ -380,7 +382,8 @@ static enum ree_status test(struct ree_cuda *cuda, const struct ree_dispatch *di
     *out_passed = n_ways == 0 || encoding->by_cublas;
     if (*out_passed) return REE_OK;
     enum ree_status status = ree_twin_dispatch(dispatch, &size, &twin, err);
-    // The twin has no terms or no valid index: the host computes the dispatch.
+    // There is no twin, because it would have no terms or no valid index. The host computes the
+    // dispatch.
     if (status == REE_UNSUPPORTED) return REE_OK;
     REE_TRY(status);
     struct ree_cuda_tested **bucket = &cuda->tested[bucket_of(&twin)], *entry = *bucket;

@@ -1,11 +1,11 @@
-// Chooses tiles by an estimate of each one's time.
+// Chooses the tile of a product by an estimate of the time with each tile.
 #include "device/cuda/tiles.h"
 
 #include <stddef.h>
 
 #include "repops/repop.h"
 
-// Tiles, cuda/tile.h.
+// The tiles of cuda/tile.h. Each stage has TILE_K terms.
 #define TILE_K 8
 struct tile {
     uint32_t rows, columns, threads;
@@ -30,7 +30,7 @@ static uint32_t n_resident(const struct ree_cuda_limits *limits, const struct ti
     uint32_t bytes = totals_bytes(t) + n_stages * stage_bytes(t);
     if (bytes > limits->max_shared) return 0;
     uint32_t n = limits->shared_per_multiprocessor / (bytes + 1024), most = 512 / t->threads;
-    return n < most ? n : most; // 128 registers per thread
+    return n < most ? n : most; // 65536 registers, 128 per thread
 }
 
 struct plan {
@@ -40,7 +40,8 @@ struct plan {
 };
 
 // Estimates the time of the whole product, in multiply-adds of one multiprocessor: the rounds of
-// blocks, plus writing and reading the chunks' results, at about 6 multiply-adds per byte.
+// blocks. If there are parts, adds the second launch, and writing and reading the parts at about 6
+// multiply-adds per byte.
 static double cost_of(const struct ree_cuda_limits *limits, const struct tile *t, uint32_t m,
                       uint32_t n, uint32_t k, uint64_t n_products, uint32_t n_parts) {
     uint64_t n_tiles =

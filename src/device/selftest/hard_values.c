@@ -97,7 +97,8 @@ static enum style style_of(const struct ree_hard_values *v, uint64_t run, uint32
     }
 }
 
-// Applies a role to x: BIAS and SCALE to a value of MODERATE, SPARSE to a value of FINITE.
+// Changes a value x as the role requires. x is a value of MODERATE (for BIAS and SCALE) or of
+// FINITE (for SPARSE).
 static uint32_t of_role(enum ree_hard_role role, uint32_t round, uint32_t x, uint64_t r) {
     static const uint32_t scales[] = {0x00000000, 0x00000001, 0x00400000, 0x44000000};
     static const uint32_t specials[] = {0x7FC00000, 0x7F800000, 0xFF800000, 0xFFC00001};
@@ -118,7 +119,8 @@ static uint32_t peaked(const struct ree_hard_values *v, uint64_t i, uint64_t r) 
     return float_bits((float)(r >> 40) * (-10.0f / 0x1p24f) - 8.0f);
 }
 
-// Converts a float32 to float64: the same number, extended by random mantissa bits.
+// Converts a float32 to float64, and fills the lower mantissa bits of normal numbers with random
+// bits.
 static uint64_t widened(uint32_t bits, uint64_t r) {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -146,8 +148,8 @@ static uint64_t integer(const struct ree_hard_values *v, uint64_t run, uint64_t 
     return small ? (uint64_t)((int64_t)(r % 13) - 6) : r;
 }
 
-// Some elements of one run. Each step is a short loop over all of them, because a self-test spends
-// most of its time here.
+// A block is some elements of one run. The functions below are short loops over all of them,
+// because a self-test spends most of its time here.
 #define BLOCK 256
 struct block {
     const struct ree_hard_values *v;
@@ -158,7 +160,8 @@ struct block {
     uint32_t x[BLOCK]; // values as float32
 };
 
-// *previous: the number before the block's first element; updated to the block's last.
+// Generates the block's values before the role is applied. *previous: the number before the block's
+// first element; updated to the block's last.
 static void make_floats(struct block *block, uint32_t *previous) {
     const struct ree_hard_values *v = block->v;
     const uint32_t n = block->n, draws = block->draws;
@@ -204,7 +207,8 @@ static void apply_role(struct block *block) {
     }
 }
 
-// Stores elements as bytes, little-endian. memcpy would give these objects the type uint64_t.
+// Stores elements as bytes, little-endian. memcpy from an integer would make the integer's type the
+// effective type of these objects.
 #define STORE(out, size, i, bits)                                                                  \
     for (size_t b_ = 0; b_ < (size); b_++)                                                         \
     (out)[(i) * (size) + b_] = (uint8_t)((uint64_t)(bits) >> 8 * b_)

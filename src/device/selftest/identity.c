@@ -14,7 +14,8 @@
 #include "base/memory.h"
 
 bool ree_hash_processor(struct ree_hasher *hasher) {
-    // Lines of the first processor whose values do not change over time.
+    // Lines with these keys are hashed, of the first processor only. Their values do not change
+    // over time.
     static const char *const keys[] = {"vendor_id",       "cpu family",  "model",    "stepping",
                                        "flags",           "Features",    "CPU part", "CPU variant",
                                        "CPU implementer", "CPU revision"};
@@ -71,7 +72,7 @@ static void search_notes(struct search *search, const uint8_t *notes, size_t siz
     }
 }
 
-// Adds the build ID of a loaded object to search->hasher.
+// Adds the build ID of a loaded object, if it has one, to search->hasher.
 static void search_object(struct search *search, const struct dl_phdr_info *object) {
     for (int i = 0; i < object->dlpi_phnum; i++)
         if (object->dlpi_phdr[i].p_type == PT_NOTE)
@@ -263,8 +264,9 @@ static struct known {
 } known[MAX_KNOWN];
 static size_t n_known;
 
-// Returns the digests to hash for a device whose driver has loaded these libraries. The caller must
-// hold the lock. Takes ownership of `objects->all`, except if it returns `objects`.
+// Returns the digests to hash for a device: those of an earlier call for it in this process if
+// `objects` contains them all, otherwise `objects`. The caller must hold the lock. Takes ownership
+// of `objects->all`, except if it returns `objects`.
 static const struct digests *recall(const char *device, struct digests *objects) {
     struct known *k = known;
     while (k < known + n_known && strcmp(k->device, device) != 0)

@@ -1,5 +1,5 @@
-// File format: the line "ree-selftest/1", then one line per entry, "KEY passed" or "KEY failed
-// TEXT".
+// Reads and writes the record of self-tests. The file has the line "ree-selftest/1", then one line
+// per entry: "KEY passed" or "KEY failed TEXT".
 #include "device/selftest/record.h"
 
 #include "base/memory.h"
@@ -57,7 +57,7 @@ static int hex_digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// line: NUL-terminated.
+// Adds the entry of a line, which has no newline. Ignores a malformed line.
 static void read_line(struct ree_test_record *record, char *line) {
     unsigned char key[REE_SHA256_SIZE];
     if (strlen(line) < HEX_SIZE + 1) return;

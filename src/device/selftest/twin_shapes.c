@@ -1,5 +1,5 @@
-// How each RepOp becomes small. Every dimension gets its own length. A dimension of size 1 stays if
-// an encoder would drop or merge it, or if ree_twin_size requires it.
+// Shrinks the parameters of each RepOp to those of its twin. Every dimension gets its own length. A
+// dimension of size 1 stays if an encoder would drop or merge it, or if ree_twin_size requires it.
 #include "device/selftest/twin_shapes.h"
 
 #include "base/dtype.h"
@@ -62,8 +62,9 @@ static void shrink_expr(struct shrinking *s, struct ree_expr *expr, const uint32
     expr->n_elements = (uint32_t)product(expr->rank, to);
 }
 
-// Backends have separate code to copy tiles: two dimensions of 16 or more elements, one adjacent in
-// the source, and the last one adjacent in the result.
+// Chooses the dimensions of a copy's twin. Backends copy in tiles if two dimensions have 16 or more
+// elements, one of them adjacent in the source, and the last one adjacent in the result. The twin
+// keeps this property.
 static void shrink_copied_dims(const struct ree_twin_size *size, const struct ree_copy_params *p,
                                uint32_t *to) {
     const uint32_t last = ree_twin_long_dim(p->rank, p->dims);
@@ -91,7 +92,8 @@ static bool shrink_copy(struct shrinking *s) {
         ree_twin_dims(s->size, p->rank, p->dims, s->size->elements, to);
     }
     uint64_t n_src = ree_twin_view(s->size, p->rank, p->dims, to, p->src_strides, &p->src_offset);
-    // The offset of bytes within a word matters to backends that write words.
+    // Keep the position of the first byte within a word, which matters to backends that write
+    // words.
     int32_t within_word =
         p->elem_size < 4 && !s->size->alignment ? p->dst_offset % (int32_t)(4 / p->elem_size) : 0;
     uint64_t n_dst = ree_twin_view(s->size, p->rank, p->dims, to, p->dst_strides, &p->dst_offset);
@@ -147,8 +149,9 @@ static bool shrink_reduce(struct shrinking *s) {
         from[d] = outer ? p->outer_dims[d] : p->reduce_dims[d - p->outer_rank];
         strides[d] = outer ? p->outer_strides[d] : p->reduce_strides[d - p->outer_rank];
     }
-    // Many dimensions of small sizes stay, because a product of other sizes would be in another
-    // class.
+    // Keep the reduced dimensions if there are few terms, or if there are more than two such
+    // dimensions: with other sizes, the number of terms could be in another class of
+    // like_reduction.
     const bool few =
         s->size->alignment && (p->n_reduce < 33 || (p->reduce_rank > 2 && p->n_reduce < 8192));
     if (p->outer_rank)
@@ -174,8 +177,8 @@ static bool shrink_reduce(struct shrinking *s) {
     return true;
 }
 
-// Tiles are 32, 64 or 128 wide. The result is less than one tile, some whole tiles, or some tiles
-// and a part.
+// Returns a number of rows or columns. Tiles are 32, 64 or 128 wide. The result is less than one
+// tile, some whole tiles, or some tiles and a part.
 static uint32_t tiled(const struct ree_twin_size *size, uint32_t base, uint32_t n) {
     if (size->alignment && !size->small) base = n < 64 ? 32 : n % 128 == 0 ? 256 : 144;
     return ree_twin_length(size, base, n, 16);
@@ -210,7 +213,7 @@ static bool shrink_matmul(struct shrinking *s) {
     uint32_t m = shrink_rows(s, p->m), n = shrink_columns(s, p->n);
     uint32_t k = at_most(p->k, s->size->length);
     if (p->k > 1 || (p->k == 1 && grows_ones(s->size))) k = sum_length(s, p->k);
-    if (p->b_block && p->k > 0 && s->size->alignment) { // the same distance from whole blocks
+    if (p->b_block && p->k > 0 && s->size->alignment) { // keeps the distance from whole blocks
         uint32_t unit = p->a_block > p->b_block ? p->a_block : p->b_block;
         const uint32_t all = rounded_up(p->k, unit), four = 4 * unit;
         k = rounded_up(ree_twin_sum_length(s->size, all), all % four == 0 ? four : unit) -
@@ -236,7 +239,7 @@ static bool shrink_matmul(struct shrinking *s) {
         add(s, REE_HARD_ANY, REE_U8, n_blocks * p->b_block * p->b_bits / 8, 1);
         add(s, REE_HARD_SCALE, REE_F32, n_blocks, 1);
         if (p->has_zero_points) add_bounded(s, REE_U8, n_blocks, 0, (INT64_C(1) << p->b_bits) - 1);
-        if (p->a_block) { // a row of its own style: one has only subnormal products of scales
+        if (p->a_block) { // one style per row, so that all scales of a row can be subnormal
             const uint32_t n_a_blocks = (k + p->a_block - 1) / p->a_block;
             add(s, REE_HARD_ANY, REE_F32, (uint64_t)m * n_a_blocks, n_a_blocks);
         }
@@ -259,11 +262,12 @@ static bool shrink_matmul(struct shrinking *s) {
     return true;
 }
 
-// The outputs of a plane are the columns of the product.
+// Chooses the dimensions of a plane's outputs. The outputs of a plane are the columns of the
+// product.
 static void conv_outputs(const struct shrinking *s, const uint32_t from[3], uint32_t to[3]) {
     static const uint32_t free[3] = {2, 5, 5};
-    // Same greatest common divisor with 4: loads of 16 bytes depend on that of the number of
-    // columns.
+    // By dimension, and by the remainder of the dispatch's length modulo 4: a length with the same
+    // greatest common divisor with 4. It decides whether kernels load 16 bytes at once.
     static const uint32_t aligned[3][4] = {{4, 3, 2, 3}, {4, 5, 6, 5}, {4, 5, 6, 5}};
     for (uint32_t d = 0; d < 3; d++)
         to[d] = from[d] == 1 ? 1 : s->size->alignment ? aligned[d][from[d] % 4] : free[d];
@@ -448,7 +452,7 @@ static uint64_t shrink_indexed(const struct ree_twin_size *size, uint32_t rank,
     return n;
 }
 
-// A dimension of size 0 has no valid index.
+// Returns false if the twin must keep a dimension of size 0, which has no valid index.
 static bool has_indices(const struct shrinking *s, uint32_t n_components, const uint32_t *sizes) {
     for (uint32_t j = 0; j < n_components && s->size->alignment; j++)
         if (sizes[j] == 0) return false;
@@ -486,8 +490,8 @@ static bool shrink_scatter(struct shrinking *s) {
     if (!has_indices(s, p->n_components, p->component_sizes)) return false;
     for (uint32_t d = 0; d < p->rank; d++)
         to[d] = p->dims[d] > 1 ? 3 : 1;
-    // Vectors never share a target. If only their indices keep them apart, no two indices may be
-    // equal.
+    // Vectors must not share a target. If only the indices keep their targets apart, no two indices
+    // may be equal.
     bool distinct = false;
     for (uint32_t d = 0; d < n_vector_dims; d++)
         distinct = distinct || (p->dims[d] > 1 && p->data_strides[d] == 0);
@@ -526,8 +530,8 @@ static bool shrink_scatter(struct shrinking *s) {
 static bool shrink_topk(struct shrinking *s) {
     struct ree_topk_params *p = &s->dispatch->params.topk;
     if (p->outer == 0 || p->n == 0 || p->inner == 0 || p->k == 0) return false;
-    // n decides whether threads select and how many. k decides how they sort, and whether all
-    // elements are taken.
+    // n decides whether the kernel selects, and with how many threads. k decides how it sorts, and
+    // whether it takes all elements.
     const bool selects = s->size->alignment && p->n > 128, most = selects && p->k > 2048;
     const bool all = selects && p->k == p->n, many = selects && p->k > 64;
     const uint32_t n = p->n;
@@ -580,9 +584,10 @@ static bool shrink_resize(struct shrinking *s) {
 // The queries of a head are the rows of a product. If the dispatch has enough rows to select the
 // kernels for many rows, the twin has more rows than one thread computes.
 //
-// The encoder makes one product of the few queries of heads that share keys if the queries of
-// neighbouring heads are adjacent. Single queries are always adjacent. Returns the number of
-// queries by which to interpret the strides of q: 2 if the dispatch has 1 and the twin has several.
+// If heads share keys and have few queries, the encoder combines the queries of these heads into
+// one product, provided that the queries of neighbouring heads are adjacent. Single queries are
+// always adjacent. Returns the number of queries by which to interpret the strides of q: 2 if the
+// dispatch has 1 and the twin has several.
 static uint32_t shrink_queries(const struct shrinking *s, const struct ree_attention_params *old,
                                struct ree_attention_params *p) {
     const uint32_t group = old->n_heads / old->n_kv_heads;
@@ -651,9 +656,9 @@ static bool shrink_attention(struct shrinking *s) {
     add(s, REE_HARD_SPARSE, p->v_dtype,
         ree_twin_view(s->size, 4, v0, v1, p->v_strides, &p->v_offset), 1000);
     // Scores of full mantissas over 260 terms spread over a few units, so that many keys count. The
-    // queries have positions at which a window on either side still leaves them many keys, if the
-    // dispatch's queries do: with a single key the weight is 1 for any score. The last queries of a
-    // long prompt have more than one chunk of keys.
+    // queries get positions at which a window on either side leaves them many keys, if the
+    // positions in the dispatch do: with a single key the weight would be 1 for any score. The last
+    // queries of a long prompt have more than one chunk of keys.
     const uint32_t before = p->kv_len > p->q_len ? p->kv_len - p->q_len : 0;
     const int64_t end = (int64_t)old.start + old.q_len;
     if (old.start != 0 || end > REE_CHUNK || grows_ones(s->size))
@@ -689,7 +694,8 @@ static bool shrink_attention(struct shrinking *s) {
         p->pages_stride = (int32_t)n_pages;
         add_bounded(s, REE_I32, (uint64_t)p->batch * n_pages, 0, n_pages);
     }
-    // The values of a query are adjacent. A single value becomes several as if there had been two.
+    // The values of a query are adjacent. If a single value becomes several, the strides are scaled
+    // as if there had been two values.
     const bool widens = old.v_head_dim == 1 && p->v_head_dim > 1;
     uint32_t out_from[4] = {out0[0], out0[1], out0[2], widens ? 2 : out0[3]};
     int32_t strides[4] = {p->out_strides[0], p->out_strides[1], p->out_strides[2], 1};

@@ -33,7 +33,8 @@ uint32_t ree_twin_row_length(const struct ree_twin_size *size, uint32_t like) {
                                         : ree_twin_sum_length(size, like);
 }
 
-// Returns the next stride above `step` that leaves a gap.
+// Returns a stride above `step`, so that a gap is left: the next one whose greatest common divisor
+// with size->alignment is that of `like`, or step + 1 without alignment.
 static int64_t next_step(const struct ree_twin_size *size, int64_t step, uint32_t like) {
     if (size->alignment == 0) return step + 1;
     uint32_t divisor = divisor_of(like, size->alignment);

@@ -125,7 +125,7 @@ enum ree_status ree_vk_compiler_open(const char *which, ree_vk_compiled *compile
     REE_TRY(ree_vk_open_for_compiling(which, &vk, err));
     vk->base.vtable = &vtable;
     vk->base.max_buffer_size = vk->base.memory_size = UINT64_C(1) << 40;
-    // A CPU's driver is treated as a GPU, so that it compiles a GPU's pipelines.
+    // A CPU's driver gets the settings of a GPU, so that it compiles a GPU's pipelines.
     if (vk->is_cpu) vk->subgroup.subgroupSize = 32;
     vk->is_cpu = false;
     vk->thresholds = ree_vk_gpu_thresholds;

@@ -14,9 +14,9 @@
 #define DOT_PRODUCT_EXTENSION VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME
 #define SUBGROUP_SIZE_EXTENSION VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME
 
-// Long enough that submitting costs nothing in comparison. Short enough that a prediction may be
-// wrong by a factor of 10 before a watchdog ends the submission (pace.c), and that a cancelled run
-// returns soon.
+// Intended time of a submission. It is long compared with the cost of submitting. It is short
+// enough that a prediction may be wrong by a factor of 10 before a watchdog ends the submission
+// (pace.c), and that a cancelled run returns soon.
 #define SUBMISSION_SECONDS 0.1
 
 static bool has_extension(VkPhysicalDevice physical, const char *name) {
@@ -40,8 +40,8 @@ static bool has_avx512(void) {
 }
 
 // Decides whether pipelines may rely on subgroups of exactly vk->subgroup.subgroupSize threads.
-// Without the extension a driver may run a pipeline with smaller subgroups than it reports; only a
-// CPU driver's subgroup is always a vector.
+// Without the extension a driver may run a pipeline with smaller subgroups than it reports. Only
+// the subgroups of CPU drivers always have the reported size, which is that of a vector.
 static void query_subgroups(struct ree_vk *vk) {
     const VkSubgroupFeatureFlags operations = VK_SUBGROUP_FEATURE_BASIC_BIT |
                                               VK_SUBGROUP_FEATURE_BALLOT_BIT |
@@ -198,7 +198,7 @@ static enum ree_status create_handle(struct ree_vk *vk, struct ree_error *err) {
     return REE_OK;
 }
 
-// Creates what submissions need.
+// Gets the queue, and creates what submissions need.
 static enum ree_status create_queue(struct ree_vk *vk, struct ree_error *err) {
     vk->vk.vkGetDeviceQueue(vk->handle, vk->queue_family, 0, &vk->queue);
 
@@ -265,7 +265,7 @@ static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
     return REE_OK;
 }
 
-// First half of opening: up to the driver's properties.
+// First half of opening: the instance and the driver's properties.
 static enum ree_status introduce(struct ree_vk *vk, const char *which,
                                  const struct ree_device_options *options, struct ree_error *err) {
     REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
@@ -274,7 +274,7 @@ static enum ree_status introduce(struct ree_vk *vk, const char *which,
     return REE_OK;
 }
 
-// Second half of opening.
+// Second half of opening: the logical device, the probe and the facts.
 static enum ree_status open_steps(struct ree_vk *vk, const struct ree_device_options *options,
                                   struct ree_error *err) {
     REE_TRY(create_handle(vk, err));

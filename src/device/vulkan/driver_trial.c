@@ -1,4 +1,4 @@
-// First contact with unknown drivers. A driver's compiler may crash on the first module it
+// Tries an unknown driver in a child process. A driver's compiler may crash on the first module it
 // receives. The calling process must survive that and be able to use another device.
 #include "base/sha256.h"
 #include "device/vulkan/vulkan.h"
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// Time limit for the first open. SwiftShader needs seconds. A driver that needs minutes is
+// Time limit for the first open. SwiftShader needs seconds. A driver that exceeds the limit is
 // considered to hang.
 #define PATIENCE_MS 300000
 #define KILL_MS 5000 // wait for a killed process to end
@@ -27,7 +27,7 @@
 enum outcome { CAME_BACK, CRASHED, STUCK };
 static const char alive = 'a'; // the byte that the child writes
 
-// Known drivers of this process, for callers that keep no record.
+// Keys of the drivers that went through the probe in this process, for callers that keep no record.
 static pthread_mutex_t met_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char met[MAX_MET][REE_SHA256_SIZE];
 static size_t n_met;
@@ -68,7 +68,7 @@ static void end_now(void) {
     _exit(1);
 }
 
-// In the child. A crash must end it at once, silently and without a core dump.
+// Runs in the child. A crash must end the child at once, silently and without a core dump.
 static void prepare_child(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1); // the parent ended before prctl
@@ -92,7 +92,8 @@ static void prepare_child(pid_t parent) {
     dup2(null, STDERR_FILENO);
 }
 
-// In the child; never returns. Writes one byte to `report` if the driver did not end the process.
+// Runs in the child; never returns. Writes one byte to `report` if the driver did not end the
+// process.
 static void try_device(const char *which, const struct ree_device_options *options, int report) {
     struct ree_device *device;
     struct ree_error err;
@@ -127,7 +128,8 @@ static enum outcome wait_for_report(int pipe_end) {
     }
 }
 
-// Describes in `out` how the child ended, for a message. The text is empty in two cases:
+// Waits for the child to end, and describes in `out`, for a message, how it ended. If the child was
+// killed, waits at most KILL_MS. The text is empty in two cases:
 // - the host program ignores SIGCHLD or reaps every child, so the exit status is lost
 // - the child was killed but does not end, because its thread waits in the kernel's driver
 static void reap(pid_t child, bool was_killed, char *out, size_t size) {

@@ -9,7 +9,7 @@
 #define FEW_QUERIES 8
 
 struct layout {
-    bool combined; // shaders/include/attention.glsl
+    bool combined; // one product for all heads that share keys
     bool k_copy, v_copy;
     uint32_t rows;       // rows per product
     uint64_t n_products; // n_products * rows equals the queries of all heads
@@ -20,8 +20,8 @@ static struct layout make_layout(const struct ree_vk_encoding *out) {
     struct layout l = {0};
     uint32_t group = p->n_heads / p->n_kv_heads;
     bool even = p->q_len == 1 || p->q_strides[1] == (int64_t)p->q_len * p->q_strides[2];
-    // If a head has many queries, neighbouring queries have mostly the same keys, but neighbouring
-    // heads do not.
+    // Heads with many queries get a product each. The rows of a tile are then neighbouring queries
+    // of one head, whose ranges of keys are almost equal.
     l.combined = group > 1 && even && p->q_len <= FEW_QUERIES;
     l.rows = l.combined ? group * p->q_len : p->q_len;
     l.n_products = (uint64_t)p->batch * (l.combined ? p->n_kv_heads : p->n_heads);
@@ -54,7 +54,8 @@ static void add_widening(struct ree_vk_encoding *out, const struct ree_attention
     out->scratch_bytes += n * 4;
 }
 
-// Adds one of the two products. narrow: its second operand is converted when it is read.
+// Adds one of the two products. narrow: the product's modules convert its second operand when they
+// read it.
 static struct ree_vk_step *add_product(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                        const struct ree_attention_params *p, const struct layout *l,
                                        uint32_t first_module, uint32_t n, uint32_t k,
@@ -75,7 +76,8 @@ static struct ree_vk_step *add_product(const struct ree_vk *vk, struct ree_vk_en
 static void add_values(const struct ree_vk *vk, struct ree_vk_encoding *out,
                        const struct ree_attention_params *p, const struct layout *l) {
     bool narrow = p->v_dtype != REE_F32 && !l->v_copy;
-    // If queries have different key ranges, a NaN result is summed again over its own keys.
+    // If queries have different ranges of keys, the sum is repeated for a NaN result, over the keys
+    // of its query only.
     bool has_range = (p->left >= 0 || p->right >= 0) && p->starts_dtype == REE_DTYPE_NONE &&
                      p->n_keys_dtype == REE_DTYPE_NONE;
     struct ree_vk_step *step =

@@ -4,8 +4,8 @@
 #include "repops/merge.h"
 #include "shaders.h"
 
-// Up to this many steps of a vector run one after another; more do not, unless the order requires
-// it.
+// A scatter that replaces elements applies up to FEW_STEPS steps of a vector one after another.
+// With more steps it first finds the last update of each element (shaders/scatter.comp).
 #define FEW_STEPS 4
 
 enum ree_status ree_vk_encode_gather(const struct ree_vk *vk, const struct ree_dispatch *dispatch,

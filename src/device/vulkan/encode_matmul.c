@@ -13,8 +13,8 @@
 // and, in emulated forms, one or two more computations of each result's chunk.
 static uint64_t chunk_loops(uint32_t form, uint32_t rows) {
     uint64_t again = form == REE_VK_NATIVE ? 0 : form == REE_VK_INTEGER ? 1 : 2;
-    // The float64 form for many rows has two nested loops. The inner one runs over a subgroup of at
-    // least 2.
+    // The float64 form for many rows has two nested loops. The inner one runs over the threads of a
+    // subgroup, at least 2.
     uint64_t terms = form == REE_VK_FLOAT64 && rows > 1 ? 2 * REE_CHUNK : REE_CHUNK;
     return terms + rows * REE_VK_TILE_COLUMNS * (again * (REE_CHUNK + 1) + 2) + 8;
 }
@@ -36,7 +36,7 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     static const uint32_t tile_rows[REE_VK_N_FORMS] = {
         [REE_VK_NATIVE] = 8, [REE_VK_FLOAT64] = 16, [REE_VK_FLOAT32] = 4, [REE_VK_INTEGER] = 1};
     uint32_t form = out->forms.of[REE_VK_FMA];
-    bool shares_rows = form == REE_VK_FLOAT64; // within a subgroup, in the module for many rows
+    bool shares_rows = form == REE_VK_FLOAT64; // among threads of a subgroup, for many rows
     bool few = m < REE_VK_FEW_ROWS || ree_vk_is_small_product(vk, m, n, k, n_products);
     uint32_t rows = few || (shares_rows && !vk->has_subgroups) ? 1 : tile_rows[form];
     uint64_t n_chunks = (k + REE_CHUNK - 1) / REE_CHUNK;
@@ -44,7 +44,8 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     store_loops += ree_vk_expr_loops(out->expr);
     bool too_long = ree_vk_is_long(vk, tile_loops(form, rows, n_chunks, store_loops),
                                    vk->thresholds.long_tiles);
-    // Splitting by chunks requires memory. One row per thread shortens the loops too.
+    // Splitting by chunks shortens the loops, but requires memory. One row per thread shortens them
+    // too.
     if (too_long && !(can_split && n_chunks > 1 && scratch <= vk->thresholds.max_split_scratch))
         rows = 1;
     uint32_t module = first_module + form + (rows > 1 ? REE_VK_N_FORMS : 0);
@@ -109,8 +110,8 @@ static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool 
         ree_vk_add_spec(step, own[i]);
 }
 
-// Returns the kind of an operand's copies in the scratch memory: 1: one for all batches, 2: one per
-// batch.
+// Returns the kind of an operand's copies in the scratch memory. 1: one copy for all batches; 2:
+// one copy per batch.
 static uint32_t n_copies(const struct ree_matmul_params *p, const int32_t *batch_strides) {
     for (uint32_t d = 0; d < p->batch_rank; d++)
         if (batch_strides[d] != 0) return 2;
@@ -179,7 +180,7 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     if (p->dtype != REE_F32) {
         bool bytes = p->dtype == REE_I32 && ree_dtype_size((enum ree_dtype)p->a_dtype) == 1 &&
                      ree_dtype_size((enum ree_dtype)p->b_dtype) == 1;
-        // Packing pays off if the packed bytes are used several times.
+        // Packing saves time if the packed bytes are used several times.
         (bytes && p->m >= REE_VK_FEW_ROWS && p->k > 0 ? encode_bytes : encode_words)(vk, out, p);
         return REE_OK;
     }
@@ -212,7 +213,8 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
     }
     uint64_t n_chunks = ((uint64_t)p->k + REE_CHUNK - 1) / REE_CHUNK;
     if (n_chunks < 2) return REE_OK;
-    // Few rows times a matrix: different groups compute the chunks of an output.
+    // If few rows leave a part of the device idle, different groups compute the chunks of an
+    // output.
     bool few = few_rows && step->n_groups < vk->thresholds.enough_groups;
     if (few || ree_vk_must_split(vk, out))
         ree_vk_split_chunks(out, (uint64_t)p->n_batch * p->m * p->n, n_chunks);

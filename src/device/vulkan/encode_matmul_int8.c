@@ -13,10 +13,10 @@ static uint64_t ceil_div(uint64_t a, uint64_t b) {
     return (a + b - 1) / b;
 }
 
-// shaders/include/matmul_int8.glsl
+// The runs of an operand, as in shaders/include/matmul_int8.glsl.
 struct runs {
-    uint32_t length, words; // terms and words of B of a run
-    uint64_t n;             // of a row or column
+    uint32_t length, words; // terms, and words of B, in a run
+    uint64_t n;             // runs of a row or column
 };
 
 // Adds the step that arranges one operand by runs.
@@ -61,7 +61,7 @@ void ree_vk_encode_matmul_int8(const struct ree_vk *vk, struct ree_vk_encoding *
     uint32_t rows = p->m == 1 || small ? 1 : TILE_ROWS;
     uint64_t n_chunks = ceil_div(p->k, REE_CHUNK), n_outputs = (uint64_t)p->m * p->n;
     uint64_t store_loops = ree_vk_expr_loops(out->expr);
-    // Packing B pays off if its words are used several times.
+    // Packing B saves time if its words are used several times.
     bool b_packed = !few;
     add_pack(out, &runs, false, b_packed);
     if (b_packed) add_pack(out, &runs, true, b_packed);
@@ -86,7 +86,8 @@ void ree_vk_encode_matmul_int8(const struct ree_vk *vk, struct ree_vk_encoding *
     for (uint32_t i = 0; i < sizeof own / sizeof *own; i++)
         ree_vk_add_spec(step, own[i]);
     if (n_chunks < 2) return;
-    // Few rows times a matrix: different groups compute the chunks of an output.
+    // If few rows leave a part of the device idle, different groups compute the chunks of an
+    // output.
     bool idle = few && step->n_groups < vk->thresholds.enough_groups;
     if (idle || ree_vk_must_split(vk, out)) ree_vk_split_chunks(out, n_outputs, n_chunks);
 }

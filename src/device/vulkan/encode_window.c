@@ -9,7 +9,7 @@ enum ree_status ree_vk_encode_pool(const struct ree_vk *vk, const struct ree_dis
     const struct ree_pool_params *p = &out->params.pool;
     uint64_t n = (uint64_t)p->planes * p->out[0] * p->out[1] * p->out[2];
     if (n == 0) return REE_OK;
-    uint64_t per_thread = p->dtype == REE_F32 ? 1 : 4; // 4 bytes form a word
+    uint64_t per_thread = p->dtype == REE_F32 ? 1 : 4; // a thread writes a word of 4 bytes
     struct ree_vk_step *step = ree_vk_add_step(out, ree_vk_variant(out, REE_VK_SHADER_POOL), 64,
                                                (n + per_thread - 1) / per_thread);
     uint64_t window = 0;

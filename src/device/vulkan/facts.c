@@ -58,8 +58,8 @@ static void add_features(struct ree_facts *facts, const struct ree_vk *vk) {
         ree_facts_add(facts, "feature", features[i].name, "%s", features[i].has ? "yes" : "no");
 }
 
-// Formats "float64 (native is wrong in 248 of 1600 vectors, e.g. 007fffff 3f000000 00800001 gives
-// 00c00001, not 00c00000)".
+// Adds a fact such as "float64 (native is wrong in 248 of 1600 vectors, e.g. 007fffff 3f000000
+// 00800001 gives 00c00001, not 00c00000)".
 static void add_verdict(struct ree_facts *facts, const struct ree_vk *vk, enum ree_vk_primitive p) {
     const struct ree_vk_verdict *verdict = &vk->verdicts[p];
     struct ree_strbuf why;

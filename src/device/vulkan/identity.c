@@ -1,5 +1,5 @@
-// Which driver this is: digests of everything that results may depend on, and the files of the
-// cache folder that belong to it.
+// Identifies the driver: computes digests of everything that results may depend on, and names the
+// files of the cache folder that belong to this driver.
 #include "base/memory.h"
 #include "device/cache_folder.h"
 #include "device/selftest/identity.h"
@@ -59,8 +59,8 @@ static void hash_tester(struct ree_vk *vk) {
     ree_hasher_digest(hasher, vk->tester);
 }
 
-// Returns the path of "vulkan-VENDOR-DEVICE-UUID" and the suffix in the cache folder, or NULL if
-// there is no folder.
+// Returns the path of the file "vulkan-VENDOR-DEVICE-UUID<suffix>" in the cache folder, or NULL if
+// there is no folder. The caller owns the path.
 static char *cache_path(const struct ree_vk *vk, const char *cache_dir, const char *suffix) {
     char uuid[2 * VK_UUID_SIZE + 1], name[160];
     for (uint32_t i = 0; i < VK_UUID_SIZE; i++)
@@ -77,12 +77,13 @@ void ree_vk_identify(struct ree_vk *vk, const char *cache_dir) {
     // If a digest could not be computed, nothing is stored: it would be used for every driver.
     if (memcmp(vk->identity, none, sizeof none) == 0 || memcmp(vk->tester, none, sizeof none) == 0)
         cache_dir = "";
-    // Some drivers' UUIDs do not cover everything that affects their compiler.
+    // The name has the first 16 digits of the identity, because the UUIDs of some drivers do not
+    // cover everything that affects their compiler.
     char suffix[2 * REE_SHA256_SIZE + 8] = "-";
     ree_hex(vk->identity, suffix + 1);
     strcpy(suffix + 1 + 16, ".bin");
     vk->cache_path = cache_path(vk, cache_dir, suffix);
-    // Every build of ree has a file of its own.
+    // The name also has digits of this build's digest, so every build of ree has a file of its own.
     char tester[2 * REE_SHA256_SIZE + 1];
     ree_hex(vk->tester, tester);
     snprintf(suffix + 1 + 16, sizeof suffix - 17, "-%.8s.probe", tester);

@@ -14,7 +14,7 @@
 #define INSTALL_HINT "install libvulkan1 and a driver, e.g. mesa-vulkan-drivers"
 #define MAX_DEVICES 16
 
-// In the headers since 1.3.208; older ones compile too.
+// Vulkan's headers have these names only since 1.3.208.
 #define PORTABILITY_EXTENSION "VK_KHR_portability_enumeration"
 #define ENUMERATE_PORTABILITY_BIT 1u // VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR
 
@@ -126,7 +126,7 @@ static enum ree_status create_instance(VkInstance *out, bool validation, struct 
     const char *extensions[2];
     uint32_t n_extensions = 0;
     if (validation) extensions[n_extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-    // Otherwise the loader hides drivers that lack parts of Vulkan, such as MoltenVK.
+    // Without this extension the loader hides drivers that lack parts of Vulkan, such as MoltenVK.
     bool portability = has_instance_extension(PORTABILITY_EXTENSION);
     if (portability) extensions[n_extensions++] = PORTABILITY_EXTENSION;
     VkApplicationInfo application = {

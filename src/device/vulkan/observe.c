@@ -1,6 +1,8 @@
-// Measures, only for the record, how often a device's own exp, tanh, inversesqrt and float(int(x))
-// differ from the correctly rounded result. ree computes these functions from the probed
-// primitives, so only the output of `ree-run devices` depends on the measurement.
+// Measures how often a device's own exp, tanh, inversesqrt and float(int(x)) differ from the
+// correctly rounded result. ree computes these functions from the probed primitives, so only the
+// output of `ree-run devices` depends on this measurement.
+//
+// Also measures after how many iterations the driver ends a loop. The encoders use this limit.
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "repops/scalar/ops.h"
@@ -42,7 +44,7 @@ static enum ree_status observe(struct ree_vk *vk, struct ree_device_buffer *bloc
                                struct ree_device_buffer *inputs, struct ree_device_buffer *results,
                                struct ree_error *err) {
     const uint32_t n = REE_VK_N_OBSERVED * N_EACH;
-    uint64_t head[17] = {inputs->address, results->address}; // program.c's layout
+    uint64_t head[17] = {inputs->address, results->address}; // block layout of program.c
     head[16] = n;
     memcpy(block->mapped, head, sizeof head);
     uint32_t *x = (uint32_t *)(void *)inputs->mapped;
@@ -83,7 +85,7 @@ enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err) {
 
 static enum ree_status count_loops(struct ree_vk *vk, struct ree_device_buffer *block,
                                    struct ree_device_buffer *results, struct ree_error *err) {
-    uint64_t head[17] = {results->address}; // program.c's layout
+    uint64_t head[17] = {results->address}; // block layout of program.c
     head[16] = N_ITERATIONS;
     memcpy(block->mapped, head, sizeof head);
     struct ree_vk_step step = {.shader = REE_VK_SHADER_LOOPS, .local_size = 64};

@@ -10,8 +10,8 @@
 #include "repops/cost.h"
 
 #define LAUNCH_SECONDS 5e-6
-#define ITERATION_OPERATIONS 8 // of a loop in a RepOp that is no product
-#define SHORT_ITERATIONS 16    // of a thread whose encoder states no loops
+#define ITERATION_OPERATIONS 8 // per loop iteration, in a RepOp that is not a product
+#define SHORT_ITERATIONS 16    // added to every thread's loop iterations
 
 struct rates {
     double operations, bytes; // per second
@@ -59,7 +59,8 @@ void ree_vk_work_of(const struct ree_vk *vk, const struct ree_dispatch *dispatch
 
 void ree_vk_pace_note(struct ree_vk *vk, double work, double seconds) {
     double pace = work > 0 ? seconds / work : vk->pace;
-    // Slower: follow at once, but not a single outlier.
+    // If it was slower, follow at once, but by a factor of at most 4, because it may be a single
+    // outlier.
     if (pace > vk->pace && seconds > SHORT_SECONDS)
         vk->pace = pace < 4 * vk->pace ? pace : 4 * vk->pace;
     else if (pace < vk->pace)

@@ -19,7 +19,7 @@
 #include <time.h>
 
 #define MAX_THREADS 8
-#define STACK_SIZE ((size_t)16 << 20) // of each; reserved, not used
+#define STACK_SIZE ((size_t)16 << 20) // bytes per thread; mostly unused
 #define MAX_CONSTANTS (1 + REE_VK_N_PRIMITIVES + REE_VK_MAX_SPEC)
 
 // Everything that a pipeline depends on. Compared as bytes, so unused parts are zero.
@@ -78,7 +78,7 @@ static uint64_t hash_bytes(const void *bytes, size_t n) {
     return hash;
 }
 
-// The file
+// The file of the driver's cache
 
 // Computes the SHA-256 of the driver's data, which is stored at the end of the file.
 static bool digest_of(const void *data, size_t size, unsigned char out[REE_SHA256_SIZE]) {
@@ -196,7 +196,8 @@ static enum ree_status make_words(const struct ree_vk *vk, const struct ree_vk_s
     const struct ree_vk_shader_module *source = &vk->modules[step->shader];
     const VkPhysicalDeviceFloatControlsProperties *controls = &vk->float_controls;
     bool asks = step->shader != REE_VK_SHADER_OBSERVE;
-    // If float widths are not independent, the modes of all widths would have to be declared.
+    // If the modes of float widths are not independent, those of all widths would have to be
+    // declared, so none is.
     bool free_denorm =
         asks && controls->denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
     bool free_rounding =
@@ -299,7 +300,7 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
         .dataSize = n * sizeof *constants,
         .pData = constants,
     };
-    // The workgroup is one subgroup.
+    // A module that uses subgroups requires that its workgroup is exactly one subgroup.
     bool requires_size = uses_subgroups(step->shader) && vk->has_subgroup_size;
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT subgroup = {
         .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT,
@@ -351,9 +352,9 @@ static void record_grid(const struct ree_vk *vk, VkCommandBuffer commands, uint6
 
 void ree_vk_record_groups(const struct ree_vk *vk, VkCommandBuffer commands, VkPipeline pipeline,
                           uint64_t block, uint64_t first_group, uint64_t n_groups) {
-    // The groups are numbered row by row (ree_group of shaders/include/ree.glsl). More groups than
-    // fit one row are whole rows and then the rest, because groups of another piece of the same
-    // step must not run twice.
+    // The groups are numbered row by row (ree_group of shaders/include/ree.glsl). If they do not
+    // fit one row, whole rows are dispatched and then the rest. A grid with more than n_groups
+    // groups would also run groups of another piece of the step.
     const uint32_t *limit = vk->properties.limits.maxComputeWorkGroupCount;
     vk->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
     while (n_groups > 0) {
@@ -459,8 +460,8 @@ void ree_vk_pipelines_create(struct ree_vk *vk, struct ree_vk_cached_pipeline *l
     uint32_t n_others = 0;
     if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
     if (n_threads > 1 && pthread_attr_init(&attributes) == 0) {
-        // Drivers compile on the stack of the calling thread. The program's signal handlers must
-        // not run on these threads.
+        // Drivers compile on the stack of the calling thread, so it must be large. The program's
+        // signal handlers must not run on these threads.
         const bool is_deep = pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -88,13 +88,15 @@ static bool runs(const struct trial *trial, int p) {
     return primitive->first <= trial->last && primitive->first + primitive->n > trial->first;
 }
 
-// Runs n vectors, starting with `begin`. A form is used only for primitives that the trial runs,
-// and integers only for those that need them unless `all` is set: the code for the others would
-// burden the driver's compiler.
+// Runs a trial over n vectors, starting with `begin`, and sets vk->verdicts[p].form to the form
+// that each primitive used. That is the trial's form only for primitives that the trial runs, and
+// integers only for primitives that need them, unless `all` is set: the code for the others would
+// burden the driver's compiler. broken, n_broken: operations whose results the shader falsifies,
+// for tests.
 static enum ree_status run(struct ree_vk *vk, struct probe *probe, const struct trial *trial,
                            uint32_t begin, uint32_t n, uint32_t broken, uint32_t n_broken, bool all,
                            struct ree_error *err) {
-    uint64_t block[17] = {0}; // program.c's layout: 128 bytes, then the parameters
+    uint64_t block[17] = {0}; // block layout of program.c: 128 bytes, then the parameters
     block[0] = probe->inputs->address + begin * sizeof(struct ree_probe_vector);
     block[1] = probe->results->address + begin * sizeof(uint32_t);
     block[16] = n;
@@ -198,8 +200,8 @@ static enum ree_status try_forms(struct ree_vk *vk, struct probe *probe,
     return REE_OK;
 }
 
-// Returns the first form to consider. Conversions and comparisons have only the integer form,
-// because they are a few integer operations anyway.
+// Returns the first form to consider. Conversions, comparisons and rounding always use the integer
+// form, because it is only a few integer operations.
 static int first_form(int primitive) {
     return primitive > REE_VK_FMA ? REE_VK_INTEGER : REE_VK_NATIVE;
 }
@@ -270,9 +272,9 @@ static enum ree_status test_all(struct ree_vk *vk, struct probe *probe,
     return ree_vk_count_loops(vk, err);
 }
 
-// Repeats the trial of the native forms. *out_same: its results are the recorded ones. Another card
-// of the same model, a device that fails, and a driver in another floating-point environment have
-// the same identity.
+// Repeats the trial of the native forms. *out_same: its results are the recorded ones. They may
+// differ on another card of the same model, on a device that fails, and for a driver in another
+// floating-point environment: all these have the same identity.
 static enum ree_status repeat_native(struct ree_vk *vk, struct probe *probe, bool *out_same,
                                      struct ree_error *err) {
     struct ree_vk_verdict recorded[REE_VK_N_PRIMITIVES];

@@ -23,7 +23,7 @@ struct probe_file {
     unsigned char digest[REE_SHA256_SIZE];
 };
 
-// The digest covers the driver, this build of ree and the processor, so results of another are
+// The digest covers the driver, this build of ree and the processor, so that results of others are
 // never used.
 static bool digest_of(const struct ree_vk *vk, const struct results *results,
                       unsigned char out[REE_SHA256_SIZE]) {

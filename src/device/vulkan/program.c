@@ -1,5 +1,5 @@
-// Programs: a sequence of RepOps, recorded once and submitted at each run. A long program is
-// several segments (program_internal.h).
+// Creates and runs programs: sequences of RepOps, recorded once and submitted at each run. A long
+// program is recorded as several segments (program_internal.h).
 //
 // Every dispatch has a block in memory: the addresses of its operands, the address for a fault
 // report, and its parameters (read by shaders/include/ree.glsl). A step's push constant is the
@@ -19,7 +19,7 @@
 // A block, as declared in shaders/include/ree.glsl. The parameters follow it.
 struct block_header {
     uint64_t operands[REE_MAX_OPERANDS]; // device addresses
-    uint64_t fault;                      // device address of a struct fault
+    uint64_t fault;                      // device address of a struct ree_vk_fault
     uint64_t scratch;                    // 0 if the dispatch requires none
     uint32_t dispatch;                   // index in the program
     uint32_t unused[3];
@@ -112,7 +112,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
                                       struct ree_device_buffer *const *constants,
                                       uint64_t *copies_capacity, struct ree_device_program **out,
                                       struct ree_error *err) {
-    (void)constants; // nothing is repacked
+    (void)constants; // the shaders read constants unchanged
     (void)copies_capacity;
     *out = NULL;
     struct ree_vk *vk = ree_vk_of(device);
@@ -185,12 +185,12 @@ struct run {
     double done;                          // when segment n_done - 1 was done
     const struct ree_progress *progress;  // NULL: report nothing
     double reported;                      // time of the last report
-    enum ree_status status;               // of the reports
+    enum ree_status status;               // result of the reports
     struct ree_error *err;
 };
 
-// Reports how many dispatches are done. Timestamps would show it within a segment, but before the
-// device has reset them they are the last run's.
+// Reports how many dispatches are done. Timestamps could show progress within a segment, but until
+// the device has reset them they are those of the last run.
 static void report(struct ree_vk *vk, void *user) {
     (void)vk;
     struct run *run = user;
@@ -207,12 +207,12 @@ static bool is_complete(const struct ree_device_program *program) {
     return n > 0 && program->segments[n - 1].end.launch == program->n_launches;
 }
 
-// Cuts the segments that are not yet submitted again if they would be too long now, or if a program
-// that has not begun would do with fewer.
+// Cuts the segments that are not yet submitted again, if they would now be too long, or if the run
+// has not begun and fewer segments would suffice.
 static enum ree_status adapt(struct ree_vk *vk, struct run *run, struct ree_error *err) {
     struct ree_device_program *program = run->program;
     const uint32_t first = run->n_submitted;
-    // In an earlier run, cutting failed.
+    // An earlier run failed to cut the whole program into segments.
     if (first == 0 && !is_complete(program)) return ree_vk_program_cut(vk, program, 0, err);
     bool slower = vk->pace > 2 * program->pace &&
                   program->segments[first].work * vk->pace > vk->submission_seconds;
@@ -261,7 +261,7 @@ static enum ree_status run_segments(struct ree_vk *vk, struct run *run, struct r
     return REE_OK;
 }
 
-// Waits for what the device still has after a failure.
+// After a failure, waits for the segments that the device still has.
 static void drain(struct ree_vk *vk, struct run *run) {
     struct ree_error ignored;
     run->progress = NULL;
@@ -303,7 +303,7 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
 bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds) {
     struct ree_vk *vk = ree_vk_of(device);
-    // Otherwise some timestamps may be missing, and waiting for them would not end.
+    // If the last run did not write all timestamps, waiting for them would not end.
     if (!program->queries || !program->is_timed) return false;
     size_t n = program->info.n_dispatches + 1;
     uint64_t *ticks = ree_alloc_zeroed(n, sizeof *ticks);

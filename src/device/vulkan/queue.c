@@ -2,8 +2,8 @@
 #include "device/vulkan/vulkan.h"
 
 #define MAX_FAMILIES 16
-// Waits end this often, so that the caller can watch the run, and so that a lost device is noticed
-// even if its driver does not wake the thread.
+// Maximum time of one wait for a fence. After it, ree_vk_queue_wait calls `watch` and waits again.
+// The next wait also notices a lost device whose driver does not wake the thread.
 #define WAIT_NANOSECONDS 250000000
 
 static uint64_t mask_of(uint32_t n_bits) {
@@ -19,8 +19,8 @@ enum ree_status ree_vk_queue_choose(struct ree_vk *vk, struct ree_error *err) {
     for (uint32_t i = 0; i < n; i++) {
         const VkQueueFlags flags = families[i].queueFlags;
         if (!(flags & VK_QUEUE_COMPUTE_BIT)) continue;
-        // A family without graphics does not compete with the desktop, and systems allow its
-        // submissions more time.
+        // A family without graphics does not compete with the desktop, and operating systems allow
+        // its submissions more time.
         bool better =
             chosen == MAX_FAMILIES || (families[chosen].queueFlags & VK_QUEUE_GRAPHICS_BIT &&
                                        !(flags & VK_QUEUE_GRAPHICS_BIT));

@@ -113,7 +113,7 @@ enum ree_status ree_vk_launches_init(struct ree_vk *vk, struct ree_device_progra
         bool needs_barrier = false;
         status =
             note_dispatch(&hazards, dispatch, encodings[i].scratch_bytes > 0, &needs_barrier, err);
-        // A dispatch without groups leaves its barrier to the next one.
+        // If a dispatch has no groups, its barrier precedes the next launch.
         waits = waits || needs_barrier;
         if (status == REE_OK)
             status = add_launches(vk, program, i, dispatch, &encodings[i], &waits, err);
@@ -160,7 +160,7 @@ static void record_begin(struct ree_vk *vk, const struct ree_device_program *pro
         vk->vk.vkCmdCopyBuffer(commands, program->blocks_host->handle, program->blocks->handle, 1,
                                &all);
     }
-    // Make all writes of earlier submissions visible to this program. Those of the host are visible
+    // Make all writes of earlier submissions visible to this program. The host's writes are visible
     // to every submission that follows them, because the memory is coherent.
     barrier(vk, commands, REE_VK_STAGES, VK_ACCESS_MEMORY_WRITE_BIT,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -189,8 +189,8 @@ static void record_launch(struct ree_vk *vk, const struct ree_device_program *pr
                           VkCommandBuffer commands, const struct ree_vk_launch *launch,
                           uint64_t first_group, uint64_t n_groups) {
     const uint64_t block = program->blocks->address + program->block_offsets[launch->dispatch];
-    // Also covers the launches of earlier segments: they precede in submission order. Pieces of one
-    // launch are independent.
+    // The barrier also covers the launches of earlier segments, because they precede it in
+    // submission order. Pieces of one launch are independent, so only the first needs the barrier.
     if (launch->barrier && first_group == 0)
         barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
                 VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -203,8 +203,10 @@ static void record_launch(struct ree_vk *vk, const struct ree_device_program *pr
 
 // Cutting
 
-// Returns how many groups of the launch at the cursor the segment takes. 0: the segment ends before
-// them. A launch is cut only if it exceeds a whole segment, and then into equal pieces.
+// Returns how many groups of the launch, from first_group on, go into the current segment. 0: the
+// segment ends before them. `used` and `capacity` are the segment's work so far and its maximum
+// work; *out_work receives the work of these groups. A launch is cut only if its work exceeds a
+// whole segment; its pieces then have nearly equal size.
 static uint64_t groups_that_fit(const struct ree_vk_launch *launch, uint64_t first_group,
                                 double used, double capacity, double *out_work) {
     uint64_t left = launch->n_groups - first_group;
@@ -218,7 +220,8 @@ static uint64_t groups_that_fit(const struct ree_vk_launch *launch, uint64_t fir
     return n_groups;
 }
 
-// Records segment->commands from segment->begin on, and sets segment->end and segment->work.
+// Records segment->commands from segment->begin on, up to about `capacity` of work. Sets
+// segment->end and segment->work.
 static enum ree_status record_segment(struct ree_vk *vk, const struct ree_device_program *program,
                                       struct ree_vk_segment *segment, double capacity,
                                       struct ree_error *err) {

@@ -27,9 +27,9 @@ enum strength {
     WITH_ONES,
     IN_A_CHUNK,
     FULL,
-    // Code that only long rows reach (shaders/include/rows.glsl). MANY_CHUNKS: more than 8 chunks,
-    // so several passes over the terms of chunks. LONG_ROWS: more chunks than threads, so several
-    // passes over the row.
+    // Code that only long rows reach (shaders/include/rows.glsl). MANY_CHUNKS: more chunks than one
+    // pass handles (row_chunks), so several passes over the terms of chunks. LONG_ROWS: more chunks
+    // than threads, so several passes over the row.
     MANY_CHUNKS,
     LONG_ROWS,
     N_STRENGTHS
@@ -79,7 +79,8 @@ static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[
 static struct ree_vk_thresholds thresholds_of(const struct ree_vk *vk, int variant) {
     const uint64_t most = UINT64_MAX;
     // The device's own thresholds, but one workgroup per row, and never or always split by chunks.
-    // Where small products have their own modules, the twin is small too, whatever its sizes are.
+    // If small products have modules of their own (small_product is not 0), the twin counts as a
+    // small product, whatever its sizes are.
     struct ree_vk_thresholds unsplit = vk->thresholds;
     unsplit.enough_groups = 0;
     unsplit.many_rows = most;
@@ -112,7 +113,7 @@ static enum ree_status encode_twin(struct ree_vk *vk, const struct ree_dispatch 
     enum ree_status status = ree_vk_encode(vk, twin, forms, out, err);
     vk->thresholds = own;
     *out_taken = status == REE_OK;
-    // The loops would be too long for this driver.
+    // Not an error: this variant's loops would be too long for this driver.
     return status == REE_UNSUPPORTED ? REE_OK : status;
 }
 
@@ -153,7 +154,7 @@ static bool any_needs(const struct pipelines *pipelines, enum strength strength)
 }
 
 // Counts the pipelines of `wanted` that need a test of this strength and that the encoding uses.
-// *out_foreign: the number of its steps that use other pipelines than `wanted`.
+// *out_foreign: the number of the encoding's steps that use pipelines not in `wanted`.
 static uint32_t n_covered(const struct ree_vk_encoding *encoding, const struct pipelines *wanted,
                           enum strength strength, uint32_t *out_foreign) {
     bool found[REE_VK_MAX_STEPS] = {false};
@@ -221,7 +222,7 @@ static void set_state(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
     if (vk->passed_text) snprintf(vk->passed_text, sizeof PASSED_TEXT, PASSED_FORMAT, vk->n_passed);
 }
 
-// Adds one fact for all pipelines that failed together.
+// Adds a fact with this text unless there is one: pipelines that failed together share one fact.
 static void note_failure(struct ree_vk *vk, const char *text) {
     for (size_t i = 0; i < vk->facts.n; i++)
         if (strcmp(vk->facts.list[i].name, "failed") == 0 &&
@@ -230,7 +231,8 @@ static void note_failure(struct ree_vk *vk, const char *text) {
     ree_facts_add(&vk->facts, "self-test", "failed", "%s", text);
 }
 
-// Computes the record's key for a passed strength. The key of a failure is the digest itself.
+// Computes the key under which the record states that the pipeline passed a strength. The key of a
+// failure is the digest itself.
 static void key_of(const struct ree_vk_pipeline *pipeline, enum strength strength,
                    unsigned char key[REE_SHA256_SIZE]) {
     memcpy(key, pipeline->digest, REE_SHA256_SIZE);
@@ -250,9 +252,9 @@ static void note_verdict(struct ree_vk *vk, struct ree_vk_pipeline *pipeline,
     ree_test_record_add(&vk->tests, key, REE_TEST_PASSED, NULL);
 }
 
-// Runs the twin on its encoding and sets the verdict of all its pipelines that need one. A failure
-// applies only to the pipelines that compute, if there are any. A defect in a pipeline that
-// prepares their operands shows when the next form fails too.
+// Runs the twin on its encoding and sets the verdict of all its pipelines that need one. If any of
+// them computes, a failure applies only to those that compute. A defect in a pipeline that prepares
+// their operands shows when the next form fails too.
 static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
                              const struct ree_vk_encoding *encoding, enum strength strength,
                              struct ree_error *err) {
@@ -292,7 +294,8 @@ static uint32_t row_chunks(const struct ree_vk *vk) {
 }
 
 static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength strength) {
-    // One row of tiles and a part of the next: 4 columns per thread of a group.
+    // Threads of a group that computes a product. Its tile has 4 columns per thread, so `columns`
+    // below is one tile and a part of the next.
     const uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
     const uint32_t n_chunks = strength == LONG_ROWS     ? row_threads(vk) + 1
                               : strength == MANY_CHUNKS ? row_chunks(vk) + 2
@@ -329,8 +332,8 @@ static enum strength strongest(const struct ree_vk *vk, const struct ree_dispatc
 }
 
 // Finds the unused variant whose twin uses the largest number of the pipelines of `wanted` that
-// need a test, and among these the smallest number of other pipelines, which would only be compiled
-// for it. *out_variant: N_VARIANTS if no twin uses any.
+// need a test. Among equal ones, chooses the variant with the smallest number of other pipelines,
+// which would be compiled only for this test. *out_variant: N_VARIANTS if no twin uses any.
 static enum ree_status best_variant(struct ree_vk *vk, const struct ree_dispatch *small,
                                     const struct ree_vk_forms *forms,
                                     const struct pipelines *wanted, enum strength strength,
@@ -363,7 +366,7 @@ static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatc
     struct ree_twin twin;
     bool is_made = false, used[N_VARIANTS] = {false};
     enum ree_status status = ree_twin_dispatch(dispatch, &size, &small, err);
-    if (status == REE_UNSUPPORTED) return REE_OK; // no elements
+    if (status == REE_UNSUPPORTED) return REE_OK; // the dispatch has no elements
     while (status == REE_OK && !any_in_state(wanted, REE_TEST_FAILED)) {
         struct ree_vk_encoding reached;
         bool taken;
@@ -444,7 +447,8 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
     for (uint32_t i = 0; i < n; i++) {
         enum verdict verdict;
         enum ree_status status = ree_vk_encode(vk, dispatch, &ladder[i], out, err);
-        // Later forms have longer loops than this driver allows.
+        // This form, and with it the later ones, needs longer loops than this driver allows. The
+        // error below reports the wrong result of an earlier form.
         if (status == REE_UNSUPPORTED && why) break;
         if (status == REE_OK) status = test(vk, dispatch, out, &verdict, &why, err);
         // A driver that cannot compile one form may compile the next.
@@ -452,7 +456,8 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
         REE_TRY(status);
         if (verdict == PASSED) return REE_OK;
         if (verdict == FAILED) continue;
-        // No twin reaches this code. Use integers, where a compiler has the least to change.
+        // No twin reaches this code. Use the last form, which computes with integers, because there
+        // a compiler has the least to change.
         if (i + 1 < n)
             i = n - 2;
         else

@@ -1,4 +1,5 @@
-// Writes what stays of a module, with constants instead of the values that became constant.
+// Writes the module that ree_spirv_fold returns: the parts that stay, with constants in place of
+// the values that became constant.
 //
 // Structured control flow stays valid in the simplest way: a construct keeps its merge and continue
 // blocks, even if nothing reaches them, and a branch that is never taken leads to an empty block.
@@ -34,7 +35,7 @@ static void put(struct ree_fold_words *out, const uint32_t *list, size_t n) {
         put((out), operands_, n_);                                                                 \
     } while (0)
 
-// Returns the id to write for a value: that of a constant, if it became one.
+// Returns the id to write for a value. If the value became constant, this is the id of a constant.
 static uint32_t renamed(struct ree_fold *f, uint32_t id) {
     struct ree_fold_value *v = &f->values[id];
     if (v->known != REE_FOLD_CONSTANT || v->at < f->functions_at) return id;
@@ -67,7 +68,8 @@ static bool keeps_back_edge(const struct ree_fold *f, const struct ree_fold_bloc
     return to && to <= block && to->merge && ree_fold_opcode(f, to->merge) == REE_SPV_LOOP_MERGE;
 }
 
-// Returns the target number k of the branch that put_branch writes; 0: there are no more.
+// Returns the label of the k-th target (from 0) of the branch that put_branch writes; 0: there are
+// no more targets.
 static uint32_t successor(const struct ree_fold *f, const struct ree_fold_block *block,
                           uint32_t k) {
     if (!block->kept) return 0;
@@ -151,8 +153,8 @@ static void put_unreachable(struct ree_fold *f, uint32_t label) {
     put(&f->code, &unreachable, 1);
 }
 
-// Writes the end of a reached block. A constant branch keeps its construct, because blocks inside
-// may branch to the merge block.
+// Writes the end of a reached block: its merge instruction and its branch. A constant branch keeps
+// its construct, because blocks inside may branch to the merge block.
 static void put_branch(struct ree_fold *f, const struct ree_fold_block *block) {
     const uint32_t *i = f->words + block->terminator, opcode = i[0] & 0xFFFF;
     const bool is_choice = opcode == REE_SPV_BRANCH_CONDITIONAL || opcode == REE_SPV_SWITCH;
@@ -160,7 +162,8 @@ static void put_branch(struct ree_fold *f, const struct ree_fold_block *block) {
     const uint32_t *merge = block->merge ? f->words + block->merge : NULL;
     const bool selects = merge && (merge[0] & 0xFFFF) == REE_SPV_SELECTION_MERGE;
     const uint32_t taken = is_constant ? ree_fold_target(f, block, 0) : 0;
-    // From here nothing inside the construct can be reached.
+    // If the branch goes directly to the merge block, this block reaches nothing inside the
+    // construct.
     const bool is_empty = selects && is_constant && taken == merge[1];
     if (merge && !is_empty) put(&f->code, merge, merge[0] >> 16);
     if (!is_constant) {
@@ -174,7 +177,8 @@ static void put_branch(struct ree_fold *f, const struct ree_fold_block *block) {
     } else if (opcode == REE_SPV_SWITCH) {
         PUT(&f->code, REE_SPV_SWITCH, renamed(f, i[1]), taken);
     } else {
-        // Not to the merge block: the taken side may have to dominate it.
+        // The other target is a block of its own and not the merge block, because the taken side
+        // may have to dominate the merge block.
         const uint32_t nowhere = f->next_id++, condition = renamed(f, i[1]);
         const bool is_first = taken == i[2];
         PUT(&f->code, REE_SPV_BRANCH_CONDITIONAL, condition, is_first ? taken : nowhere,
@@ -186,7 +190,7 @@ static void put_branch(struct ree_fold *f, const struct ree_fold_block *block) {
 enum ree_status ree_fold_put_function(struct ree_fold *f, const struct ree_fold_function *function,
                                       struct ree_error *err) {
     REE_TRY(find_predecessors(f, err));
-    // Without OpLine: the string that it refers to does not stay.
+    // Leave out OpLine: the string that it refers to does not stay.
     for (size_t at = function->at; at < f->blocks[0].label; at += ree_fold_length(f, at))
         if (ree_fold_opcode(f, at) == REE_SPV_FUNCTION ||
             ree_fold_opcode(f, at) == REE_SPV_FUNCTION_PARAMETER)
@@ -213,7 +217,7 @@ enum ree_status ree_fold_put_function(struct ree_fold *f, const struct ree_fold_
     return REE_OK;
 }
 
-// Whether names and decorations of an id stay.
+// Returns whether the output defines the id, so that its decorations stay.
 static bool is_present(const struct ree_fold *f, uint32_t id) {
     const struct ree_fold_value *v = &f->values[id];
     return v->at < f->functions_at ? v->at != 0 : v->emitted;

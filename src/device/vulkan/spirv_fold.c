@@ -51,7 +51,7 @@ enum ree_fold_knowledge ree_fold_compute(const struct ree_fold *f, uint32_t opco
         if (v->known == REE_FOLD_VARYING) known = REE_FOLD_VARYING;
         if (v->known == REE_FOLD_UNDETERMINED && known == REE_FOLD_CONSTANT)
             known = REE_FOLD_UNDETERMINED;
-        // One operand may decide.
+        // One constant operand may determine the result.
         const bool decides = (opcode == REE_SPV_LOGICAL_AND && !v->bits) ||
                              (opcode == REE_SPV_LOGICAL_OR && v->bits) ||
                              (opcode == REE_SPV_BITWISE_AND && !v->bits);
@@ -101,7 +101,8 @@ static enum ree_status read_constant(struct ree_fold *f, size_t at, struct ree_e
     return REE_OK;
 }
 
-// Returns the result id of an instruction outside functions; 0: it has none that matters here.
+// Returns the result id of an instruction outside functions; 0 if it has none that matters to the
+// fold.
 static uint32_t global_result(const struct ree_fold *f, size_t at) {
     const uint32_t opcode = ree_fold_opcode(f, at);
     if (opcode >= 19 && opcode <= 38) return f->words[at + 1]; // types

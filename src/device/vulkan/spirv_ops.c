@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-// Memory operands with ids, or of Vulkan's memory model, are not known here.
+// Returns whether an access has no memory operands (word `at`) other than Volatile and Aligned.
+// Others may have ids, which ree_spirv_layout would miss, or belong to Vulkan's memory model.
 static bool is_plain_access(const uint32_t *words, uint32_t at) {
     const uint32_t volatile_aligned = 3;
     return (words[0] >> 16) <= at || (words[at] & ~volatile_aligned) == 0;
@@ -12,7 +13,7 @@ static bool in(uint32_t opcode, uint32_t first, uint32_t last) {
     return opcode >= first && opcode <= last;
 }
 
-// Operations whose operands are all ids.
+// Returns whether all operands of the operation are ids.
 static bool has_only_ids(uint32_t opcode) {
     return opcode == REE_SPV_COMPOSITE_CONSTRUCT || in(opcode, 77, 78) || // vectors, dynamic index
            opcode == 83 || opcode == REE_SPV_ACCESS_CHAIN ||              // OpCopyObject
@@ -129,7 +130,8 @@ static bool evaluate_1(uint32_t opcode, uint32_t a, uint32_t *out) {
 }
 
 static bool evaluate_2(uint32_t opcode, uint32_t a, uint32_t b, uint32_t *out) {
-    const uint32_t sign = 0x80000000; // with it flipped, words compare as signed numbers
+    // If this bit is flipped in both words, an unsigned comparison compares them as signed numbers.
+    const uint32_t sign = 0x80000000;
     switch (opcode) {
     case REE_SPV_I_ADD: *out = a + b; return true;
     case REE_SPV_I_SUB: *out = a - b; return true;

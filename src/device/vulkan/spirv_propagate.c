@@ -123,7 +123,7 @@ static bool update(struct ree_fold *f, size_t at, uint32_t label) {
         known = ree_fold_compute(f, ree_fold_opcode(f, at), i + 3, layout.end - 3, &bits);
     }
     // A value moves only from REE_FOLD_UNDETERMINED to REE_FOLD_CONSTANT to REE_FOLD_VARYING, so
-    // this ends.
+    // propagate() ends.
     if (v->known == REE_FOLD_CONSTANT && known == REE_FOLD_CONSTANT && bits != v->bits)
         known = REE_FOLD_VARYING;
     if (known <= v->known) return false;

@@ -1,3 +1,6 @@
+// Implements ree_spirv_stitch: reads a module, makes the body of ree_expr, and writes the functions
+// that the entry point reaches.
+//
 // SPIR-V consists of a header of 5 words, then instructions whose first word is (word count << 16 |
 // opcode). Khronos, "SPIR-V Specification", sections 2.3 and 2.4 (physical and logical layout).
 #include "device/vulkan/spirv_stitch.h"
@@ -62,7 +65,7 @@ enum {
 
 // A function from OpFunction to OpFunctionEnd.
 struct function {
-    uint32_t id, type;       // type: OpTypeFunction
+    uint32_t id, type;       // id of the function; id of its OpTypeFunction
     size_t begin, body, end; // word offsets; body is the first OpLabel
     const char *name;        // "" if it has none
     bool reachable;
@@ -71,13 +74,13 @@ struct function {
 struct module {
     const uint32_t *words;
     size_t n_words;
-    uint32_t bound;         // all ids are smaller
+    uint32_t bound;         // all ids of the module are smaller than this number
     size_t functions_begin; // word offset of the first OpFunction
     struct function *functions;
     size_t n_functions;
     uint32_t *function_of_id; // [bound], index + 1, or 0
     size_t *type_of_id;       // [bound], word offset of the type's instruction, or 0
-    uint32_t entry;           // function id
+    uint32_t entry;           // id of the entry point's function
     uint32_t glsl;            // import id of GLSL.std.450; 0: none
     uint32_t uint_type, uvec2_type;
     uint32_t int_type;
@@ -239,12 +242,12 @@ struct stitch {
     const struct ree_spirv_options *options;
     struct writer constants, variables, code;
     uint32_t next_id;
-    uint32_t values[MAX_VALUES]; // ids
+    uint32_t values[MAX_VALUES]; // ids of the values of the expression
     enum ree_class classes[MAX_VALUES];
     uint32_t n_values;
-    uint32_t *callees; // function indices
+    uint32_t *callees; // indices of the functions that the body calls
     size_t n_callees;
-    // ids for loading the guards' zero: pointer type and member index
+    // ids that loading the guards' zero requires: pointer type, and constant with the member index
     uint32_t guard_pointer, guard_index;
 };
 
@@ -259,7 +262,8 @@ static void add_value(struct stitch *s, uint32_t id, enum ree_class class) {
     s->classes[s->n_values++] = class;
 }
 
-// Converts parameters to values: a value of class W is the first component.
+// Adds the function's parameters to the values of the expression. The bits of a value of class W
+// are the first component of its parameter.
 static void emit_parameters(struct stitch *s, const uint32_t *parameters) {
     const struct ree_expr *expr = s->options->expr;
     uint32_t first = s->options->is_epilogue ? 1 : 0;
@@ -275,7 +279,8 @@ static void emit_parameters(struct stitch *s, const uint32_t *parameters) {
     }
 }
 
-// Calls ree_op_<name>. A parameter that the compiler declared as a pointer gets a variable.
+// Emits a call of ree_op_<name>. A parameter that the compiler declared as a pointer gets a
+// variable.
 static enum ree_status emit_call(struct stitch *s, const struct ree_expr_instr *instr,
                                  struct ree_error *err) {
     const struct ree_map_op_info *info = &ree_map_op_infos[instr->op];
@@ -357,7 +362,8 @@ static enum ree_status emit_body(struct stitch *s, const struct function *functi
     return REE_OK;
 }
 
-// Marks reachable functions. Shaders cannot recurse; the flag would end a recursion anyway.
+// Marks the functions that function `index` reaches. Shaders cannot recurse; the flag would end a
+// recursion anyway.
 static void reach(const struct module *m, const struct stitch *s, const struct function *stitched,
                   uint32_t index) {
     struct function *function = &m->functions[index];
@@ -404,7 +410,8 @@ static void emit_modes(struct writer *out, const struct module *m,
     }
 }
 
-// Guards: a comparison of a word with 0 or 1 uses the word xor the push constant `zero` instead.
+// Guards (ree_spirv_options.guard_words): a comparison of a word with 0 or 1 uses the word xor the
+// push constant `zero` instead of the word.
 
 static void declare_guard(struct stitch *s) {
     const uint32_t member_of_zero = 1; // shaders/include/ree.glsl, ReePush
@@ -452,7 +459,7 @@ static void emit_function(struct writer *out, struct stitch *s, const struct fun
     }
 }
 
-// Decorates fma and sqrt with the decoration that GLSL's `precise` gives to other operations.
+// Decorates fma and sqrt with NoContraction, which GLSL's `precise` gives to other operations.
 // glslang does not apply it to extended instructions. Without it the specification permits a driver
 // to round an fma twice, and to do so inconsistently.
 static void emit_decorations(struct writer *out, const struct module *m,

@@ -1,11 +1,13 @@
-// ree_op_<name> for every MAP_OP in GLSL, on raw bits: class W is uint, class D uvec2 (x low, y
-// high). Elementary functions are integer-only.
+// The scalar function ree_op_<name> of every MAP_OP in map_ops.def, for GLSL, which has none for
+// REE_HOST_MAP_OPS. Arguments and results are raw bits: uint for class W, uvec2 for class D (x is
+// the low word, y the high word). The elementary functions use only integers.
 //
-// Hook: before including this file a shader may define any of
+// Before including this file, a shader may define any of these macros on raw bits:
 //     REE_ADD(a, b)  REE_SUB(a, b)  REE_MUL(a, b)  REE_DIV(a, b)  REE_FMA(a, b, c)  REE_SQRT(a)
-// on raw bits, correctly rounded with subnormals kept (any NaN may come out: it is canonicalised
-// here); what is not defined takes the integer form ree_soft_*. A hook that wants to fall back to
-// those itself includes "repops/scalar/soft.h" first (with REE_GLSL defined).
+// Their results must be correctly rounded, with subnormals kept. A result may be any NaN, because
+// the functions here canonicalise it. Each macro that is not defined becomes the integer form
+// ree_soft_*. A shader whose macros use ree_soft_* defines REE_GLSL and includes
+// "repops/scalar/soft.h" first.
 #ifndef REE_SCALAR_OPS_GLSL
 #define REE_SCALAR_OPS_GLSL
 
@@ -43,7 +45,7 @@ uint ree_op_div_f32(uint a, uint b) { return ree_canon(REE_DIV(a, b)); }
 uint ree_op_fma_f32(uint a, uint b, uint c) { return ree_canon(REE_FMA(a, b, c)); }
 uint ree_op_sqrt_f32(uint x) { return ree_canon(REE_SQRT(x)); }
 
-// The divisor's sign: fmod is exact, so that the addition rounds the true remainder once.
+// The remainder with the sign of b. fmod is exact, so only the addition of b rounds, once.
 uint ree_op_mod_f32(uint a, uint b) {
     uint r = ree_int_fmod_f32(a, b);
     if (ree_is_nan(r)) return REE_NAN;

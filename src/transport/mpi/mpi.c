@@ -1,9 +1,10 @@
 // Connects ranks by MPI. A separate module that mpi_start.c loads, so that the program itself is
-// not linked with MPI's library. It uses only the headers of libree.
+// not linked with MPI's library. It calls no function of libree, but uses its headers.
 //
-// Sending and receiving never block: MPI's blocking calls have no deadline. A thread watches the
-// calls that must be collective (MPI_Init, MPI_Finalize). MPI counts in ints: a frame longer than
-// `piece` is sent as several messages in sequence with the same tag, whose order MPI preserves.
+// Sending and receiving never block, because MPI's blocking calls have no deadline. A thread
+// watches the calls that must be collective (MPI_Init, MPI_Finalize). MPI counts in ints, so a
+// frame of more than struct mpi.piece bytes is sent as several messages in sequence with the same
+// tag, whose order MPI preserves.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 struct receiving {
     MPI_Request request;
     unsigned char *frame; // NULL: no frame is arriving
-    size_t nbytes, have;  // bytes of the frame, as far as known; bytes received
+    size_t nbytes, have;  // bytes of the frame that `frame` has space for; bytes received
     size_t arriving;      // bytes of the message being received; 0: none
     bool is_under_way;
 };
@@ -80,7 +81,7 @@ struct watch {
 static void *watch_over(void *user) {
     struct watch *w = user;
     struct timespec until;
-    // The clock must be monotonic.
+    // The clock that watch_begin chose for the condition variable.
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)w->seconds;
     until.tv_nsec += (long)((w->seconds - (double)(time_t)w->seconds) * 1e9);
@@ -136,7 +137,7 @@ static enum ree_status mpi_start(struct ree_link *link, uint32_t to, enum ree_ch
         int code = MPI_Isend(frame + at, (int)(left < m->piece ? left : m->piece), MPI_BYTE,
                              (int)to, (int)channel, MPI_COMM_WORLD, &s->requests[s->n]);
         if (code == MPI_SUCCESS) continue;
-        // The run ends. Pieces in flight still need their requests and the frame.
+        // The run ends. Messages that are being sent still use their requests and the frame.
         if (s->n == 0)
             free(s);
         else
@@ -195,8 +196,8 @@ static enum ree_status begin_piece(const struct mpi *m, struct receiving *r, uin
     return REE_OK;
 }
 
-// Called after the first MPI message of a frame if it has full size: allocates memory for the rest,
-// as announced in the frame's header.
+// Called after the first MPI message of a frame if that message has the maximum size: allocates
+// memory for the rest of the frame, whose length its header states.
 static enum ree_status reserve_buffer(const struct mpi *m, struct receiving *r, size_t limit,
                                       struct ree_error *err) {
     uint64_t behind = 0;

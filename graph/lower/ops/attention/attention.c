@@ -10,7 +10,9 @@ static struct ree_view *input(const struct ree_lower *lower, struct ree_view *co
     return ree_rule_input(lower, in, i);
 }
 
-// Converts either form of a query, key or value to (batch, heads, len, size).
+// Converts a query, key or value, (batch, len, heads * size) or (batch, heads, len, size), to the
+// second form. `attribute` names the attribute with the number of heads. `rank` is the rank of the
+// query, which t must have.
 static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *t, const char *what,
                                   const char *attribute, uint32_t rank, struct ree_view **out) {
     char text[128];
@@ -37,7 +39,7 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *t, c
     return ree_lower_split_heads(lower, t, n_heads, what, out);
 }
 
-// A mask may cover fewer keys than there are; queries do not attend to the remaining keys.
+// Extends a mask to kv_len keys. Queries do not attend to keys that the mask does not cover.
 static enum ree_status pad_mask(struct ree_lower *lower, struct ree_view *t, int64_t kv_len,
                                 struct ree_view **out) {
     *out = t;

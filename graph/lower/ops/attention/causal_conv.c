@@ -27,7 +27,8 @@ static enum ree_status check(struct ree_lower *lower, struct ree_view *x, struct
     return REE_OK;
 }
 
-// The depthwise convolution of (batch, channels, len), with `pad` zeros before it.
+// Convolves each channel of x (batch, channels, len) separately, with `pad` zeros before the first
+// element.
 static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
                                 int64_t pad, struct ree_view **out) {
     int64_t dims[3] = {x->dims[0], x->dims[1], x->dims[2] + pad - (w->dims[2] - 1)};

@@ -1,6 +1,7 @@
-// Attention as the RepOp of that name. If something between its steps is requested, or if fusion is
-// off: matmul, map, softmax and matmul, for blocks of queries and the keys that they may attend to.
-// Fusion (graph/lower/core/fuse.c) then makes the map an epilogue of the first product.
+// Lowers attention to the RepOp of that name. If an intermediate result is requested or modified,
+// if a number exceeds the RepOp's range, or if fusion is off, lowers it to matmul, map, softmax and
+// matmul, for blocks of queries and the keys that they may attend to. Fusion
+// (graph/lower/core/fuse.c) then makes the map an epilogue of the first product.
 #include "graph/lower/ops/attention/attention.h"
 
 #include <math.h>
@@ -91,7 +92,7 @@ static enum ree_status check_mask(struct ree_lower *lower, const struct shape *s
         (long long)dims[1], (long long)dims[2], (long long)dims[3]);
 }
 
-// Broadcasts a mask or bias to the scores and groups its heads like theirs.
+// Broadcasts a mask or bias to (batch, n_heads, q_len, kv_len) and views it as by_group does.
 static enum ree_status mask_view(struct ree_lower *lower, const struct shape *s, struct ree_view *t,
                                  const char *what, enum ree_dtype dtype, int64_t kv_len,
                                  struct ree_view **out) {
@@ -113,8 +114,8 @@ static enum ree_status check_positions(struct ree_lower *lower, const struct sha
                           ree_view_text(t, text, sizeof text), (long long)s->batch);
 }
 
-// One number per batch, as int32 (batch, 1, 1, 1, 1). Numbers beyond all positions are clamped to a
-// value that has the same effect and keeps sums in range.
+// Converts one number for each sequence of the batch to int32 (batch, 1, 1, 1, 1). Clamps numbers
+// beyond all positions to a value that has the same effect and keeps sums in range.
 static enum ree_status positions(struct ree_lower *lower, const struct shape *s, struct ree_view *t,
                                  const char *what, struct ree_view **out) {
     REE_TRY(check_positions(lower, s, t, what));
@@ -160,12 +161,13 @@ static int32_t to_position(int64_t n) {
     return (int32_t)(n < -limit ? -limit : n > limit ? limit : n);
 }
 
-// Returns whether the query attends to the key, according to positions and mask; -1: always.
+// Adds the condition that the query attends to the key, according to positions and mask. Returns
+// the value of the condition; -1: it holds for all keys.
 static int taking_part(struct ree_expr_builder *b, const struct ree_attention *a,
                        const struct mask *m) {
     int condition = -1;
     if (m->bounded_left || m->bounded_right) {
-        // distance = j - p
+        // distance = j - p: position of the key minus position of the query
         int distance =
             ree_expr_iota(b, REE_I32, -to_position(a->start), (int64_t[]){0, 0, 0, -1, 1});
         if (m->starts)
@@ -188,7 +190,7 @@ static int taking_part(struct ree_expr_builder *b, const struct ree_attention *a
     return condition;
 }
 
-// Ends a map at a tapped step and begins the next map.
+// Ends the map at the step that a->tap requests, and begins the next map with the result.
 static enum ree_status tap(struct ree_lower *lower, struct ree_expr_builder *b, int *value,
                            struct ree_view **out) {
     REE_TRY(ree_lower_map(b, *value, REE_F32, out));
@@ -228,8 +230,8 @@ static enum ree_status mask_scores(struct ree_lower *lower, const struct ree_att
 
 // Softmax
 
-// The softmax in single steps: its definition, for cases that the RepOp does not support or that it
-// must be compared with.
+// Computes the softmax in single steps, which are its definition: for a sink, which the RepOp
+// softmax does not support, and with fusion off, to compare that RepOp with the steps.
 static enum ree_status softmax_steps(struct ree_lower *lower, const struct ree_attention *a,
                                      struct ree_view *t, struct ree_view *sink,
                                      struct ree_view **out) {
@@ -341,7 +343,8 @@ static void keys_of_row(const struct ree_attention *a, int64_t row, int64_t *fir
     if (*first > *end) *first = *end;
 }
 
-// Finds the block that begins at b->row.
+// Finds the block that begins at query b->row: all following queries that need the same chunks of
+// keys.
 static void find_block(const struct ree_attention *a, struct block *b) {
     int64_t end, row_first, row_end, row = b->row;
     keys_of_row(a, row, &b->key, &end);
@@ -413,8 +416,8 @@ static bool in_range(int64_t n, int64_t limit) {
     return n >= -limit && n <= limit;
 }
 
-// Returns whether no result between the steps is requested and all numbers are in the RepOp's
-// range.
+// Returns whether fusion is on, no intermediate result is requested or modified, and all numbers
+// are in the RepOp's range.
 static bool can_fuse(const struct ree_lower *lower, const struct ree_attention *a,
                      const struct shape *s) {
     return lower->fuse && a->tap == REE_ATTENTION_TAP_NONE && !a->modify_scores &&
@@ -459,11 +462,13 @@ static void add_positions(struct ree_view *t, uint32_t *dtype, int32_t *offset, 
     operands[(*n_operands)++] = t;
 }
 
-// Strides of keys or values in their pool of pages, if t is a copy of pages; false otherwise.
+// Writes the strides of keys or values in their pool of pages. Returns false if t is not a copy of
+// pages, or not with the dimensions sequences, heads, positions and elements of a head.
 static bool pool_strides(const struct ree_view *t, int32_t *out) {
     const struct ree_lower_kv_cache *cache = ree_lower_pages_of(t);
     if (!cache || cache->rank != 4 || cache->axis == cache->batch_axis || t->offset) return false;
-    // The order of the cache's dimensions: sequences, heads, positions, elements of a head.
+    // order[i] is the cache's dimension that is dimension i of t. The order of heads and elements
+    // of a head in the cache is not known, so both orders are tried.
     uint32_t order[4] = {cache->batch_axis, 0, cache->axis, 0}, other[2], n = 0;
     int64_t strides[4], stride = 1;
     for (uint32_t i = 4; i-- > 0;) {

@@ -1,4 +1,4 @@
-// Splitting, joining and appending along heads and sequence.
+// Splits and joins heads, appends keys and values to their caches, and selects rows of tables.
 #include "graph/lower/ops/attention/attention.h"
 #include "graph/lower/ops/data.h"
 

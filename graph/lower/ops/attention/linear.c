@@ -3,8 +3,11 @@
 
 #include <string.h>
 
-// Shapes: q (batch, kv, group, len, dk), k (batch, kv, len, dk), v (batch, kv, len, dv), decay
-// (batch, kv, len, dk or 1), beta (batch, kv or 1, len, 1); state (batch, kv, dk, dv).
+// Shapes, with kv = n_kv_heads:
+//
+//     q (batch, n_heads, len, key_dim), k (batch, kv, len, key_dim), v (batch, kv, len, value_dim)
+//     decay (batch, kv, len, key_dim or 1), beta (batch, kv or 1, len, 1)
+//     state (batch, kv, key_dim, value_dim)
 struct linear {
     bool gated, delta;
     float scale;
@@ -113,15 +116,15 @@ static enum ree_status read_state(struct ree_lower *lower, struct ree_view *past
     return ree_lower_cast(lower, past, REE_F32, &a->state);
 }
 
-// Token t of (batch, heads, len, size) as (batch, heads, 1, size), or, with `standing`, as (...,
-// size, 1).
+// Selects token t of x (batch, heads, len, size), as (batch, heads, 1, size). With `standing`, it
+// is a column: (batch, heads, size, 1).
 static enum ree_status token(struct ree_lower *lower, struct ree_view *x, int64_t t, bool standing,
                              struct ree_view **out) {
     REE_TRY(ree_lower_slice(lower, x, 2, t, 1, 1, out));
     return standing ? ree_lower_transpose(lower, *out, (uint32_t[]){0, 1, 3, 2}, out) : REE_OK;
 }
 
-// Updates a->state with token t; *out is (batch, heads, 1, dv).
+// Updates a->state with token t. *out is the result for the token, (batch, n_heads, 1, value_dim).
 static enum ree_status step(struct ree_lower *lower, struct linear *a, int64_t t,
                             struct ree_view **out) {
     struct ree_view *state = a->state, *k, *row, *v, *q;
@@ -147,7 +150,8 @@ static enum ree_status step(struct ree_lower *lower, struct linear *a, int64_t t
         value = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_tensor(&b, beta), value);
         REE_TRY(ree_lower_map(&b, value, REE_F32, &v));
     }
-    // The outer product is a product of one term, so the result is never -0.
+    // The outer product is a matrix product with sums of one term. Like every sum, it ends with the
+    // addition of +0, so the result is never -0.
     ree_expr_init(&b, lower, 4, state->dims);
     int outer = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_tensor(&b, k), ree_expr_tensor(&b, v));
     outer = ree_expr_op2(&b, REE_MAP_add_f32, outer, ree_expr_f32(&b, 0));

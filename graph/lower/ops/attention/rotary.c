@@ -1,7 +1,8 @@
 // RotaryEmbedding: rotates pairs of elements by an angle that depends on the position.
 #include "graph/lower/ops/attention/attention.h"
 
-// Views x's pairs as (a, b, c, member, pair), or, if interleaved, as (a, b, c, pair, member).
+// Views x (a, b, c, 2 * n_pairs) with an axis for the two members of a pair: as (a, b, c, 2,
+// n_pairs), or, if interleaved, as (a, b, c, n_pairs, 2).
 static enum ree_status as_pairs(struct ree_lower *lower, struct ree_view *x, int64_t n_pairs,
                                 bool interleaved, struct ree_view **out) {
     int64_t dims[5] = {x->dims[0], x->dims[1], x->dims[2], interleaved ? n_pairs : 2,
@@ -9,7 +10,7 @@ static enum ree_status as_pairs(struct ree_lower *lower, struct ree_view *x, int
     return ree_lower_reshape(lower, x, 5, dims, out);
 }
 
-// Broadcasts t (a, b, c, n_pairs) over `pairs`.
+// Broadcasts t (a, b, c, n_pairs) to the shape of `pairs`, which as_pairs has made.
 static enum ree_status along_pairs(struct ree_lower *lower, struct ree_view *t,
                                    const struct ree_view *pairs, bool interleaved,
                                    struct ree_view **out) {
@@ -28,8 +29,8 @@ static enum ree_status along_pairs(struct ree_lower *lower, struct ree_view *t,
     return REE_OK;
 }
 
-// y0 = cos * x0 - sin * x1, y1 = sin * x0 + cos * x1: cos times the element itself, minus or plus
-// sin times its partner.
+// Rotates all pairs (x0, x1): y0 = cos * x0 - sin * x1, y1 = sin * x0 + cos * x1. The expression
+// computes cos times the element itself, minus or plus sin times its partner.
 static enum ree_status rotate_all(struct ree_lower *lower, struct ree_view *x, struct ree_view *cos,
                                   struct ree_view *sin, bool interleaved, struct ree_view **out) {
     struct ree_view *own, *partner, *y;
@@ -106,7 +107,7 @@ enum ree_status ree_lower_op_rotary_embedding(struct ree_lower *lower, struct re
     REE_TRY(ree_rule_require_f32(lower, x));
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 4));
     bool interleaved = ree_rule_int(lower, "interleaved", 0) != 0;
-    // As (batch, len, heads, head size).
+    // (batch, heads, len, head size)
     struct ree_view *heads = x;
     if (x->rank == 3) {
         int64_t n_heads = ree_rule_int(lower, "num_heads", 0);

@@ -1,9 +1,10 @@
-// TensorScatter: writes an update into a cache, at a separate start position for each batch.
+// TensorScatter: writes an update into a cache, at a separate start position for each sequence of
+// the batch.
 #include "graph/lower/ops/rules.h"
 
 #include <string.h>
 
-// at[b, s] = start[b] + s; if circular, modulo the length.
+// Computes the positions to write to: at[b, s] = start[b] + s; if circular, modulo the length.
 static enum ree_status write_positions(struct ree_lower *lower, struct ree_view *starts,
                                        int64_t batch, int64_t n, int64_t length, bool circular,
                                        struct ree_view **out) {
@@ -54,7 +55,7 @@ enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_
     }
     struct ree_view *at;
     REE_TRY(write_positions(lower, starts, batch, n, length, circular, &at));
-    // An update is at most as long as the cache, so no two of its elements write to the same place.
-    // Each element can be a vector.
+    // An update is at most as long as the cache, so no two of its positions are written to the same
+    // place.
     return ree_lower_scatter_positions(lower, target, axis, at, update);
 }

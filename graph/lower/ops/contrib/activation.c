@@ -2,7 +2,7 @@
 // BiasAdd.
 #include "graph/lower/ops/contrib/standard.h"
 
-// x + bias; the bias must be a vector of the last dimension's size, or NULL.
+// Computes x + bias. The bias must be a vector of the last dimension's size, or NULL.
 static enum ree_status add_bias(struct ree_lower *lower, struct ree_view *x, struct ree_view *bias,
                                 const char *name, struct ree_view **out) {
     REE_TRY(ree_rule_require_f32(lower, x));
@@ -45,7 +45,7 @@ RULE(ms_quick_gelu) {
     return ree_standard_step(lower, &step, 1, out);
 }
 
-// (X + bias) + skip
+// Computes (X + bias) + skip.
 RULE(ms_bias_add) {
     struct ree_view *x = in[0], *skip = in[2];
     REE_TRY(ree_rule_require_rank(lower, x, "X", 3, 3));
@@ -56,7 +56,8 @@ RULE(ms_bias_add) {
     return ree_contrib_add(lower, x, skip, &out[0]);
 }
 
-// t = X + bias; t's last dimension is split into halves: left * Gelu(right).
+// Computes left * Gelu(right), where left and right are the halves of the last dimension of X +
+// bias.
 RULE(ms_bias_split_gelu) {
     struct ree_view *t, *left, *right;
     REE_TRY(ree_rule_require_rank(lower, in[0], "X", 3, 3));

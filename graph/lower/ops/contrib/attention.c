@@ -59,7 +59,8 @@ static enum ree_status cache_part(struct ree_lower *lower, struct ree_view *cach
     return ree_lower_reshape(lower, *out, 4, cache->dims + 1, out);
 }
 
-// present = past, followed by k and v; kv[] become views of it.
+// Appends the keys kv[0] and the values kv[1] to the cache `past` (NULL: empty). *out is the new
+// cache, of type dtype; kv[0] and kv[1] become views of it.
 static enum ree_status join_cache(struct ree_lower *lower, struct ree_view *past,
                                   struct ree_view *kv[2], enum ree_dtype dtype,
                                   struct ree_view **out) {
@@ -120,7 +121,7 @@ RULE(ms_attention) {
         REE_TRY(join_cache(lower, past, qkv + 1, dtype, &present));
         if (ree_rule_wants(lower, 1)) out[1] = present;
     } else {
-        // In the type that a cache would have.
+        // Round keys and values to the type that a cache would have.
         REE_TRY(ree_lower_cast(lower, qkv[1], dtype, &qkv[1]));
         REE_TRY(ree_lower_cast(lower, qkv[2], dtype, &qkv[2]));
     }

@@ -1,5 +1,5 @@
 // GroupQueryAttention: causal attention in which several query heads share a key head, over a cache
-// whose filled length differs between batches.
+// whose filled length differs between the sequences of a batch.
 #include "graph/lower/ops/contrib/rotary.h"
 #include "graph/lower/ops/attention/attention.h"
 #include "graph/lower/ops/data.h"
@@ -13,11 +13,11 @@ struct group_query {
     enum ree_dtype dtype;
     int64_t n_heads, n_kv_heads;
     int64_t batch, length; // length: number of new tokens
-    int64_t total;         // largest number of tokens of any batch, including new ones
+    int64_t total;         // largest number of tokens of any sequence, including new ones
     int64_t past_len;      // capacity of the past's buffer
     int64_t capacity;      // capacity of the present's buffer
-    // Per batch, int32 (batch): `before` is the number of tokens before the new ones, `keys` the
-    // number including them. before NULL: there are no earlier tokens.
+    // For each sequence, int32 (batch): `before` is the number of tokens before the new ones,
+    // `keys` the number including them. before NULL: there are no earlier tokens.
     struct ree_view *before, *keys;
     struct ree_view *q, *kv[2]; // float32 (batch, heads, length, head_dim)
 };
@@ -83,8 +83,8 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *cons
     return REE_OK;
 }
 
-// Reads the lengths. total_sequence_length is read at bind time, because shapes depend on it.
-// Lengths per batch stay on the device.
+// Reads the lengths. total_sequence_length is read at bind time, because shapes depend on it. The
+// lengths of the sequences stay on the device.
 static enum ree_status read_lengths(struct ree_lower *lower, struct ree_view *const *in,
                                     struct group_query *g) {
     struct ree_view *past = in[PAST_KEY], *seqlens = in[SEQLENS];
@@ -154,7 +154,8 @@ static enum ree_status token_positions(struct ree_lower *lower, struct ree_view 
     return ree_lower_map(&b, position, REE_I64, out);
 }
 
-// Applies RMS normalisation to each head, then the rotation.
+// Normalises each head of queries and keys (RMS) if there are weights for that, and then rotates it
+// if do_rotary is set.
 static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_view *const *in,
                                      struct group_query *g) {
     struct ree_view **heads[2] = {&g->q, &g->kv[0]}, *positions = NULL;
@@ -188,8 +189,8 @@ static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_view *c
     return REE_OK;
 }
 
-// Writes the new rows of each batch after the rows of its past, into the past's own memory. Later
-// rows, which no query attends to, keep their contents.
+// Writes the new tokens of each sequence after the tokens of its past, into the past's own memory.
+// Later positions, which no query attends to, keep their contents.
 static enum ree_status merge_in_place(struct ree_lower *lower, const struct group_query *g,
                                       struct ree_view *past, struct ree_view *new,
                                       struct ree_view **out) {
@@ -205,15 +206,16 @@ static enum ree_status merge_in_place(struct ree_lower *lower, const struct grou
     return ree_lower_scatter_positions(lower, *out, 2, rows, new);
 }
 
-// Row j of a batch's present: row j of its past if j < before, then its new rows, then zeros. The
-// rows are gathered from a pool that consists of past, new rows and one row of zeros.
+// Makes a present cache. Position j of a sequence is position j of its past if j < before; then
+// come its new tokens, then zeros. A gather takes them from a pool that consists of past, new
+// tokens and one position of zeros.
 static enum ree_status merge(struct ree_lower *lower, const struct group_query *g,
                              struct ree_view *past, struct ree_view *new, struct ree_view **out) {
     int64_t dims[4] = {g->batch, g->n_kv_heads, g->past_len + g->length + 1, new->dims[3]};
     int64_t zero_row[4] = {dims[0], dims[1], 1, dims[3]}, column[2] = {g->batch, 1};
     struct ree_view *pool, *part, *zeros, *before = NULL, *index;
     if (past && g->capacity == g->past_len + g->length &&
-        !(g->before && ree_lower_pages_of(past)) && // the rows are not known while binding
+        !(g->before && ree_lower_pages_of(past)) && // the positions are not known during the bind
         ree_lower_grows_in_place(past, 2, g->length))
         return merge_in_place(lower, g, past, new, out);
     REE_TRY(ree_lower_new(lower, g->dtype, 4, dims, &pool));
@@ -236,7 +238,7 @@ static enum ree_status merge(struct ree_lower *lower, const struct group_query *
         REE_TRY(ree_lower_reshape(lower, g->before, 2, column, &before));
         first = ree_expr_tensor(&b, before);
     }
-    int nth = ree_expr_op2(&b, REE_MAP_sub_i32, row, first); // index among the new rows
+    int nth = ree_expr_op2(&b, REE_MAP_sub_i32, row, first); // index among the new tokens
     int is_new = ree_expr_op2(&b, REE_MAP_lt_i32, nth, ree_expr_i32(&b, (int32_t)g->length));
     int after_past = ree_expr_op2(&b, REE_MAP_add_i32, nth, ree_expr_i32(&b, (int32_t)g->past_len));
     int at = ree_expr_select(&b, REE_I32, is_new, after_past,

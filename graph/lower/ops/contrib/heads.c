@@ -1,4 +1,5 @@
-// Masks, caches and outputs of the attention operators.
+// Makes the bias of the scores from masks, and computes attention, for the attention operators of
+// com.microsoft.
 #include "graph/lower/ops/contrib/heads.h"
 
 #include <float.h>
@@ -46,7 +47,8 @@ static enum ree_status read_form(struct ree_lower *lower, const struct ree_heads
                           (long long)total, (long long)h->batch, (long long)(2 * h->batch));
 }
 
-// Returns whether the mask excludes a key, as a value of the builder over (batch, 1, q_len, total).
+// Writes to *out a value of the builder over (batch, 1, q_len, total): 1 if the mask excludes the
+// key, else 0.
 static enum ree_status left_out(struct ree_lower *lower, struct ree_expr_builder *b,
                                 const struct ree_heads *h, struct ree_view *mask,
                                 enum mask_form form, int *out) {

@@ -12,7 +12,7 @@ struct operands {
     int64_t filled;
 };
 
-// Part `part` of t (batch, length, n_heads, n_parts, head_dim), viewed as (batch, n_heads, length,
+// Views part `part` of t (batch, length, n_heads, n_parts, head_dim) as (batch, n_heads, length,
 // head_dim).
 static enum ree_status unpack(struct ree_lower *lower, const struct ree_heads *h,
                               struct ree_view *t, const char *what, int64_t n_parts, int64_t part,
@@ -82,7 +82,7 @@ static enum ree_status add_biases(struct ree_lower *lower, const struct operands
     return REE_OK;
 }
 
-// Puts *t after the past. *out_present becomes the whole buffer, *t its filled part.
+// Appends *t to `past`. *out_present becomes the whole buffer, *t its filled part.
 static enum ree_status join(struct ree_lower *lower, const struct operands *o,
                             struct ree_view *past, const char *name, struct ree_view **t,
                             struct ree_view **out_present) {
@@ -164,8 +164,8 @@ RULE(ms_multi_head_attention) {
     return attend(lower, &h, &o, out);
 }
 
-// One query per batch, never causal. If past and present share a buffer, an input gives its filled
-// length. Beam search is refused.
+// One query per sequence, never causal. If past and present share a buffer, an input gives its
+// filled length. Beam search is refused.
 RULE(ms_decoder_masked_multi_head_attention) {
     struct operands o = {.query = in[0],
                          .key = ree_rule_input(lower, in, 1),

@@ -2,7 +2,8 @@
 // activation after.
 #include "graph/lower/ops/contrib/standard.h"
 
-// 1 / sqrt(mean-square(x) + epsilon) over the axes from `first` on, which keep size 1.
+// Computes 1 / sqrt(mean-square(x) + epsilon) over the axes from `first` on, which remain with size
+// 1.
 static enum ree_status inverse_deviation(struct ree_lower *lower, struct ree_view *x,
                                          uint32_t first, float epsilon, struct ree_view **out) {
     struct ree_view *v;

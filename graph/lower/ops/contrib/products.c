@@ -24,7 +24,7 @@ static enum ree_status arrange(struct ree_lower *lower, struct ree_view *t, cons
     return ree_lower_transpose(lower, t, perm, out);
 }
 
-// alpha * A B. A factor of 1 does not change any bit and is omitted.
+// Computes alpha * (A B). alpha = 1 does not change any bit and is omitted.
 RULE(ms_fused_mat_mul) {
     struct ree_standard product = {.type = "MatMul", .opset = 13};
     float alpha = ree_rule_float(lower, "alpha", 1);
@@ -40,15 +40,15 @@ RULE(ms_fused_mat_mul) {
     return ree_lower_map(&b, value, REE_F32, &out[0]);
 }
 
-// Gemm reads its attributes from this node, because the attributes are the same.
+// FusedGemm has the attributes of Gemm, so the rule of Gemm can read them from this node.
 RULE(ms_fused_gemm) {
     const struct ree_node *node = lower->node;
     const char *name = ree_rule_string(lower, "activation", "");
     static const char *const attrs[] = {"activation_alpha", "activation_beta", "activation_gamma"};
     float params[2];
     size_t n = 0;
-    // Selu has alpha and gamma; the others have alpha, or alpha and beta. Collects those present,
-    // in this order.
+    // Selu has alpha and gamma. Other activations have no parameter, alpha, or alpha and beta.
+    // Collects those present, in this order.
     for (size_t i = 0; i < 3 && n < 2; i++) {
         const struct ree_attr *attr = ree_node_attr(node, attrs[i]);
         if (attr && attr->kind == REE_ATTR_FLOAT) params[n++] = attr->f;
@@ -58,7 +58,7 @@ RULE(ms_fused_gemm) {
     return ree_contrib_activation(lower, name, n, params, out[0], &out[0]);
 }
 
-// activation((Conv + Z)). Conv includes its bias and reads its attributes from this node.
+// Computes activation(Conv + Z). Conv includes its bias and reads its attributes from this node.
 RULE(ms_fused_conv) {
     struct ree_view *z = ree_rule_input(lower, in, 3);
     size_t n;
@@ -79,7 +79,7 @@ RULE(ms_fused_conv) {
                                   out[0], &out[0]);
 }
 
-// MaxPool of (n, sizes..., channels).
+// MaxPool for the layout (n, sizes..., channels).
 RULE(ms_nhwc_max_pool) {
     struct ree_view *x = in[0];
     uint32_t perm[REE_MAX_RANK];

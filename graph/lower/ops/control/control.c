@@ -71,7 +71,7 @@ enum ree_status ree_control_add_item(struct ree_lower *lower, struct ree_control
     return REE_OK;
 }
 
-// The dims of n items stacked along a new axis.
+// Computes the dims of n items that are stacked along a new axis.
 static enum ree_status stacked_dims(struct ree_lower *lower, const struct ree_view *item,
                                     uint32_t axis, int64_t n, int64_t dims[REE_MAX_RANK]) {
     if (item->rank == REE_MAX_RANK)
@@ -91,7 +91,7 @@ enum ree_status ree_control_stack(struct ree_lower *lower, const struct ree_cont
     struct ree_view *all;
     REE_TRY(ree_lower_new(lower, first->dtype, first->rank + 1, dims, &all));
     for (int64_t i = 0; i < n && ree_view_count(first); i++) {
-        // The item with the new axis, which has size 1.
+        // Views the item with the new axis, which has size 1.
         struct ree_view *part, *item = ree_lower_view(lower, list->items[reverse ? n - 1 - i : i]);
         if (!item) return ree_lower_no_memory(lower);
         for (uint32_t d = item->rank; d > axis; d--) {

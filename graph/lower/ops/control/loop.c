@@ -1,7 +1,8 @@
 // Loop: lowers the body once per iteration, over the values that the previous iteration returned.
 //
-// The iteration count and the condition are host-known, or are brought to the host at bind time. So
-// a condition that the device computes ends a segment of the program at each iteration.
+// The iteration count and the condition are host-known, or are brought to the host at bind time. If
+// the device computes the condition, each iteration runs the program so far and reads the condition
+// back.
 #include "graph/lower/ops/control/control.h"
 
 #include <string.h>
@@ -81,8 +82,8 @@ static enum ree_status iterate(struct loop *loop) {
     return REE_OK;
 }
 
-// A scan output after zero iterations. The item's shape is the one that the body declares, or else
-// the one that a trial derives.
+// Makes a scan output after zero iterations. The item's shape is the one that the body declares, or
+// else the one that a trial derives.
 static enum ree_status empty_output(struct loop *loop, size_t i, struct ree_view **out) {
     struct ree_lower *lower = loop->lower;
     size_t at = 1 + loop->n_carried + i;

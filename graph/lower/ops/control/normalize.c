@@ -6,7 +6,8 @@
 
 enum case_change { AS_IT_IS, LOWER, UPPER };
 
-// Decodes two-byte UTF-8 sequences, U+0080 to U+07FF, which include all letters below.
+// Decodes a two-byte UTF-8 sequence: U+0080 to U+07FF, a range that includes all letters below.
+// Returns 0 for other bytes.
 static uint32_t decode(const unsigned char *s) {
     bool two = (s[0] & 0xE0) == 0xC0 && (s[1] & 0xC0) == 0x80;
     return two ? (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu) : 0;

@@ -39,7 +39,8 @@ static enum ree_status read_directions(struct ree_lower *lower, const char *name
     return REE_OK;
 }
 
-// n_given: number of the node's inputs, without the lengths of opset 8.
+// Reads the body and the numbers of inputs and outputs, and allocates the arrays. n_given: number
+// of the node's inputs, without the lengths of opset 8.
 static enum ree_status start(struct scan *scan, size_t n_given) {
     struct ree_lower *lower = scan->lower;
     int64_t n = ree_rule_int(lower, "num_scan_inputs", 0);
@@ -124,7 +125,8 @@ static enum ree_status run(struct scan *scan, struct ree_view *const *inputs, co
     return REE_OK;
 }
 
-// Makes one item of each scan output by a trial over zero slices, if there is no position.
+// If there is no position, derives one item of each scan output by a trial, over slices without
+// known contents.
 static enum ree_status try_items(struct scan *scan, struct ree_view *const *inputs,
                                  const uint32_t *axes) {
     struct ree_lower *lower = scan->lower;
@@ -200,7 +202,7 @@ static enum ree_status read_lengths(struct ree_lower *lower, struct ree_view *t,
     return REE_OK;
 }
 
-// Pads the items of one sequence with zeros up to n.
+// Appends items of zeros to the scan outputs of one sequence, up to n items.
 static enum ree_status pad_items(struct scan *scan, int64_t n) {
     struct ree_lower *lower = scan->lower;
     for (size_t k = 0; k < scan->n_scan; k++) {

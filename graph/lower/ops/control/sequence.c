@@ -1,4 +1,4 @@
-// Sequences: lists of tensors that are known at bind time, so building one costs nothing.
+// Sequences: lists of tensors that are known at bind time, so building one needs no dispatch.
 #include "graph/lower/ops/control/control.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@ static enum ree_status require_tensor(struct ree_lower *lower, const struct ree_
                           ree_view_text(t, text, sizeof text));
 }
 
-// Reads a position in [-n, last]; negative positions count from the end. If the input is omitted:
-// `fallback`.
+// Reads a position in [-n, last]; negative positions count from the end. If the input is omitted,
+// the position is `fallback`.
 static enum ree_status read_position(struct ree_lower *lower, struct ree_view *t, size_t n,
                                      int64_t last, int64_t fallback, size_t *out) {
     const int64_t *values;
@@ -152,12 +152,12 @@ enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree
     REE_TRY(require_tensor(lower, t, 0));
     uint32_t axis;
     REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 0), t->rank, &axis));
-    // Only single slices may drop the axis.
+    // Without the input split, each item is a single slice. Only such items may drop the axis.
     bool drop = !split && !ree_rule_int(lower, "keepdims", 1);
     const int64_t *sizes = NULL;
     size_t n = (size_t)t->dims[axis];
     if (split) REE_TRY(part_sizes(lower, split, t->dims[axis], &sizes, &n));
-    // Each item is a separate tensor, even if the input is one repeated element.
+    // Each item takes host memory, even if the input is one repeated element.
     if (n > REE_LOWER_MAX_STEPS)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "a sequence of %zu items; at most %u are supported", n,

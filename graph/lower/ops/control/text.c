@@ -1,5 +1,5 @@
-// Operators on strings. Only the host knows their results, so they bring their inputs to the host.
-// NUMERICS.md, "Strings", defines the exact results.
+// Operators on strings. Only the host knows the text of strings, so these operators bring their
+// inputs to the host. NUMERICS.md, "Strings", defines the exact results.
 #include "graph/lower/ops/control/text.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static void leave_c_locale(struct c_locale *l) {
     freelocale(l->c);
 }
 
-// Prints the shortest decimal number that reads back as x.
+// Prints the shortest decimal number that reads back as x: as float64 if `wide`, else as float32.
 static void print_float(double x, bool wide, char *out, size_t size) {
     if (x != x || x - x != 0) {
         snprintf(out, size, "%s", x != x ? "NaN" : x > 0 ? "INF" : "-INF");
@@ -64,8 +64,8 @@ static void print_number(const void *bytes, enum ree_dtype dtype, char *out, siz
         snprintf(out, size, "%llu", (unsigned long long)i);
 }
 
-// The type through which elements of `dtype` are read and written as text. The conversion to it is
-// exact.
+// Returns the type through which elements of `dtype` are read and written as text. The conversion
+// to it is exact.
 static enum ree_dtype text_type(enum ree_dtype dtype) {
     switch (dtype) {
     case REE_F64:

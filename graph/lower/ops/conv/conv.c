@@ -25,7 +25,7 @@ enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_view *x, struc
     for (uint32_t i = 0; i < window->n; i++)
         dims[2 + i] = window->out[window->first + i];
     enum ree_dtype dtype = x->dtype == REE_F32 ? REE_F32 : REE_I32;
-    // Sums of nothing.
+    // Sums without terms are 0.
     if (ree_view_count(x) == 0 || ree_view_count(w) == 0) {
         struct ree_expr_builder e;
         ree_expr_init(&e, lower, x->rank, dims);
@@ -61,7 +61,8 @@ enum ree_status ree_conv_emit(struct ree_lower *lower, struct ree_view *x, struc
     return ree_lower_emit(lower, REE_REPOP_CONV, &params, operands, n, 1);
 }
 
-// The convolution plus the bias. m: output channels per group.
+// Emits the convolution, and adds the bias if it is not NULL. m: number of output channels per
+// group.
 static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
                                 struct ree_view *bias, const struct ree_window *window,
                                 int64_t groups, int64_t m, bool transposed, struct ree_view **out) {

@@ -73,7 +73,7 @@ RULE(average_pool) {
     return emit_pool(lower, in[0], &window, &p, out);
 }
 
-// abs(x)^p and x^(1/p), for p >= 1; a power of 1 emits no step.
+// Computes x^p, or abs(x)^p if `magnitude` is set. A power of 1 emits no step.
 static enum ree_status power(struct ree_lower *lower, struct ree_view *x, bool magnitude, float p,
                              struct ree_view **out) {
     struct ree_expr_builder b;
@@ -92,8 +92,8 @@ static enum ree_status read_p(struct ree_lower *lower, int64_t *out) {
     return ree_lower_fail(lower, REE_INVALID, "p is %lld, expected 1 or more", (long long)*out);
 }
 
-// Chunk-sums over the windows: a convolution of each plane with ones, because fma(x, 1, acc) = acc
-// + x.
+// Sums each window by a convolution of each plane with ones: fma(x, 1, acc) = acc + x. So these
+// sums have the chunks that all sums have.
 static enum ree_status sum_windows(struct ree_lower *lower, struct ree_view *x,
                                    const struct ree_window *w, struct ree_view **out) {
     int64_t dims[REE_MAX_RANK] = {x->dims[0], x->dims[1]};

@@ -1,4 +1,5 @@
-// See window.h. All sizes are below 2^31, so the products of two fit in 64 bits.
+// Reads the attributes of windows and computes sizes of outputs (window.h). All sizes are below
+// 2^31, so the products of two fit in 64 bits.
 #include "graph/lower/ops/conv/window.h"
 
 #include <string.h>
@@ -77,7 +78,7 @@ static enum ree_status read_kernel(struct ree_lower *lower, const struct ree_vie
     return REE_OK;
 }
 
-// An empty tensor must pass as well: it could declare 2^40 positions of zero channels.
+// Checks empty tensors as well: one could declare 2^40 positions of zero channels.
 static enum ree_status check_sizes(struct ree_lower *lower, const struct ree_window *w) {
     for (uint32_t i = w->first; i < REE_WINDOW_DIMS; i++)
         if (w->in[i] > INT32_MAX || w->kernel[i] > INT32_MAX)

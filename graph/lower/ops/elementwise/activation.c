@@ -122,7 +122,8 @@ RULE(celu) {
     return finish(&a, SELECT(LESS(a.x, constant(&a, 0)), curve, a.x), &out[0]);
 }
 
-// tanh: 0.5 * (1 + tanh(u)) is computed as sigmoid(2u), which has no cancellation.
+// For the approximation "tanh", 0.5 * (1 + tanh(u)) is computed as sigmoid(2u), which has no
+// cancellation.
 RULE(gelu) {
     struct activation a;
     REE_TRY(begin(&a, lower, in[0]));
@@ -140,7 +141,7 @@ RULE(gelu) {
     return finish(&a, MUL(half, ADD(constant(&a, 1), erf)), &out[0]);
 }
 
-// max(0, min(1, alpha * x + beta))
+// Adds max(0, min(1, alpha * x + beta)) to the expression.
 static int hard_sigmoid(struct activation *pa, int alpha, int beta) {
     struct activation a = *pa;
     int value = ADD(MUL(alpha, a.x), beta);
@@ -197,7 +198,8 @@ static enum ree_status shrink_integers(struct ree_lower *lower, struct ree_view 
     float lambd = ree_rule_float(lower, "lambd", 0.5f);
     float bias = ree_rule_float(lower, "bias", 0);
     bool is_signed = t == REE_I8 || t == REE_I16 || t == REE_I32 || t == REE_I64;
-    // Limits values to the smallest type's range: casts of values beyond it differ between types.
+    // Only values in the range of the smallest type are supported: the cast of a value that its
+    // type cannot represent would give another result for each type.
     float low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
     if (!(lambd >= low && lambd <= high && bias >= low && bias <= high))
         return ree_lower_fail(

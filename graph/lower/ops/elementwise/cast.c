@@ -36,7 +36,7 @@ static enum ree_status cast(struct ree_lower *lower, struct ree_view *t, enum re
     return ree_lower_cast_mode(lower, t, to, mode, out);
 }
 
-// Before opset 6, the type is given by its name ("FLOAT", as in TensorProto.DataType).
+// Before opset 6, the attribute is the name of the type ("FLOAT", as in TensorProto.DataType).
 static enum ree_dtype type_by_name(const char *name) {
     static const struct {
         const char *name;
@@ -83,7 +83,7 @@ static int canonical_bits(struct ree_expr_builder *b, enum ree_dtype dtype, int 
         enum ree_dtype dtype;
         int32_t magnitude, infinity, nan; // x is a NaN if (x & magnitude) > infinity
     } formats[] = {
-        // 0x7E is the largest number: the format has no infinity
+        // float8e4m3fn has no infinity, so its entry has the largest number, 0x7E
         {REE_F32, 0x7FFFFFFF, 0x7F800000, 0x7FC00000},
         {REE_F16, 0x7FFF, 0x7C00, 0x7E00},
         {REE_BF16, 0x7FFF, 0x7F80, 0x7FC0},
@@ -103,8 +103,8 @@ static int canonical_bits(struct ree_expr_builder *b, enum ree_dtype dtype, int 
     return ree_expr_op3(b, REE_MAP_select_b32, is_nan, ree_expr_i32(b, formats[i].nan), x);
 }
 
-// Keeps the bits, under another type of the same width as ONNX defines it. Here a type of less than
-// 8 bits uses one byte per element, sign-extended if the type is signed.
+// Keeps the bits of the elements, under another type to which ONNX gives the same width. Here a
+// type of less than 8 bits uses one byte per element, sign-extended if the type is signed.
 RULE(bit_cast) {
     int64_t number = ree_rule_int(lower, "to", 0);
     enum ree_dtype from = in[0]->dtype, to = (enum ree_dtype)number;
@@ -130,7 +130,7 @@ RULE(bit_cast) {
     if (ree_dtype_bits(to) < 8) {
         struct ree_expr_builder b;
         ree_expr_init(&b, lower, t->rank, t->dims);
-        // float4e2m1 holds bits like uint4.
+        // The bits of a float4e2m1 are stored like those of a uint4.
         enum ree_dtype as = to == REE_F4E2M1 ? REE_U4 : to;
         int value = ree_expr_wrap(&b, as, ree_expr_tensor(&b, t));
         return ree_lower_map(&b, value, to, &out[0]);

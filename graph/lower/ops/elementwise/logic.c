@@ -10,7 +10,7 @@ static const struct ree_typed_op lt = {REE_MAP_lt_f32, REE_MAP_lt_i32, REE_MAP_l
                                        REE_MAP_lt_i64, REE_MAP_lt_u64, NO};
 static const struct ree_typed_op le = {REE_MAP_le_f32, REE_MAP_le_i32, REE_MAP_le_u32,
                                        REE_MAP_le_i64, REE_MAP_le_u64, NO};
-// Operations on bool; the same operations on integers.
+// Operations on bool, then the same operations on integers.
 static const struct ree_typed_op and_bool = {NO, NO, NO, NO, NO, REE_MAP_and_b32};
 static const struct ree_typed_op or_bool = {NO, NO, NO, NO, NO, REE_MAP_or_b32};
 static const struct ree_typed_op xor_bool = {NO, NO, NO, NO, NO, REE_MAP_xor_b32};
@@ -38,7 +38,7 @@ static enum ree_status begin(struct ree_expr_builder *builder, struct ree_lower 
     return REE_OK;
 }
 
-// a op b; with `swapped`, b op a: Greater is Less with its operands swapped.
+// Computes a op b, or b op a with `swapped`: Greater is Less with its operands swapped.
 static enum ree_status compare(struct ree_lower *lower, struct ree_view *const *in,
                                const struct ree_typed_op *typed, bool swapped,
                                struct ree_view **out) {
@@ -127,7 +127,8 @@ static bool is_signed(enum ree_dtype t) {
 }
 
 // A count of at least the width gives 0, or -1 for a negative value shifted right. The 64-bit shift
-// treats a negative count as a very large one. Narrow values have no bits left after the wrap.
+// treats a negative count as a very large one. In types of less than 32 bits, the wrap removes the
+// bits that are shifted out.
 RULE(bit_shift) {
     static const struct ree_typed_op left = {
         NO, REE_MAP_shl_b32, REE_MAP_shl_b32, REE_MAP_shl_b64, REE_MAP_shl_b64, NO};

@@ -50,8 +50,8 @@ static void see(struct equation *e, uint8_t label) {
     if (!e->order[label]) e->order[label] = ++e->n_seen;
 }
 
-// Reads one list of subscripts with `rank` dimensions (UINT32_MAX, for the output: any number).
-// "..." stands for n_ellipsis dimensions. Sets *at to the end of the list.
+// Reads one list of subscripts. "..." stands for n_ellipsis dimensions. Sets *at to the end of the
+// list.
 static enum ree_status read_term(struct equation *e, const char *text, const char **at,
                                  uint32_t n_ellipsis, uint8_t *labels, uint32_t *out_length) {
     uint32_t n = 0;
@@ -91,7 +91,7 @@ static void measure_term(const char *p, uint32_t *out_letters, bool *out_ellipsi
     }
 }
 
-// The output of an equation without an arrow: the ellipsis, then the letters that appear once,
+// Sets the output of an equation without an arrow: the ellipsis, then the letters that appear once,
 // upper case first.
 static enum ree_status implicit_output(struct equation *e, const char *text) {
     uint32_t count[N_LETTERS] = {0};
@@ -173,8 +173,8 @@ static enum ree_status find_sizes(struct equation *e, struct ree_view *const *in
 }
 
 // Views operand k with each label once, sorted by number; repeated labels select the diagonal.
-// Dimensions of size 1 are dropped if their label has a larger size, which repeats the operand
-// along it.
+// Dimensions of size 1 are dropped if their label has a larger size: the operand is then repeated
+// along the label.
 static enum ree_status make_term(struct equation *e, uint32_t k, struct ree_view *t,
                                  struct term *out) {
     struct ree_view *view = ree_lower_view(e->lower, t);
@@ -244,7 +244,8 @@ static enum ree_status permute(struct equation *e, const struct term *term, cons
     return ree_lower_transpose(e->lower, term->t, perm, out);
 }
 
-// The labels of two terms, by their role in the product.
+// The labels of two terms, by their role in the product: batch (in both, needed later), left (only
+// in the first), right (only in the second), sum (in both, no longer needed).
 struct roles {
     uint32_t n_batch, n_left, n_right, n_sum;
     uint8_t batch[REE_MAX_RANK], left[REE_MAX_RANK], right[REE_MAX_RANK], sum[REE_MAX_RANK];
@@ -296,7 +297,8 @@ static enum ree_status as_matrix(struct equation *e, const struct term *term, co
     return ree_lower_reshape(e->lower, *out, rank, dims, out);
 }
 
-// If no label is summed: the elementwise product over (batch..., left..., right...).
+// Computes the elementwise product over (batch..., left..., right...), for terms of which no label
+// is summed.
 static enum ree_status multiply(struct equation *e, const struct term *a, const struct term *b,
                                 const struct term *shape, struct ree_view **out) {
     static const struct ree_typed_op product = {REE_MAP_mul_f32, REE_MAP_mul_i32, REE_MAP_mul_i32,

@@ -11,8 +11,8 @@ static bool is_narrow(enum ree_dtype t) {
     return t == REE_F16 || t == REE_BF16;
 }
 
-// A vector is treated as a row on the left and as a column on the right; the added dimension is
-// dropped from the product. The result has A's type.
+// Multiplies A and B. A vector is treated as a row on the left and as a column on the right; the
+// added dimension is dropped from the product. The result has A's type.
 static enum ree_status multiply(struct ree_lower *lower, struct ree_view *a, struct ree_view *b,
                                 struct ree_view **out) {
     struct ree_view *product;
@@ -40,7 +40,8 @@ RULE(matmul) {
     return multiply(lower, in[0], in[1], &out[0]);
 }
 
-// graph/passes/factors.c: B as stored. `widened`: B is float16 or bfloat16 and A is float32.
+// MatMul of ree.internal, in which graph/passes/factors.c lets the product read B as it is stored.
+// `widened`: B is float16 or bfloat16 and A is float32.
 RULE(factor_matmul) {
     struct ree_view *a = in[0], *b = in[1];
     bool widened = ree_rule_int(lower, "widened", 0) != 0;
@@ -57,7 +58,7 @@ RULE(factor_matmul) {
     return multiply(lower, a, b, &out[0]);
 }
 
-// alpha * A B + beta * C. A factor of 1 does not change any bit and is omitted.
+// Computes alpha * A B + beta * C. alpha or beta = 1 does not change any bit and is omitted.
 RULE(gemm) {
     struct ree_view *a = in[0], *b = in[1], *c = ree_rule_input(lower, in, 2), *product;
     enum ree_dtype given = a->dtype, dtype = is_narrow(given) ? REE_F32 : given;

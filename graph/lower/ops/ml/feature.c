@@ -42,7 +42,8 @@ enum ree_status ree_lower_op_binarizer(struct ree_lower *lower, struct ree_view 
                          &out[0]);
 }
 
-// Reads a list of floats as a tensor: one for all columns, or one per column of the last axis.
+// Reads a list of floats as a tensor: one for all columns, or one per column of the last axis. If
+// the list is absent or empty, all columns have `fallback`.
 static enum ree_status read_columns(struct ree_lower *lower, const char *name, int64_t columns,
                                     float fallback, struct ree_view **out) {
     size_t n;
@@ -72,7 +73,7 @@ enum ree_status ree_lower_op_scaler(struct ree_lower *lower, struct ree_view *co
 }
 
 // Divides each row by its maximum, its sum of magnitudes or the root of its sum of squares. A row
-// for which that is 0 is unchanged.
+// is unchanged if this divisor is 0.
 enum ree_status ree_lower_op_normalizer(struct ree_lower *lower, struct ree_view *const *in,
                                         struct ree_view **out) {
     struct ree_view *x, *norm;

@@ -83,8 +83,8 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct vectorize
     return check_columns(lower, v);
 }
 
-// The positions of the candidates of one length in a row of n items: (candidates, length). A
-// distance that does not fit in the row has no candidate. Single items have only one distance.
+// Computes the positions of the candidates of one length in a row of n items: (candidates, length).
+// A distance that does not fit in the row has no candidate. Single items have only one distance.
 static enum ree_status positions(struct ree_lower *lower, const struct vectorizer *v, int64_t n,
                                  int64_t length, struct ree_view **out) {
     int64_t count = 0, most = length == 1 ? 1 : (n - 1) / (length - 1), limit = INT64_C(1) << 31;
@@ -160,7 +160,8 @@ static enum ree_status arrange(struct ree_lower *lower, const struct vectorizer 
     return ree_data_select(lower, counts, axes, out);
 }
 
-// The weights of the pool's n-grams, as a row of the output; 1 if the node has none.
+// Reads the weights of the pool's n-grams, as a row of the output. Each weight is 1 if the node has
+// none.
 static enum ree_status read_weights(struct ree_lower *lower, const struct vectorizer *v,
                                     struct ree_view **out) {
     size_t n;
@@ -175,7 +176,8 @@ static enum ree_status read_weights(struct ree_lower *lower, const struct vector
     return ree_lower_literal(lower, REE_F32, 1, &v->width, row, out);
 }
 
-// TF: counts. IDF: the weight if the count is not 0. TFIDF: count * weight.
+// Computes the output from the counts. TF: the count. IDF: the weight if the count is not 0, else
+// 0. TFIDF: count * weight.
 static enum ree_status weigh(struct ree_lower *lower, const struct vectorizer *v,
                              struct ree_view *counts, struct ree_view **out) {
     const char *mode = ree_rule_string(lower, "mode", "");

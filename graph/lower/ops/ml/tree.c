@@ -163,8 +163,8 @@ static enum ree_status read_leaves(struct ree_lower *lower, struct ensemble *e) 
     return REE_OK;
 }
 
-// Replaces a membership test by a chain of equality tests, one node per member. The sets are stored
-// in the order of their nodes; a NaN ends each set.
+// Replaces each membership test by a chain of equality tests, one node per member. The sets are
+// stored in the order of their nodes; a NaN ends each set.
 static enum ree_status expand_members(struct ree_lower *lower, struct ensemble *e) {
     const struct ree_attr *modes = ree_node_attr(lower->node, "nodes_modes");
     const struct ree_attr *members = ree_node_attr(lower->node, "membership_values");
@@ -195,8 +195,9 @@ static enum ree_status expand_members(struct ree_lower *lower, struct ensemble *
     return REE_OK;
 }
 
-// The longest walk from a root, in nodes; fails if a walk does not end. Depth first, with a stack
-// of nodes whose branches are being visited. A height of 0 means: not known yet.
+// Sets e->depth to the number of nodes on the longest walk from a root to a leaf, without the leaf.
+// Fails if a walk does not end. Searches depth first; the stack has the nodes whose branches are
+// being visited. A height of 0 means that it is not known yet.
 static enum ree_status find_depth(struct ree_lower *lower, struct ensemble *e) {
     uint32_t *height = ree_arena_alloc_array(lower->arena, e->n, sizeof *height);
     bool *open = ree_arena_alloc_array(lower->arena, e->n, sizeof *open);
@@ -208,7 +209,7 @@ static enum ree_status find_depth(struct ree_lower *lower, struct ensemble *e) {
         while (n) {
             int32_t at = stack[n - 1], next = -1;
             const struct tree_node *node = &e->nodes[at];
-            // A leaf is its own successor, and is not counted as a node.
+            // A leaf is its own successor, so it has no branches to visit.
             bool leaf = (size_t)at >= e->n_nodes && (size_t)at < e->n_nodes + e->n_leaves;
             open[at] = true;
             if (!leaf && !height[node->if_true]) next = node->if_true;
@@ -232,7 +233,7 @@ static enum ree_status find_depth(struct ree_lower *lower, struct ensemble *e) {
 
 // Walking
 
-// table[at[i], ...]: (rows, trees, width)
+// Gathers the rows of table (n, width) that `at` (rows, trees) selects: (rows, trees, width).
 static enum ree_status take(struct ree_lower *lower, struct ree_view *table, struct ree_view *at,
                             struct ree_view **out) {
     struct ree_gather_params p = {.n_components = 1};
@@ -245,7 +246,7 @@ static enum ree_status take(struct ree_lower *lower, struct ree_view *table, str
                                 (int64_t[]){at->dims[0], at->dims[1], table->dims[1]}, out);
 }
 
-// x[row, feature[row, tree]]
+// Gathers x[row, feature[row, tree]] for each row and tree: (rows, trees, 1).
 static enum ree_status take_feature(struct ree_lower *lower, struct ree_view *x,
                                     struct ree_view *feature, struct ree_view **out) {
     struct ree_gather_params p = {.n_components = 1};
@@ -306,7 +307,7 @@ static enum ree_status walk(struct ree_lower *lower, const struct ensemble *e, s
 
 // Results
 
-// Aggregates over the trees of (rows, trees, targets), in their order.
+// Aggregates t (rows, trees, targets) over the trees, in their order, to (rows, targets).
 static enum ree_status aggregate(struct ree_lower *lower, const struct ensemble *e,
                                  struct ree_view *t, struct ree_view **out) {
     static const enum ree_reduce_kind kinds[4] = {REE_REDUCE_SUM, REE_REDUCE_SUM, REE_REDUCE_MIN,

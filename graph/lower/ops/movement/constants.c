@@ -83,7 +83,7 @@ static int32_t clamp_diagonal(int64_t k) {
     return (int32_t)(k > INT32_MAX ? INT32_MAX : k < -INT32_MAX ? -INT32_MAX : k);
 }
 
-// The value column - row for each element.
+// Adds the value column - row of each element to the expression.
 static int diagonal_iota(struct ree_expr_builder *b, uint32_t rank) {
     int64_t strides[REE_MAX_RANK] = {0};
     strides[rank - 2] = -1;

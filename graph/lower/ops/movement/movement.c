@@ -1,5 +1,5 @@
-// Transpose, Split, Slice: views. Concat, Tile, DepthToSpace, SpaceToDepth: copy each element at
-// most once.
+// Transpose, Split, Slice: views. Concat, Tile, DepthToSpace, SpaceToDepth: one copy at most,
+// except that Tile of a high rank copies once per repeated axis.
 #include "graph/lower/ops/data.h"
 
 #include <string.h>
@@ -24,8 +24,8 @@ enum ree_status ree_lower_op_transpose(struct ree_lower *lower, struct ree_view 
     return ree_lower_transpose(lower, t, perm, &out[0]);
 }
 
-// All inputs must agree in type, rank and all sizes except along the axis, where their sizes are
-// added.
+// Computes the dims of the result. All inputs must agree in type, rank and all sizes except along
+// the axis, where their sizes are added.
 static enum ree_status concat_dims(struct ree_lower *lower, struct ree_view *const *in, size_t n,
                                    uint32_t axis, int64_t *dims) {
     char text[128], first[128];
@@ -78,7 +78,8 @@ enum ree_status ree_lower_op_concat(struct ree_lower *lower, struct ree_view *co
     return REE_OK;
 }
 
-// The size of each part of a split axis: as listed, or equal, with a smaller last part if allowed.
+// Computes the size of each part of a split axis: as listed, or equal, with smaller last parts from
+// opset 18 on.
 static enum ree_status split_sizes(struct ree_lower *lower, struct ree_view *const *in, int64_t dim,
                                    int64_t *sizes) {
     const struct ree_node *node = lower->node;
@@ -243,7 +244,7 @@ static enum ree_status tile(struct ree_lower *lower, struct ree_view *t, const i
     return REE_OK;
 }
 
-// Reads a number of Tile's first version, whose inputs all have the data's type.
+// Reads an input of Tile before opset 6, which may have the type of the data.
 static enum ree_status tile1_number(struct ree_lower *lower, struct ree_view *t, const char *what,
                                     int64_t *out) {
     if (t->dtype != REE_F32) return ree_data_int(lower, t, what, out);

@@ -70,7 +70,7 @@ static enum ree_status crop(struct ree_lower *lower, struct ree_view *t, struct 
     return REE_OK;
 }
 
-// The fill value, as a scalar of the data's type: from an input or attribute, or zero.
+// Makes the fill value, a scalar of the data's type: from an input or attribute, or zero.
 static enum ree_status fill_value(struct ree_lower *lower, struct ree_view *const *in,
                                   struct ree_view **out) {
     enum ree_dtype dtype = in[0]->dtype;

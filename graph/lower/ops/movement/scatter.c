@@ -28,8 +28,8 @@ static enum ree_status check_types(struct ree_lower *lower, const struct ree_vie
     return REE_OK;
 }
 
-// Types without arithmetic of their own are combined in the wide type. Replacement only moves
-// bytes.
+// Returns the type in which updates are combined: the wide type for types without arithmetic of
+// their own. Replacement only moves bytes.
 static enum ree_dtype computing_type(enum ree_scatter_kind kind, enum ree_dtype dtype) {
     return kind == REE_SCATTER_SET ? dtype : ree_data_wide(dtype);
 }
@@ -48,8 +48,8 @@ static bool can_combine(enum ree_dtype dtype) {
     }
 }
 
-// Shared by the operators: conversions, the copy, and the dispatch. The caller has filled in the
-// shape in p, for a dense target with data's dims.
+// Converts the operands, copies the data and emits the scatter into the copy. The caller has filled
+// in the shape in p, for a dense target with data's dims.
 static enum ree_status scatter(struct ree_lower *lower, struct ree_view *data,
                                struct ree_view *index, struct ree_view *updates,
                                enum ree_scatter_kind kind, struct ree_scatter_params *p,
@@ -81,8 +81,8 @@ static enum ree_status scatter(struct ree_lower *lower, struct ree_view *data,
     return ree_lower_cast(lower, target, dtype, out);
 }
 
-// A vector has one position on all axes except the scattered one; its updates along that axis are
-// the steps.
+// A vector of the RepOp has one position on all axes except the scattered one; its updates along
+// that axis are its steps.
 enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree_view *const *in,
                                              struct ree_view **out) {
     struct ree_view *data = in[0], *index = in[1], *updates = in[2];
@@ -121,8 +121,8 @@ enum ree_status ree_lower_op_scatterelements(struct ree_lower *lower, struct ree
     return scatter(lower, data, index, updates, kind, &p, &out[0]);
 }
 
-// The steps are the tuples of indices, in row-major order. A vector has one element of the slices
-// that the tuples select.
+// The steps of the RepOp are the tuples of indices, in row-major order. A vector has one element of
+// the slices that the tuples select.
 enum ree_status ree_lower_op_scatternd(struct ree_lower *lower, struct ree_view *const *in,
                                        struct ree_view **out) {
     struct ree_view *data = in[0], *index = in[1], *updates = in[2];

@@ -43,7 +43,7 @@ static enum ree_status moments(struct ree_lower *lower, struct ree_view *x, uint
     return REE_OK;
 }
 
-// op(v + epsilon)
+// Computes op(v + epsilon).
 static enum ree_status with_epsilon(struct ree_lower *lower, struct ree_view *v, float epsilon,
                                     enum ree_map_op op, struct ree_view **out) {
     struct ree_expr_builder b;
@@ -152,7 +152,7 @@ RULE(layer_normalization) {
     REE_TRY(read_affine(lower, x, in[1], ree_rule_input(lower, in, 2), &n));
     REE_TRY(normalize(lower, x, &n, &out[0]));
     if (!ree_rule_wants(lower, 1) && !ree_rule_wants(lower, 2)) return REE_OK;
-    // Mean and deviation have the type of the computation.
+    // Mean and inverse deviation have the type of the computation, float32.
     lower->stays_wide = 1u << 1 | 1u << 2;
     struct ree_view *d, *v;
     REE_TRY(moments(lower, x, trailing_mask(x, n.first), &out[1], &d, &v));
@@ -192,7 +192,7 @@ RULE(instance_normalization) {
 }
 
 // Normalises over (channels of a group, positions). Scale and bias have one element per group
-// before opset 21, and one per channel since then.
+// before opset 21, and one per channel from opset 21 on.
 RULE(group_normalization) {
     struct ree_view *x = in[0], *y;
     struct norm n = {.epsilon = ree_rule_float(lower, "epsilon", 1e-5f), .first = 2};
@@ -229,7 +229,7 @@ RULE(group_normalization) {
     return ree_lower_reshape(lower, y, x->rank, x->dims, &out[0]);
 }
 
-// (old * momentum) + (new * (1 - momentum)), as a vector.
+// Computes (old * momentum) + (fresh * (1 - momentum)), as a vector.
 static enum ree_status running_statistic(struct ree_lower *lower, struct ree_view *old,
                                          struct ree_view *fresh, struct ree_view **out) {
     float momentum = ree_rule_float(lower, "momentum", 0.9f);
@@ -309,7 +309,7 @@ RULE(batch_normalization) {
     return ree_lower_map(&b, value, REE_F32, &out[0]);
 }
 
-// y = d / (sqrt(v) + 1e-9)
+// y = d / (sqrt(v) + 1e-9), with d = x - mean(x) and v = mean(d * d) over the axes
 RULE(mean_variance_normalization) {
     struct ree_view *x = in[0], *d, *v;
     static const int64_t usual[] = {0, 2, 3};

@@ -21,8 +21,9 @@ static enum ree_status split_axis(struct ree_lower *lower, struct ree_view *x, i
     return ree_lower_reshape(lower, x, 3, dims, out);
 }
 
-// t is (outer, k, inner). With m = max x; softmax: e = exp(x - m), e / sum e; log: d = x - m, d -
-// log(sum exp(d)).
+// Computes along k of t (outer, k, inner), with m = max(t) and d = t - m:
+//
+//     softmax: exp(d) / sum(exp(d))    with `log`: d - log(sum(exp(d)))
 static enum ree_status softmax_of(struct ree_lower *lower, struct ree_view *t, bool log,
                                   struct ree_view **out) {
     if (lower->fuse && t->dtype == REE_F32) {

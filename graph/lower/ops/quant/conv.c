@@ -3,7 +3,7 @@
 
 #include "graph/lower/ops/quant/quant.h"
 
-// Views a per-channel value of the output channels, one element or m, as (1, m, 1, ...).
+// Views t, which has one element or one per output channel (m), as (1, 1 or m, 1, ...).
 static enum ree_status of_channels(struct ree_lower *lower, struct ree_view *t, const char *name,
                                    const struct ree_view *w, struct ree_view **out) {
     return ree_quant_along(lower, t, name, w->rank, 1, w->dims[0], out);
@@ -17,7 +17,7 @@ static enum ree_status byte_one(struct ree_lower *lower, uint32_t rank, const in
     return ree_lower_broadcast(lower, t, rank, dims, out);
 }
 
-// The sum of each filter, as (1, m, 1, ...).
+// Computes the sum of each filter, as (1, m, 1, ...).
 static enum ree_status filter_sums(struct ree_lower *lower, struct ree_view *w,
                                    struct ree_view **out) {
     struct ree_view *filters, *unit;
@@ -32,8 +32,8 @@ static enum ree_status filter_sums(struct ree_lower *lower, struct ree_view *w,
     return ree_lower_reshape(lower, *out, w->rank, dims, out);
 }
 
-// The sum of x under each position of the kernel, for the output channels of each group: (n, groups
-// * m, positions...).
+// Computes (n, groups * m, positions...): the sum of x in each window, repeated for the output
+// channels of each group. For a single group the result is (n, 1, positions...), which broadcasts.
 static enum ree_status window_sums(struct ree_lower *lower, struct ree_view *x, struct ree_view *w,
                                    struct ree_view *x_zero, const struct ree_window *window,
                                    int64_t groups, struct ree_view **out) {
@@ -44,7 +44,7 @@ static enum ree_status window_sums(struct ree_lower *lower, struct ree_view *x, 
     REE_TRY(byte_one(lower, w->rank, dims, &filter));
     REE_TRY(ree_conv_emit(lower, x, filter, x_zero, window, groups, 1, false, &sums));
     *out = sums;
-    if (groups == 1) return REE_OK; // broadcasts
+    if (groups == 1) return REE_OK; // broadcasts over the output channels
     dims[0] = sums->dims[0];
     dims[1] = groups;
     dims[2] = 1;
@@ -59,8 +59,8 @@ static enum ree_status window_sums(struct ree_lower *lower, struct ree_view *x, 
     return ree_lower_reshape(lower, *out, sums->rank, dims, out);
 }
 
-// The sum of (x - x_zero) * (w - w_zero), int32. The padding has the value x_zero, so it adds
-// nothing.
+// Computes the sum of (x - x_zero) * (w - w_zero), int32. The padding has the value x_zero, so it
+// adds nothing.
 static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x,
                                 struct ree_view *x_zero, struct ree_view *w,
                                 struct ree_view *w_zero, struct ree_view **out) {
@@ -105,7 +105,7 @@ RULE(conv_integer) {
                     &out[0]);
 }
 
-// x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B (int32)
+// Inputs: x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B (int32).
 RULE(qlinear_conv) {
     struct ree_view *w = in[3], *bias = ree_rule_input(lower, in, 8), *sum, *factor;
     struct ree_view *x_scale, *w_scale, *y_scale, *y_zero;

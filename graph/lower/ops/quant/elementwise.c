@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 
-// A tensor with its scale and zero point (for the whole tensor): inputs at, at + 1, at + 2.
+// A tensor, its scale and its zero point; the latter two have one element each.
 struct quantised {
     struct ree_view *q, *scale, *zero;
 };
 
-// Fails if an input is omitted. The operator table cannot check it, because zero points before it
-// may be omitted.
+// Fails if the input is omitted. The operator table cannot check this, because zero points before
+// the input may be omitted.
 static enum ree_status require(struct ree_lower *lower, struct ree_view *const *in, uint32_t at,
                                const char *name, struct ree_view **out) {
     *out = ree_rule_input(lower, in, at);
@@ -18,7 +18,8 @@ static enum ree_status require(struct ree_lower *lower, struct ree_view *const *
     return ree_lower_fail(lower, REE_INVALID, "input %s (%u) is required but omitted", name, at);
 }
 
-// `name` is the tensor's name: "A" for A_scale and A_zero_point.
+// Reads the scale, input `at`, and the zero point, input at + 1, of a tensor of type dtype. `name`
+// is the name of the tensor: "A" for A_scale and A_zero_point.
 static enum ree_status read_scale(struct ree_lower *lower, struct ree_view *const *in, uint32_t at,
                                   const char *name, enum ree_dtype dtype, struct quantised *out) {
     char scale_name[32], zero_name[32];
@@ -39,7 +40,7 @@ static enum ree_status read_input(struct ree_lower *lower, struct ree_view *cons
     return read_scale(lower, in, at + 1, name, out->q->dtype, out);
 }
 
-// q minus its zero point, as an int32 value.
+// Adds q minus its zero point, as an int32 value.
 static int centred(struct ree_expr_builder *e, const struct quantised *t) {
     int q = ree_expr_tensor(e, t->q);
     if (!t->zero) return q;
@@ -137,7 +138,7 @@ static enum ree_status move_channels(struct ree_lower *lower, struct ree_view *t
     return ree_lower_transpose(lower, t, perm, out);
 }
 
-// The exact sum of a plane's integers, times x_scale / (y_scale * n).
+// The result is the exact sum of a plane's n integers, times x_scale / (y_scale * n).
 RULE(qlinear_global_average_pool) {
     struct quantised x, y;
     struct ree_view *t, *wide, *sum, *factor, *count;

@@ -88,8 +88,8 @@ static enum ree_status split_axis(struct ree_lower *lower, struct ree_view *t, u
     return ree_lower_reshape(lower, t, t->rank + 1, dims, out);
 }
 
-// Makes the numbers, scales and zero points (NULL: none) broadcast together. If the last block is
-// whole, nothing has to be copied.
+// Views or copies the numbers, scales and zero points (NULL: none) so that they broadcast together.
+// If the last block is whole, nothing has to be copied.
 static enum ree_status align(struct ree_lower *lower, uint32_t axis, int64_t block,
                              struct ree_view **numbers, struct ree_view **scales,
                              struct ree_view **zeros) {
@@ -117,7 +117,7 @@ RULE(gather_block_quantized) {
                               ree_view_text(scales, text, sizeof text));
     if (zeros) REE_TRY(ree_rule_same_type(lower, zeros, "zero_points", data, "data"));
 
-    // The shapes of scales and zero points, before anything is looked up.
+    // Check the shapes of scales and zero points before anything is looked up.
     uint32_t last = data->rank - 1, axis = table.quantize_axis;
     int64_t size = data->dims[axis] * (axis == last ? table.per_byte : 1);
     if (size > INT32_MAX)

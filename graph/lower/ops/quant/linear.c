@@ -50,7 +50,7 @@ static enum ree_status spread(struct ree_lower *lower, struct ree_view *t, const
     return ree_quant_along_blocks(lower, t, name, x, axis, block, out);
 }
 
-// Checks that the zero point has the scale's shape.
+// Checks that the zero point has the scale's shape. One element has the same effect in any shape.
 static enum ree_status require_alike(struct ree_lower *lower, const struct ree_view *zero,
                                      const char *name, const struct ree_view *scale,
                                      const char *scale_name) {

@@ -24,7 +24,7 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct nbits *ou
                               "block_size is %lld, expected a power of two from 16 to %d",
                               (long long)a.block, REE_CHUNK);
     a.n_blocks = (a.k + a.block - 1) / a.block;
-    // No tensor has more elements. The products below then fit their types.
+    // No tensor may have 2^31 elements or more. So the products below fit their types.
     if (a.n_blocks * a.block > INT32_MAX / a.n)
         return ree_lower_fail(lower, REE_INVALID,
                               "N is %lld and K %lld, expected a product below 2^31", (long long)a.n,

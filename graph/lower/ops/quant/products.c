@@ -20,7 +20,7 @@ static enum ree_status matrices(struct ree_lower *lower, struct ree_view *a, str
 }
 
 // Checks and views a value per row (axis 0) or per column (axis 1) of x: one element, a vector, or
-// (..., m, 1) or (..., 1, n).
+// (..., m, 1) or (..., 1, n). If t is NULL, so is *out.
 static enum ree_status along(struct ree_lower *lower, struct ree_view *t, const char *name,
                              const struct ree_view *x, uint32_t axis, struct ree_view **out) {
     *out = t;
@@ -62,7 +62,7 @@ static enum ree_status as_given(struct ree_lower *lower, const struct operands *
     return ree_lower_reshape(lower, product, rank, dims, out);
 }
 
-// The int32 sums, with zero points subtracted.
+// Computes the int32 product of a - a_zero and b - b_zero.
 static enum ree_status sums(struct ree_lower *lower, const struct operands *o,
                             struct ree_view *a_zero, const char *a_name, struct ree_view *b_zero,
                             const char *b_name, struct ree_view **out) {
@@ -102,7 +102,7 @@ RULE(qlinear_matmul) {
     return as_given(lower, &o, product, &out[0]);
 }
 
-// float(sums) * (a_scale * b_scale) + bias
+// Computes float(sums) * (a_scale * b_scale) + bias.
 static enum ree_status to_float(struct ree_lower *lower, const struct operands *o,
                                 struct ree_view *a_scale, struct ree_view *a_zero,
                                 struct ree_view *b_scale, struct ree_view *b_zero,

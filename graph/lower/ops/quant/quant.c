@@ -1,4 +1,4 @@
-// See quant.h.
+// The steps that the quantised operators share (quant.h).
 #include "graph/lower/ops/quant/quant.h"
 
 #include <string.h>
@@ -203,7 +203,8 @@ enum ree_status ree_quant_operand(struct ree_lower *lower, struct ree_view *a, s
 
 // Products
 
-// A single 1, broadcast to dims: the product with it gives the sums of a matrix's rows or columns.
+// Makes a single 1, broadcast to dims. The product with it gives the sums of a matrix's rows or
+// columns.
 static enum ree_status ones(struct ree_lower *lower, uint32_t rank, const int64_t *dims,
                             struct ree_view **out) {
     static const uint8_t one = 1;

@@ -4,7 +4,7 @@
 
 #include "base/dtype.h"
 
-// Since opset 12, an input selects training.
+// Reads whether the node trains. Since opset 12, an input selects training.
 static enum ree_status read_mode(struct ree_lower *lower, struct ree_view *mode, bool *out) {
     *out = false;
     if (!mode) return REE_OK;
@@ -17,7 +17,8 @@ static enum ree_status read_mode(struct ree_lower *lower, struct ree_view *mode,
     return REE_OK;
 }
 
-// Reads the ratio as a float32 scalar. Its type may differ from the data's type.
+// Reads the ratio as a float32 scalar; 0.5 if it is absent. Its type may differ from the data's
+// type.
 static enum ree_status read_ratio(struct ree_lower *lower, struct ree_view *ratio,
                                   struct ree_view **out) {
     char text[128];
@@ -31,7 +32,8 @@ static enum ree_status read_ratio(struct ree_lower *lower, struct ree_view *rati
     return ratio->dtype == REE_F32 ? REE_OK : ree_lower_cast(lower, *out, REE_F32, out);
 }
 
-// Keeps an element if ratio <= u, multiplied by 1 / (1 - ratio).
+// For a uniform random number u per element: keeps the element, multiplied by 1 / (1 - ratio), if
+// ratio <= u; else makes it 0.
 static enum ree_status drop(struct ree_lower *lower, struct ree_view *x, struct ree_view *ratio,
                             struct ree_view **out) {
     struct ree_view *scale, *data = x;

@@ -5,8 +5,9 @@
 
 // The generator
 
-// The key is the bits of the seed attribute. Without one, it is a hash of the name of the node's
-// first output, which is unique in its graph and the same each time the model is loaded.
+// Returns the key of the generator: the bits of the seed attribute. Without a seed, it is a hash of
+// the name of the node's first output, which is unique in its graph and the same each time the
+// model is loaded.
 static uint64_t key_of(struct ree_lower *lower) {
     const struct ree_node *node = lower->node;
     const struct ree_attr *seed = ree_node_attr(node, "seed");
@@ -27,7 +28,7 @@ static uint64_t key_of(struct ree_lower *lower) {
     return hash;
 }
 
-// 64 random bits per element, determined by the element's index in the result.
+// Adds 64 random bits per element, determined by the key and the element's index in the result.
 static int bits64(struct ree_expr_builder *b) {
     int64_t strides[REE_MAX_RANK], stride = 1;
     for (uint32_t i = b->expr.rank; i-- > 0;) {
@@ -39,7 +40,7 @@ static int bits64(struct ree_expr_builder *b) {
     return ree_expr_op2(b, REE_MAP_philox_b64, number, key);
 }
 
-// The upper 24 bits of 32-bit word 0 or 1, as an integer.
+// Adds the upper 24 bits of 32-bit word 0 or 1 of the random bits, as an integer.
 static int bits24(struct ree_expr_builder *b, int word) {
     int value = bits64(b);
     if (word) value = ree_expr_op2(b, REE_MAP_shr_b64, value, ree_expr_i64(b, 32));
@@ -47,7 +48,7 @@ static int bits24(struct ree_expr_builder *b, int word) {
     return ree_expr_op2(b, REE_MAP_shr_b32, value, ree_expr_i32(b, 8));
 }
 
-// An integer up to 2^24, divided by 2^24, exactly.
+// Adds value / 2^24, which is exact, as value is an integer up to 2^24.
 static int fraction(struct ree_expr_builder *b, int value) {
     value = ree_expr_op1(b, REE_MAP_u32_to_f32, value);
     return ree_expr_op2(b, REE_MAP_mul_f32, value, ree_expr_f32(b, 0x1p-24f));
@@ -57,7 +58,8 @@ int ree_random_uniform(struct ree_expr_builder *b) {
     return fraction(b, bits24(b, 0));
 }
 
-// Box and Muller: sqrt(-2 log u) cos(2 pi v), with u in (0, 1] and v in [0, 1).
+// Adds a normally distributed number, as Box and Muller do: sqrt(-2 log u) cos(2 pi v), with u in
+// (0, 1] and v in [0, 1).
 int ree_random_normal(struct ree_expr_builder *b) {
     int u = fraction(b, ree_expr_op2(b, REE_MAP_add_i32, bits24(b, 0), ree_expr_i32(b, 1)));
     int v = fraction(b, bits24(b, 1));
@@ -74,7 +76,7 @@ static bool is_float(int64_t dtype) {
     return dtype == REE_F32 || dtype == REE_F16 || dtype == REE_BF16 || dtype == REE_F64;
 }
 
-// offset + scale * number, rounded to the type given by attribute dtype.
+// Makes offset + scale * number, rounded to the type that the attribute dtype gives.
 static enum ree_status field(struct ree_lower *lower, int (*number)(struct ree_expr_builder *),
                              float offset, float scale, int64_t dtype, uint32_t rank,
                              const int64_t *dims, struct ree_view **out) {
@@ -126,7 +128,7 @@ static enum ree_status of_shape(struct ree_lower *lower, distribution draw, stru
     return draw(lower, ree_rule_int(lower, "dtype", REE_F32), (uint32_t)rank, dims, out);
 }
 
-// The type is the input's type if that is a float type, else float32.
+// The default type is the input's type if that is a float type, else float32.
 static enum ree_status like(struct ree_lower *lower, distribution draw, const struct ree_view *t,
                             struct ree_view **out) {
     int64_t own = is_float(t->dtype) ? (int64_t)t->dtype : REE_F32;
@@ -166,7 +168,7 @@ static enum ree_status as_float32(struct ree_lower *lower, struct ree_view *t,
     return t->dtype == REE_F32 ? REE_OK : ree_lower_cast(lower, t, REE_F32, out);
 }
 
-// Bernoulli: u < p.
+// Bernoulli: u < p, for a uniform random number u per element.
 enum ree_status ree_lower_op_bernoulli(struct ree_lower *lower, struct ree_view *const *in,
                                        struct ree_view **out) {
     int64_t dtype = ree_rule_int(lower, "dtype", in[0]->dtype);
@@ -180,7 +182,7 @@ enum ree_status ree_lower_op_bernoulli(struct ree_lower *lower, struct ree_view 
     return ree_lower_cast(lower, out[0], (enum ree_dtype)dtype, &out[0]);
 }
 
-// Running sums of exp(x - max x) along the last axis of (batch, classes).
+// Computes running sums of exp(x - max x) along the last axis of x (batch, classes).
 static enum ree_status running_weights(struct ree_lower *lower, struct ree_view *x,
                                        struct ree_view **out) {
     struct ree_view *top, *operands[2];
@@ -199,8 +201,8 @@ static enum ree_status running_weights(struct ree_lower *lower, struct ree_view 
     return ree_lower_emit(lower, REE_REPOP_SCAN, &params, operands, 2, 1);
 }
 
-// Multinomial: the class is the number of running sums that are <= u * (the last running sum), at
-// most the last class.
+// Multinomial, with a uniform random number u per sample: the class is the number of running sums
+// that are <= u * (the last running sum), at most the last class.
 enum ree_status ree_lower_op_multinomial(struct ree_lower *lower, struct ree_view *const *in,
                                          struct ree_view **out) {
     int64_t dtype = ree_rule_int(lower, "dtype", REE_I32);

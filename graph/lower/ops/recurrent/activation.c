@@ -1,5 +1,5 @@
-// The activation functions of recurrent operators: by name, with the parameters that some of them
-// have.
+// The activation functions of recurrent operators: finds them by name, and reads the parameters
+// that some of them have.
 #include "graph/lower/ops/recurrent/recurrent.h"
 
 #include <strings.h>

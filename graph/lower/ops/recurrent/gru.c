@@ -8,8 +8,8 @@
 
 enum { UPDATE, RESET, CANDIDATE };
 
-// One gate's activation as a map of its own: function(clip(x + y)), then times `times`. y NULL: no
-// sum; times NULL: no product.
+// Computes one gate's activation as a map of its own: function(clip(x + y)), then times `times`. y
+// NULL: no sum; times NULL: no product.
 static enum ree_status activated(struct ree_recurrent_step *step, uint32_t function,
                                  struct ree_view *x, struct ree_view *y, struct ree_view *times,
                                  struct ree_view **out) {
@@ -22,7 +22,7 @@ static enum ree_status activated(struct ree_recurrent_step *step, uint32_t funct
     return ree_lower_map(&b, value, REE_F32, out);
 }
 
-// (1 - z) * n + z * h
+// Adds (1 - z) * n + z * h to the expression.
 static int blend(struct ree_expr_builder *b, struct ree_recurrent_step *step, int z, int n) {
     int rest = ree_expr_op2(b, REE_MAP_sub_f32, ree_expr_f32(b, 1), z);
     int fresh = ree_expr_op2(b, REE_MAP_mul_f32, rest, n);
@@ -48,8 +48,8 @@ static enum ree_status cell_reset_first(struct ree_recurrent_step *step) {
     return ree_recurrent_finish(step, &b, blend(&b, step, z, n));
 }
 
-// The reset gate is applied after the product: one product, and one map if the functions are simple
-// enough.
+// The reset gate is applied after the product: one product, and one map if the gates' function is a
+// single operation.
 static enum ree_status cell_reset_last(struct ree_recurrent_step *step) {
     struct ree_view *gates, *h[3], *x[3];
     REE_TRY(ree_recurrent_product(step, step->h, 0, 3, false, &gates));

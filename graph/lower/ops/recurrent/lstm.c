@@ -52,7 +52,7 @@ static enum ree_status cell_in_one_map(struct ree_recurrent_step *step, struct r
     return finish_states(step, &b, h, c);
 }
 
-// function(clip(gate + peephole * c)) as a map of its own; peephole NULL: no sum.
+// Computes function(clip(gate + peephole * c)) as a map of its own; peephole NULL: no sum.
 static enum ree_status activated(struct ree_recurrent_step *step, uint32_t function,
                                  struct ree_view *gate, struct ree_view *peephole,
                                  struct ree_view *c, struct ree_view **out) {

@@ -1,4 +1,4 @@
-// Shared driver of RNN, GRU and LSTM: inputs, the input product, the loop over the steps, outputs.
+// Lowers RNN, GRU and LSTM: inputs, the input product, the loop over the steps, outputs.
 #include "graph/lower/ops/recurrent/recurrent.h"
 
 #include <string.h>
@@ -134,7 +134,8 @@ static enum ree_status read_sizes(struct ree_recurrent *run, struct ree_view *x,
     return require_shape(lower, r, "R", 3, (int64_t[]){run->n_directions, rows, run->hidden});
 }
 
-// live[0, t, b] = t < length of b. Without sequence_lens all would be true; run->live is then NULL.
+// Computes live[0, t, b] = t < length of b. If all sequences have the full length, all would be
+// true; run->live is then NULL.
 static enum ree_status read_lengths(struct ree_recurrent *run, struct ree_view *lengths) {
     struct ree_lower *lower = run->lower;
     if (!lengths) return REE_OK;
@@ -187,7 +188,7 @@ static enum ree_status read_peepholes(struct ree_recurrent *run, struct ree_view
                              &run->peepholes);
 }
 
-// x W + Wb for all steps at once; the rows are in the order of X.
+// Computes x W + Wb for all steps at once; the rows are in the order of X.
 static enum ree_status make_product(struct ree_recurrent *run, struct ree_view *x,
                                     struct ree_view *w, struct ree_view *wb) {
     struct ree_lower *lower = run->lower;
@@ -203,7 +204,8 @@ static enum ree_status make_product(struct ree_recurrent *run, struct ree_view *
     }
     int64_t dims[5] = {run->n_directions, outer, inner, gates, run->hidden};
     REE_TRY(ree_lower_reshape(lower, product, 5, dims, &run->product));
-    // From (directions, outer, inner, gates, hidden).
+    // Reorder (directions, outer, inner, gates, hidden) to (directions, steps, gates, batch,
+    // hidden).
     uint32_t time = run->batch_first ? 2 : 1, batch = run->batch_first ? 1 : 2;
     return ree_lower_transpose(lower, run->product, (uint32_t[]){0, time, 3, batch, 4},
                                &run->product);
@@ -211,7 +213,7 @@ static enum ree_status make_product(struct ree_recurrent *run, struct ree_view *
 
 // States
 
-// The states before the first step: as given, or zeros.
+// Writes a state before the first step: as given, or zeros.
 static enum ree_status start_state(struct ree_recurrent *run, struct ree_view *given,
                                    const char *name, uint32_t state) {
     struct ree_lower *lower = run->lower;
@@ -289,7 +291,7 @@ static enum ree_status take_steps(struct ree_recurrent *run, ree_recurrent_cell 
 
 // Outputs
 
-// h of one direction in the order of time: (steps, batch, hidden).
+// Views h of one direction in the order of time: (steps, batch, hidden).
 static enum ree_status sequence_of(struct ree_recurrent *run, uint32_t direction,
                                    struct ree_view **out) {
     struct ree_lower *lower = run->lower;
@@ -301,7 +303,7 @@ static enum ree_status sequence_of(struct ree_recurrent *run, uint32_t direction
     return ree_lower_slice(lower, view, 0, n ? 1 : 0, 1, n, out);
 }
 
-// Y (steps, directions, batch, hidden), zero after the end of each sequence.
+// Makes Y (steps, directions, batch, hidden), zero after the end of each sequence.
 static enum ree_status make_sequence(struct ree_recurrent *run, struct ree_view **out) {
     struct ree_lower *lower = run->lower;
     struct ree_view *y;

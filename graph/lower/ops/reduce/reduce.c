@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-// The axes to reduce, as a mask. If none are named: all axes, or no axes with noop_with_empty_axes.
+// Reads the axes to reduce, as a mask. If none are named: all axes, or no axes with
+// noop_with_empty_axes.
 static enum ree_status reduced_axes(struct ree_lower *lower, struct ree_view *const *in,
                                     uint32_t *out_mask) {
     const int64_t *axes;
@@ -22,7 +23,8 @@ static bool is_extremum(enum ree_reduce_kind kind) {
     return kind == REE_REDUCE_MAX || kind == REE_REDUCE_MIN;
 }
 
-// Converts the tensor to a type that `reduce` supports.
+// Converts the tensor to a type that `reduce` supports. Fails for types that the reduction does not
+// support.
 static enum ree_status widen(struct ree_lower *lower, struct ree_view *t, enum ree_reduce_kind kind,
                              struct ree_view **out) {
     enum ree_dtype wide = ree_data_wide(t->dtype);
@@ -100,7 +102,7 @@ enum ree_status ree_lower_op_reducemin(struct ree_lower *lower, struct ree_view 
     return reduce(lower, in, REE_REDUCE_MIN, out);
 }
 
-// sum / count, rounded once for floats, truncated towards zero for integers.
+// The sum divided by the count: rounded once for floats, truncated towards zero for integers.
 enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_view *const *in,
                                         struct ree_view **out) {
     struct reduction r;
@@ -137,7 +139,7 @@ enum ree_status ree_lower_op_reducemean(struct ree_lower *lower, struct ree_view
     return ree_lower_map(&b, ree_expr_cast(&b, mean, sum->dtype, dtype), dtype, &out[0]);
 }
 
-// op(reduction); the operation is in float32, or in float64 for float64.
+// Computes op(reduction), in float32, or in float64 for float64.
 static enum ree_status reduce_then(struct ree_lower *lower, struct ree_view *const *in,
                                    enum ree_reduce_kind kind, enum ree_map_op op,
                                    struct ree_view **out) {
@@ -164,7 +166,8 @@ enum ree_status ree_lower_op_reducelogsum(struct ree_lower *lower, struct ree_vi
     return reduce_then(lower, in, REE_REDUCE_SUM, REE_MAP_log_f32, out);
 }
 
-// m = max x, or 0 if that is infinite; log(sum exp(x - m)) + m. Integers are computed in float32.
+// log(sum exp(x - m)) + m, with m = max x, or 0 if that is infinite. Integers are computed in
+// float32.
 enum ree_status ree_lower_op_reducelogsumexp(struct ree_lower *lower, struct ree_view *const *in,
                                              struct ree_view **out) {
     struct reduction r;

@@ -24,7 +24,7 @@ static enum ree_status choose(struct ree_lower *lower, const char *attr, const c
     return ree_lower_fail(lower, REE_UNSUPPORTED, "%s '%s' is not supported", attr, given);
 }
 
-// In the order of the enums.
+// Names in the order of the enumerators
 static const char *const mode_names[] = {"nearest", "linear", "cubic"};
 static const char *const coordinate_names[] = {
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
@@ -74,7 +74,7 @@ struct plan {
     double roi_start[REE_MAX_RANK], roi_end[REE_MAX_RANK];
 };
 
-// One float32 product, as in ONNX's shape inference.
+// Computes the sizes from the scales, each with one float32 product, as in ONNX's shape inference.
 static enum ree_status plan_scales(struct ree_lower *lower, const struct ree_view *t,
                                    const float *scales, struct plan *p) {
     for (uint32_t i = 0; i < p->n; i++) {
@@ -140,7 +140,8 @@ static enum ree_status plan_axes(struct ree_lower *lower, const struct ree_view 
 
 // Nearest
 
-// Positions outside the input along one axis get the extrapolation value.
+// Gives the extrapolation value to the positions of one axis that are outside the input: those
+// whose entry in `outside` is 1.
 static enum ree_status fill_outside(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
                                     const uint8_t *outside, float value, struct ree_view **out) {
     struct ree_view *mask;
@@ -223,7 +224,8 @@ static enum ree_status filter_axis(struct ree_lower *lower, struct ree_view *t, 
     return ree_lower_emit(lower, REE_REPOP_RESIZE, &params, operands, 4, 1);
 }
 
-// Results of an integer type are rounded to nearest even and saturated.
+// Converts the float32 result to dtype. For integer types it is rounded to nearest even and
+// saturated.
 static enum ree_status filtered_to_type(struct ree_lower *lower, struct ree_view *t,
                                         enum ree_dtype dtype, struct ree_view **out) {
     struct ree_expr_builder b;
@@ -241,7 +243,7 @@ static enum ree_status resize_filtered(struct ree_lower *lower, struct ree_view 
                                        const struct ree_resize_axis *axes, float extrapolation,
                                        struct ree_view **out) {
     enum ree_dtype dtype = t->dtype;
-    // The weights are binary32 numbers.
+    // The filter computes in binary32.
     if (dtype == REE_BOOL || dtype == REE_F64)
         return ree_lower_fail(lower, REE_UNSUPPORTED, "%s supports only the mode nearest",
                               ree_dtype_name(dtype));
@@ -263,7 +265,7 @@ static enum ree_status resize(struct ree_lower *lower, struct ree_view *t, const
                               const struct settings *s, struct ree_view **out) {
     struct ree_resize_axis axes[REE_MAX_RANK];
     for (uint32_t i = 0; i < REE_MAX_RANK; i++)
-        axes[i].n_in = -1; // unchanged
+        axes[i].n_in = -1; // the axis is unchanged
     bool any = false;
     for (uint32_t i = 0; i < p->n; i++) {
         if (stays(p, i, t, s)) continue;

@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-// Number of taps of an antialiased filter whose radius is `reach` input elements at full size.
+// Returns the number of taps of an antialiased filter whose radius is `reach` input elements at
+// full size.
 static int64_t stretched_taps(const struct ree_resize_axis *axis, double reach) {
     double scale = axis->scale < 1.0 ? axis->scale : 1.0;
     int64_t first = (int64_t)floor(-reach / scale) + 1;
@@ -19,7 +20,7 @@ int64_t ree_resize_taps(const struct ree_resize_axis *axis) {
     return axis->antialias ? stretched_taps(axis, reach) : (int64_t)(2.0 * reach);
 }
 
-// The input coordinate of output position i.
+// Returns the input coordinate of output position i.
 static double source_coordinate(const struct ree_resize_axis *axis, int64_t i) {
     double x = (double)i, n_in = (double)axis->n_in, n_out = (double)axis->n_out;
     // The output's length before rounding to an integer.

@@ -11,7 +11,7 @@ static enum ree_status divide(struct ree_lower *lower, struct ree_view *x, int64
     return ree_lower_map(&b, value, REE_F32, out);
 }
 
-// The whole spectrum (rows, n, parts) of a real signal from its first n / 2 + 1 numbers: the
+// Makes the whole spectrum (rows, n, parts) of a real signal from its first n / 2 + 1 numbers: the
 // remaining numbers are their conjugates in reverse order.
 static enum ree_status whole_spectrum(struct ree_lower *lower, struct ree_view *x, int64_t n,
                                       struct ree_view **out) {

@@ -11,8 +11,9 @@
 
 #define DIRECT 256
 
-// cos and sin of 2 pi m / n for m = 0 ... n-1, interleaved. The transform's factors are cos - i
-// sin; `inverse` gives those of the opposite direction.
+// Makes the n factors of the transform, as pairs of real and imaginary part: for m = 0 ... n-1 and
+// t = 2 pi m / n, factor m is cos t - i sin t, or cos t + i sin t with `inverse`. NULL when memory
+// is exhausted.
 static double *turns(struct ree_lower *lower, int64_t n, bool inverse) {
     double *table = ree_arena_alloc_array(lower->arena, (size_t)n, 2 * sizeof *table);
     for (int64_t m = 0; table && m < n; m++) {
@@ -23,7 +24,8 @@ static double *turns(struct ree_lower *lower, int64_t n, bool inverse) {
     return table;
 }
 
-// A table as a tensor of the signal's type: unchanged, or with each number rounded to binary32.
+// Makes a tensor of the signal's type from a table: unchanged, or with each number rounded to
+// binary32.
 static enum ree_status literal(struct ree_lower *lower, enum ree_dtype dtype, uint32_t rank,
                                const int64_t *dims, const double *table, struct ree_view **out) {
     if (dtype == REE_F64) return ree_lower_literal(lower, dtype, rank, dims, table, out);
@@ -37,8 +39,10 @@ static enum ree_status literal(struct ree_lower *lower, enum ree_dtype dtype, ui
     return ree_lower_literal(lower, dtype, rank, dims, rounded, out);
 }
 
-// x (..., 1 or 2) times t (..., 2), complex, broadcast: re = fma(xr, tr, xi * -ti), im = fma(xr,
-// ti, xi * tr). For a real x, both are plain products.
+// Multiplies x (..., 1 or 2) by t (..., 2), complex, broadcast. For a real x, both parts are plain
+// products; otherwise
+//
+//     re = fma(xr, tr, xi * -ti)    im = fma(xr, ti, xi * tr)
 static enum ree_status multiply(struct ree_lower *lower, struct ree_view *x, struct ree_view *t,
                                 struct ree_view **out) {
     uint32_t last = x->rank - 1, rank;
@@ -74,8 +78,8 @@ static enum ree_status fit(struct ree_lower *lower, struct ree_view *x, int64_t 
     return ree_spatial_border(lower, x, none, after, out);
 }
 
-// One product, whose terms are numbered by (sample, part). Zero samples after the end are omitted,
-// which does not change any sum.
+// Transforms with one product, whose terms are numbered by (sample, part). Zero samples after the
+// end are omitted, which does not change any sum.
 static enum ree_status direct(struct ree_lower *lower, struct ree_view *x, int64_t n, bool inverse,
                               int64_t n_out, struct ree_view **out) {
     int64_t rows = x->dims[0], parts = x->dims[2];
@@ -102,8 +106,9 @@ static enum ree_status direct(struct ree_lower *lower, struct ree_view *x, int64
     return ree_lower_reshape(lower, *out, 3, (int64_t[]){rows, n_out, 2}, out);
 }
 
-// n = n1 * n2, input index n2 * a + b, output index c + n1 * d. Transforms over a for each b; then
-// rotates each (b, c) by b * c / n; then transforms over b for each c.
+// Transforms n = n1 * n2 numbers, with input index n2 * a + b and output index c + n1 * d:
+// transforms over a for each b, then multiplies each (b, c) by factor b * c of `turns`, then
+// transforms over b for each c.
 static enum ree_status split(struct ree_lower *lower, struct ree_view *x, int64_t n, int64_t n1,
                              bool inverse, struct ree_view **out) {
     int64_t rows = x->dims[0], parts = x->dims[2], n2 = n / n1;
@@ -131,8 +136,11 @@ static enum ree_status split(struct ree_lower *lower, struct ree_view *x, int64_
     return ree_lower_reshape(lower, t, 3, (int64_t[]){rows, n, 2}, out);
 }
 
-// With the chirp c(j), a rotation by j^2 / (2 n), result k is c(k) * (the sum over j of (x(j) *
-// c(j)) * conj(c(k - j))): a convolution, cyclic with length m >= 2n - 1.
+// Transforms any length n. c(j) is the chirp, factor j^2 of `turns` for length 2 n. Result k is
+//
+//     c(k) * (the sum over j of (x(j) * c(j)) * conj(c(k - j)))
+//
+// The sum is a convolution, computed with the cyclic length m >= 2n - 1.
 static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, int64_t n,
                                 bool inverse, struct ree_view **out) {
     int64_t m = 1;
@@ -163,12 +171,12 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, int
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, t->rank, t->dims);
     int value = ree_expr_op2(&b, REE_MAP_mul_f32, ree_expr_tensor(&b, t),
-                             ree_expr_f32(&b, 1 / (float)m)); // a power of two
+                             ree_expr_f32(&b, 1 / (float)m)); // exact: m is a power of two
     REE_TRY(ree_lower_map(&b, value, REE_F32, &t));
     return multiply(lower, t, chirps, out);
 }
 
-// The largest divisor of n whose square is at most n.
+// Returns the largest divisor of n whose square is at most n.
 static int64_t lower_factor(int64_t n) {
     int64_t factor = 1;
     for (int64_t d = 2; d * d <= n; d++)

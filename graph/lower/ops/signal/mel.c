@@ -1,11 +1,11 @@
-// MelWeightMatrix: triangles on the mel scale, in a table that is made on the host.
+// MelWeightMatrix: triangular filters, evenly spaced on the mel scale. The host computes the table.
 #include "graph/lower/ops/data.h"
 #include "graph/lower/ops/signal/real.h"
 
 #include <math.h>
 
 #define LN10 0x1.26bb1bbb55516p+1
-// maximum size of the table, which is made on the host at once
+// maximum number of weights in the table; the host's memory holds all of it
 #define MAX_WEIGHTS (INT64_C(1) << 26)
 
 struct mel {
@@ -37,7 +37,7 @@ static double to_mel(double hertz) {
     return 2595 * ree_real_log(1 + hertz / 700) / LN10;
 }
 
-// The spectrogram bin that contains edge i of the triangles.
+// The spectrogram bin that contains edge i. Triangle i has the edges i, i + 1 and i + 2.
 static double edge_bin(const struct mel *m, int64_t i) {
     double low = to_mel(m->low), step = (to_mel(m->high) - low) / (double)(m->n_bins + 2);
     double mel = (double)i * step + low;
@@ -45,7 +45,8 @@ static double edge_bin(const struct mel *m, int64_t i) {
     return floor((double)(m->dft_length + 1) * hertz / (double)m->sample_rate);
 }
 
-// Column i of the table (n_rows, n_bins): rising over [left, centre], falling over [centre, right).
+// Writes column i of the table (n_rows, n_bins): it rises over [left, centre] and falls over
+// [centre, right).
 static void fill_triangle(const struct mel *m, int64_t i, const int64_t edge[3], float *table) {
     int64_t left = edge[0], centre = edge[1], right = edge[2];
     for (int64_t j = left; j <= centre; j++)
@@ -75,10 +76,10 @@ enum ree_status ree_lower_op_mel_weight_matrix(struct ree_lower *lower, struct r
     if (!table) return ree_lower_no_memory(lower);
     int64_t edge[3] = {0};
     for (int64_t i = 0; i < m.n_bins + 2; i++) {
-        // The spectrogram must extend as far as every triangle; the end of the last triangle is
-        // exclusive.
+        // Every triangle must end within the spectrogram. The end of the last one is exclusive, so
+        // it may be `rows`.
         double at = edge_bin(&m, i);
-        if (at < 0) at = 0; // an edge at 0 that is negative by rounding
+        if (at < 0) at = 0; // rounding can make an edge at 0 Hz negative
         if (at > (double)(i == m.n_bins + 1 ? rows : rows - 1))
             return ree_lower_fail(lower, REE_INVALID,
                                   "upper_edge_hertz is %g, which is above the %lld bins of a "

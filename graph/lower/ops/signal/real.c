@@ -1,4 +1,4 @@
-// cos, sin, log and exp by their series, after an exact reduction of the argument.
+// cos, sin, log and exp by their series, after a reduction of the argument to a small range.
 #include "graph/lower/ops/signal/real.h"
 
 #include <math.h>
@@ -6,8 +6,9 @@
 #define TWO_PI 0x1.921fb54442d18p+2
 #define LN2 0x1.62e42fefa39efp-1
 
-// 1 - z/2! + z^2/4! - ..., and 1 - z/3! + z^2/5! - ..., with z = t^2. Evaluated from the innermost
-// term, each with one division.
+// With z = t^2: cos t = 1 - z/2! + z^2/4! - ... if `last` is even, sin(t)/t = 1 - z/3! + z^2/5! -
+// ... if it is odd. The last term is divided by `last`!. Evaluated from the innermost term, each
+// with one division.
 static double alternating(double z, int last) {
     double sum = 1;
     for (int k = last; k >= 2; k -= 2)
@@ -16,7 +17,7 @@ static double alternating(double z, int last) {
 }
 
 void ree_real_turn(int64_t m, int64_t n, double *out_cos, double *out_sin) {
-    // An eighth of a turn is n units.
+    // The angle in units of which n are an eighth of a turn.
     int64_t at = 8 * m;
     double cos_sign = 1, sin_sign = 1;
     if (at > 4 * n) {

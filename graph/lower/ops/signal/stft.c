@@ -1,5 +1,5 @@
-// STFT: frames of a signal, which overlap in memory as in time, are multiplied by a window and
-// transformed.
+// STFT: multiplies overlapping frames of a signal by a window and transforms each. The frames are a
+// strided view of the signal, so the samples that they share are not copied.
 #include "graph/lower/ops/signal/fourier.h"
 
 struct frames {

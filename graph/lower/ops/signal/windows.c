@@ -1,8 +1,9 @@
-// BlackmanWindow, HammingWindow, HannWindow: cosines over an index pattern, in the steps of the
-// ONNX function definitions.
+// BlackmanWindow, HammingWindow, HannWindow: sums of cosines of an element's index, in the order of
+// operations of the ONNX function definitions.
 #include "graph/lower/ops/data.h"
 
-// (a0 - a1 cos t) + a2 cos 2t; if a2 = 0, that step is omitted.
+// Element i of n is (a0 - a1 cos t) + a2 cos 2t with t = 2 pi i / n if the window is periodic, else
+// t = 2 pi i / (n - 1). If a2 = 0, the last step is omitted.
 static enum ree_status window(struct ree_lower *lower, struct ree_view *size, float a0, float a1,
                               float a2, struct ree_view **out) {
     int64_t n;

@@ -1,8 +1,9 @@
-// AffineGrid: the corners or centres of a plane's elements, multiplied by one matrix per sample.
+// AffineGrid: the normalised coordinates of all elements of a plane or volume, multiplied by one
+// affine matrix per sample.
 #include "graph/lower/ops/spatial/spatial.h"
 
-// The homogeneous coordinates (x, y, 1) or (x, y, z, 1) of all positions, as columns: (axes + 1,
-// sizes...).
+// Sets *out to the homogeneous coordinates (x, y, 1) or (x, y, z, 1) of all positions, as columns:
+// (axes + 1, sizes...).
 static enum ree_status base_grid(struct ree_lower *lower, uint32_t n_axes, const int64_t *sizes,
                                  bool align_corners, struct ree_view **out) {
     int64_t dims[REE_MAX_RANK] = {n_axes + 1};

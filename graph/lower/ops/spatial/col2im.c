@@ -74,8 +74,8 @@ static enum ree_status read_axes(struct ree_lower *lower, struct ree_view *const
     return REE_OK;
 }
 
-// For (element of the block, position in the image): the index of the block; `blocks`, one past the
-// last, if there is none.
+// Makes the table (block, image): entry [k, i] is the index of the block whose element k is at
+// position i of the image, or `blocks`, one past the last, if no block has it there.
 static enum ree_status block_table(struct ree_lower *lower, const struct axis *a,
                                    struct ree_view **out) {
     int64_t dims[2] = {a->block, a->image}, count;
@@ -94,8 +94,8 @@ static enum ree_status block_table(struct ree_lower *lower, const struct axis *a
     return ree_lower_literal(lower, REE_I32, 2, dims, table, out);
 }
 
-// Replaces in t (..., block elements at `k_axis`, ..., blocks at `l_axis`, ...) the blocks by image
-// positions, summed over the block's elements, whose axis keeps size 1.
+// In t (..., block elements at `k_axis`, ..., blocks at `l_axis`, ...), replaces the blocks by
+// image positions. Each position is the sum over the block's elements, so `k_axis` gets size 1.
 static enum ree_status fold_axis(struct ree_lower *lower, const struct axis *a, struct ree_view *t,
                                  uint32_t k_axis, uint32_t l_axis, struct ree_view **out) {
     int64_t none[REE_MAX_RANK] = {0}, one[REE_MAX_RANK] = {0}, dims[REE_MAX_RANK];
@@ -137,7 +137,7 @@ enum ree_status ree_lower_op_col2im(struct ree_lower *lower, struct ree_view *co
         return ree_lower_fail(
             lower, REE_INVALID, "the input is %s, expected (N, C * %lld, %lld) for these blocks",
             ree_view_text(t, text, sizeof text), (long long)elements, (long long)blocks);
-    // (N * C, elements of a block..., numbers of blocks...).
+    // (N * C, sizes of a block..., numbers of blocks...).
     int64_t dims[REE_MAX_RANK] = {t->dims[0] * (t->dims[1] / elements)};
     int64_t result[REE_MAX_RANK] = {t->dims[0], t->dims[1] / elements};
     for (uint32_t i = 0; i < n; i++) {

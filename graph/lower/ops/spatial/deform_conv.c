@@ -1,5 +1,6 @@
-// DeformConv: samples the input at the positions that the offsets give, as columns, and multiplies
-// the weights by them.
+// DeformConv: samples the input at the positions that the offsets give. The samples under the
+// kernel at one output position are a column of a matrix; the result is the weights times this
+// matrix.
 #include "graph/lower/ops/spatial/spatial.h"
 #include "graph/lower/ops/conv/window.h"
 
@@ -9,7 +10,7 @@ struct deform {
     struct ree_window window;
     uint32_t n_axes;
     int64_t n, channels, groups, offset_groups;
-    int64_t kernel, positions; // products of their sizes
+    int64_t kernel, positions; // taps of the kernel; output positions of a sample
 };
 
 static enum ree_status read_group(struct ree_lower *lower, const char *name, int64_t channels,
@@ -65,8 +66,8 @@ static enum ree_status read_deform(struct ree_lower *lower, struct ree_view *con
     return REE_OK;
 }
 
-// The coordinates along one axis: (n * offset groups, kernel * positions). The position without its
-// offset is an integer, to which the offset is added.
+// Sets *out to the coordinates along one axis: (n * offset groups, kernel * positions). A position
+// without its offset is an integer; one float32 addition adds the offset.
 static enum ree_status coordinate(struct ree_lower *lower, const struct deform *d,
                                   struct ree_view *offset, uint32_t axis, struct ree_view **out) {
     const struct ree_window *w = &d->window;
@@ -95,8 +96,8 @@ static enum ree_status coordinate(struct ree_lower *lower, const struct deform *
     return ree_lower_reshape(lower, *out, 2, (int64_t[]){batch, d->kernel * d->positions}, out);
 }
 
-// The inputs of the kernel: (n * offset groups, channels per group, kernel, positions), times the
-// mask.
+// Sets *out to the samples under the kernel, times the mask: (n * offset groups, channels per
+// offset group, kernel * positions).
 static enum ree_status columns(struct ree_lower *lower, const struct deform *d, struct ree_view *x,
                                struct ree_view *offset, struct ree_view *mask,
                                struct ree_view **out) {
@@ -133,7 +134,7 @@ enum ree_status ree_lower_op_deform_conv(struct ree_lower *lower, struct ree_vie
         REE_TRY(ree_rule_require_vector(lower, bias, "B", m));
     }
     if (ree_view_count(x) == 0 || ree_view_count(w) == 0) {
-        REE_TRY(ree_rule_fill(lower, x->rank, dims, 0, &product)); // sums of nothing
+        REE_TRY(ree_rule_fill(lower, x->rank, dims, 0, &product)); // all sums are empty
     } else {
         int64_t k = d.channels / d.groups * d.kernel;
         REE_TRY(columns(lower, &d, x, offset, mask, &seen));

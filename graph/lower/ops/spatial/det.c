@@ -1,10 +1,11 @@
-// Det: elimination with partial pivoting, one column at a time over all matrices of the batch.
+// Det: Gaussian elimination with partial pivoting, one column at a time, in all matrices of the
+// batch together.
 #include "graph/lower/ops/spatial/spatial.h"
 
 // One elimination step on the matrices s (batch, m, m). The pivot is the element of largest
 // magnitude in the first column. *out_pivot (batch) is the pivot, negated if it was not in the
 // first row. *out_s is the remaining matrix (batch, m - 1, m - 1), in which the first row has
-// replaced the pivot row.
+// replaced the pivot row; it is not set if m = 1.
 static enum ree_status eliminate(struct ree_lower *lower, struct ree_view *s,
                                  struct ree_view **out_pivot, struct ree_view **out_s) {
     int64_t batch = s->dims[0], m = s->dims[1];
@@ -32,8 +33,8 @@ static enum ree_status eliminate(struct ree_lower *lower, struct ree_view *s,
     REE_TRY(ree_lower_reshape(lower, *out_pivot, 1, &batch, out_pivot));
     if (m == 1) return REE_OK;
 
-    // s'[i, j] = fma(-f, row[j], below[i, j]), with f = below[i, 0] / pivot. In `below`, the first
-    // row has replaced the pivot row.
+    // s'[i, j] = fma(-f, row[j], below[i, j]), with f = below[i, 0] / pivot, or f = 0 if the pivot
+    // is 0. `row` is the pivot row. In `below`, the first row has replaced the pivot row.
     struct ree_view *below, *below_column, *row0_rest, *row0_corner, *row_rest;
     REE_TRY(ree_lower_slice(lower, s, 1, 1, 1, m - 1, &below));
     REE_TRY(ree_lower_slice(lower, below, 2, 0, 1, 1, &below_column));
@@ -76,7 +77,7 @@ enum ree_status ree_lower_op_det(struct ree_lower *lower, struct ree_view *const
     for (uint32_t i = 0; i + 2 < x->rank; i++)
         batch *= x->dims[i];
     if (m == 0 || batch == 0)
-        return ree_rule_fill(lower, x->rank - 2, x->dims, 1, &out[0]); // an empty product
+        return ree_rule_fill(lower, x->rank - 2, x->dims, 1, &out[0]); // det of a 0 x 0 matrix is 1
     REE_TRY(ree_lower_reshape(lower, x, 3, (int64_t[]){batch, m, m}, &s));
     for (int64_t k = 0; k < m; k++) {
         REE_TRY(eliminate(lower, s, &pivot, &s));

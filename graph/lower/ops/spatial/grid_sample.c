@@ -1,5 +1,5 @@
-// GridSample: converts normalised coordinates to elements, reflects or clamps them if the padding
-// mode requires it, then samples.
+// GridSample: converts normalised coordinates to units of elements, reflects or clamps them if the
+// padding mode requires it, then samples.
 #include "graph/lower/ops/spatial/spatial.h"
 
 #include <string.h>
@@ -20,7 +20,8 @@ static int reflect(struct ree_expr_builder *b, int x, float low, float high) {
     return ree_expr_select(b, REE_F32, outside, reflected, x);
 }
 
-// Clamps x to the elements if it is outside the borders, which may be half an element beyond them.
+// Returns 0 for x < low, `last` for x > high, else x. The borders low and high may be half an
+// element outside of [0, last].
 static int clamp(struct ree_expr_builder *b, int x, float low, float high, float last) {
     int below = ree_expr_op2(b, REE_MAP_lt_f32, x, ree_expr_f32(b, low));
     int above = ree_expr_op2(b, REE_MAP_lt_f32, ree_expr_f32(b, high), x);
@@ -28,7 +29,8 @@ static int clamp(struct ree_expr_builder *b, int x, float low, float high, float
     return ree_expr_select(b, REE_F32, above, ree_expr_f32(b, last), x);
 }
 
-// Converts coordinates along one axis from [-1, 1] to elements; g is (n, points).
+// Converts coordinates along one axis from [-1, 1] to units of elements. Rounds them if one tap is
+// read, and clamps or reflects them if the padding mode requires it. g is (n, points).
 static enum ree_status coordinate(struct ree_lower *lower, const struct ree_sampler *s,
                                   uint32_t axis, bool align_corners, struct ree_view *g,
                                   struct ree_view **out) {

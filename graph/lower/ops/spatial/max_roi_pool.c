@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-// The bins of one region. A bin covers the rows [y0, y1) and columns [x0, x1) of sample `batch` of
-// x.
+// The bins of one region of sample `batch` of x. Arrays have one entry per axis, (y, x): the number
+// of bins, the sizes of x, and the size of a bin in elements.
 struct bins {
     int64_t pooled[2], sizes[2];
     int64_t batch;
-    int64_t begin[2]; // start of the region, (y, x), in whole elements
+    int64_t begin[2]; // start of the region, in whole elements
     float bin[2];
 };
 
@@ -35,8 +35,8 @@ static void bin_range(const struct bins *b, int axis, int64_t p, int64_t *from, 
     *to = high < 0 ? 0 : high > size ? size : high;
 }
 
-// Lists the rows of one bin in `out`, repeating the first row up to n entries. An empty bin lists
-// the row of zeros.
+// Lists the elements of one bin in `out`, as row numbers of ree_roi_rows, and repeats the first one
+// up to n entries. An empty bin lists the row of zeros.
 static void list_bin(const struct bins *b, int64_t ph, int64_t pw, int64_t zero_row, int64_t n,
                      int32_t *out) {
     int64_t y0, y1, x0, x1, k = 0;
@@ -50,7 +50,7 @@ static void list_bin(const struct bins *b, int64_t ph, int64_t pw, int64_t zero_
         out[k] = out[0];
 }
 
-// The number of rows of the region's largest bin.
+// The number of elements in the region's largest bin.
 static int64_t largest_bin(const struct bins *b) {
     int64_t most = 1;
     for (int64_t ph = 0; ph < b->pooled[0]; ph++)
@@ -63,8 +63,8 @@ static int64_t largest_bin(const struct bins *b) {
     return most;
 }
 
-// Pools n regions whose bins have at most `most` rows: (n * height * width of the output,
-// channels).
+// Pools n regions whose bins have at most `most` elements: *out is (n * height * width of the
+// output, channels).
 static enum ree_status pool_block(struct ree_lower *lower, const struct bins *b, int64_t n,
                                   int64_t most, struct ree_view *rows, struct ree_view **out) {
     int64_t n_bins = b->pooled[0] * b->pooled[1];
@@ -86,7 +86,8 @@ static enum ree_status pool_block(struct ree_lower *lower, const struct bins *b,
     return ree_lower_reduce(lower, values, REE_REDUCE_MAX, 1u << 1, false, false, out);
 }
 
-// Pools all regions, in blocks of as many as fit, into pooled (regions * bins, channels).
+// Pools all regions, in blocks of as many regions as ree_roi_block allows, into pooled (regions *
+// bins, channels).
 static enum ree_status pool_regions(struct ree_lower *lower, const struct bins *regions,
                                     int64_t n_rois, struct ree_view *rows,
                                     struct ree_view *pooled) {
@@ -123,7 +124,7 @@ enum ree_status ree_lower_op_max_roi_pool(struct ree_lower *lower, struct ree_vi
         return ree_lower_fail(lower, REE_INVALID, "pooled_shape is not two sizes of 1 or more");
     int64_t n_rois = rois->dims[0], n_bins = shape[0] * shape[1];
     int64_t dims[4] = {n_rois, x->dims[1], shape[0], shape[1]}, count;
-    // Also fails if the shape is invalid.
+    // ree_lower_new fails if the shape is invalid.
     if (!ree_count_elements(4, dims, &count) || count == 0)
         return ree_lower_new(lower, REE_F32, 4, dims, &out[0]);
     const void *bytes;

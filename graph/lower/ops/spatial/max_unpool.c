@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// The size before pooling, from kernel_shape, strides and pads.
+// Computes the shape before pooling from kernel_shape, strides and pads.
 static enum ree_status pooled_from(struct ree_lower *lower, const struct ree_view *x,
                                    int64_t *dims) {
     struct ree_window w;
@@ -60,7 +60,8 @@ enum ree_status ree_lower_op_max_unpool(struct ree_lower *lower, struct ree_view
     }
     out[0] = flat;
     if (!shape) return REE_OK;
-    // A larger output has the unpooled tensor in its first corner.
+    // If output_shape is larger, the unpooled tensor begins at index 0 of each axis, and zeros
+    // follow.
     const int64_t *wanted;
     int64_t none[REE_MAX_RANK] = {0}, after[REE_MAX_RANK] = {0};
     size_t n;

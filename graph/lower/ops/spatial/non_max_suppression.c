@@ -42,7 +42,7 @@ static struct box read_box(const float *p, bool centre) {
 }
 
 // Returns whether the boxes overlap by more than the threshold. A comparison with NaN is false, so
-// a box with a NaN among its numbers suppresses nothing.
+// a box with a NaN among its numbers overlaps no other.
 static bool overlap(const struct box *a, const struct box *b, float threshold) {
     float x0 = a->x0 > b->x0 ? a->x0 : b->x0, x1 = a->x1 < b->x1 ? a->x1 : b->x1;
     float y0 = a->y0 > b->y0 ? a->y0 : b->y0, y1 = a->y1 < b->y1 ? a->y1 : b->y1;
@@ -74,7 +74,8 @@ static enum ree_status read_settings(struct ree_lower *lower, struct ree_view *c
     return REE_OK;
 }
 
-// Selects the boxes of one class, best first, into `kept`; returns their number.
+// Selects the boxes of one class, best first, into `kept` and their indices into out_kept. Returns
+// their number. `candidates` is scratch space for n entries.
 static int64_t select_class(const struct settings *s, int64_t n, const struct box *boxes,
                             const float *scores, struct candidate *candidates, struct box *kept,
                             int32_t *out_kept) {

@@ -1,4 +1,5 @@
-// Rows of channels, for the rules for regions of interest.
+// What RoiAlign and MaxRoiPool share: the input as rows of channels, gathers of rows, the size of
+// blocks, and the checks of the inputs.
 #include "graph/lower/ops/spatial/roi.h"
 
 #define BLOCK_ELEMENTS (INT64_C(1) << 24) // 64 MiB

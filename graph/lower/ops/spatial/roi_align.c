@@ -1,16 +1,18 @@
 // RoiAlign: bilinear samples in each bin of each region; the result is their average or maximum.
 //
 // The positions of the samples are computed on the device. The number of samples is fixed by the
-// model, or (sampling_ratio = 0) differs between regions; the largest number is then read on the
-// host, and regions with fewer samples are padded with samples of weight 0.
+// model, or (sampling_ratio = 0) differs between regions. In the second case the host reads the
+// largest number, and regions with fewer samples are padded: with samples of weight 0 for the
+// average, with repetitions of the last sample for the maximum.
 #include "graph/lower/ops/spatial/roi.h"
 
 #include <string.h>
 
-// The place of a sample outside the plane. The sum of two of these, or of one and a valid place, is
-// negative.
+// The place of a sample outside the plane. The sum of two of these, or of one and a valid row or
+// place, is negative.
 #define NOWHERE (-(INT32_C(1) << 29))
-// The first row for a batch index out of range: beyond every row, whatever is added to it.
+// The first row for a batch index out of range. It is beyond every row, so that the gather fails,
+// also if one or two NOWHERE are added. Rows and places are below 2^29, so no sum overflows.
 #define BAD_BATCH (INT32_C(3) << 29)
 #define MAX_SAMPLES (INT64_C(1) << 22)
 
@@ -19,7 +21,7 @@ struct roi_align {
     int64_t pooled[2]; // height, width
     int64_t sampling_ratio;
     float scale;
-    int64_t n_rois, n_samples; // per bin
+    int64_t n_rois, n_samples; // n_samples: per bin, the maximum over all regions
     int64_t sizes[2];          // of x
     // Per region (n_rois, 1, 1, 1):
     struct ree_view *start[2], *bin[2]; // float32
@@ -55,7 +57,7 @@ static enum ree_status read_attributes(struct ree_lower *lower, struct roi_align
     return REE_OK;
 }
 
-// Computes start, bin and grid along one axis (0: y, 1: x).
+// Computes start, bin and (if sampling_ratio is 0) grid along one axis (0: y, 1: x).
 static enum ree_status measure(struct ree_lower *lower, struct roi_align *r, struct ree_view *rois,
                                int axis) {
     int64_t dims[4] = {r->n_rois, 1, 1, 1};
@@ -86,7 +88,7 @@ static enum ree_status measure(struct ree_lower *lower, struct roi_align *r, str
     return ree_lower_map(&b, grid, REE_I32, &r->grid[axis]);
 }
 
-// The largest number of samples in a bin of any region.
+// Sets n_samples to the largest number of samples in a bin of any region.
 static enum ree_status count_samples(struct ree_lower *lower, struct roi_align *r) {
     r->n_samples = r->sampling_ratio * r->sampling_ratio;
     if (r->sampling_ratio) return REE_OK;
@@ -105,8 +107,8 @@ static enum ree_status count_samples(struct ree_lower *lower, struct roi_align *
     return REE_OK;
 }
 
-// The coordinates of the samples along one axis: (n_rois, bins, samples, 1); -2 for a sample that
-// the region does not have.
+// Sets *out to the coordinates of the samples along one axis: (n_rois, bins, samples, 1). A sample
+// that the region does not have gets -2, which is outside the plane.
 static enum ree_status sample_coordinates(struct ree_lower *lower, const struct roi_align *r,
                                           int axis, struct ree_view **out) {
     int64_t dims[4] = {r->n_rois, r->pooled[axis], r->n_samples, 1};
@@ -150,8 +152,8 @@ static int is_near(struct ree_expr_builder *b, int at, int64_t size) {
     return ree_expr_op2(b, REE_MAP_and_b32, low, high);
 }
 
-// The two taps of each sample along an axis: places (times the stride, plus `base`) and weights,
-// each (n_rois, bins, samples, 2).
+// Computes the two taps of each sample along an axis: places (times the stride, plus `base` if it
+// is not NULL) and weights, each (n_rois, bins, samples, 2).
 static enum ree_status sample_taps(struct ree_lower *lower, const struct roi_align *r, int axis,
                                    struct ree_view *base, struct ree_view **out_places,
                                    struct ree_view **out_weights) {
@@ -189,7 +191,7 @@ static enum ree_status sample_taps(struct ree_lower *lower, const struct roi_ali
     return REE_OK;
 }
 
-// The first row of each region's batch sample: i32 (n_rois, 1, 1, 1).
+// Sets *out to the first row of each region's batch sample: i32 (n_rois, 1, 1, 1).
 static enum ree_status first_rows(struct ree_lower *lower, const struct roi_align *r,
                                   struct ree_view *batch, int64_t n, struct ree_view **out) {
     int64_t dims[4] = {r->n_rois, 1, 1, 1};
@@ -207,8 +209,9 @@ static enum ree_status first_rows(struct ree_lower *lower, const struct roi_alig
     return ree_lower_map(&b, row, REE_I32, out);
 }
 
-// The rows and weights of all taps: (n_rois, height, width, samples, 2, 2); the last two dimensions
-// are y and x. Taps outside the plane have weight 0 and the row of zeros.
+// Computes the rows and weights of all taps: (n_rois, height, width, samples, 2, 2); the last two
+// dimensions are y and x. The taps of a sample outside the plane have weight 0 and the row of
+// zeros.
 static enum ree_status all_taps(struct ree_lower *lower, const struct roi_align *r,
                                 struct ree_view *base, int64_t zero_row,
                                 struct ree_view **out_places, struct ree_view **out_weights) {
@@ -250,7 +253,7 @@ static enum ree_status pool_block(struct ree_lower *lower, const struct roi_alig
     return ree_lower_reshape(lower, *out, 2, (int64_t[]){bins, channels}, out);
 }
 
-// Divides the sums (n_rois, channels, bins) by the number of samples.
+// Divides the sums (n_rois, channels, bins) by the number of samples in a bin, at least 1.
 static enum ree_status divide(struct ree_lower *lower, const struct roi_align *r,
                               struct ree_view *sums, struct ree_view **out) {
     struct ree_expr_builder b;

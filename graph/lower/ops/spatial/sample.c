@@ -1,6 +1,7 @@
-// Samples planes at fractional coordinates. For each axis, one map makes the places of the taps and
-// another their weights. Sums of places and products of weights over the axes give the flat place
-// and the weight of each tap of a point. A gather reads the elements, which are summed tap by tap.
+// Samples planes at fractional coordinates. For each axis, one map computes the places of the taps
+// (index along the axis, times its stride) and another their weights. Sums of places and products
+// of weights over the axes give the flat place and the weight of each tap of a point. One gather
+// per tap reads the elements; the result is their weighted sum.
 #include "graph/lower/ops/spatial/spatial.h"
 
 #include <string.h>
@@ -34,7 +35,7 @@ static int clamp_i32(struct ree_expr_builder *b, int value, int64_t low, int64_t
 }
 
 // Maps an index outside [0, size) to one inside. With REE_SAMPLE_ZERO, the plane has a border of
-// one zero.
+// one zero, so that indices are 1 larger and every index outside becomes one of the border.
 static int bring_inside(struct ree_expr_builder *b, const struct ree_sampler *s, int at,
                         int64_t size) {
     if (s->outside == REE_SAMPLE_ZERO)
@@ -47,8 +48,9 @@ static int bring_inside(struct ree_expr_builder *b, const struct ree_sampler *s,
     return ree_expr_op2(b, REE_MAP_min_i32, at, ree_expr_op2(b, REE_MAP_sub_i32, last, at));
 }
 
-// Places along one axis, times `stride`: i32 (n, 1.., taps, ..1, points), with the taps at
-// dimension 1 + axis. `at` is (n, points), viewed with dimensions of size 1 for all taps.
+// Sets *out to the places along one axis, times `stride`: i32 (n, 1.., taps, ..1, points), with the
+// taps at dimension 1 + axis. `at`, the coordinates, is (n, 1.., points) with one dimension of size
+// 1 per axis.
 static enum ree_status tap_places(struct ree_lower *lower, const struct ree_sampler *s,
                                   uint32_t axis, struct ree_view *at, int64_t stride,
                                   struct ree_view **out) {
@@ -57,8 +59,9 @@ static enum ree_status tap_places(struct ree_lower *lower, const struct ree_samp
     memcpy(dims, at->dims, sizeof dims);
     dims[1 + axis] = s->taps;
     ree_expr_init(&b, lower, at->rank, dims);
-    // Clamp: all coordinates far outside are equivalent, and the integers stay small. NaN becomes
-    // 0.
+    // Clamping keeps the integers small. Beyond the limits all taps are outside, where every
+    // coordinate gives the same result; in the mirror modes, the caller has reflected all
+    // coordinates into the plane. NaN becomes 0.
     int place = ree_expr_op1(&b, REE_MAP_floor_f32, ree_expr_tensor(&b, at));
     place = ree_expr_op2(&b, REE_MAP_max_f32, place, ree_expr_f32(&b, -4));
     place = ree_expr_op2(&b, REE_MAP_min_f32, place, ree_expr_f32(&b, (float)s->sizes[axis] + 4));
@@ -83,7 +86,8 @@ static int cubic(struct ree_expr_builder *b, int d, const float c[4]) {
     return value;
 }
 
-// Weights along one axis, in the shape of the places. r is the fractional part.
+// Sets *out to the weights along one axis, in the shape of the places. r is the fractional part of
+// the coordinate.
 static enum ree_status tap_weights(struct ree_lower *lower, const struct ree_sampler *s,
                                    uint32_t axis, struct ree_view *at, struct ree_view **out) {
     struct ree_expr_builder b;
@@ -97,7 +101,7 @@ static enum ree_status tap_weights(struct ree_lower *lower, const struct ree_sam
         int value = ree_expr_select(&b, REE_F32, t, r, ree_expr_op2(&b, REE_MAP_sub_f32, one, r));
         return ree_lower_map(&b, value, REE_F32, out);
     }
-    // Keys' cubic with a = -3/4: for distances up to 1, and above 1.
+    // Keys' cubic convolution with a = -3/4: for distances up to 1 (inner) and above 1 (outer).
     static const float inner[4] = {1, 0, -2.25f, 1.25f}, outer[4] = {3, -6, 3.75f, -0.75f};
     int tap = ree_expr_op1(&b, REE_MAP_i32_to_f32,
                            ree_expr_op2(&b, REE_MAP_sub_i32, t, ree_expr_i32(&b, 1)));
@@ -107,7 +111,7 @@ static enum ree_status tap_weights(struct ree_lower *lower, const struct ree_sam
     return ree_lower_map(&b, value, REE_F32, out);
 }
 
-// Combines all axes, starting with the first: places are added, weights multiplied.
+// Combines the tensors of all axes, starting with the first: adds places, multiplies weights.
 static enum ree_status combine(struct ree_lower *lower, const struct ree_sampler *s,
                                enum ree_map_op op, enum ree_dtype dtype, struct ree_view *const *ts,
                                struct ree_view **out) {
@@ -126,13 +130,14 @@ static enum ree_status combine(struct ree_lower *lower, const struct ree_sampler
     return ree_lower_map(&b, value, dtype, out);
 }
 
-// Reads the elements of tap k: planes (n, channels, plane) at places (n, taps, points).
+// Reads the elements of tap k of all points: planes (n, channels, plane) at places (n, taps,
+// points). *out is (n, channels, points).
 static enum ree_status gather_tap(struct ree_lower *lower, struct ree_view *planes,
                                   struct ree_view *places, int64_t k, struct ree_view **out) {
     int64_t n = places->dims[0], taps = places->dims[1], points = places->dims[2];
     struct ree_view *index = ree_lower_view(lower, places);
     if (!index) return ree_lower_no_memory(lower);
-    // The view extends from there; the strides reach the other samples.
+    // The view begins at tap k of the first sample. The index strides lead to the other samples.
     index->offset += k * points;
     struct ree_gather_params p = {.n_components = 1};
     p.data_strides[0] = (int32_t)planes->strides[0];
@@ -145,8 +150,9 @@ static enum ree_status gather_tap(struct ree_lower *lower, struct ree_view *plan
                                 (int64_t[]){n, planes->dims[1], points}, out);
 }
 
-// The chunk-dot of weights (n, taps, points) and the elements of the taps. Each map handles as many
-// taps as an expression has operands for.
+// Sets *out to the chunk-dot of weights (n, taps, points) and the elements of the taps. There are
+// at most 64 taps, so the chunk-dot has one chunk. Each map handles as many taps as an expression
+// has operands for.
 static enum ree_status weigh(struct ree_lower *lower, struct ree_view *planes,
                              struct ree_view *places, struct ree_view *weights,
                              struct ree_view **out) {

@@ -1,6 +1,6 @@
-// Unique: finds the distinct elements, or subtensors along an axis. The host finds the order,
-// because their number determines the result's shape. The elements are then selected from the input
-// tensor.
+// Unique: finds the distinct elements, or the distinct subtensors along an axis. The host sorts and
+// compares them, because their number determines the result's shape. The distinct items are then
+// selected from the input tensor.
 #include "graph/lower/ops/spatial/spatial.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 struct loss {
     bool has_ignored;
     int64_t ignored;
-    bool mean, sum;           // neither: no reduction
+    bool mean, sum;           // if neither: no reduction
     struct ree_view *target;  // (n, positions...)
     struct ree_view *weights; // (classes); NULL: none
 };
@@ -48,7 +48,8 @@ static int is_ignored(struct ree_expr_builder *b, const struct loss *loss, int t
     return ree_expr_op2(b, REE_MAP_eq_i64, target, ree_expr_i64(b, loss->ignored));
 }
 
-// The target classes, with 0 for the ignored class, whose number may be arbitrary.
+// Sets *out to the target classes. The ignored class becomes 0, because ignore_index may be outside
+// of the range of classes, where a gather fails.
 static enum ree_status classes_of(struct ree_lower *lower, const struct loss *loss,
                                   struct ree_view **out) {
     struct ree_view *target = loss->target;
@@ -61,7 +62,7 @@ static enum ree_status classes_of(struct ree_lower *lower, const struct loss *lo
     return ree_lower_map(&b, class, target->dtype, out);
 }
 
-// value, or 0 if the target is ignored.
+// Sets *out to the value, or to 0 where the target is ignored.
 static enum ree_status without_ignored(struct ree_lower *lower, const struct loss *loss,
                                        struct ree_view *value, struct ree_view **out) {
     struct ree_expr_builder b;
@@ -72,7 +73,7 @@ static enum ree_status without_ignored(struct ree_lower *lower, const struct los
     return ree_lower_map(&b, kept, REE_F32, out);
 }
 
-// x[n, class, positions...]
+// Sets *out to x[n, classes[n, positions...], positions...].
 static enum ree_status take_class(struct ree_lower *lower, struct ree_view *x,
                                   struct ree_view *classes, struct ree_view **out) {
     struct ree_gather_params p = {.n_components = 1};
@@ -84,7 +85,7 @@ static enum ree_status take_class(struct ree_lower *lower, struct ree_view *x,
     return ree_data_emit_gather(lower, x, classes, &p, classes->rank, classes->dims, out);
 }
 
-// weights[class], or 1 without weights.
+// Sets *out to weights[class], or to ones if there are no weights.
 static enum ree_status take_weight(struct ree_lower *lower, const struct loss *loss,
                                    struct ree_view *classes, struct ree_view **out) {
     if (!loss->weights) {
@@ -104,7 +105,8 @@ static enum ree_status total(struct ree_lower *lower, struct ree_view *t, struct
     return ree_lower_reduce(lower, t, REE_REDUCE_SUM, (1u << t->rank) - 1, false, false, out);
 }
 
-// -x[class], times the weight if there are weights or an ignored class, then the reduction.
+// -x[class], times the weight if there are weights or an ignored class, then the reduction. A
+// weighted mean divides the sum by the sum of the weights.
 static enum ree_status likelihood(struct ree_lower *lower, const struct loss *loss,
                                   struct ree_view *x, struct ree_view **out) {
     struct ree_view *classes, *losses, *weights = NULL;

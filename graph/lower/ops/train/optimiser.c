@@ -29,7 +29,7 @@ static int attribute(struct ree_expr_builder *b, const char *name, float fallbac
     return ree_expr_f32(b, ree_rule_float(b->lower, name, fallback));
 }
 
-// (norm_coefficient * X) + G
+// g = (norm_coefficient * X) + G
 static int gradient(struct ree_expr_builder *b, const struct part *part) {
     int x = ree_expr_tensor(b, part->x), g = ree_expr_tensor(b, part->g);
     return add(b, mul(b, attribute(b, "norm_coefficient", 0), x), g);
@@ -204,7 +204,7 @@ static enum ree_status momentum_step(struct ree_lower *lower, struct ree_view *f
     return ree_lower_map(&b, sub(&b, ree_expr_tensor(&b, part->x), change), REE_F32, &part->new_x);
 }
 
-// R and c are passed as one tensor of two elements.
+// momentum_step gets R and c as one tensor of two elements.
 enum ree_status ree_lower_op_momentum(struct ree_lower *lower, struct ree_view *const *in,
                                       struct ree_view **out) {
     struct ree_view *rate, *count, *factors;
