@@ -28,7 +28,7 @@ static void set_row(struct ree_fact *f, enum ree_dtype dtype, uint32_t rank,
     f->axes[rank - 1] = (struct ree_axis){kind, 0};
 }
 
-static void set_state(struct ree_fact *f, const struct ree_prover *p, size_t i) {
+static void set_kv_cache(struct ree_fact *f, const struct ree_prover *p, size_t i) {
     const struct ree_causality_input *in = &p->question->inputs[i];
     const struct ree_value *value = in->value;
     f->dtype = value->dtype;
@@ -80,29 +80,30 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
         f->axes[2] = (struct ree_axis){REE_AXIS_FIXED, 1};
         f->is_rows = f->counts_only = true;
         break;
-    case REE_CAUSALITY_KV_CACHE: set_state(f, p, i); break;
+    case REE_CAUSALITY_KV_CACHE: set_kv_cache(f, p, i); break;
     case REE_CAUSALITY_OTHER: f->why_not = "an input that differs between runs"; break;
     }
 }
 
 // Returns the text "what: why", which the arena of the proof owns.
-static const char *say(struct ree_prover *p, const char *what, const char *why) {
+static const char *explain(struct ree_prover *p, const char *what, const char *why) {
     char text[512];
     snprintf(text, sizeof text, "%s: %s", what, why);
     const char *copy = ree_arena_strdup(&p->arena, text);
     return copy ? copy : "out of memory";
 }
 
-static const char *say_of_node(struct ree_prover *p, const struct ree_node *node, const char *why) {
+static const char *explain_node(struct ree_prover *p, const struct ree_node *node,
+                                const char *why) {
     char label[256];
-    return say(p, ree_node_label(node, label, sizeof label), why);
+    return explain(p, ree_node_label(node, label, sizeof label), why);
 }
 
-static const char *say_of_value(struct ree_prover *p, const char *what,
-                                const struct ree_value *value, const char *why) {
+static const char *explain_value(struct ree_prover *p, const char *what,
+                                 const struct ree_value *value, const char *why) {
     char label[256];
     snprintf(label, sizeof label, "%s '%s'", what, value->name);
-    return say(p, label, why);
+    return explain(p, label, why);
 }
 
 static struct ree_fact *add_fact(struct ree_prover *p, const struct ree_value *value) {
@@ -120,7 +121,7 @@ static bool begin(struct ree_prover *p) {
         if (!f) return false;
         ree_fact_constant(f, value);
         ree_fact_settle(f);
-        if (f->why_not) f->why_not = say_of_value(p, "constant", value, f->why_not);
+        if (f->why_not) f->why_not = explain_value(p, "constant", value, f->why_not);
     }
     // An input may have a default value, a constant. A run replaces it, so the input's fact
     // replaces the constant's.
@@ -130,7 +131,7 @@ static bool begin(struct ree_prover *p) {
         if (!f) return false;
         set_input(f, p, i);
         ree_fact_settle(f);
-        if (f->why_not) f->why_not = say_of_value(p, "input", value, f->why_not);
+        if (f->why_not) f->why_not = explain_value(p, "input", value, f->why_not);
     }
     return true;
 }
@@ -140,12 +141,12 @@ static bool begin(struct ree_prover *p) {
 // Checks the number of inputs and outputs against the operator table that lowering uses.
 static const char *check_arity(struct ree_prover *p, const struct ree_node *node) {
     const struct ree_op *op = ree_op_find(node->domain, node->op_type, node->opset, NULL);
-    if (!op) return say_of_node(p, node, "ree has no rule for this operator");
+    if (!op) return explain_node(p, node, "ree has no rule for this operator");
     bool fits = node->n_inputs >= op->min_inputs && node->n_inputs <= op->max_inputs &&
                 node->n_outputs <= op->max_outputs;
     for (uint32_t i = 0; fits && i < op->min_inputs; i++)
         fits = node->inputs[i] != NULL;
-    return fits ? NULL : say_of_node(p, node, "an input is missing, or there are too many");
+    return fits ? NULL : explain_node(p, node, "an input is missing, or there are too many");
 }
 
 // Checks made before every rule. The node's inputs must be proved. Only some rules may read a
@@ -157,17 +158,17 @@ static const char *check_inputs(struct ree_prover *p, const struct ree_node *nod
         if (!value) continue;
         // Only subgraphs read values of another graph. Nothing is known about such values.
         in[i] = value->graph == p->question->graph ? p->facts[value->id] : NULL;
-        if (!in[i]) return say_of_value(p, "value", value, "nothing is known about it");
+        if (!in[i]) return explain_value(p, "value", value, "nothing is known about it");
         if (in[i]->why_not) return in[i]->why_not;
-        if (!row) return say_of_node(p, node, "ree has no rule for this operator");
+        if (!row) return explain_node(p, node, "ree has no rule for this operator");
         if (in[i]->counts_only &&
             (i >= 32 || !((row->counts_as_data | row->counts_as_sizes) >> i & 1)))
-            return say_of_node(p, node, "it converts the number of tokens of a run into data");
+            return explain_node(p, node, "it converts the number of tokens of a run into data");
         if (in[i]->past && row->rule != ree_causality_concat && row->rule != ree_causality_shape &&
             row->rule != ree_causality_attention && row->rule != ree_causality_group_query)
-            return say_of_node(p, node, "it reads a cache without the new tokens");
+            return explain_node(p, node, "it reads a cache without the new tokens");
     }
-    return row ? NULL : say_of_node(p, node, "ree has no rule for this operator");
+    return row ? NULL : explain_node(p, node, "ree has no rule for this operator");
 }
 
 // Checks made after every rule.
@@ -201,7 +202,7 @@ static const char *apply(struct ree_prover *p, const struct ree_node *node, stru
     why = row->rule(&d);
     for (size_t i = 0; !why && i < node->n_outputs; i++)
         settle_output(&d, row, i);
-    return why ? say_of_node(p, node, why) : NULL;
+    return why ? explain_node(p, node, why) : NULL;
 }
 
 static bool derive(struct ree_prover *p, const struct ree_node *node) {
@@ -212,7 +213,7 @@ static bool derive(struct ree_prover *p, const struct ree_node *node) {
         if (why)
             out[i] = (struct ree_fact){.why_not = why};
         else if (out[i].why_not)
-            out[i].why_not = say_of_node(p, node, out[i].why_not);
+            out[i].why_not = explain_node(p, node, out[i].why_not);
         if (node->outputs[i]) p->facts[node->outputs[i]->id] = &out[i];
     }
     return true;
@@ -223,24 +224,24 @@ static bool derive(struct ree_prover *p, const struct ree_node *node) {
 static const char *check_logits(struct ree_prover *p) {
     const struct ree_value *value = p->question->logits;
     const struct ree_fact *f = p->facts[value->id];
-    if (!f) return say_of_value(p, "output", value, "nothing is known about it");
+    if (!f) return explain_value(p, "output", value, "nothing is known about it");
     if (f->why_not) return f->why_not;
     bool is_row_each = f->rank == 3 && ree_axis_is_fixed(&f->axes[0], 1) &&
                        (f->axes[1].kind == REE_AXIS_NEW || f->axes[1].kind == REE_AXIS_ROWS) &&
                        !ree_axis_is_position(&f->axes[2]) && ree_fact_is_float(f);
     if (!is_row_each || f->follows & ~(1u << 1) || f->counts_only)
-        return say_of_value(p, "output", value,
-                            "it does not have one row of logits for each token");
+        return explain_value(p, "output", value,
+                             "it does not have one row of logits for each token");
     return NULL;
 }
 
-static const char *check_state(struct ree_prover *p, size_t i) {
+static const char *check_kv_cache(struct ree_prover *p, size_t i) {
     const struct ree_value *next = p->question->inputs[i].next;
     const struct ree_fact *f = next ? p->facts[next->id] : NULL;
     if (!f) return "a cache without an output";
     if (f->why_not) return f->why_not;
     if (f->present == (ptrdiff_t)i + 1) return NULL;
-    return say_of_value(p, "output", next, "it is not the cache followed by the new tokens");
+    return explain_value(p, "output", next, "it is not the cache followed by the new tokens");
 }
 
 static const char *prove(struct ree_prover *p) {
@@ -253,7 +254,7 @@ static const char *prove(struct ree_prover *p) {
         if (graph->nodes[i]->n_outputs && !derive(p, graph->nodes[i])) return "out of memory";
     const char *why = check_logits(p);
     for (size_t i = 0; !why && i < p->question->n_inputs; i++)
-        if (p->question->inputs[i].kind == REE_CAUSALITY_KV_CACHE) why = check_state(p, i);
+        if (p->question->inputs[i].kind == REE_CAUSALITY_KV_CACHE) why = check_kv_cache(p, i);
     return why;
 }
 

@@ -18,7 +18,8 @@ static void shape_text(uint32_t rank, const int64_t *dims, char *out, size_t siz
     if (at < size) snprintf(out + at, size - at, "]");
 }
 
-static bool is_wanted(const struct ree_stored_tensor *t, uint32_t rank, const int64_t *dims) {
+static bool has_expected_shape(const struct ree_stored_tensor *t, uint32_t rank,
+                               const int64_t *dims) {
     bool same = t->rank == rank;
     for (uint32_t i = 0; same && i < rank; i++)
         same = t->dims[i] == dims[i];
@@ -31,7 +32,7 @@ static const struct ree_stored_tensor *find(struct ree_causal *d, const char *na
     const char *full = ree_writer_name(d->w, "%s%s", d->prefix, name);
     const struct ree_stored_tensor *t = ree_checkpoint_find(d->checkpoint, full);
     if (t) d->checkpoint->tensors[t - d->checkpoint->tensors].is_read = true;
-    if (t && is_wanted(t, rank, dims)) return t;
+    if (t && has_expected_shape(t, rank, dims)) return t;
     char want[160], have[160];
     shape_text(rank, dims, want, sizeof want);
     if (!t) {

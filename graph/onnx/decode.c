@@ -16,7 +16,7 @@
 // the allocation is small and in the arena.
 struct prefix {
     _Alignas(16) struct ree_mapping *owner;
-    bool given; // a graph owns the mapping
+    bool moved; // a graph owns the mapping
 };
 #define LARGE_PREFIX 64 // keeps large data aligned to 64 bytes
 
@@ -107,11 +107,12 @@ enum ree_status ree_decode(struct ree_decoder *decoder, const ProtobufCMessageDe
     return ree_fail(err, REE_NO_MEMORY, "out of memory while decoding %zu bytes", nbytes);
 }
 
-bool ree_decoder_give(struct ree_decoder *decoder, const void *data, struct ree_mapping **list) {
+bool ree_decoder_move_array(struct ree_decoder *decoder, const void *data,
+                            struct ree_mapping **list) {
     struct ree_mapping *owner = prefix_of(data)->owner;
     if (!owner) return false;
-    if (prefix_of(data)->given) return true;
-    prefix_of(data)->given = true;
+    if (prefix_of(data)->moved) return true;
+    prefix_of(data)->moved = true;
     ree_mapping_unlink(&decoder->large, owner);
     ree_mapping_link(list, owner);
     return true;

@@ -9,7 +9,7 @@
 #include <protobuf-c/protobuf-c.h>
 
 // A decoder allocates arrays of at least this many bytes as mappings of their own, so that a graph
-// can take them over (ree_decoder_give).
+// can take them over (ree_decoder_move_array).
 #define REE_DECODE_LARGE 4096
 
 struct ree_decoder {
@@ -39,6 +39,7 @@ enum ree_status ree_decode(struct ree_decoder *decoder, const ProtobufCMessageDe
 // without copying it. The array is aligned to 64 bytes and followed by zeros up to the next
 // multiple of 64. Returns false if the array is smaller than REE_DECODE_LARGE. A repeated call for
 // the same array and list returns true and moves nothing.
-bool ree_decoder_give(struct ree_decoder *decoder, const void *data, struct ree_mapping **list);
+bool ree_decoder_move_array(struct ree_decoder *decoder, const void *data,
+                            struct ree_mapping **list);
 
 #endif

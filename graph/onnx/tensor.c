@@ -83,7 +83,7 @@ static void *alloc_data(struct ree_onnx_reader *reader, size_t nbytes) {
 static enum ree_status take(struct ree_onnx_reader *reader, const void *data, size_t nbytes,
                             struct ree_value *value) {
     value->nbytes = nbytes;
-    if (nbytes && ree_decoder_give(&reader->decoder, data, reader->mappings)) {
+    if (nbytes && ree_decoder_move_array(&reader->decoder, data, reader->mappings)) {
         value->data = data;
         return REE_OK;
     }

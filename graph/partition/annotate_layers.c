@@ -81,7 +81,7 @@ static bool reads_cache(const struct ree_annotator *a, const struct ree_node *no
     return false;
 }
 
-static bool mixes_rows(const struct ree_annotator *a, const struct ree_node *node) {
+static bool multiplies_activations(const struct ree_annotator *a, const struct ree_node *node) {
     if (strcmp(node->op_type, "MatMul") != 0 || node->n_inputs != 2) return false;
     for (size_t i = 0; i < 2; i++)
         if (!node->inputs[i] || ree_annotator_constant(a, node->inputs[i])) return false;
@@ -104,13 +104,13 @@ static bool looks_up(const struct ree_annotator *a, const struct ree_node *node)
     return false;
 }
 
-static void look_into(const struct ree_annotator *a, struct block *block) {
+static void classify_block(const struct ree_annotator *a, struct block *block) {
     bool softmax = false;
     for (uint32_t i = block->begin; i < block->end; i++) {
         const struct ree_node *node = ree_annotator_node(a, i);
         softmax = softmax || strcmp(node->op_type, "Softmax") == 0;
-        bool attends =
-            is_attention_op(node) || reads_cache(a, node) || (softmax && mixes_rows(a, node));
+        bool attends = is_attention_op(node) || reads_cache(a, node) ||
+                       (softmax && multiplies_activations(a, node));
         block->attention = block->attention || attends;
         block->product = block->product || ree_annotator_product(a, node);
         block->norm = block->norm || a->is_norm[i];
@@ -141,7 +141,7 @@ static bool find_blocks(struct layers *l) {
         struct block *block = &l->blocks[l->n++];
         *block = (struct block){.begin = begin, .end = i + 1, .layer = REE_NO_LAYER};
         block->residual = entering > 1;
-        look_into(a, block);
+        classify_block(a, block);
         entering = readers.n;
         begin = i + 1;
     }
@@ -195,7 +195,7 @@ static void find_tail(struct layers *l) {
     l->tail = has_product || !ends_in_norm ? tail : l->n;
 }
 
-static void give_roles(struct layers *l) {
+static void assign_roles(struct layers *l) {
     bool looked_up = false;
     for (size_t i = 0; i < l->first && l->first < l->n; i++)
         looked_up = looked_up || l->blocks[i].lookup;
@@ -224,7 +224,7 @@ static void give_roles(struct layers *l) {
 // product that follows another product.
 
 static bool is_core(const struct ree_annotator *a, const struct ree_node *node) {
-    return reads_cache(a, node) || is_attention_op(node) || mixes_rows(a, node) ||
+    return reads_cache(a, node) || is_attention_op(node) || multiplies_activations(a, node) ||
            strcmp(node->op_type, "Softmax") == 0;
 }
 
@@ -299,7 +299,7 @@ bool ree_annotate_layers(struct ree_annotator *a) {
     if (!flags || !find_blocks(&l)) return false;
     number_layers(&l);
     find_tail(&l);
-    give_roles(&l);
+    assign_roles(&l);
     for (size_t i = 0; i < l.n; i++) {
         const struct block *block = &l.blocks[i];
         for (uint32_t j = block->begin; j < block->end; j++)

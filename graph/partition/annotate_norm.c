@@ -16,7 +16,7 @@ static bool is_statistic(const struct ree_node *node) {
 // More readers than any value inside a norm has.
 #define MANY_READERS 8
 
-static bool serves_norms_alone(const struct ree_annotator *a, const struct ree_value *value) {
+static bool is_read_only_by_norms(const struct ree_annotator *a, const struct ree_value *value) {
     if (a->reader_starts[value->id + 1] - a->reader_starts[value->id] > MANY_READERS) return false;
     for (size_t i = a->reader_starts[value->id]; i < a->reader_starts[value->id + 1]; i++)
         if (!a->is_norm[a->readers[i]]) return false;
@@ -34,7 +34,7 @@ static void mark_back(struct ree_annotator *a, const struct ree_node *node) {
         if (position == REE_NO_POSITION || node->domain[0] || !ree_op_among(node, ops)) return;
         bool square = node->n_inputs == 2 && node->inputs[0] == node->inputs[1];
         if (strcmp(node->op_type, "Mul") == 0 && !square) return;
-        if (!serves_norms_alone(a, input)) return;
+        if (!is_read_only_by_norms(a, input)) return;
         a->is_norm[position] = true;
     }
 }
@@ -64,15 +64,15 @@ static enum step next_step(const struct ree_annotator *a, const struct ree_node 
 
 // Follows the results of a statistic. The visited nodes are part of a norm if the path ends in a
 // quotient; then returns true. Each position is visited at most once as STATISTIC and once as DONE.
-static bool mark_on(struct ree_annotator *a, uint32_t position, unsigned char *seen,
-                    uint32_t *met) {
+static bool follow_statistic(struct ree_annotator *a, uint32_t position, unsigned char *seen,
+                             uint32_t *visited) {
     size_t n = 0;
     bool is_norm = false;
-    met[n++] = position << 1 | STATISTIC;
+    visited[n++] = position << 1 | STATISTIC;
     for (size_t at = 0; at < n; at++) {
-        enum step so_far = (enum step)(met[at] & 1);
+        enum step so_far = (enum step)(visited[at] & 1);
         is_norm = is_norm || so_far == DONE;
-        const struct ree_node *node = ree_annotator_node(a, met[at] >> 1);
+        const struct ree_node *node = ree_annotator_node(a, visited[at] >> 1);
         const struct ree_value *output = node->n_outputs ? node->outputs[0] : NULL;
         if (!output || output->graph != a->graph) continue;
         for (size_t i = a->reader_starts[output->id]; i < a->reader_starts[output->id + 1]; i++) {
@@ -80,24 +80,24 @@ static bool mark_on(struct ree_annotator *a, uint32_t position, unsigned char *s
             enum step step = next_step(a, ree_annotator_node(a, reader), so_far);
             if (step == NOTHING || seen[reader] & 1u << step) continue;
             seen[reader] |= (unsigned char)(1u << step);
-            met[n++] = reader << 1 | step;
+            visited[n++] = reader << 1 | step;
         }
     }
     for (size_t i = 0; is_norm && i < n; i++)
-        a->is_norm[met[i] >> 1] = true;
+        a->is_norm[visited[i] >> 1] = true;
     return is_norm;
 }
 
 void ree_annotate_norms(struct ree_annotator *a) {
     uint32_t n = (uint32_t)a->partition->n_order;
     // At most two entries per position.
-    uint32_t *met = ree_arena_alloc_array(&a->scratch, 2 * (size_t)n + 2, sizeof *met);
+    uint32_t *visited = ree_arena_alloc_array(&a->scratch, 2 * (size_t)n + 2, sizeof *visited);
     unsigned char *seen = ree_arena_alloc(&a->scratch, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         const struct ree_node *node = ree_annotator_node(a, i);
         if (is_norm_op(node)) a->is_norm[i] = true;
-        if (!met || !seen || !is_statistic(node) || seen[i] & 1u << STATISTIC) continue;
+        if (!visited || !seen || !is_statistic(node) || seen[i] & 1u << STATISTIC) continue;
         seen[i] |= 1u << STATISTIC;
-        if (mark_on(a, i, seen, met)) mark_back(a, node);
+        if (follow_statistic(a, i, seen, visited)) mark_back(a, node);
     }
 }

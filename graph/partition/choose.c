@@ -75,7 +75,7 @@ enum ree_status ree_partition_choose(const struct ree_graph *graph,
     }
     c.least = d->n_devices > d->n_ranks ? d->n_devices : d->n_ranks;
     if (c.least == 0) c.least = 1;
-    *out_origin = REE_PLAN_GIVEN;
+    *out_origin = REE_PLAN_REQUESTED;
     if (request->plan_path) return take_file(&c);
     if (request->ends && !request->n_stages)
         return ree_fail(err, REE_INVALID, "ends of stages are given without the number of stages");

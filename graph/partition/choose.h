@@ -19,9 +19,9 @@ struct ree_partition_request {
 };
 
 enum ree_plan_origin {
-    REE_PLAN_FOUND,  // the planner found it
-    REE_PLAN_GIVEN,  // a plan file or names of values gave it
-    REE_PLAN_HINTED, // the notes of the nodes requested it (hints.h)
+    REE_PLAN_FOUND,     // the planner found it
+    REE_PLAN_REQUESTED, // a plan file or names of values gave it
+    REE_PLAN_HINTED,    // the notes of the nodes requested it (hints.h)
 };
 
 // Chooses a plan of `graph`, which must have its shapes inferred. Takes the first of these that is

@@ -340,9 +340,10 @@ static enum ree_status hold(struct ree_bench *b) {
     bool has_tensors = t->runs[0] && t->runs[0]->receipt->kind == REE_RECEIPT_TENSORS;
     // Compare receipts with traces only if no claim follows. If the inputs agree and the roots
     // differ, the dispute ends with a claim, which proves more.
-    bool is_apart = has_tensors && (is_same || ree_stated_run_compare_inputs(t->runs[0], t->runs[1],
-                                                                             NULL) != REE_OK);
-    if (is_apart && t->rules) REE_TRY(check_tensors(b));
+    bool compares_receipts =
+        has_tensors &&
+        (is_same || ree_stated_run_compare_inputs(t->runs[0], t->runs[1], NULL) != REE_OK);
+    if (compares_receipts && t->rules) REE_TRY(check_tensors(b));
     out->kind = REE_DISPUTE_SAME;
     uint64_t token_step = UINT64_MAX;
     if (t->runs[0] && t->rules && t->rules->logits != UINT32_MAX) {

@@ -21,7 +21,7 @@ static bool contains(struct ree_value *const *list, size_t n, const struct ree_v
 
 // Turns a value that a node computed, or that was an input, into a graph input of the tensor's type
 // and shape.
-static void give(struct ree_value *value, const struct ree_tensor *tensor) {
+static void make_input(struct ree_value *value, const struct ree_tensor *tensor) {
     value->producer = NULL;
     value->is_input = true;
     value->is_output = false;
@@ -53,7 +53,7 @@ static enum ree_status cut_out(struct ree_graph *graph, size_t index,
         if (!value || contains(values, n_values, value)) continue;
         values[n_values++] = value;
         if (ree_recompute_is_given(value)) {
-            give(value, &inputs[i]);
+            make_input(value, &inputs[i]);
             given[n_given++] = value;
         } else {
             value->is_input = value->is_output = false;

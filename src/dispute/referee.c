@@ -66,28 +66,28 @@ static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_
 }
 
 static enum ree_status derive_stated_runs(const struct ree_referee_options *options,
-                                          struct ree_court *court, struct ree_arena *arena,
+                                          struct ree_hearing *hearing, struct ree_arena *arena,
                                           struct ree_error *err) {
-    REE_TRY(ree_rules_make(court->model, arena, &court->rules, err));
+    REE_TRY(ree_rules_make(hearing->model, arena, &hearing->rules, err));
     struct ree_stated_run stated_runs[2] = {{0}, {0}};
     for (unsigned k = 0; k < 2; k++)
         if (options->receipts[k] &&
-            ree_stated_run_make(options->receipts[k], &court->rules, &options->tokens[k], arena,
+            ree_stated_run_make(options->receipts[k], &hearing->rules, &options->tokens[k], arena,
                                 &stated_runs[k], err) != REE_OK)
             return ree_fail_prefix(err, "%c's receipt", "AB"[k]);
-    memcpy(court->stated_runs, stated_runs, sizeof stated_runs);
-    court->has_receipts = options->receipts[0] && options->receipts[1];
-    if (!court->has_receipts) return REE_OK;
+    memcpy(hearing->stated_runs, stated_runs, sizeof stated_runs);
+    hearing->has_receipts = options->receipts[0] && options->receipts[1];
+    if (!hearing->has_receipts) return REE_OK;
     REE_TRY(ree_stated_run_compare(&stated_runs[0], &stated_runs[1], err));
     return ree_stated_run_compare_inputs(&stated_runs[0], &stated_runs[1], err);
 }
 
 // Compares the number of steps that a receipt states with that of its root. Claims of every kind
 // state the number of steps of both roots.
-static void count_steps(const struct ree_court *court, struct ree_ruling *out) {
+static void count_steps(const struct ree_hearing *hearing, struct ree_ruling *out) {
     for (unsigned k = 0; k < 2; k++) {
-        const struct ree_stated_run *t = &court->stated_runs[k];
-        unsigned long long n = court->claim->sides[k].n_steps;
+        const struct ree_stated_run *t = &hearing->stated_runs[k];
+        unsigned long long n = hearing->claim->sides[k].n_steps;
         if (!t->receipt) continue;
         if (t->receipt->trace_steps != n)
             ree_ruling_wrong(out, k, "its receipt states %llu steps, but its root has %llu",
@@ -110,15 +110,15 @@ void ree_ruling_wrong(struct ree_ruling *r, unsigned k, const char *format, ...)
     r->is_wrong[k] = true;
 }
 
-static enum ree_status judge(const struct ree_court *court, struct ree_ruling *out,
+static enum ree_status judge(const struct ree_hearing *hearing, struct ree_ruling *out,
                              struct ree_error *err) {
-    switch (court->claim->kind) {
+    switch (hearing->claim->kind) {
     case REE_CLAIM_OF_NODE:
-        return ree_referee_node(court->claim, court->model, court->folder, out, err);
-    case REE_CLAIM_OF_INPUT: return ree_referee_input(court, out, err);
-    case REE_CLAIM_OF_TOKEN: return ree_referee_token(court, out, err);
-    case REE_CLAIM_OF_HEADER: return ree_referee_header(court, out, err);
-    case REE_CLAIM_OF_LENGTH: return ree_referee_length(court, out, err);
+        return ree_referee_node(hearing->claim, hearing->model, hearing->folder, out, err);
+    case REE_CLAIM_OF_INPUT: return ree_referee_input(hearing, out, err);
+    case REE_CLAIM_OF_TOKEN: return ree_referee_token(hearing, out, err);
+    case REE_CLAIM_OF_HEADER: return ree_referee_header(hearing, out, err);
+    case REE_CLAIM_OF_LENGTH: return ree_referee_length(hearing, out, err);
     }
     return ree_fail(err, REE_INTERNAL, "the claim has an unknown kind");
 }
@@ -129,14 +129,14 @@ static bool is_named(const struct ree_ruling *r) {
 
 // Both parties are judged by everything that is available: a lie of one party must not hide a lie
 // of the other.
-static enum ree_status decide(const struct ree_court *court, struct ree_ruling *out,
+static enum ree_status decide(const struct ree_hearing *hearing, struct ree_ruling *out,
                               struct ree_error *err) {
     struct ree_error why;
-    count_steps(court, out);
-    enum ree_status status = judge(court, out, err);
+    count_steps(hearing, out);
+    enum ree_status status = judge(hearing, out, err);
     if (status == REE_NO_MEMORY) return status;
-    if (court->claim->kind != REE_CLAIM_OF_LENGTH &&
-        ree_referee_receipts(court, out, &why) == REE_NO_MEMORY)
+    if (hearing->claim->kind != REE_CLAIM_OF_LENGTH &&
+        ree_referee_receipts(hearing, out, &why) == REE_NO_MEMORY)
         return ree_no_memory(err);
     if (!is_named(out)) REE_TRY(status);
     if (!is_named(out))
@@ -152,10 +152,10 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
                                    struct ree_ruling *out, struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    struct ree_court court = {.claim = c,
-                              .model = model,
-                              .folder = options->folder,
-                              .is_requested = options->request != NULL};
+    struct ree_hearing hearing = {.claim = c,
+                                  .model = model,
+                                  .folder = options->folder,
+                                  .is_requested = options->request != NULL};
     memset(out, 0, sizeof *out);
     out->misread[0] = out->misread[1] = out->wrong[0] = out->wrong[1] = -1;
     REE_TRY(ree_claim_check(c, err));
@@ -164,11 +164,11 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     REE_TRY(check_model(c, model, err));
     struct ree_arena arena;
     ree_arena_init(&arena);
-    enum ree_status status = derive_stated_runs(options, &court, &arena, err);
+    enum ree_status status = derive_stated_runs(options, &hearing, &arena, err);
     // If one receipt is already known to lie, the receipts need not be of the same run. Each is
     // judged by itself.
     if (status != REE_NO_MEMORY && is_named(out)) status = REE_OK;
-    if (status == REE_OK) status = decide(&court, out, err);
+    if (status == REE_OK) status = decide(&hearing, out, err);
     ree_arena_finish(&arena);
     return status;
 }
@@ -200,15 +200,15 @@ enum ree_status ree_referee_same(struct ree_opened *model,
                                  struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    struct ree_court court = {.model = model, .is_requested = options->request != NULL};
+    struct ree_hearing hearing = {.model = model, .is_requested = options->request != NULL};
     struct ree_arena arena;
     memset(out, 0, sizeof *out);
     ree_arena_init(&arena);
-    enum ree_status status = derive_stated_runs(options, &court, &arena, err);
-    if (status == REE_OK) status = ree_referee_receipts(&court, out, err);
+    enum ree_status status = derive_stated_runs(options, &hearing, &arena, err);
+    if (status == REE_OK) status = ree_referee_receipts(&hearing, out, err);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
         out->is_withheld[k] =
-            court.stated_runs[k].receipt->kind == REE_RECEIPT_TEXT && !court.stated_runs[k].ids;
+            hearing.stated_runs[k].receipt->kind == REE_RECEIPT_TEXT && !hearing.stated_runs[k].ids;
     ree_arena_finish(&arena);
     return status;
 }

@@ -6,7 +6,7 @@
 #include "dispute/rules.h"
 
 // Everything by which the referee judges the parties.
-struct ree_court {
+struct ree_hearing {
     const struct ree_claim *claim;
     struct ree_opened *model;
     struct ree_rules rules;
@@ -24,24 +24,24 @@ __attribute__((format(printf, 3, 4))) void ree_ruling_wrong(struct ree_ruling *r
 // They record each wrong side with ree_ruling_wrong. ree_referee_node consumes the model's graph.
 enum ree_status ree_referee_node(const struct ree_claim *claim, struct ree_opened *model,
                                  const char *folder, struct ree_ruling *out, struct ree_error *err);
-enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_input(const struct ree_hearing *hearing, struct ree_ruling *out,
                                   struct ree_error *err);
-enum ree_status ree_referee_token(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_token(const struct ree_hearing *hearing, struct ree_ruling *out,
                                   struct ree_error *err);
-enum ree_status ree_referee_header(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_header(const struct ree_hearing *hearing, struct ree_ruling *out,
                                    struct ree_error *err);
-enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_length(const struct ree_hearing *hearing, struct ree_ruling *out,
                                    struct ree_error *err);
 // Judges what both text receipts state in addition to their traces: the tokenizer, the context
 // length, which token ends the answer and why, and the texts of the tokens. Each receipt is judged
 // by itself, against the tokenizer and the parameters in the model's folder. Does nothing without
 // both receipts. A party whose tokens are not known is judged by the other statements. Sets
 // is_end_unknown.
-enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_receipts(const struct ree_hearing *hearing, struct ree_ruling *out,
                                      struct ree_error *err);
 // Sets is_withheld of the parties whose tokens were not provided, and fails with REE_UNSUPPORTED.
 // To be called if these tokens are required to decide the claim.
-enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_withheld(const struct ree_hearing *hearing, struct ree_ruling *out,
                                      struct ree_error *err);
 
 #endif

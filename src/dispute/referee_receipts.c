@@ -90,7 +90,7 @@ static enum ree_status load_beside(const struct ree_opened *m, struct beside *ou
 // One receipt
 
 struct judged {
-    const struct ree_court *court;
+    const struct ree_hearing *hearing;
     const struct beside *beside;
     unsigned k;
     const struct ree_stated_run *stated_run;
@@ -132,7 +132,7 @@ static void judge_parameters(struct judged *j) {
 // that.
 static void judge_eos(struct judged *j) {
     const struct ree_stated_run *t = j->stated_run;
-    bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->court->is_requested), matters = false;
+    bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->hearing->is_requested), matters = false;
     for (size_t i = 0; i < t->n_output && !matters; i++) {
         int32_t id = t->ids[t->n_prompt + i];
         matters = ree_id_set_has(&j->eos, id) != ree_id_set_has(&j->beside->eos, id);
@@ -211,15 +211,15 @@ static void judge_end(struct judged *j) {
                          j->reason, stated);
 }
 
-static enum ree_status judge_receipt(const struct ree_court *court, const struct beside *beside,
+static enum ree_status judge_receipt(const struct ree_hearing *hearing, const struct beside *beside,
                                      unsigned k, struct ree_ruling *out, struct ree_error *err) {
-    const struct ree_stated_run *t = &court->stated_runs[k];
-    struct judged j = {.court = court,
+    const struct ree_stated_run *t = &hearing->stated_runs[k];
+    struct judged j = {.hearing = hearing,
                        .beside = beside,
                        .k = k,
                        .stated_run = t,
                        .receipt = t->receipt,
-                       .other = court->stated_runs[!k].receipt,
+                       .other = hearing->stated_runs[!k].receipt,
                        .out = out};
     judge_parameters(&j);
     if (!t->ids) return REE_OK;
@@ -238,16 +238,16 @@ static enum ree_status judge_receipt(const struct ree_court *court, const struct
     return REE_OK;
 }
 
-enum ree_status ree_referee_receipts(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_receipts(const struct ree_hearing *hearing, struct ree_ruling *out,
                                      struct ree_error *err) {
     struct beside beside = {0};
     for (unsigned k = 0; k < 2; k++)
-        if (!court->stated_runs[k].receipt ||
-            court->stated_runs[k].receipt->kind != REE_RECEIPT_TEXT)
+        if (!hearing->stated_runs[k].receipt ||
+            hearing->stated_runs[k].receipt->kind != REE_RECEIPT_TEXT)
             return REE_OK;
-    enum ree_status status = load_beside(court->model, &beside, err);
+    enum ree_status status = load_beside(hearing->model, &beside, err);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
-        status = judge_receipt(court, &beside, k, out, err);
+        status = judge_receipt(hearing, &beside, k, out, err);
     finish_beside(&beside);
     return status;
 }

@@ -13,19 +13,19 @@ static bool same(const ree_digest a, const ree_digest b) {
     return memcmp(a, b, sizeof(ree_digest)) == 0;
 }
 
-static enum ree_status need_receipts(const struct ree_court *court, struct ree_error *err) {
-    if (court->has_receipts) return REE_OK;
+static enum ree_status need_receipts(const struct ree_hearing *hearing, struct ree_error *err) {
+    if (hearing->has_receipts) return REE_OK;
     return ree_fail(err, REE_NOT_FOUND,
                     "a claim of the kind '%s' requires both receipts: --a-receipt and --b-receipt",
-                    ree_claim_kind_name(court->claim->kind));
+                    ree_claim_kind_name(hearing->claim->kind));
 }
 
 // Checks that the claim's node of the previous step is the model's node that computes this value.
-static enum ree_status check_before(const struct ree_court *court, uint32_t value,
+static enum ree_status check_before(const struct ree_hearing *hearing, uint32_t value,
                                     struct ree_error *err) {
-    const struct ree_trace_header *h = &court->model->header;
-    const struct ree_claim_before *b = &court->claim->before;
-    if (!court->claim->has_before)
+    const struct ree_trace_header *h = &hearing->model->header;
+    const struct ree_claim_before *b = &hearing->claim->before;
+    if (!hearing->claim->has_before)
         return ree_fail(err, REE_INVALID,
                         "the claim does not open the previous step: make it with --model");
     if (b->node >= h->n_nodes || b->output >= h->nodes[b->node].n_outputs ||
@@ -74,14 +74,15 @@ static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t 
     return REE_OK;
 }
 
-static enum ree_status load_logits(const struct ree_court *court, const ree_digest digest,
+static enum ree_status load_logits(const struct ree_hearing *hearing, const ree_digest digest,
                                    float **out, size_t *out_n, struct ree_error *err) {
     struct ree_tensor logits;
-    if (!court->folder)
+    if (!hearing->folder)
         return ree_fail(err, REE_NOT_FOUND,
                         "the logits from which a token was chosen are required: --inputs DIR");
-    enum ree_status status = ree_recorded_load(court->folder, court->model, court->claim->step - 1,
-                                               court->rules.logits, digest, &logits, err);
+    enum ree_status status =
+        ree_recorded_load(hearing->folder, hearing->model, hearing->claim->step - 1,
+                          hearing->rules.logits, digest, &logits, err);
     if (status == REE_OK) status = last_row(&logits, out, out_n, err);
     ree_tensor_finish(&logits);
     if (status != REE_OK) ree_fail_prefix(err, "logits of the previous step");
@@ -90,13 +91,13 @@ static enum ree_status load_logits(const struct ree_court *court, const ree_dige
 
 // Judges the token at `index` of a side's receipt by the side's own logits. The receipt must list
 // its tokens and have one at `index`.
-static enum ree_status judge_choice(const struct ree_court *court, unsigned k, size_t index,
+static enum ree_status judge_choice(const struct ree_hearing *hearing, unsigned k, size_t index,
                                     struct ree_ruling *out, struct ree_error *err) {
-    const struct ree_stated_run *t = &court->stated_runs[k];
+    const struct ree_stated_run *t = &hearing->stated_runs[k];
     float *logits = NULL;
     size_t n;
     int32_t id = -1;
-    REE_TRY(load_logits(court, output_before(court->claim, k), &logits, &n, err));
+    REE_TRY(load_logits(hearing, output_before(hearing->claim, k), &logits, &n, err));
     out->n_loaded++;
     enum ree_status status =
         ree_sampling_choose(&t->receipt->sampling, logits, n, t->ids, index, index, &id, err);
@@ -111,10 +112,10 @@ static enum ree_status judge_choice(const struct ree_court *court, unsigned k, s
     return REE_OK;
 }
 
-enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_withheld(const struct ree_hearing *hearing, struct ree_ruling *out,
                                      struct ree_error *err) {
     for (unsigned k = 0; k < 2; k++)
-        out->is_withheld[k] = !court->stated_runs[k].ids;
+        out->is_withheld[k] = !hearing->stated_runs[k].ids;
     if (out->is_withheld[0] && out->is_withheld[1])
         return ree_fail(err, REE_UNSUPPORTED,
                         "both parties withhold the tokens of their private receipts, which decide "
@@ -126,53 +127,54 @@ enum ree_status ree_referee_withheld(const struct ree_court *court, struct ree_r
         "ab"[k]);
 }
 
-static enum ree_status judge_choices(const struct ree_court *court, struct ree_ruling *out,
+static enum ree_status judge_choices(const struct ree_hearing *hearing, struct ree_ruling *out,
                                      struct ree_error *err) {
-    uint64_t step = court->claim->step;
-    if (court->rules.logits == UINT32_MAX)
+    uint64_t step = hearing->claim->step;
+    if (hearing->rules.logits == UINT32_MAX)
         return ree_fail(err, REE_UNSUPPORTED, "no node of the model computes the logits");
-    bool is_withheld = !court->stated_runs[0].ids || !court->stated_runs[1].ids;
-    bool is_chosen = court->claim->has_before && step >= court->stated_runs[0].n_prompt_steps;
+    bool is_withheld = !hearing->stated_runs[0].ids || !hearing->stated_runs[1].ids;
+    bool is_chosen = hearing->claim->has_before && step >= hearing->stated_runs[0].n_prompt_steps;
     // With the recorded logits, the token of the party that shows its tokens can still be judged.
-    if (is_withheld && (!court->folder || !is_chosen)) return ree_referee_withheld(court, out, err);
-    REE_TRY(check_before(court, court->rules.logits, err));
+    if (is_withheld && (!hearing->folder || !is_chosen))
+        return ree_referee_withheld(hearing, out, err);
+    REE_TRY(check_before(hearing, hearing->rules.logits, err));
     for (unsigned k = 0; k < 2; k++) {
-        const struct ree_stated_run *t = &court->stated_runs[k];
+        const struct ree_stated_run *t = &hearing->stated_runs[k];
         if (step < t->n_prompt_steps || step - t->n_prompt_steps >= t->n_output)
             return ree_fail(err, REE_INVALID, "%c's receipt has no token after step %llu", "AB"[k],
                             (unsigned long long)step - 1);
     }
     for (unsigned k = 0; k < 2; k++) {
-        size_t index =
-            court->stated_runs[k].n_prompt + (size_t)(step - court->stated_runs[k].n_prompt_steps);
-        if (court->stated_runs[k].ids) REE_TRY(judge_choice(court, k, index, out, err));
+        size_t index = hearing->stated_runs[k].n_prompt +
+                       (size_t)(step - hearing->stated_runs[k].n_prompt_steps);
+        if (hearing->stated_runs[k].ids) REE_TRY(judge_choice(hearing, k, index, out, err));
     }
     bool is_decided = out->is_wrong[0] || out->is_wrong[1];
-    return is_withheld && !is_decided ? ree_referee_withheld(court, out, err) : REE_OK;
+    return is_withheld && !is_decided ? ree_referee_withheld(hearing, out, err) : REE_OK;
 }
 
-enum ree_status ree_referee_token(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_token(const struct ree_hearing *hearing, struct ree_ruling *out,
                                   struct ree_error *err) {
-    REE_TRY(need_receipts(court, err));
-    return judge_choices(court, out, err);
+    REE_TRY(need_receipts(hearing, err));
+    return judge_choices(hearing, out, err);
 }
 
 // Inputs
 
-static enum ree_status judge_cache(const struct ree_court *court, const struct ree_rule *rule,
+static enum ree_status judge_cache(const struct ree_hearing *hearing, const struct ree_rule *rule,
                                    struct ree_ruling *out, struct ree_error *err) {
-    const struct ree_claim *c = court->claim;
-    if (c->step > 0) REE_TRY(check_before(court, rule->value, err));
+    const struct ree_claim *c = hearing->claim;
+    if (c->step > 0) REE_TRY(check_before(hearing, rule->value, err));
     for (unsigned k = 0; k < 2; k++) {
         const unsigned char *expected = c->step > 0 ? output_before(c, k) : rule->empty;
         if (same(c->sides[k].input, expected)) continue;
         if (c->step > 0)
             ree_ruling_wrong(out, k, "its cache '%s' is not the one that its own step %llu wrote",
-                             court->model->header.inputs[c->input].name,
+                             hearing->model->header.inputs[c->input].name,
                              (unsigned long long)c->step - 1);
         else
             ree_ruling_wrong(out, k, "its cache '%s' is not empty in the first step",
-                             court->model->header.inputs[c->input].name);
+                             hearing->model->header.inputs[c->input].name);
     }
     return REE_OK;
 }
@@ -180,39 +182,39 @@ static enum ree_status judge_cache(const struct ree_court *court, const struct r
 // Computes the digest that the disputed input must have in side k. A receipt hashes a float tensor
 // with unchanged NaNs, a trace with canonical NaNs, so for floats the digest can be computed only
 // from the tensor itself.
-static enum ree_status expected_input(const struct ree_court *court, unsigned k,
+static enum ree_status expected_input(const struct ree_hearing *hearing, unsigned k,
                                       enum ree_rule_kind kind, ree_digest out,
                                       struct ree_error *err) {
-    const struct ree_claim *c = court->claim;
-    const struct ree_receipt *r = court->stated_runs[k].receipt;
-    const char *name = court->model->header.inputs[c->input].name;
-    enum ree_status status = ree_stated_run_input(&court->stated_runs[k], court->model,
-                                                  &court->rules, c->step, c->input, out, err);
-    if (kind != REE_RULE_RUN_INPUT || status != REE_UNSUPPORTED || !court->folder) return status;
+    const struct ree_claim *c = hearing->claim;
+    const struct ree_receipt *r = hearing->stated_runs[k].receipt;
+    const char *name = hearing->model->header.inputs[c->input].name;
+    enum ree_status status = ree_stated_run_input(&hearing->stated_runs[k], hearing->model,
+                                                  &hearing->rules, c->step, c->input, out, err);
+    if (kind != REE_RULE_RUN_INPUT || status != REE_UNSUPPORTED || !hearing->folder) return status;
     for (size_t i = 0; i < r->n_inputs; i++)
         if (strcmp(r->inputs[i].name, name) == 0)
-            return ree_recorded_given(court->folder, court->model, c->input, r->inputs[i].sha256,
-                                      out, err);
+            return ree_recorded_run_input(hearing->folder, hearing->model, c->input,
+                                          r->inputs[i].sha256, out, err);
     return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", name);
 }
 
-enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_input(const struct ree_hearing *hearing, struct ree_ruling *out,
                                   struct ree_error *err) {
-    const struct ree_claim *c = court->claim;
-    if (c->input >= court->rules.n)
+    const struct ree_claim *c = hearing->claim;
+    if (c->input >= hearing->rules.n)
         return ree_fail(err, REE_INVALID, "the model has no input %u", c->input);
-    const struct ree_rule *rule = &court->rules.rules[c->input];
-    const char *name = court->model->header.inputs[c->input].name;
+    const struct ree_rule *rule = &hearing->rules.rules[c->input];
+    const char *name = hearing->model->header.inputs[c->input].name;
     if (rule->kind == REE_RULE_NONE)
         return ree_fail(err, REE_UNSUPPORTED,
                         "the source of the input '%s' does not follow from the model", name);
-    if (rule->kind == REE_RULE_CACHE) return judge_cache(court, rule, out, err);
-    REE_TRY(need_receipts(court, err));
+    if (rule->kind == REE_RULE_CACHE) return judge_cache(hearing, rule, out, err);
+    REE_TRY(need_receipts(hearing, err));
     for (unsigned k = 0; k < 2; k++) {
         ree_digest expected;
-        if (rule->kind == REE_RULE_TOKENS && !court->stated_runs[k].ids)
+        if (rule->kind == REE_RULE_TOKENS && !hearing->stated_runs[k].ids)
             continue; // the other party may still be wrong
-        REE_TRY(expected_input(court, k, rule->kind, expected, err));
+        REE_TRY(expected_input(hearing, k, rule->kind, expected, err));
         if (!same(c->sides[k].input, expected))
             ree_ruling_wrong(out, k, "its input '%s' does not follow from its receipt", name);
     }
@@ -220,16 +222,16 @@ enum ree_status ree_referee_input(const struct ree_court *court, struct ree_ruli
     if (rule->kind != REE_RULE_TOKENS || is_decided) return REE_OK;
     // Each party reads the tokens of its own receipt, so the receipts have different tokens. At
     // least one of them has a token that the logits of the previous step did not choose.
-    return judge_choices(court, out, err);
+    return judge_choices(hearing, out, err);
 }
 
 // Headers
 
-enum ree_status ree_referee_header(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_header(const struct ree_hearing *hearing, struct ree_ruling *out,
                                    struct ree_error *err) {
-    REE_TRY(need_receipts(court, err));
+    REE_TRY(need_receipts(hearing, err));
     for (unsigned k = 0; k < 2; k++)
-        if (!same(court->claim->sides[k].header, court->model->header.digest))
+        if (!same(hearing->claim->sides[k].header, hearing->model->header.digest))
             ree_ruling_wrong(
                 out, k, "its header is not the one that this version of ree makes from the model");
     return REE_OK;
@@ -240,12 +242,12 @@ enum ree_status ree_referee_header(const struct ree_court *court, struct ree_rul
 // Fails with the reason why neither party is wrong: both runs have the same tokens, and one
 // continues. Each ends as its own receipt's parameters require. A party that breaks no rule is
 // right, whatever parameters the other party used.
-static enum ree_status say_why(const struct ree_court *court, const struct ree_ruling *out,
+static enum ree_status say_why(const struct ree_hearing *hearing, const struct ree_ruling *out,
                                struct ree_error *err) {
     const char *differences[REE_REFEREE_MAX_DIFFERENCES];
-    const struct ree_receipt *receipts[2] = {court->stated_runs[0].receipt,
-                                             court->stated_runs[1].receipt};
-    unsigned s = court->stated_runs[0].n_output > court->stated_runs[1].n_output;
+    const struct ree_receipt *receipts[2] = {hearing->stated_runs[0].receipt,
+                                             hearing->stated_runs[1].receipt};
+    unsigned s = hearing->stated_runs[0].n_output > hearing->stated_runs[1].n_output;
     if (out->is_end_unknown[0] || out->is_end_unknown[1])
         return ree_fail(err, REE_INVALID,
                         "the tokenizer in the model's folder is not the receipts'");
@@ -263,18 +265,18 @@ static enum ree_status say_why(const struct ree_court *court, const struct ree_r
                                                      : "no known field");
 }
 
-enum ree_status ree_referee_length(const struct ree_court *court, struct ree_ruling *out,
+enum ree_status ree_referee_length(const struct ree_hearing *hearing, struct ree_ruling *out,
                                    struct ree_error *err) {
-    REE_TRY(need_receipts(court, err));
-    const struct ree_stated_run *a = &court->stated_runs[0], *b = &court->stated_runs[1];
+    REE_TRY(need_receipts(hearing, err));
+    const struct ree_stated_run *a = &hearing->stated_runs[0], *b = &hearing->stated_runs[1];
     if (a->n_output == b->n_output)
         return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
     if (ree_stated_run_differ(a, b) != SIZE_MAX)
         return ree_fail(
             err, REE_INVALID,
             "the receipts differ in a token: a claim about this token must be decided first");
-    REE_TRY(ree_referee_receipts(court, out, err));
+    REE_TRY(ree_referee_receipts(hearing, out, err));
     if (out->is_wrong[0] || out->is_wrong[1]) return REE_OK;
-    if (!a->ids || !b->ids) return ree_referee_withheld(court, out, err);
-    return say_why(court, out, err);
+    if (!a->ids || !b->ids) return ree_referee_withheld(hearing, out, err);
+    return say_why(hearing, out, err);
 }

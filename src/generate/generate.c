@@ -264,7 +264,7 @@ static enum ree_status turn(struct driver *d, struct ree_group *group, struct re
     return group->batch ? ree_group_submit(group, err) : REE_OK;
 }
 
-static enum ree_status rest(struct driver *d, struct ree_error *err) {
+static enum ree_status take_pause(struct driver *d, struct ree_error *err) {
     d->pauses = false;
     for (size_t slot = 0; slot < d->call.g->options.n_cache_slots; slot++)
         if (d->groups[slot].wants_check) REE_TRY(ree_group_check_kv_caches(&d->groups[slot], err));
@@ -281,7 +281,7 @@ static enum ree_status drive(struct driver *d, struct ree_error *err) {
             any = any || d->groups[slot].in_flight;
         }
         if (!any && d->pauses) {
-            REE_TRY(rest(d, err));
+            REE_TRY(take_pause(d, err));
             any = true;
         }
     }

@@ -81,7 +81,7 @@ static enum ree_status make_plan(const struct ree_plan_options *o, struct ree_mo
                                  struct ree_error *err) {
     static const char *const origins[] = {
         [REE_PLAN_FOUND] = "planned",
-        [REE_PLAN_GIVEN] = "from the file",
+        [REE_PLAN_REQUESTED] = "from the file",
         [REE_PLAN_HINTED] = "named by the nodes",
     };
     const struct ree_partition_request request = {

@@ -39,8 +39,8 @@ void ree_receipt_destroy(struct ree_receipt *receipt) {
 
 // Moves a receipt that was read to the heap and gives it an object. It is not read in place,
 // because reading resets the struct. Releases *read on failure.
-static enum ree_status keep(struct ree_receipt *read, const char *path, struct ree_receipt **out,
-                            struct ree_error *err) {
+static enum ree_status move_to_heap(struct ree_receipt *read, const char *path,
+                                    struct ree_receipt **out, struct ree_error *err) {
     enum ree_status status = ree_receipt_create(out, err);
     if (status != REE_OK) {
         ree_receipt_finish(read);
@@ -63,7 +63,7 @@ enum ree_status ree_receipt_load(const char *path, struct ree_receipt **out,
     *out = NULL;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     enum ree_status status = ree_receipt_read(path, &read, err);
-    if (status == REE_OK) return keep(&read, path, out, err);
+    if (status == REE_OK) return move_to_heap(&read, path, out, err);
     ree_receipt_finish(&read);
     return status;
 }
@@ -76,7 +76,7 @@ enum ree_status ree_receipt_parse(const void *bytes, size_t nbytes, const char *
     *out = NULL;
     if (!err) err = &local;
     enum ree_status status = ree_receipt_decode(bytes, nbytes, where, &read, err);
-    if (status == REE_OK) return keep(&read, NULL, out, err);
+    if (status == REE_OK) return move_to_heap(&read, NULL, out, err);
     ree_receipt_finish(&read);
     return status;
 }

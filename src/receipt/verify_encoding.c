@@ -14,9 +14,9 @@ static bool same(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
 
 // Decodes the tokens with `decode_flags` and encodes the text with `encode_flags`. The caller
 // releases *out_ids.
-static enum ree_status again(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
-                             uint32_t decode_flags, uint32_t encode_flags, int32_t **out_ids,
-                             size_t *out_n, struct ree_error *err) {
+static enum ree_status reencode(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                                uint32_t decode_flags, uint32_t encode_flags, int32_t **out_ids,
+                                size_t *out_n, struct ree_error *err) {
     char *text;
     size_t nbytes;
     *out_ids = NULL;
@@ -97,9 +97,9 @@ enum ree_status ree_verify_encoding(struct ree_verification *v,
     int32_t *plain = NULL, *special = NULL;
     size_t n_plain = 0, n_special = 0;
     enum ree_status status =
-        again(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain, &n_plain, err);
+        reencode(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain, &n_plain, err);
     if (status == REE_OK && count_special(tokenizer, ids, n))
-        status = again(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, err);
+        status = reencode(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, err);
     if (status != REE_OK)
         ; // returned to the caller
     else if (same(ids, n, plain, n_plain))

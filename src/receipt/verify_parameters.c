@@ -10,8 +10,8 @@
 #include "generate/id_set.h"
 
 // Returns whether a token of the answer is in only one of the two sets of eos tokens.
-static bool matters(const struct ree_id_set *a, const struct ree_id_set *b, const int32_t *answer,
-                    size_t n) {
+static bool changes_answer(const struct ree_id_set *a, const struct ree_id_set *b,
+                           const int32_t *answer, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (ree_id_set_has(a, answer[i]) != ree_id_set_has(b, answer[i])) return true;
     return false;
@@ -61,7 +61,7 @@ static void compare_ends(struct ree_verification *v, const struct ree_verify_tex
             v, "ends", REE_VERIFY_NOT_CHECKED,
             "this copy of the model does not state which tokens end a text; the receipt has %s",
             stated);
-    else if (!matters(&ends->model, &ends->receipt, answer, n_answer))
+    else if (!changes_answer(&ends->model, &ends->receipt, answer, n_answer))
         ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
                        "tokens that end a text: the model has %s, the receipt has %s; this makes "
                        "no difference for this answer%s",

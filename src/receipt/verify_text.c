@@ -15,7 +15,7 @@
 // Maximum number of tokens of an answer that the receipt does not list. Also the maximum of prompt
 // and answer together if the model does not state its context length. Without this limit, a receipt
 // of a few bytes could require any amount of work.
-#define MAX_UNTOLD ((size_t)1 << 16)
+#define MAX_UNLISTED ((size_t)1 << 16)
 
 struct text_check {
     struct ree_verification *v;
@@ -227,8 +227,8 @@ static enum ree_status run_given(struct text_check *c, struct ree_error *err) {
 
 // Generates as many tokens as the receipt's answer has, without ending at eos tokens or stop texts.
 // The reason why the answer ends is checked separately.
-static enum ree_status make_anew(struct text_check *c, struct ree_generation *out,
-                                 struct ree_error *err) {
+static enum ree_status regenerate(struct text_check *c, struct ree_generation *out,
+                                  struct ree_error *err) {
     struct ree_generator *g = c->what->generator;
     struct ree_generate_options options = {.size = sizeof options,
                                            .sampling = c->r->sampling,
@@ -246,7 +246,7 @@ static enum ree_status make_anew(struct text_check *c, struct ree_generation *ou
 
 static enum ree_status run_stepwise(struct text_check *c, struct ree_error *err) {
     struct ree_generation made;
-    REE_TRY(make_anew(c, &made, err));
+    REE_TRY(regenerate(c, &made, err));
     const int32_t *answer = made.ids + made.n_prompt;
     size_t n = made.n - made.n_prompt, at = made.n_prompt;
     char hex[65];
@@ -294,7 +294,7 @@ static enum ree_status join(struct text_check *c, struct ree_error *err) {
 // Sets v->cannot if running the model would be too much work. The limit depends on the context
 // length of the model, not on the one that the receipt states, because the prover chose the latter.
 static void bound_work(struct text_check *c) {
-    size_t n_answer = c->r->output.n_tokens, most = MAX_UNTOLD;
+    size_t n_answer = c->r->output.n_tokens, most = MAX_UNLISTED;
     size_t context = (size_t)c->what->generator->info.context_length;
     if (!context && (c->prompt.n > most || n_answer > most - c->prompt.n))
         snprintf(c->v->cannot, sizeof c->v->cannot,
@@ -334,8 +334,8 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
         }
     }
     REE_TRY(join(c, err));
-    bool told = c->ids != NULL;
-    if (told) REE_TRY(check_tokens(c, err));
+    bool was_listed = c->ids != NULL;
+    if (was_listed) REE_TRY(check_tokens(c, err));
     if (is_other) {
         ree_verify_add(c->v, "tokens", REE_VERIFY_NOT_CHECKED,
                        "the model was not run, because the receipt or the model already differs");
@@ -355,7 +355,7 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
         return REE_OK;
     }
     REE_TRY(run(c, err));
-    if (!told && c->ids) REE_TRY(check_tokens(c, err));
+    if (!was_listed && c->ids) REE_TRY(check_tokens(c, err));
     return REE_OK;
 }
 

@@ -135,7 +135,7 @@ static void print_gather(struct ree_strbuf *out, const struct ree_gather_params 
 
 static void print_scatter(struct ree_strbuf *out, const struct ree_scatter_params *p) {
     static const char *const kinds[] = {"set", "add", "mul", "min", "max"};
-    ree_strbuf_printf(out, " %s %s by %s lines=%" PRIu32 " steps=%" PRIu32,
+    ree_strbuf_printf(out, " %s %s by %s vectors=%" PRIu32 " steps=%" PRIu32,
                       p->kind < 5 ? kinds[p->kind] : "?", dtype_name(p->dtype),
                       dtype_name(p->index_dtype), p->n_vectors, p->n_steps);
     print_dims(out, "dims", p->rank, p->dims);

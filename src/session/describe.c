@@ -32,7 +32,7 @@ static void append_slot(const struct ree_bind *b, const struct ree_slot *slot,
         return;
     case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants computed while binding"); return;
     case REE_SLOT_SEGMENT: ree_strbuf_printf(out, "results of segment %u", slot->index + 1); return;
-    case REE_SLOT_KV_CACHE: ree_strbuf_printf(out, "state %u", slot->index); return;
+    case REE_SLOT_KV_CACHE: ree_strbuf_printf(out, "kv cache %u", slot->index); return;
     }
 }
 

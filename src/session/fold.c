@@ -33,7 +33,7 @@ static bool is_foldable(const struct ree_graph *graph, const struct ree_node *no
 
 // Whether a result is so much larger than its inputs (Expand, ConstantOfShape) that storing it
 // costs more than computing it.
-static bool blows_up(const struct ree_node *node, uint64_t nbytes) {
+static bool is_inflated(const struct ree_node *node, uint64_t nbytes) {
     uint64_t in = 0;
     for (size_t i = 0; i < node->n_inputs; i++)
         if (node->inputs[i]) in += node->inputs[i]->nbytes;
@@ -59,9 +59,9 @@ static enum ree_status resolve_strings(struct ree_graph *graph, const struct ree
 
 // Makes the results of a lowered node constants of the graph and sets *out_folded. Leaves the graph
 // unchanged if the host does not know a result, or if a result is too large or not a tensor.
-static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
-                             struct ree_node *node, struct ree_view **values, bool *out_folded,
-                             struct ree_error *err) {
+static enum ree_status store_results(struct ree_graph *graph, struct ree_lower *lower,
+                                     struct ree_node *node, struct ree_view **values,
+                                     bool *out_folded, struct ree_error *err) {
     const void *data[64];
     *out_folded = false;
     if (node->n_outputs > 64) return REE_OK;
@@ -70,7 +70,8 @@ static enum ree_status adopt(struct ree_graph *graph, struct ree_lower *lower,
         struct ree_view *t = values[node->outputs[i]->id];
         if (t->kind != REE_TENSOR) return REE_OK;
         uint64_t nbytes = (uint64_t)ree_view_count(t) * ree_dtype_size(t->dtype);
-        if (!ree_lower_is_host(t) || nbytes > FOLD_LIMIT || blows_up(node, nbytes)) return REE_OK;
+        if (!ree_lower_is_host(t) || nbytes > FOLD_LIMIT || is_inflated(node, nbytes))
+            return REE_OK;
         enum ree_status status = ree_lower_host(lower, t, &data[i]);
         if (status == REE_NO_MEMORY) return ree_no_memory(err);
         if (status != REE_OK) return REE_OK;
@@ -137,8 +138,8 @@ enum ree_status ree_model_fold(struct ree_graph *graph, const struct ree_progres
             if (status == REE_NO_MEMORY)
                 ree_fail(err, status, "%s", ignored.message);
             else
-                status =
-                    status == REE_OK ? adopt(graph, &lower, node, values, &folded, err) : REE_OK;
+                status = status == REE_OK ? store_results(graph, &lower, node, values, &folded, err)
+                                          : REE_OK;
             ree_arena_finish(&scratch);
             if (status != REE_OK) break;
         }

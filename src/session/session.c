@@ -71,7 +71,7 @@ void ree_session_destroy(struct ree_session *s) {
 static enum ree_status find_bind(struct ree_session *s, const struct ree_run_inputs *run_inputs,
                                  struct ree_error *err) {
     struct ree_bind **at = &s->binds;
-    bool damaged = s->has_fault && s->fault.run == 0;
+    bool injects_fault = s->has_fault && s->fault.run == 0;
     while (*at) {
         struct ree_bind *b = *at;
         bool once = b->n_segments > 1;
@@ -81,7 +81,7 @@ static enum ree_status find_bind(struct ree_session *s, const struct ree_run_inp
             s->n_binds--;
             continue;
         }
-        if (!damaged && ree_bind_matches(b, run_inputs)) {
+        if (!injects_fault && ree_bind_matches(b, run_inputs)) {
             *at = b->next;
             b->next = s->binds;
             s->binds = b;

@@ -154,8 +154,8 @@ static enum ree_status feed(struct ree_decoding_chain *chain, size_t i, const ch
                             bool end, struct ree_error *err);
 
 // Passes a whole token to the next stage.
-static enum ree_status give(struct ree_decoding_chain *chain, size_t i, const char *data, size_t n,
-                            struct ree_error *err) {
+static enum ree_status pass_token(struct ree_decoding_chain *chain, size_t i, const char *data,
+                                  size_t n, struct ree_error *err) {
     return feed(chain, i + 1, data, n, true, err);
 }
 
@@ -209,10 +209,10 @@ static enum ree_status give_run(struct ree_decoding_chain *chain, size_t i, stru
     if (n == 0) return REE_OK;
     enum ree_status status = REE_OK;
     if (ree_utf8_valid_prefix(held->data, n) == n)
-        status = give(chain, i, held->data, n, err);
+        status = pass_token(chain, i, held->data, n, err);
     else
         for (size_t k = 0; k < n && status == REE_OK; k++)
-            status = give(chain, i, REE_REPLACEMENT, 3, err);
+            status = pass_token(chain, i, REE_REPLACEMENT, 3, err);
     held->size = 0;
     return status;
 }
@@ -226,7 +226,7 @@ static enum ree_status byte_fallback(struct ree_decoding_chain *chain, size_t i,
         return REE_OK;
     }
     REE_TRY(give_run(chain, i, err));
-    return give(chain, i, token, n, err);
+    return pass_token(chain, i, token, n, err);
 }
 
 static void replace_all(struct ree_strbuf *out, const char *text, size_t n, struct ree_str from,
@@ -336,7 +336,7 @@ static enum ree_status bpe(struct ree_decoding_chain *chain, size_t i, const cha
     if (state->n_tokens > 0 && !state->settled) {
         replace_all(&out, state->held.data, state->held.size, state->stage->strings[0], " ");
         status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
-                            : give(chain, i, out.data, out.size, err);
+                            : pass_token(chain, i, out.data, out.size, err);
     }
     ree_strbuf_finish(&out);
     state->settled = false;
@@ -374,7 +374,7 @@ static enum ree_status whole(struct ree_decoding_chain *chain, size_t i, const c
     }
     if (status == REE_OK && out.failed) status = ree_fail(err, REE_NO_MEMORY, "no memory for text");
     if (status == REE_OK && some)
-        status = end ? give(chain, i, out.data, out.size, err)
+        status = end ? pass_token(chain, i, out.data, out.size, err)
                      : give_part(chain, i, out.data, out.size, err);
     ree_strbuf_finish(&out);
     return status;
@@ -411,7 +411,7 @@ static enum ree_status strip(struct ree_decoding_chain *chain, size_t i, const c
     }
     if (end) state->n_held = 0;
     enum ree_status status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
-                             : end      ? give(chain, i, out.data, out.size, err)
+                             : end      ? pass_token(chain, i, out.data, out.size, err)
                                         : give_part(chain, i, out.data, out.size, err);
     ree_strbuf_finish(&out);
     return status;
@@ -451,7 +451,7 @@ static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i
     enum ree_status status = out.failed || text->failed
                                  ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
                              : out.size > most_bytes(chain) ? too_many(err)
-                             : end ? give(chain, i, out.data, out.size, err)
+                             : end ? pass_token(chain, i, out.data, out.size, err)
                                    : give_part(chain, i, out.data, out.size, err);
     ree_strbuf_finish(&out);
     return status;
@@ -501,15 +501,15 @@ static enum ree_status end(struct ree_decoding_chain *chain, size_t i, struct re
     switch (state->stage->kind->op) {
     case BYTE_LEVEL:
         if (state->held.size) status = give_part(chain, i, REE_REPLACEMENT, 3, err);
-        if (status == REE_OK) status = give(chain, i, "", 0, err);
+        if (status == REE_OK) status = pass_token(chain, i, "", 0, err);
         break;
-    case FUSE: status = give(chain, i, "", 0, err); break;
+    case FUSE: status = pass_token(chain, i, "", 0, err); break;
     case BYTE_FALLBACK: status = give_run(chain, i, err); break;
     case BPE:
         if (state->n_tokens == 0) break;
         replace_all(&out, state->held.data, state->held.size, state->stage->strings[0], "");
         status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
-                            : give(chain, i, out.data, out.size, err);
+                            : pass_token(chain, i, out.data, out.size, err);
         break;
     default: break;
     }
@@ -538,7 +538,7 @@ static enum ree_status settle_bpe(struct ree_decoding_chain *chain, size_t i,
     ree_strbuf_init(&out);
     replace_all(&out, state->held.data, state->held.size, state->stage->strings[0], " ");
     enum ree_status status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
-                                        : give(chain, i, out.data, out.size, err);
+                                        : pass_token(chain, i, out.data, out.size, err);
     ree_strbuf_finish(&out);
     state->settled = true;
     return status;
@@ -561,7 +561,8 @@ static enum ree_status settle_token(struct ree_decoding_chain *chain, size_t i,
     return status;
 }
 
-static enum ree_status settle(struct ree_decoding_chain *chain, size_t i, struct ree_error *err) {
+static enum ree_status release_held(struct ree_decoding_chain *chain, size_t i,
+                                    struct ree_error *err) {
     if (i == chain->n) return REE_OK;
     struct ree_decoder_stage *state = &chain->stages[i];
     REE_TRY(settle_token(chain, i, err));
@@ -575,11 +576,11 @@ static enum ree_status settle(struct ree_decoding_chain *chain, size_t i, struct
     case STRIP: REE_TRY(settle_strip(chain, i, err)); break;
     default: break;
     }
-    return settle(chain, i + 1, err);
+    return release_held(chain, i + 1, err);
 }
 
 enum ree_status ree_decoding_settle(struct ree_decoding_chain *chain, struct ree_error *err) {
-    return settle(chain, 0, err);
+    return release_held(chain, 0, err);
 }
 
 enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,

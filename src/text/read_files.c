@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 // How a family normalizes and cuts text, in the terms of tokenizer.json.
-struct way {
+struct family {
     const char *name;
     const char *classes[3];    // values of "tokenizer_class" in tokenizer_config.json
     const char *file_names[3]; // parts of the name of a tiktoken file
@@ -42,7 +42,7 @@ struct way {
     "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|"                 \
     "\\\\s+(?!\\\\S)|\\\\s+"
 
-static const struct way ways[] = {
+static const struct family families[] = {
     {"gpt2",
      {"GPT2Tokenizer", "GPT2TokenizerFast"},
      {"gpt2", "r50k"},
@@ -88,7 +88,7 @@ static const struct way ways[] = {
       {"<|eot_id|>", 128009, 1, 0},
       {"<|reserved_special_token_%d|>", 128010, 246, 5}}},
 };
-#define N_WAYS (sizeof ways / sizeof *ways)
+#define N_FAMILIES (sizeof families / sizeof *families)
 
 static enum ree_status parse_stage(struct ree_tokenizer *tokenizer,
                                    const struct ree_stage_family *family, const char *text,
@@ -101,26 +101,27 @@ static enum ree_status parse_stage(struct ree_tokenizer *tokenizer,
     return status;
 }
 
-static enum ree_status take_way(struct ree_tokenizer *tokenizer, const struct way *way,
-                                struct ree_error *err) {
-    REE_TRY(parse_stage(tokenizer, &ree_normalizers, way->normalizer, &tokenizer->normalizer, err));
-    REE_TRY(parse_stage(tokenizer, &ree_pretokenizers, way->pretokenizer, &tokenizer->pretokenizer,
-                        err));
+static enum ree_status take_family(struct ree_tokenizer *tokenizer, const struct family *family,
+                                   struct ree_error *err) {
+    REE_TRY(
+        parse_stage(tokenizer, &ree_normalizers, family->normalizer, &tokenizer->normalizer, err));
+    REE_TRY(parse_stage(tokenizer, &ree_pretokenizers, family->pretokenizer,
+                        &tokenizer->pretokenizer, err));
     return ree_stage_named(&ree_decoders, &tokenizer->arena, "ByteLevel", &tokenizer->decoder, err);
 }
 
 // Finds the family by the class in tokenizer_config.json. *out is NULL if the file does not exist
 // or names no class. Fails with REE_UNSUPPORTED if it names an unknown class.
-static enum ree_status find_class(const char *folder, const struct way **out,
+static enum ree_status find_class(const char *folder, const struct family **out,
                                   struct ree_error *err) {
     cJSON *json;
     *out = NULL;
     REE_TRY(ree_read_sibling(folder, "tokenizer_config.json", &json, err));
     const cJSON *class = ree_text_json_get(json, "tokenizer_class");
     const char *name = cJSON_IsString(class) ? class->valuestring : NULL;
-    for (size_t i = 0; name && !*out && i < N_WAYS; i++)
-        for (size_t k = 0; k < 3 && ways[i].classes[k]; k++)
-            if (strcmp(name, ways[i].classes[k]) == 0) *out = &ways[i];
+    for (size_t i = 0; name && !*out && i < N_FAMILIES; i++)
+        for (size_t k = 0; k < 3 && families[i].classes[k]; k++)
+            if (strcmp(name, families[i].classes[k]) == 0) *out = &families[i];
     enum ree_status status = REE_OK;
     if (name && !*out)
         status = ree_fail(err, REE_UNSUPPORTED,
@@ -201,11 +202,11 @@ static enum ree_status read_vocab(struct ree_tokenizer *tokenizer, const char *t
 enum ree_status ree_tokenizer_read_gpt2(struct ree_tokenizer *tokenizer, const char *vocab_path,
                                         const char *merges_path, const char *folder,
                                         struct ree_error *err) {
-    const struct way *way;
+    const struct family *family;
     void *bytes;
     size_t nbytes;
-    REE_TRY(find_class(folder, &way, err));
-    REE_TRY(take_way(tokenizer, way ? way : &ways[0], err));
+    REE_TRY(find_class(folder, &family, err));
+    REE_TRY(take_family(tokenizer, family ? family : &families[0], err));
     tokenizer->lm.kind = REE_LM_BPE;
     REE_TRY(ree_file_read(vocab_path, &bytes, &nbytes, err));
     enum ree_status status = read_vocab(tokenizer, bytes, nbytes, err);
@@ -279,36 +280,36 @@ static enum ree_status make_merges(struct ree_lm *lm, struct ree_error *err) {
     return REE_OK;
 }
 
-static enum ree_status add_special(struct ree_tokenizer *tokenizer, const struct way *way,
+static enum ree_status add_special(struct ree_tokenizer *tokenizer, const struct family *family,
                                    struct ree_error *err) {
-    for (size_t i = 0; i < sizeof way->special / sizeof *way->special; i++) {
-        for (int k = 0; way->special[i].text && k < way->special[i].n; k++) {
+    for (size_t i = 0; i < sizeof family->special / sizeof *family->special; i++) {
+        for (int k = 0; family->special[i].text && k < family->special[i].n; k++) {
             // These texts contain at most one %d.
             char text[80];
-            const char *mark = strstr(way->special[i].text, "%d");
-            int before = mark ? (int)(mark - way->special[i].text) : (int)sizeof text - 1;
-            snprintf(text, sizeof text, "%.*s", before, way->special[i].text);
+            const char *mark = strstr(family->special[i].text, "%d");
+            int before = mark ? (int)(mark - family->special[i].text) : (int)sizeof text - 1;
+            snprintf(text, sizeof text, "%.*s", before, family->special[i].text);
             if (mark)
                 snprintf(text + before, sizeof text - (size_t)before, "%d%s",
-                         way->special[i].first + k, mark + 2);
-            REE_TRY(ree_added_add_special(tokenizer, text, way->special[i].id + k, err));
+                         family->special[i].first + k, mark + 2);
+            REE_TRY(ree_added_add_special(tokenizer, text, family->special[i].id + k, err));
         }
     }
     return REE_OK;
 }
 
-static const struct way *find_name(const char *path) {
+static const struct family *find_name(const char *path) {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    for (size_t i = 0; i < N_WAYS; i++)
-        for (size_t k = 0; k < 3 && ways[i].file_names[k]; k++)
-            if (strcasestr(name, ways[i].file_names[k])) return &ways[i];
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        for (size_t k = 0; k < 3 && families[i].file_names[k]; k++)
+            if (strcasestr(name, families[i].file_names[k])) return &families[i];
     return NULL;
 }
 
 // Finds the family by the model, if neither the file's name nor the tokenizer's class determines
 // it.
-static enum ree_status find_model(const char *folder, const struct way **out,
+static enum ree_status find_model(const char *folder, const struct family **out,
                                   struct ree_error *err) {
     cJSON *json;
     *out = NULL;
@@ -316,17 +317,17 @@ static enum ree_status find_model(const char *folder, const struct way **out,
     const cJSON *type = ree_text_json_get(json, "model_type"),
                 *size = ree_text_json_get(json, "vocab_size");
     const char *name = cJSON_IsString(type) ? type->valuestring : "";
-    if (strncmp(name, "qwen", 4) == 0) *out = &ways[1];
+    if (strncmp(name, "qwen", 4) == 0) *out = &families[1];
     // The third generation of Llama uses tiktoken's format.
     if (strcmp(name, "llama") == 0 && cJSON_IsNumber(size) && size->valuedouble >= 128256)
-        *out = &ways[4];
+        *out = &families[4];
     cJSON_Delete(json);
     return REE_OK;
 }
 
 // Finds the family: by the file's name, the tokenizer's class or the model.
-static enum ree_status find_way(const char *path, const char *folder, const struct way **out,
-                                struct ree_error *err) {
+static enum ree_status find_family(const char *path, const char *folder, const struct family **out,
+                                   struct ree_error *err) {
     struct ree_error ignored;
     *out = find_name(path);
     if (!*out) find_class(folder, out, &ignored);
@@ -341,20 +342,20 @@ static enum ree_status find_way(const char *path, const char *folder, const stru
 static enum ree_status read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,
                                      const char *folder, const char *text, size_t nbytes,
                                      struct ree_error *err) {
-    const struct way *way;
+    const struct family *family;
     // Both formats use the name tokenizer.model. A SentencePiece model is a protobuf, which begins
     // with the tag of its pieces, the byte 0x0A.
     if (nbytes > 0 && text[0] == '\n')
         return ree_fail(err, REE_UNSUPPORTED,
                         "SentencePiece models are not supported; convert it to tokenizer.json");
-    REE_TRY(find_way(path, folder, &way, err));
-    REE_TRY(take_way(tokenizer, way, err));
+    REE_TRY(find_family(path, folder, &family, err));
+    REE_TRY(take_family(tokenizer, family, err));
     tokenizer->lm.kind = REE_LM_BPE;
     tokenizer->lm.ignore_merges = true; // a piece that is a token is not cut further
     REE_TRY(read_ranks(tokenizer, text, nbytes, err));
     REE_TRY(make_merges(&tokenizer->lm, err));
     REE_TRY(ree_tokenizer_read_added(tokenizer, folder, err));
-    return tokenizer->n_added ? REE_OK : add_special(tokenizer, way, err);
+    return tokenizer->n_added ? REE_OK : add_special(tokenizer, family, err);
 }
 
 enum ree_status ree_tokenizer_read_tiktoken(struct ree_tokenizer *tokenizer, const char *path,

@@ -206,8 +206,9 @@ enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m
     return status;
 }
 
-enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *m, uint32_t input,
-                                   const char *sha256, ree_digest out, struct ree_error *err) {
+enum ree_status ree_recorded_run_input(const char *folder, const struct ree_opened *m,
+                                       uint32_t input, const char *sha256, ree_digest out,
+                                       struct ree_error *err) {
     struct ree_tensor tensor;
     enum ree_dtype dtype;
     char hex[65];

@@ -21,9 +21,9 @@ enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m
 // For a model that runs in one step: computes the digest that input `input` of the recorded run has
 // in a trace. Fails with REE_INVALID if the hash of its tensor is not `sha256`, the one in a
 // receipt.
-enum ree_status ree_recorded_given(const char *folder, const struct ree_opened *model,
-                                   uint32_t input, const char *sha256, ree_digest out,
-                                   struct ree_error *err);
+enum ree_status ree_recorded_run_input(const char *folder, const struct ree_opened *model,
+                                       uint32_t input, const char *sha256, ree_digest out,
+                                       struct ree_error *err);
 
 // Returns the number of the value that output `output` of the model's graph has in a trace, or
 // UINT32_MAX if no node computes that output.

@@ -16,12 +16,12 @@
 // thread ends the run, because the rank may be busy with a long operation.
 #define PATIENCE 5
 
-static double every(const struct ree_transport *t) {
+static double interval(const struct ree_transport *t) {
     return t->options.deadline / 4 < 1 ? t->options.deadline / 4 : 1;
 }
 
 static enum ree_status send_heartbeat(struct ree_transport *t, double now, struct ree_error *err) {
-    if (now - t->last_heartbeat < 0.9 * every(t)) return REE_OK;
+    if (now - t->last_heartbeat < 0.9 * interval(t)) return REE_OK;
     t->last_heartbeat = now;
     double still = t->waits ? 0 : now - t->moved;
     // A heartbeat contains only whether the rank works, and for how many milliseconds it has made
@@ -82,7 +82,8 @@ enum ree_status ree_heartbeat_take(struct ree_transport *t, struct ree_error *er
     return ree_fail(err, t->failure.status, "%s", t->failure.message);
 }
 
-static enum ree_status judge(const struct ree_transport *t, double now, struct ree_error *err) {
+static enum ree_status check_deadlines(const struct ree_transport *t, double now,
+                                       struct ree_error *err) {
     uint32_t me = t->link->rank, worst = me;
     double longest = t->options.deadline;
     for (uint32_t r = 0; r < t->link->n_ranks; r++) {
@@ -118,7 +119,7 @@ enum ree_status ree_heartbeat_exchange(struct ree_transport *t, struct ree_error
     }
     t->looked = now;
     REE_TRY(send_heartbeat(t, now, err));
-    return judge(t, now, err);
+    return check_deadlines(t, now, err);
 }
 
 // The thread
@@ -147,7 +148,7 @@ static void *give_heartbeat(void *user) {
             t->link->ops->abort(t->link, 1);
             break;
         }
-        sleep_until(t, now + every(t));
+        sleep_until(t, now + interval(t));
     }
     pthread_mutex_unlock(&t->lock);
     return NULL;

@@ -138,7 +138,7 @@ static void check(struct large *g, const char *what) {
     }
     request.ends = ends;
     CHECK(ree_partition_choose(g->graph, &g->options, &request, &again, &origin, &err) == REE_OK &&
-          origin == REE_PLAN_GIVEN);
+          origin == REE_PLAN_REQUESTED);
     CHECK(memcmp(plan.ends, again.ends, N_STAGES * sizeof *plan.ends) == 0);
     ree_partition_finish(&again);
     // By hints, one for each node.

@@ -63,7 +63,7 @@ static void fill_random(struct ree_tensor *t, uint64_t seed) {
     }
 }
 
-static void append_wants(struct strbuf *text, const struct ree_model *model) {
+static void append_inputs(struct strbuf *text, const struct ree_model *model) {
     strbuf_printf(text, "; the model's inputs are:");
     for (size_t i = 0; i < ree_model_n_inputs(model); i++) {
         const struct ree_port *port = ree_model_input(model, i);
@@ -76,14 +76,14 @@ static void append_wants(struct strbuf *text, const struct ree_model *model) {
 }
 
 // Prints "input 'x' is missing; the model's inputs are: ..." and returns CLI_FAILED.
-static int fail_with_wants(const struct ree_model *model, const char *before, const char *name,
-                           const char *after) {
+static int fail_with_inputs(const struct ree_model *model, const char *before, const char *name,
+                            const char *after) {
     struct strbuf text;
     strbuf_init(&text);
     strbuf_printf(&text, "%s'", before);
     cli_append_name(&text, name);
     strbuf_printf(&text, "'%s", after);
-    append_wants(&text, model);
+    append_inputs(&text, model);
     cli_error("%s", text.data ? text.data : "out of memory");
     strbuf_finish(&text);
     return CLI_FAILED;
@@ -120,11 +120,11 @@ static int split_argument(const struct ree_model *model, const char *arg,
         *out_port = only_input(model);
         *out_file = arg;
         if (*out_port) return 0;
-        return fail_with_wants(model, "--input ", arg,
-                               ": the model does not have exactly one input; use NAME=FILE");
+        return fail_with_inputs(model, "--input ", arg,
+                                ": the model does not have exactly one input; use NAME=FILE");
     }
     char *name = strndup(arg, (size_t)(equals - arg));
-    int code = fail_with_wants(model, "the model has no input ", name ? name : arg, "");
+    int code = fail_with_inputs(model, "the model has no input ", name ? name : arg, "");
     free(name);
     return code;
 }
@@ -158,7 +158,7 @@ static int load_argument(struct run_inputs *inputs, const struct ree_model *mode
     struct ree_tensor *sequence = *number ? &inputs->tensors[*number - 1] : NULL;
     if (item && sequence && sequence->kind == REE_SEQUENCE)
         return append_item(sequence, port, file);
-    if (sequence) return fail_with_wants(model, "input ", port->name, " is given more than once");
+    if (sequence) return fail_with_inputs(model, "input ", port->name, " is given more than once");
     struct ree_tensor *t = &inputs->tensors[inputs->n_tensors];
     struct ree_error err;
     if (item)
@@ -270,16 +270,16 @@ static int64_t size_of_symbol(const struct run_inputs *inputs, const char *symbo
 static int make_random(struct run_inputs *inputs, const struct ree_model *model,
                        const struct ree_port *port) {
     if (!port->has_shape)
-        return fail_with_wants(model, "input ", port->name,
-                               " has no declared shape, so --random-inputs cannot make it");
+        return fail_with_inputs(model, "input ", port->name,
+                                " has no declared shape, so --random-inputs cannot make it");
     if (port->kind != REE_TENSOR)
-        return fail_with_wants(model, "input ", port->name,
-                               " is a sequence, which --random-inputs cannot make");
+        return fail_with_inputs(model, "input ", port->name,
+                                " is a sequence, which --random-inputs cannot make");
     switch (port->dtype) {
     case REE_STRING:
     case REE_DTYPE_NONE:
-        return fail_with_wants(model, "input ", port->name,
-                               " has a type that --random-inputs cannot make");
+        return fail_with_inputs(model, "input ", port->name,
+                                " has a type that --random-inputs cannot make");
     default: break;
     }
     int64_t dims[REE_MAX_RANK];
@@ -313,7 +313,7 @@ static int check_dims(const struct run_inputs *inputs, const struct ree_model *m
         for (size_t i = 0; i < ree_model_n_outputs(model) && !found; i++)
             found = has_dim(ree_model_output(model, i), name, n);
         if (!found)
-            return fail_with_wants(model, "--dim ", name, ": the model has no such dimension");
+            return fail_with_inputs(model, "--dim ", name, ": the model has no such dimension");
     }
     return 0;
 }
@@ -334,7 +334,7 @@ int run_inputs_load(struct run_inputs *inputs, const struct ree_model *model) {
     for (size_t i = 0; i < n_inputs; i++) {
         const struct ree_port *port = ree_model_input(model, i);
         if (port->optional || port->nullable || *tensor_number(inputs, model, port)) continue;
-        if (!inputs->random) return fail_with_wants(model, "input ", port->name, " is missing");
+        if (!inputs->random) return fail_with_inputs(model, "input ", port->name, " is missing");
         int code = make_random(inputs, model, port);
         if (code) return code;
     }

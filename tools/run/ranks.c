@@ -64,7 +64,7 @@ static void notify_others(void *user) {
 }
 
 // Runs in the transport's thread.
-static void say_lost(void *user, const char *reason) {
+static void report_lost(void *user, const char *reason) {
     (void)user;
     cli_error("%s", reason);
 }
@@ -77,7 +77,7 @@ int cli_ranks_start(struct cli_ranks *r) {
     const struct ree_transport_open_options options = {.size = sizeof options,
                                                        .deadline = (double)r->deadline,
                                                        .work_deadline = (double)r->work_deadline,
-                                                       .on_lost = say_lost,
+                                                       .on_lost = report_lost,
                                                        .testing = &testing};
     if (ree_transport_open_mpi(&options, &r->transport, &err) != REE_OK) return cli_fail(&err);
     r->rank = ree_transport_rank(r->transport);

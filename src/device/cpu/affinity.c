@@ -18,8 +18,8 @@
 
 // The caller's processor and the team's size in the last call of ree_cpu_bind_team that found one
 // of them changed.
-static _Thread_local int placed_around = -1;
-static _Thread_local uint32_t placed_threads;
+static _Thread_local int bound_around = -1;
+static _Thread_local uint32_t bound_threads;
 
 // Binds the calling thread to the n-th processor of `allowed`, not counting `skipped`.
 static void bind_self(const cpu_set_t *allowed, int skipped, int n) {
@@ -37,9 +37,9 @@ static void bind_self(const cpu_set_t *allowed, int skipped, int n) {
 void ree_cpu_bind_team(uint32_t n_threads) {
     if (n_threads < 2 || omp_in_parallel()) return;
     int here = sched_getcpu();
-    if (here < 0 || (here == placed_around && n_threads == placed_threads)) return;
-    placed_around = here;
-    placed_threads = n_threads;
+    if (here < 0 || (here == bound_around && n_threads == bound_threads)) return;
+    bound_around = here;
+    bound_threads = n_threads;
     if (getenv("OMP_PROC_BIND") || omp_get_proc_bind() != omp_proc_bind_false) return;
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;

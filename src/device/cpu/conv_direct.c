@@ -2,7 +2,7 @@
 // directly, one channel at a time, with vectors along the output's rows. NUMERICS.md section 3.
 #include "device/cpu/conv.h"
 
-#define SUMS 4096 // maximum words of sums in scratch; more if one row has more
+#define MAX_SCRATCH_SUMS 4096 // maximum words of sums in scratch; more if one row has more
 
 struct direct_run {
     const struct ree_conv *conv;
@@ -36,7 +36,7 @@ static void sum_taps(const struct direct_run *run, uint32_t group, uint32_t i, u
 // Returns the number of output rows whose sums are computed together. They are rows of one depth
 // slice, so their distance in the laid-out input is constant.
 static uint32_t rows_at_once(const struct ree_conv *conv) {
-    uint32_t fitting = SUMS / conv->layout.axes[2].out, rows = conv->layout.axes[1].out;
+    uint32_t fitting = MAX_SCRATCH_SUMS / conv->layout.axes[2].out, rows = conv->layout.axes[1].out;
     if (conv->output.elem_size == sizeof(float)) return rows;
     return fitting == 0 ? 1 : ree_conv_min(rows, fitting);
 }

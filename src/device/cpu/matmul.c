@@ -300,7 +300,7 @@ static struct ree_cpu_operand factor_b(const struct ree_matmul_params *p, const 
 
 // Returns whether B, with its scales and zero points if any, was packed in advance. ree_panels_suit
 // says whether the packed form is panels for few rows.
-static bool has_panels(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
+static bool is_b_packed(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
     for (uint32_t i = 1; i < ree_matmul_n_operands(p); i++)
         if (!ctx->packed[i]) return false;
     return true;
@@ -350,7 +350,7 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
         b = swap;
     }
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
-    if (has_panels(ctx, p) && ree_panels_suit(tiles, &plan)) {
+    if (is_b_packed(ctx, p) && ree_panels_suit(tiles, &plan)) {
         struct ree_panels panels = {
             .tiles = tiles,
             .plan = &plan,

@@ -65,7 +65,7 @@ static void add_ordered(const struct ree_cuda *cuda, const struct ree_dispatch *
 }
 
 // Adds the steps of reductions that may use any order.
-static void add_free(const struct ree_cuda *cuda, struct ree_cuda_encoding *out) {
+static void add_unordered(const struct ree_cuda *cuda, struct ree_cuda_encoding *out) {
     const struct ree_reduce_params *r = &out->params.reduce.p;
     uint64_t fill = threads_to_fill(cuda);
     // If there are many outputs, and neighbouring ones read adjacent elements, each output gets one
@@ -102,6 +102,6 @@ enum ree_status ree_cuda_encode_reduce(const struct ree_cuda *cuda,
     if (is_float && p->p.kind <= REE_REDUCE_PROD)
         add_ordered(cuda, dispatch, out);
     else
-        add_free(cuda, out);
+        add_unordered(cuda, out);
     return REE_OK;
 }

@@ -266,8 +266,9 @@ static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
 }
 
 // First half of opening: the instance and the driver's properties.
-static enum ree_status introduce(struct ree_vk *vk, const char *which,
-                                 const struct ree_device_options *options, struct ree_error *err) {
+static enum ree_status identify_driver(struct ree_vk *vk, const char *which,
+                                       const struct ree_device_options *options,
+                                       struct ree_error *err) {
     REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
     REE_TRY(query(vk, err));
     ree_vk_identify(vk, options->cache_dir);
@@ -282,7 +283,7 @@ static enum ree_status open_steps(struct ree_vk *vk, const struct ree_device_opt
     REE_TRY(ree_vk_memory_init(vk, err));
     REE_TRY(ree_vk_pipelines_init(vk, err));
     REE_TRY(ree_vk_probe(vk, options, err));
-    ree_vk_note_met(vk);
+    ree_vk_note_known_driver(vk);
     REE_TRY(ree_vk_facts_init(vk, err));
     return ree_vk_check_validation(vk, err);
 }
@@ -301,7 +302,7 @@ enum ree_status ree_vk_open(const char *which, const struct ree_device_options *
     struct ree_vk *vk;
     *out = NULL;
     REE_TRY(create(&vk, err));
-    enum ree_status status = introduce(vk, which, options, err);
+    enum ree_status status = identify_driver(vk, which, options, err);
     if (status == REE_OK) status = open_steps(vk, options, err);
     return finish_opening(vk, status, out);
 }
@@ -311,20 +312,20 @@ enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out
     const struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     REE_TRY(create(out, err));
     struct ree_vk *vk = *out;
-    REE_TRY(introduce(vk, which, &options, err));
+    REE_TRY(identify_driver(vk, which, &options, err));
     vk->has_statistics =
         has_extension(vk->physical, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
     REE_TRY(create_handle(vk, err));
     return ree_vk_pipelines_init(vk, err);
 }
 
-static enum ree_status open_or_meet(const char *which, const struct ree_device_options *options,
-                                    struct ree_device **out, struct ree_error *err) {
+static enum ree_status open_or_try(const char *which, const struct ree_device_options *options,
+                                   struct ree_device **out, struct ree_error *err) {
     struct ree_vk *vk;
     *out = NULL;
     REE_TRY(create(&vk, err));
-    enum ree_status status = introduce(vk, which, options, err);
-    if (status != REE_OK || ree_vk_was_met(vk)) {
+    enum ree_status status = identify_driver(vk, which, options, err);
+    if (status != REE_OK || ree_vk_driver_is_known(vk)) {
         if (status == REE_OK) status = open_steps(vk, options, err);
         return finish_opening(vk, status, out);
     }
@@ -341,7 +342,7 @@ enum ree_status ree_vulkan_device_open(const char *which, const struct ree_devic
     // A child process inherits the locks that other threads hold, but not the threads. So no other
     // thread may be inside the loader during the fork.
     pthread_mutex_lock(&ree_vk_opening);
-    enum ree_status status = open_or_meet(which, options, out, err);
+    enum ree_status status = open_or_try(which, options, out, err);
     pthread_mutex_unlock(&ree_vk_opening);
     return status;
 }

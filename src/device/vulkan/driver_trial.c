@@ -41,7 +41,7 @@ static void key_of(const struct ree_vk *vk, unsigned char key[REE_SHA256_SIZE]) 
     ree_hasher_digest(hasher, key);
 }
 
-bool ree_vk_was_met(const struct ree_vk *vk) {
+bool ree_vk_driver_is_known(const struct ree_vk *vk) {
     unsigned char key[REE_SHA256_SIZE];
     key_of(vk, key);
     bool found = ree_test_record_find(&vk->tests, key) != NULL;
@@ -52,9 +52,9 @@ bool ree_vk_was_met(const struct ree_vk *vk) {
     return found;
 }
 
-void ree_vk_note_met(struct ree_vk *vk) {
+void ree_vk_note_known_driver(struct ree_vk *vk) {
     unsigned char key[REE_SHA256_SIZE];
-    if (ree_vk_was_met(vk)) return;
+    if (ree_vk_driver_is_known(vk)) return;
     key_of(vk, key);
     ree_test_record_add(&vk->tests, key, REE_TEST_PASSED, NULL);
     pthread_mutex_lock(&met_lock);

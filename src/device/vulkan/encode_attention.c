@@ -19,10 +19,11 @@ static struct layout make_layout(const struct ree_vk_encoding *out) {
     const struct ree_attention_params *p = &out->params.attention;
     struct layout l = {0};
     uint32_t group = p->n_heads / p->n_kv_heads;
-    bool even = p->q_len == 1 || p->q_strides[1] == (int64_t)p->q_len * p->q_strides[2];
+    bool has_uniform_stride =
+        p->q_len == 1 || p->q_strides[1] == (int64_t)p->q_len * p->q_strides[2];
     // Heads with many queries get a product each. The rows of a tile are then neighbouring queries
     // of one head, whose ranges of keys are almost equal.
-    l.combined = group > 1 && even && p->q_len <= FEW_QUERIES;
+    l.combined = group > 1 && has_uniform_stride && p->q_len <= FEW_QUERIES;
     l.rows = l.combined ? group * p->q_len : p->q_len;
     l.n_products = (uint64_t)p->batch * (l.combined ? p->n_kv_heads : p->n_heads);
     bool direct = out->forms.of[REE_VK_FMA] == REE_VK_NATIVE;

@@ -112,7 +112,7 @@ static void add_dot8(const struct ree_vk *vk, struct ree_vk_encoding *out, bool 
 
 // Returns the kind of an operand's copies in the scratch memory. 1: one copy for all batches; 2:
 // one copy per batch.
-static uint32_t n_copies(const struct ree_matmul_params *p, const int32_t *batch_strides) {
+static uint32_t copies_kind(const struct ree_matmul_params *p, const int32_t *batch_strides) {
     for (uint32_t d = 0; d < p->batch_rank; d++)
         if (batch_strides[d] != 0) return 2;
     return 1;
@@ -121,7 +121,8 @@ static uint32_t n_copies(const struct ree_matmul_params *p, const int32_t *batch
 static void encode_bytes(const struct ree_vk *vk, struct ree_vk_encoding *out,
                          const struct ree_matmul_params *p) {
     uint64_t n_words = ((uint64_t)p->k + 3) / 4;
-    uint32_t a_copies = n_copies(p, p->a_batch_strides), b_copies = n_copies(p, p->b_batch_strides);
+    uint32_t a_copies = copies_kind(p, p->a_batch_strides),
+             b_copies = copies_kind(p, p->b_batch_strides);
     for (uint32_t is_b = 0; is_b < 2; is_b++) {
         bool shared = (is_b ? b_copies : a_copies) == 1;
         uint64_t n = (shared ? 1 : p->n_batch) * n_words * (is_b ? p->n : p->m);
@@ -201,9 +202,9 @@ enum ree_status ree_vk_encode_matmul(const struct ree_vk *vk, const struct ree_d
                                 p->b_block,    p->b_bits, p->has_zero_points};
         add_constants(vk, step, &p->epilogue, p->has_epilogue, 7, own);
     } else {
-        const uint32_t a_copies = p->a_dtype == REE_F32 ? 0 : n_copies(p, p->a_batch_strides);
+        const uint32_t a_copies = p->a_dtype == REE_F32 ? 0 : copies_kind(p, p->a_batch_strides);
         const uint32_t b_copies =
-            p->b_dtype == REE_F32 && !p->b_block ? 0 : n_copies(p, p->b_batch_strides);
+            p->b_dtype == REE_F32 && !p->b_block ? 0 : copies_kind(p, p->b_batch_strides);
         if (a_copies) add_widening(out, p, false, a_copies, a_copies);
         if (b_copies) add_widening(out, p, true, b_copies, a_copies);
         step = ree_vk_add_tiles(vk, out, REE_VK_SHADER_MATMUL_1_NATIVE, p->m, p->n, p->k, true,

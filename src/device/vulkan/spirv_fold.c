@@ -52,10 +52,10 @@ enum ree_fold_knowledge ree_fold_compute(const struct ree_fold *f, uint32_t opco
         if (v->known == REE_FOLD_UNDETERMINED && known == REE_FOLD_CONSTANT)
             known = REE_FOLD_UNDETERMINED;
         // One constant operand may determine the result.
-        const bool decides = (opcode == REE_SPV_LOGICAL_AND && !v->bits) ||
-                             (opcode == REE_SPV_LOGICAL_OR && v->bits) ||
-                             (opcode == REE_SPV_BITWISE_AND && !v->bits);
-        if (v->known == REE_FOLD_CONSTANT && decides) {
+        const bool determines_result = (opcode == REE_SPV_LOGICAL_AND && !v->bits) ||
+                                       (opcode == REE_SPV_LOGICAL_OR && v->bits) ||
+                                       (opcode == REE_SPV_BITWISE_AND && !v->bits);
+        if (v->known == REE_FOLD_CONSTANT && determines_result) {
             *bits = opcode == REE_SPV_LOGICAL_OR;
             return REE_FOLD_CONSTANT;
         }

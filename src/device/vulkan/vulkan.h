@@ -203,9 +203,9 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
 
 // Returns whether the driver went through the probe without a crash, in this process or according
 // to the record.
-bool ree_vk_was_met(const struct ree_vk *vk);
+bool ree_vk_driver_is_known(const struct ree_vk *vk);
 // Records that the driver went through the probe without a crash.
-void ree_vk_note_met(struct ree_vk *vk);
+void ree_vk_note_known_driver(struct ree_vk *vk);
 // Opens the device in a child process and closes it again. The caller must not have an open Vulkan
 // instance. Fails with REE_DEVICE if the child crashes or does not return in time. Succeeds if the
 // child cannot open the device: the caller sees that error when it opens the device itself. Also

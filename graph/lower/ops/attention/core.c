@@ -163,8 +163,8 @@ static int32_t to_position(int64_t n) {
 
 // Adds the condition that the query attends to the key, according to positions and mask. Returns
 // the value of the condition; -1: it holds for all keys.
-static int taking_part(struct ree_expr_builder *b, const struct ree_attention *a,
-                       const struct mask *m) {
+static int attends_condition(struct ree_expr_builder *b, const struct ree_attention *a,
+                             const struct mask *m) {
     int condition = -1;
     if (m->bounded_left || m->bounded_right) {
         // distance = j - p: position of the key minus position of the query
@@ -214,7 +214,7 @@ static enum ree_status mask_scores(struct ree_lower *lower, const struct ree_att
         t = ree_expr_op2(&b, REE_MAP_mul_f32, t, cap);
     }
     if (a->tap == REE_ATTENTION_TAP_CAPPED) REE_TRY(tap(lower, &b, &t, out_tapped));
-    int condition = taking_part(&b, a, m);
+    int condition = attends_condition(&b, a, m);
     int nothing = ree_expr_f32(&b, -INFINITY);
     if (m->bias) {
         int bias = ree_expr_tensor(&b, m->bias);

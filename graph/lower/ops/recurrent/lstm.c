@@ -25,11 +25,11 @@ static int cell_state(struct ree_expr_builder *b, int f, int c, int i, int n) {
 }
 
 // Returns whether 1 - i replaces the forget gate.
-static bool couples(const struct ree_recurrent_step *step) {
+static bool has_input_forget(const struct ree_recurrent_step *step) {
     return ree_rule_int(step->run->lower, "input_forget", 0) != 0;
 }
 
-static int coupled(struct ree_expr_builder *b, int i) {
+static int one_minus(struct ree_expr_builder *b, int i) {
     return ree_expr_op2(b, REE_MAP_sub_f32, ree_expr_f32(b, 1), i);
 }
 
@@ -40,12 +40,12 @@ static enum ree_status cell_in_one_map(struct ree_recurrent_step *step, struct r
     ree_recurrent_begin(&b, step);
     for (uint32_t i = 0; i < 4; i++) {
         struct ree_view *gate;
-        if (i == FORGET && couples(step)) continue;
+        if (i == FORGET && has_input_forget(step)) continue;
         REE_TRY(ree_recurrent_gate(step, gates, i, &gate));
         value[i] =
             ree_recurrent_activate(&b, step, i == CANDIDATE, ree_recurrent_operand(&b, gate));
     }
-    if (couples(step)) value[FORGET] = coupled(&b, value[INPUT]);
+    if (has_input_forget(step)) value[FORGET] = one_minus(&b, value[INPUT]);
     int old = ree_recurrent_operand(&b, step->c);
     int c = cell_state(&b, value[FORGET], old, value[INPUT], value[CANDIDATE]);
     int h = multiply(&b, value[OUTPUT], ree_activation_expr(&b, &step->functions[2], c));
@@ -76,14 +76,14 @@ static enum ree_status cell_by_gates(struct ree_recurrent_step *step, struct ree
     for (uint32_t i = 0; i < 3 && step->peepholes; i++)
         REE_TRY(ree_recurrent_gate(step, step->peepholes, i, &peephole[i]));
     REE_TRY(activated(step, 0, gate[INPUT], peephole[INPUT], step->c, &gate[INPUT]));
-    if (!couples(step))
+    if (!has_input_forget(step))
         REE_TRY(activated(step, 0, gate[FORGET], peephole[FORGET], step->c, &gate[FORGET]));
     REE_TRY(activated(step, 1, gate[CANDIDATE], NULL, NULL, &gate[CANDIDATE]));
 
     struct ree_expr_builder b;
     ree_expr_init(&b, lower, 3, step->c->dims);
     int i = ree_expr_tensor(&b, gate[INPUT]);
-    int f = couples(step) ? coupled(&b, i) : ree_expr_tensor(&b, gate[FORGET]);
+    int f = has_input_forget(step) ? one_minus(&b, i) : ree_expr_tensor(&b, gate[FORGET]);
     int n = ree_expr_tensor(&b, gate[CANDIDATE]), old = ree_expr_tensor(&b, step->c);
     REE_TRY(ree_lower_map(&b, cell_state(&b, f, old, i, n), REE_F32, &c));
     REE_TRY(activated(step, 0, gate[OUTPUT], peephole[OUTPUT], c, &gate[OUTPUT]));

@@ -49,7 +49,7 @@ struct ree_recurrent {
     bool has_clip;
     float clip;
     struct ree_activation functions[2][REE_RECURRENT_MAX_FUNCTIONS];
-    bool alike; // there are two directions, with the same functions
+    bool same_functions; // there are two directions, with the same functions
 
     struct ree_view *product;   // x W + Wb: (n_directions, n_steps, n_gates, batch, hidden)
     struct ree_view *r;         // R: (n_directions, n_gates, hidden out, hidden in)

@@ -97,8 +97,9 @@ static enum ree_status read_attributes(struct ree_recurrent *run,
     REE_TRY(read_direction(run));
     REE_TRY(ree_activation_read(lower, (uint32_t)run->n_directions, form->n_functions,
                                 form->functions, run->functions));
-    run->alike = run->n_directions == 2 && !memcmp(run->functions[0], run->functions[1],
-                                                   form->n_functions * sizeof *run->functions[0]);
+    run->same_functions =
+        run->n_directions == 2 && !memcmp(run->functions[0], run->functions[1],
+                                          form->n_functions * sizeof *run->functions[0]);
     const struct ree_attr *clip = ree_node_attr(node, "clip");
     run->has_clip = clip != NULL;
     run->clip = ree_rule_float(lower, "clip", 0);
@@ -275,7 +276,7 @@ static enum ree_status take_step(struct ree_recurrent_step *step, int64_t s,
 static enum ree_status take_steps(struct ree_recurrent *run, ree_recurrent_cell cell) {
     // Compute both directions in one dispatch, unless the batch is so large that packing each
     // matrix only once is faster on the device.
-    bool both = run->alike && run->batch <= 8;
+    bool both = run->same_functions && run->batch <= 8;
     uint32_t n = (uint32_t)run->n_directions, together = both ? n : 1;
     for (uint32_t first = 0; first < n; first += together) {
         struct ree_recurrent_step step = {

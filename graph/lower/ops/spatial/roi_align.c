@@ -10,9 +10,9 @@
 
 // The place of a sample outside the plane. The sum of two of these, or of one and a valid row or
 // place, is negative.
-#define NOWHERE (-(INT32_C(1) << 29))
+#define OUTSIDE (-(INT32_C(1) << 29))
 // The first row for a batch index out of range. It is beyond every row, so that the gather fails,
-// also if one or two NOWHERE are added. Rows and places are below 2^29, so no sum overflows.
+// also if one or two OUTSIDE are added. Rows and places are below 2^29, so no sum overflows.
 #define BAD_BATCH (INT32_C(3) << 29)
 #define MAX_SAMPLES (INT64_C(1) << 22)
 
@@ -184,7 +184,7 @@ static enum ree_status sample_taps(struct ree_lower *lower, const struct roi_ali
             int width = ree_expr_i32(&b, (int32_t)r->sizes[1]);
             place = ree_expr_op2(&b, REE_MAP_mul_i32, place, width);
         }
-        place = ree_expr_op3(&b, REE_MAP_select_b32, near, place, ree_expr_i32(&b, NOWHERE));
+        place = ree_expr_op3(&b, REE_MAP_select_b32, near, place, ree_expr_i32(&b, OUTSIDE));
         if (base) place = ree_expr_op2(&b, REE_MAP_add_i32, place, ree_expr_tensor(&b, base));
         REE_TRY(ree_lower_map(&b, place, REE_I32, out_places));
     }
