@@ -12,7 +12,7 @@ args = parser.parse_args()
 # memory.c is the place. The MPI module is a program of its own; its frames come from ree_realloc.
 WITHOUT = ("src/base/memory.c", "src/transport/mpi/")
 LIBC = {("src/device/selftest/identity.c", "free(line);"), ("src/device/selftest/identity.c", "free(path);"),
-        ("graph/ir/mapping.c", "free(path); // of libc")}
+        ("graph/ir/mapping.c", "free(path); // allocated by libc")}
 CALL = re.compile(r"(?<![\w.>])(?:malloc|calloc|realloc|reallocarray|strdup|strndup|v?asprintf|aligned_alloc|"
                   r"posix_memalign|memalign|free)\s*\(")
 
