@@ -18,9 +18,11 @@ static inline vec vec_set1(uint32_t x) {
 static inline vec vec_load(const ree_any_u32 *p) {
     return *p;
 }
+// The terms of b are unsigned and below 2^8. gcc 16.2 vectorises the same sum wrongly if both
+// operands are cast to int16_t, so b's terms are not.
 static inline vec vec_dot(vec acc, vec a, vec b) {
-    uint32_t low = (uint32_t)((int16_t)a * (int16_t)b);
-    uint32_t high = (uint32_t)((int16_t)(a >> 16) * (int16_t)(b >> 16));
+    uint32_t low = (uint32_t)((int16_t)a * (int32_t)(b & 0xFFFF));
+    uint32_t high = (uint32_t)((int16_t)(a >> 16) * (int32_t)(b >> 16));
     return acc + low + high;
 }
 static inline vec vec_and(vec a, vec b) {
