@@ -40,9 +40,9 @@ REE_DEVICE void bytes_load(const u32 *at, u32 (&x)[4]) {
 }
 #endif
 
-// Adds the products of one slice to a warp's sums. The four numbers sum[i][j] are those of matrix
-// (i, j) in rows lane / 4 and lane / 4 + 8 and columns lane % 4 * 2 and the next: two of the first
-// row, then two of the second. a, b: index in shared memory of the warp's first row and column.
+// Adds the products of one slice to a warp's sums. A lane holds four numbers of matrix (i, j) in
+// sum[i][j]: two neighbours in row lane / 4, from column lane % 4 * 2 on, then two in row
+// lane / 4 + 8. a, b: index in shared memory of the warp's first row and column.
 template <class Shape, bool A_SIGNED, bool B_SIGNED>
 REE_DEVICE void bytes_slice(ree_shared_t<u32> shared, u32 a, u32 b,
                             u32 (&sum)[Shape::sums_m][Shape::sums_n][4]) {

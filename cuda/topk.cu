@@ -63,8 +63,8 @@ REE_DEVICE u32 digit_of(u64 key, u32 index, u32 digit, u32 n_key_digits) {
     if (digit < n_key_digits) return (u32)(key >> (8u * (n_key_digits - 1u - digit))) & 255u;
     return index >> (8u * (n_key_digits + 3u - digit)) & 255u;
 }
-// Compares the first `digit` digits of a pair with those of the sought pair (the k-th one). Returns
-// -1, 0 or 1.
+// Compares the first `digit` digits of a pair with the first digits of the k-th pair, which is
+// sought. Returns -1, 0 or 1.
 REE_DEVICE int compare_digits(u64 key, u32 index, u64 key_sought, u32 index_sought, u32 digit,
                               u32 n_key_digits) {
     if (digit < n_key_digits) {

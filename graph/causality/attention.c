@@ -38,11 +38,11 @@ static bool by_heads(const struct ree_derivation *d, const struct ree_fact *x, c
     return true;
 }
 
-// Writes to *out the fact about the keys, or the values, that the queries see: those of the cache
-// `past` (NULL: no cache), followed by `fresh`, those of the new tokens. Output number `output` is
+// Writes to *out the fact about all keys (or all values) that the queries see. The cache `past`
+// (NULL: no cache) comes first, and `fresh`, of the new tokens, follows. Output number `output` is
 // the next contents of the cache.
-static const char *keys(struct ree_derivation *d, const struct ree_fact *fresh,
-                        const struct ree_fact *past, size_t output, struct ree_fact *out) {
+static const char *append_keys(struct ree_derivation *d, const struct ree_fact *fresh,
+                               const struct ree_fact *past, size_t output, struct ree_fact *out) {
     if (past) {
         const char *why = ree_fact_append(d, past, fresh, output, 2);
         if (!why) *out = d->out[output];
@@ -91,8 +91,8 @@ const char *ree_causality_attention(struct ree_derivation *d) {
         !by_heads(d, d->in[2], "kv_num_heads", &v))
         return "its query, key or value does not have one row for each token";
     if (q.axes[2].kind != REE_AXIS_NEW) return "its queries are not the new tokens";
-    const char *why = keys(d, &k, past_k, 1, &all_k);
-    if (!why) why = keys(d, &v, past_v, 2, &all_v);
+    const char *why = append_keys(d, &k, past_k, 1, &all_k);
+    if (!why) why = append_keys(d, &v, past_v, 2, &all_v);
     if (why) return why;
     const struct ree_axis *key = &all_k.axes[2];
     if (!ree_axes_same(key, &all_v.axes[2])) return "its values and keys have different positions";
@@ -220,7 +220,7 @@ const char *ree_causality_group_query(struct ree_derivation *d) {
         if (d->in[i] && i != POSITIONS && !ree_fact_is_plain(d->in[i]))
             return "its angles, sinks or norms are not constant";
     for (uint32_t i = 0; i < 2; i++) {
-        const char *why = keys(d, &kv[i], d->in[PAST_KEY + i], 1 + i, &all);
+        const char *why = append_keys(d, &kv[i], d->in[PAST_KEY + i], 1 + i, &all);
         if (why) return why;
     }
     for (size_t i = 3; i < d->n_out; i++)

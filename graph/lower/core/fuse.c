@@ -228,8 +228,8 @@ static void set_has_epilogue(struct ree_dispatch *d) {
         d->params.conv.has_epilogue = 1;
 }
 
-// Returns the number of operands before those of the epilogue.
-static uint32_t n_factors(const struct ree_dispatch *d) {
+// Returns the number of operands of a product. The operands of its epilogue follow them.
+static uint32_t n_product_operands(const struct ree_dispatch *d) {
     return d->op == REE_REPOP_MATMUL ? ree_matmul_n_operands(&d->params.matmul)
                                      : ree_conv_n_operands(&d->params.conv);
 }
@@ -309,7 +309,7 @@ static bool fuse_epilogue(const struct ree_dispatch *producer, struct ree_dispat
     uint32_t out_dims[REE_MAX_RANK], out_rank = output_dims(producer, out_dims);
     struct bound_expr p = {0}, c, fused;
     if (has) {
-        bind_expr(&p, epilogue, producer->operands + n_factors(producer));
+        bind_expr(&p, epilogue, producer->operands + n_product_operands(producer));
     } else {
         p.expr.rank = out_rank;
         memcpy(p.expr.dims, out_dims, sizeof p.expr.dims);
@@ -345,7 +345,7 @@ static bool fuse_epilogue(const struct ree_dispatch *producer, struct ree_dispat
     memcpy(fused.expr.dims, out_dims, out_rank * sizeof *out_dims);
     *epilogue = fused.expr;
     set_has_epilogue(&d);
-    if (!set_operands(&d, n_factors(producer), &fused,
+    if (!set_operands(&d, n_product_operands(producer), &fused,
                       consumer->operands[consumer->n_operands - 1]))
         return false;
     d.node = consumer->node;

@@ -84,12 +84,12 @@ static enum ree_status direct(struct ree_lower *lower, struct ree_view *x, int64
                               int64_t n_out, struct ree_view **out) {
     int64_t rows = x->dims[0], parts = x->dims[2];
     int64_t samples = x->dims[1] < n ? x->dims[1] : n, k = samples * parts;
-    const double *unit_root = unit_roots(lower, n, inverse);
+    const double *roots = unit_roots(lower, n, inverse);
     double *table = ree_arena_alloc_array(lower->arena, (size_t)(k * n_out), 2 * sizeof *table);
-    if (!unit_root || !table) return ree_lower_no_memory(lower);
+    if (!roots || !table) return ree_lower_no_memory(lower);
     for (int64_t i = 0; i < samples; i++)
         for (int64_t j = 0; j < n_out; j++) {
-            const double *factor = unit_root + 2 * (i * j % n);
+            const double *factor = roots + 2 * (i * j % n);
             double *of_real = table + (i * parts * n_out + j) * 2;
             of_real[0] = factor[0];
             of_real[1] = factor[1];
@@ -112,12 +112,12 @@ static enum ree_status direct(struct ree_lower *lower, struct ree_view *x, int64
 static enum ree_status split(struct ree_lower *lower, struct ree_view *x, int64_t n, int64_t n1,
                              bool inverse, struct ree_view **out) {
     int64_t rows = x->dims[0], parts = x->dims[2], n2 = n / n1;
-    const double *unit_root = unit_roots(lower, n, inverse);
+    const double *roots = unit_roots(lower, n, inverse);
     double *table = ree_arena_alloc_array(lower->arena, (size_t)n, 2 * sizeof *table);
-    if (!unit_root || !table) return ree_lower_no_memory(lower);
+    if (!roots || !table) return ree_lower_no_memory(lower);
     for (int64_t c = 0; c < n1; c++)
         for (int64_t b = 0; b < n2; b++)
-            memcpy(table + (c * n2 + b) * 2, unit_root + 2 * (b * c % n), 2 * sizeof *table);
+            memcpy(table + (c * n2 + b) * 2, roots + 2 * (b * c % n), 2 * sizeof *table);
     struct ree_view *factors, *t;
     uint32_t swap[4] = {0, 2, 1, 3};
     REE_TRY(literal(lower, x->dtype, 3, (int64_t[]){n1, n2, 2}, table, &factors));
@@ -146,12 +146,12 @@ static enum ree_status convolve(struct ree_lower *lower, struct ree_view *x, int
     int64_t m = 1;
     while (m < 2 * n - 1)
         m *= 2;
-    const double *unit_root = unit_roots(lower, 2 * n, inverse);
+    const double *roots = unit_roots(lower, 2 * n, inverse);
     double *chirp = ree_arena_alloc_array(lower->arena, (size_t)n, 2 * sizeof *chirp);
     double *filter = ree_arena_alloc_array(lower->arena, (size_t)m, 2 * sizeof *filter);
-    if (!unit_root || !chirp || !filter) return ree_lower_no_memory(lower);
+    if (!roots || !chirp || !filter) return ree_lower_no_memory(lower);
     for (int64_t j = 0; j < n; j++) {
-        const double *factor = unit_root + 2 * (j * j % (2 * n));
+        const double *factor = roots + 2 * (j * j % (2 * n));
         memcpy(chirp + 2 * j, factor, 2 * sizeof *chirp);
         for (int end = 0; end < 2; end++) {
             int64_t at = end ? (m - j) % m : j;
