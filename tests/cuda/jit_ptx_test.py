@@ -5,6 +5,7 @@ Usage: jit_ptx_test.py PTXAS PROGRAM [N]
 PROGRAM, device_cuda_jit, writes the modules of N random maps. ptxas must accept each of them,
 each for the next architecture in turn, without a spill. ptx_test.py's rules must hold for each:
 arithmetic is rounded once, operation by operation, and an fma exists only where one is written.
+No store may be narrower than its register: ptxas converts a float in such a register to an integer.
 """
 
 import pathlib
@@ -16,12 +17,19 @@ import tempfile
 import ptx_test
 
 ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_120"]
+BITS = {"h": 16, "r": 32, "d": 64}  # of registers, by the first letter of their names
+
+
+def narrow_stores(text):
+    """Returns the stores that write less than a register of 32 or 64 bits."""
+    stores = re.findall(r"^(st\.global[\w.]*\.b(\d+) \[.*\], \{?%([hrd]).*)$", text, re.M)
+    return [line for line, bits, letter in stores if letter != "h" and int(bits) < BITS[letter]]
 
 
 def main():
     ptxas, program = sys.argv[1], sys.argv[2]
     n = int(sys.argv[3]) if len(sys.argv) > 3 else 120
-    n_failed, most_registers, n_called = 0, 0, 0
+    n_failed, most_registers, n_called, n_stores = 0, 0, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([program, str(n), folder], check=True)
         for i in range(n):
@@ -43,12 +51,16 @@ def main():
             kernel = text[text.index(".visible .entry") :]
             found, n_fma = ptx_test.faults(kernel, allow_fma=True)
             found.update(ptx_test.faults(text, allow_fma=True)[0])
+            n_stores += text.count("st.global")
+            for line in narrow_stores(kernel):
+                print(f"FAILED: {i}: {line}")
+                n_failed += 1
             for what, times in sorted(found.items()):
                 print(f"FAILED: {i}: {times} x {what}")
                 n_failed += 1
     print(f"{n} kernels, {n_called} with calls, at most {most_registers} registers, {n_failed} failed")
     # A test that checked nothing must fail.
-    return 1 if n_failed or n_called == 0 or n_called == n else 0
+    return 1 if n_failed or n_stores == 0 or n_called == 0 or n_called == n else 0
 
 
 if __name__ == "__main__":

@@ -347,6 +347,22 @@ static void write_operand(struct writer *w, uint32_t o, uint32_t first) {
     }
 }
 
+// Replaces the registers of a thread's results by registers with only the low `size` bytes, and
+// returns the letter of their names. NVIDIA's compiler does not store the low bytes of a float in a
+// wider register: it converts the float to an integer, although the registers have no type.
+static char narrow(struct writer *w, enum ree_class class, size_t size, uint32_t r[WIDTH]) {
+    const size_t all = class == REE_CLASS_D ? 8 : 4;
+    const char file = class == REE_CLASS_D ? 'd' : 'r';
+    if (size == all) return file;
+    for (uint32_t e = 0; e < w->width; e++) {
+        const uint32_t to = size == 4 ? word(w) : ++w->n_halves;
+        WRITE("cvt.u%d.u%zu %%%c%u, %%%c%u;\n", size == 4 ? 32 : 16, 8 * all,
+              size == 4 ? 'r' : 'h', to, file, r[e]);
+        r[e] = to;
+    }
+    return size == 4 ? 'r' : 'h';
+}
+
 static void write_result(struct writer *w, uint32_t first) {
     const uint32_t n = w->key->n_operands + w->key->n_instrs, dtype = w->key->out_dtype;
     struct value *v = &w->values[w->key->n_instrs > 0 ? n - 1 : 0];
@@ -358,7 +374,7 @@ static void write_result(struct writer *w, uint32_t first) {
         v->is_number = true; // a stored float must be canonical, whatever operation produced it
     for (uint32_t e = 0; e < w->width; e++)
         r[e] = canonical(w, v, e);
-    const char file = v->class == REE_CLASS_D ? 'd' : 'r';
+    const char file = narrow(w, v->class, size, r);
     if (w->width == WIDTH && w->key->is_vector && size == 8) {
         WRITE("st.global.v2.b64 [%%d%u], {%%d%u, %%d%u};\n", address, r[0], r[1]);
         WRITE("st.global.v2.b64 [%%d%u+16], {%%d%u, %%d%u};\n", address, r[2], r[3]);
