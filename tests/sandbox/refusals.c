@@ -1,7 +1,7 @@
 // The sandbox of ree-run seen from inside: what it refuses and what it permits, in the thread that
 // entered it and in a thread made before the sandbox was closed.
 //
-//     refusals cpu|vulkan      run it in an empty folder
+//     refusals cpu|vulkan|cuda      run it in an empty folder
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -48,7 +48,7 @@
         CHECK_MSG(result_ >= 0, "%s, %s: errno %d (%s)", who, #call, errno, strerror(errno));      \
     } while (0)
 
-static bool has_landlock, has_seccomp;
+static bool has_landlock, has_seccomp, uses_cuda;
 
 static void make_file(const char *path) {
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -98,6 +98,20 @@ static void check_files(const char *who) {
     WORKS(open_and_close("/dev/null", O_WRONLY));
     WORKS(open_and_close("/dev/urandom", O_RDONLY));
     WORKS(open_and_close("/usr", O_RDONLY | O_DIRECTORY));
+}
+
+// CUDA's driver names its threads. Other files of the process, and other processes, stay read-only.
+static void check_thread_names(const char *who) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld/comm", (long)syscall(SYS_gettid));
+    if (uses_cuda)
+        WORKS(open_and_close(path, O_CREAT | O_WRONLY | O_TRUNC));
+    else
+        FAILS(open_and_close(path, O_CREAT | O_WRONLY | O_TRUNC), EACCES);
+    FAILS(open_and_close("/proc/self/comm", O_WRONLY), EACCES);
+    FAILS(open_and_close("/proc/self/oom_score_adj", O_WRONLY), EACCES);
+    snprintf(path, sizeof path, "/proc/%ld/comm", (long)getppid());
+    FAILS(open_and_close(path, O_WRONLY), EACCES);
 }
 
 static void check_calls(const char *who) {
@@ -204,6 +218,7 @@ static void check_closed(const char *who) {
 
 static void check_all(const char *who) {
     if (has_landlock) check_files(who);
+    if (has_landlock) check_thread_names(who);
     if (has_seccomp) check_calls(who);
     if (has_seccomp) check_closed(who);
 }
@@ -291,6 +306,7 @@ int main(int argc, char **argv) {
     has_seccomp = strstr(sandbox_text(), "no seccomp") == NULL && strstr(sandbox_text(), "seccomp");
     if (!has_landlock && !has_seccomp) return test_skip("a kernel without either");
     bool uses_driver = strcmp(argv[1], "cpu") != 0;
+    uses_cuda = strcmp(argv[1], "cuda") == 0;
     if (uses_driver) check_before("before drivers are open");
     REQUIRE(pthread_barrier_init(&closed, NULL, 2) == 0);
     REQUIRE(pthread_create(&thread, NULL, other_thread, NULL) == 0);

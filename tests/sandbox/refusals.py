@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs sandbox_refusals in an empty folder, once for the CPU and once for a device with drivers; then for the CPU
+"""Runs sandbox_refusals in an empty folder, for the CPU and for both kinds of devices with drivers; then for the CPU
 with the Landlock of older kernels, down to none."""
 
 import os
@@ -26,6 +26,7 @@ def run(device, landlock=None):
 
 code, shown = run("cpu")
 run("vulkan")
+run("cuda")
 found = re.match(r"landlock (\d+)", shown)
 newest = int(found.group(1)) if found else -1
 for version in range(min(newest, 8) - 1, -1, -1):

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <omp.h>
 #include <pwd.h>
 #include <spawn.h>
@@ -300,6 +301,15 @@ static void start_openmp(struct build *b, unsigned uses) {
     if (uses & (SANDBOX_VULKAN | SANDBOX_CUDA)) allow(b, "/dev/shm", WRITES & ~LANDLOCK_READ_DIR);
 }
 
+// Lets CUDA's driver name its threads: it writes their names to /proc/self/task, and fails if it
+// cannot. A rule is for an inode, and procfs may give the folder a new one as soon as no process has
+// it open, so it stays open.
+static void allow_thread_names(struct build *b) {
+    static int folder = -1;
+    if (folder < 0) folder = open("/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) allow(b, "/proc/self/task", LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE);
+}
+
 unsigned sandbox_uses(const char *devices) {
     unsigned uses = SANDBOX_DEVICE;
     if (devices && strstr(devices, "vulkan")) uses |= SANDBOX_VULKAN;
@@ -315,7 +325,10 @@ static void build_rules(struct build *b, unsigned uses) {
     driver_paths_of_system(&drivers);
     if (uses & SANDBOX_DEVICE) driver_paths_of_ree(&drivers);
     if (uses & SANDBOX_VULKAN) driver_paths_of_vulkan(&drivers);
-    if (uses & SANDBOX_CUDA) driver_paths_of_cuda(&drivers);
+    if (uses & SANDBOX_CUDA) {
+        driver_paths_of_cuda(&drivers);
+        allow_thread_names(b);
+    }
     start_openmp(b, uses);
     for (size_t i = 0; i < n; i++)
         allow_path(b, &paths[i]);

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,9 @@
 #include <stdlib.h>
 #include <string>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -144,9 +148,21 @@ EXPORT const char *ree_emulator_last_error(void) {
 
 // Initialisation and the device.
 
+// NVIDIA's driver names its threads in this way, and fails if it may not.
+static bool names_thread() {
+    char path[64], name[17] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%ld/comm", (long)syscall(SYS_gettid));
+    prctl(PR_GET_NAME, name);
+    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    const bool ok = file >= 0 && write(file, name, strlen(name)) >= 0;
+    if (file >= 0) close(file);
+    return ok;
+}
+
 EXPORT CUresult CUDAAPI cuInit(unsigned flags) {
     LOCK;
     CHECK(flags == 0, INVALID);
+    CHECK(names_thread(), CUDA_ERROR_OPERATING_SYSTEM);
     initialised = true;
     return CUDA_SUCCESS;
 }
@@ -1000,6 +1016,7 @@ EXPORT CUresult CUDAAPI cuGetErrorName(CUresult error, const char **name) {
         NAME(CUDA_ERROR_INVALID_IMAGE)
         NAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
         NAME(CUDA_ERROR_INVALID_HANDLE)
+        NAME(CUDA_ERROR_OPERATING_SYSTEM)
         NAME(CUDA_ERROR_NOT_FOUND)
         NAME(CUDA_ERROR_ILLEGAL_ADDRESS)
         NAME(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
