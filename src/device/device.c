@@ -49,6 +49,7 @@ enum ree_status ree_device_open(const char *spec, const struct ree_device_option
     enum ree_status status = open_backend(spec, options, out_device, err);
     if (status != REE_OK) return status;
     (*out_device)->operation_set = options->operation_set;
+    (*out_device)->n_threads = options->n_threads;
     (*out_device)->is_cpu = strcmp(spec, "cpu") == 0;
     return REE_OK;
 }

@@ -71,6 +71,7 @@ struct ree_device {
     // Set by ree_device_open.
     enum ree_operation_set operation_set;
     bool is_cpu;
+    uint32_t n_threads; // threads of the host for what it computes itself; 0: one per processor
 };
 
 // ree_broken_primitive, ree_forced_form and ree_probes_again return what a test requests through
@@ -91,11 +92,14 @@ static inline bool ree_probes_again(const struct ree_device_options *options) {
 enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
                                     struct ree_device **out, struct ree_error *err);
 // Runs one dispatch on the calling thread; operands[i] is the host memory of operand i. Constant
-// folding, shape computation and sampling use it. Self-tests take its results as the expected ones
-// (device/selftest/twin.h). The CUDA backend uses it for a dispatch that none of its kernels
-// computes correctly.
+// folding, shape computation and sampling use it.
 enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
                                 struct ree_error *err);
+// The same on n_threads threads if it is much work; 0: one thread per processor. Self-tests take
+// its results as the expected ones (device/selftest/twin.h). The CUDA backend uses it for a dispatch
+// that none of its kernels computes correctly.
+enum ree_status ree_cpu_execute_threads(const struct ree_dispatch *dispatch, void *const *operands,
+                                        uint32_t n_threads, struct ree_error *err);
 // Sets the folder of the file with results of ree_cpu_execute's self-tests; cache_dir is as in
 // struct ree_device_options. ree_device_open calls it, so the folder is that of the device opened
 // last. Before the first call no results are read or written.

@@ -1,7 +1,10 @@
 // Runs one dispatch with the kernel of its RepOp.
 #include "device/cpu/execute.h"
 
+#include "base/memory.h"
 #include "device/cpu/selftest.h"
+
+#include <omp.h>
 
 enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
                                      const struct ree_dispatch *dispatch, void *const *operands,
@@ -27,18 +30,35 @@ enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
     return ree_fail(err, REE_INTERNAL, "cpu: RepOp %d does not exist", (int)dispatch->op);
 }
 
-enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
-                                struct ree_error *err) {
+static enum ree_status execute(const struct ree_dispatch *dispatch, void *const *operands,
+                               struct ree_cpu_scratch *scratch, uint32_t n_threads,
+                               struct ree_error *err) {
     REE_FLOAT_ENV_WORKER();
-    struct ree_cpu_scratch scratch = {0};
     enum ree_cpu_isa isa;
     REE_TRY(ree_cpu_isa_select_any(&isa, err));
     struct ree_cpu_context ctx = {
-        .n_threads = 1,
+        .n_threads = n_threads,
         .isa = isa,
-        .scratch = &scratch,
+        .scratch = scratch,
     };
     enum ree_status status = ree_cpu_run_dispatch(&ctx, dispatch, operands, err);
-    ree_cpu_scratch_finish(&scratch);
+    for (uint32_t t = 0; t < n_threads; t++)
+        ree_cpu_scratch_finish(&scratch[t]);
+    return status;
+}
+
+enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
+                                struct ree_error *err) {
+    struct ree_cpu_scratch scratch = {0};
+    return execute(dispatch, operands, &scratch, 1, err);
+}
+
+enum ree_status ree_cpu_execute_threads(const struct ree_dispatch *dispatch, void *const *operands,
+                                        uint32_t n_threads, struct ree_error *err) {
+    if (n_threads == 0) n_threads = (uint32_t)omp_get_num_procs();
+    struct ree_cpu_scratch *scratch = ree_alloc_zeroed(n_threads, sizeof *scratch);
+    if (!scratch) return ree_fail(err, REE_NO_MEMORY, "no memory for %u threads", n_threads);
+    enum ree_status status = execute(dispatch, operands, scratch, n_threads, err);
+    ree_free(scratch);
     return status;
 }

@@ -60,7 +60,35 @@ enum ree_status ree_twin_init(struct ree_twin *twin, const struct ree_dispatch *
     return allocate(twin, err);
 }
 
-enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t round, struct ree_error *err) {
+// Copies the expected bytes of the round from twin->kept. Returns false if they were not kept.
+static bool restore(struct ree_twin *twin, uint32_t round) {
+    bool is_kept = false;
+    for (uint32_t i = 0; i < twin->dispatch.n_operands; i++) {
+        if (!twin->kept[round][i]) continue;
+        memcpy(twin->expected[i], twin->kept[round][i], rounded_size(twin, i));
+        is_kept = true;
+    }
+    return is_kept;
+}
+
+// Keeps the expected bytes of the round: of all operands, or of none if memory is exhausted.
+static void keep(struct ree_twin *twin, uint32_t round) {
+    bool failed = false;
+    for (uint32_t i = 0; i < twin->dispatch.n_operands; i++) {
+        if (!twin->expected[i]) continue;
+        uint8_t *copy = ree_alloc_aligned(64, rounded_size(twin, i));
+        if (copy) memcpy(copy, twin->expected[i], rounded_size(twin, i));
+        twin->kept[round][i] = copy;
+        failed = failed || !copy;
+    }
+    for (uint32_t i = 0; i < REE_MAX_OPERANDS && failed; i++) {
+        ree_free_aligned(twin->kept[round][i]);
+        twin->kept[round][i] = NULL;
+    }
+}
+
+enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t round, uint32_t n_threads,
+                              struct ree_error *err) {
     void *operands[REE_MAX_OPERANDS];
     for (uint32_t i = 0; i < twin->dispatch.n_operands; i++) {
         ree_hard_values_fill(&twin->operands[i].values, round, i, twin->contents[i]);
@@ -69,7 +97,10 @@ enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t round, struct ree_
         memcpy(twin->expected[i], twin->contents[i], rounded_size(twin, i));
         operands[i] = twin->expected[i];
     }
-    return ree_cpu_execute(&twin->dispatch, operands, err);
+    if (restore(twin, round)) return REE_OK;
+    REE_TRY(ree_cpu_execute_threads(&twin->dispatch, operands, n_threads, err));
+    keep(twin, round);
+    return REE_OK;
 }
 
 bool ree_twin_matches(const struct ree_twin *twin, void *const *results,
@@ -95,6 +126,8 @@ void ree_twin_finish(struct ree_twin *twin) {
     for (uint32_t i = 0; i < REE_MAX_OPERANDS; i++) {
         ree_free_aligned(twin->contents[i]);
         ree_free_aligned(twin->expected[i]);
+        for (uint32_t round = 0; round < REE_HARD_ROUNDS; round++)
+            ree_free_aligned(twin->kept[round][i]);
     }
     ree_free(twin->operands);
     memset(twin, 0, sizeof *twin);

@@ -8,6 +8,7 @@
 #ifndef REE_DEVICE_SELFTEST_TWIN_H
 #define REE_DEVICE_SELFTEST_TWIN_H
 
+#include "device/selftest/hard_values.h"
 #include "device/selftest/twin_size.h"
 #include "repops/repop.h"
 
@@ -24,6 +25,9 @@ struct ree_twin {
     // Bytes of the operands after the run; NULL if the operand is only read.
     uint8_t *expected[REE_MAX_OPERANDS];
     struct ree_twin_operand *operands; // per operand: how its contents are generated
+    // By round and operand: the expected bytes of a round that was filled before; NULL: not filled.
+    // A backend may run each round in several forms.
+    uint8_t *kept[REE_HARD_ROUNDS][REE_MAX_OPERANDS];
 };
 
 // Builds the twin without its contents. Fails with REE_UNSUPPORTED if the dispatch has no elements.
@@ -34,7 +38,9 @@ enum ree_status ree_twin_init(struct ree_twin *twin, const struct ree_dispatch *
 enum ree_status ree_twin_dispatch(const struct ree_dispatch *like, const struct ree_twin_size *size,
                                   struct ree_dispatch *out, struct ree_error *err);
 // Fills contents and expected for one round. A complete test runs rounds 0 to REE_HARD_ROUNDS - 1.
-enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t round, struct ree_error *err);
+// n_threads: as for ree_cpu_execute_threads.
+enum ree_status ree_twin_fill(struct ree_twin *twin, uint32_t round, uint32_t n_threads,
+                              struct ree_error *err);
 // The first difference between results and expected bytes.
 struct ree_twin_difference {
     uint32_t operand;       // index of the operand

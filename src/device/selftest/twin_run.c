@@ -12,7 +12,7 @@ static enum ree_status run_round(struct ree_device *device, struct ree_twin *twi
     const struct ree_device_vtable *vt = device->vtable;
     void *results[REE_MAX_OPERANDS] = {NULL};
     const struct ree_dispatch *d = &twin->dispatch;
-    REE_TRY(ree_twin_fill(twin, round, err));
+    REE_TRY(ree_twin_fill(twin, round, device->n_threads, err));
     for (uint32_t i = 0; i < d->n_operands; i++)
         REE_TRY(vt->buffer_write(device, buffers[i], d->operands[i].offset, twin->contents[i],
                                  d->operands[i].size, err));
