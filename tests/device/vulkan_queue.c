@@ -1,5 +1,6 @@
 // A device's queue belongs to a family for computation only if there is one. Timestamps may have
-// fewer than 64 bits, and then wrap around; a queue without timestamps is used as well.
+// fewer than 64 bits, and then wrap around; a queue without timestamps is used as well. A wait with
+// a limit ends although the device does not finish, and so does closing the device.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
@@ -119,6 +120,30 @@ static void runs_with_bits(uint32_t bits) {
     vt->destroy(device);
 }
 
+static VkResult VKAPI_PTR never_done(VkDevice device, uint32_t n, const VkFence *fences,
+                                     VkBool32 all, uint64_t nanoseconds) {
+    (void)device, (void)n, (void)fences, (void)all, (void)nanoseconds;
+    return VK_TIMEOUT;
+}
+static VkResult VKAPI_PTR never_idle(VkDevice device) {
+    (void)device;
+    CHECK_MSG(false, "waits for a device that does not finish");
+    return VK_SUCCESS;
+}
+
+static void gives_up(void) {
+    struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
+    struct ree_device *device;
+    REQUIRE(ree_vulkan_device_open("", &options, &device, &err) == REE_OK);
+    struct ree_vk *vk = ree_vk_of(device);
+    vk->vk.vkWaitForFences = never_done;
+    vk->vk.vkDeviceWaitIdle = never_idle;
+    vk->wait_limit = 0.01;
+    CHECK(ree_vk_queue_wait(vk, vk->fences[0], NULL, NULL, &err) == REE_DEVICE);
+    CHECK_MSG(strstr(err.message, "did not finish within"), "%s", err.message);
+    device->vtable->destroy(device);
+}
+
 int main(void) {
     struct ree_device_listing list[16];
     const char *note;
@@ -131,6 +156,7 @@ int main(void) {
     const VkQueueFamilyProperties own = families[0];
     const bool is_usable = n_families == 1 && own.timestampValidBits > 0;
     device->vtable->destroy(device);
+    gives_up();
     vkGetPhysicalDeviceQueueFamilyProperties = get_families;
     if (is_usable) {
         runs_with_bits(0);

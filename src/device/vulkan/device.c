@@ -226,7 +226,7 @@ static enum ree_status create_queue(struct ree_vk *vk, struct ree_error *err) {
 
 static void destroy(struct ree_device *device) {
     struct ree_vk *vk = ree_vk_of(device);
-    if (vk->handle) {
+    if (vk->handle && !vk->is_stuck) {
         vk->vk.vkDeviceWaitIdle(vk->handle);
         ree_vk_pipelines_finish(vk);
         ree_vk_memory_finish(vk);
@@ -235,7 +235,7 @@ static void destroy(struct ree_device *device) {
         if (vk->command_pool) vk->vk.vkDestroyCommandPool(vk->handle, vk->command_pool, NULL);
         vk->vk.vkDestroyDevice(vk->handle, NULL);
     }
-    ree_vk_instance_finish(vk);
+    if (!vk->is_stuck) ree_vk_instance_finish(vk);
     ree_vk_unidentify(vk);
     ree_facts_finish(&vk->facts);
     ree_free(vk);

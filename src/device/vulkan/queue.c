@@ -1,6 +1,8 @@
 // The device's queue: the choice of its family, its timestamps, submissions and waiting.
 #include "device/vulkan/vulkan.h"
 
+#include "base/clock.h"
+
 #define MAX_FAMILIES 16
 // Maximum time of one wait for a fence. After it, ree_vk_queue_wait calls `watch` and waits again.
 // The next wait also notices a lost device whose driver does not wake the thread.
@@ -58,9 +60,16 @@ enum ree_status ree_vk_queue_wait(struct ree_vk *vk, VkFence fence,
                                   void (*watch)(struct ree_vk *vk, void *user), void *user,
                                   struct ree_error *err) {
     VkResult result;
+    const double begin = vk->wait_limit > 0 ? ree_clock() : 0;
     while ((result = vk->vk.vkWaitForFences(vk->handle, 1, &fence, VK_TRUE, WAIT_NANOSECONDS)) ==
-           VK_TIMEOUT)
+           VK_TIMEOUT) {
         if (watch) watch(vk, user);
+        if (vk->wait_limit > 0 && ree_clock() - begin > vk->wait_limit) {
+            vk->is_lost = vk->is_stuck = true;
+            return ree_fail(err, REE_DEVICE, "Vulkan: '%s' did not finish within %.0f s",
+                            vk->properties.deviceName, vk->wait_limit);
+        }
+    }
     vk->is_lost = vk->is_lost || result == VK_ERROR_DEVICE_LOST;
     REE_VK_TRY(err, result, "waiting for the device");
     REE_VK_TRY(err, vk->vk.vkResetFences(vk->handle, 1, &fence), "cannot reset a fence");

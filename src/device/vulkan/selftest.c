@@ -184,6 +184,10 @@ static bool prepares(const struct ree_vk_pipeline *pipeline) {
     }
 }
 
+// Maximum time of one round, which takes a few milliseconds. A driver's code for a shader may never
+// end: NVIDIA's did.
+#define SECONDS 60
+
 static enum ree_status run_twin(struct ree_vk *vk, struct ree_twin *twin,
                                 const struct ree_vk_encoding *encoding,
                                 char out_text[REE_TWIN_TEXT_SIZE], struct ree_error *err) {
@@ -193,7 +197,9 @@ static enum ree_status run_twin(struct ree_vk *vk, struct ree_twin *twin,
     struct ree_device_program *program = NULL;
     const bool halves = true;
     REE_TRY(ree_vk_program_assemble(vk, &source, encoding, halves, &program, err));
+    vk->wait_limit = SECONDS;
     enum ree_status status = ree_twin_run(&vk->base, twin, program, out_text, err);
+    vk->wait_limit = 0;
     ree_vk_program_destroy(&vk->base, program);
     return status;
 }
@@ -262,7 +268,11 @@ static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
     char what[REE_TWIN_TEXT_SIZE], text[REE_TWIN_TEXT_SIZE];
     bool any_computes = false;
     REE_TRY(get_pipelines(vk, encoding, &pipelines, err));
-    REE_TRY(run_twin(vk, twin, encoding, what, err));
+    enum ree_status status = run_twin(vk, twin, encoding, what, err);
+    if (status != REE_OK) {
+        describe(vk, &pipelines, &encoding->forms, err->message, text);
+        return ree_fail(err, status, "the self-test of %s", text);
+    }
     vk->n_tests_run++;
     if (what[0]) {
         describe(vk, &pipelines, &encoding->forms, what, text);

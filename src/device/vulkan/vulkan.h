@@ -136,7 +136,11 @@ struct ree_vk {
     VkCommandPool command_pool;
     VkCommandBuffer transfer_commands;
     VkFence fences[REE_VK_N_IN_FLIGHT];
-    bool is_lost; // the driver reported VK_ERROR_DEVICE_LOST
+    bool is_lost; // the driver reported VK_ERROR_DEVICE_LOST, or did not answer in time
+    // Seconds after which a wait for the device fails; 0: never. Self-tests set it.
+    double wait_limit;
+    // A wait failed in this way: the device still runs. Calls that wait for it would not return.
+    bool is_stuck;
     // pace.c
     double submission_seconds; // intended seconds of each submission; tests may change it
     double pace;               // measured seconds per predicted second
