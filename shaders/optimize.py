@@ -58,6 +58,25 @@ def keep_functions(words):
         words[functions[function] + 3] |= DONT_INLINE
 
 
+def allow_inlining(words):
+    """Removes the marks. NVIDIA's driver (580) obeys them, and its code for a call in a loop does not end: the products
+    hung. Without marks it computes the right bits."""
+    at = 5
+    while at < len(words):
+        if words[at] & 0xFFFF == OP_FUNCTION:
+            words[at + 3] &= ~DONT_INLINE
+        at += words[at] >> 16
+
+
+def read_words(path):
+    data = pathlib.Path(path).read_bytes()
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+def write_words(path, words):
+    pathlib.Path(path).write_bytes(struct.pack(f"<{len(words)}I", *words))
+
+
 def cached(spirv_opt, data):
     """Returns the path of the module's result in the cache, or None if there is no cache."""
     folder = os.environ.get("REE_SHADER_CACHE")
@@ -75,14 +94,17 @@ def main(spirv_opt, spirv_val, source, out):
     if kept and kept.exists():
         shutil.copyfile(kept, out)
         return
-    words = list(struct.unpack(f"<{len(data) // 4}I", data))
+    words = read_words(source)
     keep_functions(words)
     with tempfile.TemporaryDirectory() as folder:
         marked = pathlib.Path(folder) / "marked.spv"
-        marked.write_bytes(struct.pack(f"<{len(words)}I", *words))
+        write_words(marked, words)
         # spirv-opt would check its input, which takes longer than all passes; the result is checked below.
         command = [spirv_opt, "--skip-validation", "--target-env=vulkan1.2", *PASSES, marked, "-o", out]
         subprocess.run(command, check=True)
+    words = read_words(out)
+    allow_inlining(words)
+    write_words(out, words)
     subprocess.run([spirv_val, "--target-env", "vulkan1.2", out], check=True)
     if kept:
         # Several builds may do this at the same time.
