@@ -268,15 +268,20 @@ bool ree_cuda_twin_reaches(struct ree_cuda *cuda, const struct ree_dispatch *dis
     return try_views(cuda, &test, &d, NULL, &err) == REE_OK && all_passed(&test);
 }
 
-// Formats "matmul_widen, matmul_64x64: operand 2, byte 0 is ..., not ..."
+// Formats "matmul_widen, matmul_64x64: operand 2, byte 0 is ..., not ...", or for a compiled
+// expression "mul_f32, add_f32, compiled: ...".
 static void describe(const struct ree_cuda_tested *entry, const char *what,
                      char out[REE_TWIN_TEXT_SIZE]) {
+    const struct ree_expr *expr = &entry->twin.params.map.expr;
+    const bool is_compiled = entry->ways[0].jit != NULL;
+    const uint32_t n_names = is_compiled ? expr->n_instrs : entry->n_ways;
     size_t n = 0;
-    for (uint32_t w = 0; w < entry->n_ways && n < REE_TWIN_TEXT_SIZE / 2; w++)
-        n += (size_t)snprintf(out + n, REE_TWIN_TEXT_SIZE - n, "%s%s", w ? ", " : "",
-                              entry->ways[w].jit
-                                  ? "a compiled expression"
-                                  : ree_cuda_kernel_name(entry->ways[w].kernel) + strlen("ree_"));
+    for (uint32_t i = 0; i < n_names && n < REE_TWIN_TEXT_SIZE / 2; i++)
+        n += (size_t)snprintf(out + n, REE_TWIN_TEXT_SIZE - n, "%s%s", i ? ", " : "",
+                              is_compiled
+                                  ? ree_map_op_infos[expr->instrs[i].op].name
+                                  : ree_cuda_kernel_name(entry->ways[i].kernel) + strlen("ree_"));
+    if (is_compiled) n += (size_t)snprintf(out + n, REE_TWIN_TEXT_SIZE - n, ", compiled");
     snprintf(out + n, REE_TWIN_TEXT_SIZE - n, ": %s", what);
 }
 
