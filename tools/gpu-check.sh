@@ -121,6 +121,13 @@ copy_libraries() {
     ldd "$@" | sed -n 's/^[[:space:]]*\([^ ]*\) => \(\/[^ ]*\) .*/\1 \2/p' | sort -u |
         grep -Ev '^(libc|libm|libdl|libpthread|librt)\.so' |
         while read -r name path; do cp -L "$path" "$to/$name" || exit 1; done || return 1
+    # NVIDIA's Vulkan driver is linked with them, and containers often lack them.
+    for name in libX11.so.6 libXext.so.6 libxcb.so.1 libXau.so.6 libXdmcp.so.6 libbsd.so.0 libmd.so.0 \
+        libGLdispatch.so.0; do
+        for path in /usr/lib/*/"$name" "/usr/lib64/$name" "/usr/lib/$name"; do
+            [ ! -e "$path" ] || { cp -L "$path" "$to/$name" || return; break; }
+        done
+    done
     for path in /usr/lib/*/libvulkan.so.1 /usr/lib64/libvulkan.so.1 /usr/lib/libvulkan.so.1; do
         [ -e "$path" ] || continue
         cp -L "$path" "$to/libvulkan.so.1"
