@@ -302,8 +302,8 @@ static void start_openmp(struct build *b, unsigned uses) {
 }
 
 // Lets CUDA's driver name its threads: it writes their names to /proc/self/task, and fails if it
-// cannot. A rule is for an inode, and procfs may give the folder a new one as soon as no process has
-// it open, so it stays open.
+// cannot. A rule is for an inode, and procfs may give the folder a new one as soon as no process
+// has it open, so it stays open.
 static void allow_thread_names(struct build *b) {
     static int folder = -1;
     if (folder < 0) folder = open("/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC);

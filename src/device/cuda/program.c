@@ -296,8 +296,7 @@ static enum ree_status run_on_host(struct ree_cuda *cuda, struct ree_device_prog
             status = ree_cuda_buffer_read(cuda, slots[operand->slot], operand->offset, memory[o],
                                           operand->size, err);
     }
-    if (status == REE_OK)
-        status = ree_cpu_execute_threads(d, memory, cuda->base.n_threads, err);
+    if (status == REE_OK) status = ree_cpu_execute_threads(d, memory, cuda->base.n_threads, err);
     for (uint32_t o = 0; o < d->n_operands && status == REE_OK; o++) {
         const struct ree_operand *operand = &d->operands[o];
         if (d->n_outputs ? o >= d->n_operands - d->n_outputs : o == 0)

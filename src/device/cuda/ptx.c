@@ -356,8 +356,8 @@ static char narrow(struct writer *w, enum ree_class class, size_t size, uint32_t
     if (size == all) return file;
     for (uint32_t e = 0; e < w->width; e++) {
         const uint32_t to = size == 4 ? word(w) : ++w->n_halves;
-        WRITE("cvt.u%d.u%zu %%%c%u, %%%c%u;\n", size == 4 ? 32 : 16, 8 * all,
-              size == 4 ? 'r' : 'h', to, file, r[e]);
+        WRITE("cvt.u%d.u%zu %%%c%u, %%%c%u;\n", size == 4 ? 32 : 16, 8 * all, size == 4 ? 'r' : 'h',
+              to, file, r[e]);
         r[e] = to;
     }
     return size == 4 ? 'r' : 'h';
