@@ -274,7 +274,7 @@ prepare_out() {
     if is_earlier_run; then
         cat "$out/table.txt" "$out/.step" 2>/dev/null | cut -d ' ' -f 1 | grep -E '^[a-z0-9-]+$' |
             while read -r name; do rm -f "$out/$name.log" "$out/$name.lost.log"; done
-        for name in table.txt result.json result.json.new devices.log clocks.csv ncu.csv top-kernels.txt \
+        for name in table.txt result.json result.json.new devices.log clocks.csv ncu.csv ncu-step.csv top-kernels.txt \
             1b.logits.txt 1b.logits.new tiny.logits.txt tiny.logits.new .pid .step .stop; do
             rm -f "$out/$name"
         done

@@ -185,7 +185,7 @@ llm() {
 # Omits the tokens; keeps their SHA-256.
 without_texts() { grep -E '^[a-z]' | cut -c 1-200; }
 
-# profile_kernels SHAPE: the kernels that take most of the time of a prompt and some tokens.
+# profile_kernels SHAPE: the kernels that take most of the time of a step, and of a prompt.
 profile_kernels() {
     for tool in "$(command -v ncu)" /usr/local/cuda/bin/ncu /opt/nvidia/nsight-compute/*/ncu; do
         [ ! -x "$tool" ] || break
@@ -198,21 +198,27 @@ profile_kernels() {
         return 77
     fi
     random_model "$1" cuda || return
+    profile 1 "$out/ncu-step.csv" && profile "$prompt_length" "$out/ncu.csv"
+}
+
+# profile LENGTH FILE: profiles the first launches of a prompt of so many tokens and of some steps, and
+# writes ncu's table to FILE. A prompt of one token is a step.
+profile() {
     of_peak=avg.pct_of_peak_sustained_elapsed
     metrics=gpu__time_duration.sum,sm__throughput.$of_peak,dram__throughput.$of_peak
     metrics=$metrics,gpu__compute_memory_throughput.$of_peak
-    # Without this option ncu lowers the clocks, also for other programs.
+    # Without --clock-control none, ncu lowers the clocks, also for other programs.
     limited "$tool" --csv --page raw --print-units base --kernel-name-base function \
-        --clock-control none \
-        --metrics $metrics --launch-count 500 "$folder/bin/ree-run" "$model" \
-        --no-sandbox --prompt-ids "$(token_ids "$prompt_length" 1)" --max-new-tokens 8 \
-        --ignore-eos --device cuda >"$out/ncu.csv" 2>&1
+        --clock-control none --metrics $metrics --launch-count 350 "$folder/bin/ree-run" "$model" \
+        --no-sandbox --prompt-ids "$(token_ids "$1" 1)" --max-new-tokens 8 \
+        --ignore-eos --device cuda >"$2" 2>&1
     rc=$?
-    if grep -q ERR_NVGPUCTRPERM "$out/ncu.csv"; then
+    if grep -q ERR_NVGPUCTRPERM "$2"; then
         echo "skipped: this user may not read the GPU's counters (ERR_NVGPUCTRPERM)"
         return 77
     fi
-    top_kernels "$out/ncu.csv" || { tail -n 5 "$out/ncu.csv"; return 1; }
+    echo "the first 350 launches, with a prompt of $1 tokens"
+    top_kernels "$2" || { tail -n 5 "$2"; return 1; }
     [ $rc = 0 ] || [ $rc = 124 ] || return $rc
 }
 

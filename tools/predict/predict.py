@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Predicts how fast ree's kernels are on GPUs that nobody has measured, from counts. Prints the section "GPUs: what the
+"""Predicts how fast ree's kernels are on GPUs, from counts. Prints the section "GPUs: what the
 kernels should reach" of tools/BENCHMARKS.md.
 
     tools/predict/predict.py                  the section; the test base/predictions compares it
@@ -424,7 +424,7 @@ def vulkan_rows(record):
 
 
 SECTION = """\
-{heading}; **predicted, no GPU was available**
+{heading}; **predicted**
 
 `tools/predict/predict.py` prints this section; the test `base/predictions` compares it. It has three kinds of facts:
 
@@ -452,7 +452,7 @@ direction or in both:
 | Vulkan: branches of a loop that are rarely taken are counted | faster |
 | Vulkan: nothing but the products takes time | slower |
 
-`tools/gpu-check.sh` measures.
+`tools/gpu-check.sh` measures. "An H100" above has what one card did; it was slower.
 
 ### A language model of 8 billion weights
 
