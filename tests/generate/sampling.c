@@ -231,8 +231,24 @@ static void first_of_equals(void) {
     }
 }
 
+// The weights of 2^24 equal logits, the most that are allowed, have a total of 2^64.
+static void draws_of_most(void) {
+    const size_t n = (size_t)1 << 24;
+    float *x = calloc(n, sizeof *x);
+    struct ree_sampling s = ree_greedy;
+    REQUIRE(x);
+    s.temperature = 1;
+    for (s.seed = 1; s.seed <= 2; s.seed++) {
+        int32_t id;
+        CHECK(ree_sampling_choose(&s, x, n, NULL, 0, 7, &id, NULL) == REE_OK);
+        CHECK_MSG((uint64_t)id == philox(7, s.seed) >> 40, "token %d", id);
+    }
+    free(x);
+}
+
 int main(void) {
     least_temperature();
+    draws_of_most();
     first_of_equals();
     matches_the_definition();
     draws_as_softmax_says();
