@@ -59,8 +59,10 @@ def keep_functions(words):
 
 
 def allow_inlining(words):
-    """Removes the marks. NVIDIA's driver (580) obeys them, and its code for a call in a loop does not end: the products
-    hung. Without marks it computes the right bits."""
+    """Removes the marks. With NVIDIA's driver (580, H100) products with them did not end: 10 of 10 variants of
+    matmul_1_integer that call a marked function in a loop. The same module without passes and marks, and one whose loop
+    has a second condition, gave the right bits. That the marks are the cause is a conclusion: modules with passes and
+    without marks have not run there."""
     at = 5
     while at < len(words):
         if words[at] & 0xFFFF == OP_FUNCTION:

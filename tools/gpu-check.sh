@@ -122,10 +122,11 @@ copy_libraries() {
         grep -Ev '^(libc|libm|libdl|libpthread|librt)\.so' |
         while read -r name path; do cp -L "$path" "$to/$name" || exit 1; done || return 1
     # NVIDIA's Vulkan driver is linked with them, and containers often lack them.
+    mkdir -p "$to/x11" || return
     for name in libX11.so.6 libXext.so.6 libxcb.so.1 libXau.so.6 libXdmcp.so.6 libbsd.so.0 libmd.so.0 \
         libGLdispatch.so.0; do
         for path in /usr/lib/*/"$name" "/usr/lib64/$name" "/usr/lib/$name"; do
-            [ ! -e "$path" ] || { cp -L "$path" "$to/$name" || return; break; }
+            [ ! -e "$path" ] || { cp -L "$path" "$to/x11/$name" || return; break; }
         done
     done
     for path in /usr/lib/*/libvulkan.so.1 /usr/lib64/libvulkan.so.1 /usr/lib/libvulkan.so.1; do
@@ -275,6 +276,7 @@ prepare_out() {
         cat "$out/table.txt" "$out/.step" 2>/dev/null | cut -d ' ' -f 1 | grep -E '^[a-z0-9-]+$' |
             while read -r name; do rm -f "$out/$name.log" "$out/$name.lost.log"; done
         for name in table.txt result.json result.json.new devices.log clocks.csv ncu.csv ncu-step.csv top-kernels.txt \
+            top-kernels-step.txt \
             1b.logits.txt 1b.logits.new tiny.logits.txt tiny.logits.new .pid .step .stop; do
             rm -f "$out/$name"
         done
@@ -361,6 +363,9 @@ run() {
     done
     LD_LIBRARY_PATH=${path#:}${path:+:}$folder/lib
     LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}
+    if command -v ldconfig >/dev/null && ! ldconfig -p | grep -q 'libX11[.]so[.]6'; then
+        LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$folder/lib/x11
+    fi
     export LD_LIBRARY_PATH
     find_vulkan_driver
     if ! find_devices; then

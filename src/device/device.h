@@ -95,9 +95,10 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
 // folding, shape computation and sampling use it.
 enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const *operands,
                                 struct ree_error *err);
-// The same on n_threads threads if it is much work; 0: one thread per processor. Self-tests take
-// its results as the expected ones (device/selftest/twin.h). The CUDA backend uses it for a
-// dispatch that none of its kernels computes correctly.
+// The same on at most n_threads threads, or 16, or one per processor (n_threads 0) if it is much
+// work; on one thread in a forked process. Self-tests take its results as the expected ones
+// (device/selftest/twin.h). The CUDA backend uses it for a dispatch that none of its kernels
+// computes correctly.
 enum ree_status ree_cpu_execute_threads(const struct ree_dispatch *dispatch, void *const *operands,
                                         uint32_t n_threads, struct ree_error *err);
 // Sets the folder of the file with results of ree_cpu_execute's self-tests; cache_dir is as in

@@ -5,7 +5,7 @@ Usage: jit_ptx_test.py PTXAS PROGRAM [N]
 PROGRAM, device_cuda_jit, writes the modules of N random maps. ptxas must accept each of them,
 each for the next architecture in turn, without a spill. ptx_test.py's rules must hold for each:
 arithmetic is rounded once, operation by operation, and an fma exists only where one is written.
-No store may be narrower than its register: ptxas converts a float in such a register to an integer.
+No store may be narrower than a register of 32 or 64 bits: ptxas converts a float in such a register to an integer.
 """
 
 import pathlib

@@ -1,6 +1,7 @@
 // A device's queue belongs to a family for computation only if there is one. Timestamps may have
 // fewer than 64 bits, and then wrap around; a queue without timestamps is used as well. A wait with
 // a limit ends although the device does not finish, and so does closing the device.
+#include "device/vulkan/encode.h"
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
@@ -125,23 +126,50 @@ static VkResult VKAPI_PTR never_done(VkDevice device, uint32_t n, const VkFence 
     (void)device, (void)n, (void)fences, (void)all, (void)nanoseconds;
     return VK_TIMEOUT;
 }
-static VkResult VKAPI_PTR never_idle(VkDevice device) {
-    (void)device;
-    CHECK_MSG(false, "waits for a device that does not finish");
-    return VK_SUCCESS;
+static void VKAPI_PTR destroyed(VkDevice device, const VkAllocationCallbacks *callbacks) {
+    (void)device, (void)callbacks;
+    CHECK_MSG(false, "destroys a device that still works");
 }
 
+// A device that does not finish in a self-test: one test fails, not one for each form; further uses
+// fail at once; nothing is destroyed.
 static void gives_up(void) {
     struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     struct ree_device *device;
     REQUIRE(ree_vulkan_device_open("", &options, &device, &err) == REE_OK);
     struct ree_vk *vk = ree_vk_of(device);
+    const struct ree_device_vtable *vt = device->vtable;
+    const float a[4] = {1, 2, 3, 4};
+    struct ree_device_buffer *buffer;
+    struct ree_vk_encoding encoding;
+    struct ree_dispatch dispatch = {
+        .op = REE_REPOP_MATMUL,
+        .n_operands = 3,
+        .n_outputs = 1,
+        .operands = {{0, 0, 16}, {1, 0, 16}, {2, 0, 16}},
+        .params.matmul = {.n_batch = 1,
+                          .m = 2,
+                          .n = 2,
+                          .k = 2,
+                          .a_dtype = REE_F32,
+                          .b_dtype = REE_F32,
+                          .dtype = REE_F32,
+                          .a_stride_m = 2,
+                          .a_stride_k = 1,
+                          .b_stride_k = 2,
+                          .b_stride_n = 1},
+    };
+    REQUIRE(vt->buffer_create(device, sizeof a, &buffer, &err) == REE_OK);
     vk->vk.vkWaitForFences = never_done;
-    vk->vk.vkDeviceWaitIdle = never_idle;
-    vk->wait_limit = 0.01;
-    CHECK(ree_vk_queue_wait(vk, vk->fences[0], NULL, NULL, &err) == REE_DEVICE);
-    CHECK_MSG(strstr(err.message, "did not finish within"), "%s", err.message);
-    device->vtable->destroy(device);
+    vk->vk.vkDestroyDevice = destroyed;
+    vk->test_seconds = 0.01;
+    CHECK(ree_vk_encode_tested(vk, &dispatch, &encoding, NULL) == REE_DEVICE);
+    CHECK(vk->n_tests_run == 0 && vk->is_abandoned);
+    CHECK(ree_vk_encode_tested(vk, &dispatch, &encoding, &err) == REE_DEVICE);
+    CHECK_MSG(strstr(err.message, "self-test of matmul"), "%s", err.message);
+    if (!vk->unified) CHECK(vt->buffer_write(device, buffer, 0, a, sizeof a, &err) == REE_DEVICE);
+    vt->buffer_destroy(device, buffer);
+    vt->destroy(device);
 }
 
 int main(void) {

@@ -59,7 +59,7 @@ static bool has_spec_constants(const uint32_t *words, size_t n_words) {
     return false;
 }
 
-// Returns whether a function must not be inlined. NVIDIA's code for a call in a loop did not end.
+// Returns whether a function must not be inlined (shaders/optimize.py, allow_inlining).
 static bool forbids_inlining(const uint32_t *words, size_t n_words) {
     for (size_t at = 5; at < n_words; at += words[at] >> 16)
         if ((words[at] & 0xFFFF) == 54 && (words[at + 3] & 2)) return true;

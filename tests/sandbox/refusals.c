@@ -100,7 +100,8 @@ static void check_files(const char *who) {
     WORKS(open_and_close("/usr", O_RDONLY | O_DIRECTORY));
 }
 
-// CUDA's driver names its threads. Other files of the process, and other processes, stay read-only.
+// CUDA's driver names its threads. With it come the other files of the threads (SECURITY.md). The
+// same files of the process, and those of other processes, stay read-only.
 static void check_thread_names(const char *who) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%ld/comm", (long)syscall(SYS_gettid));
@@ -108,6 +109,11 @@ static void check_thread_names(const char *who) {
         WORKS(open_and_close(path, O_CREAT | O_WRONLY | O_TRUNC));
     else
         FAILS(open_and_close(path, O_CREAT | O_WRONLY | O_TRUNC), EACCES);
+    snprintf(path, sizeof path, "/proc/self/task/%ld/oom_score_adj", (long)syscall(SYS_gettid));
+    if (uses_cuda)
+        WORKS(open_and_close(path, O_WRONLY));
+    else
+        FAILS(open_and_close(path, O_WRONLY), EACCES);
     FAILS(open_and_close("/proc/self/comm", O_WRONLY), EACCES);
     FAILS(open_and_close("/proc/self/oom_score_adj", O_WRONLY), EACCES);
     snprintf(path, sizeof path, "/proc/%ld/comm", (long)getppid());

@@ -198,11 +198,16 @@ profile_kernels() {
         return 77
     fi
     random_model "$1" cuda || return
-    profile 1 "$out/ncu-step.csv" && profile "$prompt_length" "$out/ncu.csv"
+    profile 1 "$out/ncu-step.csv" top-kernels-step.txt || return
+    profile "$prompt_length" "$out/ncu.csv" top-kernels.txt
+    rc=$?
+    [ $rc != 124 ] || rc=0 # the step's table is there
+    return $rc
 }
 
-# profile LENGTH FILE: profiles the first launches of a prompt of so many tokens and of some steps, and
-# writes ncu's table to FILE. A prompt of one token is a step.
+# profile LENGTH FILE SUMMARY: profiles the first launches of a prompt of so many tokens and of some
+# steps, and writes ncu's table to FILE and its sums by kernel to $out/SUMMARY. A prompt of one token
+# is a step. Returns 124 if the time was over before ncu wrote anything.
 profile() {
     of_peak=avg.pct_of_peak_sustained_elapsed
     metrics=gpu__time_duration.sum,sm__throughput.$of_peak,dram__throughput.$of_peak
@@ -218,11 +223,12 @@ profile() {
         return 77
     fi
     echo "the first 350 launches, with a prompt of $1 tokens"
-    top_kernels "$2" || { tail -n 5 "$2"; return 1; }
+    if [ $rc = 124 ] && ! grep -q '^"ID"' "$2"; then return 124; fi
+    top_kernels "$2" "$3" || { tail -n 5 "$2"; return 1; }
     [ $rc = 0 ] || [ $rc = 124 ] || return $rc
 }
 
-# top_kernels FILE: sums up the rows of ncu's table by kernel; the slowest first.
+# top_kernels FILE SUMMARY: sums up the rows of ncu's table by kernel; the slowest first.
 top_kernels() {
     sed -n '/^"ID"/,$p' "$1" | sed 's/^"//; s/"$//; s/","/	/g' | awk -F '	' '
         NR == 1 {
@@ -246,9 +252,9 @@ top_kernels() {
             for (k in n)
                 printf "%5.1f %% %12.0f %s %6d  SM %5.1f %%  memory %5.1f %%  DRAM %5.1f %%  %s\n",
                     100 * t[k] / all, t[k], unit, n[k], s[k] / t[k], m[k] / t[k], d[k] / t[k], k
-        }' >"$out/top-kernels.txt" || return
-    sort -rn "$out/top-kernels.txt" | head -n 20
-    sort -rn "$out/top-kernels.txt" | head -n 1 | sed 's/^/slowest: /'
+        }' >"$out/$2" || return
+    sort -rn "$out/$2" | head -n 20
+    sort -rn "$out/$2" | head -n 1 | sed 's/^/slowest: /'
 }
 
 # --- correctness ---

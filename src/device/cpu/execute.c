@@ -5,6 +5,7 @@
 #include "device/cpu/selftest.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 enum ree_status ree_cpu_run_dispatch(const struct ree_cpu_context *ctx,
                                      const struct ree_dispatch *dispatch, void *const *operands,
@@ -53,9 +54,26 @@ enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const
     return execute(dispatch, operands, &scratch, 1, err);
 }
 
+// Problems that are computed here are small, and each thread's stack counts as memory.
+#define MAX_THREADS 16
+
+static pid_t loaded_in;
+__attribute__((constructor)) static void note_process(void) {
+    loaded_in = getpid();
+}
+
+// Returns the number of threads to use where n_threads are allowed. In a forked process, OpenMP may
+// wait forever for the threads of its parent.
+static uint32_t usable_threads(uint32_t n_threads) {
+    const uint32_t n_processors = (uint32_t)omp_get_num_procs();
+    if (getpid() != loaded_in) return 1;
+    if (n_threads == 0 || n_threads > n_processors) n_threads = n_processors;
+    return n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
+}
+
 enum ree_status ree_cpu_execute_threads(const struct ree_dispatch *dispatch, void *const *operands,
                                         uint32_t n_threads, struct ree_error *err) {
-    if (n_threads == 0) n_threads = (uint32_t)omp_get_num_procs();
+    n_threads = usable_threads(n_threads);
     struct ree_cpu_scratch *scratch = ree_alloc_zeroed(n_threads, sizeof *scratch);
     if (!scratch) return ree_fail(err, REE_NO_MEMORY, "no memory for %u threads", n_threads);
     enum ree_status status = execute(dispatch, operands, scratch, n_threads, err);

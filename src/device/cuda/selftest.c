@@ -281,7 +281,9 @@ static void describe(const struct ree_cuda_tested *entry, const char *what,
                               is_compiled
                                   ? ree_map_op_infos[expr->instrs[i].op].name
                                   : ree_cuda_kernel_name(entry->ways[i].kernel) + strlen("ree_"));
-    if (is_compiled) n += (size_t)snprintf(out + n, REE_TWIN_TEXT_SIZE - n, ", compiled");
+    if (is_compiled)
+        n += (size_t)snprintf(out + n, REE_TWIN_TEXT_SIZE - n, "%s, compiled",
+                              n_names ? "" : "no operation");
     snprintf(out + n, REE_TWIN_TEXT_SIZE - n, ": %s", what);
 }
 

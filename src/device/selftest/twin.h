@@ -26,7 +26,7 @@ struct ree_twin {
     uint8_t *expected[REE_MAX_OPERANDS];
     struct ree_twin_operand *operands; // per operand: how its contents are generated
     // By round and operand: the expected bytes of a round that was filled before; NULL: not filled.
-    // A backend may run each round in several forms.
+    // A backend may run each round several times, on different code.
     uint8_t *kept[REE_HARD_ROUNDS][REE_MAX_OPERANDS];
 };
 

@@ -18,7 +18,7 @@ static enum ree_status run_round(struct ree_device *device, struct ree_twin *twi
                                  d->operands[i].size, err));
     enum ree_status status = vt->program_run(device, program, buffers, NULL, err);
     if (status == REE_INVALID) { // an index out of range, although all are in range
-        snprintf(out_text, REE_TWIN_TEXT_SIZE, "%s", err->message);
+        snprintf(out_text, REE_TWIN_TEXT_SIZE, "%s", err ? err->message : "a fault");
         return REE_OK;
     }
     REE_TRY(status);

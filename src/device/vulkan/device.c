@@ -18,6 +18,8 @@
 // enough that a prediction may be wrong by a factor of 10 before a watchdog ends the submission
 // (pace.c), and that a cancelled run returns soon.
 #define SUBMISSION_SECONDS 0.1
+// A round of a self-test takes a few milliseconds. A driver's code for a shader may never end.
+#define TEST_SECONDS 60
 
 static bool has_extension(VkPhysicalDevice physical, const char *name) {
     uint32_t n = 0;
@@ -226,7 +228,7 @@ static enum ree_status create_queue(struct ree_vk *vk, struct ree_error *err) {
 
 static void destroy(struct ree_device *device) {
     struct ree_vk *vk = ree_vk_of(device);
-    if (vk->handle && !vk->is_stuck) {
+    if (vk->handle) {
         vk->vk.vkDeviceWaitIdle(vk->handle);
         ree_vk_pipelines_finish(vk);
         ree_vk_memory_finish(vk);
@@ -235,7 +237,7 @@ static void destroy(struct ree_device *device) {
         if (vk->command_pool) vk->vk.vkDestroyCommandPool(vk->handle, vk->command_pool, NULL);
         vk->vk.vkDestroyDevice(vk->handle, NULL);
     }
-    if (!vk->is_stuck) ree_vk_instance_finish(vk);
+    ree_vk_instance_finish(vk);
     ree_vk_unidentify(vk);
     ree_facts_finish(&vk->facts);
     ree_free(vk);
@@ -260,6 +262,7 @@ static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
     vk->base.vtable = &vtable;
     vk->modules = ree_vk_shader_modules;
     vk->submission_seconds = SUBMISSION_SECONDS;
+    vk->test_seconds = TEST_SECONDS;
     vk->pace = 1;
     *out = vk;
     return REE_OK;

@@ -239,7 +239,7 @@ void ree_vk_instance_finish(struct ree_vk *vk) {
                 vk->instance, "vkDestroyDebugUtilsMessengerEXT");
         destroy(vk->instance, vk->messenger, NULL);
     }
-    if (vk->instance) vkDestroyInstance(vk->instance, NULL);
+    if (vk->instance && !vk->is_abandoned) vkDestroyInstance(vk->instance, NULL);
     vk->messenger = VK_NULL_HANDLE;
     vk->instance = VK_NULL_HANDLE;
 }

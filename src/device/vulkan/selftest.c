@@ -184,10 +184,6 @@ static bool prepares(const struct ree_vk_pipeline *pipeline) {
     }
 }
 
-// Maximum time of one round, which takes a few milliseconds. A driver's code for a shader may never
-// end: NVIDIA's did.
-#define SECONDS 60
-
 static enum ree_status run_twin(struct ree_vk *vk, struct ree_twin *twin,
                                 const struct ree_vk_encoding *encoding,
                                 char out_text[REE_TWIN_TEXT_SIZE], struct ree_error *err) {
@@ -197,7 +193,7 @@ static enum ree_status run_twin(struct ree_vk *vk, struct ree_twin *twin,
     struct ree_device_program *program = NULL;
     const bool halves = true;
     REE_TRY(ree_vk_program_assemble(vk, &source, encoding, halves, &program, err));
-    vk->wait_limit = SECONDS;
+    vk->wait_limit = vk->test_seconds;
     enum ree_status status = ree_twin_run(&vk->base, twin, program, out_text, err);
     vk->wait_limit = 0;
     ree_vk_program_destroy(&vk->base, program);
@@ -270,7 +266,7 @@ static enum ree_status judge(struct ree_vk *vk, struct ree_twin *twin,
     REE_TRY(get_pipelines(vk, encoding, &pipelines, err));
     enum ree_status status = run_twin(vk, twin, encoding, what, err);
     if (status != REE_OK) {
-        describe(vk, &pipelines, &encoding->forms, err->message, text);
+        describe(vk, &pipelines, &encoding->forms, err ? err->message : "", text);
         return ree_fail(err, status, "the self-test of %s", text);
     }
     vk->n_tests_run++;
@@ -462,7 +458,7 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
         if (status == REE_UNSUPPORTED && why) break;
         if (status == REE_OK) status = test(vk, dispatch, out, &verdict, &why, err);
         // A driver that cannot compile one form may compile the next.
-        if (status == REE_DEVICE && i + 1 < n) continue;
+        if (status == REE_DEVICE && !vk->is_lost && i + 1 < n) continue;
         REE_TRY(status);
         if (verdict == PASSED) return REE_OK;
         if (verdict == FAILED) continue;

@@ -136,11 +136,11 @@ struct ree_vk {
     VkCommandPool command_pool;
     VkCommandBuffer transfer_commands;
     VkFence fences[REE_VK_N_IN_FLIGHT];
-    bool is_lost; // the driver reported VK_ERROR_DEVICE_LOST, or did not answer in time
-    // Seconds after which a wait for the device fails; 0: never. Self-tests set it.
-    double wait_limit;
-    // A wait failed in this way: the device still runs. Calls that wait for it would not return.
-    bool is_stuck;
+    bool is_lost; // the driver reported VK_ERROR_DEVICE_LOST, or ree_vk_abandon was called
+    bool is_abandoned;
+    // Seconds after which one wait for the device fails and the device is abandoned; 0: never.
+    // Self-tests set it to test_seconds, which tests may change.
+    double wait_limit, test_seconds;
     // pace.c
     double submission_seconds; // intended seconds of each submission; tests may change it
     double pace;               // measured seconds per predicted second
@@ -201,6 +201,10 @@ enum ree_status ree_vk_fail(struct ree_error *err, VkResult result, const char *
         VkResult ree_vk_result_ = (call);                                                          \
         if (ree_vk_result_ != VK_SUCCESS) return ree_vk_fail((err), ree_vk_result_, (what));       \
     } while (0)
+
+// abandon.c: from now on every submission and every wait fails with VK_ERROR_DEVICE_LOST, and no
+// object of the device, nor its instance, is destroyed.
+void ree_vk_abandon(struct ree_vk *vk);
 
 // driver_trial.c: an unknown driver is first tried in a child process, so that a driver that
 // crashes in the probe does not crash the caller.
