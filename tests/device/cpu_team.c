@@ -4,7 +4,8 @@
 // step of a language model.
 //
 // And no kernel opens a parallel region for one thread, because that costs an allocation and a
-// system call.
+// system call. A forked process opens none: with GCC's library, a region would wait for the threads
+// of the parent.
 #include "cases.h"
 #include "device/cpu/execute.h"
 #include "test.h"
@@ -12,6 +13,8 @@
 #ifdef __linux__
 #include <dirent.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define N_THREADS 7
 #define N_CASES 60 // of each RepOp
@@ -69,6 +72,40 @@ static void run_op(enum ree_repop op, struct ree_cpu_context *ctx) {
     }
 }
 
+#define SIZE 256
+static void compute_in_forked_process(void) {
+    static float a[SIZE * SIZE], b[SIZE * SIZE], out[SIZE * SIZE];
+    void *operands[REE_MAX_OPERANDS] = {a, b, out};
+    const struct ree_dispatch dispatch = {
+        .op = REE_REPOP_MATMUL,
+        .n_operands = 3,
+        .n_outputs = 1,
+        .operands = {{0, 0, sizeof a}, {1, 0, sizeof b}, {2, 0, sizeof out}},
+        .params.matmul = {.n_batch = 1,
+                          .m = SIZE,
+                          .n = SIZE,
+                          .k = SIZE,
+                          .a_dtype = REE_F32,
+                          .b_dtype = REE_F32,
+                          .dtype = REE_F32,
+                          .a_stride_m = SIZE,
+                          .a_stride_k = 1,
+                          .b_stride_k = SIZE,
+                          .b_stride_n = 1},
+    };
+    struct ree_error err;
+    int state = -1;
+    CHECK(ree_cpu_execute_threads(&dispatch, operands, 0, &err) == REE_OK);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        alarm(30);
+        _exit(ree_cpu_execute_threads(&dispatch, operands, 0, &err) != REE_OK);
+    }
+    waitpid(child, &state, 0);
+    CHECK_MSG(WIFEXITED(state) && WEXITSTATUS(state) == 0, "the forked process: state %d", state);
+}
+
 int main(void) {
     static struct ree_cpu_scratch scratch[N_THREADS];
     long started = 0;
@@ -92,6 +129,7 @@ int main(void) {
     }
     for (uint32_t t = 0; t < N_THREADS; t++)
         ree_cpu_scratch_finish(&scratch[t]);
+    compute_in_forked_process();
     return test_finish();
 }
 
