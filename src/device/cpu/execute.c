@@ -62,11 +62,12 @@ __attribute__((constructor)) static void note_process(void) {
     loaded_in = getpid();
 }
 
-// Returns the number of threads to use where n_threads are allowed. In a forked process, OpenMP may
-// wait forever for the threads of its parent.
+// Returns the number of threads to use where n_threads are allowed. In a forked process, GCC's
+// OpenMP may wait forever for the threads of its parent, and LLVM's creates a file that the sandbox
+// may forbid, so neither is called.
 static uint32_t usable_threads(uint32_t n_threads) {
-    const uint32_t n_processors = (uint32_t)omp_get_num_procs();
     if (getpid() != loaded_in) return 1;
+    const uint32_t n_processors = (uint32_t)omp_get_num_procs();
     if (n_threads == 0 || n_threads > n_processors) n_threads = n_processors;
     return n_threads < MAX_THREADS ? n_threads : MAX_THREADS;
 }
