@@ -123,8 +123,8 @@ copy_libraries() {
         while read -r name path; do cp -L "$path" "$to/$name" || exit 1; done || return 1
     # NVIDIA's Vulkan driver is linked with them, and containers often lack them.
     mkdir -p "$to/x11" || return
-    for name in libX11.so.6 libXext.so.6 libxcb.so.1 libXau.so.6 libXdmcp.so.6 libbsd.so.0 libmd.so.0 \
-        libGLdispatch.so.0; do
+    for name in libX11.so.6 libXext.so.6 libxcb.so.1 libXau.so.6 libXdmcp.so.6 libbsd.so.0 \
+        libmd.so.0 libGLdispatch.so.0; do
         for path in /usr/lib/*/"$name" "/usr/lib64/$name" "/usr/lib/$name"; do
             [ ! -e "$path" ] || { cp -L "$path" "$to/x11/$name" || return; break; }
         done
@@ -275,9 +275,9 @@ prepare_out() {
     if is_earlier_run; then
         cat "$out/table.txt" "$out/.step" 2>/dev/null | cut -d ' ' -f 1 | grep -E '^[a-z0-9-]+$' |
             while read -r name; do rm -f "$out/$name.log" "$out/$name.lost.log"; done
-        for name in table.txt result.json result.json.new devices.log clocks.csv ncu.csv ncu-step.csv top-kernels.txt \
-            top-kernels-step.txt \
-            1b.logits.txt 1b.logits.new tiny.logits.txt tiny.logits.new .pid .step .stop; do
+        for name in table.txt result.json result.json.new devices.log clocks.csv ncu.csv \
+            ncu-step.csv top-kernels.txt top-kernels-step.txt 1b.logits.txt 1b.logits.new \
+            tiny.logits.txt tiny.logits.new .pid .step .stop; do
             rm -f "$out/$name"
         done
         rm -f "$archive" "$archive.new" "$out/${archive##*/}" "$out/${archive##*/}.new"

@@ -100,8 +100,8 @@ static void check_files(const char *who) {
     WORKS(open_and_close("/usr", O_RDONLY | O_DIRECTORY));
 }
 
-// CUDA's driver names its threads. With it come the other files of the threads (SECURITY.md). The
-// same files of the process, and those of other processes, stay read-only.
+// With CUDA, a thread's files in /proc can be written, because the driver names its threads there
+// (SECURITY.md). The files of the process itself and of other processes cannot be written.
 static void check_thread_names(const char *who) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%ld/comm", (long)syscall(SYS_gettid));
