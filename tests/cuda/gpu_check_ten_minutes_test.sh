@@ -85,7 +85,7 @@ END
     for device in $vulkan_devices; do
         echo "$device: $(suffix "$device"), $(memory_kib "$device") KiB"
     done
-    top_kernels "$work/ncu.csv"
+    top_kernels "$work/ncu.csv" top-kernels.txt
 ) >"$work/log" 2>&1
 says log "^vulkan:0: vulkan-0, 82837504 KiB"
 says log "^vulkan:1: vulkan-1, 31457280 KiB"
