@@ -93,6 +93,7 @@ enum ree_status ree_receipt_get_sampling(const struct ree_fields *body, struct r
     REE_TRY(ree_field_float(&part, "top_p", false, 1, &s->top_p, err));
     REE_TRY(ree_field_float(&part, "min_p", true, 1, &s->min_p, err));
     REE_TRY(ree_field_float(&part, "repetition_penalty", false, 1e6, &s->repetition_penalty, err));
+    if (ree_sampling_check(s, err) != REE_OK) return ree_fail_prefix(err, "%s", part.name);
     REE_TRY(get_seed(&part, &s->seed, err));
     REE_TRY(
         ree_field_whole(&part, "max_new_tokens", 0, REE_RECEIPT_MAX_NUMBER, &max_new_tokens, err));

@@ -52,11 +52,12 @@ static void check_use(void *user, struct ree_value **use) {
 }
 
 // Returns whether a failure is the node's own: all of its inputs are known, it needed no unknown
-// data, and the step limit was not reached.
-static bool blames_node(const struct ree_lower *lower, struct ree_node *node,
+// data, and it did not exceed the step limit. n_steps: lower->n_steps before the node.
+static bool blames_node(const struct ree_lower *lower, uint32_t n_steps, struct ree_node *node,
                         struct ree_view **values, enum ree_status status) {
     if (status != REE_INVALID && status != REE_UNSUPPORTED) return false;
-    if (lower->wants_data || lower->n_steps >= STEP_LIMIT) return false;
+    if (lower->wants_data) return false;
+    if (lower->n_steps > STEP_LIMIT && lower->n_steps != n_steps) return false;
     struct use_check check = {lower->graph, values, false};
     ree_node_visit_uses(node, check_use, &check);
     return !check.missing;
@@ -97,12 +98,13 @@ static enum ree_status trial(struct ree_graph *graph, int64_t size, struct ree_a
     for (size_t i = 0; i < graph->n_nodes; i++) {
         struct ree_node *node = graph->nodes[i];
         lower.contradicts = lower.wants_data = false;
+        const uint32_t n_steps = lower.n_steps;
         enum ree_status status = ree_lower_node(&lower, node, values);
         if (status == REE_OK) continue;
         if (status == REE_NO_MEMORY) return ree_no_memory(err);
         for (size_t k = 0; k < node->n_outputs; k++)
             if (node->outputs[k]) values[node->outputs[k]->id] = NULL;
-        if (!outcomes || !blames_node(&lower, node, values, status)) continue;
+        if (!outcomes || !blames_node(&lower, n_steps, node, values, status)) continue;
         outcomes[i] =
             (struct outcome){status, lower.contradicts, ree_arena_strdup(arena, error.message)};
     }

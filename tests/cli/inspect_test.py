@@ -16,7 +16,7 @@ import harness  # noqa: E402
 from harness import check  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 
-FLOAT, INT32, INT64, COMPLEX64 = 1, 6, 7, 14
+FLOAT, INT32, INT64, BOOL, COMPLEX64 = 1, 6, 7, 9, 14
 ree_run = None
 work = None
 
@@ -120,6 +120,21 @@ def test_types_that_ree_lacks():
     # A node that no output depends on is not run.
     runs(save("dead", [onnx.node("Erf", ["x"], ["d"], "d"), onnx.node("Neg", ["x"], ["y"], "n")],
               [onnx.port("x", INT64, [2])], [onnx.port("y", INT64, [2])]))
+
+
+def test_long_loop():
+    """inspect stops in a loop that is too long, but still names a node after it that cannot run."""
+    body = onnx.graph([onnx.node("Neg", ["v"], ["w"])],
+                      [onnx.port("i", INT64, []), onnx.port("go", BOOL, []), onnx.port("v", FLOAT, [])],
+                      [onnx.port("go", BOOL, []), onnx.port("w", FLOAT, [])])
+    trips = onnx.tensor("trips", INT64, [], (5000).to_bytes(8, "little"))
+    loop = onnx.node("Loop", ["trips", "", "x"], ["y"], "l", attributes={"body": body})
+    erf = onnx.node("Erf", ["n"], ["z"], "e")
+    x, y = onnx.port("x", FLOAT, []), onnx.port("y", FLOAT, [])
+    n, z = onnx.port("n", INT64, [2]), onnx.port("z", INT64, [2])
+    runs(save("loop", [loop], [x], [y], initializers=[trips]))
+    path = save("after_loop", [loop, erf], [x, n], [y, z], initializers=[trips])
+    refused(path, "node 'e' (Erf): Erf of int64 is not supported")
 
 
 HEADINGS = ["after read", "after identity", "after factors", "after dead-code", "after fold",

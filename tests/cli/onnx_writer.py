@@ -60,7 +60,9 @@ def strings(name, shape, values):
 
 
 def attribute(name, value):
-    """An AttributeProto: a number, a string, or a list of one of them."""
+    """An AttributeProto: a number, a string, a list of one of them, or a GraphProto as bytes."""
+    if isinstance(value, bytes):
+        return chunk(1, name) + chunk(6, value) + number(20, 5)
     many = isinstance(value, list)
     kind = type(value[0] if many else value)
     field, number_of_type = {float: (2, 1), int: (3, 2), str: (4, 3)}[kind]
@@ -90,11 +92,15 @@ def floats(name, shape, values):
     return tensor(name, FLOAT, shape, struct.pack(f"<{len(values)}f", *values))
 
 
+def graph(nodes, inputs, outputs, initializers=(), value_info=()):
+    fields = b"".join(chunk(1, n) for n in nodes) + chunk(2, "test")
+    fields += b"".join(chunk(5, t) for t in initializers)
+    fields += b"".join(chunk(11, i) for i in inputs) + b"".join(chunk(12, o) for o in outputs)
+    return fields + b"".join(chunk(13, v) for v in value_info)
+
+
 def model(nodes, inputs, outputs, initializers=(), opset=17, metadata=(), value_info=()):
-    graph = b"".join(chunk(1, n) for n in nodes) + chunk(2, "test")
-    graph += b"".join(chunk(5, t) for t in initializers)
-    graph += b"".join(chunk(11, i) for i in inputs) + b"".join(chunk(12, o) for o in outputs)
-    graph += b"".join(chunk(13, v) for v in value_info)
+    body = graph(nodes, inputs, outputs, initializers, value_info)
     opsets = chunk(8, chunk(1, "") + number(2, opset))
     properties = b"".join(chunk(14, chunk(1, k) + chunk(2, v)) for k, v in metadata)
-    return number(1, 8) + chunk(7, graph) + opsets + properties
+    return number(1, 8) + chunk(7, body) + opsets + properties

@@ -132,9 +132,11 @@ static void draw_receipt(struct ree_receipt *out) {
     draw_text(&out->prompt, 0, out->tokenizer_sha256[0]);
     draw_text(&out->output, 1, out->tokenizer_sha256[0]);
     draw_hash(out->logits_sha256, true);
-    out->sampling =
-        (struct ree_sampling){draw(4) ? draw_float(1e6f) : 0, (uint32_t)draw(0), draw_float(1),
-                              draw(2) ? draw_float(1) : 0,    draw_float(1e6f),  draw(0)};
+    do
+        out->sampling =
+            (struct ree_sampling){draw(4) ? draw_float(1e6f) : 0, (uint32_t)draw(0), draw_float(1),
+                                  draw(2) ? draw_float(1) : 0,    draw_float(1e6f),  draw(0)};
+    while (ree_sampling_check(&out->sampling, NULL) != REE_OK); // a tiny temperature
     out->max_new_tokens = draw(REE_RECEIPT_MAX_NUMBER);
     out->context_length = (int64_t)draw(REE_RECEIPT_MAX_NUMBER);
     out->finish_reason = reasons[draw(4)];
@@ -220,6 +222,8 @@ static void check_messages(void) {
             "body.sampling.temperature is not a binary32 number from 0");
     refused("0.800000011920929", "1e300", "body.sampling.temperature is not a binary32");
     refused("0.800000011920929", "-1", "body.sampling.temperature is not a binary32");
+    refused("0.800000011920929", "1.0000000116860974e-7",
+            "body.sampling: temperature is 1e-07, expected 0, or 0.000001 to 1000000");
     refused("0.949999988079071", "0", "body.sampling.top_p is not a binary32 number above 0 to 1");
     refused("0.949999988079071", "1.5", "body.sampling.top_p");
     refused("1.0000000116860974e-7", "1.5", "body.sampling.min_p is not a binary32 number");

@@ -18,8 +18,9 @@ import trace_file
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
-sys.path.insert(0, str(HERE.parent / "trace"))
+sys.path.insert(0, str(HERE.parent / "cli"))
 import harness  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
 from harness import check  # noqa: E402
 
 SAMPLES = HERE.parents[1] / "tools" / "sample"
@@ -253,6 +254,28 @@ def interrupted(folder):
         check(not list(folder.glob("i.trace*")), f"killed after {wait} s: something is left")
 
 
+def names_with_colons(folder):
+    """--inject-fault takes the name of a node that ends with a colon and a number."""
+    port = [onnx.port(name, 1, [2]) for name in "xyz"]
+
+    def save(first, second):
+        path = folder / "names.onnx"
+        nodes = [onnx.node("Neg", ["x"], ["y"], first), onnx.node("Abs", ["y"], ["z"], second)]
+        path.write_bytes(onnx.model(nodes, [port[0]], [port[1], port[2]]))
+        return [path, "--random-inputs", 1]
+
+    whole, damaged = folder / "names-whole.trace", folder / "names-damaged.trace"
+    for first, second, fault in (("a:5", "b", "a:5:0:3"), ("a:5", "b", "a:5:0:3:0"), ("a", "b", "a:0:3:0"),
+                                 ("a", "b:0", "a:0:3:0")):
+        command = save(first, second)
+        run(*command, "--trace", whole)
+        run(*command, "--trace", damaged, "--inject-fault", fault)
+        diff = json.loads(call("diff", whole, damaged, "--json").stdout)
+        check((diff["first"]["node"], diff["first"]["step"]) == (0, 0), f"{fault}: {diff}")
+    refused(1, "'a' and 'a:0' are nodes, so 'a:0:3:0' has two meanings", *save("a", "a:0"), "--inject-fault", "a:0:3:0")
+    refused(1, "no node is named 'c'", *save("a", "b"), "--inject-fault", "c:0:3:0")
+
+
 def main():
     global args
     parser = harness.parser()
@@ -275,6 +298,7 @@ def main():
             compared(folder)
             receipt(folder)
             refusals(folder)
+            names_with_colons(folder)
             interrupted(folder)
     return harness.finish()
 

@@ -90,6 +90,8 @@ static uint32_t choose_stages(const struct ree_cuda_limits *limits, const struct
 struct ree_cuda_plan ree_cuda_plan_tiles(const struct ree_cuda_limits *limits, uint32_t m,
                                          uint32_t n, uint32_t k, uint64_t n_products) {
     struct plan best = choose(limits, m, n, k, n_products);
+    // On a GPU with too little shared memory for any tile, the driver refuses the smallest one.
+    if (!best.tile) best = (struct plan){.tile = &tiles[REE_CUDA_TILE_32X64], .n_parts = 1};
     const struct tile *t = best.tile;
     uint32_t n_stages = choose_stages(limits, t);
     return (struct ree_cuda_plan){
