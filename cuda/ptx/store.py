@@ -33,7 +33,7 @@ COMMAND = f"python3 {HERE.relative_to(ROOT)}/store.py --write"
 PTX_VERSION, DRIVER = "7.7", 11070
 
 # Every GPU from the architecture on can use the text: 8.0 is the oldest with asynchronous copies and the mma of bytes.
-# The functions that JIT-generated kernels call: cuda/kernels.cmake.
+# JIT-generated kernels call the functions, also on 7.5 (cuda/kernels.cmake).
 KERNELS = ["-arch=compute_80", "-ptx"]
 FUNCTIONS = ["-arch=compute_75", "-rdc=true", "-ptx"]
 

@@ -64,8 +64,12 @@ static enum ree_status read_strings(struct ree_onnx_reader *reader,
                                     const Onnx__AttributeProto *proto, struct ree_attr *attr) {
     const char **strings = ree_arena_alloc_array(reader->arena, proto->n_strings, sizeof *strings);
     if (!strings) return ree_onnx_no_memory(reader);
-    for (size_t i = 0; i < proto->n_strings; i++)
-        REE_TRY(read_string(reader, &proto->strings[i], &strings[i]));
+    for (size_t i = 0; i < proto->n_strings; i++) {
+        const ProtobufCBinaryData *s = &proto->strings[i];
+        if (s->len && memchr(s->data, 0, s->len))
+            return ree_fail(reader->err, REE_UNSUPPORTED, "string %zu contains a NUL byte", i);
+        REE_TRY(read_string(reader, s, &strings[i]));
+    }
     attr->strings = strings;
     attr->n = proto->n_strings;
     return REE_OK;

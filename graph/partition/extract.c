@@ -78,7 +78,7 @@ static enum ree_status check_readers(struct ree_extract *x) {
         visit_read(node, look_for_kv_cache, &r);
         if (r.found)
             return ree_fail(x->err, REE_UNSUPPORTED,
-                            "%s reads the state '%s', which belongs to another stage",
+                            "%s reads the kv cache '%s', which belongs to another stage",
                             ree_node_label(node, label, sizeof label), r.found->name);
     }
     return REE_OK;

@@ -70,8 +70,9 @@ static enum ree_status find_end(const struct ree_planner *p, const char *name,
         return ree_fail(err, REE_INVALID, "the stage after '%.200s' is empty", name);
     if (!p->is_cut_point[place])
         return ree_fail(err, REE_INVALID,
-                        "a stage cannot end with '%.200s': a state would be in another stage than "
-                        "the nodes that use it, or a boundary tensor would grow with the context",
+                        "a stage cannot end with '%.200s': a kv cache would be in another stage "
+                        "than the nodes that use it, or a boundary tensor would grow with the "
+                        "context",
                         name);
     *out = place;
     return REE_OK;

@@ -9,8 +9,8 @@
 // A control node computes masks, positions or sizes: it depends only on the model's inputs and on
 // small constants, and costs almost nothing. Control nodes belong to no stage: each stage has
 // copies of those it needs, so that the data that crosses a cut does not grow with the context. A
-// kv cache stays in one stage: no cut may be between the first node that reads it and the last node
-// that makes its successor.
+// kv cache stays in one stage: no cut may have nodes of the same kv cache on both sides. These are
+// the nodes that read it, the node that makes its successor, and the nodes that read the successor.
 #ifndef REE_GRAPH_PARTITION_PARTITION_H
 #define REE_GRAPH_PARTITION_PARTITION_H
 

@@ -11,7 +11,7 @@ static enum ree_status check(const struct ree_graph *graph,
         if (options->kv_caches[i].input >= graph->n_inputs ||
             options->kv_caches[i].output >= graph->n_outputs)
             return ree_fail(err, REE_INVALID,
-                            "state %zu is not both an input and an output of the model", i);
+                            "kv cache %zu is not both an input and an output of the model", i);
     return REE_OK;
 }
 

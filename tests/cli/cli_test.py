@@ -33,8 +33,8 @@ def run(*args, env=None, **options):
 
 @harness.helper
 def fails(args, *messages, code=1, env=None):
-    """Checks that the command fails with this exit code, that standard error contains all of
-    `messages`, that each line begins with the program's name, and that standard output is empty."""
+    """Checks that the command fails with this exit code, that standard error begins with the program's
+    name and contains all of `messages`, and that standard output is empty."""
     done = run(*args, env=env)
     check(done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}")
     check(done.stderr.startswith("ree-run: "), f"starts with the name: {done.stderr!r}")

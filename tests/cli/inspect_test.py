@@ -197,7 +197,7 @@ def test_passes():
         check(total < whole, "memory is used again")
     one, ten = (sections(work / "chain.onnx", "--dim", f"n={n}")[1][-1] for n in (1000, 10000))
     check(one != ten, "the plan is that of the sizes given")
-    # Shapes that depend on computed data: the output has one part for each section between them.
+    # Shapes that depend on computed data divide the program into segments; each is printed separately.
     nodes = [onnx.node("Abs", ["x"], ["a"], "ab"), onnx.node("NonZero", ["a"], ["i"], "nz"),
              onnx.node("Shape", ["i"], ["s"], "sh"),
              onnx.node("Expand", ["one", "s"], ["e"], "ex"), onnx.node("Neg", ["e"], ["y"], "ng")]

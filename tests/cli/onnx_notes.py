@@ -28,7 +28,7 @@ def text(data, number, default=""):
 
 
 def nodes(path):
-    """Returns a dictionary for each node: name, op, metadata, and stages, which has a pair
+    """Returns a dictionary for each node: name, op, inputs, metadata, and stages, which has a pair
     (configuration, stage) for each device configuration."""
     with open(path, "rb") as file:
         graph = next(v for n, v in fields(file.read()) if n == 7)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Invalid command lines of every subcommand. Each ends quickly with the right exit code, names the
-error and what was expected on standard error, and prints no result."""
+"""Invalid command lines of all subcommands but plan and request. Each ends quickly with the right exit
+code, names the error and what was expected on standard error, and prints no result."""
 
 import os
 import pathlib

@@ -2,16 +2,11 @@
 attributes, and which optional inputs are present.
 
 A draw is the description of one node: see Draw. Sizes are small and include 0 and 1. Numbers are
-drawn in [-1, 1] and rounded to the type of the draw, so that a float16 or bfloat16 node and its
-float32 counterpart have the same inputs."""
+drawn in [-1, 1], for activations in a wider range, and rounded to the type of the draw, so that a
+float16 or bfloat16 node and its float32 counterpart have the same inputs."""
 import dataclasses
 
 import numpy as np
-
-try:
-    from ml_dtypes import bfloat16
-except ImportError:
-    bfloat16 = None
 
 
 @dataclasses.dataclass
@@ -22,12 +17,14 @@ class Draw:
     attrs: dict = dataclasses.field(default_factory=dict)
     domain: str = "com.microsoft"
     dtype: str = "float32"  # type of the floats: float32, float16 or bfloat16
-    # What replaces the node in ONNX Runtime: a node with the same outputs, or a function of the
-    # inputs.
+    # Where the expected outputs come from instead of this node in ONNX Runtime. substitute: another
+    # Draw with the same outputs; reference: a function of the inputs, in float64.
     substitute: object = None
     reference: object = None
-    # Removes what is undefined in an output: a function of (output number, array).
+    # Removes what is undefined in an output: a function of (output number, array). Requested outputs
+    # are numbered from 0.
     keep: object = None
+    wide: tuple = ()  # numbers of the requested outputs that are float32 whatever dtype is
 
 
 def round_to(values, dtype):
@@ -270,6 +267,7 @@ def simplified_layer_normalization(r):
     draw = Draw("SimplifiedLayerNormalization", [r.real(*dims), scale], attrs=attrs, domain="")
     if r.chance(0.3):
         draw.outputs = [True, True]
+        draw.wide = (1,)
     return draw
 
 

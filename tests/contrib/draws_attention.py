@@ -162,7 +162,7 @@ def group_query_attention(r):
     total = past_len + length
     seqlens = np.full(batch, total - 1, np.int32)
     ragged = batch > 1 and r.chance(0.5)
-    if ragged:  # some batches have fewer tokens; at least one has all of them
+    if ragged:  # some sequences have fewer tokens; at least one has all of them
         seqlens = r.ints(length if not prompt else 0, total - 1, batch)
         seqlens[r.int(0, batch - 1)] = total - 1
     attrs = {"num_heads": heads, "kv_num_heads": kv_heads}

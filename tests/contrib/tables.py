@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""GatherBlockQuantized with tables that contrib.py cannot draw: int4 and uint4, which are constants of
-the model, and uint8 with axes that ONNX Runtime does not support, which are compared with NumPy. The
-results must have the same bits, because each is one product of a small integer and a scale. Requires a Python with onnx, onnxruntime and ml_dtypes
-(REE_ORACLE_PYTHON names one); without it the test is skipped."""
+"""GatherBlockQuantized with tables that contrib.py cannot draw: int4 and uint4, compared with ONNX
+Runtime, and uint8 with axes that ONNX Runtime does not support, compared with NumPy. The results
+must have the same bits, because each is one product of a small integer and a scale. Requires a
+Python with onnx, onnxruntime and ml_dtypes (REE_ORACLE_PYTHON names one); without it the test is
+skipped."""
 
 import pathlib
 import subprocess

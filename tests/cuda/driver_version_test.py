@@ -25,8 +25,8 @@ def main():
     for symbol in symbols:
         name, _, number = symbol.partition("_v")
         versions = sorted(known.get(name, ()))
-        # The first version has no suffix, the second ends with _v2. A function that the header gave
-        # a new meaning before 4.0 has only the later version.
+        # The first version has no suffix, the second ends with _v2. If the header has fewer versions
+        # than the suffix says, its last one counts.
         at = int(number or 1) - 1
         if not versions:
             print(f"FAILED: {symbol} is not in NVIDIA's header")

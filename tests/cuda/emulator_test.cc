@@ -110,7 +110,7 @@ REE_KERNEL(test_reverse, struct test_params, 64) {
     if (p.wrong == 3) tile[t] = 0; // no barrier after reading
 }
 
-// After a barrier, a thread that reads again is the only recorded reader.
+// A read after a barrier replaces the readers that were recorded before the barrier.
 REE_KERNEL(test_readers, struct test_params, 64) {
     REE_SHARED(u32, tile, 64);
     u32 t = threadIdx.x, sum = 0;
@@ -258,7 +258,7 @@ REE_KERNEL(test_atomics, struct test_params, 64) {
     y[ree_thread()] = count[0] + count[1];
 }
 
-// Returns the number of a thread's turn, which shows the effect of the order option.
+// Each thread writes the number of its turn, which shows the effect of the order option.
 REE_KERNEL(test_order, struct test_params, 1024) {
     auto y = ree_out<u32>(h, 1);
     y[ree_thread()] = atomicAdd(ree_scratch<u32>(h), 1u);

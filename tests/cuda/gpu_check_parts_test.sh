@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests parts of tools/gpu-check.sh without programs of ree:
 # - run removes only files of an earlier run from --out, and refuses a folder with other files;
-# - the archive is written, wherever that is possible, and if the reader of the output ends;
+# - the archive is written into the folder if it cannot be next to it, and if the output's reader ends;
 # - the result of a step whose shell dies, that fails before it is skipped, or that has no time;
 # - a random model is written to the next place if one refuses, and stops when the time is over;
 # - models of runs that were killed are removed.
@@ -111,7 +111,7 @@ result short-after 1 short_after_failure 'FAILED .*FAILED: a'
 result bench-short 1 short 'unfinished .*time limit'
 stopped=interrupted
 result late 0 short 'unfinished .*interrupted'
-stopped="" grace=-20 # seconds after the limit at which a step is given up: 0
+stopped="" grace=-20 # a step is given up 20 s + grace after its limit: at once
 result slow 1 slow 'unfinished .*did not run its commands in time'
 [ -z "$lost" ] || fail "a slow machine became a lost device: $lost"
 result hangs 1 hangs 'unfinished .*not even after SIGKILL'
@@ -133,7 +133,7 @@ says log out/result.json
 ! grep ree-gpu-check- log || fail "the archive contains a model"
 remove_models
 [ -z "$(ls -d "$out"/ree-gpu-check-* 2>/dev/null)" ] || fail "the model was not removed"
-# The file's size is limited, as a quota does.
+# The file's size is limited, as by a quota.
 (
     trap '' XFSZ
     ulimit -f 8

@@ -30,7 +30,7 @@ for file in bin/ree-run bin/device_cuda_functions lib/libprotobuf-c.so.1; do
     [ -s "$work/packed/$file" ] || fail "the folder lacks $file"
 done
 
-# Functions that pass; a step for Vulkan and one for the sanitizer that are skipped, with reasons.
+# Steps that pass; one for Vulkan and one for the sanitizer are skipped, with reasons.
 check --cases 1 --sample 1/5 --bits 8 \
     --only devices,models,cases,products,onnx,sanitizer-memcheck,bench-model,functions ||
     fail "the check does not pass"

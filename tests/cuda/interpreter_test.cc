@@ -9,10 +9,12 @@
 #include <string.h>
 #include <string>
 
-#define WORDS 256u // of each operand
+#define WORDS 256u // of operands 0 and 1
 
 static int n_failed, n_passed;
 static uint32_t *in, *out;
+// Operand 2, WORDS / 2 words. No operand has the WORDS / 2 words between it and operand 0.
+static uint32_t *lower;
 
 static std::string module_of(const std::string &body) {
     return ".version 7.1\n.target sm_80\n.address_size 64\n"
@@ -34,8 +36,8 @@ static std::string module_of(const std::string &body) {
 static std::string run(const std::string &body, uint32_t threads) {
     char error[500] = "";
     struct ree_cuda_header h = {};
-    h.operands[0] = (uint64_t)in, h.operands[1] = (uint64_t)out;
-    h.sizes[0] = h.sizes[1] = 4 * WORDS;
+    h.operands[0] = (uint64_t)in, h.operands[1] = (uint64_t)out, h.operands[2] = (uint64_t)lower;
+    h.sizes[0] = h.sizes[1] = 4 * WORDS, h.sizes[2] = 2 * WORDS;
     struct ree_emulator_ptx *ptx =
         ree_emulator_ptx_parse(module_of(body).c_str(), NULL, error, sizeof error);
     if (!ptx) return error;
@@ -157,23 +159,31 @@ static void check_results() {
     }
 }
 
-// A body for 64 threads; `expected` is a part of the error. "": none.
+// A body for 64 threads. `expected`: parts of an error separated by "|", one of which the error
+// must have; "": no error.
 struct fault {
     const char *body, *expected;
 };
 #define FILL "st.shared.u32 [%r12], %r10;\n"
+// Thread 63 does not write bytes 252 to 255.
+#define FILL_63 "setp.lt.u32 %p1, %r10, 63;\n@%p1 st.shared.u32 [%r12], %r10;\n"
 #define COPY "cp.async.ca.shared.global [%r12], [%d14], 4;\ncp.async.commit_group;\n"
 static const struct fault faults[] = {
     {"st.global.u32 [%d13], %r10;", ""},
     {"st.global.u32 [%d13+769], %r10;", "line 31: writes element"},
     {"st.global.u32 [%d13+772], %r10;", "thread (63,0,0)"},
     {"st.global.u32 [%d13+772], %r10;", "operand 1, which has 1024 bytes: out of range"},
-    // Operand 1 follows operand 0 in memory, but is not meant.
+    // An address computed from both operands may point into either.
     {"sub.s64 %d1, %d11, %d10;\nadd.s64 %d2, %d1, %d10;\nst.global.u32 [%d2], 1;", "race"},
+    // Operand 1 follows operand 0 in memory; an index beyond operand 0 is still an error.
     {"ld.global.u32 %r1, [%d10+1020];", ""},
     {"ld.global.u32 %r1, [%d10+1024];", "operand 0, which has 1024 bytes: out of range"},
     {"mov.u64 %d1, %d10;\nadd.s64 %d2, %d1, %d12;\nld.global.u32 %r1, [%d2+1024];",
      "operand 0, which has 1024 bytes: out of range"},
+    // If no operand has the address, the message is about the one that ends before it.
+    {"ld.param.u64 %d14, [args+16];\nsub.s64 %d1, %d10, %d14;\nadd.s64 %d2, %d1, %d14;\n"
+     "ld.global.u32 %r1, [%d2+-4];",
+     "operand 2, which has 512 bytes: out of range"},
     {"ld.global.u16 %h1, [%d13+1];", "misaligned"},
     {"st.global.u32 [table], %r10;", "a store to constant memory"},
     {"st.global.u32 [%d11], %r10;", "race: writes byte 0 of operand 1"},
@@ -183,8 +193,8 @@ static const struct fault faults[] = {
     // Shared memory
     {FILL "bar.sync 0;\nld.shared.u32 %r1, [tile+252];", ""},
     {FILL "ld.shared.u32 %r1, [tile+252];", "race|which the block has not written"},
-    {"ld.shared.u32 %r1, [%r12];", "reads byte 0 of shared array 'tile' (512 bytes), which the "
-                                   "block has not written|not written"},
+    {"ld.shared.u32 %r1, [%r12];",
+     "of shared array 'tile' (512 bytes), which the block has not written"},
     {"st.shared.u32 [%r12+260], %r10;", "shared array 'tile', which has 512 bytes: out of range"},
     {FILL "bar.warp.sync -1;\nxor.b32 %r1, %r12, 4;\nld.shared.u32 %r2, [%r1];", ""},
     {FILL "xor.b32 %r1, %r12, 4;\nld.shared.u32 %r2, [%r1];", "race|not written"},
@@ -192,11 +202,13 @@ static const struct fault faults[] = {
     {FILL "shfl.sync.bfly.b32 %r3, %r10, 1, 31, -1;\nxor.b32 %r1, %r12, 4;\n"
           "ld.shared.u32 %r2, [%r1];",
      "race|not written"},
-    {FILL "bar.sync 0;\n.pragma \"used_bytes_mask 15\";\n"
-          "ld.shared.v2.u32 {%r1, %r2}, [tile+248];",
+    {FILL_63 "bar.sync 0;\nld.shared.v2.u32 {%r1, %r2}, [tile+248];",
+     "which the block has not written"},
+    {FILL_63 "bar.sync 0;\n.pragma \"used_bytes_mask 15\";\n"
+             "ld.shared.v2.u32 {%r1, %r2}, [tile+248];",
      ""},
-    {FILL "bar.sync 0;\n// .pragma \"used_bytes_mask 15\";\n"
-          "ld.shared.v2.u32 {%r1, %r2}, [tile+248];",
+    {FILL_63 "bar.sync 0;\n// .pragma \"used_bytes_mask 15\";\n"
+             "ld.shared.v2.u32 {%r1, %r2}, [tile+248];",
      ""},
     {"and.b32 %r1, %r12, -8;\nst.shared.u32 [%r1], 1;", "race"},
     // Asynchronous copies
@@ -252,7 +264,8 @@ static void check_faults() {
 }
 
 int main() {
-    in = (uint32_t *)ree_emulator_alloc(8 * WORDS);
+    lower = (uint32_t *)ree_emulator_alloc(12 * WORDS);
+    in = lower + WORDS;
     out = in + WORDS;
     check_results();
     check_faults();

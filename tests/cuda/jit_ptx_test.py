@@ -3,8 +3,8 @@
 Usage: jit_ptx_test.py PTXAS PROGRAM [N]
 
 PROGRAM, device_cuda_jit, writes the modules of N random maps. ptxas must accept each of them,
-each for the next architecture in turn, without a spill. ptx_test.py's rules must hold for each:
-arithmetic is rounded once, operation by operation, and an fma exists only where one is written.
+each for the next architecture in turn, without a spill. ptx_test.py's rules must hold for each,
+except that an fma may occur: arithmetic is rounded once, operation by operation.
 No store may be narrower than a register of 32 or 64 bits: ptxas converts a float in such a register to an integer.
 """
 

@@ -24,8 +24,8 @@ function(ptx_modules folder architecture target)
 endfunction()
 set(ptx_folder ${CMAKE_CURRENT_BINARY_DIR}/ptx)
 if(REE_NVCC)
-  # The oldest architecture with asynchronous copies and mma; and the one whose PTX is in the fatbins,
-  # for which nvcc may have another compiler.
+  # 8.0 is the oldest architecture with asynchronous copies and mma. For the newest of the build, nvcc
+  # may generate other code. Fatbins have the PTX of both.
   ptx_modules(${ptx_folder} 80 cuda-ptx)
   get_property(ptx_last GLOBAL PROPERTY REE_CUDA_LAST_ARCHITECTURE)
 else()

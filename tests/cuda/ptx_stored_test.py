@@ -90,9 +90,11 @@ def main():
         if expected is None:
             passed = code == 0
         else:
-            # One fault is one line, and then what to do.
-            passed = code == 1 and sum(expected in line for line in lines) >= 1
-            passed = passed and (ADVICE in output or "cannot be read" in expected)
+            # One finding, and then what to do. A text that cannot be read ends the check instead.
+            ends = "cannot be read" in expected
+            passed = code == 1 and sum(expected in line for line in lines) == 1
+            passed = passed and sum(line.startswith("FAILED") for line in lines) == (0 if ends else 1)
+            passed = passed and (ADVICE in output) != ends
         if not passed:
             print(f"FAILED: {path}: expected {expected or 'no finding'}, not:\n{output}")
             n_failed += 1

@@ -1,8 +1,8 @@
 """Checks that the PTX of every kernel rounds arithmetic once, operation by operation, as written.
 
-Usage: ptx_test.py NVCC ROOT [MODULE...]
+Usage: ptx_test.py NVCC ROOT [MODULE...] -- FLAG...
 
-Compiles cuda/*.cu with the flags of the build and checks every floating-point instruction:
+Compiles cuda/*.cu with the FLAGs of the build and checks every floating-point instruction:
 
   - nothing approximate (.approx, .full), flushed (.ftz) or saturated; no float atomics, no
     tensor-core instruction on floats, none of the hardware's mad, exp, log, sine or tanh;
@@ -13,7 +13,7 @@ Compiles cuda/*.cu with the flags of the build and checks every floating-point i
 The checks are first tried on a kernel that violates them.
 
 If ptxas is beside nvcc, the shared memory of each kernel's own arrays must be what
-tests/cuda/emulator/static_shared.def lists.
+tests/cuda/emulator/static_shared.def lists. Without MODULEs, all listed kernels must exist.
 """
 
 import pathlib
@@ -22,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 
-FLAGS = ["-std=c++17", "-O3", "-ftz=false", "-prec-div=true", "-prec-sqrt=true", "-arch=sm_80"]
 FLOAT = r"\.(?:f16x2|bf16x2|f16|bf16|f32|f64)"
 INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]*)")
 
@@ -48,11 +47,10 @@ extern "C" __global__ void wrong(float *x, double *y) {
 """
 
 
-def compile_ptx(nvcc, root, source, options):
+def compile_ptx(nvcc, source, options):
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.ptx"
-        command = [nvcc, *FLAGS, "-I", root, "-I", root / "src", "-I", root / "cuda", *options]
-        subprocess.run([*map(str, command), "-ptx", "-o", str(out), str(source)], check=True)
+        subprocess.run([nvcc, *map(str, options), "-arch=sm_80", "-ptx", "-o", str(out), str(source)], check=True)
         return out.read_text()
 
 
@@ -101,9 +99,10 @@ def static_shared(ptxas, ptx):
 
 
 def main():
-    nvcc, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    end = sys.argv.index("--")
+    nvcc, root, flags = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[end + 1 :]
     listed = re.findall(r"^MODULE\((\w+)\)", (root / "src/device/cuda/kernels.def").read_text(), re.M)
-    modules = sys.argv[3:] or [*listed, "functions"]
+    modules = sys.argv[3:end] or [*listed, "functions"]
     listed_shared = {name: int(n) for name, n in re.findall(
         r"^SHARED\((\w+), (\d+)\)", (root / "tests/cuda/emulator/static_shared.def").read_text(), re.M)}
     ptxas = pathlib.Path(nvcc).with_name("ptxas")
@@ -111,31 +110,42 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         wrong = pathlib.Path(folder) / "wrong.cu"
         wrong.write_text(WRONG)
-        seen, _ = faults(compile_ptx(nvcc, root, wrong, ["-fmad=true"]), allow_fma=False)
-        for expected in ("fma.rn.f32 where", "fma.rn.f64 where", "ex2.approx", "div.approx", "f32"):
+        contracting = [flag.replace("-fmad=false", "-fmad=true") for flag in flags]
+        seen, _ = faults(compile_ptx(nvcc, wrong, contracting), allow_fma=False)
+        for expected in ("fma.rn.f32 where", "fma.rn.f64 where", "ex2.approx", "div.approx", ".add.f32"):
             if not any(expected in what for what in seen):
                 print(f"FAILED: the check does not see {expected}")
                 n_failed += 1
         no_fma = pathlib.Path(folder) / "no_fma.h"
         no_fma.write_text(NO_FMA)
+        unseen_shared = set(listed_shared)
         for module in modules:
             source = root / "cuda" / (module + ".cu")
-            options = ["-fmad=false", "-rdc=true"] if module == "functions" else ["-fmad=false"]
-            ptx = compile_ptx(nvcc, root, source, options)
+            options = [*flags, "-rdc=true"] if module == "functions" else flags
+            ptx = compile_ptx(nvcc, source, options)
             found, n_fma = faults(ptx, allow_fma=True)
-            shared = static_shared(ptxas, ptx) if ptxas.exists() and module != "functions" else {}
-            for name, n in shared.items():
-                if n != listed_shared.get(name, 0):
-                    print(f"FAILED: {name}: {n} bytes of shared arrays, static_shared.def has "
-                          f"{listed_shared.get(name, 0)}")
+            kernels = set(re.findall(r"\.entry ree_(\w+)", ptx))
+            unseen_shared -= kernels
+            if ptxas.exists() and kernels:
+                shared = static_shared(ptxas, ptx)
+                if set(shared) != kernels:
+                    print(f"FAILED: {module}: ptxas reports other kernels: {sorted(set(shared) ^ kernels)}")
                     n_failed += 1
+                for name, n in shared.items():
+                    if n != listed_shared.get(name, 0):
+                        print(f"FAILED: {name}: {n} bytes of shared arrays, static_shared.def has "
+                              f"{listed_shared.get(name, 0)}")
+                        n_failed += 1
             # -rdc: the unknown function is defined elsewhere.
-            options = ["-fmad=false", "-rdc=true", "-include", no_fma]
-            hidden, _ = faults(compile_ptx(nvcc, root, source, options), allow_fma=False)
+            options = [*flags, "-rdc=true", "-include", no_fma]
+            hidden, _ = faults(compile_ptx(nvcc, source, options), allow_fma=False)
             for what, n in sorted({**found, **hidden}.items()):
                 print(f"FAILED: {module}: {n} x {what}")
                 n_failed += 1
             print(f"{module}: {n_fma} fused multiply-adds, all of them written")
+    if not sys.argv[3:end] and unseen_shared:
+        print(f"FAILED: static_shared.def lists kernels that do not exist: {sorted(unseen_shared)}")
+        n_failed += 1
     print(f"{len(modules)} modules, {n_failed} failed")
     return 1 if n_failed else 0
 

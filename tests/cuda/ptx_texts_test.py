@@ -1,9 +1,10 @@
-"""Runs the sample models on the kernels as nvcc compiled them, and compares with the recorded hashes and the CPU.
+"""Runs the sample models on the kernels as nvcc compiled them. Their hashes must be the CPU's; that of digits.onnx also
+the recorded one.
 
 Usage: ptx_texts_test.py REE_RUN ROOT
 
-The environment names the emulator (REE_CUDA_DRIVER) and the modules (REE_EMULATOR_PTX). The statistics of the
-kernels must show that the modules were run.
+The environment names the emulator (REE_CUDA_DRIVER) and the modules (REE_EMULATOR_PTX). The statistics must show that
+one of the modules' kernels was run.
 """
 
 import json
@@ -17,8 +18,9 @@ import tempfile
 
 def run(arguments, environment):
     result = subprocess.run(arguments, env=environment, capture_output=True, text=True)
-    if result.returncode:
-        print(result.stdout, result.stderr)
+    # ree replaces a kernel that fails its self-test, so that the hashes would still be right.
+    if result.returncode or "a self-test failed" in result.stdout + result.stderr:
+        print("FAILED:", result.stdout, result.stderr)
         sys.exit(1)
     return result.stdout
 

@@ -140,7 +140,7 @@ def fault(folder):
         check(first["other_sign"] == (bit == 31), f"{first}")
         suspects(first)
         drift = {n["node"]: n for n in found["nodes"]}
-        check(all(n["differing"] == 0 for n in found["nodes"] if n["node"] < node and n["runs_differ"] == 0), "before")
+        check(all(n["runs_new"] == 0 for n in found["nodes"] if n["node"] < node), "before")
         check(drift[node]["runs_new"] == 1 and found["nodes_new"] == 1, f"{drift[node]}, {found['nodes_new']} new")
         behind = [n for n in found["nodes"] if n["node"] > node and n["runs_differ"]]
         check(behind and all(n["runs_new"] == 0 for n in behind), "what lies behind only carries it on")
@@ -192,8 +192,10 @@ def hostile(folder):
     for name, fault_args in (("a", []), ("b", ["--inject-fault", "0:0:20"])):
         done = run(*args, "--trace", folder / name, *fault_args)
         check(done.returncode == 0, done.stderr)
-    run("diff", folder / "a", folder / "b", "--html", written)
-    root, text = page(written)
+    written = folder / "diff.html"
+    done = run("diff", folder / "a", folder / "b", "--html", written)
+    check(done.returncode == 1, f"{done.returncode}: {done.stderr}")
+    _, text = page(written)
     check("<script>" in text, text)
 
 

@@ -110,7 +110,7 @@ def with_traces(folder):
 
 
 def forged(folder):
-    """Names every bound field that differs, in receipts that are sealed again."""
+    """Names the bound field that differs, in a receipt that was changed and sealed again."""
     one, other = text(folder / "one.json", "--trace", folder / "one.trace"), folder / "other.json"
     receipt = json.loads(one.read_text())
     del receipt["unbound"]["trace_file"]

@@ -256,8 +256,8 @@ static void test_liars(void) {
     CHECK_MSG(n_lies > 300, "%u lies were told", n_lies);
 }
 
-// A party with no steps but a tree top above them: its root is consistent, and no step of it
-// differs.
+// A party that states 0 steps, but the top of a tree that has some. Its root follows from this top,
+// and it has no step that could differ.
 static enum ree_status say_nothing(struct ree_party *party, const struct ree_query *query,
                                    struct ree_reply *out, struct ree_error *err) {
     struct liar *l = REE_CONTAINER_OF(party, struct liar, base);
@@ -301,9 +301,9 @@ static void test_misread(const struct ree_claim *claim) {
     claim->sides[1].at.inputs[0][5] ^= 1;
 }
 
-// Returns whether a text is a claim whose digests lead to the roots. The referee checks what is
-// bound only through the header's digest: the header's fields, and which constant or output an
-// input is. In those a claim must therefore equal `original`.
+// Returns whether a text is a claim whose digests lead to the roots, and that differs from
+// `original`. Differences in fields that only the header's digest binds do not count, because the
+// referee checks them: the header's fields, and which constant or output an input is.
 static bool holds(const char *text, size_t n, const struct ree_claim *original) {
     struct ree_claim *claim;
     struct ree_error err;

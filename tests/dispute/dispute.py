@@ -154,8 +154,9 @@ def altered_claims(folder, about):
     try_text(text[:-2], "JSON|canonical")
     try_text("", "bad.json: .*JSON")
     try_text("[" * 100000, "levels")
-    for value in re.findall(r'"input":\d+', text)[:1]:
-        try_text(text.replace(value, '"input":0', 1), "does not lead|does not come from where the model")
+    first = re.search(r'"input":[1-9]\d*', text)
+    if check(first, "an input other than 0"):
+        try_text(text.replace(first[0], '"input":0', 1), "does not lead|does not come from where the model")
     refused("referee", folder / "none.json", SAMPLE, "--inputs", folder / "values", says="none.json")
     refused("referee", claim, SAMPLE, "--inputs", folder / "nothing", says="input 0 of the node")
 
@@ -168,7 +169,7 @@ def npy_flip(path):
 
 def altered_inputs(folder, about):
     """Each file that the referee reads must match the digest that both parties committed to. The
-    cache rows of every step are among these files."""
+    cache positions that each step wrote are among these files."""
     node, claim = damage(folder, about, "Attention", 5)
     values = folder / "altered"
     shutil.copytree(folder / "values", values)
@@ -186,7 +187,7 @@ def altered_inputs(folder, about):
         file.unlink()
         refused("referee", claim, SAMPLE, "--inputs", values, says="no file ")
         file.write_bytes(good)
-    # Values after the node and outputs of other nodes do not matter.
+    # Values of later steps do not matter.
     shutil.rmtree(values / "step-00006")
     ok = answer("referee", claim, SAMPLE, "--inputs", values, codes=(UNBOUND,))
     check(ok.get("right") == "A", f"{ok}")

@@ -4,9 +4,10 @@
 // The same holds for a party that stops answering at any message, and for claims about any place of
 // two traces.
 //
-//     liars_test MODEL FOLDER
+//     liars_test MODEL FOLDER [--rules]
 //
-// FOLDER contains clean.trace, clean.json and values (see tests/dispute/liars.py).
+// FOLDER contains clean.trace, clean.json and values (see tests/dispute/liars.py). With --rules,
+// only test_rules runs, which needs no values.
 #include "liars.h"
 
 #include <stdio.h>
@@ -177,7 +178,7 @@ static void test_shared_header(void) {
     }
 }
 
-// Both parties lie about different values: no dispute fails, and every party that is named did lie.
+// Both parties lie: no dispute fails, and the referee names a party or says why it cannot.
 static void test_two_liars(void) {
     unsigned n_decided = 0;
     for (int k = 0; k < 100; k++) {

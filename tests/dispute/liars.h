@@ -51,7 +51,7 @@ void said_finish(struct said *s);
 // They are borrowed from s; changing them changes the statement.
 ree_digest *step_of(struct said *s, uint64_t step);
 // Writes the digests that s states for the inputs and outputs of a node in a step. Each array must
-// have room for MOST digests.
+// have capacity for MOST digests.
 void record_of(const struct said *s, uint64_t step, uint32_t node, ree_digest *inputs,
                ree_digest *outputs);
 // Computes the leaves of the trace's hash tree for a step of s. Writes the leaves of the step's

@@ -140,8 +140,8 @@ def with_receipts(folder, a, b):
 
 @harness.helper
 def names_b(folder, result, kind, reason):
-    """forged.trace and forged.json against the true ones. The dispute names B if that needs no
-    value; the referee names B. Without receipts the ruling binds nobody."""
+    """Disputes forged.trace and forged.json against the true ones. The dispute names B if that needs
+    no value; the referee names B. With A's receipt alone it also names B, or refuses."""
     claim = folder / "claim.json"
     claim.unlink(missing_ok=True)
     found = answer("dispute", "--a", folder / "clean.trace", "--b", folder / "forged.trace", "--claim", claim,
@@ -167,7 +167,7 @@ def names_b(folder, result, kind, reason):
 
 
 def forged_cache(folder, about):
-    """One changed digest of a cache: once the case that no dispute could decide."""
+    """One changed digest of a cache: version 0.1.0 could not decide this dispute."""
     for step, reason in ((5, "own step 4 wrote"), (0, "not empty")):
         forged = Trace(folder / "clean.trace")
         forged.set(step, about["cache"], hashlib.sha256(b"no such cache").digest())

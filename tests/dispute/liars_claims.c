@@ -182,7 +182,7 @@ void test_claims_about_nodes(void) {
     CHECK(n_decided > 50);
 }
 
-// A claim of each kind with one character changed is refused or means the same.
+// One character of a claim is changed: the honest party is never named. For each kind except node.
 void test_altered_claims(void) {
     bool seen[5] = {false};
     unsigned n_altered = 0, n_ruled = 0;

@@ -64,9 +64,9 @@ static size_t first_end(const struct said *s, const char **reason) {
     return SIZE_MAX;
 }
 
-// Two answers of different lengths, each truncated or continued at random, with an end at a place
-// of its own. A party is right in two cases: its first end is its last token and it states that
-// reason, or it states that it was interrupted before any end. Both parties can be wrong.
+// Two answers of different lengths: beginnings of the true answer. The same end, at a random place,
+// applies to both. A party is right in two cases: its first end is its last token and it states
+// that reason, or it states that it was interrupted before any end. Both parties can be wrong.
 void test_ends(void) {
     static const char *const reasons[] = {"eos", "stop", "length", "interrupted"};
     struct ree_model_source was = truth.opened.source;

@@ -1,3 +1,4 @@
+// The lies, and the forms of a receipt.
 #include "liars.h"
 
 #include <stdlib.h>
@@ -273,7 +274,8 @@ static bool is_in_answer(const struct said *s, int32_t id) {
     return false;
 }
 
-// An eos list in another order, with tokens before and after the model's that the answer lacks.
+// The first one to three of: a token that the answer lacks, the model's eos token, another token
+// that the answer lacks.
 static void form_eos_foreign(struct said *s) {
     int32_t ids[3] = {0, truth.opened.source.eos[0], 0};
     for (int i = 0; i < 3; i += 2)

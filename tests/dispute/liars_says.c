@@ -1,3 +1,4 @@
+// Statements about the run, and the party that answers a dispute's questions from one.
 #include "base/container.h"
 #include "liars.h"
 

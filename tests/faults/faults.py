@@ -26,7 +26,7 @@ from harness import check  # noqa: E402
 SAMPLE = HERE.parents[1] / "tools" / "sample"
 DIGITS, SEVEN, STORIES = SAMPLE / "digits.onnx", SAMPLE / "seven.npy", SAMPLE / "stories"
 PROMPT = "Once upon a time"
-# Number of points of a scenario if REE_TEST_SAMPLE requests a sample; other kinds and modes: 3.
+# Number of points of a scenario with --sample or REE_TEST_SAMPLE; other kinds and modes: 3.
 SAMPLED_POINTS = {("memory", "one"): 8}
 MAX_JSON_POINTS = 400  # the thousands of points of one parse are alike
 MAX_SHOWN = 8  # failures of a scenario that are printed in full
@@ -59,7 +59,7 @@ class Scenario:
 
 
 def scenarios(inputs):
-    """Returns the scenarios in the order of README.md."""
+    """Returns the scenarios, in the order of the table in docs/FAULTS.md."""
     short = ["--max-new-tokens", "4"]
     text = [STORIES, "--prompt-text", PROMPT, *short]
     private = inputs / "private.json"
@@ -312,7 +312,8 @@ def main():
     modes = {"memory": [("memory", "one"), ("memory", "onward"), ("json", "one")],
              "write": [("write", "one"), ("write", "onward"), ("write-full", "one")],
              "read": [("read", "one"), ("short", "one")]}
-    rows = []
+    chosen = [m for k in options.kind or modes for m in modes[k]]
+    rows, n_run = [], dict.fromkeys(chosen, 0)
     with tempfile.TemporaryDirectory(dir=".", prefix="faults-") as scratch:
         scratch = pathlib.Path(scratch).resolve()
         os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")
@@ -320,7 +321,7 @@ def main():
         inputs.mkdir()
         prepare(options.ree_run, inputs)
         for scenario in scenarios(inputs):
-            for kind, mode in [m for k in options.kind or modes for m in modes[k]]:
+            for kind, mode in chosen:
                 if kind not in scenario.kinds or not re.search(options.only, scenario.name):
                     continue
                 folder = scratch / "points"
@@ -329,12 +330,16 @@ def main():
                 sweep.run()
                 shutil.rmtree(folder)
                 c = sweep.counts
+                n_run[kind, mode] += c["run"]
                 if not c["points"]:
                     continue
                 rows.append((scenario.name, kind, mode, *c.values()))
                 print(f"{scenario.name}: {kind} {mode}: {c['points']} points, {c['run']} run: {c['failed']} failed with "
                       f"a reason, {c['same']} the same result, {c['wrong']} wrong; {time.monotonic() - begin:.0f} s",
                       flush=True)
+    if not options.only and not options.points:
+        for (kind, mode), n in n_run.items():
+            check(n > 0, f"{kind} {mode}: no point was run")
     if options.table:
         with open(options.table, "w") as file:
             file.write("| command | what fails | which | points | run | failed with a reason | the same result | wrong |\n")

@@ -12,7 +12,7 @@ static double expr_work(const struct ree_expr *e) {
     return (double)e->n_elements * (1 + e->n_instrs);
 }
 
-// The cost of a dispatch, in elements visited and multiply-adds. A size of zero counts as one.
+// The cost of a dispatch, in elements visited and multiply-adds.
 static double dispatch_work(const struct ree_dispatch *d) {
     const union ree_params *p = &d->params;
     struct ree_cost cost = ree_dispatch_cost(d);

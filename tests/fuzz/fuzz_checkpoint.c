@@ -11,6 +11,7 @@
 #include "graph/hf/causal.h"
 #include "graph/onnx/onnx.h"
 #include "graph/ir/ir.h"
+#include "replay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #define OPTION_STEPS 2 // convert to opset 17
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+bool fuzz_accepted;
 
 static void require(enum ree_status status, const struct ree_error *err) {
     if (status == REE_OK) return;
@@ -48,6 +51,7 @@ static void write_model(struct ree_checkpoint *checkpoint, bool steps) {
     require(status, &err);
     if ((status == REE_OK) != (model != NULL)) abort();
     if (status != REE_OK) return;
+    fuzz_accepted = true;
     // The model is well formed except for its weights, which are in files that memory does not
     // have.
     struct ree_graph *graph;

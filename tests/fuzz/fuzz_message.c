@@ -1,6 +1,6 @@
 // Reads messages between ranks from arbitrary bytes: frames, and the steps, boundary tensors,
-// logits and cache rows in them. It must return values that fit what was expected, or an error with
-// a message.
+// logits and cache positions in them. It must return values that fit what was expected, or an error
+// with a message.
 //
 // Format of an input: a byte of options and a frame. With OPTION_RIGHT the target corrects the
 // format, length and checksum in the frame, so that the code after these checks is reached.

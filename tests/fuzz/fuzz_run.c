@@ -4,7 +4,8 @@
 //
 //     in a second run with the bind of the first run
 //     with 2 threads and portable kernels as with 1 thread and the machine's best kernels
-//     folded and fused as without: here only outputs are compared, because errors name what runs
+//     with folding and fusion as without; here only outputs are compared, because errors name the
+//     nodes that run
 //
 // The metadata "seed" of a model decides the values of its inputs. If the environment variable
 // REE_FUZZ_VERBOSE is set, outputs and errors are printed. A budget bounds the work of a run
@@ -13,6 +14,7 @@
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_run fuzz_seeds
 //     build-fuzz/tests/fuzz/fuzz_run -max_len=8192 FOLDER build-fuzz/tests/fuzz/runs
 #include "budget_device.h"
+#include "replay.h"
 #include "run_inputs.h"
 
 #include <stdio.h>
@@ -31,6 +33,8 @@ const char *__asan_default_options(void);
 __attribute__((visibility("default"))) const char *__asan_default_options(void) {
     return "allocator_may_return_null=1:max_allocation_size_mb=32";
 }
+
+bool fuzz_accepted; // the model ran within the budget
 
 static struct budget_device one, two;
 
@@ -157,6 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         bool small = run_on(&one, plain, true, true, &inputs, &first) &&
                      run_on(&two, plain, true, false, &inputs, &second);
         if (small) compare("2 threads differ from 1", &first, &second);
+        fuzz_accepted = small && first.status == REE_OK;
         struct ree_model *model = small ? load(bytes, size, false) : NULL;
         if (model && run_on(&one, model, false, false, &inputs, &folded) &&
             run_on(&two, model, false, true, &inputs, &second)) {

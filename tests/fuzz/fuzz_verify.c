@@ -10,6 +10,7 @@
 //
 //     cmake --preset fuzz && cmake --build build-fuzz --target fuzz_verify fuzz_seeds
 //     build-fuzz/tests/fuzz/fuzz_verify -max_len=16384 FOLDER build-fuzz/tests/fuzz/receipts
+#include "replay.h"
 #include "verify_judge.h"
 
 #include <stdio.h>
@@ -20,6 +21,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+bool fuzz_accepted; // an honest receipt is verified
 
 // A receipt may state as many tokens as the context has; each costs a step of the model.
 #define MOST_TOKENS 64
@@ -150,6 +153,7 @@ static void judge(struct job *job) {
         fprintf(stderr, "%s: %s\n", honest->name, job->v.cannot);
         must(false, "an honest receipt is not verified");
     }
+    fuzz_accepted = honest != NULL;
     if (verdict != REE_VERIFIED && verdict != REE_VERIFIED_PREFIX) return;
     if (job->c.options & CASE_KEY)
         must(r->is_signed && strcmp(r->public_key, key) == 0, "verified, and another's signature");

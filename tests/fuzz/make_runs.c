@@ -1,5 +1,6 @@
-// Writes the seeds of fuzz_run: models that run. One for each template of the operators' tests
-// (tests/lower/wrong_templates.c), and some with several nodes.
+// Writes the seeds of fuzz_run: a model for each template of the operators' tests
+// (tests/lower/wrong_templates.c) and each opset range of its operator, and models with several
+// nodes.
 #include "graph/ir/ir.h"
 #include "graph/model_text.h"
 #include "lower/wrong_graph.h"
@@ -112,7 +113,7 @@ static void write_template(const struct row *row, const struct wrong_template *t
         spec += strcspn(spec, " ");
         spec += *spec == ' ';
     }
-    // Optional outputs are made only for templates with an odd number.
+    // Optional outputs are made only for models with an odd number.
     uint32_t n_out = number % 2 && row->max_out < 4 ? row->max_out : 1;
     for (uint32_t i = 0; i < n_out; i++) {
         struct pb value = {0};
@@ -188,7 +189,7 @@ static const char *const texts[] = {
     "{value=<int64[] 0>} t = SequenceInsert(s, y, i) z = ConcatFromSequence(t) {axis=1} }",
     "function local.Twice (x; by=2) -> (y) { f = Constant() {value_int=@by} g = CastLike(f, x) y = "
     "Mul(x, g) } (x:float32[3]) -> (y) { a = local.Twice(x) {by=3} y = local.Twice(a) }",
-    // Quantised models.
+    // Quantisation, and a choice by element.
     "(x:float32[2,4]) -> (z) { q, s, p = DynamicQuantizeLinear(x) z = DequantizeLinear(q, s, p) }",
     "(x:float32[3], w:float32[3]) -> (y, b) { n = IsNaN(x) c = Not(n) y = Where(c, x, w) b = "
     "Identity(c) }",

@@ -1,5 +1,5 @@
-// Writes the seeds of the fuzz targets into two folders: models, and files with one value. Together
-// they use every message and every branch of the reader, valid and invalid.
+// Writes the seeds of fuzz_onnx and fuzz_value into two folders: models, and files with one value.
+// Some are invalid.
 #include "graph/model_text.h"
 
 #include <stdio.h>
@@ -171,7 +171,8 @@ static void write_rest(void) {
     write_seed("cycle", pb_model(graph));
 }
 
-// TensorProto, SequenceProto (2 type, 3 items) and OptionalProto (3 tensor, 5 sequence).
+// Messages TensorProto, SequenceProto (field 2 is the type, 3 the tensors) and OptionalProto (field
+// 2 is the type, 3 a tensor, 5 a sequence).
 static void write_values(void) {
     for (int type = 1; type <= 26; type++) {
         char name[32];

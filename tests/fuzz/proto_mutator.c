@@ -3,8 +3,8 @@
 // would hardly get past the wire format.
 //
 // The mutator chooses a field in the tree of messages and changes its contents: with libFuzzer's
-// own mutations, or by removing, duplicating or moving whole fields. Then it updates the lengths of
-// the enclosing messages. One change in eight is made to the raw bytes, lengths included.
+// own mutations, or by removing or duplicating whole fields. Then it updates the lengths of the
+// enclosing messages. One change in eight is made to the raw bytes, lengths included.
 #include "splitmix.h"
 
 #include <stdbool.h>

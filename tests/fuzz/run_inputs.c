@@ -7,8 +7,8 @@
 #define MOST_ELEMENTS 4096
 #define MOST_INPUTS 64
 
-// Not of splitmix.h: tests/data/runs has models with recorded seeds, which need these numbers to
-// show again what they were kept for.
+// Not splitmix.h: the seeds of the models in tests/data/runs were chosen for the numbers of this
+// generator.
 static uint32_t below(uint32_t *state, uint32_t n) {
     *state = *state * 1664525u + 1013904223u;
     return (uint32_t)((uint64_t)(*state >> 8) * n >> 24);

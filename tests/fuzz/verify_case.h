@@ -32,8 +32,8 @@ struct verify_case {
 // Splits an input of `size` bytes. The pointers in *out refer to `bytes`. Returns false if the
 // input is shorter than its header or its request.
 bool verify_case_split(const uint8_t *bytes, size_t size, struct verify_case *out);
-// Writes the case as an input to `out`, which has room for `most` bytes. Returns the input's size
-// in bytes; 0 if there is too little room or the request is longer than 65535 bytes.
+// Writes the case as an input to `out`, which must have capacity for `most` bytes. Returns the
+// input's size in bytes; 0 if it exceeds `most` or the request is longer than 65535 bytes.
 size_t verify_case_join(const struct verify_case *c, uint8_t *out, size_t most);
 
 #endif

@@ -26,6 +26,8 @@ def main():
     parser = harness.parser(__doc__)
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
+    if args.device != "cpu":
+        harness.need_device(args.ree_run, args.device)
 
     def logits(dtype, *options):
         command = [args.ree_run, SAMPLE, "--prompt-text", TEXT, "--max-new-tokens", "6", "--activations", dtype,

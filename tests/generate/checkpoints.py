@@ -97,7 +97,8 @@ def partial(path, n, *arguments):
 
 
 def killed(folder, seed):
-    """Sequences of kills: 20 kills in all, in five forms of a run."""
+    """Sequences of kills: 20 kills in all, in five forms of a run. At least one kill must leave an
+    unfinished checkpoint with tokens."""
     sampled = ["--temperature", "0.9", "--top-p", "0.95", "--seed", "7"]
     forms = [
         [SAMPLE, "--prompt-text", PROMPT, "--logits-hash", *LONG],
@@ -107,6 +108,7 @@ def killed(folder, seed):
         [args.models / "stories260K", "--prompt-text", PROMPT, "--logits-hash", *LONG],
     ]
     dice = random.Random(seed)
+    n_unfinished = 0
     for number, form in enumerate(forms):
         if not form[0].exists():
             print(f"{form[0]} is not there: left out")
@@ -135,12 +137,14 @@ def killed(folder, seed):
             n = sum(len(s["tokens"]) for s in there["body"]["sequences"]) if there else 0
             check(n >= n_before, f"{form}: {n} tokens after {n_before}")
             n_before = n
+            n_unfinished += n > 0 and not is_done(there)
         resume = ["--resume"] if read(path) else []
         check(outcome(result(*form, *resume)) == whole, f"{form}: another result after {n_before} tokens")
         check(is_done(read(path)), f"{form}: a checkpoint that is done")
         # Resumed once more: the model is not run.
         again = result(*form, "--resume")
         check(outcome(again) == whole and again["stats"]["runs"] == 0, f"{form}: again")
+    check(n_unfinished > 0, "no kill left an unfinished checkpoint with tokens")
     # A kill between the two steps of replacing a file leaves the new one under a temporary name
     # (base/file.h).
     left = sorted(p.name for p in folder.iterdir() if not re.search(r"\.receipt$|\.checkpoint\.[0-9]+-[0-9]+$", p.name))
@@ -171,13 +175,17 @@ def elsewhere(folder):
         check(outcome(result(*form, "--resume", path)) == whole, "begun in parts")
     # Interrupting a run keeps the tokens so far.
     path = folder / "interrupted.checkpoint"
-    process = subprocess.Popen([args.ree_run, str(SAMPLE), "--prompt-text", PROMPT, *LONG, "--cpu-isa", "portable",
-                                "--no-fuse", *CPU, "--checkpoint", str(path), "--checkpoint-every", "100000"],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process.stdout.read(len(PROMPT) + 20)
-    process.send_signal(signal.SIGINT)
-    process.communicate()
-    if check(process.returncode in (0, 130), "interrupted") and process.returncode == 130:
+    for _ in range(10):  # a run may end before the signal reaches it
+        path.unlink(missing_ok=True)
+        process = subprocess.Popen([args.ree_run, str(SAMPLE), "--prompt-text", PROMPT, *LONG, "--cpu-isa", "portable",
+                                    "--no-fuse", *CPU, "--checkpoint", str(path), "--checkpoint-every", "100000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdout.read(len(PROMPT) + 20)
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+        if process.returncode != 0:
+            break
+    if check(process.returncode == 130, f"interrupted: exit code {process.returncode}"):
         tokens = read(path)["body"]["sequences"][0]["tokens"]
         check(0 < len(tokens) < 200, f"{len(tokens)} tokens are kept")
     again = outcome(result(SAMPLE, "--prompt-text", PROMPT, *LONG, "--resume", path))

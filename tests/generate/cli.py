@@ -101,6 +101,7 @@ def report():
     check(result["tokens_sha256"] == digest, "the hash of the tokens is that of NUMERICS.md")
     check(len(result["logits_sha256"]) == 64, "the hash of the logits")
     check(result["finish_reason"] == "length" and len(result["tokens"]) == 12, "12 tokens")
+    check(len(result["logprobs"]) == 12, f"{len(result['logprobs'])} logprobs, one per token")
     for token, entry in zip(result["tokens"], result["logprobs"]):
         check(entry["id"] == token == entry["top"][0]["id"], "greedy takes the likeliest")
         logprobs = [t["logprob"] for t in entry["top"]]

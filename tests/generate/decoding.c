@@ -1,6 +1,6 @@
 // Generation by steps: a random schedule of adding, decoding, forking, truncating and removing
-// sequences. Every row of logits must have the bytes that the sequence has alone, on the CPU, in
-// one run over all of its tokens by the machinery of ree_generate.
+// sequences. Every row of logits must equal a reference by bytes: one run on the CPU, by the code
+// of ree_generate, over all tokens of this sequence alone.
 //
 //     decoding DEVICE N_THREADS MODEL N_OPERATIONS [INSTRUCTION SET | unfused]
 //
@@ -309,7 +309,7 @@ static void check_truncation(struct fixture *f) {
     ree_decoding_destroy(f->decoding);
 }
 
-// An exhausted pool is an error after which all sequences go on.
+// An exhausted pool is an error; afterwards all sequences can still be used.
 static void check_exhaustion(struct fixture *f) {
     struct ree_error err;
     open_decoding(f, NULL);
@@ -383,7 +383,7 @@ static void check_generate_hook(struct fixture *f) {
     ree_generation_finish(&out);
 }
 
-// The hook changes what is chosen, and the sequence and its forks say so.
+// The hook changes which token is chosen, and logits_changed is set for the sequence and its forks.
 static void check_hook(struct fixture *f) {
     struct ree_error err;
     size_t position = 0;
@@ -509,7 +509,7 @@ int main(int argc, char **argv) {
                                                       .cpu_isa = unfused ? NULL : isa};
     if (ree_device_open(argv[1], &device_options, &device, &err)) {
         printf("skipped: %s\n", err.message);
-        return err.status == REE_UNAVAILABLE || isa ? TEST_SKIPPED : 1;
+        return err.status == REE_UNAVAILABLE ? TEST_SKIPPED : 1;
     }
     const struct ree_device_options one_thread = {.size = sizeof one_thread, .n_threads = 1};
     fail_on(ree_device_open("cpu", &one_thread, &cpu, &err), &err);
@@ -534,10 +534,15 @@ int main(int argc, char **argv) {
     check_errors(&f);
     check_generate(&f);
     open_decoding(&f, NULL);
-    for (int i = 0; i < atoi(argv[4]); i++)
+    f.n_rows = 0;
+    const int n_operations = atoi(argv[4]);
+    for (int i = 0; i < n_operations; i++)
         operate(&f);
     struct ree_decoding_stats stats = stats_of(&f);
-    CHECK(f.n_rows > 50);
+    // The first operations compare few rows, because there are few sequences: 4 after 8 operations,
+    // 109 after 40, 372 after 120.
+    CHECK_MSG((int64_t)f.n_rows >= 2 * n_operations - 15, "%llu rows in %d operations",
+              (unsigned long long)f.n_rows, n_operations);
     CHECK(!unfused || stats.n_page_copies > 0);
     printf("%s: %llu rows compared; %u copies of pages per run; %llu pages copied before a write\n",
            argv[3], (unsigned long long)f.n_rows, stats.n_page_copies,

@@ -65,7 +65,7 @@ def main():
     prompts = [[(7 * i + 11 * k) % 600 for k in range(n)] for i, n in enumerate(lengths)]
     runs = same(SAMPLE, prompts, "--max-new-tokens", 12, "--ignore-eos", "--logits-hash")
     check(runs[2, 16] == 2 * runs[1, 16] and runs[3, 16] == 3 * runs[1, 16], f"near equal groups: {runs}")
-    # Ends of every kind, at different times; sampling; log probabilities; prompts in chunks.
+    # Sampled answers that end at different times; log probabilities; prompts in chunks.
     ends = same(SAMPLE, prompts, "--max-new-tokens", 90, "--temperature", "1.3", "--seed", "4", "--logprobs", 2,
                 "--prefill-chunk", 3)
     check(ends[1, 1] != ends[1, 16], f"{ends}")

@@ -53,7 +53,8 @@ def peak(result):
 
 
 def check_device(device):
-    """A limit below the sample model's weights: binds and programs are made again for each run."""
+    """Limits below the sum of the sample model's weights and caches: binds and programs are made again
+    for each run."""
     ways = [["--prompt-ids", "1,403,407", "--max-new-tokens", 5],
             ["--prompt-ids", "1,403,407", "--prompt-ids", "1,80,90,100", "--max-new-tokens", 3]]
     for way in ways:

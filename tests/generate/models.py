@@ -45,7 +45,7 @@ def ids(tokens):
     return ",".join(map(str, tokens))
 
 
-# Ways to run that must not change the results; more of them if runs are cheap.
+# Ways to run that must not change the results; more of them on the CPU, where runs are cheap.
 def ways():
     yield []
     if args.device:
@@ -134,8 +134,10 @@ def sample():
         if not result:
             continue
         check(result["tokens"] == case["tokens"][:n], f"sample, '{case['prompt']}': {result['tokens']}")
-        check(case["text"].startswith(result["text"]), f"sample, '{case['prompt']}': {result['text']!r}")
+        check(result["text"] and case["text"].startswith(result["text"]),
+              f"sample, '{case['prompt']}': {result['text']!r}")
         if n == len(case["tokens"]):
+            check(result["text"] == case["text"], f"sample, '{case['prompt']}': {result['text']!r}")
             check(result["logits_sha256"] == case["logits_sha256"], f"sample, '{case['prompt']}': logits")
     for case in recorded["sampled"][:few(3)]:
         n = few(len(case["tokens"]))
@@ -195,6 +197,7 @@ def genai(models):
     prompts = expected["input_ids"]
     result = run(model, *(a for p in prompts for a in ("--prompt-ids", ids(p))), "--max-new-tokens",
                  expected["max_length"] - len(prompts[0]))
+    check(len(sequences(result)) == len(expected["expected"]) == len(prompts), "genai-tiny: a sequence for each prompt")
     for sequence, want in zip(sequences(result), expected["expected"]):
         check(all_ids(sequence) == want, f"genai-tiny: {all_ids(sequence)}, expected {want}")
     other = models / "genai-tiny" / "tiny-qwen35-cuda"

@@ -68,11 +68,12 @@ def check_records(folder, ways):
         run(model, "--prompt-ids", "1,403,407", "--max-new-tokens", 5, *ways[0], "--trace", damaged,
             "--inject-fault", f"{node}:2:7")
         found = run("diff", folder / "0.trace", damaged, code=1).stdout
-        check(re.search(rf"\b(node )?#?{node}\b", found) is not None,
+        check(re.search(rf"^step 2: node {node} ", found, re.M) is not None,
               f"node {node} was damaged: {found}")
 
 
 def check_tensors(models):
+    divided = []  # (name of the model, number of stages)
     for model in models:
         sizes = ["--dim", "batch=2"] if model.name == "digits.onnx" else []
         ask = [model, "--random-inputs", 1, *sizes]
@@ -86,8 +87,10 @@ def check_tensors(models):
                                    "--json"], capture_output=True, text=True)
             if done.returncode != 0 and ("possible cut" in done.stderr or "cannot be cut, so" in done.stderr):
                 continue
+            divided.append((model.name, n))
             check(done.returncode == 0 and json.loads(done.stdout)["sha256"] == whole,
                   f"{model} in {n} parts: {done.stdout}{done.stderr}")
+    check({("digits.onnx", 2), ("digits.onnx", 3)} <= set(divided), f"divided: {divided}")
 
 
 def check_refusals():
@@ -111,11 +114,13 @@ def check_memory(folder):
     ask = [model, "--prompt-ids", "1,403,407", "--max-new-tokens", 6, "--logits-hash", "--stats"]
     whole = run_json(*ask)
     weights = whole["stats"]["weight_bytes"]
-    for part in (8, 2, 1):
-        limit = int(weights / part) + (4 << 20)
+    # One stage holds 1.33 times the weights' bytes.
+    for limit, several in ((weights, True), (5 * weights // 4, True), (4 * weights, False)):
         limited = run_json(*ask, "--max-device-memory", limit)
         check(hashes(limited) == hashes(whole), f"limit {limit}: other tokens or logits")
-        peak = limited.get("stats", {}).get("peak_bytes", 0)
+        stats = limited.get("stats", {})
+        check(("stages" in stats) == several, f"limit {limit}: {len(stats.get('stages', [0]))} stages")
+        peak = stats.get("peak_bytes", 0)
         check(0 < peak <= limit, f"limit {limit}: {peak} bytes held")
 
 

@@ -223,8 +223,8 @@ def test_tables(path, ids):
         alone = perplexity(one, *more, *args)
         check({**alone["model"], **times(found["model"])} == found["model"], f"{args}: alone as in a comparison")
     check("why_not_causal" not in found["model"], "each row depends on its token only")
-    # A context of any length takes no more memory than the text. The file does not limit it.
-    # A sanitizer needs more address space than the limit allows.
+    # A context of any length takes no more memory than the text. The model file sets no maximum.
+    # A sanitizer needs more address space than --max-memory allows.
     limit = [] if b"__asan_init" in pathlib.Path(ree_run).read_bytes() else ["--max-memory", "1G"]
     longest = perplexity(one, *more, "--context", 2**31 - 1, *limit)
     check(longest["scores_sha256"] == perplexity(one, *more)["scores_sha256"], "a context longer than the text")
@@ -264,7 +264,8 @@ def write_checkpoint(folder, vocab):
 
 
 def test_large_vocabulary(path):
-    """No more than 64 MiB of logits are held: 139 rows of this vocabulary."""
+    """ree holds at most 64 MiB of logits, 139 rows of this vocabulary, so it divides longer runs. The
+    scores do not change."""
     model = write_checkpoint(work / "large", 120000)
     usual = [model, "--text", path, "--tokenizer", STORIES, "--context", 400, "--windows", 1]
     for more in ([], ["--score", "all"]):

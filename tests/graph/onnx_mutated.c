@@ -94,7 +94,7 @@ static void test_mutated(const struct pb *model) {
     free(bytes);
 }
 
-// If memory runs out at any allocation of the decoder, it returns an error and leaks nothing.
+// Whichever allocation exceeds the decoder's limit, it returns an error and leaks nothing.
 static void test_memory_limits(const struct pb *model) {
     size_t n_errors = 0;
     for (size_t limit = 64;; limit += 64) {

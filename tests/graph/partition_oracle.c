@@ -208,7 +208,7 @@ static uint64_t row_bytes(const struct ree_value *value) {
     wide n = 4;
     for (uint32_t i = 0; i < value->rank; i++) {
         n *= value->dims[i] < 0 ? 1 : (wide)value->dims[i];
-        if (n > (wide)1 << 40) return (uint64_t)1 << 40; // at most one dimension is this large
+        if (n > (wide)1 << 40) return (uint64_t)1 << 40; // no later dimension can be 0
     }
     return (uint64_t)n;
 }

@@ -75,7 +75,9 @@ static void add_cache(struct maker *m, int state) {
 static void add_kv_cache(struct maker *m) {
     struct test_graph *g = m->g;
     if (g->n_kv_caches == TEST_MAX_KV_CACHES) return;
-    int64_t dims[4] = {-1, 1 + test_below(m->random, 4), -1, 1 + test_below(m->random, 32)};
+    int64_t dims[4] = {-1, 0, -1, 0};
+    dims[1] = 1 + test_below(m->random, 4);
+    dims[3] = 1 + test_below(m->random, 32);
     if (test_below(m->random, 4) == 0) dims[2] = 16; // does not grow
     int state = test_add_input(g, 4, dims);
     if (test_below(m->random, 2)) {
@@ -99,17 +101,16 @@ static void add_some_node(struct maker *m) {
     case 3: keep(m, test_add_node(g, "Add", a, pick_computed(m), width)); break;
     case 4: keep(m, test_add_node(g, "Add", a, pick(m, m->controls, m->n_controls), width)); break;
     case 5: keep(m, test_add_node(g, "Mul", a, pick_weight(m), width)); break;
-    case 6:
-        keep(m, test_add_node(g, "Gather", pick_weight(m), pick(m, m->controls, m->n_controls),
-                              width));
+    case 6: {
+        int weight = pick_weight(m), rows = pick(m, m->controls, m->n_controls);
+        keep(m, test_add_node(g, "Gather", weight, rows, width));
         last_node(m)->axis = test_below(m->random, 3) == 0 ? 1 : 0;
         // A Gather from a small table is a control node.
-        {
-            const struct test_value *table = &g->values[last_node(m)->inputs[0]];
-            if (table->n_rows * table->n_columns * 4 > 16384) break;
-            m->controls[m->n_controls++] = m->computed[--m->n_computed];
-        }
+        const struct test_value *table = &g->values[weight];
+        if (table->n_rows * table->n_columns * 4 > 16384) break;
+        m->controls[m->n_controls++] = m->computed[--m->n_computed];
         break;
+    }
     case 7: {
         keep(m, test_add_node(g, "Split", a, -1, width));
         int second = test_add_node(g, "Split", a, -1, width); // only its output is kept

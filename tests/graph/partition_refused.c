@@ -1,10 +1,11 @@
-// What the planner refuses, with which message; sizes of every kind; a large graph.
+// What the planner refuses, and with which message; sizes that overflow; a large graph.
 #include "graph/partition_graph.h"
 #include "test.h"
 
 #include <string.h>
 
-// Tokens -> table -> product -> product with cache -> product, and a mask computed from the tokens.
+// Tokens -> table -> product -> attention with a kv cache -> two products, and a mask computed from
+// the tokens.
 struct chain {
     struct test_graph g;
     struct ree_graph *graph;
@@ -13,7 +14,8 @@ struct chain {
 };
 
 //  v0 input, v1 table, v2 = Gather, v3 mask = Cast(v0), v4 weights, v5 = MatMul(v2, v4),
-//  v6 state, v7 = Concat(v6, v5), v8 = Attention(v7, v3), v9 = MatMul(v8, v4), v10 = MatMul(v9, v4)
+//  v6 kv cache, v7 = Concat(v6, v5), v8 = Attention(v7, v3), v9 = MatMul(v8, v4),
+//  v10 = MatMul(v9, v4)
 static void make_chain(struct chain *c, size_t n_stages) {
     *c = (struct chain){.options = {.n_stages = n_stages}};
     struct test_graph *g = &c->g;
@@ -80,7 +82,7 @@ static void test_stages(void) {
     CHECK_MSG(strcmp(reason, expected) == 0, "said: %s", reason);
     ree_partition_finish(&plan);
     c.kv_caches[0].output = 2;
-    refuse_plan(&c, REE_INVALID, "state 0 is not both an input and an output of the model");
+    refuse_plan(&c, REE_INVALID, "kv cache 0 is not both an input and an output of the model");
     ree_graph_destroy(c.graph);
 }
 
@@ -137,7 +139,7 @@ static void test_cuts(void) {
                 "the model");
     refuse_cuts(&c, "v5", "v10", "the stage after 'v10' is empty");
     refuse_cuts(&c, "v5", "v7",
-                "a stage cannot end with 'v7': a state would be in another stage than the nodes "
+                "a stage cannot end with 'v7': a kv cache would be in another stage than the nodes "
                 "that use it, or a boundary tensor would grow with the context");
     ree_graph_destroy(c.graph);
 }

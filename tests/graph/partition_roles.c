@@ -47,7 +47,7 @@ static void describe(const struct ree_graph *graph, const struct ree_partition *
     }
 }
 
-// The last n_kv_caches inputs are states, the last outputs are their successors.
+// The last n_kv_caches inputs are kv caches, the last outputs are their successors.
 static void check_roles(const char *text, size_t n_kv_caches, const char *expected, int line) {
     struct ree_model *model = load(text);
     const struct ree_graph *graph = model->graph;

@@ -109,14 +109,13 @@ static struct ree_graph *make_subgraph(struct maker *m, struct ree_graph *parent
     if (test_below(m->random, 3) == 0) keep(&own, add_constant(m, sub));
     size_t n = 1 + test_below(m->random, 3);
     for (size_t i = 0; i < n; i++) {
-        struct ree_value *value;
-        if (depth < MOST_DEPTH && test_below(m->random, 4) == 0)
-            value = add_branching(m, sub, &own, depth);
-        else
-            value = add_node(m, sub, test_below(m->random, 2) ? "Add" : "MatMul", pick(m, &own),
-                             pick(m, &own))
-                        ->outputs[0];
-        keep(&own, value);
+        if (depth < MOST_DEPTH && test_below(m->random, 4) == 0) {
+            keep(&own, add_branching(m, sub, &own, depth));
+            continue;
+        }
+        const char *op = test_below(m->random, 2) ? "Add" : "MatMul";
+        struct ree_value *a = pick(m, &own), *b = pick(m, &own);
+        keep(&own, add_node(m, sub, op, a, b)->outputs[0]);
     }
     sub->outputs = alloc(m, 2, sizeof(struct ree_value *));
     sub->outputs[sub->n_outputs++] = own.values[own.n - 1];
@@ -130,8 +129,8 @@ static struct ree_value *add_branching(struct maker *m, struct ree_graph *graph,
     bool loop = test_below(m->random, 3) == 0;
     struct ree_graph *first = make_subgraph(m, graph, pool, loop ? 2 : 0, depth + 1);
     struct ree_graph *second = loop ? NULL : make_subgraph(m, graph, pool, 0, depth + 1);
-    struct ree_node *node = add_node(m, graph, loop ? "Loop" : "If", pick(m, pool),
-                                     test_below(m->random, 2) ? pick(m, pool) : NULL);
+    struct ree_value *a = pick(m, pool), *b = test_below(m->random, 2) ? pick(m, pool) : NULL;
+    struct ree_node *node = add_node(m, graph, loop ? "Loop" : "If", a, b);
     n_nested += depth > 0;
     node->attrs[node->n_attrs++] = (struct ree_attr){
         .name = loop ? "body" : "then_branch", .kind = REE_ATTR_GRAPH, .graph = first};
@@ -195,9 +194,8 @@ static void make(struct maker *m, uint64_t *random) {
         } else {
             const char *op = ops[test_below(random, 4)];
             bool two = op[0] == 'A' || op[0] == 'M';
-            keep(
-                &pool,
-                add_node(m, m->graph, op, pick(m, &pool), two ? pick(m, &pool) : NULL)->outputs[0]);
+            struct ree_value *a = pick(m, &pool), *b = two ? pick(m, &pool) : NULL;
+            keep(&pool, add_node(m, m->graph, op, a, b)->outputs[0]);
         }
     }
     for (size_t i = pool.n; i-- > 0 && m->graph->n_outputs < 6;)

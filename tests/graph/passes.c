@@ -295,7 +295,7 @@ static void test_select_rows(void) {
     CHECK_SELECTED("h", "Add x,rows h", "Neg h n");
     CHECK_SELECTED("h", "LayerNormalization x,rows h", "Neg h n");
     CHECK_SELECTED("h", "MatMul W,x h", "Neg h n");
-    // A value that is also read with all its rows is not cut, and neither are its operands.
+    // If a value is also read with all its rows, rows are selected after it, never before.
     CHECK_SELECTED("h", "Softmax x a", "Neg a h", "Sigmoid h s", "Mul h,s n", "Softmax h unused");
     CHECK_SELECTED("n", "Relu x h", "Softmax h s", "Add h,s n");
 }

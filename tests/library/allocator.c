@@ -1,7 +1,7 @@
 // A program that gives libree an allocator of its own. Each block has a header, so the allocator
 // knows its size and notices pointers that it did not give. The runs have the same results as with
-// malloc, nothing is lost from one run to the next, and if the allocator has no memory, a run fails
-// with REE_NO_MEMORY (or gives its result, if it can do without).
+// malloc, nothing is lost from one run to the next, and if one allocation fails, a run fails with
+// REE_NO_MEMORY (or gives its result, if it can do without).
 //
 //     allocator SAMPLES
 #include <ree.h>
@@ -144,7 +144,7 @@ static enum ree_status run_stories(const char *samples, struct ree_device *devic
     return status;
 }
 
-// A file with a conversation. Whether the model has a chat format does not matter here.
+// Reads a text and a file with a conversation as prompts.
 static enum ree_status run_prompts(const struct ree_tokenizer *tokenizer) {
     static const char line[] =
         "{\"messages\": [{\"role\": \"user\", \"content\": \"a\\u0000b\"}]}\n";
@@ -160,7 +160,7 @@ static enum ree_status run_prompts(const struct ree_tokenizer *tokenizer) {
     TRY(ree_prompts_add_file(prompts, name, &err));
     ree_prompts_destroy(prompts);
     unlink(name);
-    return status == REE_NO_MEMORY ? status : REE_OK;
+    return status;
 }
 
 static enum ree_status run_receipt(const char *samples, struct ree_device *device) {

@@ -3,13 +3,14 @@
 // makes a claim, lets the referee decide it, and checks that the side with the flipped bit is
 // named.
 //
-//     audit MODEL.onnx INPUT.npy FOLDER
+//     audit MODEL.onnx INPUT.npy
 #include <ree.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../test_folder.h"
 #include "check.h"
 
 static struct ree_device *device;
@@ -46,7 +47,6 @@ static struct ree_recorded record(const char *path, const char *fault, const cha
     return recorded;
 }
 
-// Refuses what it must refuse.
 static void test_refusals(const char *path) {
     struct ree_session *session;
     struct ree_recording *recording;
@@ -168,14 +168,16 @@ static void test_dispute(const struct ree_trace *const traces[2], int wrong, uin
 }
 
 int main(int argc, char **argv) {
-    char paths[4][512];
+    char paths[5][512];
     const uint32_t node = 2;
     const uint64_t bit = 32 * 5 + 22; // of element 5
     char fault[32];
-    if (argc != 4) return 2;
-    const char *const names[] = {"a.trace", "b.trace", "values", "claim.json"};
-    for (int i = 0; i < 4; i++)
-        snprintf(paths[i], sizeof paths[i], "%s/%s", argv[3], names[i]);
+    char folder[] = "/tmp/ree-audit-XXXXXX";
+    if (argc != 3) return 2;
+    CHECK(mkdtemp(folder));
+    const char *const names[] = {"a.trace", "b.trace", "values", "claim.json", "values/step-00000"};
+    for (int i = 0; i < 5; i++)
+        snprintf(paths[i], sizeof paths[i], "%s/%s", folder, names[i]);
     snprintf(fault, sizeof fault, "%u:0:%llu", node, (unsigned long long)bit);
     CHECK(ree_device_open("cpu", NULL, &device, &err) == REE_OK);
     CHECK(ree_model_load(argv[1], NULL, &model, &err) == REE_OK);
@@ -197,6 +199,9 @@ int main(int argc, char **argv) {
     ree_tensor_finish(&input);
     ree_model_destroy(model);
     ree_device_destroy(device);
+    test_remove_folder(paths[4]);
+    test_remove_folder(paths[2]);
+    test_remove_folder(folder);
     printf("passed\n");
     return 0;
 }

@@ -155,7 +155,7 @@ with tempfile.TemporaryDirectory() as folder:
     lib = os.path.dirname(os.path.dirname(next(
         os.path.join(at, "ree.pc") for at, _, names in os.walk(prefix) if "ree.pc" in names)))
     for kind in ("--shared", "--static") if pkg_config else ():
-        # pkg-config writes a space in a path as "\\ ".
+        # pkg-config writes a space in a path as "\ ".
         env = {"PKG_CONFIG_PATH": os.path.join(lib, "pkgconfig")}
         said = run(pkg_config, "--cflags", "--libs", *(["--static"] if kind == "--static" else []), "ree", env=env)
         flags = [flag.replace("\0", " ") for flag in said.replace("\\ ", "\0").split()]

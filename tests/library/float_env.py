@@ -35,11 +35,14 @@ def run(*command, env, code=0):
 
 
 def compile_host(cc, out, *flags, source="float_env_host.c"):
-    """Compiles the program. Returns its path, or None if this compiler cannot compile it."""
+    """Compiles the program and returns its path. If the build's compiler cannot compile it, the test
+    fails; if another one cannot, returns None."""
     done = subprocess.run([cc, "-D_GNU_SOURCE", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror", *flags,
                            "-I" + os.path.join(args.source, "src"),
                            os.path.join(args.source, "tests/library", source), "-o", out,
                            "-ldl", "-lpthread", "-lm"], capture_output=True, text=True)
+    if done.returncode and cc == args.cc:
+        sys.exit(f"{cc} {' '.join(flags)} {source}: exit code {done.returncode}\n{done.stderr}")
     if done.returncode:
         print(f"{cc} {' '.join(flags)}: {done.stderr.strip().splitlines()[-1]}")
     return out if done.returncode == 0 else None
@@ -65,7 +68,7 @@ def recorded():
 
 
 with tempfile.TemporaryDirectory() as folder:
-    # An empty record of self-tests: the first program makes it. KMP_INHERIT_FP_CONTROL: LLVM's
+    # The cache folder is empty, so the first program runs the self-tests. KMP_INHERIT_FP_CONTROL: LLVM's
     # OpenMP library would copy the environment of the thread that opens a region to the region's
     # threads, and so hide what ree does to their environment.
     env = {**os.environ, "XDG_CACHE_HOME": folder, "KMP_INHERIT_FP_CONTROL": "0"}
@@ -74,19 +77,21 @@ with tempfile.TemporaryDirectory() as folder:
         if not re.search(rf"^{args.device}:", said, flags=re.M):
             harness.skip(f"there is no {args.device} device")
         shutil.rmtree(os.path.join(folder, "ree"), ignore_errors=True)
+    harness.need_program(args.cc, "C compiler")
     plain = compile_host(args.cc, os.path.join(folder, "plain"))
-    if not plain:
-        harness.skip("there is no C compiler")
     pool = compile_host(args.cc, os.path.join(folder, "pool"), "-fopenmp")
     driver = compile_host(args.cc, os.path.join(folder, "driver.so"), "-shared", "-fPIC",
                           source="float_env_library.c")
     cases = [(plain, "both", "after")]
     if args.device == "cpu":
-        cases += [(plain, "both", "main"), (plain, "down", "late"), (plain, "down", "main"), (plain, "traps", "main"), (plain, "both", "before"),
-                  (plain, "traps", "late"), (plain, "usual", "main")]
-    if pool and args.device == "cpu":
-        cases.append((pool, "both", "pool"))
-    found = {os.path.realpath(shutil.which(cc)): cc for cc in (args.cc, "gcc", "clang") if shutil.which(cc)}
+        cases += [(plain, "both", "main"), (plain, "down", "late"), (plain, "down", "main"), (plain, "traps", "main"),
+                  (plain, "both", "before"), (plain, "traps", "late"), (plain, "usual", "main"), (pool, "both", "pool")]
+    # One name per compiler, the build's first. cc and gcc differ only in the first word of --version; paths
+    # do not tell compilers apart where all of them are links to ccache.
+    found = {}
+    for cc in (args.cc, "gcc", "clang"):
+        if shutil.which(cc):
+            found.setdefault(run(cc, "--version", env=env).stdout.split(maxsplit=1)[1], cc)
     for i, cc in enumerate(found.values()):
         if args.device != "cpu" and i:
             break  # a driver needs half a minute to compile
@@ -98,9 +103,9 @@ with tempfile.TemporaryDirectory() as folder:
     expected = None
     wrong = 0
     for program, modes, thread in cases:
-        changes = {"REE_CUDA_DRIVER": driver} if driver and modes == "usual" else {}
+        changes = {"REE_CUDA_DRIVER": driver} if modes == "usual" else {}
         done = run(program, args.libree, SAMPLES, args.device, modes, thread, env={**env, **changes}, code=None)
-        # ree-run runs after the program, so that it does not make the record.
+        # ree-run runs after the program, because it would record the self-tests' results.
         expected = expected or recorded()
         right = done.returncode == 0 and done.stdout == expected
         wrong += not right

@@ -131,8 +131,9 @@ struct run {
     struct ree_session *session;
     struct ree_tensor image;
     const struct ree_tokenizer *tokenizer;
-    bool in_stages; // several stages: the threads of the generator, and their callbacks, have its
-                    // maker's modes
+    // The model runs in several stages: threads of the generator make the callbacks, with the modes
+    // of the thread that created it.
+    bool in_stages;
     size_t n_tokens, n_progress, n_passes, n_programs, n_questions, n_checkpoints;
     int n_wrong;
 };
@@ -156,8 +157,7 @@ static void require(struct run *r, bool condition, const char *what, const char 
 
 static struct ree_error err;
 
-// CALL: a call that must succeed. FAILS: one that must fail with a message. Both must leave the
-// environment.
+// CALL: a call that must succeed. FAILS: one that must fail. Neither may change the environment.
 #define CALL(r, call)                                                                              \
     do {                                                                                           \
         enum ree_status status_ = (call);                                                          \
@@ -221,7 +221,7 @@ static void run_digits(struct run *r, char hex[65]) {
     lib.ree_tensor_finish(&outputs[0]);
 }
 
-// Calls libree, and changes the rounding mode at every second token.
+// Calls libree, and changes the rounding mode at every token.
 static bool on_token(void *user, const struct ree_token *token) {
     struct run *r = user;
     char *text, hex[65];

@@ -52,7 +52,7 @@ for path in (args.ree_run, args.libree):
               "does not check sizes in libc's functions (_FORTIFY_SOURCE)")
 
 # The linker omits a program's mark if the C library's start files lack it, as those of Debian 12
-# do.
+# do. So the members of the archive are checked.
 if platform.machine() in ("x86_64", "aarch64"):
     mark = "IBT" if platform.machine() == "x86_64" else "BTI"
     notes = re.split(r"^File: ", readelf(args.archive, "-n"), flags=re.M)[1:]

@@ -89,7 +89,7 @@ with tempfile.TemporaryDirectory() as folder:
             sys.exit(f"structs with a size: {names}, in the program: {sorted(sizes)}")
         older, older_values = parts(run(build(include, os.path.join(folder, f"program-{n}"), "-DOLDER"), SAMPLES))
         same = [name for name in sizes if older[name] >= sizes[name]]
-        # A struct whose last field is used by the program, or whose last fields fill padding.
+        # These structs keep their size: the program uses their last field, or padding replaced the fields.
         if same and n == 3:
             sys.exit(f"the older header has structs of the same size: {same}")
         if older_values != expected:

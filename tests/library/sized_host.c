@@ -1,7 +1,7 @@
-// A program that uses every struct of ree.h that begins with its size. The test sized.py compiles
-// it with the present headers and with older ones, whose structs lack their last fields. Each
-// struct ends at the end of a page, and the next page cannot be accessed: a library that reads or
-// writes more than `size` bytes ends the program.
+// A program that uses some of the structs of ree.h that begin with their size. The test sized.py
+// compiles it with the present headers and with older ones, whose structs lack their last fields.
+// Each struct ends at the end of a page, and the next page cannot be accessed: a library that reads
+// or writes more than `size` bytes ends the program.
 //
 //     sized_host SAMPLES          prints the sizes of the structs, and SHA-256 values of runs
 //     sized_host SAMPLES wrong    checks the sizes that the library refuses
@@ -238,7 +238,7 @@ static void check_perplexity(void) {
 }
 
 static enum ree_status export_model(const void *options) {
-    // Refused before the folder is looked for.
+    // Options are checked before the folder, so REE_NOT_FOUND means that they were accepted.
     enum ree_status status = ree_export("/nonexistent", NULL, options, &err);
     return status == REE_NOT_FOUND ? REE_OK : status;
 }

@@ -1,13 +1,14 @@
 // Plans, pipelines and traces of language models through the public headers only. The same root
 // must come from one stage and from three, and a plan must divide a model as it says.
 //
-//     stages MODEL.onnx INPUT.npy LANGUAGE-MODEL FOLDER
+//     stages MODEL.onnx INPUT.npy LANGUAGE-MODEL
 #include <ree.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../test_folder.h"
 #include "check.h"
 
 static struct ree_device *device;
@@ -119,11 +120,13 @@ static void generate(const char *path, uint32_t n, bool exact_lengths, char root
 
 int main(int argc, char **argv) {
     char sha256[2][65], roots[2][65];
-    if (argc != 5) return 2;
-    snprintf(plan_path, sizeof plan_path, "%s/plan.json", argv[4]);
+    char folder[] = "/tmp/ree-stages-XXXXXX";
+    if (argc != 4) return 2;
+    CHECK(mkdtemp(folder));
+    snprintf(plan_path, sizeof plan_path, "%s/plan.json", folder);
     CHECK(ree_device_open("cpu", NULL, &device, &err) == REE_OK);
     test_plan(argv[3]);
-    snprintf(plan_path, sizeof plan_path, "%s/run.trace", argv[4]);
+    snprintf(plan_path, sizeof plan_path, "%s/run.trace", folder);
     run(argv[1], argv[2], 1, sha256[0], roots[0]);
     run(argv[1], argv[2], 3, sha256[1], roots[1]);
     CHECK(strcmp(sha256[0], sha256[1]) == 0 && strcmp(roots[0], roots[1]) == 0);
@@ -132,6 +135,7 @@ int main(int argc, char **argv) {
     CHECK(strcmp(roots[0], roots[1]) == 0);
     generate(argv[3], 1, false, roots[0]);
     ree_device_destroy(device);
+    test_remove_folder(folder);
     printf("passed\n");
     return 0;
 }

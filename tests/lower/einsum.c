@@ -1,5 +1,4 @@
-// Einsum over random equations, compared with the explicit sum: exactly for int64, closely for
-// float32.
+// Einsum over random equations equals the explicit sum exactly, for int64 and float32.
 #include "node.h"
 #include "test.h"
 #include "splitmix.h"

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#define N_NODES                                                                                    \
-    31 // a full tree: node i has the children 2i + 1 and 2i + 2; leaves follow the nodes
+// A full tree: node i has the children 2i + 1 and 2i + 2; leaves follow the nodes.
+#define N_NODES 31
 #define N_LEAVES 32
 #define N_TREES 3
 #define N_FEATURES 4

@@ -61,7 +61,7 @@ static struct ree_dispatch product(void) {
     return d;
 }
 
-// Fuses the program; returns the type of the product's first factor.
+// Fuses the program; returns the type of the product's first operand.
 static enum ree_dtype fused_type(struct ree_dispatch *dispatches, size_t n) {
     static const uint64_t sizes[N_SLOTS] = {M * K * 2, M * K * 4, K * N * 4, M * N * 4, K * 2};
     struct ree_storage storages[N_SLOTS], *pointers[N_SLOTS + 1];

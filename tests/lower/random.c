@@ -25,7 +25,7 @@ static const float *draw(struct test_node *n, const char *op, const float *seed,
 static float x[N], y[N];
 
 // Computed from the text of NUMERICS.md: w0 and w1 of element i under the key (bits of the seed,
-// 0).
+// 0). tests/repops checks the scalar functions that this uses.
 static void definition(void) {
     struct test_node n;
     float seed = 3;

@@ -17,9 +17,23 @@ static const struct row {
 };
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
+static const struct ree_op *find(const struct row *row, int64_t opset) {
+    return ree_op_find(row->domain, row->type, opset, NULL);
+}
+
+static bool has_name(const struct ree_op *op, const struct row *row) {
+    return !strcmp(op->domain, row->domain) && !strcmp(op->op_type, row->type);
+}
+
 static bool finds(const struct row *row, int64_t opset) {
-    const struct ree_op *op = ree_op_find(row->domain, row->type, opset, NULL);
-    return op && !strcmp(op->op_type, row->type) && opset >= op->since && opset <= op->until;
+    const struct ree_op *op = find(row, opset);
+    return op && has_name(op, row) && op->since == row->since && op->until == row->until;
+}
+
+// Outside the row's range, nothing may be found but another row of the operator.
+static bool ends_at(const struct row *row, int64_t opset) {
+    const struct ree_op *op = find(row, opset);
+    return !op || (has_name(op, row) && opset >= op->since && opset <= op->until);
 }
 
 static void *find_all(void *out) {
@@ -44,6 +58,9 @@ int main(void) {
 
     for (size_t i = 0; i < N_ROWS; i++) {
         CHECK_MSG(rows[i].since <= rows[i].until, "%s", rows[i].type);
+        CHECK_MSG(ends_at(&rows[i], rows[i].since - 1) && ends_at(&rows[i], rows[i].until + 1),
+                  "%s is found outside opsets %lld to %lld", rows[i].type, (long long)rows[i].since,
+                  (long long)rows[i].until);
         for (size_t j = 0; j < i; j++) {
             bool same =
                 !strcmp(rows[i].type, rows[j].type) && !strcmp(rows[i].domain, rows[j].domain);

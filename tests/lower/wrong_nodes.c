@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static char progress[128]; // printed if a test hangs or crashes
+static char progress[128]; // names the current node in messages, also if it hangs or aborts
 
 static enum ree_status unknown(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
@@ -133,5 +133,7 @@ int main(int argc, char **argv) {
         n_all += n_rounds;
     }
     printf("%ld nodes, %ld of them right\n", n_all, n_right);
+    // If too few nodes get through their rules, check_result tests hardly any program.
+    CHECK(argc > 1 || n_right > 20000);
     return test_finish();
 }

@@ -88,7 +88,9 @@ static void generators(void) {
 static void selection(void) {
     CHECK_RULE("Gather/13 axis=1", "float32[1] 0 | int64[1] 0", "error: axis 1 is out of range");
     CHECK_RULE("Gather/13", "float32[1] 0 | float32[1] 0", "error: indices are float32[1]");
-    CHECK_RULE("Gather/13", "float32[0] | int64[1] 0", "error: ");
+    CHECK_RULE("Gather/13", "float32[0] | int64[1] 0",
+               "error: index 0 is out of range for axis 0 of size 0 | "
+               "index 0 into a dimension of size 0");
     CHECK_RULE("GatherElements/13", "float32[1,1] 0 | int64[1,2] 0 0", "error: do not match data");
     CHECK_RULE("GatherND/13", "float32[1] 0 | int64[1,2] 0 0", "error: do not match data");
     CHECK_RULE("GatherND/13 batch_dims=1", "float32[2,1] 0 0 | int64[1,1] 0",
@@ -100,7 +102,8 @@ static void selection(void) {
                "error: must have the same shape");
     CHECK_RULE("ScatterElements/13", "float32[1] 0 | int64[1] 0 | int32[1] 0",
                "error: updates are");
-    CHECK_RULE("ScatterElements/13", "float32[1] 0 | int64[1] 1 | float32[1] 0", "error: ");
+    CHECK_RULE("ScatterElements/13", "float32[1] 0 | int64[1] 1 | float32[1] 0",
+               "error: index 1 is out of range [-1, 0]");
     CHECK_RULE("ScatterElements/18 reduction=sum", "float32[1] 0 | int64[1] 0 | float32[1] 0",
                "error: reduction is 'sum'");
     CHECK_RULE("ScatterElements/18 reduction=add", "bool[1] 0 | int64[1] 0 | bool[1] 0",
@@ -109,7 +112,8 @@ static void selection(void) {
                "error: do not match data");
     CHECK_RULE("ReverseSequence/10", "float32[2,2] 0 0 0 0 | int64[1] 1",
                "error: sequence_lens is int64[1], expected int64[2]");
-    CHECK_RULE("ReverseSequence/10", "float32[2,1] 0 0 | int64[1] 9", "error: ");
+    CHECK_RULE("ReverseSequence/10", "float32[2,1] 0 0 | int64[1] 9",
+               "error: index 8 is out of range [-2, 1]");
     CHECK_RULE("Compress/11 axis=0", "float32[1] 0 | bool[2] 1 1", "error: condition has 2");
     CHECK_RULE("TopK/11 outputs=2", "float32[2] 0 0 | int64[1] 3", "error: k is 3, but axis 0");
     CHECK_RULE("TopK/11 outputs=2", "float32[2] 0 0 | int64[1] -1", "error: k is -1");

@@ -11,9 +11,11 @@
 //   hexadecimal (0x1F), floats decimal, nan or inf. float32 is printed with nine digits, float64
 //   with 17; float16 and bfloat16 are given and printed as the integers of their bits.
 // - An expected result that begins with "error: " means that the case must fail with a message that
-//   contains the rest.
+//   contains the rest. If the message is another one at run time, the result is
+//   "error: MESSAGE | MESSAGE2", and the expected result must contain the " | " too.
 //
-// Every case runs in four ways, which must give the same result:
+// Every case runs in four ways, which must give the same result. Errors must have the same message,
+// except that it may be another one at run time. The ways are:
 // - with constant inputs, everything computed (folded) at bind time;
 // - with inputs known only at run time, as a program with and without fusion;
 // - with constant inputs and a small folding limit, so that only a part is computed at bind time.
@@ -26,11 +28,12 @@
 #include <stddef.h>
 
 // Runs a case in all four ways and returns the outputs as text, or "error: MESSAGE" if lowering or
-// running fails. The text is valid until the next call. Returns NULL and prints a message to stderr
-// if the ways differ; if two ways fail, their messages may differ.
+// running fails, or "error: MESSAGE | MESSAGE2" if the message is another one with inputs known
+// only at run time (apart from the label of the node, which MESSAGE2 does not have). The text is
+// valid until the next call. Returns NULL and prints the results to stderr if the ways differ.
 const char *rule_result(const char *node, const char *inputs);
 // Returns whether `result` (of rule_result) is `wanted`. If `wanted` is "error: TEXT", returns
-// whether `result` is an error whose message contains TEXT.
+// whether `result` is an error that contains TEXT, and has " | " only if TEXT has it.
 bool rule_matches(const char *result, const char *wanted);
 
 #define CHECK_RULE(node, inputs, wanted)                                                           \

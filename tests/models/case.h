@@ -15,7 +15,7 @@
 
 struct case_data {
     // True if a tensor of the files is uint16 where the model has bfloat16. ONNX before 1.15 wrote
-    // bfloat16 so, and truncated low bits although Cast must round. Such a case cannot test ree.
+    // such files, and truncated low bits although Cast must round. Such a case cannot test ree.
     bool contradicts_model;
     size_t n_inputs, n_outputs;
     struct ree_tensor inputs[CASE_MAX_TENSORS], outputs[CASE_MAX_TENSORS];

@@ -45,7 +45,7 @@ struct runner {
     struct ree_device *device, *second;
     struct exceptions exceptions;
     struct counts counts;
-    struct coverage coverage; // of cases that passed
+    struct coverage coverage; // of cases that passed or are for the CPU alone
     struct coverage run;      // of all cases whose expected output is correct
 };
 

@@ -4,8 +4,8 @@ Runtime is installed (REE_ORACLE_PYTHON names a Python that has it; by default t
 this script).
 
 ONNX Runtime sums in other orders and approximates its activations by polynomials with errors of
-some 1e-6. An error is carried from step to step, but the activations bound it. So outputs are
-compared with |difference| <= 1e-4 max|output| + 1e-5; a wrong gate is off by 1e-1.
+some 1e-6, which are carried from step to step. So outputs are compared with |difference| <=
+1e-4 max|output| + 1e-5; a wrong gate is off by 1e-1.
 """
 
 import argparse
@@ -34,7 +34,7 @@ FLOAT, INT32 = 1, 6
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 FUNCTIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}
 STATES = {"RNN": ["initial_h"], "GRU": ["initial_h"], "LSTM": ["initial_h", "initial_c"]}
-# Relu and Affine let values grow from step to step; these activations bound them.
+# Without Relu and Affine, which let values grow from step to step.
 ACTIVATIONS = ["Tanh", "Sigmoid", "HardSigmoid", "Softsign", "ScaledTanh", "Elu", "LeakyRelu"]
 SCALINGS = {"HardSigmoid": (0.3, 0.4), "ScaledTanh": (0.7, 0.9), "Elu": (0.8, None),
             "LeakyRelu": (0.1, None)}

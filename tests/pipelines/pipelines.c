@@ -8,9 +8,9 @@
 //     --prompt N    tokens of the language model's prompt (default 64); 3 tokens are generated
 //     --bits B      quantise the language model's weights to 4 or 8 bits (default 0: as they are)
 //     --folder DIR  also write the SPIR-V that the driver receives
-//     --check       exit with 1 if a pipeline spills vector registers, uses scratch memory, has
-//     more
-//                   than MAX_WORDS words of SPIR-V, or was not specialized
+//     --check       exit with 1 if a pipeline spills vector registers, uses scratch memory,
+//                   has more than MAX_WORDS words of SPIR-V, or was not specialized, or if the
+//                   driver does not report spills and scratch memory
 //
 // On a machine without AMD's GPU, with Mesa's RADV:
 //
@@ -37,15 +37,24 @@
 struct report {
     struct ree_device *device;
     const char *folder;
+    bool checks; // --check
     uint32_t n, n_wrong;
     double seconds[MAX_PIPELINES], total;
     uint64_t n_words;
 };
 
-static uint64_t statistic(const struct ree_vk_statistic *list, uint32_t n, const char *name) {
+// Returns NULL if the list does not have the name.
+static const struct ree_vk_statistic *find(const struct ree_vk_statistic *list, uint32_t n,
+                                           const char *name) {
     for (uint32_t i = 0; i < n; i++)
-        if (strcmp(list[i].name, name) == 0) return list[i].value;
-    return 0;
+        if (strcmp(list[i].name, name) == 0) return &list[i];
+    return NULL;
+}
+
+// Returns 0 if the list does not have the name.
+static uint64_t statistic(const struct ree_vk_statistic *list, uint32_t n, const char *name) {
+    const struct ree_vk_statistic *found = find(list, n, name);
+    return found ? found->value : 0;
 }
 
 static void write_module(const struct report *report, const struct ree_vk_compilation *c) {
@@ -73,7 +82,9 @@ static void compiled(void *user, const struct ree_vk_compilation *c) {
             (unsigned long long)scratch, (unsigned long long)statistic(list, n, "LDS size"),
             (unsigned long long)statistic(list, n, "Code size"),
             (unsigned long long)statistic(list, n, "Subgroups per SIMD"));
-    const bool is_wrong = !c->is_specialized || spilled || scratch || c->n_words > MAX_WORDS;
+    const bool lacks_statistics = !find(list, n, "Spilled VGPRs") || !find(list, n, "Scratch size");
+    const bool is_wrong = !c->is_specialized || spilled || scratch || c->n_words > MAX_WORDS ||
+                          (report->checks && lacks_statistics);
     printf("%s\n", is_wrong ? "  WRONG" : "");
     report->n_wrong += is_wrong;
     report->n_words += c->n_words;
@@ -147,11 +158,10 @@ int main(int argc, char **argv) {
     const char *model = NULL, *which = "0";
     size_t n_prompt = 64;
     uint32_t bits = 0;
-    bool checks = false;
     for (int i = 1; i < argc; i++) {
         const bool has_value = i + 1 < argc;
         if (strcmp(argv[i], "--check") == 0)
-            checks = true;
+            report.checks = true;
         else if (strcmp(argv[i], "--device") == 0 && has_value)
             which = argv[++i];
         else if (strcmp(argv[i], "--prompt") == 0 && has_value)
@@ -189,5 +199,5 @@ int main(int argc, char **argv) {
            (unsigned long long)report.n_words, report.total, n ? report.seconds[n / 2] : 0,
            n ? report.seconds[n - 1] : 0, report.n_wrong);
     fflush(stdout);
-    _exit(checks && (report.n_wrong || !report.n) ? 1 : 0);
+    _exit(report.checks && (report.n_wrong || !report.n) ? 1 : 0);
 }

@@ -19,8 +19,8 @@
 //      [["ree_matmul_128x128", blocks, threads, shared bytes], ...]}
 //
 // label: the number of the program and of the dispatch. The emulator keeps the statistics of the
-// dispatch under this label. bytes: spanned by the operands; scratch: of memory between its
-// launches. There are no self-tests, because the counts would include them.
+// dispatch under this label. bytes: spanned by the operands; scratch: bytes of temporary memory
+// that its launches share. There are no self-tests, because the counts would include them.
 #include "base/memory.h"
 #include "base/strbuf.h"
 #include "device/cuda/cuda.h"

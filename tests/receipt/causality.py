@@ -3,6 +3,7 @@
 chosen while they generated the text. A receipt with these tokens must be refused. An honest receipt
 of the same model must verify. Models that are proved causal must be verified in one pass."""
 
+import itertools
 import json
 import pathlib
 import struct
@@ -187,8 +188,7 @@ def total_length(m):
 
 
 def length_by_shape(m):
-    """The sum of a matrix of ones with `length` rows: a sequence length as a float without a
-    cast."""
+    """The sum of a vector of `length` ones: a sequence length as a float without a cast."""
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.const("bound", [len(PROMPT) + ANSWER - 2.5], [])
     m.const("unit", [1.0], [])
@@ -213,7 +213,8 @@ def data_mask(m):
 
 
 def zero_times_infinity(m):
-    """A value that is infinite at positions of token 7; a later weight of 0 turns it into NaN."""
+    """A value that is infinite at positions of token 7. If such a position is later, an earlier token
+    gets its masked weight 0 times infinity, which is NaN."""
     m.causal_mask()
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.const("huge", [3e38], [])
@@ -241,8 +242,8 @@ def infinity_by_attention(m):
 
 
 def large_negative_mask(m):
-    """A mask of the lowest finite number instead of -infinity: scores below it count like masked
-    ones."""
+    """A mask of the lowest finite number instead of -infinity: if all scores are that low, later
+    tokens weigh as much as earlier ones."""
     m.causal_mask()
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.const("lowest", [-3.4028234663852886e38], [])
@@ -414,8 +415,8 @@ def transposed_counts(m):
 
 
 def see_twice_as_far(m, queries):
-    """Causal attention by 2 * sequence queries that look like `sequence`: query 2 i + 1 lands at
-    position i."""
+    """Causal attention with 2 * sequence queries, which a wrong proof takes for `sequence`: query
+    2 i + 1 lands at position i."""
     m.op("Attention", [queries, "keys", "seen"], "sums", q_num_heads=1, kv_num_heads=1, is_causal=1)
     m.op("Unsqueeze", ["length", "n0"], "length1")
     m.op("Concat", ["n1", "length1", "last"], "pairs", axis=0)
@@ -456,8 +457,8 @@ LIARS = {trigger: 17, one_position: 17, mask_hole: 17, softmax_axis: 17, reverse
          positions_from_zero: 17, chunk_mask: 23, outer_counts: 17, transposed_counts: 17, step_overflow: 23, head_sizes: 23}
 
 
-# Models that the proof must reject without an error of its own. What they compute does not matter;
-# some cannot run.
+# Models with extreme numbers or missing inputs, which must not crash the proof. What they compute
+# does not matter; some cannot run.
 
 def many_counts(m):
     """Broadcast integer lists of 8 * 8 * ... elements, and a slice far beyond the first eight."""
@@ -508,19 +509,29 @@ def long_cast(m):
 
 
 def long_bounds(m):
-    """Every kind of bound with every extreme value, on a list and on a token axis."""
+    """Slices of a list and of the token axis, with every combination of extreme starts, ends and
+    steps."""
     m.op("Shape", ["seen"], "sizes")
     numbers = [0, 1, -1, 2**31 - 1, 2**62, 2**63 - 1, -2**63, -2**63 + 1]
     for i, n in enumerate(numbers):
         m.const(f"bound{i}", [n])
     names = [f"bound{i}" for i in range(len(numbers))]
-    for k, (start, end, step) in enumerate((a, b, c) for a in names for b in names for c in names):
-        m.op("Slice", ["sizes" if k % 2 else "seen", start, end, "n0" if k % 2 else "n2", step], f"slice{k}")
-        m.outputs.append(onnx.port(f"slice{k}", onnx.INT64 if k % 2 else onnx.FLOAT, None))
+    for k, bounds in enumerate(itertools.product(names, repeat=3)):
+        for data, axis, dtype in (("sizes", "n0", onnx.INT64), ("seen", "n1", onnx.FLOAT)):
+            start, end, step = bounds
+            m.op("Slice", [data, start, end, axis, step], f"{data}{k}")
+            m.outputs.append(onnx.port(f"{data}{k}", dtype, None))
     m.op("Identity", ["seen"], "leak")
 
 
-HOSTILE = (many_counts, no_heads, omitted_input, empty_list, long_cast, long_bounds)
+# Model -> (expected result of verify, expected reason). Verify proves causality before it runs the
+# model. The reason is why the model is verified token by token ("": in one pass) or why it cannot run.
+HOSTILE = {many_counts: ("verified", "it converts the number of tokens of a run into data"),
+           no_heads: ("differs", "kv_num_heads = 9223372036854775807"),
+           omitted_input: ("differs", "input 1 is omitted"),
+           empty_list: ("verified", ""),
+           long_cast: ("differs", "attribute 'to' is 4294967303"),
+           long_bounds: ("differs", "steps has a 0")}
 
 
 def false_answer(last):
@@ -587,23 +598,28 @@ def hostile(folder):
     plain = Model(23)
     plain.op("Identity", ["seen"], "leak")
     path = folder / "claim.json"
-    done = run(plain.finish(folder / "plain.onnx"), "--prompt-ids", "1,2", "--max-new-tokens", 1, "--receipt-path", path)
-    check(done.returncode == 0, done.stderr)
-    receipt = vectors.parse(path.read_text())
-    for attack in HOSTILE:
+    receipt = make(path, plain.finish(folder / "plain.onnx"))
+    for attack, (result, reason) in HOSTILE.items():
         m = Model(17)
         attack(m)
         model = m.finish(folder / f"{attack.__name__}.onnx")
+        # Insert the hashes of this model, so that verify examines its graph.
+        told = run("inspect", model, "--hash", "--json")
+        check(told.returncode == 0, f"{model.name}: {told.stderr}")
+        for name in ("graph_sha256", "weights_sha256"):
+            receipt["body"]["model"][name] = json.loads(told.stdout)[name]
+        path.write_text(canonical(seal(receipt)) + "\n")
         for options in ((), ("--no-fold", "--no-fuse")):
-            # Insert the hashes of this model, so that verify examines its graph.
-            path.write_text(canonical(seal(receipt)) + "\n")
-            for check_ in verify(path, model, *options).get("checks", []):
-                if check_["outcome"] == "differs" and check_["name"] in ("graph", "weights"):
-                    receipt["body"]["model"][check_["name"] + "_sha256"] = check_["detail"].split()[2].strip(",")
-            path.write_text(canonical(seal(receipt)) + "\n")
-            done = run("verify", path, model, *options)
+            done = run("verify", path, model, "--json", "--ignore-eos", *options)
             broken = "Sanitizer" in done.stderr or "runtime error" in done.stderr
             check(done.returncode in (0, 1, 2) and not broken, f"{model.name}: {done.returncode} {done.stdout} {done.stderr}")
+            found = json.loads(done.stdout) if done.stdout else {}
+            checks = {c["name"]: c for c in found.get("checks", [])}
+            for name in ("graph", "weights"):
+                check(checks.get(name, {}).get("outcome") == "agrees", f"{model.name}: {found}")
+            said = found.get("token_by_token", "") + checks.get("tokens", {}).get("detail", "")
+            check(found.get("result") == result and reason in said and bool(reason) == bool(said),
+                  f"{model.name}: {found}")
 
 
 def resumed(folder):
@@ -629,8 +645,8 @@ def resumed(folder):
 
 
 def infinite_values(folder):
-    """A causal model whose values become infinite. In one pass a weight of 0 turns a later one into
-    NaN, so the answer must be verified token by token, and then verifies."""
+    """A causal model whose values become infinite. In one pass, the weight 0 times a later infinite
+    value is NaN, so the answer must be verified token by token, and then verifies."""
     m = Model(23)
     m.const("huge", [3e38], [])
     m.op("Mul", ["seen", "huge"], "large")

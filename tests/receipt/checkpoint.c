@@ -107,7 +107,7 @@ int main(void) {
             text[i] = (char)(text[i] ^ 1 << bit);
         }
     }
-    // So is one with an unknown field, which no hash is over.
+    // So is a file with an unknown field, which no hash covers.
     struct ree_strbuf more;
     ree_strbuf_init(&more);
     ree_strbuf_printf(&more, "{\"x\":1,%.*s", (int)n - 1, text + 1);

@@ -2,8 +2,8 @@
 """Changes every field of a receipt to every plausible false value and seals it again: none
 verifies.
 
-A table has a row for each field in receipt.schema.json; a field without a row fails the test. Each
-changed receipt is consistent in itself: hashes that follow from the receipt are recomputed.
+A table has a row for each field of a body in receipt.schema.json; a field without a row fails the
+test. Each changed receipt is consistent in itself: hashes that follow from the receipt are recomputed.
 Expected results:
 
     DIFFERS   exit code 1, and one of the checks that the row names reports it
@@ -182,8 +182,7 @@ def any_json(draw, value):
         yield draw.choice((None, 1, "x", [], {}, [1], {"a": draw.randrange(99)}, True, {"salt_sha256": "0" * 63}))
 
 
-# Rows: path -> (lies, expected result, checks one of which must be named). For a drawn text of 20
-# tokens.
+# path -> (false values, expected result, checks of which one must report it), for the receipt `drawn`.
 TEXT = {
     "kind": (words("tensors", "Text", "texts"), REFUSED, ()),
     "numerics": (words("RepOps/2", "RepOps/0", "repops/1"), REFUSED, ()),
@@ -356,8 +355,8 @@ def lies_of(name, table, receipt, draw, options):
 
 
 def pairs(table, receipt, draw, n):
-    """Two false values at a time in fields that the prover may not choose: neither may hide the
-    other."""
+    """Two false values at a time, in fields that the prover may not choose: one of them must be
+    reported."""
     paths = [p for p, row in table.items() if row[1] == DIFFERS and not p.startswith("trace") and p != "request_sha256"]
     for _ in range(n):
         lie = copy.deepcopy(receipt)

@@ -49,16 +49,16 @@ def sha(*parts):
     return hashlib.sha256(b"".join(parts)).digest()
 
 
-def type_of(dtype, dims):
+def type_of(dtype, dims, sequence=0, optional=0):
     """Encodes a type. Each dimension is an integer or a symbol."""
-    out = u32(0, 0, dtype) + u32(NONE if dims is None else len(dims))
+    out = u32(sequence, optional, dtype) + u32(NONE if dims is None else len(dims))
     for d in dims or []:
         out += (i64(-1) + text(d)) if isinstance(d, str) else (i64(d) + text(""))
     return out
 
 
-def port(name, dtype, dims):
-    return text(name) + type_of(dtype, dims)
+def port(name, *of):
+    return text(name) + type_of(*of)
 
 
 def tree(leaves):
@@ -97,7 +97,7 @@ def against_the_text(ree_run, folder):
     numerics = (HERE.parents[1] / "src" / "repops" / "NUMERICS.md").read_text()
     check(graph in numerics and weights in numerics, f"NUMERICS.md gives this example: {graph} {weights}")
 
-    # Larger: weights of several chunks, attributes of several kinds, an omitted input.
+    # Larger: a weight of several chunks, two integer attributes, an omitted input.
     big = bytes(range(256)) * (5 << 11)  # 2.5 MiB
     path.write_bytes(onnx.model(
         [onnx.node("Clip", ["b", "", "high"], ["c"], attributes={}),
@@ -130,6 +130,46 @@ def attribute_graph(name, value):
 
 def node_with(op_type, inputs, outputs, *attributes):
     return onnx.node(op_type, inputs, outputs) + b"".join(onnx.chunk(5, a) for a in attributes)
+
+
+def attribute_type(name, value):
+    return onnx.chunk(1, name) + onnx.chunk(14, value) + onnx.number(20, 13)
+
+
+def attributes_and_types(ree_run, folder):
+    """Attributes of the other kinds; sequences, optional values and both."""
+    path = folder / "kinds.onnx"
+    element = onnx.chunk(1, onnx.number(1, onnx.INT64))
+    sequence = onnx.chunk(onnx.SEQUENCE, onnx.chunk(1, element))
+    # In another order than that of the encoding, which sorts attributes by name.
+    attributes = [attribute_type("g", onnx.chunk(onnx.OPTIONAL, onnx.chunk(1, sequence))),
+                  attribute_type("h", sequence),
+                  onnx.attribute("f", ["", "caf\xe9", "s"]), onnx.attribute("e", [3, -(1 << 62)]),
+                  onnx.attribute("d", [0.5, -0.0, 1e-45]), onnx.attribute("c", "caf\xe9"),
+                  onnx.attribute("b", -7), onnx.attribute("a", -1.5)]
+    within = (), (onnx.SEQUENCE,), (onnx.OPTIONAL,), (onnx.SEQUENCE, onnx.OPTIONAL)
+    path.write_bytes(onnx.model([node_with("Identity", ["x1"], ["y"], *attributes)],
+                                [onnx.port(f"x{i}", onnx.FLOAT, ["n", 3], *w) for i, w in enumerate(within)],
+                                [onnx.port("y", onnx.FLOAT, None, onnx.SEQUENCE)]))
+    kinds = [(i in (1, 3), i in (2, 3)) for i in range(4)]  # (sequence, optional)
+    graph = sha(b"ree-graph/1\0", u32(1), text(""), i64(17),
+                u32(4), *[port(f"x{i}", 1, ["n", 3], *kind) for i, kind in enumerate(kinds)], u32(0),
+                u32(1), text(""), text("Identity"), i64(17), u32(8),
+                text("a"), u32(1), struct.pack("<f", -1.5), text("b"), u32(2), i64(-7),
+                text("c"), u32(3), text("caf\xe9"),
+                text("d"), u32(6), u32(3), struct.pack("<3f", 0.5, -0.0, 1e-45),
+                text("e"), u32(7), u32(2), i64(3, -(1 << 62)),
+                text("f"), u32(8), u32(3), text(""), text("caf\xe9"), text("s"),
+                text("g"), u32(13), type_of(7, None, 1, 1), text("h"), u32(13), type_of(7, None, 1, 0),
+                u32(1, 1), u32(1, 4), u32(1), text("y"), u32(4), type_of(1, None, 1, 0)).hex()
+    found = hashes(ree_run, path)
+    check(found == (graph, root([])), f"attributes and types: {found}, expected {graph}")
+    # ree stores the strings of a list as C strings. A string with a NUL must be refused, or two graphs
+    # would have equal hashes.
+    path.write_bytes(onnx.model([onnx.node("Identity", ["x"], ["y"], attributes={"a": ["b\0c"]})],
+                                [onnx.port("x", onnx.FLOAT, [1])], [onnx.port("y", onnx.FLOAT, [1])]))
+    done = harness.call(ree_run, "inspect", path, "--hash")
+    check(done.returncode == 1 and "string 0 contains a NUL byte" in done.stderr, f"a NUL in a list of strings: {done}")
 
 
 def subgraphs(ree_run, folder):
@@ -254,6 +294,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         against_the_text(args.ree_run, folder)
+        attributes_and_types(args.ree_run, folder)
         subgraphs(args.ree_run, folder)
         independence(args.ree_run, folder)
         exports(args.ree_run, SAMPLE, folder)

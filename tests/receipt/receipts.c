@@ -7,6 +7,7 @@
 #include "splitmix.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const char *key_path;
 
@@ -343,8 +344,12 @@ static void check_misuse(void) {
     // A receipt that could not be read back is not written.
     receipt.finish_reason = NULL;
     CHECK(ree_receipt_seal(&receipt, &err) == REE_OK);
-    CHECK(ree_receipt_write(&receipt, "/tmp/ree_receipt_that_must_not_be", &err) == REE_INVALID);
+    char folder[] = "/tmp/ree_receipts.XXXXXX", path[64];
+    REQUIRE(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/receipt.json", folder);
+    CHECK(ree_receipt_write(&receipt, path, &err) == REE_INVALID);
     CHECK_MSG(strstr(err.message, "body.output.finish_reason is missing"), "%s", err.message);
+    CHECK(rmdir(folder) == 0); // the folder is empty
     ree_receipt_finish(&receipt);
 }
 

@@ -16,7 +16,7 @@ static void exact_sigmoid(mpfr_t y, mpfr_t x) {
     mpfr_ui_div(y, 1, y, MPFR_RNDN);
 }
 static void exact_softplus(mpfr_t y, mpfr_t x) {
-    if (mpfr_cmp_d(x, 1000) > 0) { // x + e^-x; for larger x, e^x exceeds MPFR's exponents
+    if (mpfr_cmp_d(x, 1000) > 0) { // the result rounds to x, and e^x may overflow even in MPFR
         mpfr_set(y, x, MPFR_RNDN);
         return;
     }

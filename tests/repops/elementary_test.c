@@ -32,7 +32,7 @@ static void check(const struct function *f, uint32_t x, uint32_t want) {
 }
 
 static void spread(const struct function *f) {
-    // An odd step visits all residues and distributes the exponents evenly.
+    // Multiples of 2^32 divided by the golden ratio are spread evenly over all arguments.
     uint32_t x = 0;
     for (uint32_t i = 0; i < 1u << 22; i++, x += 0x9E3779B1) {
         uint32_t c = f->c(x), integer = f->integer(x);

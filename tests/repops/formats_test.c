@@ -12,7 +12,7 @@ struct format {
     uint32_t word; // format word of scalar/narrow.h
     int exponent_bits, fraction_bits, bias;
     bool has_inf, fnuz;
-    int n_nan; // number of all-ones codes that are NaN, per sign
+    int n_nan; // the highest n_nan codes of each sign are NaN
 };
 static const struct format formats[] = {
     {"e4m3fn", REE_NARROW_F8E4M3FN, 4, 3, 7, false, false, 1},

@@ -1,4 +1,4 @@
-// The memory of caches: a request that does not fit the device is refused before anything is
+// The memory of kv caches: a request that does not fit the device is refused before anything is
 // reserved, and the caches stay unchanged.
 #include <string.h>
 
@@ -84,7 +84,7 @@ int main(void) {
     REQUIRE(ree_session_declare_kv_caches(session, &spec, 1, REE_NO_INPUT, &err) == REE_OK);
     REQUIRE(ree_session_reset_kv_caches(session, 3, &err) == REE_OK);
 
-    // A row of 3 sequences of 4 floats: 48 bytes.
+    // A position of 3 sequences, 4 floats each: 48 bytes.
     uint64_t all = device->memory_size;
     CHECK(all > 0);
     device->memory_size = 48 * 16;

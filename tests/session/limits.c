@@ -70,7 +70,7 @@ static void run(struct ree_pipeline *p) {
     if (status == REE_OK) ree_tensor_finish(&out[0]);
 }
 
-// The bytes of a cache's buffer: a row has 2 * 2 floats, and a buffer is 4 bytes longer.
+// The bytes of a cache's buffer: a position has 2 * 2 floats, and a buffer is 4 bytes longer.
 #define CACHE(rows) ((uint64_t)(rows)*16 + 4)
 
 static void check_capacities(const struct ree_pipeline *p, int64_t rows) {
@@ -82,7 +82,7 @@ static void check_capacities(const struct ree_pipeline *p, int64_t rows) {
         }
 }
 
-// Too little memory: of the device itself, or within the limit of the memory count.
+// Too little memory: the device itself has too little, or (is_limit) the memory budget has.
 static void test_reservations(size_t n_stages, bool is_limit) {
     struct ree_error err = {0};
     struct ree_model *model = load(caches);
@@ -118,7 +118,7 @@ static void test_reservations(size_t n_stages, bool is_limit) {
     ree_model_destroy(model);
 }
 
-// A device that fails to allocate what the memory count permits.
+// A device that fails to allocate what the memory budget permits.
 static enum ree_status (*create)(struct ree_device *, uint64_t, struct ree_device_buffer **,
                                  struct ree_error *);
 static int n_until_failure;
@@ -372,7 +372,8 @@ static void test_pages(void) {
              "  c = Sin(b) y = MatMul(c, w) }",
              one, other);
     struct ree_model *model = load(text);
-    // Treats the constants as file mappings, so that releasing their pages is only recorded.
+    // Treats the constants as file mappings, whose pages the stages record. The pipeline must not
+    // run: a stage would release these pages, and they would not be read again from a file.
     struct ree_mapping files[8], *own = model->graph->mappings;
     size_t n = find_large(model->graph, files, 0);
     CHECK_MSG(n == 2, "%zu large constants", n);

@@ -12,7 +12,7 @@
 
 static struct ree_device *device;
 
-// NaNs that are inputs and moved; computed; chosen by a select; in two maps that are fused; of
+// NaNs from an input, moved by Slice, computed, chosen by Where, in two maps that are fused, and of
 // other types.
 static const char text[] =
     "opset 26"
@@ -91,7 +91,7 @@ static void run(bool canonical_inputs, bool folds, char hex[65]) {
 }
 
 int main(int argc, char **argv) {
-    // The digest that every device must give.
+    // SHA-256 of the outputs, the same on every device.
     static const char recorded[] =
         "c01bf5978e7f719dfd10bfd7eb667b259d99105cf600de6757406ce414d78726";
     const char *spec = argc > 1 ? argv[1] : "cpu";
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
         struct ree_device_options options = {
             .size = sizeof options, .cache_dir = "", .cpu_isa = sets[i]};
         if (ree_device_open(spec, &options, &device, &err) != REE_OK) {
-            CHECK_MSG(err.status == REE_UNAVAILABLE || sets[i], "%s", err.message);
+            CHECK_MSG(err.status == REE_UNAVAILABLE, "%s", err.message);
             if (sets[i]) continue; // this machine lacks the instruction set
             return err.status == REE_UNAVAILABLE ? test_skip(err.message) : 1;
         }

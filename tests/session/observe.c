@@ -92,7 +92,7 @@ static void test_random_graph(uint64_t seed) {
     }
 }
 
-// Injects a fault into every node that supports it: that value differs, no earlier value does, and
+// Injects a fault into every value that supports it: that value differs, no earlier value does, and
 // the next run is correct.
 static size_t n_faults, n_refused, n_silent;
 
@@ -197,7 +197,7 @@ static void test_cache(const char *text, bool in_place) {
     REQUIRE(ree_session_reset_kv_caches(session, 1, &err) == REE_OK);
     REQUIRE(ree_session_reserve_kv_caches(session, 16, &err) == REE_OK);
     int64_t total = 0;
-    float all[2][16][2]; // (heads, rows, 2): the expected values
+    float all[2][16][2]; // (heads, positions, 2): the expected values
     for (int step = 0; step < 4; step++) {
         int64_t rows = step == 0 ? 3 : 1 + step % 2;
         float data[64];
@@ -359,7 +359,7 @@ int main(int argc, char **argv) {
     test_cache(CACHE "(present:float32, y) { present = Concat(past, x) {axis=2} "
                      "y = Transpose(present) {perm=[0,1,3,2]} }",
                true);
-    // Not in place: copied to other memory, so that all rows count as new.
+    // Not in place: copied to other memory, so that all positions count as new.
     test_cache(CACHE
                "(present:float32, y) { t = Concat(past, x) {axis=2} y = Neg(t) present = Neg(y) }",
                false);

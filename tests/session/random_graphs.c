@@ -51,7 +51,11 @@ static size_t list_ways(struct way *ways, size_t max) {
             struct ree_device_options options = {
                 .size = sizeof options, .n_threads = threads, .cpu_isa = isas[i]};
             struct ree_device *device;
-            if (ree_device_open("cpu", &options, &device, NULL) != REE_OK) break;
+            struct ree_error err;
+            if (ree_device_open("cpu", &options, &device, &err) != REE_OK) {
+                CHECK_MSG(err.status == REE_UNAVAILABLE, "%s: %s", isas[i], err.message);
+                break; // this machine lacks the instruction set
+            }
             struct way *w = &ways[n++];
             *w = (struct way){
                 .device = device, .fuse = threads != 2, .fold = threads != 3, .every = 1};

@@ -1,7 +1,7 @@
 // A mapped file that is truncated while its model is used: the run fails with the file's name and
-// gives no hash, instead of a bus error that ends the process. Afterwards the host's handler of
-// SIGBUS is in place again; during a run it still receives signals that are not caused by the
-// library.
+// gives no hash, instead of a bus error that ends the process. While a model is loaded, the host's
+// handler of SIGBUS still receives signals for the host's own mappings; afterwards it is in place
+// again.
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>

@@ -64,7 +64,7 @@ static void dft(uint64_t *state) {
         test_node_int(&node, "inverse", inverse);
         test_node_int(&node, "onesided", onesided);
         CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
-        check_close(&node, 0, 4, y_dims, want, 3e-6);
+        check_close(&node, 0, 4, y_dims, want, 3e-6); // measured: 1e-6
         check_same_bytes(&node, &earlier);
         test_node_finish(&node);
     }
@@ -84,7 +84,9 @@ static void dft_float64(uint64_t *state) {
     const double *got = test_node_output(&node, 0);
     for (int64_t k = 0; k < n; k++) {
         transform(x_data, n, parts, parts, n, false, k, NULL, want);
-        bool close = fabs(got[2 * k] - want[0]) < 2e-12 && fabs(got[2 * k + 1] - want[1]) < 2e-12;
+        // Measured: 3e-13, mostly of the reference: up to 2048 additions to sums of about 100, each
+        // rounded by up to 2^-53 of the sum.
+        bool close = fabs(got[2 * k] - want[0]) < 1e-12 && fabs(got[2 * k + 1] - want[1]) < 1e-12;
         CHECK_MSG(close, "length %lld, result %lld: %.17g %.17g, expected %.17g %.17g",
                   (long long)n, (long long)k, got[2 * k], got[2 * k + 1], want[0], want[1]);
     }
@@ -112,7 +114,7 @@ static void round_trip(uint64_t *state) {
     test_node_int(&node, "onesided", 1);
     test_node_int(&node, "inverse", 1);
     CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
-    check_close(&node, 0, 3, dims, want, 3e-6);
+    check_close(&node, 0, 3, dims, want, 3e-6); // measured: 1e-6
     test_node_finish(&node);
 }
 
@@ -170,7 +172,8 @@ static void stft(uint64_t *state) {
         test_node_input(&node, REE_I64, 0, NULL, &length);
         test_node_int(&node, "onesided", onesided);
         CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
-        check_close(&node, 0, 4, (int64_t[]){batch, frames, n_out, 2}, want, 3e-6);
+        // Measured: 5.6e-7.
+        check_close(&node, 0, 4, (int64_t[]){batch, frames, n_out, 2}, want, 2e-6);
         if (ree_view_count(node.out[0]) * 4 <= (int64_t)sizeof earlier.bytes)
             check_same_bytes(&node, &earlier);
         test_node_finish(&node);

@@ -29,7 +29,8 @@ static double fold(double x, double low, double high) {
     return x;
 }
 
-// Returns the coordinate and sets the index of each tap along an axis; -1: zero.
+// Sets the index of each tap along an axis; -1: the tap reads zero. Returns the fractional part of
+// the coordinate.
 static double place_taps(const struct setup *s, float g, int64_t size, int64_t place[4]) {
     float n = (float)size, x = s->align ? (g + 1) * 0.5f * (n - 1) : ((g + 1) * n - 1) * 0.5f;
     double low = s->align ? 0 : -0.5, high = s->align ? n - 1 : n - 0.5;
@@ -127,7 +128,8 @@ static void one(uint64_t *state) {
         test_node_string(&n, "padding_mode", paddings[s.padding]);
         test_node_int(&n, "align_corners", s.align);
         CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
-        check_close(&n, 0, rank, y_dims, want, 1e-5);
+        // Measured: 2.1e-6. The weights of mode cubic are polynomials whose terms cancel.
+        check_close(&n, 0, rank, y_dims, want, 6e-6);
         check_same_bytes(&n, &earlier);
         test_node_finish(&n);
     }

@@ -38,7 +38,8 @@ int main(void) {
                "error: an image of 4 axes; at most 3 are supported");
     CHECK_RULE("MaxUnpool/11 kernel_shape=[2]", "float32[1,1,1] 1 | int64[1,1,2] 0 0",
                "error: input I is int64[1,1,2], expected int64 of the shape of X, float32[1,1,1]");
-    CHECK_RULE("MaxUnpool/11 kernel_shape=[2]", "float32[1,1,1] 1 | int64[1,1,1] 2", "error: ");
+    CHECK_RULE("MaxUnpool/11 kernel_shape=[2]", "float32[1,1,1] 1 | int64[1,1,1] 2",
+               "error: index 2 is out of range [-2, 1]");
     CHECK_RULE("MaxUnpool/11 kernel_shape=[2]",
                "float32[1,1,1] 1 | int64[1,1,1] 0 | int64[3] 1 1 1",
                "error: output_shape is [1,1,1], expected at least [1,1,2]");

@@ -93,7 +93,8 @@ static void non_max_suppression(uint64_t *state) {
     test_node_finish(&node);
 }
 
-// Compares subtensors by brute force: the order among first occurrences, then ranks and counts.
+// Compares subtensors by brute force. `first` has the first occurrence of each one, in the order of
+// the output.
 static void unique(uint64_t *state) {
     int rank = (int)pick(state, 1, 3), axis = (int)pick(state, -1, rank - 1);
     bool sorted = pick(state, 0, 1);
@@ -107,7 +108,7 @@ static void unique(uint64_t *state) {
     static const float numbers[] = {-1, -0.0f, 0, 2, NAN};
     for (int64_t i = 0; i < total; i++)
         x_data[i] = numbers[pick(state, 0, 4)];
-        // The order of items i and j: < 0, 0, > 0.
+// Element (o, i, k), where i is the index along the axis.
 #define ELEMENT(i, o, k) x_data[((o)*n + (i)) * inner + (k)]
     int64_t first[64], n_first = 0, inverse[64], counts[64] = {0};
     for (int64_t i = 0; i < n; i++) {
@@ -188,11 +189,10 @@ static void center_crop_pad(uint64_t *state) {
 }
 
 static void max_unpool(uint64_t *state) {
-    int64_t dims[4] = {pick(state, 1, 2), pick(state, 1, 2)}, out[4], shape[4];
-    int64_t kernel[2], stride[2], pads[4] = {0};
+    int64_t dims[4], out[4], shape[4], kernel[2], stride[2], pads[4] = {0};
     bool shaped = pick(state, 0, 1);
     for (int i = 0; i < 2; i++) {
-        shape[i] = out[i] = dims[i];
+        shape[i] = out[i] = dims[i] = pick(state, 1, 2);
         dims[2 + i] = pick(state, 1, 4);
         kernel[i] = pick(state, 1, 3);
         stride[i] = pick(state, 1, 3);
@@ -273,7 +273,7 @@ static void col2im(uint64_t *state) {
         test_node_ints(&node, "dilations", (size_t)axes, dilation);
         test_node_ints(&node, "pads", 2 * (size_t)axes, pads);
         CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
-        check_close(&node, 0, 2 + (uint32_t)axes, y_dims, want, 1e-6);
+        check_close(&node, 0, 2 + (uint32_t)axes, y_dims, want, 3e-7); // measured: 9.7e-8
         check_same_bytes(&node, &earlier);
         test_node_finish(&node);
     }
@@ -292,7 +292,7 @@ static double cofactors(int n, const double *a) {
     return sum;
 }
 
-// Small integers, so that many matrices are singular and many pivots equal.
+// Half of the cases have small integers, so that many matrices are singular and many pivots equal.
 static void det(uint64_t *state) {
     int64_t m = pick(state, 0, 5), batch = pick(state, 0, 3), dims[3] = {batch, m, m};
     bool whole = pick(state, 0, 1);
@@ -313,8 +313,10 @@ static void det(uint64_t *state) {
         test_node_f32(&n, 3, dims, x_data);
         CHECK_MSG(test_node_run(&n, 1) == REE_OK, "%s", n.err.message);
         const float *got = test_node_output(&n, 0);
-        for (int64_t b = 0; b < batch; b++) // matrices of one batch differ in scale: |entry| <= 2
-            CHECK_MSG(fabs((double)got[b] - want[b]) <= 2e-4, "Det: %.9g, expected %.9g",
+        // An absolute tolerance, because the determinants of a batch differ in magnitude. Measured:
+        // 1.6e-5, for a determinant of 132.
+        for (int64_t b = 0; b < batch; b++)
+            CHECK_MSG(fabs((double)got[b] - want[b]) <= 5e-5, "Det: %.9g, expected %.9g",
                       (double)got[b], want[b]);
         check_same_bytes(&n, &earlier);
         test_node_finish(&n);

@@ -85,7 +85,7 @@ static void beginning(void) {
     ree_tokenizer_destroy(tokenizer);
 }
 
-// A normalizer that doubles a text twenty times: refused for a token at loading, for a text at
+// A normalizer that doubles a text forty times: refused for a token at loading, for a text at
 // encoding.
 static void growth(void) {
     struct ree_strbuf text;

@@ -186,6 +186,14 @@ def refuse(message):
     raise jinja2.TemplateError(message)
 
 
+def chat(tokenizer, *arguments):
+    """Returns ree's prompt, or None if ree refuses the conversation."""
+    try:
+        return tokenizer.chat(*arguments)
+    except pipe.Failure:
+        return None
+
+
 def tokenizer_files(template, bos, eos):
     names = ["a", "b"] + sorted({t for t in (bos, eos) if t})
     added = [{"id": i, "content": name, "special": True, "single_word": False, "lstrip": False,
@@ -216,15 +224,11 @@ def main():
                                                bos_token=bos, eos_token=eos)
                     except jinja2.TemplateError:
                         want = None
-                    try:
-                        got = tokenizer.chat(messages, reply)
-                        named = tokenizer.chat(messages, reply, family)
-                    except pipe.Failure:
-                        got = named = None
-                    # None on both sides: Mistral's first format refuses a system message by the
-                    # order of turns.
+                    got, named = chat(tokenizer, messages, reply), chat(tokenizer, messages, reply, family)
+                    # None: refused, by the template and by ree. Mistral's first format refuses a
+                    # system message because the turns must alternate.
                     check(got == want == named, f"{family}: {conversation}, {reply}:\n  {got!a}\n"
-                                                f"  {want!a}")
+                                                f"  {named!a}\n  {want!a}")
     for template in UNKNOWN:
         whole, config = tokenizer_files(template, "<s>", "</s>")
         with pipe.Tokenizer(options.pipe, whole, tokenizer_config=config) as tokenizer:

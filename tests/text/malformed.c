@@ -221,6 +221,8 @@ int main(void) {
     }
     for (size_t depth = 1; depth < 3000; depth = depth * 3 / 2 + 1)
         deep(depth);
+    deep(8); // the deepest that is read
+    deep(9);
     many_spaces();
     explosion();
     growth();

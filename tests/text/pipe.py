@@ -69,9 +69,11 @@ class Tokenizer:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait()
+        code = self.process.wait()
         if self.folder:
             self.folder.cleanup()
+        if code:
+            raise RuntimeError(f"tokenizer_pipe: exit code {code}")
 
     def __enter__(self):
         return self

@@ -143,8 +143,8 @@ static void streaming(const char *folder) {
     ree_tokenizer_destroy(tokenizer);
 }
 
-// Adjacent <0xXX> tokens form one run, invalid as a whole. The space before the text is not part of
-// it.
+// Adjacent <0xXX> tokens form one run of bytes; if the run is not UTF-8, each of its bytes becomes
+// U+FFFD. The space before the first word is removed.
 static void streaming_fallback(const char *folder) {
     struct ree_tokenizer *tokenizer = load(folder, "sentencepiece");
     struct ree_decoder *decoder;

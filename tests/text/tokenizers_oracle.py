@@ -31,6 +31,8 @@ import pipe
 import texts
 
 program = None
+calls = {"encode": 0, "decode": 0}  # of the oracle
+panics = {"encode": 0, "decode": 0}  # calls in which the oracle panicked, so that there is nothing to compare
 TRAIN = texts.mixed(1, 60000)
 SAMPLES = texts.EDGES + [texts.mixed(seed, 300) for seed in range(100, 130)]
 BYTES = [texts.random_bytes(seed, 200) for seed in range(20)]
@@ -52,22 +54,26 @@ class GivenUp(Exception):
 
 def theirs(tokenizer, text, flags):
     tokenizer.encode_special_tokens = not flags & pipe.PARSE_SPECIAL
+    calls["encode"] += 1
     try:
         return tokenizer.encode(text, add_special_tokens=bool(flags & pipe.ADD_SPECIAL)).ids
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
+        panics["encode"] += 1
         raise GivenUp from error
 
 
 def their_text(tokenizer, ids, skip):
-    """Returns the oracle's text; None if the oracle fails (it cuts a token at both ends beyond its
-    middle)."""
+    """Returns the oracle's text; None if the oracle panics, as its Strip decoder does if what it removes
+    at both ends of a token overlaps."""
+    calls["decode"] += 1
     try:
         return tokenizer.decode(ids, skip_special_tokens=bool(skip))
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
+        panics["decode"] += 1
         return None
 
 
@@ -530,6 +536,9 @@ def main():
             before = harness.passed, harness.failed
             step()
             print(f"{name}: {harness.passed - before[0]} passed, {harness.failed - before[1]} failed", flush=True)
+    for what, n in panics.items():  # with tokenizers 0.23.3 no encode of 42402 and 187 decodes of 82320
+        print(f"the oracle panicked in {n} of {calls[what]} calls of {what}")
+        check(n <= calls[what] // 100, f"the oracle panicked in {n} of {calls[what]} calls of {what}")
     print(f"tokenizers {tokenizers.__version__}")
     return harness.finish()
 

@@ -49,8 +49,8 @@ def tensor(dtype, dims, data):
 
 
 def npy(path):
-    """Returns (dtype, dims, bytes, size of an element). The floats of a run contain only one NaN
-    pattern."""
+    """Returns (dtype, dims, bytes, size of an element). The bytes can be hashed as they are, because a
+    run makes only one NaN pattern."""
     raw = path.read_bytes()
     assert raw[:8] == b"\x93NUMPY\x01\x00"
     n = struct.unpack("<H", raw[8:10])[0]

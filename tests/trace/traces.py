@@ -63,7 +63,9 @@ def models():
 def isas():
     done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
     line = next((li for li in done.stdout.splitlines() if "instruction sets" in li), "")
-    return [isa for isa in ("avx512", "avx2", "neon", "portable") if isa in line.replace(",", " ").split()]
+    found = [isa for isa in ("avx512", "avx2", "neon", "portable") if isa in line.replace(",", " ").split()]
+    check("portable" in found, f"the instruction sets that 'ree-run devices' prints: {done.stdout}")
+    return found
 
 
 def ways(name):
@@ -116,8 +118,7 @@ def one_root(folder, name, command, is_text):
 
 
 def dumped(folder, name, command, is_text):
-    """The files of --dump-tensors have the digests in the trace; digests of cache rows are
-    chained."""
+    """The files of --dump-tensors have the digests in the trace; a cache has a chained digest."""
     files, trace_path = folder / f"dump-{name}", folder / "dumped.trace"
     run(*command, "--trace", trace_path, "--dump-tensors", "", "--dump-folder", files, "--format", "npy",
         *(["--device", args.device] if args.device else []))
@@ -138,7 +139,7 @@ def dumped(folder, name, command, is_text):
             n += 1
             if trace_file.tensor(dtype, dims, data) == digest and (node, output) not in rows:
                 continue
-            # A cache: its digest is chained from the rows of the step before.
+            # A cache: its digest continues the chain of the step before with the new positions.
             axis = next((a for a in axes if a is not None), None)
             if not check(axis is not None and len(dims) == 4, f"{name}: {path.name} in step {step}"):
                 continue
@@ -151,7 +152,7 @@ def dumped(folder, name, command, is_text):
     check(given == trace.n_steps * axes.count(None), f"{name}: {given} inputs were dumped")
     check(len(rows) == sum(a is not None for a in axes), f"{name}: {len(rows)} caches were found")
     if is_text:
-        check(trace.n_steps > 1 and all(len(set(map(len, trace.steps))) == 1 for _ in [0]), f"{name}: steps")
+        check(trace.n_steps > 1, f"{name}: steps")
 
 
 def compared(folder):

@@ -71,7 +71,8 @@ int ree_emulator_driver_version(void);
 // Sets a text that precedes the kernel's name in the statistics of later launches of PTX
 // ($REE_EMULATOR_STATISTICS), so that they are counted separately. "": no text.
 void ree_emulator_statistics_label(const char *text);
-// Returns the error message of the stand-in driver's latest failed launch, or "" if none failed.
+// Returns the stand-in driver's message about the latest failed launch or PTX that it could not
+// parse, or "".
 const char *ree_emulator_last_error(void);
 // Returns a number below n that depends on the order option: 0, n-1, or random.
 uint32_t ree_emulator_choose(uint32_t n);

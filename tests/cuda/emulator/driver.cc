@@ -329,8 +329,8 @@ static unsigned static_shared_of(CUfunction f) {
     return ree_emulator_kernel_static_shared(f->name.c_str());
 }
 
-// Returns the oldest driver that compiles a text, by the PTX ISA that it declares ("PTX ISA",
-// release notes; up to 8.5, and 9.0): 11070 for 7.7. Returns 0 if it declares none.
+// Returns the oldest driver that compiles a text, by the PTX ISA that it declares: 11070 for 7.7.
+// Returns 0 if it declares none. Right for 7.0 to 8.5 and 9.0 ("PTX ISA", release notes).
 static int driver_of_ptx(const char *text) {
     const char *at = strncmp(text, ".version", 8) == 0 ? text : strstr(text, "\n.version");
     int major, minor;
@@ -343,7 +343,7 @@ EXPORT CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
     CHECK(module && image, INVALID);
     struct ree_emulator_ptx *ptx = NULL;
     const char *text = "";
-    // JIT-generated kernels have nothing before the version.
+    // The text of a JIT-generated kernel begins with .version, nvcc's with a comment.
     const bool generated = strncmp((const char *)image, ".version", 8) == 0;
     if (generated || !ree_emulator_has_kernels()) {
         const int driver = driver_of_ptx((const char *)image);

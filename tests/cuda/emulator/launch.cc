@@ -241,8 +241,10 @@ static void read_options() {
     have_read = true;
     options = {FORWARD, 1, true, true, 1, 0, REE_EMULATOR_JIT_ON, true, 12040};
     const char *text = getenv("REE_EMULATOR");
-    if (text && ree_emulator_options(text) != 0)
+    if (text && ree_emulator_options(text) != 0) {
         fprintf(stderr, "REE_EMULATOR=%s: not understood\n", text);
+        abort();
+    }
 }
 
 bool launch(const struct program &what, dim3 grid, dim3 block, uint32_t shared_bytes,

@@ -79,7 +79,8 @@ void call_host(struct warp &w, const struct call &call, host_function *function,
     });
 }
 
-// Executes an instruction for the threads whose mask's threads are all here. Returns those threads.
+// Executes an instruction for each set of threads with the same mask, if all threads of the mask
+// that have not exited are in `lanes`. Returns the threads that executed it.
 uint32_t converge(struct warp &w, const struct instr &i, uint32_t lanes) {
     const uint32_t *mask = row<uint32_t>(w, i.mask);
     uint32_t ready = 0;

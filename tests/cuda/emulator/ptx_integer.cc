@@ -33,7 +33,7 @@ OP_1(op_not, ~a);
 OP_1(op_move, a);
 OP_1(op_neg, 0 - (bits_t<T>)a);
 OP_1(op_abs, a < 0 ? 0 - (bits_t<T>)a : (bits_t<T>)a);
-// A division by zero is undefined; the hardware gives all ones, and the dividend as the rest.
+// Division by zero is undefined; the hardware's quotient is all ones, its remainder the dividend.
 OP_2(op_div, b == 0 ? ~(T)0 : b == (T) ~(T)0 && std::is_signed_v<T> ? 0 - (bits_t<T>)a : a / b);
 OP_2(op_rem, b == 0 ? a : b == (T) ~(T)0 && std::is_signed_v<T> ? 0 : a % b);
 OP_2(op_mul_hi, (wide_t<T>)a *(wide_t<T>)b >> 8 * sizeof(T));

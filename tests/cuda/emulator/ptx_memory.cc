@@ -44,7 +44,8 @@ const struct range *find(const std::vector<struct place> &places, const struct i
     for (auto &p : i.space == SHARED ? shared_memory : global_memory) {
         if (!may_mean(i, p)) continue;
         const bool before = p.of->base <= at;
-        if (!nearest || (before && p.of->base + p.of->size > nearest->base + nearest->size))
+        if (!nearest || (before && (nearest->base > at ||
+                                    p.of->base + p.of->size > nearest->base + nearest->size)))
             nearest = p.of;
     }
     if (!nearest) fail("an access to memory that the launch does not have");
@@ -63,7 +64,7 @@ const struct range *range_of(const struct instr &i, uint64_t at, uint64_t size,
     return r;
 }
 
-// Returns the host's address of a thread's access, which `row` names.
+// Returns the host's address of a thread's access. `from` is the row of the address register.
 uint64_t address(const struct warp &w, const struct instr &i, uint32_t from, uint32_t lane) {
     uint64_t at = i.is_base_wide ? row<uint64_t>(w, from)[lane] : row<uint32_t>(w, from)[lane];
     at += (uint64_t)i.offset;
@@ -250,7 +251,7 @@ void load_argument(struct warp &w, const struct instr &i, uint32_t lanes) {
     }
 }
 
-// Parameters of functions: from[0] = place, number = bytes of each thread's.
+// Parameters of functions: from[0] and number are the members `at` and `size` of struct parameter.
 void load_parameter(struct warp &w, const struct instr &i, uint32_t lanes) {
     for (uint32_t e = 0; e < i.n; e++)
         each(lanes, [&](uint32_t l) {

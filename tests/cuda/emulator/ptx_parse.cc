@@ -73,7 +73,7 @@ bool find_parameter(struct parser *p, const std::string &name, struct parameter 
 
 namespace {
 
-// Returns "tile" for the name of a variable `tile` inside a function.
+// Returns a variable's name in the source, for example "tile", for its mangled name in the PTX.
 std::string readable(const std::string &name) {
     int status;
     char *text = abi::__cxa_demangle(name.c_str(), NULL, NULL, &status);

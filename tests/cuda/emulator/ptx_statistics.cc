@@ -1,5 +1,5 @@
 // Counts what kernels execute, if $REE_EMULATOR_STATISTICS names a file, which gets JSON. It is
-// written every second and at the end of the process:
+// written after a launch, at most once per second, and at the end of the process:
 //
 //   {"ree_softmax_rows": {"launches": 3, "blocks": 12, "blocks_run": 12, "instructions": 9310,
 //                         "threads": 297920, "shared_wavefronts": 96, "global_sectors": 384,

@@ -195,8 +195,10 @@ RULE(qlinear_concat) {
     REE_TRY(ree_lower_axis(lower, ree_rule_int(lower, "axis", 1), rank, &axis));
     for (size_t i = 0; i < n; i++) {
         struct ree_view *t = in[2 + 3 * i];
-        REE_TRY(ree_rule_same_type(lower, t, "X", in[2], "X"));
-        REE_TRY(ree_rule_require_rank(lower, t, "X", rank, rank));
+        char index[16];
+        snprintf(index, sizeof index, "%u", (unsigned)(2 + 3 * i));
+        REE_TRY(ree_rule_same_type(lower, t, index, in[2], "2"));
+        REE_TRY(ree_rule_require_rank(lower, t, index, rank, rank));
         for (uint32_t d = 0; d < rank; d++) {
             if (d == axis)
                 dims[d] += t->dims[d];
