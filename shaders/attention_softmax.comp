@@ -29,7 +29,8 @@ uint sink_of(const Params p, uint row) {
 }
 
 void main() {
-    Params p = Params(ree_params());
+    params = ParamsBlock(ree_params()).params;
+    Params p = params;
     uint k = p.kv_len;
     uint row = GROUP ? ree_group() : ree_thread();
     if (row >= p.batch * p.n_heads * p.q_len) return;
