@@ -1,10 +1,10 @@
 // Generates random dispatches with their operands, one generator for each RepOp, for any backend.
 // The CPU's kernels are compared with the references (reference.h), other backends with the CPU.
 //
-// A case is small (at most some ten thousand elements), well-formed, and the same for the same
-// seed. Shapes include sizes 0 and 1, strides that repeat or run backwards, and reduction lengths
-// near multiples of the chunk length. Values include NaN, infinities, zeros of both signs and
-// subnormals.
+// A case is small (its tensors rarely have more than 100,000 elements), well-formed, and the same
+// for the same seed. Shapes include sizes 0 and 1, strides that repeat or run backwards, and
+// reduction lengths near multiples of the chunk length. Values include NaN, infinities, zeros of
+// both signs and subnormals.
 #ifndef REE_TESTS_DEVICE_CASES_H
 #define REE_TESTS_DEVICE_CASES_H
 

@@ -19,8 +19,10 @@ static void fill_numbers(struct rng *rng, uint32_t dtype, uint64_t n, void *out)
         ((uint16_t *)out)[i] = dtype == REE_F16 ? (uint16_t)((r & 0x83FFu) | (8 + exponent) << 10)
                                                 : (uint16_t)((r & 0x807Fu) | (120 + exponent) << 7);
     }
-    if (rng_one_in(rng, 4) && dtype == REE_F32 && n > 0)
-        ((float *)out)[rng_below(rng, (uint32_t)n)] = rng_one_in(rng, 2) ? NAN : INFINITY;
+    if (rng_one_in(rng, 4) && dtype == REE_F32 && n > 0) {
+        uint32_t at = rng_below(rng, (uint32_t)n);
+        ((float *)out)[at] = rng_one_in(rng, 2) ? NAN : INFINITY;
+    }
 }
 
 static void numbers(struct test_case *c, struct rng *rng, uint32_t dtype, const uint32_t *dims,

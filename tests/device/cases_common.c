@@ -108,21 +108,41 @@ static void fill_f32(struct rng *rng, uint64_t n, uint32_t *out) {
     }
 }
 
+// Returns a number made from `bits` in one of eight styles. Any bits are rare in floats, because
+// one NaN among the terms of a long sum makes the sum NaN.
+static uint64_t number(enum ree_dtype dtype, uint32_t style, uint64_t bits) {
+    const int64_t small = (int64_t)(bits % 13) - 6;
+    const double x = (double)small;
+    switch (dtype) {
+    case REE_BOOL: return bits & 1;
+    case REE_F16: // exponents from -3 to 4
+        if (style >= 6) return bits;
+        return (bits & 0x9FFF) | (bits & 0x1000 ? 0x2000 : 0x4000);
+    case REE_BF16: // exponents from -15 to 16
+        if (style >= 6) return bits;
+        return (bits & 0x8FFF) | (bits & 0x0800 ? 0x3000 : 0x4000);
+    case REE_F64:
+        if (style >= 6) return bits;
+        if (style == 5) return (uint64_t)small; // 0, the least subnormals, NaN
+        if (style < 2 && bits >> 32 & 1) {      // small integers: ties
+            memcpy(&bits, &x, sizeof bits);
+            return bits;
+        }
+        return (bits & 0x81FFFFFFFFFFFFFF) | // exponents from -15 to 16
+               (bits & UINT64_C(1) << 56 ? 0x3E00000000000000 : 0x4000000000000000);
+    default: return style < 4 ? (uint64_t)small : bits;
+    }
+}
+
 void case_fill(struct rng *rng, enum ree_dtype dtype, uint64_t n, void *out) {
     if (dtype == REE_F32) {
         fill_f32(rng, n, out);
         return;
     }
     size_t size = ree_dtype_size(dtype);
-    bool narrow = rng_one_in(rng, 2); // small numbers, or moderate ones, or any bits
+    uint32_t style = rng_below(rng, 8);
     for (uint64_t i = 0; i < n; i++) {
-        uint64_t bits = rng_next(rng);
-        if (dtype == REE_BOOL)
-            bits &= 1;
-        else if (narrow && dtype != REE_F16 && dtype != REE_BF16)
-            bits = (uint64_t)((int64_t)(bits % 13) - 6);
-        else if (narrow && dtype == REE_BF16) // exponents from -16 to 15
-            bits = (bits & 0x8FFF) | (bits & 0x0800 ? 0x3000 : 0x4000);
+        uint64_t bits = number(dtype, style, rng_next(rng));
         memcpy((char *)out + i * size, &bits, size);
     }
 }

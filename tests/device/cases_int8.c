@@ -6,8 +6,8 @@
 enum scales {
     SCALES_ANY,
     SCALES_TAME, // as in models: no NaN, nothing huge
-    // In the last block of each vector an infinity: kernels that read past the end of the vectors
-    // must not multiply it by a zero.
+    // The last block of each vector has an infinite scale: kernels that read zeros past the end of
+    // the vectors must not multiply them by it.
     SCALES_INFINITE_AT_END,
 };
 
@@ -33,7 +33,7 @@ bool case_matmul_int8(struct rng *rng, struct test_case *c) {
     const bool is_extreme = rng_one_in(rng, 4);
     const enum scales a_kind = is_extreme ? SCALES_TAME : rng_below(rng, 3);
     const enum scales b_kind = is_extreme ? SCALES_TAME : rng_below(rng, 3);
-    // So that whole runs of a tile's last slice are past the end.
+    // Most of a tile's last slice of 64 terms is then past the end.
     if (a_kind == SCALES_INFINITE_AT_END || b_kind == SCALES_INFINITE_AT_END)
         k = k / 64 * 64 + 1 + rng_below(rng, 20);
     if ((uint64_t)m * n * k > 2000000) return false;

@@ -14,8 +14,8 @@ static uint32_t reduce_any(struct rng *rng, uint32_t *dims, int32_t *strides, in
     return rank;
 }
 
-// A dense tensor with more terms than a chunk, reduced along the inner, outer or middle dimensions,
-// or along the first and the last of three.
+// A dense tensor, reduced along the inner, outer or middle dimensions, or along the first and the
+// last of three. The sums mostly have more terms than a chunk.
 static uint32_t reduce_long(struct rng *rng, uint32_t *dims, int32_t *strides, int32_t *offset,
                             uint32_t *mask, uint64_t *n) {
     static const uint32_t masks[] = {2 + 4, 1 + 2, 2, 1 + 4, 4, 1, 1 + 2 + 4};

@@ -161,7 +161,8 @@ static bool random_depthwise(struct random_source *random, struct ree_conv_param
         p->kernel[i] = random_below(random, 8) ? kernel : 1 + random_below(random, 5);
         p->stride[i] = random_below(random, 8) ? stride : 1 + random_below(random, 3);
         p->dilation[i] = random_below(random, 8) ? 1 : 2;
-        p->pad[i] = (int32_t)random_below(random, kernel + 2) - (random_below(random, 12) == 0);
+        p->pad[i] = (int32_t)random_below(random, kernel + 2);
+        if (random_below(random, 12) == 0) p->pad[i]--;
         // The output may reach beyond the input, or cover only part of it.
         if (!set_output(p, i, (int32_t)random_below(random, 9) - 2)) return false;
     }
@@ -196,7 +197,7 @@ static void check_chosen(void) {
         // 3x3 over more than one chunk, several tasks.
         SHAPE(1, 1, 64, 64, {1, 20, 21}, {1, 3, 3}, {1, 20, 21}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1},
               0),
-        // 1x1: the input is read in place.
+        // 1x1: the input is read in place, except with strides.
         SHAPE(2, 1, 300, 40, {1, 7, 9}, {1, 1, 1}, {1, 7, 9}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0),
         SHAPE(2, 2, 8, 16, {1, 14, 14}, {1, 1, 1}, {1, 7, 7}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, 0),
         // Depthwise, and with a multiplier.

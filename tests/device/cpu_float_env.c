@@ -38,23 +38,21 @@ static bool same(struct registers a, struct registers b) {
     return a.control == b.control && a.status == b.status;
 }
 
-// traps: whether exceptions trap; must be false while the test itself computes.
-static void set_hostile(bool traps) {
+// Rounds down, flushes subnormals and, on x86-64, traps exceptions. Must not be set while the test
+// itself computes.
+static void set_hostile(void) {
     fesetround(FE_DOWNWARD);
 #if defined(__x86_64__)
     uint32_t mxcsr;
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
     mxcsr |= 1u << 15 | 1u << 6; // FTZ, DAZ
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
-    if (traps) feenableexcept(FE_ALL_EXCEPT);
+    feenableexcept(FE_ALL_EXCEPT);
 #elif defined(__aarch64__)
     uint64_t fpcr;
     __asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
     fpcr |= 1u << 24 | 1u << 19; // FZ, FZ16
     __asm__ volatile("msr fpcr, %0" : : "r"(fpcr));
-    (void)traps;
-#else
-    (void)traps;
 #endif
 }
 
@@ -111,7 +109,7 @@ static int outer_call(bool changes) {
 }
 
 static void checks_scopes(void) {
-    set_hostile(true);
+    set_hostile();
     caller = read_registers();
     outer_call(true);
     CHECK(same(read_registers(), caller));
@@ -147,7 +145,7 @@ static void run(enum ree_repop op, uint64_t seed, const struct ree_cpu_context *
     struct ree_error err;
     void *operands[REE_MAX_OPERANDS];
     memcpy(operands, c->contents, sizeof operands);
-    if (hostile) set_hostile(true);
+    if (hostile) set_hostile();
     const struct registers before = read_registers();
     {
         REE_FLOAT_ENV_API();
@@ -167,10 +165,13 @@ static void checks_kernels(void) {
     const struct ree_cpu_context team = {
         .n_threads = N_THREADS, .isa = ree_cpu_isa_best(), .scratch = scratch, .thread_grain = 1};
     struct registers before[N_THREADS] = {0}, after[N_THREADS] = {0};
+    int n_before = 0, n_after = 0; // threads of the team
 #pragma omp parallel num_threads(N_THREADS)
     if (omp_get_thread_num() > 0) {
-        set_hostile(true);
+        set_hostile();
         before[omp_get_thread_num()] = read_registers();
+    } else {
+        n_before = omp_get_num_threads();
     }
     for (uint32_t op = 0; op < REE_N_REPOPS; op++) {
         for (uint64_t seed = 1; seed <= N_CASES; seed++) {
@@ -186,7 +187,11 @@ static void checks_kernels(void) {
         }
     }
 #pragma omp parallel num_threads(N_THREADS)
-    after[omp_get_thread_num()] = read_registers();
+    {
+        after[omp_get_thread_num()] = read_registers();
+        if (omp_get_thread_num() == 0) n_after = omp_get_num_threads();
+    }
+    REQUIRE(n_before == N_THREADS && n_after == N_THREADS);
     for (uint32_t t = 1; t < N_THREADS; t++)
         CHECK_MSG(same(before[t], after[t]), "thread %u has another environment", t);
     for (uint32_t t = 0; t < N_THREADS; t++)

@@ -114,7 +114,7 @@ static void check_random_sizes(void) {
     }
 }
 
-// All heights and widths around the tile size of every instruction set.
+// All heights, and many widths, around the tile sizes of every instruction set.
 static void check_tile_edges(void) {
     struct random_source random = {2};
     for (uint32_t m = 9; m <= 29; m++)
@@ -180,16 +180,16 @@ static void check_negative_zero(void) {
     }
 }
 
-// The same with narrow weights packed as panels. There are enough columns for panels of every
-// width, and chunks that leave partial panels.
+// The same with bfloat16 weights packed as panels. With 70 columns, the last panel is partial for
+// every panel width, and the last chunk has one term.
 static void check_negative_zero_narrow(void) {
     enum { N = 70, K = 513 };
     static float a[K], expected[N];
-    static uint16_t b[N * K]; // bfloat16, (N, K)
+    static uint16_t b[K * N]; // bfloat16, (K, N)
     for (uint32_t l = 0; l < K; l++) {
         a[l] = -0x1p-100f;
         for (uint32_t j = 0; j < N; j++)
-            b[j * K + l] = l % REE_CHUNK == 0 ? 0x0D80 : 0; // 2^-100
+            b[l * N + j] = l % REE_CHUNK == 0 ? 0x0D80 : 0; // 2^-100
     }
     union ree_params params;
     memset(&params, 0, sizeof params);
@@ -201,8 +201,8 @@ static void check_negative_zero_narrow(void) {
                                                .k = K,
                                                .a_stride_m = K,
                                                .a_stride_k = 1,
-                                               .b_stride_k = 1,
-                                               .b_stride_n = K,
+                                               .b_stride_k = N,
+                                               .b_stride_n = 1,
                                                .n_batch = 1};
     const char *bad = run_products(REE_REPOP_MATMUL, &params, (void *[]){a, b}, 2, expected,
                                    sizeof expected, &n_runs);

@@ -62,7 +62,6 @@ static void packing(const struct ree_pair_tiles *pairs) {
             for (uint32_t i = 0; i < n * K; i++)
                 terms[i] = (uint16_t)(i % 7 == 0 ? 0x8000 : 0x3F80 + (i & 0x7F));
             terms[smallest] = (uint16_t)(smallest % 5 == 0 ? 1 : 0x80u * (smallest % 100));
-            if (!(terms[smallest] & 0x7FFF)) terms[smallest] = 0x7F;
             for (uint32_t i = 0; i < n; i++)
                 for (uint32_t l = 0; l < K; l++)
                     memory[i * stride_vector + l * stride_k] = terms[i * K + l];

@@ -150,17 +150,18 @@ static void keeps_only_where_allowed(void) {
     free(home);
 }
 
+// Returns whether opening a device runs self-tests; 2 if it fails.
 static int tests_anew(const char *folder) {
     n_allocations = 0;
-    REQUIRE(open_once(folder) == REE_OK);
+    if (open_once(folder) != REE_OK) return 2;
     return n_allocations > 0;
 }
 
 static void believes_only_what_passed(void) {
     char folder[] = "cpu-selftest-XXXXXX", path[512], text[4096];
     REQUIRE(mkdtemp(folder) != NULL);
-    CHECK(at_start(tests_anew, folder));
-    CHECK(!at_start(tests_anew, folder));
+    CHECK(at_start(tests_anew, folder) == 1);
+    CHECK(at_start(tests_anew, folder) == 0);
     snprintf(path, sizeof path, "%s/cpu.tests", folder);
     FILE *file = fopen(path, "r+");
     REQUIRE(file != NULL);
@@ -170,7 +171,7 @@ static void believes_only_what_passed(void) {
     rewind(file);
     fprintf(file, "%.*s failed%s", (int)(state - text), text, state + 7);
     fclose(file);
-    CHECK(at_start(tests_anew, folder));
+    CHECK(at_start(tests_anew, folder) == 1);
     unlink(path);
     CHECK(rmdir(folder) == 0);
 }
@@ -189,7 +190,7 @@ static void ignores_modes(void) {
     CHECK(at_start(open_fast, "") == REE_OK);
     // There is one record, whatever the floating-point modes of the process that wrote it.
     CHECK(at_start(open_fast, folder) == REE_OK);
-    CHECK(!at_start(tests_anew, folder));
+    CHECK(at_start(tests_anew, folder) == 0);
     snprintf(path, sizeof path, "%s/cpu.tests", folder);
     CHECK(unlink(path) == 0);
     // The same within one process.

@@ -25,7 +25,7 @@ static struct ree_device *open_device(const char *which) {
     return device;
 }
 
-// Calls every function of the vtable, some so that they fail.
+// Calls the vtable's functions, except `facts` and `destroy`; some calls must fail.
 static void use(struct ree_device *device, const char *who) {
     const struct ree_device_vtable *vt = device->vtable;
     const CUcontext own = current();

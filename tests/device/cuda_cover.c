@@ -1,6 +1,7 @@
-// Every kernel that runs dispatches with the shapes of real models has a twin, on small and on
-// large GPUs. The test only encodes dispatches and twins and runs nothing, so it needs no GPU. A
-// kernel without a twin would run on the host instead (cuda/README.md, "Self-tests").
+// Every kernel for a matmul, conv, attention, softmax, norm or topk with the shapes of real models
+// has a twin, on small and on large GPUs. The test only encodes dispatches and twins and runs
+// nothing, so it needs no GPU. Without a twin, a dispatch would run on the host instead
+// (cuda/README.md, "Self-tests").
 //
 // Usage: cuda_cover [N]: N dispatches of each RepOp and GPU.
 #include "device/cuda/cuda.h"

@@ -3,7 +3,8 @@
 // Without a GPU they run on the emulator.
 //
 // Usage: cuda_jit N DIR writes the modules of N random maps to DIR/0.ptx, ..., for
-// tests/cuda/jit_ptx_test.py instead of testing.
+// tests/cuda/jit_ptx_test.py instead of testing, and prints the number of fma operations in each
+// map's expression, one per line.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/ptx.h"
@@ -32,6 +33,10 @@ static int write_modules(uint32_t n, const char *folder) {
             REQUIRE(file && !text.failed);
             REQUIRE(fwrite(text.data, 1, text.size, file) == text.size && fclose(file) == 0);
             ree_strbuf_finish(&text);
+            uint32_t n_fma = 0;
+            for (uint32_t i = 0; i < key.n_instrs; i++)
+                n_fma += key.instrs[i].op == REE_MAP_fma_f32 || key.instrs[i].op == REE_MAP_fma_f64;
+            printf("%u\n", n_fma);
         }
         test_case_finish(&c);
     }

@@ -1,7 +1,7 @@
 // Every kernel of kernels.def computes the CPU's bytes, for a few cases of each. The test encodes
-// cases until each kernel has enough of them, and runs only these. cuda_matches_cpu runs all cases;
-// here no kernel can be left out because no case happens to need it. Without a GPU they run on the
-// emulator; the tests cuda/ptx_... run them as nvcc compiled them.
+// cases until each kernel has enough of them, and runs only these. cuda_matches_cpu runs all cases,
+// and does not notice a kernel that no case uses. Without a GPU they run on the emulator; the tests
+// cuda/ptx_... run them as nvcc compiled them.
 //
 // Usage: cuda_kernels [N [KERNEL]]: N cases for each kernel, or only for KERNEL.
 #include "device/cuda/cuda.h"
@@ -94,37 +94,44 @@ static void dense(struct rng *rng, struct test_case *c, uint32_t m, uint32_t n, 
 static bool few_rows(struct rng *rng, struct test_case *c) {
     static const uint32_t types[] = {REE_F32, REE_F16, REE_BF16, REE_I8, REE_U8};
     static const uint32_t rows[] = {1, 3, 4, 5, 8};
-    dense(rng, c, rng_of(rng, 5, rows), 4 + 4 * rng_below(rng, 20), 32 + 32 * rng_below(rng, 20),
-          rng_one_in(rng, 2), REE_F32, rng_of(rng, 5, types));
+    uint32_t m = rng_of(rng, 5, rows), n = 4 + 4 * rng_below(rng, 20);
+    uint32_t k = 32 + 32 * rng_below(rng, 20);
+    bool by_k = rng_one_in(rng, 2);
+    dense(rng, c, m, n, k, by_k, REE_F32, rng_of(rng, 5, types));
     return true;
 }
 
 static bool product(struct rng *rng, struct test_case *c) {
-    dense(rng, c, 9 + rng_below(rng, 130), 9 + rng_below(rng, 130), 1 + rng_below(rng, 300),
-          rng_one_in(rng, 2), REE_F32, REE_F32);
+    uint32_t m = 9 + rng_below(rng, 130), n = 9 + rng_below(rng, 130);
+    uint32_t k = 1 + rng_below(rng, 300);
+    dense(rng, c, m, n, k, rng_one_in(rng, 2), REE_F32, REE_F32);
     return true;
 }
 
 static bool bytes(struct rng *rng, struct test_case *c) {
     static const uint32_t types[] = {REE_I8, REE_U8};
     const bool few = rng_one_in(rng, 3);
-    dense(rng, c, few ? 1 + rng_below(rng, 8) : 100 + rng_below(rng, 40), 100 + rng_below(rng, 40),
-          few ? 64 + 64 * rng_below(rng, 4) : 1 + rng_below(rng, 200), few || rng_one_in(rng, 2),
-          rng_of(rng, 2, types), rng_of(rng, 2, types));
+    uint32_t m = few ? 1 + rng_below(rng, 8) : 100 + rng_below(rng, 40);
+    uint32_t n = 100 + rng_below(rng, 40);
+    uint32_t k = few ? 64 + 64 * rng_below(rng, 4) : 1 + rng_below(rng, 200);
+    bool by_k = few || rng_one_in(rng, 2);
+    uint32_t a_dtype = rng_of(rng, 2, types), b_dtype = rng_of(rng, 2, types);
+    dense(rng, c, m, n, k, by_k, a_dtype, b_dtype);
     return true;
 }
 
 // Convolutions of several tiles, with one tap or nine.
 static bool convolution(struct rng *rng, struct test_case *c) {
     const uint32_t taps = rng_one_in(rng, 2) ? 1 : 3, height = 3 + rng_below(rng, 9),
-                   width = 3 + rng_below(rng, 9);
+                   width = 3 + rng_below(rng, 9), channels = 1 + rng_below(rng, 40),
+                   m = 4 + rng_below(rng, 130);
     case_begin(c, REE_REPOP_CONV);
     struct ree_conv_params *p = &c->dispatch.params.conv;
     *p = (struct ree_conv_params){
         .n = 1,
         .groups = 1,
-        .c = 1 + rng_below(rng, 40),
-        .m = 4 + rng_below(rng, 130),
+        .c = channels,
+        .m = m,
         .in = {1, height, width},
         .kernel = {1, taps, taps},
         .out = {1, height, width},

@@ -1,4 +1,4 @@
-// Launches whose threads, bytes or words are more than 2^32: indices must not wrap. On the emulator
+// Launches with about 2^32 or more threads, bytes or words: indices must not wrap. On the emulator
 // only the first and last blocks of a launch run, and memory that nothing touches costs nothing. A
 // GPU needs 5 GiB.
 #include "device/cuda/cuda.h"
@@ -131,7 +131,7 @@ static void reduces(struct ree_device *device) {
     end(&s, has_memory);
 }
 
-// Copies a few elements that begin after 4 GiB, to and from.
+// Copies a few elements to, or from, an offset of 4 GiB.
 static void copies(struct ree_device *device, uint32_t elem_size, bool to) {
     const uint32_t n = 6, offset = (uint32_t)(((uint64_t)1 << 32) / elem_size);
     const uint64_t large = (uint64_t)(offset + n) * elem_size, small = (uint64_t)n * elem_size;

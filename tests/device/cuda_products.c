@@ -37,7 +37,8 @@ static bool run(struct ree_device *device, const char *name, uint64_t seed,
     return found;
 }
 
-// Products of more than one tile, for every tile shape.
+// Makes a product of dense matrices, half of the time with an epilogue. a_by_k, b_by_k: the
+// elements of A or B along k are adjacent.
 static void choose_dense(struct rng *rng, struct test_case *c, uint32_t m, uint32_t n, uint32_t k,
                          bool a_by_k, bool b_by_k, uint32_t a_dtype, uint32_t b_dtype) {
     case_begin(c, REE_REPOP_MATMUL);
@@ -62,7 +63,8 @@ static bool dense(struct rng *rng, struct test_case *c) {
     uint32_t m = 1 + rng_below(rng, 200), n = 1 + rng_below(rng, 200), k = case_length(rng);
     if (rng_one_in(rng, 2)) m = (m + 3) / 4 * 4, n = (n + 3) / 4 * 4, k = (k + 3) / 4 * 4;
     if ((uint64_t)m * n * k > 3000000) return false;
-    choose_dense(rng, c, m, n, k, rng_one_in(rng, 2), rng_one_in(rng, 2), REE_F32, REE_F32);
+    bool a_by_k = rng_one_in(rng, 2), b_by_k = rng_one_in(rng, 2);
+    choose_dense(rng, c, m, n, k, a_by_k, b_by_k, REE_F32, REE_F32);
     return true;
 }
 
@@ -71,7 +73,8 @@ static bool large(struct rng *rng, struct test_case *c) {
     uint32_t m = 240 + rng_below(rng, 17), n = 240 + rng_below(rng, 17);
     uint32_t k = 250 + rng_below(rng, 30);
     if (rng_one_in(rng, 2)) m = 252, n = 256, k = 264;
-    choose_dense(rng, c, m, n, k, rng_one_in(rng, 2), rng_one_in(rng, 2), REE_F32, REE_F32);
+    bool a_by_k = rng_one_in(rng, 2), b_by_k = rng_one_in(rng, 2);
+    choose_dense(rng, c, m, n, k, a_by_k, b_by_k, REE_F32, REE_F32);
     return true;
 }
 static bool bytes(struct rng *rng, struct test_case *c) {
@@ -81,8 +84,9 @@ static bool bytes(struct rng *rng, struct test_case *c) {
     uint32_t k = case_length(rng);
     if (few || rng_one_in(rng, 2)) k = (k + 63) / 64 * 64;
     if ((uint64_t)m * n * k > 3000000) return false;
-    choose_dense(rng, c, m, n, k, few || rng_one_in(rng, 2), few || rng_one_in(rng, 2),
-                 rng_of(rng, 2, types), rng_of(rng, 2, types));
+    bool a_by_k = few || rng_one_in(rng, 2), b_by_k = few || rng_one_in(rng, 2);
+    uint32_t a_dtype = rng_of(rng, 2, types), b_dtype = rng_of(rng, 2, types);
+    choose_dense(rng, c, m, n, k, a_by_k, b_by_k, a_dtype, b_dtype);
     return true;
 }
 

@@ -1,7 +1,7 @@
 // A product of few rows must run on the kernels for few rows on every GPU: the kernels for many
-// rows take 32 rows at once, and convert narrow weights in memory first. Shapes of language models,
-// weights in both orders, and the limits of GPUs; nothing is run. Without a GPU the device is the
-// emulator's.
+// rows take 32 rows at once, and convert narrow weights in memory first. The test encodes products
+// with shapes of language models and weights in both orders, under the limits of several GPUs, and
+// runs nothing. Without a GPU the device is the emulator's.
 #include "device/cuda/cuda.h"
 #include "device/cuda/encode.h"
 #include "ree.h"

@@ -98,8 +98,8 @@ static void mixes_places(void) {
     vt->destroy(device);
 }
 
-// A compiler of expressions that replaces a text. Both texts have the same length. An expression of
-// one operation has it.
+// Faults of a compiler of expressions: it replaces the text `right` in the PTX by `wrong`, which
+// has the same length. The PTX of an expression that consists of `op` contains `right`.
 static const struct fault {
     const char *right, *wrong;
     enum ree_map_op op;
@@ -179,7 +179,8 @@ static void interprets(void) {
     }
 }
 
-// The second start tests nothing again; a device with another name is tested.
+// The second start tests nothing again; a start with another environment variable of the driver
+// tests everything again.
 static void keeps_results(void) {
     char folder[] = "cuda-selftest-XXXXXX", path[64];
     REQUIRE(mkdtemp(folder) != NULL);
@@ -198,10 +199,7 @@ static void keeps_results(void) {
     CHECK_MSG(n_run[0] > 0 && n_run[1] == 0 && n_run[2] == n_run[0], "%u, %u, %u tests were run",
               n_run[0], n_run[1], n_run[2]);
     snprintf(path, sizeof path, "%s/cuda.tests", folder);
-    CHECK(unlink(path) == 0);
-    snprintf(path, sizeof path, "%s/cuda.tests.lock", folder);
-    unlink(path);
-    rmdir(folder);
+    CHECK(unlink(path) == 0 && rmdir(folder) == 0);
 }
 
 int main(int argc, char **argv) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// The expected message; NULL: the kernels can run.
+// message: part of the expected error; NULL: the kernels can run.
 static void check(const struct ree_cuda_build *build, uint32_t capability, int driver,
                   const char *message) {
     struct ree_error err = {.message = ""};
@@ -17,8 +17,8 @@ static void check(const struct ree_cuda_build *build, uint32_t capability, int d
               status == REE_OK ? "accepted" : err.message);
 }
 
-// Without nvcc, the images are PTX texts. Each must declare what ree_cuda_build says of it: a
-// driver of this version compiles it, and so does no older one.
+// Without nvcc, the images are PTX texts. Each must declare the target that ree_cuda_build states,
+// and the PTX version whose oldest driver is ree_cuda_build.driver.
 static void check_stored(void) {
     for (int m = 0; m < REE_CUDA_N_MODULES; m++) {
         const struct ree_cuda_image *image = &ree_cuda_images[m];
@@ -39,7 +39,8 @@ int main(void) {
     const unsigned binaries[] = {75, 80, 86, 90, 100, 120, 0}, ptx[] = {80, 120, 0};
     const struct ree_cuda_build build = {13000, 13000, false, binaries, ptx};
     const char *old = "requires a driver for CUDA 13.0 or later, and this driver is for CUDA 12.8";
-    // Machine code: the same major capability. Whether an older driver loads it, it says itself.
+    // Machine code runs on the same major capability. The driver's version is not checked: an older
+    // driver reports itself if it cannot load the code.
     check(&build, 80, 13000, NULL);
     check(&build, 89, 12080, NULL);
     check(&build, 103, 12080, NULL);

@@ -17,7 +17,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--ree-run", required=True)
 args = parser.parse_args()
 
-# Verdicts on the native form of primitives, and on functions that are tested only for the record.
+# Verdicts on the native form of primitives, and on functions that ree tests only to report them.
 RIGHT, WRONG = "right", "wrong"
 DRIVERS = {
     "llvmpipe": {

@@ -32,8 +32,8 @@ static float load_block(const struct ree_matmul_params *p, void *const *operands
     return (float)number * scale;
 }
 
-// Returns the block-dot of row i of A and column j of B: one fma for each whole or partial block
-// that both operands share.
+// Returns the block-dot of row i of A and column j of B: one fma for each run of terms that are in
+// one block of A and in one block of B.
 static uint32_t block_dot(const struct ree_matmul_params *p, void *const *operands, uint32_t i,
                           uint32_t j) {
     const int8_t *a = operands[0];

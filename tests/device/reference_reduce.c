@@ -5,7 +5,7 @@ static float load_f32(const void *x, int64_t at) {
     return ((const float *)x)[at];
 }
 
-// MAX, MIN and integers: acc and x are values as reference_load gives them, i8 sign-extended.
+// Combines acc and x, values as reference_load returns them; for MAX, MIN and integer types.
 static uint64_t step(enum ree_dtype dtype, uint32_t kind, uint64_t acc, uint64_t x) {
     uint32_t a = (uint32_t)acc, b = (uint32_t)x;
     bool wide = dtype == REE_I64 || dtype == REE_U64;

@@ -38,11 +38,9 @@ static const char *check(const struct run *run, enum ree_status status,
                          const struct ree_error *err) {
     static char text[256];
     const struct test_case *c = run->c;
-    if (run->faults) {
-        if (status == REE_INVALID && strstr(err->message, "index ")) return NULL;
+    if (run->faults && (status != REE_INVALID || !strstr(err->message, "index ")))
         return "an index out of range went unnoticed";
-    }
-    if (status != REE_OK) return err->message;
+    if (!run->faults && status != REE_OK) return err->message;
     for (uint32_t i = 0; i < c->dispatch.n_operands; i++) {
         uint64_t size = size_of(c, i);
         const char *is = run->memory[i] + GUARD, *should = run->expected[i];
@@ -52,6 +50,7 @@ static const char *check(const struct run *run, enum ree_status status,
             snprintf(text, sizeof text, "operand %u: wrote outside", i);
             return text;
         }
+        if (run->faults && c->is_written[i]) continue; // any contents
         if (memcmp(is, should, size) == 0) continue;
         uint64_t at = 0, n = 0;
         while (is[at] == should[at])

@@ -17,14 +17,16 @@ struct style {
     uint32_t mantissa;
 };
 
-// Kind 2: (x + u) (x - u) is less than x x by u u, the smallest possible difference.
+// In kind 2 a pair of terms adds up to x x - (x + u) (x - u) = u u, where u is an ulp of x: the
+// smallest possible difference.
 static uint32_t term(struct random_source *random, const struct style *s, uint32_t l,
                      uint32_t before) {
     uint32_t exponent = s->low + random_below(random, s->range), sign = s->negates && l % 2;
     if (s->kind == 2 && l % 2) return sign << 15 | (s->low << 7) | (s->mantissa + (sign ? -1u : 1));
     if (s->kind == 2) return s->low << 7 | s->mantissa;
     if (s->kind == 1 && l % 2) return before ^ sign << 15 ^ random_below(random, 2);
-    return random_below(random, 2) << 15 | exponent << 7 | random_below(random, 128);
+    sign = random_below(random, 2);
+    return sign << 15 | exponent << 7 | random_below(random, 128);
 }
 
 // Fills terms [0, n) of `count` vectors.
@@ -41,8 +43,8 @@ void run_pairs_fill(struct random_source *random, uint16_t *a, uint16_t *b) {
     for (uint32_t l = 0; l < PAIRS_K; l += CHUNK) {
         uint32_t n = PAIRS_K - l < CHUNK ? PAIRS_K - l : CHUNK;
         uint32_t low_a = 1 + random_below(random, 140);
-        struct style s = {.kind = random_below(random, 3),
-                          .mantissa = 1 + random_below(random, 126)};
+        struct style s = {.kind = random_below(random, 3)};
+        s.mantissa = 1 + random_below(random, 126);
         for (uint32_t i = 0; i < PAIRS_M; i += 4) {
             s.low = low_a;
             s.range = 1 + random_below(random, 4);

@@ -89,7 +89,7 @@ const char *run_products(enum ree_repop op, const union ree_params *params, void
                          uint32_t n_operands, const void *expected, size_t nbytes, long *n_runs) {
     void *all[REE_MAX_OPERANDS + 1];
     memcpy(all, operands, n_operands * sizeof *all);
-    // Exact size, so that a sanitizer sees out-of-bounds reads, which the guards cannot detect.
+    // Exact size: a sanitizer detects accesses beyond the guards.
     void *allocated = NULL;
     if (posix_memalign(&allocated, 64, nbytes + 2 * GUARD) != 0) return "out of memory";
     uint8_t *memory = allocated;

@@ -74,7 +74,7 @@ static void hashes_libraries(uint8_t *original, size_t n) {
     char paths[6][128];
     uint8_t *note = find_build_id(original, n);
     if (!note) {
-        printf("libraries: not tried, the C library has no build ID\n");
+        printf("libraries: not tried, libm.so.6 has no build ID\n");
         return;
     }
     struct digest none = loaded("a");
@@ -84,8 +84,7 @@ static void hashes_libraries(uint8_t *original, size_t n) {
     void *first = load("libvulkan_test.so", original, n, paths[1]);
     struct digest with_first = loaded("d");
     CHECK(!same(none, with_first));
-    // A library loaded later does not change the identity of a known device, but that of another
-    // device.
+    // A library loaded later changes the identity only of devices that are not known yet.
     note[sizeof(ElfW(Nhdr)) + 4] ^= 1;
     void *second = load("libLLVM-test.so", original, n, paths[2]);
     CHECK(same(loaded("d"), with_first));
@@ -199,6 +198,8 @@ int main(void) {
         ree_file_read(map->l_name, &bytes, &n, &err) == REE_OK) {
         hashes_libraries(bytes, n);
         free(bytes);
+    } else {
+        printf("libraries: not tried, libm.so.6 cannot be read\n");
     }
     hashes_functions();
     hashes_environment();

@@ -1,10 +1,12 @@
 // The pipeline cache file is written when a program is created and when the device is closed, and
 // read when it is opened again. It is never trusted: a file that is truncated, corrupted, from
 // another driver, or not a cache at all is ignored.
+#include "base/file.h"
 #include "device/vulkan/vulkan.h"
 #include "test.h"
 
 #include <dirent.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,17 +50,27 @@ static off_t file_size(void) {
     return stat(path, &info) == 0 ? info.st_size : -1;
 }
 
-// Writes a cache file that consists of this header and the digest that ends every cache file.
-static void write_header(const VkPipelineCacheHeaderVersionOne *header) {
+// Writes a cache file that consists of this data and the digest that ends every cache file.
+static void write_data(const void *data, size_t size) {
     unsigned char digest[REE_SHA256_SIZE];
     struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-cache/1");
     REQUIRE(hasher != NULL);
-    ree_hasher_update(hasher, header, sizeof *header);
+    ree_hasher_update(hasher, data, size);
     ree_hasher_digest(hasher, digest);
     FILE *file = fopen(path, "wb");
-    REQUIRE(file && fwrite(header, sizeof *header, 1, file) == 1 &&
+    REQUIRE(file && fwrite(data, size, 1, file) == 1 &&
             fwrite(digest, sizeof digest, 1, file) == 1);
     fclose(file);
+}
+
+// Changes bytes of the data in the cache file, and the digest with them.
+static void change_data(size_t at, const void *bytes, size_t n) {
+    void *data;
+    size_t size;
+    REQUIRE(ree_file_read(path, &data, &size, &err) == REE_OK && size > REE_SHA256_SIZE + at + n);
+    memcpy((char *)data + at, bytes, n);
+    write_data(data, size - REE_SHA256_SIZE);
+    free(data);
 }
 
 static void empty_folder(void) {
@@ -68,6 +80,11 @@ static void empty_folder(void) {
         if (entry->d_name[0] != '.') unlink(path);
     }
     if (dir) closedir(dir);
+}
+
+// Removes the pipeline cache, and not the records of the driver.
+static void remove_cache(void) {
+    if (find_file() > 0) unlink(path);
 }
 
 static void overwrite(long at, const void *bytes, size_t n) {
@@ -105,13 +122,13 @@ static void check_saved_early(void) {
                   "%s", err.message);
         CHECK(find_file() == (i == 0));
         if (program) device->vtable->program_destroy(device, program);
-        empty_folder();
+        remove_cache();
         vk->n_unsaved++;
         data_size += 64;
     }
     device->vtable->destroy(device);
     CHECK(find_file() == 1);
-    empty_folder();
+    remove_cache();
 }
 
 int main(void) {
@@ -121,6 +138,10 @@ int main(void) {
     REQUIRE(mkdtemp(folder) != NULL);
     snprintf(deep, sizeof deep, "%s/a/b", folder); // the folders are created
 
+    // The first start tries the driver and runs the probe, which may save a cache. Later ones do
+    // not.
+    loaded_size();
+    remove_cache();
     check_saved_early();
     CHECK(loaded_size() == 0);
     int n_files = find_file();
@@ -145,15 +166,19 @@ int main(void) {
         mkdir(deep, 0700);
         fclose(fopen(path, "wb"));
         CHECK(loaded_size() == 0);
-        write_header(&header);
+        write_data(&header, sizeof header);
         CHECK(loaded_size() == sizeof header);
         overwrite(0, "damage", 6);
         CHECK(loaded_size() == 0);
-        write_header(&header);
+        write_data(&header, sizeof header);
         REQUIRE(truncate(path, sizeof header + REE_SHA256_SIZE - 1) == 0);
         CHECK(loaded_size() == 0);
+        header.vendorID ^= 1;
+        write_data(&header, sizeof header);
+        CHECK(loaded_size() == 0);
+        header.vendorID ^= 1;
         header.pipelineCacheUUID[3] ^= 1;
-        write_header(&header);
+        write_data(&header, sizeof header);
         CHECK(loaded_size() == 0);
     } else {
         CHECK(n_files == 1); // no temporary file is left
@@ -163,7 +188,7 @@ int main(void) {
         CHECK(find_file() == 1);
 
         uint32_t vendor = 0xFFFFFFFFu;
-        overwrite(8, &vendor, sizeof vendor); // header: length, version, vendor, device, UUID
+        change_data(offsetof(VkPipelineCacheHeaderVersionOne, vendorID), &vendor, sizeof vendor);
         CHECK(loaded_size() == 0);
         CHECK(find_file() == 1); // it was rewritten
         CHECK(loaded_size() == (size_t)file_size() - REE_SHA256_SIZE);

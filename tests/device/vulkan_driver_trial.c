@@ -92,6 +92,22 @@ static void keeps_host_out(const char *which) {
     CHECK_MSG(*in_child == 0, "handlers of the host ran %d times", *in_child);
 }
 
+// Returns whether the process has a child that sleeps.
+static bool has_sleeping_child(pid_t process) {
+    char path[64], state = '\0';
+    int child;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", process, process);
+    FILE *file = fopen(path, "r");
+    bool found = file && fscanf(file, "%d", &child) == 1;
+    if (file) fclose(file);
+    if (!found) return false;
+    snprintf(path, sizeof path, "/proc/%d/stat", child);
+    file = fopen(path, "r");
+    found = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+    if (file) fclose(file);
+    return found && state == 'S';
+}
+
 // A child that hangs ends when the process that waits for it ends.
 static void ends_with_parent(const char *which) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -101,7 +117,12 @@ static void ends_with_parent(const char *which) {
         is_refused(which, "driver hang");
         _exit(0);
     }
-    usleep(500000); // until the child hangs
+    bool hangs = false; // within a minute
+    for (int i = 0; i < 6000 && !hangs; i++) {
+        usleep(10000);
+        hangs = has_sleeping_child(parent);
+    }
+    CHECK(hangs);
     kill(parent, SIGKILL);
     int n_ended = 0;
     for (int i = 0; i < 100 && n_ended < 2; i++) {

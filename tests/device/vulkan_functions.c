@@ -1,5 +1,4 @@
-// The elementary functions on every Vulkan device: device_functions.h. A proof run uses N = 2^28 on
-// lavapipe.
+// The elementary functions on every Vulkan device: device_functions.h.
 #include "device_functions.h"
 
 int main(int argc, char **argv) {

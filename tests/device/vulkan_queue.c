@@ -130,6 +130,39 @@ static void VKAPI_PTR destroyed(VkDevice device, const VkAllocationCallbacks *ca
     (void)device, (void)callbacks;
     CHECK_MSG(false, "destroys a device that still works");
 }
+#define DESTROYED(type)                                                                            \
+    static void VKAPI_PTR destroyed_##type(VkDevice device, type object,                           \
+                                           const VkAllocationCallbacks *callbacks) {               \
+        (void)device, (void)object, (void)callbacks;                                               \
+        CHECK_MSG(false, "destroys a " #type " of a device that still works");                     \
+    }
+DESTROYED(VkBuffer)
+DESTROYED(VkCommandPool)
+DESTROYED(VkDeviceMemory)
+DESTROYED(VkFence)
+DESTROYED(VkPipeline)
+DESTROYED(VkPipelineCache)
+DESTROYED(VkPipelineLayout)
+DESTROYED(VkQueryPool)
+static void VKAPI_PTR freed_commands(VkDevice device, VkCommandPool pool, uint32_t n,
+                                     const VkCommandBuffer *buffers) {
+    (void)device, (void)pool, (void)n, (void)buffers;
+    CHECK_MSG(false, "frees commands of a device that still works");
+}
+
+// Makes a check fail if the device or an object of it is destroyed.
+static void destroys_nothing(struct ree_vk *vk) {
+    vk->vk.vkDestroyDevice = destroyed;
+    vk->vk.vkDestroyBuffer = destroyed_VkBuffer;
+    vk->vk.vkDestroyCommandPool = destroyed_VkCommandPool;
+    vk->vk.vkFreeMemory = destroyed_VkDeviceMemory;
+    vk->vk.vkDestroyFence = destroyed_VkFence;
+    vk->vk.vkDestroyPipeline = destroyed_VkPipeline;
+    vk->vk.vkDestroyPipelineCache = destroyed_VkPipelineCache;
+    vk->vk.vkDestroyPipelineLayout = destroyed_VkPipelineLayout;
+    vk->vk.vkDestroyQueryPool = destroyed_VkQueryPool;
+    vk->vk.vkFreeCommandBuffers = freed_commands;
+}
 
 // A device that does not finish in a self-test: one test fails, not one for each form; further uses
 // fail at once; nothing is destroyed.
@@ -160,7 +193,7 @@ static void gives_up(void) {
     };
     REQUIRE(vt->buffer_create(device, 16, &buffer, &err) == REE_OK);
     vk->vk.vkWaitForFences = never_done;
-    vk->vk.vkDestroyDevice = destroyed;
+    destroys_nothing(vk);
     vk->test_seconds = 0.01;
     CHECK(ree_vk_encode_tested(vk, &dispatch, &encoding, NULL) == REE_DEVICE);
     CHECK(vk->n_tests_run == 0 && vk->is_abandoned);

@@ -129,7 +129,7 @@ static void groups_run_once(struct ree_device *device) {
 struct chain {
     struct ree_device *device;
     struct ree_device_program *program;
-    struct ree_device_buffer *buffers[3]; // matrix, two vectors
+    struct ree_device_buffer *buffers[3]; // the factor of all products, two results
 };
 
 static void chain_init(struct chain *chain, struct ree_device *device) {

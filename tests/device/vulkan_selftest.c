@@ -112,8 +112,8 @@ static void try_plant(const char *which, const struct plant *plant) {
     device->vtable->destroy(device);
 }
 
-// Products of blockwise activations whose products of scales flush subnormals. Few random cases are
-// such products.
+// Products of blockwise activations, with a module that flushes subnormal products of scales. Few
+// random cases have such scales.
 static void try_block_plant(const char *which) {
     static struct ree_vk_shader_module table[REE_VK_N_SHADERS];
     static const uint32_t rows[] = {1, 19};

@@ -95,7 +95,8 @@ static VkResult VKAPI_PTR create_pipelines(VkDevice device, VkPipelineCache cach
     return real_pipelines(device, cache, n, infos, allocator, out);
 }
 
-// Products of more rows than a tile has, and columns and terms that fill neither tile nor chunk.
+// A product of more rows than a tile has, whose columns do not fill the last tile, and whose terms
+// do not fill the last chunk.
 static void compare_product(struct ree_device *device, const char *what) {
     const uint32_t m = 19, n = 4 * 16 + 7, k = 300;
     const uint64_t sizes[3] = {(uint64_t)m * k, (uint64_t)k * n, (uint64_t)m * n};
@@ -169,13 +170,13 @@ int main(void) {
     vkGetPhysicalDeviceProperties2 = properties2;
     vkEnumerateDeviceExtensionProperties = extensions;
     lacks_ballot = true;
-    try("without ballot", false, false);
+    CHECK(try("without ballot", false, false));
     lacks_ballot = false;
     lacks_control = true;
-    try("without control of the size", uses && is_cpu, false);
+    CHECK(try("without control of the size", uses && is_cpu, false));
     is_gpu = true;
-    try("a GPU without control of the size", false, false);
+    CHECK(try("a GPU without control of the size", false, false));
     lacks_control = false;
-    if (sized) try("a GPU", true, true);
+    if (sized) CHECK(try("a GPU", true, true));
     return test_finish();
 }
