@@ -1,7 +1,7 @@
 """Writes SPIR-V modules as C: shaders.h (an enum) and shaders.c (the words).
 
 Usage: embed.py OUTPUT_FOLDER MODULE.spv...
-       embed.py --table NAME OUTPUT.c MODULE.spv...    a table NAME alone, for tests; its end has no name
+       embed.py --table NAME OUTPUT.c MODULE.spv...    only a table NAME, for tests; its last row has the name NULL
 """
 
 import pathlib

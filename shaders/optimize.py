@@ -23,7 +23,7 @@ import tempfile
 OP_NAME, OP_FUNCTION, OP_FUNCTION_CALL = 5, 54, 57
 DONT_INLINE = 2  # function control
 
-# No pass folds constants: the host does, with the values.
+# No pass folds constants: the host does, when it knows the specialization constants.
 LOCAL_VALUES = ["--convert-local-access-chains", "--eliminate-local-single-block", "--eliminate-local-single-store"]
 PASSES = [
     "--eliminate-dead-functions", "--merge-return", "--inline-entry-points-exhaustive", "--eliminate-dead-functions",

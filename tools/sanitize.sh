@@ -19,7 +19,7 @@
 #     --jobs N           number of parallel processes (default: one per processor)
 #
 # The libraries are not instrumented: OpenMP, protobuf-c, cJSON, OpenSSL, PCRE2. So in a model's run, heap
-# memory counts as set. "memory" and "type" exclude kernels for single instruction sets, because intrinsics
+# memory counts as initialized. "memory" and "type" exclude kernels for particular instruction sets, because intrinsics
 # may access memory through any type.
 #
 # ThreadSanitizer learns about OpenMP's synchronization from archer (libarcher.so, part of LLVM's OpenMP).

@@ -99,6 +99,7 @@ suite() {
     rm -f "$report"
     ctest --test-dir "$build" --output-on-failure --no-tests=error -j "$(nproc)" --timeout 1800 \
         --output-junit "$report" "$@"
+    rc=$?
     if [ ! -s "$report" ]; then
         n_failed=$((n_failed + 1))
         failures="$failures
@@ -111,8 +112,15 @@ suite() {
     n_passed=$((n_passed + total - failed - skipped))
     n_failed=$((n_failed + failed))
     n_skipped=$((n_skipped + skipped))
-    [ "$failed" = 0 ] || failures="$failures
+    if [ "$failed" != 0 ]; then
+        failures="$failures
   $name: $failed of $total tests"
+    elif [ $rc != 0 ]; then
+        # No test was selected, or a test's program is missing: the report counts it as skipped.
+        n_failed=$((n_failed + 1))
+        failures="$failures
+  $name: ctest's exit code is $rc, but no test failed"
+    fi
 }
 
 skip() {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks that two builds of the same sources are the same bytes. Builds ree-run, libree.so and libree.a
-# twice: in folders of different names and depths, with different time zones, languages, modes of new files,
-# numbers of jobs and orders of directory entries. Compares the files.
+# twice: in folders of different names and depths, with different time zones, locales (C, C.UTF-8), modes of
+# new files and numbers of jobs. Compares the files.
 #
 #     tools/two-builds.sh                 build the commit that is checked out
 #     tools/two-builds.sh --folder DIR    build folder (default: build/two-builds)

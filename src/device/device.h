@@ -109,10 +109,10 @@ void ree_cpu_use_cache(const char *cache_dir);
 // The CUDA and Vulkan backends have one function each to open and to list devices.
 //
 // open:  `which` selects a device of the backend: "" the first one, otherwise its index or a part
-// of
-//        its name.
-// list:  fills at most `max` entries of out_list and returns the number of devices. *out_note
-//        receives the reason if none was found, otherwise NULL; it is a static string.
+//        of its name.
+// list:  fills at most `max` entries of out_list and returns the number of devices.
+//        *out_note receives NULL, or the reason if none was found; the reason is a
+//        static string.
 enum ree_status ree_cuda_device_open(const char *which, const struct ree_device_options *options,
                                      struct ree_device **out, struct ree_error *err);
 size_t ree_cuda_device_list(struct ree_device_listing *out_list, size_t max, const char **out_note);

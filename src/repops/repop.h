@@ -295,12 +295,12 @@ struct ree_norm_params {
     uint32_t scale_row_div, scale_row_mod, scale_row_stride, scale_col_stride;
 };
 
-// gather: out[i] = data[data_offset + sum(i * data_strides) + sum over j of wrap(index[sum(i *
-// index_strides) + j * component_stride], component_sizes[j]) * component_strides[j]], where i is
-// an index over dims, j counts the n_components components of an index, and wrap(x, n) = x < 0 ? x
-// + n : x. If component j is outside [-component_sizes[j],
-// component_sizes[j]), the run fails and names the node. Operands: data,
-// index (i32 or i64, dense), out (dense over dims).
+// gather: out[i] = data[data_offset + sum(i * data_strides) + sum over j of c(i, j)], where i is an
+// index over dims, j counts the n_components components of an index, and c(i, j) is
+// wrap(index[sum(i * index_strides) + j * component_stride], component_sizes[j]) *
+// component_strides[j]; wrap(x, n) = x < 0 ? x + n : x. If component j is outside
+// [-component_sizes[j], component_sizes[j]), the run fails and names the node.
+// Operands: data, index (i32 or i64, dense), out (dense over dims).
 struct ree_gather_params {
     uint32_t elem_size; // 1, 2, 4, 8
     uint32_t index_dtype;

@@ -14,7 +14,7 @@ static uint32_t below(uint32_t n) {
     return splitmix_below(&rng, n);
 }
 
-// One element in `one_in` is an infinity or NaN; 0 means none.
+// On average, one element in `one_in` is an infinity or NaN; 0 means none.
 static struct ree_tensor numbers(enum ree_dtype dtype, const int64_t *dims, uint32_t one_in) {
     static const float specials[] = {INFINITY, -INFINITY, NAN};
     static const uint16_t narrow_specials[] = {0x7C00, 0xFC00, 0x7E00};

@@ -96,7 +96,7 @@ static void rotary(void) {
             "num_heads is 0; an input of rank 3 requires it to be 1 or more");
     // A position outside the cache is detected at run time.
     ROTARY("y = RotaryEmbedding(x, c, c, p)", "c:float32[1,2], p:int64[1,2]",
-           "float32[1,2] 0 0|int64[1,2] 0 1", "");
+           "float32[1,2] 0 0|int64[1,2] 0 1", "is out of range");
 }
 
 static void tensor_scatter(void) {
@@ -112,7 +112,7 @@ static void tensor_scatter(void) {
     SCATTER("y = TensorScatter(c, u, at)", "u:float32[1,1,2], at:int64[2]",
             "float32[1,1,2] 0 0|int64[2] 0 0", "write_indices is int64[2], expected int64[1]");
     SCATTER("y = TensorScatter(c, u, at)", "u:float32[1,1,2], at:int64[1]",
-            "float32[1,1,2] 0 0|int64[1] 2", "");
+            "float32[1,1,2] 0 0|int64[1] 2", "is out of range");
 }
 
 static void linear_attention(void) {
@@ -158,6 +158,14 @@ static void others(void) {
             "input B is float32[1], expected the shape of A, float32[2]");
 }
 
+// In several stages: the second or the first stage fails when it runs.
+static void in_stages(void) {
+    REFUSED("a = MatMul(q, q) y = Attention(a, k, v)", QKV, Q "|" KV1 "|float32[1,1,1,2] 0 0",
+            "batch, heads and length must be equal");
+    REFUSED("a = Attention(q, k, v) y = Neg(a)", QKV, Q "|" KV1 "|float32[1,1,1,2] 0 0",
+            "batch, heads and length must be equal");
+}
+
 int main(int argc, char **argv) {
     if (!run_text_start(argc, argv)) return 77;
     attention_shapes();
@@ -167,6 +175,8 @@ int main(int argc, char **argv) {
     tensor_scatter();
     linear_attention();
     others();
+    in_stages();
+    CHECK_MSG(run_text_n_divided() >= 2, "%zu runs in stages", run_text_n_divided());
     run_text_finish();
     return test_finish();
 }

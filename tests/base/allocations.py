@@ -9,7 +9,7 @@ import sys
 parser = argparse.ArgumentParser()
 parser.add_argument("--source", required=True)
 args = parser.parse_args()
-# memory.c is the place. The MPI module is a program of its own; its frames come from ree_realloc.
+# memory.c implements base/memory.h. The MPI module is a separate library, which gets ree_realloc as a pointer.
 WITHOUT = ("src/base/memory.c", "src/transport/mpi/")
 LIBC = {("src/device/selftest/identity.c", "free(line);"), ("src/device/selftest/identity.c", "free(path);"),
         ("graph/ir/mapping.c", "free(path); // allocated by libc")}

@@ -249,7 +249,7 @@ static void check_hashes(void) {
     CHECK(!ree_unhex("000000000000000000000000000000000000000000000000000000000000000000", b));
 }
 
-// n times `item`, with `between` between them, in an array.
+// Parses an array of n times `item`, separated by `between`. says: the error; NULL: none.
 static void refuse_many(size_t n, const char *item, const char *between, const char *says) {
     struct ree_strbuf text;
     struct ree_error err = {.message = ""};

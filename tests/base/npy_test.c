@@ -248,7 +248,7 @@ static void test_write(void) {
     CHECK(nbytes == sizeof numpy_f4 - 1 && memcmp(bytes, numpy_f4, nbytes) == 0);
     free(bytes);
 
-    // A failed write leaves no new file and keeps the old one.
+    // A failed write leaves no file.
     struct ree_error err = {0};
     CHECK(ree_tensor_save_npy(&t, missing, &err) == REE_NOT_FOUND);
     CHECK(strstr(err.message, missing) != NULL);

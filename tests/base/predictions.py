@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,17 +28,25 @@ def main():
     done = predict(source, "--check")
     print(done.stdout, done.stderr, end="")
     n_failed = int(done.returncode != 0)
-    record = json.loads((source / "tools/predict/counts.json").read_text())
-    launch = next(launch for launch in record["launches"] if launch["kernel"].startswith("matvec"))
-    for planted in (0, 1):
-        launch["fma"] += planted
+    text = (source / "tools/predict/counts.json").read_text()
+    for section in (None, "layer", "once", "last"):
+        record = json.loads(text)
+        launches, planted = record["launches"], ""
+        if section:
+            # A launch of this section alone, with one fma more.
+            indices = record["cases"][0][section]
+            at = next(at for at, index in enumerate(indices)
+                      if re.match(r"matvec|matmul_\d", launches[index]["kernel"]))
+            launches.append(launches[indices[at]] | {"fma": launches[indices[at]]["fma"] + 1})
+            indices[at] = len(launches) - 1
+            planted = launches[-1]["kernel"]
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(record, file)
             file.flush()
             done = predict(source, "--counts", file.name)
-        named = f"wrong number of fma: {launch['kernel']}" in done.stderr
-        if done.returncode != planted or named != bool(planted):
-            print(f"FAILED: {planted} planted fma: exit code {done.returncode}: {done.stderr}")
+        named = planted and f"wrong number of fma: {planted}" in done.stderr
+        if done.returncode != bool(planted) or bool(named) != bool(planted):
+            print(f"FAILED: an fma planted in {section}: exit code {done.returncode}: {done.stderr}")
             n_failed += 1
     return int(n_failed > 0)
 

@@ -24,7 +24,7 @@ static struct ree_value *some_value(struct ree_graph *g, const struct ree_node *
     return v->producer && v->producer->id >= before->id ? NULL : v;
 }
 
-// Operators and those of their attributes that decide which positions the operator reads.
+// Operators, and the attributes that decide which positions they read.
 static const struct {
     const char *op_type, *attributes[3];
 } telling[] = {
@@ -269,7 +269,7 @@ static bool insert(struct ree_graph *g, struct ree_node *reader) {
         made = add_node(g, "Add", 2, (struct ree_value *[]){v, all->outputs[0]}, at + 1);
         break;
     }
-    case 3: { // shifted by one along an axis
+    case 3: { // from element 0 or 1 on, along an axis
         struct ree_value *bounds[] = {v, add_constant(g, draw(2), false),
                                       add_constant(g, INT32_MAX, false),
                                       add_constant(g, axis, false)};

@@ -11,7 +11,7 @@ void changes_begin(struct ree_graph *g, uint64_t seed);
 // Returns a random number less than `below`; 0 if `below` is 0.
 uint32_t draw(uint32_t below);
 
-// Tries one random change of the graph. Returns whether it changed anything.
+// Tries one random change of the graph. Returns false if the drawn change is impossible.
 bool change(struct ree_graph *g);
 
 // Adds a constant of n int64 numbers to the graph and returns it. `rank` is 1, or 0; then n must

@@ -46,7 +46,7 @@ static enum ree_status keep_tensor(struct claims *c, const struct ree_value *val
     if (value->id >= r->n_values || t->kind != REE_TENSOR || t->dtype == REE_STRING) return REE_OK;
     struct ree_tensor *to = &r->values[value->id];
     ree_tensor_finish(to);
-    if (!t->data && t->nbytes) return REE_OK; // only the type and shape of a state
+    if (!t->data && t->nbytes) return REE_OK; // only a type and a shape
     enum ree_status status = ree_tensor_init(to, NULL, t->dtype, t->rank, t->dims, err);
     if (status != REE_OK) return status;
     if (t->nbytes) memcpy(to->data, t->data, t->nbytes);

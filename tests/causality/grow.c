@@ -29,7 +29,7 @@ static bool is_wanted(const struct ree_fact *f, enum want want) {
 // Returns a random value with a fact of the kind; NULL if none was found.
 static struct ree_value *pick(enum want want) {
     for (uint32_t i = 0; i < 200; i++) {
-        // Prefer later values: they are rarer and less usual.
+        // Prefer later values: the added nodes computed them.
         uint32_t n = (uint32_t)claims->n_facts, id = draw(n), other = draw(n);
         if (draw(2) && other > id) id = other;
         if (!claims->facts[id].why_not && is_wanted(&claims->facts[id], want))
@@ -100,7 +100,7 @@ static struct ree_node *shaped(void) {
     struct ree_node *n;
     if (!v) return NULL;
     switch (draw(4)) {
-    case 0: { // reshaped to its own sizes, reordered or joined
+    case 0: { // sizes that are kept (0), joined (-1) or constant
         int64_t dims[REE_MAX_RANK];
         uint32_t rank = 1 + draw(4);
         for (uint32_t i = 0; i < rank; i++)

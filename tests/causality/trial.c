@@ -116,7 +116,7 @@ static float logit(const struct ree_tensor *t, size_t i) {
     return (half & 0x7fff) > 0x7c00 ? NAN : (float)half; // compared by bits, except NaN
 }
 
-// Copies the rows of logits to rows `from` and on, and takes over the states for the next run.
+// Copies the rows of logits to rows `from` and on, and keeps the kv caches for the next run.
 static enum trial_result take_outputs(struct trial *t, struct ree_tensor *outputs, size_t from,
                                       size_t n, float *logits) {
     const struct ree_tensor *out = &outputs[t->roles.logits];
@@ -139,7 +139,7 @@ static enum trial_result take_outputs(struct trial *t, struct ree_tensor *output
 }
 
 // Runs ids[from ... from + n - 1] and writes their logits to rows `from` and on. first: an earlier
-// run; values that follow the same tokens must be equal in both runs. NULL: no comparison.
+// run; values that depend only on equal tokens must be equal in both runs. NULL: no comparison.
 static enum trial_result run(struct trial *t, const int32_t *ids, size_t from, size_t n,
                              float *logits, const struct record *first, const char *label) {
     struct ree_error err;

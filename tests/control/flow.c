@@ -58,7 +58,7 @@ static void test_if_refused(void) {
               "float32[1] 1 | bool[] 0", "error: node #0 (Unheard): not implemented");
 }
 
-// The sums 0+x, 1+x, ... as carried value and as scan output.
+// The running sum x + 0 + 1 + ..., as carried value and as scan output.
 #define LOOP                                                                                       \
     "(m:int64[], c:bool[], x:float32[]) -> (y, s) { y, s = Loop(m, c, x) {body="                   \
     "(i:int64[], go:bool[], v:float32[]) -> (go, v2, v2b) {"                                       \
@@ -223,8 +223,8 @@ static void test_scan_refused(void) {
               "error: sequence_lens has the entry 4, expected 0 to 3");
 }
 
-// Passes process subgraphs: values that only a body reads are kept, duplicate and unused values in
-// a body are removed, and constants in it are folded.
+// The graph passes do not change results of bodies with values that only a body reads, duplicate
+// and unused values, and constants to fold.
 static void test_passes(void) {
     CHECK_RUN("(m:int64[], x:float32[2]) -> (y) { c = Constant() {value=<float32[2] 1 2>} "
               "d = Neg(c) unused = Exp(d) y = Loop(m, _, x) {body=(i, go, v) -> (go, w) { "
@@ -238,6 +238,19 @@ static void test_passes(void) {
               "bool[] 1 | float32[2] 5 -6", "float32[2] 5 -6");
 }
 
+// Several stages. Each cut has values that a later body reads.
+static void test_stages(void) {
+    CHECK_RUN("(c:bool[], m:int64[], x:float32[2]) -> (y) { a = If(c) {then_branch=() -> (t) "
+              "{ t = Neg(x) }, else_branch=() -> (e) { e = Abs(x) }} b = Add(a, a) "
+              "d = Loop(m, _, b) {body=(i, go, v) -> (go, w) { w = Add(v, a) }} y = Neg(d) }",
+              "bool[] 1 | int64[] 2 | float32[2] 5 -6", "float32[2] 20 -24");
+    CHECK_RUN("(h:float32[], x:float32[n]) -> (y) { a, s = Scan(h, x) {num_scan_inputs=1, "
+              "body=(v, e) -> (w, o) { w = Add(v, e) o = Identity(w) }} t = Mul(s, a) "
+              "_, y = Scan(h, t) {num_scan_inputs=1, "
+              "body=(v, e) -> (w, o) { w = Add(v, e) o = Add(w, a) }} }",
+              "float32[] 1 | float32[3] 1 2 3", "float32[3] 22 50 99");
+}
+
 int main(int argc, char **argv) {
     if (!run_text_start(argc, argv)) return TEST_SKIPPED;
     test_if();
@@ -248,6 +261,8 @@ int main(int argc, char **argv) {
     test_scan();
     test_scan_refused();
     test_passes();
+    test_stages();
+    CHECK_MSG(run_text_n_divided() >= 4, "%zu runs in stages", run_text_n_divided());
     run_text_finish();
     return test_finish();
 }

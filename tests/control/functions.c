@@ -40,6 +40,12 @@ static void test_calls(void) {
               "float32[1] -1");
 }
 
+static void test_stages(void) {
+    CHECK_RUN("function local.Square (a) -> (b) { b = MatMul(a, a) } "
+              "(x:float32[2,2]) -> (y) { t = local.Square(x) u = Neg(t) y = local.Square(u) }",
+              "float32[2,2] 1 2 3 4", "float32[2,2] 199 290 435 634");
+}
+
 static void test_attributes(void) {
     const char *sum = "function local.Sum (a; keep=1, start) -> (b) { "
                       "b = ReduceSum(a) {keepdims=@keep, noop_with_empty_axes=@start} }";
@@ -133,6 +139,8 @@ int main(int argc, char **argv) {
     test_calls();
     test_attributes();
     test_refused();
+    test_stages();
+    CHECK_MSG(run_text_n_divided() >= 1, "%zu runs in stages", run_text_n_divided());
     run_text_finish();
     return test_finish();
 }

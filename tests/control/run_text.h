@@ -11,12 +11,12 @@
 //
 // Every model runs in these configurations, and all must agree:
 // - with fusion and folding, without fusion, and without folding; each twice in one session, so
-// that
-//   the second run may use the cached bind
+//   that the second run may use the cached bind
 // - with an observer, which must receive the same values as a session of the model in which all
-// values
-//   are outputs
-// - in stages (pipeline/pipeline.h), for every number of stages that the model allows, up to 11
+//   values are outputs
+// - in stages (pipeline/pipeline.h), for every number of stages that the model allows, up to 11.
+//   Most models here are one node, or only nodes that every stage copies, and cannot be cut; so
+//   each program has larger ones too, and checks run_text_n_divided
 // - all of these on the CPU and, if the program's argument names another device, there too
 #ifndef REE_TESTS_CONTROL_RUN_TEXT_H
 #define REE_TESTS_CONTROL_RUN_TEXT_H
@@ -34,6 +34,8 @@ void run_text_finish(void);
 // is valid until the next call. If the configurations disagree, prints a message to stderr and
 // returns NULL.
 const char *run_text(const char *model, const char *inputs);
+// Returns how often a model ran in several stages.
+size_t run_text_n_divided(void);
 // Returns whether a result of run_text is as expected: `wanted` is the same text, or "error: " and
 // a part of the message.
 bool run_text_matches(const char *result, const char *wanted);

@@ -54,6 +54,14 @@ static void test_sequences(void) {
               "{float32[1] 1; float32[1] 2} | bool[] 0", "{float32[1] 1}");
 }
 
+// A sequence cannot cross the boundary of two stages, but its items can.
+static void test_stages(void) {
+    CHECK_RUN("(s:seq(float32), x:float32[1], p:int64[]) -> (y) { t = SequenceMap(s, x) "
+              "{body=(e, f) -> (g) { g = Add(e, f) }} a = SequenceAt(t, p) b = Neg(a) "
+              "u = SequenceConstruct(b, a) d = SequenceAt(u, p) y = Mul(b, d) }",
+              "{float32[1] 1; float32[1] 2} | float32[1] 10 | int64[] 1", "float32[1] -144");
+}
+
 static void test_refused(void) {
     CHECK_RUN("(s:seq(float32)) -> (y) { y = Neg(s) }", "{float32[1] 1}",
               "error: input 0 is a sequence of 1 float32, expected a tensor");
@@ -144,6 +152,8 @@ int main(int argc, char **argv) {
     test_refused();
     test_optional();
     test_strings();
+    test_stages();
+    CHECK_MSG(run_text_n_divided() >= 2, "%zu runs in stages", run_text_n_divided());
     run_text_finish();
     return test_finish();
 }

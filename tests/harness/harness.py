@@ -83,8 +83,9 @@ def need_program(path, what):
 
 
 def need_device(ree_run, kind):
-    """Skips the test if there is no device of this kind ("vulkan")."""
-    if f"{kind}:0" not in call(ree_run, "devices").stdout:
+    """Skips the test if there is no device of this kind ("vulkan"). If ree-run cannot list the devices,
+    the test fails."""
+    if f"{kind}:0" not in run(ree_run, "devices"):
         skip(f"no {kind} device")
 
 

@@ -11,8 +11,8 @@ For each checkpoint, in both forms of the graph:
 - onnx.checker accepts the model, and ONNX Runtime has the same logits within that tolerance, for
   prefill and with the cache.
 - These give the same bytes: the forms of the graph, the folder itself, a prompt in other pieces,
-  and a longer sequence in the same batch. So does a token at any position, whatever the cache
-  contains after that position (hf_decode).
+  and a longer sequence in the same batch. So does a token in the middle of the sequence,
+  whatever the cache contains after it (hf_decode).
 Quantised weights are only compared with ONNX Runtime and with the same formula in NumPy.
 
 With --activations bfloat16 or float16, ree and transformers compute in that type, with roundings in

@@ -1,6 +1,6 @@
-// Steps, boundary tensors and cache rows in messages: a sent value arrives unchanged. No content of
-// a message makes its reader read beyond the message or allocate more memory than the message has
-// bytes.
+// Steps, boundary tensors and cache positions in messages: a sent value arrives unchanged. No
+// content of a message makes its reader return values outside the expected bounds or read beyond
+// the message (sanitizers report it).
 #include "ranks/codec.h"
 
 #include <string.h>

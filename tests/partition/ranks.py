@@ -5,6 +5,7 @@ runs.
 Without --all a part of the tests, in half a minute."""
 
 import argparse
+import hashlib
 import json
 import pathlib
 import re
@@ -12,6 +13,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import time
 
 import mpi
 from mpi import check
@@ -48,15 +50,14 @@ def same_bits(ree_run, model, cases):
         got = several(ree_run, n, model, *what, *REPORT, *more)
         if not got:
             continue
-        for a, b in zip(expected[what].get("sequences", [expected[what]]), got.get("sequences", [got])):
+        for a, b in zip(expected[what].get("sequences", [expected[what]]), got.get("sequences", [got]), strict=True):
             check(a["tokens"] == b["tokens"], f"{n} ranks, {more}: the same tokens")
             check(a["tokens_sha256"] == b["tokens_sha256"], f"{n} ranks, {more}: the same SHA-256 of tokens")
             check(a["logits_sha256"] == b["logits_sha256"] and len(a["logits_sha256"]) == 64,
                   f"{n} ranks, {more}: the same SHA-256 of logits")
 
 
-# Long messages are passed to MPI in pieces. --message-piece makes short ones long, with pieces of
-# few bytes.
+# Long messages are passed to MPI in pieces; with --message-piece also short ones.
 FEW = ((PROMPT, 4, ()), (LONG, 2, ("--message-piece", 1000)), (BATCH, 3, ("--n-partitions", 5)))
 ALL = [(what, n, more) for what in (PROMPT, LONG, BATCH)
        for n, more in ((2, ()), (4, ()), (2, ("--n-partitions", 5)), (3, ("--prefill-chunk", 5)),
@@ -64,8 +65,7 @@ ALL = [(what, n, more) for what in (PROMPT, LONG, BATCH)
 
 
 def groups(ree_run, model, folder):
-    """Several groups of sequences at the same time, and a text resumed from a checkpoint on other
-    ranks."""
+    """Several groups of sequences at the same time."""
     prompts = folder / "prompts.txt"
     prompts.write_text("Once upon a time\nThe sun was\nA boy named Tim went\nOne day, a cat\n")
     several_prompts = ("--prompt-file", prompts, "--max-new-tokens", 20, "--ignore-eos", "--batch-size", 1)
@@ -74,21 +74,67 @@ def groups(ree_run, model, folder):
         got = several(ree_run, n, model, *several_prompts, *REPORT, "--micro-batches", sets)
         if not got:
             continue
-        for a, b in zip(expected["sequences"], got["sequences"]):
+        for a, b in zip(expected["sequences"], got["sequences"], strict=True):
             check(a["logits_sha256"] == b["logits_sha256"] and a["tokens"] == b["tokens"], f"{n} ranks, {sets} groups")
         check(got["processes"]["overlap"] > 0, "overlap is measured")
-    checkpoint, receipt = folder / "checkpoint.json", folder / "receipt.json"
-    keeps = (*PROMPT, "--checkpoint", checkpoint, "--checkpoint-every", 5)
-    expected = alone(ree_run, model, *PROMPT, *REPORT, "--receipt-path", receipt)
-    whole = several(ree_run, 3, model, *keeps, *REPORT)
-    if not whole or not check(checkpoint.exists(), "a checkpoint of 3 ranks"):
+
+
+def has_tokens(path):
+    """Returns whether there is a checkpoint of an unfinished text with some tokens."""
+    try:
+        sequence = json.loads(path.read_text())["body"]["sequences"][0]
+    except FileNotFoundError:
+        return False
+    return "finish_reason" not in sequence and len(sequence["tokens"]) >= 5
+
+
+def seal(checkpoint):
+    """Computes the hash of a checkpoint again. Returns the file's contents."""
+    def text(value):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    tagged = b"ree-checkpoint/1\0" + text(checkpoint["body"]).encode()
+    checkpoint["checkpoint_sha256"] = hashlib.sha256(tagged).hexdigest()
+    return text(checkpoint) + "\n"
+
+
+def checkpoints(ree_run, model, folder):
+    """3 ranks write a checkpoint, which is copied while they run; 2 ranks continue from the copy. The
+    digests of caches in it are compared with what the other ranks compute."""
+    what = ("--prompt-text", "Once upon a time there was a", "--max-new-tokens", 200, "--ignore-eos")
+    expected = alone(ree_run, model, *what, *REPORT, "--receipt-path", folder / "receipt.json")
+    path, copy = folder / "checkpoint.json", folder / "copy.json"
+    command = mpi.command(ree_run, (3, (model, *what, *REPORT, "--checkpoint", path, "--checkpoint-every", 1)))
+    for _ in range(10):  # a run may end before its checkpoint is seen
+        path.unlink(missing_ok=True)
+        copy.unlink(missing_ok=True)
+        process = subprocess.Popen(command, env=mpi.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   stdin=subprocess.DEVNULL, text=True)
+        while process.poll() is None and not copy.exists():
+            if has_tokens(path):
+                shutil.copyfile(path, copy)
+            time.sleep(0.001)
+        out, errors = process.communicate(timeout=600)
+        if not check(process.returncode == 0, f"3 ranks with a checkpoint: {errors}"):
+            return
+        if has_tokens(copy):
+            break
+    if not check(has_tokens(copy), "an unfinished checkpoint of 3 ranks"):
         return
-    # The digests of caches in the checkpoint are compared with what the other ranks compute.
-    resumed = several(ree_run, 2, model, *keeps, *REPORT, "--resume")
-    for got in (whole, resumed):
+    checkpoint = json.loads(copy.read_text())
+    caches = checkpoint["body"]["sequences"][0]["caches"]
+    check(caches and all(caches), f"each cache has a digest: {caches}")
+    resumed = several(ree_run, 2, model, *what, *REPORT, "--resume", copy)
+    for got in (json.loads(out), resumed):
         for name in ("tokens_sha256", "logits_sha256"):
             check(got and got[name] == expected[name], f"{name} with a checkpoint")
-    got = several(ree_run, 2, model, *PROMPT, *REPORT, "--receipt-path", folder / "again.json")
+    for i in (0, len(caches) - 1):
+        caches[i], digest = "1" * 64, caches[i]
+        copy.write_text(seal(checkpoint))
+        done = mpi.run(ree_run, (2, (model, *what, *REPORT, "--resume", copy)))
+        check(done.returncode not in (0, None) and "the cache '" in done.stderr, f"digest {i} is wrong: {done.stderr}")
+        caches[i] = digest
+    got = several(ree_run, 2, model, *what, *REPORT, "--receipt-path", folder / "again.json")
     check(got and got["receipt_hash"] == expected["receipt_hash"], "the same receipt")
 
 
@@ -107,7 +153,7 @@ def wire(ree_run, model):
         rows = got["stats"]["prompt_tokens"] + 23
         fixed = 4 * config["vocab_size"] * rows + last["logits_messages"] * (72 + 16 + 24)
         check(last["logits_bytes"] == fixed, f"logits: {last['logits_bytes']} bytes, expected {fixed}")
-        check(first["sign_bytes"] % (72 * first["sign_messages"] or 1) == 0, "heartbeats have no contents")
+        check(first["sign_bytes"] == 72 * first["sign_messages"], "heartbeats have no contents")
         # A rank holds at least the boundary tensors of a prompt at once, whether it sends or
         # receives them.
         piece = 4 * config["hidden_size"] * got["stats"]["prompt_tokens"]
@@ -204,6 +250,7 @@ def main():
         refusals(args.ree_run, args.model, folder, args.all)
         if args.all:
             groups(args.ree_run, args.model, folder)
+            checkpoints(args.ree_run, args.model, folder)
             timeline(args.ree_run, args.model, folder)
     mpi.finish()
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""If a rank is killed or stopped at any moment, the run ends with an error in time, and no process
-is left.
+"""If a rank is killed or stopped at any moment, the run ends with an error, and no process is left.
 
 Without options: a few moments of each kind, chosen by the progress of the run, not by the clock.
 --random: many random moments. --early: many moments in the first half second, in which MPI
@@ -235,11 +234,14 @@ def at_random(args, expected, folder, most):
 
 
 def early(args, folder):
+    done = 0
     for i in range(N_EARLY):
         n = 2 + i % 2
-        # Every sixth rank is stopped, not killed. Most moments are while MPI starts.
+        # In every sixth run the rank is stopped, not killed. Most moments are while MPI starts.
         which = signal.SIGSTOP if i % 6 == 5 else signal.SIGKILL
-        strike(args, n, i % n, which, EARLY * (i / N_EARLY) ** 2, None, folder)
+        done += strike(args, n, i % n, which, EARLY * (i / N_EARLY) ** 2, None, folder)
+    # A run without a disturbance may end before the later moments; 95 were in time on a busy machine.
+    check(done >= N_EARLY // 2, f"{done} of {N_EARLY} moments were in time")
 
 
 def main():

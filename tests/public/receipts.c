@@ -140,7 +140,25 @@ static void test_text(const char *model) {
     ree_generator_destroy(g);
 }
 
-// A receipt whose hashes are all right, of an answer that the model does not give.
+// Replaces the receipt_hash in the JSON by the right one, which the finding of ree_receipt_validate
+// states.
+static void put_receipt_hash(char *json) {
+    struct ree_receipt *wrong = NULL;
+    const struct ree_receipt_finding *findings;
+    size_t n;
+    bool ok;
+    OK(ree_receipt_parse(json, strlen(json), "altered", &wrong, &err));
+    REQUIRE(wrong);
+    OK(ree_receipt_validate(wrong, NULL, &findings, &n, &ok, &err));
+    CHECK(n > 0 && strcmp(findings[0].what, "receipt") == 0 && !findings[0].ok);
+    char hash[65] = "", *at = strstr(json, "\"receipt_hash\":\"");
+    REQUIRE(at && sscanf(findings[0].detail, "SHA-256 is %64[0-9a-f],", hash) == 1);
+    REQUIRE(strlen(hash) == 64);
+    memcpy(at + strlen("\"receipt_hash\":\""), hash, 64);
+    ree_receipt_destroy(wrong);
+}
+
+// A receipt whose hashes are all right, but with another seed than its run had.
 static void test_false_run(const char *model) {
     struct ree_generator *g = open_generator(model);
     struct ree_sampling sampling = {
@@ -153,13 +171,27 @@ static void test_false_run(const char *model) {
     OK(ree_receipt_create_text(c, NULL, &receipt, &err));
     REQUIRE(receipt);
     CHECK(verdict_of(receipt, model, NULL, NULL) == REE_VERIFIED);
-    // Another seed, which the receipt's own hash covers.
     char *copy = strdup(ree_receipt_json(receipt)), *at = strstr(copy, "\"seed\":\"3\"");
     REQUIRE(at);
     at[8] = '4';
+    put_receipt_hash(copy);
     OK(ree_receipt_parse(copy, strlen(copy), "altered", &altered, &err));
     REQUIRE(altered);
-    CHECK(verdict_of(altered, model, NULL, NULL) == REE_VERIFIED_FALSE);
+    CHECK(is_valid(altered, NULL));
+    struct ree_verification *v = NULL;
+    OK(ree_verify(altered, model, device, NULL, NULL, NULL, &v, &err));
+    REQUIRE(v);
+    CHECK(ree_verification_verdict(v) == REE_VERIFIED_FALSE);
+    const struct ree_verify_check *checks;
+    size_t n = ree_verification_checks(v, &checks), n_differ = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (checks[i].outcome != REE_VERIFY_DIFFERS) continue;
+        n_differ++;
+        CHECK_MSG(strcmp(checks[i].name, "tokens") == 0, "%s: %s", checks[i].name,
+                  checks[i].detail);
+    }
+    CHECK_MSG(n_differ == 1, "%zu of %zu checks differ", n_differ, n);
+    ree_verification_destroy(v);
     free(copy);
     ree_receipt_destroy(altered);
     ree_receipt_destroy(receipt);
@@ -534,7 +566,7 @@ static void test_tensors(const char *path, const char *image) {
     ree_model_destroy(model);
 }
 
-// Sizes of option structs.
+// Sizes of option structs, operation sets, copied strings.
 static void test_sizes(const char *model) {
     struct ree_prompts *prompts;
     struct ree_prompts_options none = {0};
@@ -563,7 +595,7 @@ static void test_sizes(const char *model) {
         .size = sizeof two, .n_more_devices = 1, .more_devices = &own, .n_partitions = 2};
     CHECK(ree_generator_create(model, device, &two, &mixed, &err) == REE_INVALID && !mixed);
     CHECK(strstr(err.message, "different operation sets") != NULL);
-    // The caller's strings may go after a verification was created.
+    // The caller may change its strings after ree_verification_create.
     char tokenizer[512];
     snprintf(tokenizer, sizeof tokenizer, "%s", model);
     struct ree_verify_options copied = {.size = sizeof copied, .tokenizer = tokenizer};

@@ -43,7 +43,7 @@ static long fails(int error) {
 }
 
 // Returns 0 if version n knows everything that the ruleset asks for, otherwise an errno. Bytes
-// behind the version's struct must be zero, as for every extensible struct of Linux.
+// after the version's struct must be zero, as for every extensible struct of Linux.
 static int check_ruleset(int n, const char *attr, size_t size) {
     struct ruleset asked = {0};
     size_t known = versions[n].size;

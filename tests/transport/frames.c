@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/sha256.h"
 #include "test.h"
 
 static const unsigned char first[] = "hidden values of one token";
@@ -82,29 +83,72 @@ static void test_every_length(void) {
     free(frame);
 }
 
-// Impossible sizes of parts under a correct checksum, as a faulty rank would send them. The bytes
-// are assembled from two valid frames.
+static void put(unsigned char *at, uint64_t value, int n) {
+    for (int i = 0; i < n; i++)
+        at[i] = (unsigned char)(value >> 8 * i);
+}
+
+// Computes the length and the checksum again, as a faulty rank would.
+static void put_right(unsigned char *frame, size_t nbytes) {
+    unsigned char digest[REE_SHA256_SIZE];
+    put(frame + REE_FRAME_LENGTH_AT, nbytes - REE_FRAME_HEADER, 8);
+    struct ree_hasher *hasher = ree_hasher_create("ree-message/1");
+    ree_hasher_update(hasher, frame, 56);
+    ree_hasher_update(hasher, frame + REE_FRAME_HEADER, nbytes - REE_FRAME_HEADER);
+    ree_hasher_digest(hasher, digest);
+    memcpy(frame + 56, digest, 16);
+}
+
+// Takes a frame with parts of 8, 8 and 0 bytes, removes its last `n_cut` bytes and writes `value`,
+// little-endian, to n bytes. It must be refused with a message that contains `expected`.
+static void check_malformed(size_t n_cut, size_t at, uint64_t value, int n, const char *expected) {
+    struct ree_part parts[] = {{second, 8}, {second + 1, 8}, {NULL, 0}};
+    struct ree_frame_fields fields = {.kind = 1, .n_parts = 3};
+    struct ree_error err = {.message = ""};
+    unsigned char *frame;
+    size_t nbytes;
+    REQUIRE(ree_frame_make(&fields, parts, &frame, &nbytes, &err) == REE_OK);
+    put_right(frame, nbytes);
+    CHECK(opens(frame, nbytes, &err));
+    put(frame + at, value, n);
+    put_right(frame, nbytes - n_cut);
+    CHECK_MSG(!opens(frame, nbytes - n_cut, &err) && strncmp(err.message, "malformed: ", 11) == 0 &&
+                  strstr(err.message, expected),
+              "%llu at byte %zu: %s", (unsigned long long)value, at, err.message);
+    free(frame);
+}
+
+// Impossible sizes and numbers of parts under a correct checksum, and too many parts.
 static void test_lying_sizes(void) {
-    const uint64_t claims[] = {9, 17, 1 << 20, UINT64_MAX, UINT64_MAX - 7, (uint64_t)1 << 63};
+    const uint64_t sizes[] = {9, 17, 1 << 20, UINT64_MAX, UINT64_MAX - 7, 1ull << 63};
     struct ree_error err;
-    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
-        // One part that contains a table of sizes; then the number of parts is forged.
-        uint64_t table[2] = {claims[i], 0};
-        struct ree_part part = {table, sizeof table};
-        struct ree_frame_fields fields = {.kind = 1, .n_parts = 1};
-        unsigned char *frame;
-        size_t nbytes;
-        REQUIRE(ree_frame_make(&fields, &part, &frame, &nbytes, &err) == REE_OK);
-        frame[44] = 2;                      // now two parts: of 16 and of `claims[i]` bytes
-        CHECK(!opens(frame, nbytes, &err)); // refused at least by its checksum
-        free(frame);
-    }
+    for (size_t at = 72; at <= 88; at += 8)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            check_malformed(0, at, sizes[i], 8, " extends beyond its end");
+    check_malformed(3, 80, 5, 8, "part 1 extends beyond its end"); // by its padding
+    check_malformed(0, 80, 0, 8, "8 bytes after its parts");
+    check_malformed(0, 44, 0, 4, "40 bytes after its parts");
+    check_malformed(0, 44, 2, 4, "8 bytes after its parts");
+    check_malformed(0, 44, 4, 4, "part 1 extends beyond its end");
+    check_malformed(0, 44, 6, 4, "6 parts in 40 bytes");
+    check_malformed(0, 44, UINT32_MAX, 4, " parts in 40 bytes");
     struct ree_part *many = calloc(REE_FRAME_MAX_PARTS + 1, sizeof *many);
     REQUIRE(many);
     struct ree_frame_fields fields = {.kind = 1, .n_parts = REE_FRAME_MAX_PARTS + 1};
     unsigned char *frame;
     size_t nbytes;
     CHECK(ree_frame_make(&fields, many, &frame, &nbytes, &err) == REE_UNSUPPORTED && !frame);
+    fields.n_parts--;
+    REQUIRE(ree_frame_make(&fields, many, &frame, &nbytes, &err) == REE_OK);
+    CHECK(opens(frame, nbytes, &err));
+    unsigned char *longer = calloc(nbytes + 8, 1);
+    REQUIRE(longer);
+    memcpy(longer, frame, nbytes); // one more part, of 0 bytes
+    put(longer + 44, REE_FRAME_MAX_PARTS + 1, 4);
+    put_right(longer, nbytes + 8);
+    CHECK(!opens(longer, nbytes + 8, &err) && strstr(err.message, "malformed: 4097 parts"));
+    free(longer);
+    free(frame);
     free(many);
 }
 

@@ -282,6 +282,7 @@ static void test_work(void) {
         {.deadline = DEADLINE, .work_deadline = WORK_DEADLINE},
         {.deadline = DEADLINE, .work_deadline = WORK_DEADLINE}};
     struct rank ranks[2];
+    const double start = ree_transport_clock();
     create(ranks, 2, options);
     ranks[0].run = work;
     ranks[1].run = receive_three;
@@ -296,7 +297,8 @@ static void test_work(void) {
     CHECK(ree_transport_sent(ranks[0].t, REE_MESSAGE_ALIVE).n_messages >= 4);
     for (int i = 0; i < 2; i++)
         ree_transport_close(ranks[i].t);
-    CHECK(ree_transport_clock() > 0);
+    const double seconds = ree_transport_clock() - start;
+    CHECK_MSG(seconds >= WORK_DEADLINE && seconds < WORK_DEADLINE + SLACK, "%g s", seconds);
 }
 
 // If another rank falls silent while a rank computes, the transport's thread calls on_lost and

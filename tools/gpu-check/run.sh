@@ -32,8 +32,9 @@ limited() {
         kill -0 $pid 2>/dev/null || break
     done
     rm -f "$out/.pid" # its number may soon be another process's
-    # timeout of busybox passes on that the process died by SIGTERM.
-    case $rc in 137 | 143) rc=124 ;; esac
+    # At the time limit, timeout -k may return 137, and busybox's timeout 143. Before it, something
+    # else has killed the program: the kernel does if memory is exhausted.
+    case $rc in 137 | 143) [ "$(now)" -lt "$deadline" ] || rc=124 ;; esac
     [ ! -e "$out/.stop" ] || rc=124
     return "$rc"
 }

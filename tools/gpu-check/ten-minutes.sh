@@ -58,7 +58,7 @@ plan() {
     step "$name" $limit "$@"
 }
 
-# slice: what has been found so far is in the archive, should the machine go away.
+# slice: saves the results so far, in case the machine goes away.
 slice() { [ "$counting" = yes ] || [ -n "$stopped" ] || save; }
 
 save() {

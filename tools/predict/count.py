@@ -21,8 +21,8 @@ their number. This is checked: the fma of the machine code must be those of the 
 generated at run time (map) have PTX counts only.
 
 For Vulkan there is no interpreter. AMD's compiler (Mesa's RADV on null hardware, as in tests/pipelines) prints the
-machine code of every pipeline; the record has the innermost loop of each product. What a loop is for one GPU is only a
-proxy for another one.
+machine code of every pipeline; the record has the innermost loop of each product. The loop for one GPU is only a
+proxy for that of another one.
 
 The record has for each launch: blocks, threads, shared memory; instructions of warps by class;
 sectors of 32 bytes in global memory; wavefronts of 128 bytes in shared memory; flops and bytes."""
