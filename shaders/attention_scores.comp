@@ -57,7 +57,7 @@ void store_score(const Params p, uint i, uint j, uint t) {
 }
 
 void tile_store(uint i, uint j, uint bits) {
-    Params p = params;
+    Params p = Params(ree_params());
     AttentionRow r = attention_row(p, tile_product, i);
     uint t = HAS_SCALE ? ree_mul(bits, p.scale) : bits;
     if (HAS_SOFTCAP) t = ree_mul(ree_op_tanh_f32(ree_div(t, p.softcap)), p.softcap);
@@ -87,8 +87,7 @@ bool out_of_sight(const Params p, uint i0, uint i1, uint j0, uint j1) {
 }
 
 void main() {
-    params = ParamsBlock(ree_params()).params;
-    Params p = params;
+    Params p = Params(ree_params());
     uint m = attention_rows(p), n = p.kv_len, lanes = gl_WorkGroupSize.x, width = TN * lanes;
     uint tiles_j = (n + width - 1u) / width, tiles_i = (m + TM - 1u) / TM, group = ree_group();
     uint tile_j = group % tiles_j, tile_i = group / tiles_j % tiles_i;

@@ -29,8 +29,7 @@ uint sink_of(const Params p, uint row) {
 }
 
 void main() {
-    params = ParamsBlock(ree_params()).params;
-    Params p = params;
+    Params p = Params(ree_params());
     uint k = p.kv_len;
     uint row = GROUP ? ree_group() : ree_thread();
     if (row >= p.batch * p.n_heads * p.q_len) return;

@@ -48,7 +48,7 @@ uint sum_alone(const Params p, uint query, uint i, uint j) {
 }
 
 void tile_store(uint i, uint j, uint bits) {
-    Params p = params;
+    Params p = Params(ree_params());
     AttentionRow r = attention_row(p, tile_product, i);
     if (HAS_RANGE && bits == REE_NAN) bits = sum_alone(p, r.query, i, j);
     uint at = r.batch * uint(p.out_strides[0]) + r.head * uint(p.out_strides[1]) +
@@ -79,8 +79,7 @@ void add_chunks(const Params p, uint index, uint chunks, uint n_outputs) {
 }
 
 void main() {
-    params = ParamsBlock(ree_params()).params;
-    Params p = params;
+    Params p = Params(ree_params());
     uint m = attention_rows(p), n = p.v_head_dim, lanes = gl_WorkGroupSize.x, width = TN * lanes;
     uint tiles_j = (n + width - 1u) / width, tiles_i = (m + TM - 1u) / TM, group = ree_group();
     uint n_products = attention_products(p), n_outputs = n_products * m * n;

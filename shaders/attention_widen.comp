@@ -9,8 +9,7 @@
 layout(constant_id = 32) const bool IS_V = false;
 
 void main() {
-    params = ParamsBlock(ree_params()).params;
-    Params p = params;
+    Params p = Params(ree_params());
     uint index = ree_thread(), size = IS_V ? p.v_head_dim : p.head_dim;
     if (index >= p.batch * p.n_kv_heads * p.kv_len * size) return;
     uint element = index % size, row = index / size;

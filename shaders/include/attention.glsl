@@ -37,7 +37,7 @@ const uint OPERAND_OUT = OPERAND_PAGES + (PAGE_BITS != 0u ? 1u : 0u);
 // Whether the sums of a query may leave out keys. If starts or n_keys is an operand, they do not.
 const bool HAS_RANGE = BOUNDED && STARTS_DTYPE == 0u && N_KEYS_DTYPE == 0u;
 
-struct Params {
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Params {
     uint batch;
     uint n_heads, n_kv_heads;
     uint q_len, kv_len, head_dim, v_head_dim;
@@ -61,10 +61,6 @@ struct Params {
     uint page_bits, pool_len;
     int pages_offset, pages_stride;
 };
-layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer ParamsBlock {
-    Params params;
-};
-Params params; // read by main before any branch (README.md)
 
 uint attention_k_copy(const Params p) {
     return K_COPY ? p.batch * p.n_kv_heads * p.kv_len * p.head_dim : 0u;
