@@ -301,8 +301,9 @@ for entry in json.load(open(os.path.join(build, "compile_commands.json"))):
         commands[path] = words[:at] + words[at + 2:] + ["--analyze", "--analyzer-output", "text", "-Wno-unused"]
 def run(path):
     return path, subprocess.run(commands[path], cwd=build, capture_output=True, text=True)
-# False reports of the analyzer, with the reason. Versions of clang differ: an entry that is not
-# reported is printed, but is no failure.
+# False reports of the analyzer, with the reason; (n, reason) covers n reports in the file, a reason alone
+# covers one. Counted with clang 19.1. Versions of clang differ: fewer reports than an entry covers are
+# printed, but are no failure.
 known = {
     "src/receipt/checkpoint_compare.c: Access to field 'child' results in a dereference of a null pointer":
         "both are objects: their caller and cJSON_IsObject, whose body is not seen, have checked it",
@@ -315,15 +316,15 @@ known = {
     "src/device/cpu/expr.c: The right operand of '-' is a garbage value due to array index out of bounds":
         "load_source's coord[last]: plan_source makes the rank at least 1",
     "src/device/cpu/reduce.c: The left operand of '+' is a garbage value due to array index out of bounds":
-        "ree_cpu_reduce_rows: all callers have at least 1 row",
+        (2, "ree_cpu_reduce_rows: all callers have at least 1 row"),
     "src/device/cpu/reduce.c: Assigned value is garbage or undefined":
-        "lane 0, which idle lanes repeat: sum_chunks and sum_outputs run with at least 1 chunk or row",
+        (2, "lane 0, which idle lanes repeat: sum_chunks and sum_outputs run with at least 1 chunk or row"),
     "src/device/cpu/reduce.c: Division by zero":
         "by n_outer: ree_cpu_reduce has returned if it is 0, and calls between do not change parameters",
     "src/device/cpu/softmax.c: Branch condition evaluates to a garbage value":
         "lift_empty has set all of empty: zero_empty and the number of rows do not change between",
     "src/device/selftest/twin_shapes.c: Assigned value is garbage or undefined":
-        "shrink_scatter's to: its loops set dims up to rank, and a dispatch has no more line and step dims",
+        (2, "shrink_scatter's to: its loops set dims up to rank, and a dispatch has no more line and step dims"),
     "src/repops/check.c: The left operand of '==' is a garbage value":
         "check_product's dims: every caller gives as many as n",
     "src/repops/check.c: The left operand of '+' is a garbage value":
@@ -341,7 +342,7 @@ known = {
     "src/bench/attention.c: Division by zero":
         "the sizes of heads in the list are not 0, and neither is that of a type",
     "src/bench/narrow.c: Division by zero":
-        "weights of the list that have bits have a block, too",
+        (2, "weights of the list that have bits have a block, too"),
     "tools/run/diff.c: Null pointer passed to 1st parameter expecting 'nonnull'":
         "cli_usage sets failed where there are not two paths",
     "tools/run/generate.c: Dereference of null pointer":
@@ -367,7 +368,7 @@ known = {
     "graph/partition/result.c: Access to field 'name' results in a dereference of a null pointer":
         "a cut has as many values as n_live and n_sizes count, and first_values takes the former",
     "src/dispute/tree.c: Null pointer passed to 2nd parameter expecting 'nonnull'":
-        "ree_tree_init adds the root, and open_node the halves of each node on the way to the one sought",
+        (2, "ree_tree_init adds the root, and open_node the halves of each node on the way to the one sought"),
     "src/text/chat.c: Array access (via field 'data') results in a null pointer dereference":
         "last is set where first is: both are found by the same search",
     "src/text/config.c: Access to field 'valuestring' results in a dereference of a null pointer (loaded from variable "
@@ -385,15 +386,15 @@ known = {
     "src/device/selftest/hard_values.c: 1st function call argument is an uninitialized value":
         "a block's r and x are set up to n, where all loops end; n is at least 1",
     "src/device/selftest/hard_values.c: 3rd function call argument is an uninitialized value":
-        "a block's r and x are set up to n, where all loops end; n is at least 1",
+        (7, "a block's r and x are set up to n, where all loops end; n is at least 1"),
     "src/device/selftest/hard_values.c: Assigned value is garbage or undefined":
         "a block's r and x are set up to n, where all loops end; n is at least 1",
     "src/dispute/claim_decode.c: The left operand of '!=' is a garbage value":
-        "take_digests sets it whenever it returns REE_OK, which ree_fields_wrong never does",
+        (2, "take_digests sets it whenever it returns REE_OK, which ree_fields_wrong never does"),
     "src/dispute/claim_decode.c: Assigned value is garbage or undefined":
-        "take_digests sets it whenever it returns REE_OK, which ree_fields_wrong never does",
+        (2, "take_digests sets it whenever it returns REE_OK, which ree_fields_wrong never does"),
     "graph/onnx/external.c: Access to field 'size' results in a dereference of a null pointer (loaded from "
-    "variable 'mapping')": "map_location sets it whenever it returns REE_OK, which ree_fail never is",
+    "variable 'mapping')": (2, "map_location sets it whenever it returns REE_OK, which ree_fail never is"),
 }
 findings, broken = set(), set()
 with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -406,16 +407,22 @@ with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             print(f"{path}: not analyzed: exit code {done.returncode}", flush=True)
             if ": error: " not in done.stderr and "fatal error: " not in done.stderr:
                 print("\n".join(done.stderr.splitlines()[-5:]), flush=True)
-unused, n_wrong = set(known), 0
+reports, n_wrong = {}, 0
 for line in sorted(findings):
     parts = re.match(r"([^:]*):\d+:\d+: warning: (.*?)(?: \[[^\]]*\])?$", line)
-    entry = f"{parts[1]}: {parts[2]}" if parts else line
-    unused.discard(entry)
-    if entry not in known:
-        print(line)
-        n_wrong += 1
-for entry in sorted(unused):
-    print(f"not reported by this clang: {entry}")
+    reports.setdefault(f"{parts[1]}: {parts[2]}" if parts else line, []).append(line)
+def covered(entry):
+    return known[entry][0] if isinstance(known.get(entry), tuple) else int(entry in known)
+for entry, lines in sorted(reports.items()):
+    if len(lines) > covered(entry):
+        print("\n".join(lines))
+        n_wrong += len(lines) - covered(entry)
+        if entry in known:
+            print(f"of these {len(lines)} reports, {covered(entry)} are known to be false")
+for entry in sorted(known):
+    n = len(reports.get(entry, []))
+    if n < covered(entry):
+        print(f"{n} of {covered(entry)} reported by this clang: {entry}")
 print(f"{len(commands) - len(broken)} of {len(commands)} files, {n_wrong} findings, "
       f"{len(findings) - n_wrong} known to be false")
 sys.exit(1 if n_wrong or broken or not commands else 0)
