@@ -107,6 +107,7 @@ void main() {
     group /= n_chunks;
     uint tile_j = group % tiles_j, tile_i = group / tiles_j % tiles_i;
     uint batch = group / (tiles_j * tiles_i);
+    if (TILE_STAGE == 2u ? ree_thread() >= n_outputs : batch >= p.n_batch) return;
     matmul_batch(p, BATCH_RANK, batch, a_base, b_base);
     a_stride_m = uint(p.a_stride_m);
     a_stride_k = uint(p.a_stride_k);
@@ -147,7 +148,6 @@ void main() {
     }
     out_words = ree_operand(N_FACTORS + n_tensors);
     chunk_base = copied_words(m, n, k, p.n_batch) + chunk * n_outputs;
-    if (TILE_STAGE == 2u ? ree_thread() >= n_outputs : batch >= p.n_batch) return;
     if (TILE_STAGE == 2u) {
         add_chunks(ree_thread(), n_outputs, n_chunks);
         return;

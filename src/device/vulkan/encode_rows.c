@@ -4,9 +4,6 @@
 #include "shaders.h"
 
 #define SHORT_ROW 32 // too short for a group
-// On a CPU driver, so few elements that compiling the code for groups, with its barriers, would
-// take longer than the groups save in thousands of runs. Not for attention: its twins have more.
-#define FEW_ELEMENTS 4096
 
 // Returns the iterations of a thread in a group of `size`: passes over its part of the row, and
 // sums of whole chunks.
@@ -19,10 +16,7 @@ struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encod
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group) {
     // A thread passes over its row at most four times.
     bool long_loops = ree_vk_is_long(vk, 4 * (uint64_t)n, vk->thresholds.long_loops);
-    bool few =
-        vk->is_cpu && shader != REE_VK_SHADER_ATTENTION_SOFTMAX && n_rows * n <= FEW_ELEMENTS;
-    bool too_few = n <= SHORT_ROW || few;
-    *out_group = !too_few && (n_rows < vk->thresholds.many_rows || long_loops);
+    *out_group = n > SHORT_ROW && (n_rows < vk->thresholds.many_rows || long_loops);
     struct ree_vk_step *step;
     if (!*out_group) {
         step = ree_vk_add_step(out, shader, 64, n_rows);

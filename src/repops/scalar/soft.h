@@ -117,32 +117,20 @@ REE_FN u32 ree_soft_fma(u32 a, u32 b, u32 c) {
     i32 e = ua.e + ub.e;
     // The leading bit of the product p is bit 61 or 62, that of the addend q bit 61, so a sum fits
     // in 64 bits. A shift by one or two places loses only zeros, so cancellation is exact.
-    u64 p = u64_mul32(ua.m << 8u, ub.m << 7u), q = REE_U64(0u, 0u);
-    i32 ec = e;
-    if (!ree_is_zero(c)) {
-        ree_unpacked uc = ree_unpack(c);
-        q = REE_U64(uc.m << 6u, 0u);
-        ec = uc.e;
-    }
-    // One shift, one addition and one rounding for all cases, because compilers for GPUs inline
-    // each.
-    bool p_is_less = e < ec;
-    u64 shifted = u64_shr_sticky(p_is_less ? p : q, REE_U32(p_is_less ? ec - e : e - ec));
-    if (p_is_less) {
-        p = shifted;
-        e = ec;
+    u64 p = u64_mul32(ua.m << 8u, ub.m << 7u);
+    if (ree_is_zero(c)) return ree_pack64_any(sp, e + 2, p);
+    ree_unpacked uc = ree_unpack(c);
+    u64 q = REE_U64(uc.m << 6u, 0u);
+    if (e >= uc.e) {
+        q = u64_shr_sticky(q, REE_U32(e - uc.e));
     } else {
-        q = shifted;
+        p = u64_shr_sticky(p, REE_U32(uc.e - e));
+        e = uc.e;
     }
-    u64 m = u64_add(p, sp == sc ? q : u64_neg(q));
-    if (sp != sc) {
-        if (u64_is_zero(m)) return 0u;
-        if ((u64_hi(m) & REE_SIGN) != 0u) { // p is less than q
-            m = u64_neg(m);
-            sp = sc;
-        }
-    }
-    return ree_pack64_any(sp, e + 2, m);
+    if (sp == sc) return ree_pack64_any(sp, e + 2, u64_add(p, q));
+    if (u64_eq(p, q)) return 0u;
+    if (u64_lt(p, q)) return ree_pack64_any(sc, e + 2, u64_sub(q, p));
+    return ree_pack64_any(sp, e + 2, u64_sub(p, q));
 }
 
 REE_FN u32 ree_soft_div(u32 a, u32 b) {

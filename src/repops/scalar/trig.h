@@ -29,24 +29,9 @@ REE_FN ree_angle ree_reduce_angle(u32 a) {
     // bits of the product are |x| * 2/pi modulo 4, with 126 bits below the binary point.
     ree_unpacked u = ree_unpack(a);
     u32 first = REE_U32(u.e + 7), word = first >> 5u, n = first & 31u;
-#ifdef REE_GLSL
-    // Words `word` to `word` + 4 of the table; `word` is at most 4. Drivers copy a table that is
-    // indexed by a variable into each thread's memory.
-    bool by_4 = (word & 4u) != 0u, by_2 = (word & 2u) != 0u, by_1 = (word & 1u) != 0u;
-#define REE_BY_2(i) (by_2 ? REE_TWO_OVER_PI[i + 2] : REE_TWO_OVER_PI[i])
-    u32 t0 = REE_BY_2(0), t1 = REE_BY_2(1), t2 = REE_BY_2(2), t3 = REE_BY_2(3), t4 = REE_BY_2(4),
-        t5 = REE_BY_2(5);
-    u32 w3 = by_4 ? REE_TWO_OVER_PI[4] : by_1 ? t1 : t0;
-    u32 w2 = by_4 ? REE_TWO_OVER_PI[5] : by_1 ? t2 : t1;
-    u32 w1 = by_4 ? REE_TWO_OVER_PI[6] : by_1 ? t3 : t2;
-    u32 w0 = by_4 ? REE_TWO_OVER_PI[7] : by_1 ? t4 : t3;
-    u32 below = by_4 ? REE_TWO_OVER_PI[8] : by_1 ? t5 : t4;
-#undef REE_BY_2
-#else
     u32 w3 = REE_TWO_OVER_PI[word], w2 = REE_TWO_OVER_PI[word + 1u];
     u32 w1 = REE_TWO_OVER_PI[word + 2u], w0 = REE_TWO_OVER_PI[word + 3u];
     u32 below = REE_TWO_OVER_PI[word + 4u];
-#endif
     if (n != 0u) {
         w3 = (w3 << n) | (w2 >> (32u - n));
         w2 = (w2 << n) | (w1 >> (32u - n));
