@@ -216,8 +216,8 @@ int main(void) {
         for (int op = 0; op < REE_N_REPOPS; op++) // some seeds give no case
             CHECK_MSG(reached[op].all > N_CASES / 2, "%s: only %u cases of %s", kinds[i].name,
                       reached[op].all, ree_repop_name((enum ree_repop)op));
-        // If loops are not limited, the strongest twin reaches all cases except epilogues whose
-        // dimensions merge because one of them is 1.
+        // If loops are not limited, the strongest twin misses only epilogues with a dimension of 1,
+        // because that dimension merges with another.
         for (int op = 0; op < REE_N_REPOPS && kinds[i].loop_budget == UINT64_MAX; op++)
             CHECK_MSG(reached[op].weak * 50 <= reached[op].all, "%s: %u of %u cases of %s are weak",
                       kinds[i].name, reached[op].weak, reached[op].all,

@@ -1,6 +1,6 @@
-// Eight sequences that share a prefix of 2,000 tokens: the prefix is computed once, and their kv
-// caches take at most 1.1 times the bytes of one prefix, plus those of their own tokens. Each
-// sequence has the tokens that it has alone on the CPU.
+// Eight sequences share a prefix of 2,000 tokens. The prefix is computed once. The kv caches take
+// at most 1.1 times the bytes of one prefix, besides the bytes of the sequences' own tokens. Each
+// sequence gets the same tokens as alone on the CPU.
 //
 //     decoding_forks DEVICE MODEL
 #include <stdio.h>

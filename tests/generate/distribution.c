@@ -77,7 +77,7 @@ static double divergence_of(const struct row *x, const struct row *y, size_t n) 
     return quotient > 0 ? quotient : 0;
 }
 
-// Logits like those of language models, and a few that are very large or infinite.
+// Draws logits like those of a language model. A few are very large or infinite.
 static void draw(struct splitmix *rng, float *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         x[i] = ((float)splitmix_below(rng, 1 << 20) - (1 << 19)) / (1 << 15);

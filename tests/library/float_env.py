@@ -86,8 +86,8 @@ with tempfile.TemporaryDirectory() as folder:
     if args.device == "cpu":
         cases += [(plain, "both", "main"), (plain, "down", "late"), (plain, "down", "main"), (plain, "traps", "main"),
                   (plain, "both", "before"), (plain, "traps", "late"), (plain, "usual", "main"), (pool, "both", "pool")]
-    # One name per compiler, the build's first. cc and gcc differ only in the first word of --version; paths
-    # do not tell compilers apart where all of them are links to ccache.
+    # One name per compiler, the build's first. They are told apart by --version, in which cc and gcc differ only
+    # in the first word: with ccache, the paths of all compilers are links to one program.
     found = {}
     for cc in (args.cc, "gcc", "clang"):
         if shutil.which(cc):

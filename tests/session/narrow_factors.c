@@ -1,5 +1,5 @@
 // Products whose operands were widened from float16 or bfloat16: with fusion, a matmul reads the
-// narrow operand itself. With every instruction set the bits are those of portable kernels without
+// narrow operand itself. Every instruction set gives the bits of the portable kernels without
 // fusion. The map that widens is gone if nothing else reads it.
 #include <stdio.h>
 #include <string.h>
