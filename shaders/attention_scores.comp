@@ -32,44 +32,43 @@ float tile_b(TileStep s, TileColumn c) {
 }
 
 // Returns whether key j takes part in row r, by its position, by n_keys and by the mask `allowed`.
-bool takes_part(const Params p, const AttentionRow r, uint j) {
+bool takes_part(const AttentionRow r, uint j) {
     if (BOUNDED) {
-        int distance = int(j) - attention_position(p, r);
+        int distance = int(j) - attention_position(r);
         if (HAS_RIGHT && distance > p.right) return false;
         if (HAS_LEFT && distance < -p.left) return false;
     }
     if (N_KEYS_DTYPE != 0u) {
         uint at = uint(p.n_keys_offset) + r.batch * uint(p.n_keys_stride);
-        if (int(j) >= attention_number(ree_operand(OPERAND_N_KEYS), N_KEYS_DTYPE, at)) return false;
+        if (int(j) >= attention_number(ReeWords(p.n_keys), N_KEYS_DTYPE, at)) return false;
     }
     if (HAS_ALLOWED) {
         uint at = uint(p.allowed_offset) + r.batch * uint(p.allowed_strides[0]) +
                   r.head * uint(p.allowed_strides[1]) + r.query * uint(p.allowed_strides[2]) +
                   j * uint(p.allowed_strides[3]);
-        if (ree_load8(ree_operand(OPERAND_ALLOWED), at) == 0u) return false;
+        if (ree_load8(ReeWords(p.allowed), at) == 0u) return false;
     }
     return true;
 }
 
-void store_score(const Params p, uint i, uint j, uint t) {
-    uint row = tile_product * attention_rows(p) + i;
-    ree_scratch().w[attention_scores(p) + row * p.kv_len + j] = t;
+void store_score(uint i, uint j, uint t) {
+    uint row = tile_product * attention_rows() + i;
+    attention_scratch().w[attention_scores() + row * p.kv_len + j] = t;
 }
 
 void tile_store(uint i, uint j, uint bits) {
-    Params p = Params(ree_params());
-    AttentionRow r = attention_row(p, tile_product, i);
+    AttentionRow r = attention_row(tile_product, i);
     uint t = HAS_SCALE ? ree_mul(bits, p.scale) : bits;
     if (HAS_SOFTCAP) t = ree_mul(ree_op_tanh_f32(ree_div(t, p.softcap)), p.softcap);
     if (HAS_BIAS) {
         uint at = uint(p.bias_offset) + r.batch * uint(p.bias_strides[0]) +
                   r.head * uint(p.bias_strides[1]) + r.query * uint(p.bias_strides[2]) +
                   j * uint(p.bias_strides[3]);
-        uint bias = ree_operand(OPERAND_BIAS).w[at];
+        uint bias = ReeWords(p.bias).w[at];
         t = bias == (REE_INF | REE_SIGN) ? bias : ree_add(t, bias);
     }
-    if (!takes_part(p, r, j)) t = REE_INF | REE_SIGN;
-    store_score(p, i, j, t);
+    if (!takes_part(r, j)) t = REE_INF | REE_SIGN;
+    store_score(i, j, t);
 }
 void tile_store_chunk(uint i, uint j, uint bits) { tile_store(i, j, bits); }
 
@@ -77,23 +76,24 @@ void tile_store_chunk(uint i, uint j, uint bits) { tile_store(i, j, bits); }
 
 // Returns true if positions exclude every key of [j0, j1) from every row of [i0, i1). Then all
 // scores of this tile are -inf.
-bool out_of_sight(const Params p, uint i0, uint i1, uint j0, uint j1) {
+bool out_of_sight(uint i0, uint i1, uint j0, uint j1) {
     if (!BOUNDED) return false;
-    AttentionRow low = attention_row(p, tile_product, i0), high = low;
+    AttentionRow low = attention_row(tile_product, i0), high = low;
     low.query = COMBINED ? 0u : i0;
     high.query = COMBINED ? p.q_len - 1u : i1 - 1u;
-    if (HAS_RIGHT && int(j0) - attention_position(p, high) > p.right) return true;
-    return HAS_LEFT && int(j1) - 1 - attention_position(p, low) < -p.left;
+    if (HAS_RIGHT && int(j0) - attention_position(high) > p.right) return true;
+    return HAS_LEFT && int(j1) - 1 - attention_position(low) < -p.left;
 }
 
 void main() {
-    Params p = Params(ree_params());
-    uint m = attention_rows(p), n = p.kv_len, lanes = gl_WorkGroupSize.x, width = TN * lanes;
+    attention_read();
+    uint m = attention_rows(), n = p.kv_len;
+    uint lanes = gl_WorkGroupSize.x, width = TILE_COLUMNS * lanes;
     uint tiles_j = (n + width - 1u) / width, tiles_i = (m + TM - 1u) / TM, group = ree_group();
     uint tile_j = group % tiles_j, tile_i = group / tiles_j % tiles_i;
     tile_product = group / (tiles_j * tiles_i);
-    if (tile_product >= attention_products(p)) return;
-    AttentionRow r = attention_row(p, tile_product, 0u);
+    if (tile_product >= attention_products()) return;
+    AttentionRow r = attention_row(tile_product, 0u);
     uint kv_head = r.head / (p.n_heads / p.n_kv_heads), i0 = tile_i * TM;
     q_words = ree_operand(0);
     q_base = uint(p.q_offset) + r.batch * uint(p.q_strides[0]) + r.head * uint(p.q_strides[1]);
@@ -101,7 +101,7 @@ void main() {
     q_element = uint(p.q_strides[3]);
     uvec2 address = ree_block().operands[1];
     if (K_COPY) {
-        address = ree_block().scratch;
+        address = p.scratch;
         k_base = (r.batch * p.n_kv_heads + kv_head) * p.kv_len * p.head_dim;
         k_row = p.head_dim;
         k_element = 1u;
@@ -111,12 +111,12 @@ void main() {
         k_element = uint(p.k_strides[3]);
     }
     k_words = ReeWords(address);
-    attention_use_pages(p, r.batch);
+    attention_use_pages(r.batch);
     uint j0 = tile_j * width, j1 = min(j0 + width, n), i1 = min(i0 + TM, m);
-    if (out_of_sight(p, i0, i1, j0, j1)) {
+    if (out_of_sight(i0, i1, j0, j1)) {
         for (uint i = i0; i < i1; i++)
             for (uint j = j0 + ree_local(); j < j1; j += lanes)
-                store_score(p, i, j, REE_INF | REE_SIGN);
+                store_score(i, j, REE_INF | REE_SIGN);
         return;
     }
     tile_run(i0, j0 + ree_local(), lanes, m, n, 0u, p.head_dim);

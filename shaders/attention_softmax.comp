@@ -12,31 +12,34 @@ layout(constant_id = 32) const bool GROUP = false;
 uint row_start, row_max; // of the current row: its index in scratch memory, m
 
 uint row_term(uint i) {
-    uint e = ree_op_exp_f32(ree_sub(ree_scratch().w[row_start + i], row_max));
-    ree_scratch().w[row_start + i] = e;
+    ReeWords scores = attention_scratch();
+    uint e = ree_op_exp_f32(ree_sub(scores.w[row_start + i], row_max));
+    scores.w[row_start + i] = e;
     return e;
 }
 void finish(uint i, uint sum) {
-    ree_scratch().w[row_start + i] = ree_op_div_f32(ree_scratch().w[row_start + i], sum);
+    ReeWords weights = attention_scratch();
+    weights.w[row_start + i] = ree_op_div_f32(weights.w[row_start + i], sum);
 }
 
-uint sink_of(const Params p, uint row) {
+uint sink_of(uint row) {
     if (!HAS_SINK) return REE_INF | REE_SIGN;
     uint query = row % p.q_len, head = row / p.q_len % p.n_heads, batch = row / p.q_len / p.n_heads;
     uint at = uint(p.sink_offset) + batch * uint(p.sink_strides[0]) +
               head * uint(p.sink_strides[1]) + query * uint(p.sink_strides[2]);
-    return ree_operand(OPERAND_SINK).w[at];
+    return ReeWords(p.sink).w[at];
 }
 
 void main() {
-    Params p = Params(ree_params());
+    attention_read();
     uint k = p.kv_len;
     uint row = GROUP ? ree_group() : ree_thread();
     if (row >= p.batch * p.n_heads * p.q_len) return;
-    row_start = attention_scores(p) + row * k;
+    row_start = attention_scores() + row * k;
     uint first = GROUP ? ree_local() : 0u, step = GROUP ? gl_WorkGroupSize.x : 1u;
-    uint sink = sink_of(p, row), m = sink;
-    for (uint i = first; i < k; i += step) m = ree_soft_max(m, ree_scratch().w[row_start + i]);
+    uint sink = sink_of(row), m = sink;
+    for (uint i = first; i < k; i += step)
+        m = ree_soft_max(m, attention_scratch().w[row_start + i]);
     row_max = GROUP ? ree_row_max(m) : m;
     bool empty = ZERO_EMPTY && row_max == (REE_INF | REE_SIGN);
     if (empty) row_max = 0u;

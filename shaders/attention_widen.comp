@@ -9,25 +9,25 @@
 layout(constant_id = 32) const bool IS_V = false;
 
 void main() {
-    Params p = Params(ree_params());
+    attention_read();
     uint index = ree_thread(), size = IS_V ? p.v_head_dim : p.head_dim;
     if (index >= p.batch * p.n_kv_heads * p.kv_len * size) return;
     uint element = index % size, row = index / size;
     uint key = row % p.kv_len, head = row / p.kv_len;
     uint batch = head / p.n_kv_heads;
     head %= p.n_kv_heads;
-    attention_use_pages(p, batch);
+    attention_use_pages(batch);
     key = attention_key(key);
     uint at, value;
     if (IS_V) {
         at = uint(p.v_offset) + batch * uint(p.v_strides[0]) + head * uint(p.v_strides[1]) +
              key * uint(p.v_strides[2]) + element * uint(p.v_strides[3]);
         value = floatBitsToUint(factor_load(ree_operand(2), V_DTYPE, at));
-        index += attention_k_copy(p);
+        index += attention_k_copy();
     } else {
         at = uint(p.k_offset) + batch * uint(p.k_strides[0]) + head * uint(p.k_strides[1]) +
              key * uint(p.k_strides[2]) + element * uint(p.k_strides[3]);
         value = floatBitsToUint(factor_load(ree_operand(1), K_DTYPE, at));
     }
-    ree_scratch().w[index] = value;
+    attention_scratch().w[index] = value;
 }

@@ -124,7 +124,8 @@ void main() {
     uint m = p.m, n = out_size.x * out_size.y * out_size.z, k = p.c * kernel_size;
     n_terms = k;
     uint lanes = gl_WorkGroupSize.x;
-    uint tiles_j = (n + TN * lanes - 1u) / (TN * lanes), tiles_i = (m + TM - 1u) / TM;
+    uint width = TILE_COLUMNS * lanes;
+    uint tiles_j = (n + width - 1u) / width, tiles_i = (m + TM - 1u) / TM;
     uint n_outputs = p.n * p.groups * m * n, tile = ree_group();
     uint n_chunks = TILE_STAGE == 0u ? 1u : (k + REE_CHUNK - 1u) / REE_CHUNK;
     uint chunk = TILE_STAGE == 1u ? tile % n_chunks : 0u;
@@ -150,5 +151,5 @@ void main() {
     }
     chunk_base = chunk * n_outputs;
     uint k_begin = chunk * REE_CHUNK, k_end = TILE_STAGE == 1u ? min(k_begin + REE_CHUNK, k) : k;
-    tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, k_begin, k_end);
+    tile_run(tile_i * TM, tile_j * width + ree_local(), lanes, m, n, k_begin, k_end);
 }

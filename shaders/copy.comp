@@ -27,19 +27,27 @@ void main() {
     ReeWords src = ree_operand(0), dst = ree_operand(1);
     const uint per_thread = DENSE && ELEM_SIZE < 4u ? 4u / ELEM_SIZE : 1u;
     uint first = ree_thread() * per_thread, n = p.n_elements;
+    // Read once, before the first branch (shaders/README.md).
+    uint src_offset = uint(p.src_offset), dst_offset = uint(p.dst_offset);
+    uint dims[REE_MAX_RANK], src_strides[REE_MAX_RANK], dst_strides[REE_MAX_RANK];
+    [[unroll]] for (uint d = 0u; d < RANK; d++) {
+        dims[d] = p.dims[d];
+        src_strides[d] = uint(p.src_strides[d]);
+        dst_strides[d] = uint(p.dst_strides[d]);
+    }
     if (first >= n) return;
     uint word = 0u;
     for (uint e = 0u; e < per_thread; e++) {
         uint rest = min(first + e, n - 1u);
-        uint from = uint(p.src_offset), to = uint(p.dst_offset);
-        for (uint d = RANK; d-- > 1u;) {
-            uint i = rest % p.dims[d];
-            rest /= p.dims[d];
-            from += i * uint(p.src_strides[d]);
-            to += i * uint(p.dst_strides[d]);
+        uint from = src_offset, to = dst_offset;
+        [[unroll]] for (uint k = 1u; k < RANK; k++) {
+            uint d = RANK - k, i = rest % dims[d];
+            rest /= dims[d];
+            from += i * src_strides[d];
+            to += i * dst_strides[d];
         }
-        from += rest * uint(p.src_strides[0]);
-        to += rest * uint(p.dst_strides[0]);
+        from += rest * src_strides[0];
+        to += rest * dst_strides[0];
         uvec2 value = ree_load_size(src, ELEM_SIZE, from);
         if (per_thread == 1u || first + per_thread > n) {
             if (first + e < n) ree_store_size(dst, ELEM_SIZE, to, value);
@@ -48,5 +56,5 @@ void main() {
         }
     }
     if (per_thread > 1u && first + per_thread <= n)
-        dst.w[(uint(p.dst_offset) + first) / per_thread] = word;
+        dst.w[(dst_offset + first) / per_thread] = word;
 }

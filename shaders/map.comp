@@ -17,12 +17,12 @@ void main() {
     const bool words = size >= 4u;
     uint first = words ? ree_group() * gl_WorkGroupSize.x * PER_THREAD + ree_local()
                        : ree_thread() * PER_THREAD;
-    if (first >= n) return;
     uint n_tensors = 0u;
     [[unroll]] for (uint i = 0u; i < EXPR_N_OPERANDS; i++)
         n_tensors += ree_expr_dtype(i) < EXPR_IOTA ? 1u : 0u;
     ReeWords result = ree_operand(n_tensors);
     ReeExprState s = ree_expr_begin(e, 0u);
+    if (first >= n) return;
     uvec2 packed = uvec2(0u);
     [[dont_unroll]] for (uint k = 0u; k < PER_THREAD; k++) {
         uint index = first + (words ? k * gl_WorkGroupSize.x : k);

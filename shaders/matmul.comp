@@ -99,7 +99,8 @@ void main() {
     Params p = Params(ree_params());
     uint m = p.m, n = p.n, k = p.k;
     uint lanes = gl_WorkGroupSize.x;
-    uint tiles_j = (n + TN * lanes - 1u) / (TN * lanes), tiles_i = (m + TM - 1u) / TM;
+    uint width = TILE_COLUMNS * lanes;
+    uint tiles_j = (n + width - 1u) / width, tiles_i = (m + TM - 1u) / TM;
     uint n_outputs = p.n_batch * m * n;
     uint n_chunks = TILE_STAGE == 0u ? 1u : (k + REE_CHUNK - 1u) / REE_CHUNK;
     uint group = ree_group();
@@ -107,7 +108,6 @@ void main() {
     group /= n_chunks;
     uint tile_j = group % tiles_j, tile_i = group / tiles_j % tiles_i;
     uint batch = group / (tiles_j * tiles_i);
-    if (TILE_STAGE == 2u ? ree_thread() >= n_outputs : batch >= p.n_batch) return;
     matmul_batch(p, BATCH_RANK, batch, a_base, b_base);
     a_stride_m = uint(p.a_stride_m);
     a_stride_k = uint(p.a_stride_k);
@@ -148,11 +148,12 @@ void main() {
     }
     out_words = ree_operand(N_FACTORS + n_tensors);
     chunk_base = copied_words(m, n, k, p.n_batch) + chunk * n_outputs;
+    if (TILE_STAGE == 2u ? ree_thread() >= n_outputs : batch >= p.n_batch) return;
     if (TILE_STAGE == 2u) {
         add_chunks(ree_thread(), n_outputs, n_chunks);
         return;
     }
     uint k_begin = chunk * REE_CHUNK;
     uint k_end = TILE_STAGE == 1u ? min(k_begin + REE_CHUNK, k) : k;
-    tile_run(tile_i * TM, tile_j * TN * lanes + ree_local(), lanes, m, n, k_begin, k_end);
+    tile_run(tile_i * TM, tile_j * width + ree_local(), lanes, m, n, k_begin, k_end);
 }

@@ -19,11 +19,12 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     uint scale_row_div, scale_row_mod, scale_row_stride, scale_col_stride;
 };
 
+ReeWords row_words;
 uint row_start, row_mean; // of the current row: index of its first element, m
 bool row_is_centred;      // row_term returns d instead of x
 
 uint row_term(uint i) {
-    uint x = ree_operand(0).w[row_start + i];
+    uint x = row_words.w[row_start + i];
     return row_is_centred ? ree_sub(x, row_mean) : x;
 }
 
@@ -41,9 +42,16 @@ uint row_sum(uint n, bool squares) {
 
 void main() {
     Params p = Params(ree_params());
-    uint n = p.cols, count = ree_op_u32_to_f32(n);
+    uint n = p.cols, n_rows = p.rows, epsilon = p.epsilon;
     uint row = GROUP ? ree_group() : ree_thread();
-    if (row >= p.rows) return;
+    uint at = row / p.scale_row_div % p.scale_row_mod * p.scale_row_stride;
+    uint scale_stride = p.scale_col_stride;
+    const uint bias_operand = HAS_SCALE ? 2u : 1u;
+    ReeWords scale = ree_operand(1), bias = ree_operand(bias_operand);
+    ReeWords result = ree_operand(bias_operand + (HAS_BIAS ? 1u : 0u));
+    row_words = ree_operand(0);
+    if (row >= n_rows) return;
+    uint count = ree_op_u32_to_f32(n);
     row_start = row * n;
     row_is_centred = false;
     if (!RMS) {
@@ -51,14 +59,10 @@ void main() {
         row_is_centred = true;
     }
     uint variance = ree_div(row_sum(n, true), count);
-    uint deviation = ree_sqrt(ree_add(variance, p.epsilon));
-    const uint bias_operand = HAS_SCALE ? 2u : 1u;
-    ReeWords scale = ree_operand(1), bias = ree_operand(bias_operand);
-    ReeWords result = ree_operand(bias_operand + (HAS_BIAS ? 1u : 0u));
-    uint at = row / p.scale_row_div % p.scale_row_mod * p.scale_row_stride;
+    uint deviation = ree_sqrt(ree_add(variance, epsilon));
     uint first = GROUP ? ree_local() : 0u, step = GROUP ? gl_WorkGroupSize.x : 1u;
     for (uint i = first; i < n; i += step) {
-        uint y = ree_div(row_term(i), deviation), w = at + i * p.scale_col_stride;
+        uint y = ree_div(row_term(i), deviation), w = at + i * scale_stride;
         if (HAS_SCALE) y = ree_mul(y, scale.w[w]);
 #if REE_PLANT == REE_PLANT_CONTRACTS
         if (HAS_SCALE && HAS_BIAS && REE_FORM_ADD != REE_INTEGER)

@@ -18,6 +18,29 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
 
 uint from_bool(bool b) { return b ? 1u : 0u; }
 
+#ifdef REE_F64
+double high_half(const double x) { // 26 bits
+    precise double t = x * 134217729.0lf;
+    precise double high = t - (t - x);
+    return high;
+}
+// Returns whether the device rounds a quotient of float64 correctly, which fast.glsl requires. The
+// significands of both operands are made of the words. p + e = q * y holds exactly (Dekker's
+// product). The quotient is right if x - q * y is at most half an ulp of q, times y.
+bool is_quotient_right(const uint a, const uint b, const uint c) {
+    double x = packDouble2x32(uvec2(a * 0x9E3779B1u, 0x3FF00000u | (b & 0xFFFFFu)));
+    double y = packDouble2x32(uvec2(c * 0x85EBCA6Bu, 0x3FF00000u | (a & 0xFFFFFu)));
+    precise double q = x / y;
+    double qh = high_half(q), yh = high_half(y);
+    precise double ql = q - qh, yl = y - yh;
+    precise double p = q * y;
+    precise double e = ((qh * yh - p) + qh * yl + ql * yh) + ql * yl;
+    precise double rest = (x - p) - e;
+    precise double most = y * packDouble2x32(uvec2(0u, q < 1.0lf ? 0x3C900000u : 0x3CA00000u));
+    return rest <= most && -rest <= most;
+}
+#endif
+
 #ifdef CONVERSIONS
 // Computes an operation of enum ree_probe_operation (src/device/probe_vectors.h). The code calls
 // each function in one place only, because compilers inline every call.
@@ -51,7 +74,13 @@ uint compute(uint operation, uint a, uint b, uint c) {
     case 2: return ree_mul(a, b);
     case 3: return ree_div(a, b);
     case 4: return ree_sqrt(a);
-    case 5: return ree_fma(a, b, c);
+    case 5: {
+        uint r = ree_fma(a, b, c);
+#ifdef REE_F64
+        if (FORM == REE_FLOAT64 && !is_quotient_right(a, b, c)) r ^= 1u;
+#endif
+        return r;
+    }
     }
     if (FORM != REE_NATIVE) return 0u;
     float x = uintBitsToFloat(a), y = uintBitsToFloat(b);

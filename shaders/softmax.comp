@@ -17,34 +17,37 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     uint zero_empty;
 };
 
+ReeWords row_words, row_results;
 uint row_start, row_stride, row_max; // the current row's first element, stride in elements, m
 
 uint shifted(uint i) { // x - m
-    return ree_sub(ree_operand(0).w[row_start + i * row_stride], row_max);
+    return ree_sub(row_words.w[row_start + i * row_stride], row_max);
 }
 uint row_term(uint i) {
     uint e = ree_op_exp_f32(shifted(i));
-    if (!LOG) ree_operand(1).w[row_start + i * row_stride] = e;
+    if (!LOG) row_results.w[row_start + i * row_stride] = e;
     return e;
 }
 // Stores result i. Reads e from where row_term stored it. divisor: s, or log(s) if LOG.
 void finish(uint i, uint divisor) {
     uint at = row_start + i * row_stride;
-    ree_operand(1).w[at] = LOG ? ree_op_sub_f32(shifted(i), divisor)
-                               : ree_op_div_f32(ree_operand(1).w[at], divisor);
+    row_results.w[at] = LOG ? ree_op_sub_f32(shifted(i), divisor)
+                            : ree_op_div_f32(row_results.w[at], divisor);
 }
 
 void main() {
     Params p = Params(ree_params());
-    uint k = p.k, inner = p.inner;
+    uint k = p.k, inner = p.inner, n_rows = p.outer * inner;
     uint row = GROUP ? ree_group() : ree_thread();
-    if (row >= p.outer * inner) return;
+    row_words = ree_operand(0);
+    row_results = ree_operand(1);
+    if (row >= n_rows) return;
     row_start = row / inner * k * inner + row % inner;
     row_stride = inner;
     uint first = GROUP ? ree_local() : 0u, step = GROUP ? gl_WorkGroupSize.x : 1u;
     uint m = REE_INF | REE_SIGN;
     for (uint i = first; i < k; i += step)
-        m = ree_soft_max(m, ree_operand(0).w[row_start + i * row_stride]);
+        m = ree_soft_max(m, row_words.w[row_start + i * row_stride]);
     row_max = GROUP ? ree_row_max(m) : m;
     bool empty = ZERO_EMPTY && row_max == (REE_INF | REE_SIGN);
     if (empty) row_max = 0u;

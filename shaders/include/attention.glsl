@@ -62,18 +62,83 @@ layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Par
     int pages_offset, pages_stride;
 };
 
-uint attention_k_copy(const Params p) {
+// The parameters and the addresses of the operands, read once, before the first branch
+// (shaders/README.md).
+struct Attention {
+    uint batch, n_heads, n_kv_heads, q_len, kv_len, head_dim, v_head_dim;
+    int q_offset, k_offset, v_offset;
+    ivec4 q_strides, k_strides, v_strides;
+    ivec3 out_strides;
+    uint scale, softcap;
+    int left, right, start;
+    int starts_offset, n_keys_offset, allowed_offset, bias_offset, sink_offset;
+    int starts_stride, n_keys_stride;
+    ivec4 allowed_strides, bias_strides;
+    ivec3 sink_strides;
+    int pages_offset, pages_stride;
+    uvec2 starts, n_keys, allowed, bias, sink, pages, result, scratch;
+};
+Attention p;
+
+void attention_read() {
+    Params from = Params(ree_params());
+    p.batch = from.batch;
+    p.n_heads = from.n_heads;
+    p.n_kv_heads = from.n_kv_heads;
+    p.q_len = from.q_len;
+    p.kv_len = from.kv_len;
+    p.head_dim = from.head_dim;
+    p.v_head_dim = from.v_head_dim;
+    p.q_offset = from.q_offset;
+    p.k_offset = from.k_offset;
+    p.v_offset = from.v_offset;
+#define REE_READ_4(name)                                                                           \
+    p.name = ivec4(from.name[0], from.name[1], from.name[2], from.name[3]);
+    REE_READ_4(q_strides)
+    REE_READ_4(k_strides)
+    REE_READ_4(v_strides)
+    p.out_strides = ivec3(from.out_strides[0], from.out_strides[1], from.out_strides[2]);
+    p.scale = from.scale;
+    p.softcap = from.softcap;
+    p.left = from.left;
+    p.right = from.right;
+    p.start = from.start;
+    p.starts_offset = from.starts_offset;
+    p.n_keys_offset = from.n_keys_offset;
+    p.allowed_offset = from.allowed_offset;
+    p.bias_offset = from.bias_offset;
+    p.sink_offset = from.sink_offset;
+    p.starts_stride = from.starts_stride;
+    p.n_keys_stride = from.n_keys_stride;
+    REE_READ_4(allowed_strides)
+    REE_READ_4(bias_strides)
+    p.sink_strides = ivec3(from.sink_strides[0], from.sink_strides[1], from.sink_strides[2]);
+#undef REE_READ_4
+    p.pages_offset = from.pages_offset;
+    p.pages_stride = from.pages_stride;
+    p.starts = ree_block().operands[3];
+    p.n_keys = ree_block().operands[OPERAND_N_KEYS];
+    p.allowed = ree_block().operands[OPERAND_ALLOWED];
+    p.bias = ree_block().operands[OPERAND_BIAS];
+    p.sink = ree_block().operands[OPERAND_SINK];
+    p.pages = ree_block().operands[OPERAND_PAGES];
+    p.result = ree_block().operands[OPERAND_OUT];
+    p.scratch = ree_block().scratch;
+}
+ReeWords attention_scratch() { return ReeWords(p.scratch); }
+
+uint attention_k_copy() {
     return K_COPY ? p.batch * p.n_kv_heads * p.kv_len * p.head_dim : 0u;
 }
-uint attention_scores(const Params p) {
+uint attention_scores() {
     uint v_copy = V_COPY ? p.batch * p.n_kv_heads * p.kv_len * p.v_head_dim : 0u;
-    return attention_k_copy(p) + v_copy;
+    return attention_k_copy() + v_copy;
 }
 
 struct AttentionRow {
     uint batch, head, query;
 };
-AttentionRow attention_row(const Params p, uint product, uint row) {
+AttentionRow attention_row(uint product, uint row) {
     uint heads = COMBINED ? p.n_kv_heads : p.n_heads;
     AttentionRow r;
     r.batch = product / heads;
@@ -85,10 +150,10 @@ AttentionRow attention_row(const Params p, uint product, uint row) {
     }
     return r;
 }
-uint attention_rows(const Params p) {
+uint attention_rows() {
     return COMBINED ? p.n_heads / p.n_kv_heads * p.q_len : p.q_len;
 }
-uint attention_products(const Params p) {
+uint attention_products() {
     return p.batch * (COMBINED ? p.n_kv_heads : p.n_heads);
 }
 
@@ -108,10 +173,10 @@ int attention_number(const ReeWords numbers, uint dtype, uint at) {
 }
 
 // Returns the position of a query among the keys.
-int attention_position(const Params p, const AttentionRow r) {
+int attention_position(const AttentionRow r) {
     int position = p.start + int(r.query);
     if (STARTS_DTYPE != 0u)
-        position += attention_number(ree_operand(3), STARTS_DTYPE,
+        position += attention_number(ReeWords(p.starts), STARTS_DTYPE,
                                      uint(p.starts_offset) + r.batch * uint(p.starts_stride));
     return position;
 }
@@ -120,13 +185,13 @@ int attention_position(const Params p, const AttentionRow r) {
 // key j of this batch along the key dimension of k and v: with pages the index in the pool
 // (repop.h, "attention"), otherwise j.
 uint attention_pages_base;
-void attention_use_pages(const Params p, uint batch) {
+void attention_use_pages(uint batch) {
     attention_pages_base = uint(p.pages_offset) + batch * uint(p.pages_stride);
 }
 uint attention_key(uint j) {
     uint key = j;
     if (PAGE_BITS != 0u) {
-        uint page = ree_operand(OPERAND_PAGES).w[attention_pages_base + (j >> PAGE_BITS)];
+        uint page = ReeWords(p.pages).w[attention_pages_base + (j >> PAGE_BITS)];
         key = page << PAGE_BITS | (j & ((1u << PAGE_BITS) - 1u));
     }
     return key;
@@ -134,7 +199,7 @@ uint attention_key(uint j) {
 
 // Computes the range of keys that the sums of a query include, as ree_attention_keys of
 // src/repops/repop.c does.
-void attention_keys(const Params p, uint query, out uint first, out uint end) {
+void attention_keys(uint query, out uint first, out uint end) {
     first = 0u;
     end = p.kv_len;
     if (!HAS_RANGE) return;

@@ -112,7 +112,8 @@ uvec2 ree_expr_operand(const ReeExprState s, const uint i, const uint coordinate
 }
 
 void ree_expr_coordinates(const ReeExprState s, uint index, out uint coordinates[REE_MAX_RANK]) {
-    [[unroll]] for (uint d = EXPR_RANK; d-- > 1u;) {
+    [[unroll]] for (uint k = 1u; k < EXPR_RANK; k++) { // ascending: Mesa unrolls no other loops
+        uint d = EXPR_RANK - k;
         coordinates[d] = index % s.dims[d];
         index /= s.dims[d];
     }

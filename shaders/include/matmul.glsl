@@ -26,7 +26,8 @@ void matmul_batch(const Params p, const uint batch_rank, const uint batch, out u
     a = uint(p.a_offset);
     b = uint(p.b_offset);
     uint rest = batch;
-    for (uint d = batch_rank; d-- > 0u;) {
+    [[unroll]] for (uint k = 1u; k <= batch_rank; k++) {
+        uint d = batch_rank - k;
         uint c = rest % p.batch_dims[d];
         rest /= p.batch_dims[d];
         a += c * uint(p.a_batch_strides[d]);

@@ -2,8 +2,7 @@
 // tests and selects from:
 //
 //   native    the device's instruction
-//   float64   only fma: computed in float64, if the operands exclude subnormals; otherwise in
-//             integers
+//   float64   only fma, exp, tanh and sigmoid: computed in float64
 //   float32   for devices that flush subnormals: the native instruction, or for fma error-free
 //             transformations, if operands and result are far from subnormals and overflow;
 //             otherwise in integers
@@ -32,8 +31,8 @@ uint ree_exponent(uint x) { return (x >> 23u) & 255u; } // biased
 // by s, `precise` or not. Every float that a conversion has rounded must therefore pass through
 // this function. The or with a run-time zero changes nothing, but the compiler can conclude nothing
 // about the result.
-float ree_rounded(float x) { return uintBitsToFloat(floatBitsToUint(x) | ree_push.zero); }
-vec4 ree_rounded(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) | uvec4(ree_push.zero)); }
+float ree_rounded(float x) { return uintBitsToFloat(floatBitsToUint(x) | ree_zero); }
+vec4 ree_rounded(vec4 x) { return uintBitsToFloat(floatBitsToUint(x) | uvec4(ree_zero)); }
 
 float ree_native_add(float a, float b) {
     precise float r = a + b;
@@ -122,20 +121,48 @@ float ree_fma_float32(const float a, const float b, const float c) {
 }
 
 #ifdef REE_F64
-// fma in float64: the product is exact; the sum s is rounded to 53 bits and then to 24. Two
-// roundings are wrong only if s is inexact and a midpoint of two floats (its low 29 bits are 1
-// 0000...). Then s is moved off the midpoint, to the side of the true sum.
-float ree_fma_float64(const float a, const float b, const float c) {
-    precise double p = double(a) * double(b);
-    precise double x = double(c);
+// Returns x in float64, subnormals too, which some devices flush in their conversion.
+double ree_widened(uint x) {
+    if (ree_exponent(x) > 0u) return double(uintBitsToFloat(x));
+    double unit = packDouble2x32(uvec2(0u, 0x36A00000u | (x & REE_SIGN))); // 2^-149
+    precise double r = double(x & 0x7FFFFFu) * unit;
+    return r;
+}
+
+// Returns a double, given by its low and high words, rounded to float32.
+uint ree_narrowed(const uvec2 x) {
+    if ((x.y & 0x7FFFFFFFu) < 0x38100000u) { // below 2^-126
+        // The last bit of 2^-97 is 2^-149. So the low word of the sum counts multiples of 2^-149.
+        precise double r = packDouble2x32(uvec2(x.x, x.y & 0x7FFFFFFFu)) +
+                           packDouble2x32(uvec2(0u, 0x39E00000u));
+        return (x.y & REE_SIGN) | unpackDouble2x32(r).x;
+    }
+    return floatBitsToUint(ree_rounded(float(packDouble2x32(x))));
+}
+
+// fma for all operands. Nothing overflows or is subnormal in float64: the product is exact, and so
+// is the error of the sum s. s is then rounded to odd: of the two doubles around the exact sum, it
+// becomes the one whose last bit is 1. Such a number can be rounded again, to float32 or to a
+// multiple of 2^-149, as if it were exact.
+uint ree_fma_float64(const uint a, const uint b, const uint c) {
+    precise double p = ree_widened(a) * ree_widened(b);
+    precise double x = ree_widened(c);
     precise double s = p + x;
     precise double x1 = s - p;
     precise double lost = (p - (s - x1)) + (x - x1);
     uvec2 bits = unpackDouble2x32(s);
-    if ((bits.x & 0x1FFFFFFFu) == 0x10000000u && lost != 0.0)
-        bits.x += (lost > 0.0) == (s > 0.0) ? 1u : 0xFFFFFFFFu;
-    return ree_rounded(float(packDouble2x32(bits)));
+    bool above = lost > 0.0lf, below = lost < 0.0lf; // neither if lost is NaN
+    if ((above || below) && (bits.x & 1u) == 0u) {
+        if (above == (s > 0.0lf)) {
+            bits.x |= 1u;
+        } else {
+            bits.y -= bits.x == 0u ? 1u : 0u;
+            bits.x -= 1u;
+        }
+    }
+    return ree_canon(ree_narrowed(bits));
 }
+#include "fast.glsl"
 #endif
 
 uint ree_fma(uint a, uint b, uint c) {
@@ -143,19 +170,18 @@ uint ree_fma(uint a, uint b, uint c) {
         precise float r = fma(uintBitsToFloat(a), uintBitsToFloat(b), uintBitsToFloat(c));
         return floatBitsToUint(r);
     }
-    // In both emulations every nonzero intermediate is a multiple of the last bit of an operand,
+#ifdef REE_F64
+    if (REE_FORM_FMA == REE_FLOAT64) return ree_fma_float64(a, b, c);
+#endif
+    // Every nonzero intermediate of the float32 form is a multiple of the last bit of an operand,
     // 2^(ea - 150) and so on, or of the product, 2^(ea + eb - 300). If all of these are at least
     // 2^-126, nothing is subnormal.
     uint ea = ree_exponent(a), eb = ree_exponent(b), ec = ree_exponent(c), sum = ea + eb;
     bool safe = ea >= 24u && eb >= 24u && ea <= 247u && eb <= 247u && sum >= 174u &&
                 sum <= 370u && (ree_is_zero(c) || (ec >= 24u && ec <= 247u));
-    if (safe && REE_FORM_FMA != REE_INTEGER) {
-        float x = uintBitsToFloat(a), y = uintBitsToFloat(b), z = uintBitsToFloat(c);
-#ifdef REE_F64
-        if (REE_FORM_FMA == REE_FLOAT64) return floatBitsToUint(ree_fma_float64(x, y, z));
-#endif
-        if (REE_FORM_FMA == REE_FLOAT32) return floatBitsToUint(ree_fma_float32(x, y, z));
-    }
+    if (safe && REE_FORM_FMA == REE_FLOAT32)
+        return floatBitsToUint(
+            ree_fma_float32(uintBitsToFloat(a), uintBitsToFloat(b), uintBitsToFloat(c)));
     return ree_soft_fma(a, b, c);
 }
 

@@ -53,6 +53,10 @@ layout(push_constant) uniform ReePush {
     uint zero; // 0 at run time, unknown to compilers: primitives.glsl, ree_rounded
     uint first_group; // first workgroup of this launch: a step may be launched in several pieces
 } ree_push;
+// Read once, before the first branch and loop: there a CPU's driver reads for all threads at once.
+uvec2 ree_block_address = ree_push.block;
+uint ree_zero = ree_push.zero;
+uint ree_first_group = ree_push.first_group;
 
 uvec2 ree_address_add(uvec2 address, uint bytes) {
     uint carry;
@@ -60,16 +64,16 @@ uvec2 ree_address_add(uvec2 address, uint bytes) {
     return uvec2(low, address.y + carry);
 }
 
-ReeBlock ree_block() { return ReeBlock(ree_push.block); }
+ReeBlock ree_block() { return ReeBlock(ree_block_address); }
 // Returns the address of the parameters. Cast it to a buffer_reference with the struct of repop.h.
-uvec2 ree_params() { return ree_address_add(ree_push.block, REE_BLOCK_SIZE); }
+uvec2 ree_params() { return ree_address_add(ree_block_address, REE_BLOCK_SIZE); }
 ReeWords ree_operand(uint i) { return ReeWords(ree_block().operands[i]); }
 ReeWords ree_scratch() { return ReeWords(ree_block().scratch); }
 
 // Returns the index of the workgroup in its step, over both dimensions and all pieces. A step may
 // have more threads than work, so a shader must compare indices with the amount of work.
 uint ree_group() {
-    return ree_push.first_group + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+    return ree_first_group + gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
 }
 uint ree_local() { return gl_LocalInvocationID.x; }
 uint ree_thread() { return ree_group() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }

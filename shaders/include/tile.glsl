@@ -14,7 +14,7 @@
 // The shader is compiled for one form of fma and one way of loading:
 //
 //     TILE_FORM      0 native, 1 float64, 2 float32, 3 integer (REE_NATIVE, ...)
-//     TM             rows per thread; a thread computes TM x 4 results in registers
+//     TM             rows per thread; a thread computes TM x TILE_COLUMNS results in registers
 //     TILE_SUBGROUP  the threads of a subgroup have the same rows; each loads the elements of A for
 //                    one k and broadcasts them
 //
@@ -23,8 +23,8 @@
 //
 // The emulated forms of fma skip steps that are rarely needed. They record which results of the
 // current chunk are in doubt, and whether the operands leave the range in which the form is
-// correct. Results in doubt are then computed again with the complete emulation. If operands leave
-// the range, all results of the thread in this chunk are computed again, in integers.
+// correct. Results in doubt are then computed again with the complete emulation, ree_fma of
+// primitives.glsl; if operands leave the range, all results of the thread in this chunk.
 #ifndef REE_GLSL_TILE
 #define REE_GLSL_TILE
 
@@ -35,10 +35,14 @@
 layout(constant_id = 40) const uint SUBGROUP = 1; // subgroup size, a divisor of REE_CHUNK
 #endif
 
+// Results of a thread in each row: 4, or 1 in modules with TM = 1. With 1, drivers remove what only
+// the other components of a vector need, so that they compile less.
+layout(constant_id = 41) const uint TILE_COLUMNS = 4;
+
 // 0: a thread computes all chunks of its results. 1: it computes one chunk, for products that are
 // otherwise too small to fill the device or have too long loops. 2: the including shader adds the
 // chunks' results.
-layout(constant_id = 41) const uint TILE_STAGE = 0;
+layout(constant_id = 42) const uint TILE_STAGE = 0;
 
 #if TM == 16
 #define TILE_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) \
@@ -50,7 +54,6 @@ layout(constant_id = 41) const uint TILE_STAGE = 0;
 #else
 #define TILE_ROWS(X) X(0)
 #endif
-#define TN 4u
 
 // Range of |x| over the operands, as bits shifted left by 1: the smallest nonzero value minus 1,
 // and the largest value.
@@ -64,6 +67,7 @@ void tile_range_add(inout TileRange r, float x) {
 }
 void tile_range_add4(inout TileRange r, const vec4 x) {
     tile_range_add(r, x.x);
+    if (TILE_COLUMNS == 1u) return;
     tile_range_add(r, x.y);
     tile_range_add(r, x.z);
     tile_range_add(r, x.w);
@@ -91,11 +95,11 @@ bool tile_in_range(const TileRange a, const TileRange b) {
         acc##i = r;                                                                                \
     }
 #elif TILE_FORM == 1
-// ree_fma_float64 of primitives.glsl without its last step. s is in doubt if it is a midpoint.
+// The sum is rounded to 53 bits and then to 24. That differs from one rounding only if s is a
+// midpoint of two floats; then the result is in doubt.
 #define TILE_DOUBT uint       // 0: in doubt
 #define TILE_SURE 0xFFFFFFFFu
 #define TILE_IS_SURE (doubt != 0u)
-#define TILE_EXACT_FMA(a, b, c) ree_fma_float64(a, b, c)
 #define TILE_NOTE_A(a) tile_range_add(range_a, a);
 #define TILE_B(b)                                                                                  \
     dvec4 wide = dvec4(b);                                                                         \
@@ -113,16 +117,16 @@ bool tile_in_range(const TileRange a, const TileRange b) {
         precise dvec4 p = double(a) * wide;                                                        \
         precise dvec4 s = p + TILE_WIDE_ACC(i);                                                    \
         acc##i = TILE_ROUNDED(i, s);                                                               \
-        doubt##i = min(doubt##i, min(min(TILE_LOW(s.x), TILE_LOW(s.y)),                            \
-                                     min(TILE_LOW(s.z), TILE_LOW(s.w))));                          \
+        doubt##i = min(doubt##i, TILE_LOW(s.x));                                                   \
+        if (TILE_COLUMNS > 1u)                                                                     \
+            doubt##i = min(doubt##i, min(TILE_LOW(s.y), min(TILE_LOW(s.z), TILE_LOW(s.w))));       \
     }
 #elif TILE_FORM == 2
 // ree_fma_float32 of primitives.glsl with a cheaper last step: r is in doubt if r + d * (1 + 2^-23)
 // differs from r. It differs if d is half an ulp, and rarely otherwise.
 #define TILE_DOUBT uvec4 // not 0: in doubt
 #define TILE_SURE uvec4(0u)
-#define TILE_IS_SURE (doubt[q % TN] == 0u)
-#define TILE_EXACT_FMA(a, b, c) ree_fma_float32(a, b, c)
+#define TILE_IS_SURE (doubt[q % TILE_COLUMNS] == 0u)
 #define TILE_NOTE_A(a) tile_range_add(range_a, a);
 #define TILE_B(b)                                                                                  \
     precise vec4 bh = uintBitsToFloat(floatBitsToUint(b) & 0xFFFFF000u);                           \
@@ -149,7 +153,7 @@ bool tile_in_range(const TileRange a, const TileRange b) {
 #if TILE_FORM == 1 || TILE_FORM == 2
 #define TILE_DECLARE_DOUBT(i) TILE_DOUBT doubt##i = TILE_SURE;
 #define TILE_GET_DOUBT(i)                                                                          \
-    if (q / TN == i) doubt = doubt##i;
+    if (q / TILE_COLUMNS == i) doubt = doubt##i;
 #endif
 #if TILE_FORM == 1 && REE_PLANT == REE_PLANT_ROUNDING
 #define TILE_DECLARE(i) vec4 total##i = vec4(0.0), acc##i; dvec4 wide_acc##i;
@@ -162,15 +166,16 @@ bool tile_in_range(const TileRange a, const TileRange b) {
 #define TILE_SUM(i) sum##i = tile_add4(total##i, acc##i, slow);
 #define TILE_DECLARE_SUM(i) vec4 sum##i;
 #define TILE_TAKE_SUM(i) total##i = sum##i;
-// Result q of the thread is component q % 4 of row q / 4.
+// Result q of the thread is component q % TILE_COLUMNS of row q / TILE_COLUMNS.
+#define TILE_FOR_RESULTS(q) [[dont_unroll]] for (uint q = 0u; q < TM * TILE_COLUMNS; q++)
 #define TILE_GET_ACC(i)                                                                            \
-    if (q / TN == i) row = acc##i;
+    if (q / TILE_COLUMNS == i) row = acc##i;
 #define TILE_GET_TOTAL(i)                                                                          \
-    if (q / TN == i) row = total##i;
+    if (q / TILE_COLUMNS == i) row = total##i;
 #define TILE_PUT_ACC(i)                                                                            \
-    if (q / TN == i) acc##i = tile_replace(acc##i, q % TN, bits);
+    if (q / TILE_COLUMNS == i) acc##i = tile_replace(acc##i, q % TILE_COLUMNS, bits);
 #define TILE_PUT_SUM(i)                                                                            \
-    if (q / TN == i) sum##i = tile_replace(sum##i, q % TN, bits);
+    if (q / TILE_COLUMNS == i) sum##i = tile_replace(sum##i, q % TILE_COLUMNS, bits);
 
 vec4 tile_replace(const vec4 v, const uint c, const uint bits) {
     bvec4 here = equal(uvec4(c), uvec4(0u, 1u, 2u, 3u));
@@ -194,31 +199,20 @@ vec4 tile_add4(const vec4 a, const vec4 b, inout bool slow) {
     return r;
 }
 
-// Computes one result of the chunk of terms k0 ... k1 - 1 again, in integers.
-uint tile_chunk_integer(uint i, TileColumn column, uint k0, uint k1) {
+// Computes one result of the chunk of terms k0 ... k1 - 1 with the complete emulation.
+uint tile_chunk_again(uint i, TileColumn column, uint k0, uint k1) {
     uint acc = 0u;
     TileStep s = tile_step(k0);
     [[dont_unroll]] for (uint k = k0; k < k1; k++) {
-        acc = ree_soft_fma(floatBitsToUint(tile_a(i, k)), floatBitsToUint(tile_b(s, column)), acc);
+        acc = ree_fma(floatBitsToUint(tile_a(i, k)), floatBitsToUint(tile_b(s, column)), acc);
         tile_next(s);
     }
     return acc;
 }
-#ifdef TILE_EXACT_FMA
-uint tile_chunk_exact(uint i, TileColumn column, uint k0, uint k1) {
-    float acc = 0.0;
-    TileStep s = tile_step(k0);
-    [[dont_unroll]] for (uint k = k0; k < k1; k++) {
-        acc = TILE_EXACT_FMA(tile_a(i, k), tile_b(s, column), acc);
-        tile_next(s);
-    }
-    return floatBitsToUint(acc);
-}
-#endif
 
 // Computes the results of this thread: rows i0, i0 + 1, ... (TM of them) and columns j0, j0 + dj,
-// ... (TN of them). A row from m on or a column from n on is computed as the last one and not
-// stored. Sums the terms from k_begin, a multiple of REE_CHUNK, to k_end - 1.
+// ... (TILE_COLUMNS of them). A row from m on or a column from n on is computed as the last one and
+// not stored. Sums the terms from k_begin, a multiple of REE_CHUNK, to k_end - 1.
 void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint k_begin, uint k_end) {
     TileColumn c0 = tile_column(min(j0, n - 1u)), c1 = tile_column(min(j0 + dj, n - 1u)),
                c2 = tile_column(min(j0 + 2u * dj, n - 1u)),
@@ -227,6 +221,13 @@ void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint k_begin, uint k_en
     [[dont_unroll]] for (uint k0 = k_begin; k0 < k_end; k0 += REE_CHUNK) {
         uint k1 = min(k0 + REE_CHUNK, k_end);
         TILE_ROWS(TILE_ZERO)
+#if TILE_FORM == 1 && TM == 1
+        // One loop instead of two is less to compile, and not slower: most of the time goes to the
+        // loads.
+        if (TILE_COLUMNS == 1u) {
+            acc0 = vec4(uintBitsToFloat(tile_chunk_again(i0, c0, k0, k1)));
+        } else {
+#endif
 #if TILE_FORM != 3
         TileRange range_a = TileRange(0xFFFFFFFFu, 0u), range_b = range_a;
 #if TILE_FORM != 0
@@ -257,7 +258,8 @@ void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint k_begin, uint k_en
 #else
         TileStep s = tile_step(k0);
         [[dont_unroll]] for (uint k = k0; k < k1; k++) {
-            vec4 b = vec4(tile_b(s, c0), tile_b(s, c1), tile_b(s, c2), tile_b(s, c3));
+            vec4 b = vec4(tile_b(s, c0));
+            if (TILE_COLUMNS > 1u) b.yzw = vec3(tile_b(s, c1), tile_b(s, c2), tile_b(s, c3));
             TILE_B(b)
 #define TILE_STEP(i)                                                                               \
     {                                                                                              \
@@ -271,8 +273,8 @@ void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint k_begin, uint k_en
 #endif
 #endif
 #if TILE_FORM != 0
-        [[dont_unroll]] for (uint q = 0u; q < TM * TN; q++) {
-            uint i = i0 + q / TN, j = j0 + q % TN * dj;
+        TILE_FOR_RESULTS(q) {
+            uint i = i0 + q / TILE_COLUMNS, j = j0 + q % TILE_COLUMNS * dj;
 #if TILE_FORM == 3
             bool in_range = false, sure = false;
 #else
@@ -281,13 +283,13 @@ void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint k_begin, uint k_en
             TILE_ROWS(TILE_GET_DOUBT)
             bool sure = TILE_IS_SURE;
 #endif
-            if (i >= m || j >= n || in_range && sure) continue;
-            uint bits = 0u;
-            if (!in_range) bits = tile_chunk_integer(i, tile_column(j), k0, k1);
-#ifdef TILE_EXACT_FMA
-            if (in_range) bits = tile_chunk_exact(i, tile_column(j), k0, k1);
+            if (i < m && j < n && !(in_range && sure)) {
+                uint bits = tile_chunk_again(i, tile_column(j), k0, k1);
+                TILE_ROWS(TILE_PUT_ACC)
+            }
+        }
 #endif
-            TILE_ROWS(TILE_PUT_ACC)
+#if TILE_FORM == 1 && TM == 1
         }
 #endif
         if (k0 == k_begin) {
@@ -297,28 +299,29 @@ void tile_run(uint i0, uint j0, uint dj, uint m, uint n, uint k_begin, uint k_en
             TILE_ROWS(TILE_DECLARE_SUM)
             TILE_ROWS(TILE_SUM)
             if (slow) {
-                [[dont_unroll]] for (uint q = 0u; q < TM * TN; q++) {
+                TILE_FOR_RESULTS(q) {
                     vec4 row;
                     TILE_ROWS(TILE_GET_TOTAL)
-                    uint x = floatBitsToUint(row[q % TN]);
+                    uint x = floatBitsToUint(row[q % TILE_COLUMNS]);
                     TILE_ROWS(TILE_GET_ACC)
-                    uint bits = ree_soft_add(x, floatBitsToUint(row[q % TN]));
+                    uint bits = ree_soft_add(x, floatBitsToUint(row[q % TILE_COLUMNS]));
                     TILE_ROWS(TILE_PUT_SUM)
                 }
             }
             TILE_ROWS(TILE_TAKE_SUM)
         }
     }
-    [[dont_unroll]] for (uint q = 0u; q < TM * TN; q++) {
-        uint i = i0 + q / TN, j = j0 + q % TN * dj;
+    TILE_FOR_RESULTS(q) {
+        uint i = i0 + q / TILE_COLUMNS, j = j0 + q % TILE_COLUMNS * dj;
         vec4 row;
         TILE_ROWS(TILE_GET_TOTAL)
-        uint bits = floatBitsToUint(row[q % TN]);
-        if (i >= m || j >= n) continue;
-        if (TILE_STAGE == 1u)
-            tile_store_chunk(i, j, bits);
-        else
-            tile_store(i, j, bits == REE_SIGN ? 0u : ree_canon(bits)); // + 0: -0 becomes +0
+        uint bits = floatBitsToUint(row[q % TILE_COLUMNS]);
+        if (i < m && j < n) {
+            if (TILE_STAGE == 1u)
+                tile_store_chunk(i, j, bits);
+            else
+                tile_store(i, j, bits == REE_SIGN ? 0u : ree_canon(bits)); // + 0: -0 becomes +0
+        }
     }
 }
 

@@ -82,7 +82,7 @@ int main(void) {
     if (status == REE_UNAVAILABLE) return test_skip(err.message);
     REQUIRE(status == REE_OK);
     struct ree_vk *vk = ree_vk_of(device);
-    vk->thresholds.small_product = 0; // modules for many rows, too
+    vk->thresholds.small_product = vk->thresholds.tiny_product = 0; // modules for many rows, too
     struct ree_vk_verdict *fma = &vk->verdicts[REE_VK_FMA];
     if (fma->allowed[REE_VK_NATIVE] || vk->verdicts[REE_VK_ADD].form != REE_VK_NATIVE) {
         device->vtable->destroy(device);

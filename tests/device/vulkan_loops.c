@@ -318,7 +318,12 @@ int main(void) {
             ree_vulkan_device_open(strchr(list[d].spec, ':') + 1, &options, &device, &err);
         CHECK_MSG(status == REE_OK, "%s", err.message);
         if (status != REE_OK) continue;
-        ree_vk_of(device)->thresholds.small_product = 0; // the loops of large products
+        struct ree_vk_thresholds *thresholds = &ree_vk_of(device)->thresholds;
+        const struct ree_vk_thresholds own = *thresholds;
+        thresholds->enough_groups = 0; // chunks get no workgroups of their own
+        products(device, 1, 1, 31000); // the longest loops of a tiny product
+        *thresholds = own;
+        thresholds->small_product = thresholds->tiny_product = 0; // the loops of large products
         products(device, 17, 9, 700);
         products(device, 5, 3, 66000);
         products(device, 1, 5, 70000);

@@ -84,13 +84,14 @@ int main(int argc, char **argv) {
             if (status == REE_UNAVAILABLE) return test_skip(err.message);
             CHECK_MSG(status == REE_OK, "%s: %s", list[d].name, err.message);
             if (status != REE_OK) continue;
-            // Random products are small. They run on the modules that the device chooses for small
-            // ones, and on those for large ones.
-            static const char *const products[] = {"matmul", "conv", "attention"};
-            const uint64_t small_product = ree_vk_of(device)->thresholds.small_product;
-            for (size_t p = 0; p < 3 && !forms[f] && argc <= 2 && small_product; p++)
-                compare_cases(device, "small products", n, products[p]);
-            ree_vk_of(device)->thresholds.small_product = 0;
+            // Random problems are small. They run on the code that the device chooses for small
+            // ones, and on that for large ones.
+            static const char *const ops[] = {"matmul", "conv", "attention", "softmax", "norm"};
+            struct ree_vk_thresholds *thresholds = &ree_vk_of(device)->thresholds;
+            const uint64_t small_product = thresholds->small_product;
+            for (size_t o = 0; o < 5 && !forms[f] && argc <= 2 && small_product; o++)
+                compare_cases(device, "small problems", n, ops[o]);
+            thresholds->small_product = thresholds->tiny_product = thresholds->few_elements = 0;
             compare_cases(device, forms[f] ? forms[f] : "chosen", forms[f] ? (n + 3) / 4 : n,
                           argc > 2 ? argv[2] : NULL);
             if (!forms[f] && (argc <= 2 || strcmp(argv[2], "bytes") == 0)) {

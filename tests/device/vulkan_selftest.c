@@ -48,8 +48,11 @@ static struct ree_device *open_device(const char *which, const char *cache_dir) 
     struct ree_device_options options = {.size = sizeof options, .cache_dir = cache_dir};
     struct ree_device *device = NULL;
     CHECK_MSG(ree_vulkan_device_open(which, &options, &device, &err) == REE_OK, "%s", err.message);
-    // Small products use the modules of large ones, which have planted faults.
-    if (device) ree_vk_of(device)->thresholds.small_product = 0;
+    // Small products use the modules of large ones, and few rows the code for groups: these have
+    // planted faults.
+    if (!device) return NULL;
+    struct ree_vk_thresholds *thresholds = &ree_vk_of(device)->thresholds;
+    thresholds->small_product = thresholds->tiny_product = thresholds->few_elements = 0;
     return device;
 }
 

@@ -124,7 +124,8 @@ static bool try(const char *what, bool uses, bool sized) {
     if (status == REE_UNSUPPORTED || status == REE_UNAVAILABLE) return false;
     REQUIRE(status == REE_OK);
     struct ree_vk *vk = ree_vk_of(device);
-    vk->thresholds.small_product = 0; // modules for many rows use subgroups
+    // Modules for many rows use subgroups.
+    vk->thresholds.small_product = vk->thresholds.tiny_product = 0;
     real_module = vk->vk.vkCreateShaderModule;
     real_pipelines = vk->vk.vkCreateComputePipelines;
     vk->vk.vkCreateShaderModule = create_module;

@@ -62,6 +62,7 @@ def models():
 
 def isas():
     done = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
+    check(done.returncode == 0, f"ree-run devices: {done.returncode} {done.stderr}")
     line = next((li for li in done.stdout.splitlines() if "instruction sets" in li), "")
     found = [isa for isa in ("avx512", "avx2", "neon", "portable") if isa in line.replace(",", " ").split()]
     check("portable" in found, f"the instruction sets that 'ree-run devices' prints: {done.stdout}")

@@ -14,7 +14,7 @@
 
 // Part of the keys in the record of self-tests (record.h). Increment it when twins or their
 // contents change, so that tests are repeated.
-#define REE_TWIN_VERSION 5
+#define REE_TWIN_VERSION 6
 
 struct ree_twin {
     // The small problem. Operand i is slot i. Its offset is 0 or, if ree_twin_size.alignment is

@@ -595,7 +595,9 @@ static uint32_t shrink_queries(const struct shrinking *s, const struct ree_atten
         old->q_len == 1 || old->q_strides[1] == (int64_t)old->q_len * old->q_strides[2];
     const bool combined = group > 1 && adjoin && old->q_len <= s->size->few_queries;
     const uint32_t rows = combined ? group * old->q_len : old->q_len;
-    p->q_len = rows < s->size->few_rows ? old->q_len : combined ? 7 : s->size->rows;
+    uint32_t n_alone = s->size->rows; // queries per head if heads are not combined
+    if (group > 1 && adjoin && n_alone <= s->size->few_queries) n_alone = s->size->few_queries + 1;
+    p->q_len = rows < s->size->few_rows ? old->q_len : combined ? 7 : n_alone;
     p->n_heads = p->n_kv_heads * at_most(group, combined ? 3 : 2);
     if (old->q_len > 1 || p->q_len == 1 || !combined) return old->q_len;
     p->q_strides[2] = old->q_strides[1] ? old->q_strides[1] : 1;

@@ -32,6 +32,8 @@ struct ree_vk_step {
     // hundred.
     uint64_t loops;
     uint64_t store_loops; // the part of `loops` that stores results
+    // Of ree_vk_add_tiles: rows of a thread, and results in each row; 0 in other steps.
+    uint32_t rows, columns;
     uint32_t n_spec;
     uint32_t spec[REE_VK_MAX_SPEC]; // value of the specialization constant REE_VK_SPEC_FIRST + i
 };
@@ -73,7 +75,7 @@ bool ree_vk_is_long(const struct ree_vk *vk, uint64_t loops, uint64_t threshold)
 // total. Returns the step.
 struct ree_vk_step *ree_vk_add_step(struct ree_vk_encoding *out, uint32_t shader,
                                     uint32_t local_size, uint64_t n_threads);
-#define REE_VK_TILE_COLUMNS 4 // results of a thread of a product in each row, in all modules
+#define REE_VK_TILE_COLUMNS 4 // most results of a thread of a product in each row
 #define REE_VK_FEW_ROWS 4     // products of fewer rows use other modules or steps than larger ones
 // Returns whether a product of m rows and n columns over k terms is too small for the modules that
 // compute several rows per thread (ree_vk_thresholds).
@@ -87,6 +89,8 @@ bool ree_vk_is_small_product(const struct ree_vk *vk, uint32_t m, uint32_t n, ui
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                      uint32_t first_module, uint32_t m, uint32_t n, uint64_t k,
                                      bool can_split, uint64_t n_products, uint64_t store_loops);
+// Appends the constants of tile.glsl to a step of ree_vk_add_tiles, after all other constants.
+void ree_vk_add_tile_spec(const struct ree_vk *vk, struct ree_vk_step *step);
 // Returns whether the threads of the last step would exceed the device's loop limit, so that the
 // step must be split by chunks. To be called after ree_vk_add_tiles with can_split.
 bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *out);

@@ -5,7 +5,6 @@
 #include "device/vulkan/encode.h"
 #include "shaders.h"
 
-#define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST) // shaders/include/tile.glsl
 #define FEW_QUERIES 8
 
 struct layout {
@@ -68,9 +67,7 @@ static struct ree_vk_step *add_product(const struct ree_vk *vk, struct ree_vk_en
                                                 l->n_products, store_loops);
     if (narrow) step->shader = first_module + narrow_modules[step->shader != first_module];
     add_constants(step, p, l);
-    while (step->n_spec < SPEC_SUBGROUP)
-        ree_vk_add_spec(step, 0);
-    ree_vk_add_spec(step, vk->subgroup.subgroupSize);
+    ree_vk_add_tile_spec(vk, step);
     return step;
 }
 
@@ -106,7 +103,8 @@ enum ree_status ree_vk_encode_attention(const struct ree_vk *vk,
         add_product(vk, out, p, &l, REE_VK_SHADER_ATTENTION_SCORES_1_NATIVE, p->kv_len, p->head_dim,
                     false, 0, narrow);
         struct ree_vk_step *step =
-            ree_vk_add_rows(vk, out, REE_VK_SHADER_ATTENTION_SOFTMAX, n_rows, p->kv_len, &group);
+            ree_vk_add_rows(vk, out, ree_vk_variant(out, REE_VK_SHADER_ATTENTION_SOFTMAX), n_rows,
+                            p->kv_len, &group);
         add_constants(step, p, &l);
         ree_vk_add_spec(step, group);
         out->scratch_bytes += n_rows * p->kv_len * 4;

@@ -6,28 +6,33 @@
 
 #include <stddef.h>
 
-#define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST)
-#define DOT8_ROWS 8 // per thread, shaders/dot8.comp
+#define SPEC_SUBGROUP (40 - REE_VK_SPEC_FIRST) // shaders/include/tile.glsl
+#define DOT8_ROWS 8                            // per thread, shaders/dot8.comp
 
-// Returns the iterations per chunk of a thread that computes `rows` rows: the loop over the terms
-// and, in emulated forms, one or two more computations of each result's chunk.
-static uint64_t chunk_loops(uint32_t form, uint32_t rows) {
-    uint64_t again = form == REE_VK_NATIVE ? 0 : form == REE_VK_INTEGER ? 1 : 2;
+// Returns the iterations per chunk of a thread that computes `rows` rows of `columns` results: the
+// loop over the terms and, in emulated forms, one more computation of each result's chunk.
+static uint64_t chunk_loops(uint32_t form, uint32_t rows, uint32_t columns) {
+    uint64_t again = form == REE_VK_NATIVE ? 0 : 1;
     // The float64 form for many rows has two nested loops. The inner one runs over the threads of a
     // subgroup, at least 2.
     uint64_t terms = form == REE_VK_FLOAT64 && rows > 1 ? 2 * REE_CHUNK : REE_CHUNK;
-    return terms + rows * REE_VK_TILE_COLUMNS * (again * (REE_CHUNK + 1) + 2) + 8;
+    return terms + rows * columns * (again * (REE_CHUNK + 1) + 2) + 8;
 }
 
 // Returns the iterations for all chunks and for storing the results.
-static uint64_t tile_loops(uint32_t form, uint32_t rows, uint64_t n_chunks, uint64_t store_loops) {
-    return n_chunks * chunk_loops(form, rows) +
-           ree_vk_loop(rows * REE_VK_TILE_COLUMNS, store_loops, 0);
+static uint64_t tile_loops(uint32_t form, uint32_t rows, uint32_t columns, uint64_t n_chunks,
+                           uint64_t store_loops) {
+    return n_chunks * chunk_loops(form, rows, columns) +
+           ree_vk_loop(rows * columns, store_loops, 0);
+}
+
+static bool is_below(uint32_t m, uint32_t n, uint64_t k, uint64_t n_products, uint64_t limit) {
+    return (double)m * n * (double)k * (double)n_products < (double)limit;
 }
 
 bool ree_vk_is_small_product(const struct ree_vk *vk, uint32_t m, uint32_t n, uint64_t k,
                              uint64_t n_products) {
-    return (double)m * n * (double)k * (double)n_products < (double)vk->thresholds.small_product;
+    return is_below(m, n, k, n_products, vk->thresholds.small_product);
 }
 
 struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_encoding *out,
@@ -42,7 +47,11 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     uint64_t n_chunks = (k + REE_CHUNK - 1) / REE_CHUNK;
     uint64_t scratch = (uint64_t)m * n * n_products * n_chunks * 4;
     store_loops += ree_vk_expr_loops(out->expr);
-    bool too_long = ree_vk_is_long(vk, tile_loops(form, rows, n_chunks, store_loops),
+    bool tiny = few && is_below(m, n, k, n_products, vk->thresholds.tiny_product) &&
+                !ree_vk_is_long(vk, tile_loops(form, 1, 1, n_chunks, store_loops),
+                                vk->thresholds.long_loops);
+    uint32_t columns = tiny ? 1 : REE_VK_TILE_COLUMNS;
+    bool too_long = ree_vk_is_long(vk, tile_loops(form, rows, columns, n_chunks, store_loops),
                                    vk->thresholds.long_tiles);
     // Splitting by chunks shortens the loops, but requires memory. One row per thread shortens them
     // too.
@@ -54,11 +63,20 @@ struct ree_vk_step *ree_vk_add_tiles(const struct ree_vk *vk, struct ree_vk_enco
     bool one_subgroup = vk->is_cpu || (shares_rows && rows > 1);
     uint32_t lanes = one_subgroup ? vk->subgroup.subgroupSize : 64;
     struct ree_vk_step *step = ree_vk_add_step(out, module, lanes, 1);
-    uint64_t width = (uint64_t)REE_VK_TILE_COLUMNS * lanes;
+    uint64_t width = (uint64_t)columns * lanes;
+    step->rows = rows;
+    step->columns = columns;
     step->n_groups = (n + width - 1) / width * ((m + rows - 1) / rows) * n_products;
-    step->loops = tile_loops(form, rows, n_chunks, store_loops);
-    step->store_loops = tile_loops(form, rows, 0, store_loops);
+    step->loops = tile_loops(form, rows, columns, n_chunks, store_loops);
+    step->store_loops = tile_loops(form, rows, columns, 0, store_loops);
     return step;
+}
+
+void ree_vk_add_tile_spec(const struct ree_vk *vk, struct ree_vk_step *step) {
+    while (step->n_spec < SPEC_SUBGROUP)
+        ree_vk_add_spec(step, 0);
+    ree_vk_add_spec(step, vk->subgroup.subgroupSize);
+    ree_vk_add_spec(step, step->columns);
 }
 
 bool ree_vk_must_split(const struct ree_vk *vk, const struct ree_vk_encoding *out) {
@@ -85,9 +103,7 @@ static void add_constants(const struct ree_vk *vk, struct ree_vk_step *step,
     ree_vk_add_spec(step, has_epilogue);
     for (uint32_t i = 0; i < n_own; i++)
         ree_vk_add_spec(step, own[i]);
-    while (step->n_spec < SPEC_SUBGROUP)
-        ree_vk_add_spec(step, 0);
-    ree_vk_add_spec(step, vk->subgroup.subgroupSize);
+    ree_vk_add_tile_spec(vk, step);
 }
 
 // Adds the step that sums products of packed bytes, after the steps that packed them. is_conv: use

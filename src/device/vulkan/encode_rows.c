@@ -12,11 +12,18 @@ static uint64_t group_loops(uint32_t n, uint32_t size) {
     return 4 * (uint64_t)n / size + n_walks * (3 * REE_CHUNK + 4 * size) + 64;
 }
 
+static bool has_few_elements(const struct ree_vk *vk, uint64_t n_rows, uint32_t n) {
+    if (!vk->thresholds.few_elements) return false;
+    uint64_t n_vectors = (n_rows + vk->subgroup.subgroupSize - 1) / vk->subgroup.subgroupSize;
+    return n_vectors * n < vk->thresholds.few_elements;
+}
+
 struct ree_vk_step *ree_vk_add_rows(const struct ree_vk *vk, struct ree_vk_encoding *out,
                                     uint32_t shader, uint64_t n_rows, uint32_t n, bool *out_group) {
     // A thread passes over its row at most four times.
     bool long_loops = ree_vk_is_long(vk, 4 * (uint64_t)n, vk->thresholds.long_loops);
-    *out_group = n > SHORT_ROW && (n_rows < vk->thresholds.many_rows || long_loops);
+    bool too_few = n <= SHORT_ROW || (!long_loops && has_few_elements(vk, n_rows, n));
+    *out_group = !too_few && (n_rows < vk->thresholds.many_rows || long_loops);
     struct ree_vk_step *step;
     if (!*out_group) {
         step = ree_vk_add_step(out, shader, 64, n_rows);
@@ -40,7 +47,7 @@ enum ree_status ree_vk_encode_softmax(const struct ree_vk *vk, const struct ree_
     if (n_rows == 0 || p->k == 0) return REE_OK;
     bool group;
     struct ree_vk_step *step =
-        ree_vk_add_rows(vk, out, REE_VK_SHADER_SOFTMAX, n_rows, p->k, &group);
+        ree_vk_add_rows(vk, out, ree_vk_variant(out, REE_VK_SHADER_SOFTMAX), n_rows, p->k, &group);
     ree_vk_add_spec(step, p->log);
     ree_vk_add_spec(step, group);
     ree_vk_add_spec(step, p->zero_empty != 0);

@@ -43,10 +43,17 @@ struct ree_vk_thresholds {
     uint64_t many_outputs; // reduce: fewer outputs are reduced chunk by chunk
     uint64_t many_vectors; // scan: fewer vectors are computed chunk by chunk
     uint64_t many_rows;    // softmax and norm: fewer rows get one workgroup each
+    // softmax and norm: rows get one thread each if the row length times the number of subgroups
+    // needed for that is smaller. A CPU's driver takes longer to compile the code for groups, with
+    // its barriers, than groups save in many runs.
+    uint64_t few_elements;
     // matmul, conv and attention in float32: products with fewer multiplications use the modules
     // that compute one row per thread. These modules run slower, but drivers for CPUs compile them
     // several times faster. 0: no product is small.
     uint64_t small_product;
+    // The same: products with fewer multiplications get threads that compute one result instead of
+    // REE_VK_TILE_COLUMNS, which a CPU's driver compiles in half the time.
+    uint64_t tiny_product;
     uint64_t long_row; // GPUs: from this row length on, workgroups have 128 threads, not 64
     // Maximum loop iterations of a thread, even if the driver's own limit is higher
     // (ree_vk_is_long). Beyond long_tiles, products use fewer rows per thread. Beyond long_loops,

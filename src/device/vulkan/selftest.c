@@ -72,24 +72,33 @@ static uint32_t make_ladder(const struct ree_vk *vk, struct ree_vk_forms ladder[
 // its lengths differ. Variant 0 has the device's own thresholds; in the others work is never or
 // always split. Each step of an encoding is reached by one of the variants, not necessarily the
 // same one.
-#define N_VARIANTS 8
+#define N_VARIANTS 10
 #define FEW                                                                                        \
     .enough_groups = UINT64_MAX, .many_outputs = UINT64_MAX, .many_vectors = UINT64_MAX,           \
     .many_rows = UINT64_MAX
 static struct ree_vk_thresholds thresholds_of(const struct ree_vk *vk, int variant) {
     const uint64_t most = UINT64_MAX;
     // The device's own thresholds, but one workgroup per row, and never or always split by chunks.
-    // If small products have modules of their own (small_product is not 0), the twin counts as a
-    // small product, whatever its sizes are.
+    // If small and tiny products have code of their own (their thresholds are not 0), the twin
+    // counts as a small product, whatever its sizes are. The `_tiny` variants also treat it as a
+    // tiny product, and give each row one thread.
     struct ree_vk_thresholds unsplit = vk->thresholds;
     unsplit.enough_groups = 0;
     unsplit.many_rows = most;
     if (unsplit.small_product) unsplit.small_product = most;
+    unsplit.tiny_product = unsplit.few_elements = 0;
     struct ree_vk_thresholds split = unsplit;
     split.enough_groups = most;
+    struct ree_vk_thresholds unsplit_tiny = unsplit, split_tiny = split;
+    if (vk->thresholds.tiny_product) {
+        unsplit_tiny.tiny_product = unsplit_tiny.few_elements = most;
+        split_tiny.tiny_product = split_tiny.few_elements = most;
+    }
     const struct ree_vk_thresholds others[N_VARIANTS - 1] = {
         unsplit,
         split,
+        unsplit_tiny,
+        split_tiny,
         // one step, one thread per row
         {.long_row = most, .long_tiles = most, .long_loops = most},
         // chunks, and small groups for rows
@@ -299,9 +308,20 @@ static uint32_t row_chunks(const struct ree_vk *vk) {
     return row_threads(vk) < 8 ? row_threads(vk) : 8;
 }
 
-static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength strength) {
-    // Threads of a group that computes a product. Its tile has 4 columns per thread, so `columns`
-    // below is one tile and a part of the next.
+// The largest numbers of rows and columns that a thread of a dispatch's products computes; 0: no
+// product has tiles.
+struct tile {
+    uint32_t rows, columns;
+};
+static void add_tile(struct tile *tile, const struct ree_vk_step *step) {
+    if (step->rows > tile->rows) tile->rows = step->rows;
+    if (step->columns > tile->columns) tile->columns = step->columns;
+}
+
+static struct ree_twin_size size_of(const struct ree_vk *vk, const struct tile *tile,
+                                    enum strength strength) {
+    // Threads of a group that computes a product. `columns` below is at least one tile of the group
+    // and a part of the next, and `rows` is more than a thread computes.
     const uint32_t lanes = vk->is_cpu ? vk->subgroup.subgroupSize : 64;
     const uint32_t n_chunks = strength == LONG_ROWS     ? row_threads(vk) + 1
                               : strength == MANY_CHUNKS ? row_chunks(vk) + 2
@@ -310,14 +330,14 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, enum strength stren
     const uint32_t n_keys = strength > FULL ? n_chunks * REE_CHUNK - 6 : 301;
     return (struct ree_twin_size){
         .elements = 1511, // not a multiple of the elements of a word
-        .columns = 4 * lanes + 5,
+        .columns = (tile->columns == 1 ? 2 : REE_VK_TILE_COLUMNS) * lanes + 5,
         .length = 603, // two chunks and a part that fills no vector
         .long_length = n_chunks * REE_CHUNK - 6,
         .long_from = 1024, // encode_rows.c
         .one_chunk = strength == WITH_ONES_IN_A_CHUNK || strength == IN_A_CHUNK,
         .keeps_ones = keeps_ones,
         .few_rows = REE_VK_FEW_ROWS,
-        .rows = 19,
+        .rows = tile->rows == 1 ? REE_VK_FEW_ROWS + 1 : 19,
         .few_queries = 8, // encode_attention.c
         .keys = n_keys,
     };
@@ -367,7 +387,10 @@ static enum ree_status test_strength(struct ree_vk *vk, const struct ree_dispatc
                                      const struct ree_vk_forms *forms,
                                      const struct pipelines *wanted, enum strength strength,
                                      struct ree_error *err) {
-    const struct ree_twin_size size = size_of(vk, strength);
+    struct tile tile = {0, 0};
+    for (uint32_t i = 0; i < wanted->n; i++)
+        add_tile(&tile, wanted->steps[i]);
+    const struct ree_twin_size size = size_of(vk, &tile, strength);
     struct ree_dispatch small;
     struct ree_twin twin;
     bool is_made = false, used[N_VARIANTS] = {false};
@@ -477,14 +500,17 @@ enum ree_status ree_vk_encode_tested(struct ree_vk *vk, const struct ree_dispatc
 enum ree_status ree_vk_find_unreached(struct ree_vk *vk, const struct ree_dispatch *dispatch,
                                       const struct ree_vk_encoding *encoding, bool *out_weak,
                                       uint32_t *out_steps, struct ree_error *err) {
+    struct tile tile = {0, 0};
     *out_steps = 0;
     *out_weak = false;
-    for (uint32_t s = 0; s < encoding->n_steps; s++)
+    for (uint32_t s = 0; s < encoding->n_steps; s++) {
+        add_tile(&tile, &encoding->steps[s]);
         if (encoding->steps[s].n_groups > 0) *out_steps |= 1u << s;
+    }
     for (int strength = FULL; strength >= 0 && *out_steps; strength--) {
         struct ree_dispatch twin;
         if (!is_of_use(vk, (enum strength)strength)) continue;
-        const struct ree_twin_size size = size_of(vk, (enum strength)strength);
+        const struct ree_twin_size size = size_of(vk, &tile, (enum strength)strength);
         enum ree_status status = ree_twin_dispatch(dispatch, &size, &twin, err);
         if (status == REE_UNSUPPORTED) return REE_OK;
         REE_TRY(status);

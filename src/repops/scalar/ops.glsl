@@ -1,13 +1,15 @@
 // The scalar function ree_op_<name> of every MAP_OP in map_ops.def, for GLSL, which has none for
 // REE_HOST_MAP_OPS. Arguments and results are raw bits: uint for class W, uvec2 for class D (x is
-// the low word, y the high word). The elementary functions use only integers.
+// the low word, y the high word). The elementary functions use only integers, unless the shader
+// defines macros for them.
 //
 // Before including this file, a shader may define any of these macros on raw bits:
 //     REE_ADD(a, b)  REE_SUB(a, b)  REE_MUL(a, b)  REE_DIV(a, b)  REE_FMA(a, b, c)  REE_SQRT(a)
-// Their results must be correctly rounded, with subnormals kept. A result may be any NaN, because
-// the functions here canonicalise it. Each macro that is not defined becomes the integer form
-// ree_soft_*. A shader whose macros use ree_soft_* defines REE_GLSL and includes
-// "repops/scalar/soft.h" first.
+//     REE_EXP(x)  REE_TANH(x)  REE_SIGMOID(x)
+// Their results must be correctly rounded, with subnormals kept. A result of the first line may be
+// any NaN, because the functions here canonicalise it. Each macro that is not defined becomes the
+// integer form, ree_soft_* or ree_int_*. A shader whose macros use ree_soft_* defines REE_GLSL and
+// includes "repops/scalar/soft.h" first.
 #ifndef REE_SCALAR_OPS_GLSL
 #define REE_SCALAR_OPS_GLSL
 
@@ -36,6 +38,15 @@
 #endif
 #ifndef REE_SQRT
 #define REE_SQRT(a) ree_soft_sqrt(a)
+#endif
+#ifndef REE_EXP
+#define REE_EXP(x) ree_int_exp_f32(x)
+#endif
+#ifndef REE_TANH
+#define REE_TANH(x) ree_int_tanh_f32(x)
+#endif
+#ifndef REE_SIGMOID
+#define REE_SIGMOID(x) ree_int_sigmoid_f32(x)
 #endif
 
 uint ree_op_add_f32(uint a, uint b) { return ree_canon(REE_ADD(a, b)); }
@@ -71,7 +82,7 @@ uvec2 ree_op_sqrt_f64(uvec2 x) { return ree_f64_soft_sqrt(x); }
 
 uint ree_op_pow_f32(uint a, uint b) { return ree_int_pow_f32(a, b); }
 uint ree_op_rsqrt_f32(uint x) { return ree_int_rsqrt_f32(x); }
-uint ree_op_exp_f32(uint x) { return ree_int_exp_f32(x); }
+uint ree_op_exp_f32(uint x) { return REE_EXP(x); }
 uint ree_op_expm1_f32(uint x) { return ree_int_expm1_f32(x); }
 uint ree_op_log_f32(uint x) { return ree_int_log_f32(x); }
 uint ree_op_log1p_f32(uint x) { return ree_int_log1p_f32(x); }
@@ -83,12 +94,12 @@ uint ree_op_acos_f32(uint x) { return ree_int_acos_f32(x); }
 uint ree_op_atan_f32(uint x) { return ree_int_atan_f32(x); }
 uint ree_op_sinh_f32(uint x) { return ree_int_sinh_f32(x); }
 uint ree_op_cosh_f32(uint x) { return ree_int_cosh_f32(x); }
-uint ree_op_tanh_f32(uint x) { return ree_int_tanh_f32(x); }
+uint ree_op_tanh_f32(uint x) { return REE_TANH(x); }
 uint ree_op_asinh_f32(uint x) { return ree_int_asinh_f32(x); }
 uint ree_op_acosh_f32(uint x) { return ree_int_acosh_f32(x); }
 uint ree_op_atanh_f32(uint x) { return ree_int_atanh_f32(x); }
 uint ree_op_erf_f32(uint x) { return ree_int_erf_f32(x); }
-uint ree_op_sigmoid_f32(uint x) { return ree_int_sigmoid_f32(x); }
+uint ree_op_sigmoid_f32(uint x) { return REE_SIGMOID(x); }
 uint ree_op_softplus_f32(uint x) { return ree_int_softplus_f32(x); }
 
 #endif

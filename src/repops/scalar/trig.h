@@ -29,9 +29,20 @@ REE_FN ree_angle ree_reduce_angle(u32 a) {
     // bits of the product are |x| * 2/pi modulo 4, with 126 bits below the binary point.
     ree_unpacked u = ree_unpack(a);
     u32 first = REE_U32(u.e + 7), word = first >> 5u, n = first & 31u;
-    u32 w3 = REE_TWO_OVER_PI[word], w2 = REE_TWO_OVER_PI[word + 1u];
-    u32 w1 = REE_TWO_OVER_PI[word + 2u], w0 = REE_TWO_OVER_PI[word + 3u];
-    u32 below = REE_TWO_OVER_PI[word + 4u];
+    // Words `word` to `word` + 4 of the table; `word` is at most 4. Drivers copy a table that is
+    // indexed by a variable into each thread's memory.
+    bool by_4 = (word & 4u) != 0u, by_2 = (word & 2u) != 0u, by_1 = (word & 1u) != 0u;
+    u32 t0 = by_2 ? REE_TWO_OVER_PI[2] : REE_TWO_OVER_PI[0];
+    u32 t1 = by_2 ? REE_TWO_OVER_PI[3] : REE_TWO_OVER_PI[1];
+    u32 t2 = by_2 ? REE_TWO_OVER_PI[4] : REE_TWO_OVER_PI[2];
+    u32 t3 = by_2 ? REE_TWO_OVER_PI[5] : REE_TWO_OVER_PI[3];
+    u32 t4 = by_2 ? REE_TWO_OVER_PI[6] : REE_TWO_OVER_PI[4];
+    u32 t5 = by_2 ? REE_TWO_OVER_PI[7] : REE_TWO_OVER_PI[5];
+    u32 w3 = by_4 ? REE_TWO_OVER_PI[4] : by_1 ? t1 : t0;
+    u32 w2 = by_4 ? REE_TWO_OVER_PI[5] : by_1 ? t2 : t1;
+    u32 w1 = by_4 ? REE_TWO_OVER_PI[6] : by_1 ? t3 : t2;
+    u32 w0 = by_4 ? REE_TWO_OVER_PI[7] : by_1 ? t4 : t3;
+    u32 below = by_4 ? REE_TWO_OVER_PI[8] : by_1 ? t5 : t4;
     if (n != 0u) {
         w3 = (w3 << n) | (w2 >> (32u - n));
         w2 = (w2 << n) | (w1 >> (32u - n));
@@ -67,16 +78,18 @@ REE_FN u64 ree_wide_square_fraction(ree_wide a) {
     u64 f = ree_wide_fraction(a);
     return u64_mulh(f, f);
 }
-// sin r = r - r * (t * p(t)) with t = r^2 and a polynomial p.
-REE_FN ree_wide ree_sin_wide(ree_wide r) {
-    u64 t = ree_wide_square_fraction(r);
-    return ree_wide_norm(u64_sub(r.m, u64_mulh(r.m, u64_mulh(t, ree_poly_sin(t)))), r.e);
-}
-// cos r = 1 - t * p(t) with t = r^2 and a polynomial p.
-REE_FN ree_wide ree_cos_wide(ree_wide r) {
-    u64 t = ree_wide_square_fraction(r);
-    u64 h = u64_shr(u64_mulh(t, ree_poly_cos(t)), 1u);
-    return ree_wide_norm(u64_sub(REE_U64(REE_SIGN, 0u), h), 0);
+// With t = r^2 and two polynomials p: sin r = r - r * (t * p(t)), cos r = 1 - t * p(t). One
+// function for both, because compilers for GPUs inline each call.
+REE_FN ree_wide ree_trig_wide(ree_wide r, bool cosine) {
+    u64 t = ree_wide_square_fraction(r), p;
+    if (cosine)
+        p = ree_poly_cos(t);
+    else
+        p = ree_poly_sin(t);
+    p = u64_mulh(t, p);
+    u64 from = cosine ? REE_U64(REE_SIGN, 0u) : r.m;
+    u64 less = cosine ? u64_shr(p, 1u) : u64_mulh(r.m, p);
+    return ree_wide_norm(u64_sub(from, less), cosine ? 0 : r.e);
 }
 
 REE_FN u32 ree_int_sin_f32(u32 x) {
@@ -84,11 +97,10 @@ REE_FN u32 ree_int_sin_f32(u32 x) {
     if (a >= REE_INF) return REE_NAN;
     if (a < 0x32000000u) return x; // 2^-27
     ree_angle r = ree_reduce_angle(a);
-    u32 sign = x & REE_SIGN;
-    if (r.quadrant >= 2u) sign ^= REE_SIGN;
-    if ((r.quadrant & 1u) != 0u) return ree_wide_round(sign, ree_cos_wide(r.r));
-    if (r.negative) sign ^= REE_SIGN;
-    return ree_wide_round(sign, ree_sin_wide(r.r));
+    bool cosine = (r.quadrant & 1u) != 0u;
+    bool negative = (r.quadrant >= 2u) != (r.negative && !cosine);
+    u32 sign = (x & REE_SIGN) ^ (negative ? REE_SIGN : 0u);
+    return ree_wide_round(sign, ree_trig_wide(r.r, cosine));
 }
 
 REE_FN u32 ree_int_cos_f32(u32 x) {
@@ -96,10 +108,9 @@ REE_FN u32 ree_int_cos_f32(u32 x) {
     if (a >= REE_INF) return REE_NAN;
     if (a < 0x32000000u) return REE_ONE;
     ree_angle r = ree_reduce_angle(a);
-    u32 sign = r.quadrant == 1u || r.quadrant == 2u ? REE_SIGN : 0u;
-    if ((r.quadrant & 1u) == 0u) return ree_wide_round(sign, ree_cos_wide(r.r));
-    if (r.negative) sign ^= REE_SIGN;
-    return ree_wide_round(sign, ree_sin_wide(r.r));
+    bool cosine = (r.quadrant & 1u) == 0u;
+    bool negative = (r.quadrant == 1u || r.quadrant == 2u) != (r.negative && !cosine);
+    return ree_wide_round(negative ? REE_SIGN : 0u, ree_trig_wide(r.r, cosine));
 }
 
 REE_FN u32 ree_int_tan_f32(u32 x) {
@@ -109,7 +120,7 @@ REE_FN u32 ree_int_tan_f32(u32 x) {
     ree_angle r = ree_reduce_angle(a);
     u32 sign = x & REE_SIGN;
     if (r.negative) sign ^= REE_SIGN;
-    ree_wide s = ree_sin_wide(r.r), c = ree_cos_wide(r.r);
+    ree_wide s = ree_trig_wide(r.r, false), c = ree_trig_wide(r.r, true);
     if ((r.quadrant & 1u) != 0u) return ree_wide_round(sign ^ REE_SIGN, ree_wide_div(c, s));
     return ree_wide_round(sign, ree_wide_div(s, c));
 }
