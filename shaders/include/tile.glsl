@@ -35,8 +35,8 @@
 layout(constant_id = 40) const uint SUBGROUP = 1; // subgroup size, a divisor of REE_CHUNK
 #endif
 
-// Results of a thread in each row: 4, or 1 in modules with TM = 1. With 1, drivers remove what only
-// the other components of a vector need, so that they compile less.
+// Results of a thread in each row: 4, or 1 in float64 modules with TM = 1. With 1, drivers remove
+// what only the other components of a vector need, so that they compile less.
 layout(constant_id = 41) const uint TILE_COLUMNS = 4;
 
 // 0: a thread computes all chunks of its results. 1: it computes one chunk, for products that are

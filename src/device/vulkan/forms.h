@@ -51,8 +51,8 @@ struct ree_vk_thresholds {
     // that compute one row per thread. These modules run slower, but drivers for CPUs compile them
     // several times faster. 0: no product is small.
     uint64_t small_product;
-    // The same: products with fewer multiplications get threads that compute one result instead of
-    // REE_VK_TILE_COLUMNS, which a CPU's driver compiles in half the time.
+    // The same: products in the form float64 with fewer multiplications get threads that compute
+    // one result instead of REE_VK_TILE_COLUMNS, which a CPU's driver compiles in half the time.
     uint64_t tiny_product;
     uint64_t long_row; // GPUs: from this row length on, workgroups have 128 threads, not 64
     // Maximum loop iterations of a thread, even if the driver's own limit is higher
