@@ -20,10 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-OP_NAME, OP_FUNCTION, OP_FUNCTION_END, OP_FUNCTION_CALL = 5, 54, 56, 57
-OP_TYPE_VECTOR, OP_COMPOSITE_CONSTRUCT, OP_COMPOSITE_EXTRACT, OP_PHI = 23, 80, 81, 245
-OP_LOOP_MERGE, OP_SELECTION_MERGE, OP_LABEL, OP_BRANCH, OP_BRANCH_CONDITIONAL, OP_SWITCH = 246, 247, 248, 249, 250, 251
-OP_UNREACHABLE = 255
+OP_NAME, OP_FUNCTION, OP_FUNCTION_CALL = 5, 54, 57
 DONT_INLINE = 2  # function control
 
 # No pass folds constants: the host does, when it knows the specialization constants.
@@ -73,109 +70,6 @@ def allow_inlining(words):
         at += words[at] >> 16
 
 
-def split(words):
-    """Returns the instructions of a module."""
-    instructions, at = [], 5
-    while at < len(words):
-        instructions.append(words[at : at + (words[at] >> 16)])
-        at += words[at] >> 16
-    return instructions
-
-
-def opcode_of(instruction):
-    return instruction[0] & 0xFFFF
-
-
-def make(opcode, *operands):
-    return [(len(operands) + 1) << 16 | opcode, *operands]
-
-
-def join(words, instructions, before, behind):
-    """Puts the instructions back. before, behind: by an instruction's index, those to add before and after it."""
-    words[5:] = [word for i, instruction in enumerate(instructions)
-                 for added in [*before.get(i, []), instruction, *behind.get(i, [])] for word in added]
-
-
-def scalar_phis(words):
-    """Replaces each phi of a vector by phis of its components. In loops Mesa keeps vectors behind a flag of the first
-    iteration, which takes several times the code."""
-    instructions, vectors, ends, before, behind, label = split(words), {}, {}, {}, {}, None
-    last_phi = {}
-    for i, instruction in enumerate(instructions):
-        opcode = opcode_of(instruction)
-        if opcode == OP_TYPE_VECTOR:
-            vectors[instruction[1]] = instruction[2:4]
-        elif opcode == OP_LABEL:
-            label = instruction[1]
-        elif opcode == OP_PHI:
-            last_phi[label] = i
-        elif opcode in (OP_LOOP_MERGE, OP_SELECTION_MERGE):
-            ends[label] = i
-        elif OP_BRANCH <= opcode <= OP_UNREACHABLE:
-            ends.setdefault(label, i)
-    new_id = words[3]
-    for i, instruction in enumerate(instructions):
-        if opcode_of(instruction) == OP_LABEL:
-            label = instruction[1]
-        if opcode_of(instruction) != OP_PHI or instruction[1] not in vectors:
-            continue
-        vector, result, sources = instruction[1], instruction[2], instruction[3:]
-        scalar, n = vectors[vector]
-        phis = list(range(new_id, new_id + n))
-        new_id += n
-        behind.setdefault(last_phi[label], []).append(make(OP_COMPOSITE_CONSTRUCT, vector, result, *phis))
-        new = [make(OP_PHI, scalar, phi) for phi in phis]
-        for value, block in zip(sources[::2], sources[1::2]):
-            for k in range(n):
-                before.setdefault(ends[block], []).append(make(OP_COMPOSITE_EXTRACT, scalar, new_id, value, k))
-                new[k] += [new_id, block]
-                new_id += 1
-        for phi in new:
-            phi[0] = len(phi) << 16 | OP_PHI
-        instructions[i] = [word for phi in new for word in phi]
-    words[3] = new_id  # the bound of the ids
-    join(words, instructions, before, behind)
-
-
-def empty_continue_blocks(words):
-    """Gives each loop whose continue block has one predecessor an empty continue block behind that block. Mesa runs
-    what a continue block contains at the start of the next iteration, behind a flag. Often it contains the whole body,
-    because spirv-opt merges blocks."""
-    instructions, blocks, sources, loops, label = split(words), {}, {}, [], None
-    for i, instruction in enumerate(instructions):
-        opcode = opcode_of(instruction)
-        targets = []
-        if opcode == OP_LABEL:
-            label = instruction[1]
-            blocks[label] = [i, i]
-        elif opcode == OP_LOOP_MERGE:
-            loops.append((label, instruction[2]))
-        elif opcode == OP_BRANCH:
-            targets = [1]
-        elif opcode == OP_BRANCH_CONDITIONAL:
-            targets = [2, 3]
-        elif opcode == OP_SWITCH:
-            targets = [2, *range(4, len(instruction), 2)]
-        for operand in targets:
-            sources.setdefault(instruction[operand], []).append((i, operand))
-        if opcode == OP_FUNCTION_END:
-            label = None
-        if label:
-            blocks[label][1] = i
-    behind = {}
-    for header, block in loops:
-        first, last = blocks[block]
-        ends_loop = opcode_of(instructions[last]) == OP_BRANCH and instructions[last][1] == header
-        if last - first < 2 or not ends_loop or len(sources[block]) != 1:
-            continue
-        i, operand = sources[block][0]
-        body, words[3] = words[3], words[3] + 1
-        instructions[i][operand] = instructions[first][1] = body
-        instructions[last][1] = block
-        behind[last] = [make(OP_LABEL, block), make(OP_BRANCH, header)]
-    join(words, instructions, {}, behind)
-
-
 def read_words(path):
     data = pathlib.Path(path).read_bytes()
     return list(struct.unpack(f"<{len(data) // 4}I", data))
@@ -212,8 +106,6 @@ def main(spirv_opt, spirv_val, source, out):
         subprocess.run(command, check=True)
     words = read_words(out)
     allow_inlining(words)
-    scalar_phis(words)
-    empty_continue_blocks(words)
     write_words(out, words)
     subprocess.run([spirv_val, "--target-env", "vulkan1.2", out], check=True)
     if kept:
