@@ -1,4 +1,4 @@
-"""The numbers of shaders/include/fast.glsl are those of src/repops/scalar: fast.inc, fast.h, exceptions.h."""
+"""shaders/include/fast.glsl has the same constants as fast.inc, fast.h and exceptions.h of src/repops/scalar."""
 import argparse
 import pathlib
 import re
