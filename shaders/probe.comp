@@ -30,7 +30,12 @@ double high_half(const double x) { // 26 bits
 bool is_quotient_right(const uint a, const uint b, const uint c) {
     double x = packDouble2x32(uvec2(a * 0x9E3779B1u, 0x3FF00000u | (b & 0xFFFFFu)));
     double y = packDouble2x32(uvec2(c * 0x85EBCA6Bu, 0x3FF00000u | (a & 0xFFFFFu)));
+#if REE_PLANT == REE_PLANT_QUOTIENTS
+    precise double inverse = 1.0lf / y;
+    precise double q = x * inverse;
+#else
     precise double q = x / y;
+#endif
     double qh = high_half(q), yh = high_half(y);
     precise double ql = q - qh, yl = y - yh;
     precise double p = q * y;

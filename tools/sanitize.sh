@@ -315,6 +315,8 @@ known = {
         "plane 0 is set before the others are copies of it: the first term of a word is below n_terms",
     "src/device/cpu/expr.c: The right operand of '-' is a garbage value due to array index out of bounds":
         "load_source's coord[last]: plan_source makes the rank at least 1",
+    "src/device/cpu/matmul_int8.c: The left operand of '|' is a garbage value":
+        (2, "pack_row's dense: memcpy or the loop sets `length` bytes, memset the others of the run"),
     "src/device/cpu/reduce.c: The left operand of '+' is a garbage value due to array index out of bounds":
         (2, "ree_cpu_reduce_rows: all callers have at least 1 row"),
     "src/device/cpu/reduce.c: Assigned value is garbage or undefined":
@@ -323,8 +325,14 @@ known = {
         "by n_outer: ree_cpu_reduce has returned if it is 0, and calls between do not change parameters",
     "src/device/cpu/softmax.c: Branch condition evaluates to a garbage value":
         "lift_empty has set all of empty: zero_empty and the number of rows do not change between",
+    "src/device/cuda/ptx.c: 8th function call argument is an uninitialized value":
+        "narrow's r: write_result sets w->width elements, and nothing between changes the width",
+    "graph/causality/movement.c: Access to field 'dtype' results in a dereference of a null pointer":
+        "prove.c has checked that the first min_inputs inputs, here 3, are present",
+    "src/device/selftest/twin_index.c: Assigned value is garbage or undefined":
+        "shrink_scatter's to: its loops set dims up to rank, and a dispatch has no more line and step dims",
     "src/device/selftest/twin_shapes.c: Assigned value is garbage or undefined":
-        (2, "shrink_scatter's to: its loops set dims up to rank, and a dispatch has no more line and step dims"),
+        "ree_twin_shrink_expr's to: every caller sets the dims of the expression's rank",
     "src/repops/check.c: The left operand of '==' is a garbage value":
         "check_product's dims: every caller gives as many as n",
     "src/repops/check.c: The left operand of '+' is a garbage value":

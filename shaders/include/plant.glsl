@@ -8,6 +8,7 @@
 #define REE_PLANT_CONTRACTS 2 // a product and a sum become an fma
 #define REE_PLANT_REORDERS 3 // a sum runs in another order
 #define REE_PLANT_FLUSHES 4 // subnormal results become zero
+#define REE_PLANT_QUOTIENTS 5 // a quotient of float64 becomes a product with the inverse
 #ifndef REE_PLANT
 #define REE_PLANT 0
 #endif

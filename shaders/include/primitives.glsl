@@ -2,7 +2,7 @@
 // tests and selects from:
 //
 //   native    the device's instruction
-//   float64   only fma, exp, tanh and sigmoid: computed in float64
+//   float64   only fma and the functions of fast.glsl and fast_trig.glsl: computed in float64
 //   float32   for devices that flush subnormals: the native instruction, or for fma error-free
 //             transformations, if operands and result are far from subnormals and overflow;
 //             otherwise in integers
@@ -163,6 +163,7 @@ uint ree_fma_float64(const uint a, const uint b, const uint c) {
     return ree_canon(ree_narrowed(bits));
 }
 #include "fast.glsl"
+#include "fast_trig.glsl"
 #endif
 
 uint ree_fma(uint a, uint b, uint c) {

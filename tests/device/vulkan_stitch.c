@@ -63,7 +63,8 @@ static uint32_t count_contractible(const uint32_t *words, size_t n_words, uint32
     return n;
 }
 
-static uint32_t n_rounded;         // total over all modules
+static uint32_t n_rounded; // total over all modules
+static uint32_t n_with_float64;
 static uint64_t n_before, n_after; // words, before and after specialization
 
 static bool has_spec_constants(const uint32_t *words, size_t n_words) {
@@ -106,6 +107,21 @@ static void fold(struct rng *rng, const char *name, const uint32_t *words, size_
     free(folded);
 }
 
+// Float modes are declared for float32, and for float64 if the module uses it.
+static void check_modes(const char *name, const uint32_t *words, size_t n_words) {
+    uint32_t n_of_32 = 0, n_of_64 = 0, has_float64 = 0;
+    for (size_t at = 5; at < n_words; at += words[at] >> 16) {
+        has_float64 |= (words[at] & 0xFFFF) == REE_SPV_CAPABILITY && words[at + 1] == 10;
+        if ((words[at] & 0xFFFF) != REE_SPV_EXECUTION_MODE || words[at] >> 16 != 4) continue;
+        n_of_32 += words[at + 3] == 32;
+        n_of_64 += words[at + 3] == 64;
+    }
+    CHECK_MSG(n_of_32 == 3 && n_of_64 == 3 * has_float64,
+              "%s: %u float modes of 32 bits, %u of 64; float64: %u", name, n_of_32, n_of_64,
+              has_float64);
+    n_with_float64 += has_float64;
+}
+
 // Returns whether the module has the function ree_expr, whose OpName is "ree_expr(...".
 static bool has_expr(const struct ree_vk_shader_module *module) {
     for (size_t at = 5; at < module->n_words; at += module->words[at] >> 16)
@@ -117,11 +133,10 @@ static bool has_expr(const struct ree_vk_shader_module *module) {
 
 static void stitch(struct rng *rng, const struct ree_vk_shader_module *module,
                    const struct ree_expr *expr, bool is_epilogue) {
-    struct ree_spirv_options options = {.expr = expr,
-                                        .is_epilogue = is_epilogue,
-                                        .denorm_preserve = true,
-                                        .rounding_rte = true,
-                                        .signed_zero_inf_nan_preserve = true};
+    const struct ree_spirv_modes all_modes = {
+        .denorm_preserve = true, .rounding_rte = true, .signed_zero_inf_nan_preserve = true};
+    struct ree_spirv_options options = {
+        .expr = expr, .is_epilogue = is_epilogue, .float32 = all_modes, .float64 = all_modes};
     uint32_t *words;
     size_t n_words;
     struct ree_error err;
@@ -132,6 +147,7 @@ static void stitch(struct rng *rng, const struct ree_vk_shader_module *module,
     CHECK_MSG(is_valid(words, n_words), "%s: spirv-val refuses it", module->name);
     CHECK_MSG(count_contractible(words, n_words, &n_rounded) == 0,
               "%s: an operation may be contracted", module->name);
+    check_modes(module->name, words, n_words);
     if (has_expr(module))
         CHECK_MSG(count_functions(words, n_words) <
                       count_functions(module->words, module->n_words) / 2,
@@ -171,5 +187,6 @@ int main(void) {
     CHECK(n_after < n_before / 2);
     printf("%u rounded results\n", n_rounded);
     CHECK(n_rounded > 3000);
+    CHECK(n_with_float64 > 10);
     return test_finish();
 }

@@ -4,6 +4,7 @@ every instruction set, with 1 and 2 threads, and in chunks. On a processor with
 AVX512-BF16 products of bfloat16 use its instruction, on others they do not."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -43,8 +44,11 @@ def main():
     if args.device == "cpu":
         ways += [["--threads", 1], ["--threads", 2], ["--no-fuse"]]
         ways += [["--cpu-isa", isa] for isa in ("portable", "neon", "avx2", "avx512")]
+    of_dtype = dict.fromkeys(RECORDED, ways if args.device != "cuda" else ways[:1])
+    if os.environ.get("REE_TEST_SAMPLE"):  # drivers that are slow or differ little from another one
+        of_dtype = {"bfloat16": ways[:1], "float16": ways[1:2]}
     for dtype, recorded in RECORDED.items():
-        for options in ways if args.device != "cuda" else ways[:1]:
+        for options in of_dtype[dtype]:
             got = logits(dtype, *options)
             check(got in (recorded, None), f"{dtype}, {options}: {got} instead of {recorded}")
     return harness.finish()

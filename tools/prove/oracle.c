@@ -94,9 +94,9 @@ static int exact_softplus(mpfr_t y, mpfr_t x, mpfr_rnd_t round) {
     F(expm1, FAST, EXP)                                                                            \
     F(log, FAST_EXCEPT, LOG)                                                                       \
     F(log1p, LOG, LOG)                                                                             \
-    F(sin, TRIG, TRIG)                                                                             \
-    F(cos, TRIG, TRIG)                                                                             \
-    F(tan, TRIG, TRIG)                                                                             \
+    F(sin, FAST_TRIG, TRIG)                                                                        \
+    F(cos, FAST_TRIG, TRIG)                                                                        \
+    F(tan, FAST_TRIG, TRIG)                                                                        \
     F(asin, ATAN, ATAN)                                                                            \
     F(acos, ATAN, ATAN)                                                                            \
     F(atan, ATAN, ATAN)                                                                            \
@@ -116,9 +116,9 @@ FUNCTIONS(DEFINE)
 #define BODY_SQRT "native"
 #define BODY_FAST "double"
 #define BODY_FAST_EXCEPT "double"
+#define BODY_FAST_TRIG "double"
 #define BODY_EXP "integer"
 #define BODY_LOG "integer"
-#define BODY_TRIG "integer"
 #define BODY_ATAN "integer"
 const struct prove_function prove_functions[] = {
 #define ENTRY(name, c_family, integer_family)                                                      \

@@ -1,4 +1,4 @@
-// Derives a twin's parameters from those of the dispatch. twin_shapes.c has one function per RepOp.
+// Derives a twin's parameters from those of the dispatch.
 #ifndef REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 #define REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 

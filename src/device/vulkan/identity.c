@@ -12,7 +12,7 @@
 
 // Hashes everything about a driver that its compiler's output may depend on.
 static void hash_driver(struct ree_vk *vk) {
-    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/2");
+    struct ree_hasher *hasher = ree_hasher_create("ree-vulkan-driver/3");
     if (!hasher) return;
     const VkPhysicalDeviceProperties *p = &vk->properties;
     const VkPhysicalDeviceFloatControlsProperties *f = &vk->float_controls;
@@ -30,6 +30,8 @@ static void hash_driver(struct ree_vk *vk) {
         f->shaderDenormPreserveFloat32,
         f->shaderRoundingModeRTEFloat32,
         f->shaderSignedZeroInfNanPreserveFloat32,
+        f->shaderRoundingModeRTEFloat64,
+        f->shaderSignedZeroInfNanPreserveFloat64,
         (uint32_t)f->denormBehaviorIndependence,
         (uint32_t)f->roundingModeIndependence,
     };

@@ -186,6 +186,28 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
     if (vk->pipeline_layout) vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
 }
 
+// Asks for what the device supports. If the modes of the widths are not independent, those of all
+// widths would have to be declared, so none is; if only those of 32 bits are, the same holds for
+// float64.
+static void choose_modes(const VkPhysicalDeviceFloatControlsProperties *controls,
+                         struct ree_spirv_options *options) {
+    const VkShaderFloatControlsIndependence denorm = controls->denormBehaviorIndependence,
+                                            rounding = controls->roundingModeIndependence;
+    options->float32 = (struct ree_spirv_modes){
+        .denorm_preserve = denorm != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE &&
+                           controls->shaderDenormPreserveFloat32,
+        .rounding_rte = rounding != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE &&
+                        controls->shaderRoundingModeRTEFloat32,
+        .signed_zero_inf_nan_preserve = controls->shaderSignedZeroInfNanPreserveFloat32,
+    };
+    // No subnormal number of float64 occurs.
+    options->float64 = (struct ree_spirv_modes){
+        .rounding_rte = rounding == VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL &&
+                        controls->shaderRoundingModeRTEFloat64,
+        .signed_zero_inf_nan_preserve = controls->shaderSignedZeroInfNanPreserveFloat64,
+    };
+}
+
 // Inserts the step's expression into its module and specializes it. *out_folded: whether it is
 // specialized; otherwise the driver has to do it. The caller frees *out.
 static enum ree_status make_words(const struct ree_vk *vk, const struct ree_vk_step *step,
@@ -194,22 +216,12 @@ static enum ree_status make_words(const struct ree_vk *vk, const struct ree_vk_s
                                   uint32_t **out, size_t *out_n, bool *out_folded,
                                   struct ree_error *err) {
     const struct ree_vk_shader_module *source = &vk->modules[step->shader];
-    const VkPhysicalDeviceFloatControlsProperties *controls = &vk->float_controls;
-    bool asks = step->shader != REE_VK_SHADER_OBSERVE;
-    // If the modes of float widths are not independent, those of all widths would have to be
-    // declared, so none is.
-    bool free_denorm =
-        asks && controls->denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
-    bool free_rounding =
-        asks && controls->roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
     struct ree_spirv_options options = {
         .expr = expr,
         .is_epilogue = step->shader != REE_VK_SHADER_MAP && step->shader != REE_VK_SHADER_MAP_F64,
-        .denorm_preserve = free_denorm && controls->shaderDenormPreserveFloat32,
-        .rounding_rte = free_rounding && controls->shaderRoundingModeRTEFloat32,
         .guard_words = step->forms.guarded,
-        .signed_zero_inf_nan_preserve = asks && controls->shaderSignedZeroInfNanPreserveFloat32,
     };
+    if (step->shader != REE_VK_SHADER_OBSERVE) choose_modes(&vk->float_controls, &options);
     uint32_t *words;
     size_t n_words;
     REE_TRY(ree_spirv_stitch(source->words, source->n_words, &options, &words, &n_words, err));

@@ -54,6 +54,7 @@ enum {
     MODE_DENORM_PRESERVE = 4459,
     MODE_SIGNED_ZERO_INF_NAN_PRESERVE = 4461,
     MODE_ROUNDING_RTE = 4462,
+    CAPABILITY_FLOAT64 = 10,
     CAPABILITY_DENORM_PRESERVE = 4464,
     CAPABILITY_SIGNED_ZERO_INF_NAN_PRESERVE = 4466,
     CAPABILITY_ROUNDING_RTE = 4467,
@@ -86,6 +87,7 @@ struct module {
     uint32_t int_type;
     uint32_t push;                        // variable of the push constants; 0: none
     uint32_t small_uint[2], small_int[2]; // ids of the constants 0 and 1; 0: none
+    bool has_float64;
 };
 
 struct writer {
@@ -179,6 +181,7 @@ static enum ree_status parse(struct module *m, struct ree_error *err) {
     for (size_t at = HEADER; at < m->n_words; at += length_at(m, at)) {
         const uint32_t *i = m->words + at;
         switch (opcode_at(m, at)) {
+        case OP_CAPABILITY: m->has_float64 |= i[1] == CAPABILITY_FLOAT64; break;
         case OP_ENTRY_POINT: m->entry = i[2]; break;
         case OP_EXT_INST_IMPORT:
             if (strcmp((const char *)(i + 2), "GLSL.std.450") == 0) m->glsl = i[1];
@@ -392,21 +395,23 @@ static void mark_dropped(const struct module *m, bool *dropped, size_t begin, si
 
 static void emit_modes(struct writer *out, const struct module *m,
                        const struct ree_spirv_options *options, bool capabilities) {
+    const struct ree_spirv_modes none = {0}, *of32 = &options->float32,
+                                 *of64 = m->has_float64 ? &options->float64 : &none;
     const struct {
-        bool wanted;
+        bool wanted32, wanted64;
         uint32_t capability, mode;
     } modes[] = {
-        {options->denorm_preserve, CAPABILITY_DENORM_PRESERVE, MODE_DENORM_PRESERVE},
-        {options->rounding_rte, CAPABILITY_ROUNDING_RTE, MODE_ROUNDING_RTE},
-        {options->signed_zero_inf_nan_preserve, CAPABILITY_SIGNED_ZERO_INF_NAN_PRESERVE,
-         MODE_SIGNED_ZERO_INF_NAN_PRESERVE},
+        {of32->denorm_preserve, of64->denorm_preserve, CAPABILITY_DENORM_PRESERVE,
+         MODE_DENORM_PRESERVE},
+        {of32->rounding_rte, of64->rounding_rte, CAPABILITY_ROUNDING_RTE, MODE_ROUNDING_RTE},
+        {of32->signed_zero_inf_nan_preserve, of64->signed_zero_inf_nan_preserve,
+         CAPABILITY_SIGNED_ZERO_INF_NAN_PRESERVE, MODE_SIGNED_ZERO_INF_NAN_PRESERVE},
     };
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (!modes[i].wanted) continue;
-        if (capabilities)
-            EMIT(out, OP_CAPABILITY, modes[i].capability);
-        else
-            EMIT(out, OP_EXECUTION_MODE, m->entry, modes[i].mode, 32);
+        bool wanted32 = modes[i].wanted32, wanted64 = modes[i].wanted64;
+        if (capabilities && (wanted32 || wanted64)) EMIT(out, OP_CAPABILITY, modes[i].capability);
+        if (!capabilities && wanted32) EMIT(out, OP_EXECUTION_MODE, m->entry, modes[i].mode, 32);
+        if (!capabilities && wanted64) EMIT(out, OP_EXECUTION_MODE, m->entry, modes[i].mode, 64);
     }
 }
 

@@ -14,15 +14,19 @@
 #include "base/status.h"
 #include "repops/repop.h"
 
+// Whether to declare the execution mode of this name (VK_KHR_shader_float_controls).
+struct ree_spirv_modes {
+    bool denorm_preserve;
+    bool rounding_rte;
+    bool signed_zero_inf_nan_preserve;
+};
 struct ree_spirv_options {
     // The expression that function ree_expr of the module computes. NULL: the function, if the
     // module has it, keeps its body.
     const struct ree_expr *expr;
     bool is_epilogue; // value 0 of the expression is the accumulator; the operands follow it
-    // Whether to declare the execution mode of this name (VK_KHR_shader_float_controls).
-    bool denorm_preserve;
-    bool rounding_rte;
-    bool signed_zero_inf_nan_preserve;
+    struct ree_spirv_modes float32;
+    struct ree_spirv_modes float64; // ignored if the module does not use float64
     // Compare words with 0 in a form that no compiler can mistake for a comparison of floats. LLVM
     // 22 turns "(x << 1) == 0", for a word in a float register, into "f == 0.0". That is also true
     // for subnormal numbers if the device treats them as zero.

@@ -5,7 +5,7 @@
 //
 // Before including this file, a shader may define any of these macros on raw bits:
 //     REE_ADD(a, b)  REE_SUB(a, b)  REE_MUL(a, b)  REE_DIV(a, b)  REE_FMA(a, b, c)  REE_SQRT(a)
-//     REE_EXP(x)  REE_TANH(x)  REE_SIGMOID(x)
+//     REE_EXP(x)  REE_TANH(x)  REE_SIGMOID(x)  REE_SIN(x)  REE_COS(x)  REE_TAN(x)
 // Their results must be correctly rounded, with subnormals kept. A result of the first line may be
 // any NaN, because the functions here canonicalise it. Each macro that is not defined becomes the
 // integer form, ree_soft_* or ree_int_*. A shader whose macros use ree_soft_* defines REE_GLSL and
@@ -48,6 +48,15 @@
 #ifndef REE_SIGMOID
 #define REE_SIGMOID(x) ree_int_sigmoid_f32(x)
 #endif
+#ifndef REE_SIN
+#define REE_SIN(x) ree_int_sin_f32(x)
+#endif
+#ifndef REE_COS
+#define REE_COS(x) ree_int_cos_f32(x)
+#endif
+#ifndef REE_TAN
+#define REE_TAN(x) ree_int_tan_f32(x)
+#endif
 
 uint ree_op_add_f32(uint a, uint b) { return ree_canon(REE_ADD(a, b)); }
 uint ree_op_sub_f32(uint a, uint b) { return ree_canon(REE_SUB(a, b)); }
@@ -86,9 +95,9 @@ uint ree_op_exp_f32(uint x) { return REE_EXP(x); }
 uint ree_op_expm1_f32(uint x) { return ree_int_expm1_f32(x); }
 uint ree_op_log_f32(uint x) { return ree_int_log_f32(x); }
 uint ree_op_log1p_f32(uint x) { return ree_int_log1p_f32(x); }
-uint ree_op_sin_f32(uint x) { return ree_int_sin_f32(x); }
-uint ree_op_cos_f32(uint x) { return ree_int_cos_f32(x); }
-uint ree_op_tan_f32(uint x) { return ree_int_tan_f32(x); }
+uint ree_op_sin_f32(uint x) { return REE_SIN(x); }
+uint ree_op_cos_f32(uint x) { return REE_COS(x); }
+uint ree_op_tan_f32(uint x) { return REE_TAN(x); }
 uint ree_op_asin_f32(uint x) { return ree_int_asin_f32(x); }
 uint ree_op_acos_f32(uint x) { return ree_int_acos_f32(x); }
 uint ree_op_atan_f32(uint x) { return ree_int_atan_f32(x); }

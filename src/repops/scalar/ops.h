@@ -14,6 +14,7 @@
 #include "repops/scalar/ops_shared.h"
 #include "repops/scalar/exceptions.h"
 #include "repops/scalar/fast_pow.h"
+#include "repops/scalar/fast_trig.h"
 #ifndef __CUDACC__
 #include "repops/scalar/ops_host.h"
 #endif
@@ -95,9 +96,9 @@ REE_BY_DOUBLES(erf)
 REE_BY_DOUBLES_EXCEPT(sigmoid)
 REE_BY_DOUBLES_EXCEPT(softplus)
 REE_BY_INTEGERS(log1p)
-REE_BY_INTEGERS(sin)
-REE_BY_INTEGERS(cos)
-REE_BY_INTEGERS(tan)
+REE_BY_DOUBLES(sin)
+REE_BY_DOUBLES(cos)
+REE_BY_DOUBLES(tan)
 REE_BY_INTEGERS(asin)
 REE_BY_INTEGERS(acos)
 REE_BY_INTEGERS(atan)

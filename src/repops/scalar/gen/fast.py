@@ -73,4 +73,5 @@ def main():
     print("#define REE_FAST_LOG2E %s" % float(1 / ln2).hex())
 
 
-main()
+if __name__ == "__main__":
+    main()
