@@ -331,8 +331,6 @@ known = {
         "prove.c has checked that the first min_inputs inputs, here 3, are present",
     "src/device/selftest/twin_index.c: Assigned value is garbage or undefined":
         "shrink_scatter's to: its loops set dims up to rank, and a dispatch has no more line and step dims",
-    "src/device/selftest/twin_shapes.c: Assigned value is garbage or undefined":
-        "ree_twin_shrink_expr's to: every caller sets the dims of the expression's rank",
     "src/repops/check.c: The left operand of '==' is a garbage value":
         "check_product's dims: every caller gives as many as n",
     "src/repops/check.c: The left operand of '+' is a garbage value":

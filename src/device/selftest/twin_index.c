@@ -1,5 +1,4 @@
-// Twins of gather and scatter.
-#include "device/selftest/twin_shrink.h"
+#include "device/selftest/twin_index.h"
 
 #include "base/dtype.h"
 #include "device/selftest/twin_views.h"

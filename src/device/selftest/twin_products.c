@@ -1,6 +1,5 @@
-// Twins of the RepOps that are products of matrices: matmul, conv and attention. They keep what
-// selects kernels: numbers of rows, columns and terms.
-#include "device/selftest/twin_shrink.h"
+// Twins of products keep what selects kernels: numbers of rows, columns and terms.
+#include "device/selftest/twin_products.h"
 
 #include "base/dtype.h"
 #include "device/selftest/twin_views.h"

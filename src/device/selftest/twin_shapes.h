@@ -2,14 +2,7 @@
 #ifndef REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 #define REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 
-#include "device/selftest/hard_values.h"
-#include "device/selftest/twin_size.h"
-#include "repops/repop.h"
-
-struct ree_twin_operand {
-    struct ree_hard_values values; // contents before a run: values.n elements
-    bool is_written;
-};
+#include "device/selftest/twin_shrink.h"
 
 // Replaces the parameters in *dispatch with the twin's, fills operands[], and returns the number of
 // operands, or 0 if the dispatch has no elements.

@@ -1,5 +1,5 @@
 // What the functions share that derive a twin's parameters (twin_shapes.c, twin_products.c,
-// twin_index.c). Each shrinks the parameters of one RepOp and adds the twin's operands, or returns
+// twin_index.c). Each shrinks the parameters of one RepOp and adds the twin's operands; it returns
 // false if the dispatch has no elements.
 //
 // Every dimension gets its own length. A dimension of size 1 stays if an encoder would drop or
@@ -7,7 +7,14 @@
 #ifndef REE_DEVICE_SELFTEST_TWIN_SHRINK_H
 #define REE_DEVICE_SELFTEST_TWIN_SHRINK_H
 
-#include "device/selftest/twin_shapes.h"
+#include "device/selftest/hard_values.h"
+#include "device/selftest/twin_size.h"
+#include "repops/repop.h"
+
+struct ree_twin_operand {
+    struct ree_hard_values values; // contents before a run: values.n elements
+    bool is_written;
+};
 
 struct ree_twin_shrinking {
     struct ree_dispatch *dispatch;
@@ -34,14 +41,5 @@ uint32_t ree_twin_at_most(uint32_t value, uint32_t limit);
 bool ree_twin_grows_ones(const struct ree_twin_size *size);
 // Returns the length of a row in place of n.
 uint32_t ree_twin_shrink_row(const struct ree_twin_shrinking *s, uint32_t n);
-
-// twin_products.c
-bool ree_twin_shrink_matmul(struct ree_twin_shrinking *s);
-bool ree_twin_shrink_conv(struct ree_twin_shrinking *s);
-bool ree_twin_shrink_attention(struct ree_twin_shrinking *s);
-
-// twin_index.c
-bool ree_twin_shrink_gather(struct ree_twin_shrinking *s);
-bool ree_twin_shrink_scatter(struct ree_twin_shrinking *s);
 
 #endif
