@@ -5,13 +5,25 @@
 # adds one module; src/device/vulkan refers to it as REE_VK_SHADER_<NAME>. glslc does not optimize;
 # optimize.py prepares the module for the host, which stitches expressions into it and specializes it
 # (spirv_stitch.c, spirv_fold.c).
+#
+# REE_SHADERS_FROM: the folder `shaders` of another build of the same sources, whose results are used.
 set(shader_dir ${CMAKE_CURRENT_LIST_DIR})
-set(shader_out ${CMAKE_CURRENT_BINARY_DIR}/shaders)
-file(MAKE_DIRECTORY ${shader_out})
+set(REE_SHADERS_FROM "" CACHE PATH "the folder of another build's shaders, to compile them only once")
+if(REE_SHADERS_FROM)
+  set(shader_out ${REE_SHADERS_FROM})
+else()
+  set(shader_out ${CMAKE_CURRENT_BINARY_DIR}/shaders)
+  file(MAKE_DIRECTORY ${shader_out})
+endif()
 set(shader_names)
 set(shader_modules)
 
 function(ree_shader name source)
+  # For modules that tests compile once more, with a fault.
+  set_property(GLOBAL PROPERTY REE_SHADER_${name} ${shader_dir}/${source} ${ARGN})
+  if(REE_SHADERS_FROM)
+    return()
+  endif()
   set(module ${shader_out}/${name}.spv)
   add_custom_command(
     OUTPUT ${module}
@@ -23,8 +35,6 @@ function(ree_shader name source)
     DEPFILE ${module}.d
     COMMENT "Shader ${name}"
     VERBATIM)
-  # For modules that tests compile once more, with a fault.
-  set_property(GLOBAL PROPERTY REE_SHADER_${name} ${shader_dir}/${source} ${ARGN})
   list(APPEND shader_names ${name})
   list(APPEND shader_modules ${module})
   set(shader_names ${shader_names} PARENT_SCOPE)
@@ -108,8 +118,11 @@ foreach(name matmul_words reduce scan scatter)
   ree_shader(${name}_double ${name}.comp -DDOUBLE)
 endforeach()
 
-add_custom_command(
-  OUTPUT ${shader_out}/shaders.c ${shader_out}/shaders.h
-  COMMAND ${Python3_EXECUTABLE} ${shader_dir}/embed.py ${shader_out} ${shader_modules}
-  DEPENDS ${shader_dir}/embed.py ${shader_modules}
-  VERBATIM)
+if(NOT REE_SHADERS_FROM)
+  add_custom_command(
+    OUTPUT ${shader_out}/shaders.c ${shader_out}/shaders.h ${shader_out}/shaders.bin
+    COMMAND ${Python3_EXECUTABLE} ${shader_dir}/embed.py ${shader_out} ${shader_modules}
+    DEPENDS ${shader_dir}/embed.py ${shader_modules}
+    VERBATIM)
+endif()
+set_source_files_properties(${shader_out}/shaders.c PROPERTIES OBJECT_DEPENDS ${shader_out}/shaders.bin)
