@@ -6,11 +6,12 @@
 # optimize.py prepares the module for the host, which stitches expressions into it and specializes it
 # (spirv_stitch.c, spirv_fold.c).
 #
-# REE_SHADERS_FROM: the folder `shaders` of another build of the same sources, whose results are used.
+# REE_SHADERS_FROM: the folder `shaders` of another build of the same sources, whose results are used; a relative
+# path begins at the project's folder.
 set(shader_dir ${CMAKE_CURRENT_LIST_DIR})
 set(REE_SHADERS_FROM "" CACHE PATH "the folder of another build's shaders, to compile them only once")
 if(REE_SHADERS_FROM)
-  set(shader_out ${REE_SHADERS_FROM})
+  get_filename_component(shader_out ${REE_SHADERS_FROM} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
 else()
   set(shader_out ${CMAKE_CURRENT_BINARY_DIR}/shaders)
   file(MAKE_DIRECTORY ${shader_out})
