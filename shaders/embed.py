@@ -1,7 +1,7 @@
 """Embeds SPIR-V modules in a program.
 
-Writes shaders.h (an enum), shaders.bin (the words of all modules) and shaders.c (their table). The assembler includes
-shaders.bin: a compiler needs 16 seconds for the same words as numbers in C.
+Writes shaders.h (an enum), shaders.bin (the words of all modules, little-endian) and shaders.c (their table). The
+assembler includes shaders.bin: a compiler needs 16 seconds for the same words as numbers in C.
 
 Usage: embed.py OUTPUT_FOLDER MODULE.spv...
        embed.py --table NAME OUTPUT.c MODULE.spv...    only a table NAME, for tests; its last row has the name NULL
@@ -81,8 +81,10 @@ __asm__(".pushsection .rodata\\n"
         ".balign 16\\n"
         ".globl ree_vk_shader_words\\n"
         ".hidden ree_vk_shader_words\\n"
+        ".type ree_vk_shader_words, %object\\n"
         "ree_vk_shader_words:\\n"
         ".incbin \\"{path}\\"\\n"
+        ".size ree_vk_shader_words, . - ree_vk_shader_words\\n"
         ".popsection\\n");
 extern const uint32_t ree_vk_shader_words[] __attribute__((visibility("hidden")));
 

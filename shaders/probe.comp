@@ -24,9 +24,10 @@ double high_half(const double x) { // 26 bits
     precise double high = t - (t - x);
     return high;
 }
-// Returns whether the device rounds a quotient of float64 correctly, which fast.glsl requires. The
-// significands of both operands are made of the words. p + e = q * y holds exactly (Dekker's
-// product). The quotient is right if x - q * y is at most half an ulp of q, times y.
+// Returns whether the device rounds a quotient of float64 correctly, which fast.glsl and
+// fast_trig.glsl require. The significands of both operands are made of the words. p + e = q * y
+// holds exactly (Dekker's product). The quotient is right if x - q * y is at most half an ulp of q,
+// times y.
 bool is_quotient_right(const uint a, const uint b, const uint c) {
     double x = packDouble2x32(uvec2(a * 0x9E3779B1u, 0x3FF00000u | (b & 0xFFFFFu)));
     double y = packDouble2x32(uvec2(c * 0x85EBCA6Bu, 0x3FF00000u | (a & 0xFFFFFu)));

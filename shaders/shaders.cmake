@@ -1,4 +1,4 @@
-# GLSL to SPIR-V at build time, validated, embedded as C arrays.
+# GLSL to SPIR-V at build time, validated, embedded by embed.py.
 #
 #   ree_shader(NAME SOURCE [glslc options...])
 #
@@ -9,9 +9,12 @@
 # REE_SHADERS_FROM: the folder `shaders` of another build of the same sources, whose results are used; a relative
 # path begins at the project's folder.
 set(shader_dir ${CMAKE_CURRENT_LIST_DIR})
-set(REE_SHADERS_FROM "" CACHE PATH "the folder of another build's shaders, to compile them only once")
+set(REE_SHADERS_FROM "" CACHE STRING "the folder of another build's shaders, to compile them only once")
 if(REE_SHADERS_FROM)
   get_filename_component(shader_out ${REE_SHADERS_FROM} ABSOLUTE BASE_DIR ${PROJECT_SOURCE_DIR})
+  if(NOT EXISTS ${shader_out}/shaders.c)
+    message(FATAL_ERROR "REE_SHADERS_FROM: ${shader_out} has no shaders.c; build the other tree first")
+  endif()
 else()
   set(shader_out ${CMAKE_CURRENT_BINARY_DIR}/shaders)
   file(MAKE_DIRECTORY ${shader_out})

@@ -330,7 +330,7 @@ known = {
     "graph/causality/movement.c: Access to field 'dtype' results in a dereference of a null pointer":
         "prove.c has checked that the first min_inputs inputs, here 3, are present",
     "src/device/selftest/twin_index.c: Assigned value is garbage or undefined":
-        "shrink_scatter's to: its loops set dims up to rank, and a dispatch has no more line and step dims",
+        "shrink_scatter's to: its loops set dims up to rank, and a dispatch has no more vector and step dims",
     "src/repops/check.c: The left operand of '==' is a garbage value":
         "check_product's dims: every caller gives as many as n",
     "src/repops/check.c: The left operand of '+' is a garbage value":

@@ -159,7 +159,8 @@ configure_tree() { # FOLDER [cmake options]
                 rm -rf "$tree/CMakeCache.txt" "$tree/CMakeFiles" ;;
         esac
     done
-    cmake -S . -B "$tree" -G Ninja "$@"
+    # Options of an earlier run must not stay.
+    cmake -S . -B "$tree" -G Ninja -DREE_SHADERS_FROM= -DREE_PLANTED_FAULTS=ON "$@"
 }
 
 # shellcheck disable=SC2317
@@ -401,7 +402,7 @@ fi
 on_swiftshader 1/30 "$driver_tests" 'validation|planted'
 
 # Other trees take the shaders from the first one. Planted faults were found with the first compiler.
-again="-DREE_SHADERS_FROM:PATH=build/src/device/vulkan/shaders -DREE_PLANTED_FAULTS=OFF"
+again="-DREE_SHADERS_FROM:STRING=build/src/device/vulkan/shaders -DREE_PLANTED_FAULTS=OFF"
 
 say "building ($clang)"
 forget_dead_openmp

@@ -1,7 +1,7 @@
 // e^x, tanh and sigmoid of binary32 in float64, for devices whose fma is computed in float64. The
 // operations of src/repops/scalar/fast.h, in the same order. The exhaustive proof covers fast.h
-// (src/repops/PROOF.md, form c). It applies here if the device rounds float64 as
-// IEEE 754 requires. The probe tests that: sums and products as parts of fma, and quotients.
+// (src/repops/PROOF.md, form c). It applies here if the device rounds float64 as IEEE 754 requires.
+// The probe tests that: sums and products as parts of fma, and quotients.
 #ifndef REE_GLSL_FAST
 #define REE_GLSL_FAST
 

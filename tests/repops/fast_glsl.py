@@ -1,7 +1,8 @@
 """fast.glsl and fast_trig.glsl of shaders/include say the same as their C forms in src/repops/scalar.
 
-fast.glsl: the same constants as fast.inc, fast.h and exceptions.h. fast_trig.glsl: the same operations on the same
-constants as fast_trig.h and fast_trig.inc.
+fast.glsl: the same constants as fast.inc, fast.h and exceptions.h. fast_trig.glsl: the same constants as fast_trig.inc,
+and the same operations on doubles and exceptions as fast_trig.h; how signs and NaN are put together is left to
+device/vulkan_functions.
 """
 import argparse
 import pathlib

@@ -186,9 +186,10 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
     if (vk->pipeline_layout) vk->vk.vkDestroyPipelineLayout(vk->handle, vk->pipeline_layout, NULL);
 }
 
-// Asks for what the device supports. If the modes of the widths are not independent, those of all
-// widths would have to be declared, so none is; if only those of 32 bits are, the same holds for
-// float64.
+// Asks for what the device supports. Subnormals and rounding depend on the device's independence:
+// - ALL: each width may have its own mode
+// - 32_BIT_ONLY: float32 may; float64 would have the mode of float16, so nothing is asked for it
+// - NONE: all widths have the same mode, so nothing is asked
 static void choose_modes(const VkPhysicalDeviceFloatControlsProperties *controls,
                          struct ree_spirv_options *options) {
     const VkShaderFloatControlsIndependence denorm = controls->denormBehaviorIndependence,

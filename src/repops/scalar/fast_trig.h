@@ -1,6 +1,6 @@
 // sin, cos and tan of binary32 in double arithmetic, for C and CUDA C; no branches and no tables,
-// as in fast.h. The exceptions, which ree-prove found, are those of exceptions.h: exact results
-// that lie very near to a tie.
+// as in fast.h. REE_EXCEPT corrects a few results that lie very near to a tie; ree-prove found
+// them.
 #ifndef REE_SCALAR_FAST_TRIG_H
 #define REE_SCALAR_FAST_TRIG_H
 
@@ -17,9 +17,10 @@ struct ree_fast_angle {
 // zero; infinities and NaN give an arbitrary result.
 //
 // A float has 24 bits and a piece of 2/pi 29, so their product is exact. If x is a multiple of
-// 2^(29 i + 2), its products with the first i pieces are multiples of 4, which do not matter. Five
-// pieces after these give x * 2/pi with an error below 2^-91. That is enough: the distance of a
-// float from a multiple of pi/2 is at least about 2^-30.
+// 2^(29 i + 2), its products with the first i pieces are multiples of 4, which do not matter. All
+// floats from 2^(29 i + 25) on are such multiples; here i is 2 * by_2 + by_1. Five pieces after
+// these give x * 2/pi with an error below 2^-91. That is enough: the distance of a float from a
+// multiple of pi/2 other than 0 is at least about 2^-30. Below pi/4 the error is relative to x.
 REE_FN struct ree_fast_angle ree_fast_reduce_angle(double x) {
     bool by_2 = x >= 0x1p83, by_1 = x >= (by_2 ? 0x1p112 : 0x1p54);
     double c0 = by_2 ? REE_FAST_TWO_OVER_PI_2 : REE_FAST_TWO_OVER_PI_0;
