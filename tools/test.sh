@@ -2,7 +2,7 @@
 # Runs all tests. Installs what they need, builds with gcc, with clang and with sanitizers, and runs the
 # suite on the CPU and on Vulkan drivers that need no GPU: lavapipe, Mesa 25's lavapipe, SwiftShader.
 #
-#     tools/test.sh            everything (about 40 minutes on 2 cores)
+#     tools/test.sh            everything (about 70 minutes on 2 cores)
 #     tools/test.sh --quick    gcc, CPU and lavapipe, without slow tests and oracles, a tenth of ONNX's
 #                              operator tests (about 4 minutes on 2 cores, and the build)
 #

@@ -1,5 +1,5 @@
-// Shrinks the parameters of each RepOp to those of its twin: the table of all RepOps, and those
-// without a file of their own.
+// The twins of all RepOps. Those of products are in twin_products.c, those of gather and scatter in
+// twin_index.c, all others here.
 #include "device/selftest/twin_shapes.h"
 
 #include "base/dtype.h"

@@ -1,4 +1,4 @@
-// Derives a twin's parameters from those of the dispatch.
+// Makes the parameters of a dispatch small, for its self-test (twin.h).
 #ifndef REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 #define REE_DEVICE_SELFTEST_TWIN_SHAPES_H
 

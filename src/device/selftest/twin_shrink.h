@@ -1,6 +1,6 @@
-// What the functions share that derive a twin's parameters (twin_shapes.c, twin_products.c,
-// twin_index.c). Each shrinks the parameters of one RepOp and adds the twin's operands; it returns
-// false if the dispatch has no elements.
+// Helpers of twin_shapes.c, twin_products.c and twin_index.c. A function there makes the parameters
+// of one RepOp those of its twin and adds the twin's operands; it returns false if the dispatch has
+// no elements.
 //
 // Every dimension gets its own length. A dimension of size 1 stays if an encoder would drop or
 // merge it, or if ree_twin_size requires it.

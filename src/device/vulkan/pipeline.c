@@ -188,7 +188,7 @@ void ree_vk_pipelines_finish(struct ree_vk *vk) {
 
 // Asks for what the device supports. Subnormals and rounding depend on the device's independence:
 // - ALL: each width may have its own mode
-// - 32_BIT_ONLY: float32 may; float64 would have the mode of float16, so nothing is asked for it
+// - 32_BIT_ONLY: only float32 may. Nothing is asked for float64, because float16 has its mode.
 // - NONE: all widths have the same mode, so nothing is asked
 static void choose_modes(const VkPhysicalDeviceFloatControlsProperties *controls,
                          struct ree_spirv_options *options) {
