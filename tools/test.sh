@@ -453,15 +453,20 @@ build_fuzzers() {
 }
 
 # fuzz TARGET SEEDS... [options]: runs fuzz_TARGET for 20 seconds in one process. Sizes from hostile
-# models may exhaust memory, which is an ordinary error.
+# models may exhaust memory, which is an ordinary error. What a failure prints leaves out the lines
+# of progress, which begin with #: there are thousands, and CI keeps only the end of its output.
 # shellcheck disable=SC2317
 fuzz() {
     target=$1
     shift
+    fuzz_log=build/logs/fuzz_$target.log
     mkdir -p "build-fuzz/corpus-$target" &&
         ASAN_OPTIONS=allocator_may_return_null=1 OMP_WAIT_POLICY=passive \
             "build-fuzz/tests/fuzz/fuzz_$target" -max_total_time=20 -artifact_prefix=build-fuzz/ \
-            "build-fuzz/corpus-$target" "$@"
+            "build-fuzz/corpus-$target" "$@" >"$fuzz_log" 2>&1 && return
+    echo "fuzz_$target failed; the end of $fuzz_log:"
+    grep -v '^#' "$fuzz_log" | tail -n 60
+    return 1
 }
 
 # both COMMAND1 -- COMMAND2: runs both at the same time; both must succeed. Their words must not
@@ -492,7 +497,8 @@ if step "fuzzer build" build_fuzzers; then
         fuzz tokenizer $data/tokenizers -timeout=20 -dict=tests/fuzz/tokenizer.dict
     step "fuzzing readers of receipts and of models' folders" both \
         fuzz receipt $data/receipt -timeout=20 -dict=tests/fuzz/receipt.dict -- fuzz source $data/folders
-    step "fuzzing readers of traces and claims" both fuzz trace $data/trace -timeout=20 -- \
+    step "fuzzing readers of traces and claims" both \
+        fuzz trace $data/trace $data/trace_refused -timeout=20 -- \
         fuzz claim $data/claim -timeout=20 -max_len=65536 -dict=tests/fuzz/receipt.dict
     # shellcheck disable=SC2086 # a list of words
     step "fuzzing readers of messages between ranks, and runs of models" both \
