@@ -287,7 +287,8 @@ else
 fi
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages $vulkan_packages $mpi_packages g++ vulkan-validationlayers libonnx-testdata \
-    libopenblas0-pthread $compiler_packages || die "cannot test without these packages"
+    libopenblas0-pthread python3-cffi python3-dev python3-numpy $compiler_packages ||
+    die "cannot test without these packages"
 echo "all packages are installed"
 
 shared=${REE_SHARED_DIR:-../shared}
@@ -297,9 +298,10 @@ lavapipe=$(find /usr/share/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head
 tree_of_suite=build built_by=""
 if [ "$compiler" = gcc ]; then
     say "building (gcc, release)"
-    # One CUDA architecture if there is nvcc: the kernels run on the emulator here.
+    # One CUDA architecture if there is nvcc: the kernels run on the emulator here. Debian's Python has
+    # the packages that were installed above.
     step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON \
-        -DREE_CUDA_ARCHITECTURES=80 || summary
+        -DREE_PYTHON=ON -DREE_PYTHON_EXECUTABLE=/usr/bin/python3 -DREE_CUDA_ARCHITECTURES=80 || summary
 else
     [ "$compiler" != clang ] || compiler=$clang
     say "building ($compiler, release)"

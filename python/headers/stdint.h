@@ -1,0 +1,1 @@
+// Empty: cffi knows these types. bindings.py says why.

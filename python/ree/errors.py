@@ -1,0 +1,62 @@
+"""Exceptions of ree. Their messages are those of the library: file, node, tensor, what was expected."""
+from ree._ree import ffi, lib
+
+
+class Error(Exception):
+    """Base class of ree's exceptions."""
+
+
+class InvalidError(Error, ValueError):
+    """A model, file, tensor or argument is malformed or inconsistent."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Well formed, but not supported by ree: an operator, an opset, a type, a rank."""
+
+
+class NotFoundError(Error, LookupError):
+    """The named file, device, input or other object does not exist."""
+
+
+class IOFailure(Error, OSError):
+    """Reading or writing failed."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Memory of the host or of the device is exhausted."""
+
+
+class UnavailableError(Error):
+    """No driver, or no device of that kind on this machine."""
+
+
+class DeviceError(Error):
+    """The device failed while running."""
+
+
+class InternalError(Error):
+    """An error in ree itself."""
+
+
+class Cancelled(Error):
+    """A progress function returned False."""
+
+
+_CLASSES = {
+    lib.REE_INVALID: InvalidError,
+    lib.REE_UNSUPPORTED: UnsupportedError,
+    lib.REE_NOT_FOUND: NotFoundError,
+    lib.REE_IO: IOFailure,
+    lib.REE_NO_MEMORY: OutOfMemoryError,
+    lib.REE_UNAVAILABLE: UnavailableError,
+    lib.REE_DEVICE: DeviceError,
+    lib.REE_INTERNAL: InternalError,
+    lib.REE_CANCELLED: Cancelled,
+}
+
+
+def check(status, err):
+    """Raises the exception of a failed call. `err` is a struct ree_error."""
+    if status != lib.REE_OK:
+        message = ffi.string(err.message).decode("utf-8", "replace")
+        raise _CLASSES.get(status, InternalError)(message)

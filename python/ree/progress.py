@@ -1,0 +1,46 @@
+"""Progress of long calls, and Ctrl-C during them."""
+from ree._ree import ffi, lib
+
+_lost = []  # exceptions raised outside of Progress.call, by a signal as it begins or ends
+
+
+@ffi.def_extern(error=False, onerror=lambda kind, value, trace: _lost.append(value))
+def ree_py_progress_call(handle, what, done, total):
+    return ffi.from_handle(handle).call(what, done, total)
+
+
+class Progress:
+    """Passes reports to a Python function, and keeps what it raises until the C call has returned.
+
+    function(what, done, total) may return False to cancel the call; None and other values continue.
+    Without a function, only exceptions of signal handlers count: Ctrl-C ends the call."""
+
+    def __init__(self, function):
+        if function is not None and not callable(function):
+            raise TypeError(f"progress: a function or None is expected, not {type(function).__name__}")
+        self._function = function
+        self._raised = None
+        self._handle = ffi.new_handle(self)
+        self._user = ffi.new("struct ree_py_progress *", {"handle": self._handle})
+
+    def fill(self, progress):
+        """Makes a struct ree_progress report here. This object must live as long as its reports."""
+        progress.report = ffi.addressof(lib, "ree_py_report")
+        progress.user = self._user
+
+    def call(self, what, done, total):
+        try:
+            if self._function is None:
+                return True
+            return self._function(ffi.string(what).decode(), done, total) is not False
+        except BaseException as e:  # pylint: disable=broad-except # raised again by raise_pending
+            self._raised = e
+            return False
+
+    def raise_pending(self):
+        """Raises what the function, or a signal handler, raised during the last call."""
+        raised, self._raised = self._raised, None
+        if raised is None and _lost:
+            raised = _lost.pop()
+        if raised is not None:
+            raise raised

@@ -1,0 +1,326 @@
+"""Arrays of Python as struct ree_tensor, and back.
+
+Inputs are not copied if they lie in the host's memory, dense, row-major and little-endian: NumPy
+arrays, PyTorch tensors, and everything that has DLPack (`__dlpack__`) or the buffer protocol. Outputs
+own the memory that the library allocated for them; nothing is copied either."""
+import ctypes
+import functools
+import importlib
+import math
+import sys
+
+from ree._ree import ffi, lib
+from ree.errors import InvalidError, UnsupportedError
+
+DTYPES = {}  # enum ree_dtype -> name, "float32"
+for _dtype in range(1, 27):
+    _size = lib.ree_dtype_size(_dtype)
+    if _size or _dtype == lib.REE_STRING:
+        DTYPES[_dtype] = ffi.string(lib.ree_dtype_name(_dtype)).decode()
+NUMBERS = {name: number for number, name in DTYPES.items()}
+
+# Types that NumPy has itself; the others need ml_dtypes, or are bytes.
+_NUMPY = {lib.REE_F32: "<f4", lib.REE_U8: "u1", lib.REE_I8: "i1", lib.REE_U16: "<u2", lib.REE_I16: "<i2",
+          lib.REE_I32: "<i4", lib.REE_I64: "<i8", lib.REE_BOOL: "?", lib.REE_F16: "<f2", lib.REE_F64: "<f8",
+          lib.REE_U32: "<u4", lib.REE_U64: "<u8"}
+_FROM_NUMPY = {text: dtype for dtype, text in _NUMPY.items()}
+_FROM_NUMPY.update({"|u1": lib.REE_U8, "|i1": lib.REE_I8, "|b1": lib.REE_BOOL})
+# The names of ml_dtypes, by those of ree.
+_ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz",
+              "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz", "float8e8m0": "float8_e8m0fnu",
+              "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2", "float4e2m1": "float4_e2m1fn"}
+_FROM_ML_DTYPES = {theirs: NUMBERS[ours] for ours, theirs in _ML_DTYPES.items() if ours in NUMBERS}
+# Formats of memoryview, for outputs without NumPy.
+_FORMATS = {lib.REE_F32: "f", lib.REE_U8: "B", lib.REE_I8: "b", lib.REE_U16: "H", lib.REE_I16: "h",
+            lib.REE_I32: "i", lib.REE_I64: "q", lib.REE_BOOL: "?", lib.REE_F64: "d", lib.REE_U32: "I",
+            lib.REE_U64: "Q"}
+_FROM_FORMAT = {code: dtype for dtype, code in _FORMATS.items()}
+_FROM_FORMAT.update({"e": lib.REE_F16, "l": lib.REE_I64, "L": lib.REE_U64})
+# DLPack's types: (code, bits) of DLDataType.
+_FROM_DLPACK = {(0, 8): lib.REE_I8, (0, 16): lib.REE_I16, (0, 32): lib.REE_I32, (0, 64): lib.REE_I64,
+                (1, 8): lib.REE_U8, (1, 16): lib.REE_U16, (1, 32): lib.REE_U32, (1, 64): lib.REE_U64,
+                (2, 16): lib.REE_F16, (2, 32): lib.REE_F32, (2, 64): lib.REE_F64, (4, 16): lib.REE_BF16,
+                (6, 8): lib.REE_BOOL}
+_HOST_DEVICES = (1, 3, 11)  # kDLCPU, kDLCUDAHost, kDLROCMHost
+
+
+def is_torch(value):
+    """Whether a value is a tensor of PyTorch; does not import PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+_modules = {}  # imported on demand: name -> module; None: it is not installed
+
+
+def _optional(name):
+    """A module, imported when it is first used; None if it is not installed."""
+    if name not in _modules:
+        try:
+            _modules[name] = importlib.import_module(name)
+        except ImportError:
+            _modules[name] = None
+    return _modules[name]
+
+
+class Inputs:
+    """Structs ree_tensor for one call, with all that they point to."""
+
+    def __init__(self, n):
+        self.structs = ffi.new("struct ree_tensor[]", n) if n else ffi.NULL
+        self._kept = []
+        self._port, self._item = None, None  # of the value that is being set
+
+    def set(self, i, name, value, port):
+        """Fills struct i with a value for the input `port` (model.Port). name: a char[] of C, or NULL."""
+        struct = self.structs[i]
+        struct.name = name
+        self._kept.append(name)
+        self._port, self._item = port, None
+        if value is None:
+            struct.kind = lib.REE_ABSENT
+            struct.dtype = NUMBERS[port.dtype]
+        elif port.kind == "sequence":
+            struct.kind = lib.REE_SEQUENCE
+            struct.dtype = NUMBERS[port.dtype]
+            items = list(value)
+            struct.n_items = len(items)
+            struct.items = self._keep(ffi.new("struct ree_tensor[]", len(items))) if items else ffi.NULL
+            for self._item, item in enumerate(items):
+                self._tensor(struct.items[self._item], item)
+        else:
+            self._tensor(struct, value)
+
+    def _place(self):
+        """What the value is, for messages."""
+        return f"input '{self._port.name}'" if self._item is None else f"item {self._item} of input '{self._port.name}'"
+
+    def _keep(self, thing):
+        self._kept.append(thing)
+        return thing
+
+    def _tensor(self, struct, value):
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.ndarray):
+            self._array(struct, value, numpy)
+        elif is_torch(value):
+            self._torch(struct, value)
+        elif isinstance(value, (bool, int, float, str, list, tuple)) or hasattr(value, "__array_interface__") and \
+                not hasattr(value, "__dlpack__"):
+            numpy = _optional("numpy")
+            if numpy is None:
+                raise TypeError(f"{self._place()}: a list or a number needs NumPy, which is not installed")
+            self._array(struct, self._listed(value, numpy), numpy)
+        elif hasattr(value, "__dlpack__"):
+            self._dlpack(struct, value)
+        else:
+            self._buffer(struct, value)
+
+    def _listed(self, value, numpy):
+        """An array of a list or a number, in the type of the model's input."""
+        name = self._port.dtype
+        wanted = numpy_dtype(NUMBERS[name]) if name != "string" else None
+        try:
+            return numpy.asarray(value, dtype=wanted)
+        except (ValueError, TypeError, OverflowError) as e:
+            raise InvalidError(f"{self._place()}: cannot be made an array of {name}: {e}") from e
+
+    def _shape(self, struct, shape):
+        if len(shape) > lib.REE_MAX_RANK:
+            raise UnsupportedError(f"{self._place()}: rank {len(shape)}; at most {lib.REE_MAX_RANK} are supported")
+        struct.rank = len(shape)
+        for d, size in enumerate(shape):
+            struct.dims[d] = size
+
+    def _array(self, struct, array, numpy):
+        dtype = _dtype_of_numpy(array.dtype)
+        if dtype is None:
+            if array.dtype.kind in "USO":
+                self._strings(struct, array)
+                return
+            array = array.astype(array.dtype.newbyteorder("<"))
+            dtype = _dtype_of_numpy(array.dtype)
+            if dtype is None:
+                raise UnsupportedError(f"{self._place()}: ree has no type for NumPy's {array.dtype}")
+        self._shape(struct, array.shape)
+        if not array.flags.c_contiguous:
+            array = numpy.ascontiguousarray(array)
+        struct.dtype = dtype
+        struct.nbytes = array.nbytes
+        if array.nbytes:
+            if dtype not in _NUMPY:  # types of ml_dtypes do not allow buffers
+                array = array.view(numpy.uint8 if array.itemsize == 1 else numpy.uint16)
+            struct.data = self._keep(ffi.from_buffer(array))
+
+    def _strings(self, struct, array):
+        self._shape(struct, array.shape)
+        struct.dtype = lib.REE_STRING
+        texts = []
+        for item in array.reshape(-1).tolist():
+            text = item.encode() if isinstance(item, str) else item
+            if not isinstance(text, bytes):
+                raise InvalidError(f"{self._place()}: an element is a {type(item).__name__}, not a string")
+            if b"\0" in text:
+                raise InvalidError(f"{self._place()}: a string contains a NUL character")
+            texts.append(self._keep(ffi.new("char[]", text)))
+        struct.nbytes = len(texts) * ffi.sizeof("char *")
+        if texts:
+            struct.data = self._keep(ffi.new("char *[]", texts))
+
+    def _torch(self, struct, tensor):
+        torch = sys.modules["torch"]
+        name = str(tensor.dtype).removeprefix("torch.")
+        dtype = NUMBERS.get(name) or _FROM_ML_DTYPES.get(name)
+        if dtype is None:
+            raise UnsupportedError(f"{self._place()}: ree has no type for PyTorch's {tensor.dtype}")
+        tensor = tensor.detach().to("cpu", memory_format=torch.contiguous_format).contiguous().resolve_neg()
+        self._shape(struct, tensor.shape)
+        struct.dtype = dtype
+        struct.nbytes = tensor.numel() * tensor.element_size()
+        self._keep(tensor)
+        if struct.nbytes:
+            struct.data = ffi.cast("void *", tensor.data_ptr())
+
+    def _dlpack(self, struct, value):
+        """A tensor of any library on the host. The capsule stays unconsumed: its own destructor
+        releases it."""
+        if value.__dlpack_device__()[0] not in _HOST_DEVICES:
+            raise UnsupportedError(f"{self._place()}: the tensor is not in the host's memory")
+        capsule = self._keep(value.__dlpack__())
+        tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
+        dtype = _FROM_DLPACK.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+        if dtype is None:
+            raise UnsupportedError(f"{self._place()}: ree has no type for DLPack's type {tensor.code} of "
+                                   f"{tensor.bits} bits")
+        shape = [tensor.shape[d] for d in range(tensor.ndim)]
+        self._shape(struct, shape)
+        struct.dtype = dtype
+        struct.nbytes = math.prod(shape) * tensor.bits // 8
+        if struct.nbytes and tensor.strides and not _is_dense(shape, tensor.strides):
+            raise UnsupportedError(f"{self._place()}: the tensor is not contiguous")
+        if struct.nbytes:
+            struct.data = ffi.cast("void *", tensor.data + tensor.byte_offset)
+
+    def _buffer(self, struct, value):
+        try:
+            view = memoryview(value)
+        except TypeError:
+            raise TypeError(f"{self._place()}: expected an array (NumPy, PyTorch, DLPack, buffer), "
+                            f"not {type(value).__name__}") from None
+        dtype = _FROM_FORMAT.get(view.format.lstrip("@<="))
+        if dtype is None or not view.c_contiguous:
+            raise UnsupportedError(f"{self._place()}: a buffer of format '{view.format}'"
+                                   f"{'' if view.c_contiguous else ' that is not contiguous'}")
+        self._shape(struct, view.shape)
+        struct.dtype = dtype
+        struct.nbytes = view.nbytes
+        if view.nbytes:
+            struct.data = self._keep(ffi.from_buffer(view))
+
+
+def _is_dense(shape, strides):
+    expected = 1
+    for d in reversed(range(len(shape))):
+        if shape[d] != 1 and strides[d] != expected:
+            return False
+        expected *= shape[d]
+    return True
+
+
+class _DLTensor(ctypes.Structure):
+    """DLPack's DLTensor, the first member of its managed tensor."""
+    _fields_ = [("data", ctypes.c_uint64), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+@functools.cache
+def numpy_dtype(dtype):
+    """NumPy's type for an enum ree_dtype. Types that NumPy lacks come from ml_dtypes if it is
+    installed; otherwise their bytes are int8, uint8 or, for bfloat16, uint16."""
+    numpy = _optional("numpy")
+    if dtype in _NUMPY:
+        return numpy.dtype(_NUMPY[dtype])
+    name = DTYPES[dtype]
+    own = getattr(_optional("ml_dtypes"), _ML_DTYPES[name], None)
+    return numpy.dtype(own or ("<u2" if name == "bfloat16" else "i1" if name.startswith("int") else "u1"))
+
+
+@functools.cache
+def _dtype_of_numpy(dtype):
+    """The enum ree_dtype of a type of NumPy; None if ree does not have it in this byte order."""
+    return _FROM_NUMPY.get(dtype.str) or _FROM_ML_DTYPES.get(dtype.name)
+
+
+def output(struct, as_torch):
+    """The value of a struct ree_tensor: takes its memory. A tensor is an array of PyTorch or of NumPy,
+    or a memoryview if NumPy is not installed; a sequence is a list; an absent value is None."""
+    if struct.kind == lib.REE_ABSENT:
+        return None
+    if struct.kind == lib.REE_SEQUENCE:
+        return [output(struct.items[i], as_torch) for i in range(struct.n_items)]
+    shape = tuple(struct.dims[0:struct.rank])
+    if struct.dtype == lib.REE_STRING:
+        return _output_strings(struct, shape)
+    memory = ffi.gc(ffi.cast("char *", struct.data), lib.ree_free, struct.nbytes)
+    struct.data = ffi.NULL
+    if as_torch:
+        return _output_torch(struct, memory, shape)
+    numpy = _optional("numpy")
+    if numpy is not None:
+        if not struct.nbytes:
+            return numpy.empty(shape, numpy_dtype(struct.dtype))
+        return numpy.ndarray(shape, numpy_dtype(struct.dtype), ffi.buffer(memory, struct.nbytes))
+    code = _FORMATS.get(struct.dtype) or ("H" if lib.ree_dtype_size(struct.dtype) == 2 else "B")
+    view = memoryview(ffi.buffer(memory, struct.nbytes) if struct.nbytes else b"").cast("B")
+    return view.cast(code, shape) if math.prod(shape) else view.cast(code)
+
+
+def _output_torch(struct, memory, shape):
+    torch = sys.modules["torch"]
+    name = DTYPES[struct.dtype]
+    dtype = getattr(torch, _ML_DTYPES.get(name, name), None)
+    if not isinstance(dtype, torch.dtype):
+        dtype = torch.int8 if name.startswith("int") else torch.uint8
+    if not struct.nbytes:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(ffi.buffer(memory, struct.nbytes), dtype=dtype).reshape(shape)
+
+
+def _output_strings(struct, shape):
+    texts = ffi.cast("char **", struct.data)
+    values = [ffi.string(texts[i]).decode("utf-8", "replace") if texts[i] else "" for i in range(math.prod(shape))]
+    numpy = _optional("numpy")
+    if numpy is None:
+        return values
+    array = numpy.empty(len(values), dtype=object)
+    array[:] = values
+    return array.reshape(shape)
+
+
+class _AnyPort:
+    """A port that takes a tensor of any type."""
+    name = "value"
+    kind = "tensor"
+    dtype = "float32"
+
+
+def sha256(values):
+    """The hash that `ree-run` prints for outputs (NUMERICS.md, "Hashes"). values: a dict of outputs, as
+    Session.run returns it, whose names count; or a tensor or a list of tensors without names."""
+    if isinstance(values, dict):
+        named = list(values.items())
+    else:
+        named = [(None, value) for value in (values if isinstance(values, list) else [values])]
+    structs = Inputs(len(named))
+    for i, (name, value) in enumerate(named):
+        structs.set(i, ffi.NULL if name is None else ffi.new("char[]", name.encode()), value, _AnyPort)
+    text = ffi.new("char[65]")
+    lib.ree_tensors_sha256(structs.structs, len(named), text)
+    return ffi.string(text).decode()
