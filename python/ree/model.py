@@ -60,9 +60,9 @@ class Model:
                 status = lib.ree_model_load_memory(content, len(content), options, out, err)
         else:
             status = lib.ree_model_load(os.fsencode(source), options, out, err)
+        self.handle = ffi.gc(out[0], lib.ree_model_destroy)  # NULL if it failed, which destroy accepts
         progress.raise_pending()
         check(status, err)
-        self.handle = ffi.gc(out[0], lib.ree_model_destroy)
         self.inputs = [_port(lib.ree_model_input(self.handle, i)) for i in range(lib.ree_model_n_inputs(self.handle))]
         self.outputs = [_port(lib.ree_model_output(self.handle, i))
                         for i in range(lib.ree_model_n_outputs(self.handle))]

@@ -75,8 +75,9 @@ class Session:
         as_torch = any(map(is_torch, inputs.values()))
         results = self._results
         with self.device.lock:
-            self._check(lib.ree_session_run(self._open(), structs.structs, len(inputs), results, self._err))
+            status = lib.ree_session_run(self._open(), structs.structs, len(inputs), results, self._err)
             try:
+                self._check(status)
                 return {name: output(results[i], as_torch) for i, name in enumerate(self._names)
                         if outputs is None or name in outputs}
             finally:
