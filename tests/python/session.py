@@ -346,6 +346,9 @@ def test_readme():
     done = subprocess.run([sys.executable, "-c", example], cwd=root, capture_output=True, text=True, check=False)
     wanted = re.search(r"^sha256  (\w{64})$", harness.run(ree_run, DIGITS, "--input", f"image={SEVEN}"), re.M)[1]
     check(done.stdout == f"7 {wanted}\n", f"{done}")
+    example = "\n".join(line[4:] for line in re.search(r"## Text\n\n((?:    .*\n|\n)+)", text)[1].splitlines())
+    done = subprocess.run([sys.executable, "-c", example], cwd=root, capture_output=True, text=True, check=False)
+    check(done.returncode == 0 and ", there was a cheerful boy named Nils" in done.stdout, f"{done}")
 
 
 ree_run = harness.parser(__doc__).parse_args().ree_run
