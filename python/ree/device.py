@@ -5,18 +5,22 @@ import weakref
 from typing import NamedTuple
 
 from ree._ree import ffi, lib
-from ree.errors import Error, check
+from ree.errors import Error, c_text, check
 
 _SETS = {ffi.string(lib.ree_operation_set_name(n)).decode(): n
          for n in (lib.REE_REPRODUCIBLE, lib.REE_DETERMINISTIC, lib.REE_DEFAULT)}
 _listing = threading.Lock()
 _open_devices = weakref.WeakSet()
+_cpu_ran_before_fork = False
 
 
 def _forget_devices():
     """In a process that was forked: leaves the devices of the old one alone. To release them could wait
     for threads that do not exist here."""
+    global _listing, _cpu_ran_before_fork  # pylint: disable=global-statement
+    _listing = threading.Lock()
     for device in list(_open_devices):
+        _cpu_ran_before_fork = _cpu_ran_before_fork or device.spec == "cpu"
         device.forget()
 
 
@@ -66,62 +70,122 @@ class Device:
 
     def __init__(self, spec="cpu", *, operation_set="reproducible", n_threads=0, cpu_isa=None, validation=False,
                  cache_dir=None):
-        self._handle = None
         if operation_set not in _SETS:
             raise ValueError(f"operation_set: one of {', '.join(_SETS)} is expected, not {operation_set!r}")
-        isa = ffi.NULL if cpu_isa is None else ffi.new("char[]", cpu_isa.encode())
-        cache = ffi.NULL if cache_dir is None else ffi.new("char[]", os.fsencode(cache_dir))
+        if _cpu_ran_before_fork and spec == "cpu" and n_threads != 1:
+            raise Error("this process was forked from one that had opened the CPU, and OpenMP's threads do not work "
+                        "after that: start processes with multiprocessing's method 'spawn', or set n_threads=1")
+        isa = ffi.NULL if cpu_isa is None else c_text(cpu_isa)
+        cache = ffi.NULL if cache_dir is None else c_text(os.fspath(cache_dir))
         options = ffi.new("struct ree_device_options *",
                           {"size": ffi.sizeof("struct ree_device_options"), "operation_set": _SETS[operation_set],
                            "n_threads": n_threads, "cpu_isa": isa, "validation": validation, "cache_dir": cache})
-        out = ffi.new("struct ree_device **")
-        err = ffi.new("struct ree_error *")
-        check(lib.ree_device_open(spec.encode(), options, out, err), err)
-        self._handle = ffi.gc(out[0], lib.ree_device_destroy)
-        self._process = os.getpid()
-        self.lock = threading.RLock()
-        self.n_users = 0
         self.spec = spec
         self.operation_set = operation_set
+        self._out = ffi.new("struct ree_device **")  # the C object; NULL: closed
+        self._is_foreign = False  # opened by the process from which this one was forked
+        self._lock = threading.RLock()
+        self._owner = None  # the thread that uses the device now
+        self._later = []  # what could not be released while the device was used
+        self._n_users = 0
+        self._is_unused = False  # nothing refers to it but its users
+        err = ffi.new("struct ree_error *")
         _open_devices.add(self)
+        check(lib.ree_device_open(c_text(spec), options, self._out, err), err)
+        self.name = ffi.string(lib.ree_device_name(self._out[0])).decode("utf-8", "replace")
 
-    @property
-    def handle(self):
-        """The C object. Raises Error if the device is closed or was opened by a process that forked."""
-        if self._handle is None:
-            raise Error(f"device '{self.spec}' is closed")
-        if self._process != os.getpid():
-            raise Error(f"device '{self.spec}' was opened before this process was forked, and its threads "
-                        "and its driver do not exist here; open devices in the new process")
-        return self._handle
+    def begin(self):
+        """Returns the C object for one call, after waiting for the calls of other threads; `end` must
+        follow. Raises Error if the device is closed, was opened by a process that forked, or is used by
+        this thread already: a callback cannot use the device that calls it."""
+        self._lock.acquire()
+        reason = None
+        if self._is_foreign:
+            reason = "was opened before this process was forked, and its threads and its driver do not exist here"
+        elif self._owner is not None:
+            reason = "is running: the functions that it calls cannot use it"
+        elif not self._out[0]:
+            reason = "is closed"
+        if reason:
+            self._lock.release()
+            raise Error(f"device '{self.spec}' {reason}")
+        self._owner = threading.get_ident()
+        return self._out[0]
 
-    @property
-    def name(self):
-        """The device's name, such as "cpu (avx512, 2 threads)"."""
-        return ffi.string(lib.ree_device_name(self.handle)).decode("utf-8", "replace")
+    def end(self):
+        """Ends what `begin` began."""
+        self._owner = None
+        while self._later:
+            self._later.pop()()
+        self._lock.release()
+
+    def is_used_here(self):
+        """Whether this thread is between begin and end."""
+        return self._owner == threading.get_ident()
+
+    def add_user(self):
+        """Notes an object of C that uses the device. Call it between begin and end."""
+        self._n_users += 1
+
+    def remove_user(self, destroy):
+        """Calls destroy(), which releases such an object, when the device is not used; at once if
+        possible. Python's garbage collector may call this at any time, in any thread, and after this
+        device's __del__."""
+        if self._is_foreign:
+            return
+
+        def remove():
+            destroy()
+            self._n_users -= 1
+            if self._is_unused and not self._n_users:
+                self._destroy()
+        self._later.append(remove)
+        if self._lock.acquire(blocking=False):
+            if self._owner is None:
+                while self._later:
+                    self._later.pop()()
+            self._lock.release()
 
     def facts(self):
         """What ree knows about the device: limits, verdicts of the probe, results of self-tests. Grows
         while the device is used."""
-        with self.lock:
+        handle = self.begin()
+        try:
             found = ffi.new("struct ree_device_fact **")
-            n = lib.ree_device_facts(self.handle, found)
+            n = lib.ree_device_facts(handle, found)
             return [Fact(*(ffi.string(text).decode("utf-8", "replace") if text else ""
                            for text in (found[0][i].kind, found[0][i].name, found[0][i].value))) for i in range(n)]
+        finally:
+            self.end()
 
     def forget(self):
-        """Never releases the C object."""
-        if self._handle is not None:
-            ffi.gc(self._handle, None)
+        """Never uses or releases the C object: it belongs to the process from which this one was forked."""
+        self._is_foreign = True
+        self._lock = threading.RLock()
+        self._owner = None
+
+    def _destroy(self):
+        handle, self._out[0] = self._out[0], ffi.NULL
+        lib.ree_device_destroy(handle)
 
     def close(self):
         """Releases the device. Raises Error while a session uses it."""
-        with self.lock:
-            if self.n_users:
+        if self._is_foreign or not self._out[0]:
+            return
+        self.begin()
+        try:
+            if self._n_users:
                 raise Error(f"device '{self.spec}' has open sessions: close them first")
-            if self._handle is not None and self._process == os.getpid():
-                ffi.release(self._handle)
-            self._handle = None
+            self._destroy()
+        finally:
+            self.end()
+
+    def __del__(self):
+        # In a garbage cycle this may come before the __del__ of sessions: the last one destroys the device.
+        if not getattr(self, "_is_foreign", True):
+            self._is_unused = True
+            self._n_users += 1
+            self.remove_user(lambda: None)
 
     def __enter__(self):
         return self
@@ -130,7 +194,7 @@ class Device:
         self.close()
 
     def __repr__(self):
-        return f"<ree.Device '{self.spec}'{' (closed)' if self._handle is None else ': ' + self.name}>"
+        return f"<ree.Device '{self.spec}'{': ' + self.name if self._out[0] else ' (closed)'}>"
 
     def __reduce__(self):
         raise TypeError("a ree.Device cannot be pickled: it belongs to this process. Pass its spec instead")

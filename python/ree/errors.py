@@ -1,4 +1,6 @@
 """Exceptions of ree. Their messages are those of the library: file, node, tensor, what was expected."""
+import os
+
 from ree._ree import ffi, lib
 
 
@@ -60,3 +62,11 @@ def check(status, err):
     if status != lib.REE_OK:
         message = ffi.string(err.message).decode("utf-8", "replace")
         raise _CLASSES.get(status, InternalError)(message)
+
+
+def c_text(text):
+    """A text or path as a char[] of C. Raises ValueError if it contains a NUL, where C would end it."""
+    data = os.fsencode(text)
+    if b"\0" in data:
+        raise ValueError(f"{text!r} contains a NUL character")
+    return ffi.new("char[]", data)

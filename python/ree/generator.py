@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 
 from ree._ree import ffi, lib
 from ree.device import Device
-from ree.errors import Error, check
+from ree.errors import Error, c_text, check
 from ree.progress import Progress
 from ree.tokenizer import Tokenizer
 
@@ -54,11 +54,11 @@ class _Callbacks:
         self.is_cancelled = True
 
 
-_stray = []  # what a signal raised outside of the functions below
+_stray = {}  # by thread: what a signal raised outside of the functions below
 
 
 def _lost(kind, value, trace):  # pylint: disable=unused-argument
-    _stray.append(value)
+    _stray[threading.get_ident()] = value
 
 
 @ffi.def_extern(onerror=_lost)
@@ -82,7 +82,7 @@ def ree_py_on_token(user, token):
 
 @ffi.def_extern(error=True, onerror=_lost)
 def ree_py_is_interrupted(user):
-    return bool(_stray) or ffi.from_handle(user).is_cancelled
+    return threading.get_ident() in _stray or ffi.from_handle(user).is_cancelled
 
 
 class Generator:
@@ -99,14 +99,14 @@ class Generator:
     prefill_chunk    largest number of a prompt's tokens in one run; 0: 512. Changes no bit
     max_batch        largest number of sequences in a batch; 0: 16. Changes no bit
     all_logits       compute, and hash, the logits of every token
-    progress         progress(what, done, total) while the model is loaded
+    progress         progress(what, done, total) now and then, while the model is loaded and runs; False cancels
 
     The answer to a prompt does not depend on the device, on the other prompts of a call or on how they
     are batched."""
 
     def __init__(self, path, device="cpu", *, quantize_bits=0, quantize_block=0, prefill_chunk=0, max_batch=0,
                  all_logits=False, progress=None):
-        self._handle = None
+        self._out = None  # the C object; NULL: closed
         self._owns_device = not isinstance(device, Device)
         self._progress = Progress(progress)
         model = ffi.new("struct ree_model_options *",
@@ -119,15 +119,17 @@ class Generator:
                           {"size": ffi.sizeof("struct ree_generator_options"), "model": model, "session": session,
                            "prefill_chunk": prefill_chunk, "max_batch": max_batch, "all_logits": all_logits})
         self.device = Device(device) if self._owns_device else device
-        out, err = ffi.new("struct ree_generator **"), ffi.new("struct ree_error *")
-        with self.device.lock:
-            status = lib.ree_generator_create(os.fsencode(path), self.device.handle, options, out, err)
-            self._handle = out[0] or None
-            if self._handle is not None:
-                self.device.n_users += 1
+        c_path, err = c_text(os.fspath(path)), ffi.new("struct ree_error *")
+        handle = self.device.begin()
+        try:
+            self.device.add_user()
+            self._out = ffi.new("struct ree_generator **")
+            status = lib.ree_generator_create(c_path, handle, options, self._out, err)
             self._progress.raise_pending()
             check(status, err)
-        info = lib.ree_generator_info(self._handle)
+        finally:
+            self.device.end()
+        info = lib.ree_generator_info(self._out[0])
         self.model_type = ffi.string(info.model_type).decode()
         self.context_length = info.context_length or None
         self.vocab_size = info.vocab_size or None
@@ -164,6 +166,8 @@ class Generator:
         made. Takes the options of generate. Leaving the loop early ends the run."""
         if not _is_prompt(prompt):
             raise TypeError("stream: one prompt is expected")
+        if self.device.is_used_here():
+            raise Error(f"device '{self.device.spec}' is running: the functions that it calls cannot use it")
         parts = queue.SimpleQueue()
         callbacks = _Callbacks(1, lambda i, text: parts.put(text), options.get("logprobs", 0))
         return Stream(parts, callbacks, lambda: self._run([prompt], callbacks, options)[0])
@@ -176,24 +180,26 @@ class Generator:
         c_options, kept = _completion_options(callbacks, **options)
         tokenizer = self.tokenizer.handle if self.tokenizer else ffi.NULL
         out, err = ffi.new("struct ree_completion **"), ffi.new("struct ree_error *")
-        with self.device.lock:
+        self.device.begin()
+        try:
             check(lib.ree_completion_create(self._open(), tokenizer, listed[0], n, c_options, out, err), err)
-            completion = ffi.gc(out[0], lib.ree_completion_destroy)
-            status = lib.ree_completion_run(completion, err)
-            del keep, kept
+            status = lib.ree_completion_run(out[0], err)
             self._progress.raise_pending()
-            if callbacks.raised is None and _stray:
-                callbacks.raised = _stray.pop()
-            if callbacks.raised is not None:
-                raise callbacks.raised
+            raised = callbacks.raised or _stray.get(threading.get_ident())
+            if raised is not None:
+                raise raised
             check(status, err)
-            answers = [_generation(completion, i, callbacks) for i in range(n)]
-            ffi.release(completion)
-        return answers
+            return [_generation(out[0], i, callbacks) for i in range(n)]
+        finally:
+            _stray.pop(threading.get_ident(), None)
+            lib.ree_completion_destroy(out[0])
+            ffi.release(prompts)
+            del keep, kept
+            self.device.end()
 
     def _prompts(self, prompts, family):
         tokenizer = self.tokenizer.handle if self.tokenizer else ffi.NULL
-        c_family = ffi.NULL if family is None else ffi.new("char[]", family.encode())
+        c_family = ffi.NULL if family is None else c_text(family)
         c_options = ffi.new("struct ree_prompts_options *", {"size": ffi.sizeof("struct ree_prompts_options"),
                                                              "tokenizer": tokenizer, "chat_family": c_family})
         out, err = ffi.new("struct ree_prompts **"), ffi.new("struct ree_error *")
@@ -212,25 +218,28 @@ class Generator:
         return handle, c_options
 
     def close(self):
-        """Releases the model, and its device if the generator opened it."""
-        with self.device.lock:
-            if self._handle is None:
-                return
-            try:
-                _ = self.device.handle  # after a fork, nothing can be released
-                lib.ree_generator_destroy(self._handle)
-            except Error:
-                pass
-            self._handle = None
-            self.device.n_users -= 1
-            if self._owns_device:
-                self.device.close()
+        """Releases the model, and its device if the generator opened it. Raises Error within a function that
+        the device calls."""
+        if self.device.is_used_here():
+            raise Error(f"device '{self.device.spec}' is running: the functions that it calls cannot use it")
+        self._release()
+        if self._owns_device:
+            self.device.close()
+
+    def _release(self):
+        out, self._out = self._out, None
+        if out is None:
+            return
+
+        def destroy():
+            handle, out[0] = out[0], ffi.NULL
+            lib.ree_generator_destroy(handle)
+        self.device.remove_user(destroy)
 
     def _open(self):
-        _ = self.device.handle  # raises if it cannot be used
-        if self._handle is None:
+        if self._out is None:
             raise Error("the generator is closed")
-        return self._handle
+        return self._out[0]
 
     def __enter__(self):
         return self
@@ -239,8 +248,8 @@ class Generator:
         self.close()
 
     def __del__(self):
-        if getattr(self, "_handle", None) is not None:
-            self.close()
+        if getattr(self, "_out", None) is not None:
+            self._release()
 
     def __reduce__(self):
         raise TypeError("a ree.Generator cannot be pickled: it belongs to this process. Pass the model's path instead")
@@ -272,26 +281,35 @@ class Stream:
         if part is not None:
             return part
         if not self._is_done:
-            self._is_done = True
-            self._thread.join()
-            if isinstance(self._outcome[0], BaseException):
-                raise self._outcome[0]
+            self._finish()
         raise StopIteration
 
-    def close(self):
-        """Ends the run before its next token; `result` is then what was made so far."""
-        self._callbacks.is_cancelled = True
+    def _finish(self):
+        """Waits for the thread; raises what the run raised, once."""
         self._thread.join()
-        self._is_done = True
+        was_done, self._is_done = self._is_done, True
+        if not was_done and isinstance(self._outcome[0], BaseException):
+            raise self._outcome[0]
+
+    def close(self):
+        """Ends the run before its next token; `result` is then what was made so far. Raises what the run
+        raised."""
+        self._callbacks.is_cancelled = True
+        self._finish()
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *exception):
-        self.close()
+    def __exit__(self, kind, *exception):
+        try:
+            self.close()
+        except BaseException:  # pylint: disable=broad-except # the loop's own exception goes first
+            if kind is None:
+                raise
 
     def __del__(self):
-        self.close()
+        if hasattr(self, "_callbacks"):
+            self._callbacks.is_cancelled = True
 
 
 def _fill(parts, outcome, run):
@@ -307,6 +325,8 @@ def _is_prompt(value):
     """Whether a value is one prompt and not a list of prompts."""
     if isinstance(value, str):
         return True
+    if isinstance(value, dict):
+        raise TypeError("a conversation is a list of messages, not one message")
     return len(value) > 0 and (isinstance(value[0], dict) or not hasattr(value[0], "__len__"))
 
 
@@ -316,7 +336,7 @@ def _completion_options(callbacks, *, max_new_tokens=0, temperature=0.0, top_k=0
     sampling = ffi.new("struct ree_sampling *", {"temperature": temperature, "top_k": top_k, "top_p": top_p,
                                                  "min_p": min_p, "repetition_penalty": repetition_penalty,
                                                  "seed": seed})
-    texts = [ffi.new("char[]", text.encode()) for text in ([stop] if isinstance(stop, str) else stop)]
+    texts = [c_text(text) for text in ([stop] if isinstance(stop, str) else stop)]
     stops = ffi.new("char *[]", texts) if texts else ffi.NULL
     options = ffi.new("struct ree_completion_options *",
                       {"size": ffi.sizeof("struct ree_completion_options"), "sampling": sampling,

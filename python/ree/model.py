@@ -1,9 +1,10 @@
 """Models: loading, inputs and outputs, hashes."""
 import os
+import threading
 from typing import NamedTuple, Optional
 
 from ree._ree import ffi, lib
-from ree.errors import check
+from ree.errors import c_text, check
 from ree.progress import Progress
 from ree.tensors import DTYPES
 
@@ -46,12 +47,14 @@ class Model:
     malformed, UnsupportedError if the model has an operator or a type that ree lacks."""
 
     def __init__(self, source, *, fold=True, quantize_bits=0, quantize_block=0, progress=None):
-        progress = Progress(progress)
+        self._progress = progress = Progress(progress)
         options = ffi.new("struct ree_model_options *",
                           {"size": ffi.sizeof("struct ree_model_options"), "no_fold": not fold,
                            "quantize_bits": quantize_bits, "quantize_block": quantize_block})
         progress.fill(options.progress)
-        out = ffi.new("struct ree_model **")
+        self._out = out = ffi.new("struct ree_model **")
+        self._lock = threading.Lock()
+        self._n_users = 1  # this object, and each session
         err = ffi.new("struct ree_error *")
         if hasattr(source, "SerializeToString"):
             source = source.SerializeToString()
@@ -59,13 +62,32 @@ class Model:
             with ffi.from_buffer(source) as content:
                 status = lib.ree_model_load_memory(content, len(content), options, out, err)
         else:
-            status = lib.ree_model_load(os.fsencode(source), options, out, err)
-        self.handle = ffi.gc(out[0], lib.ree_model_destroy)  # NULL if it failed, which destroy accepts
+            status = lib.ree_model_load(c_text(os.fspath(source)), options, out, err)
         progress.raise_pending()
         check(status, err)
+        self.handle = out[0]
         self.inputs = [_port(lib.ree_model_input(self.handle, i)) for i in range(lib.ree_model_n_inputs(self.handle))]
         self.outputs = [_port(lib.ree_model_output(self.handle, i))
                         for i in range(lib.ree_model_n_outputs(self.handle))]
+
+    def add_user(self):
+        """Notes a session that uses the model."""
+        with self._lock:
+            self._n_users += 1
+
+    def remove_user(self):
+        """Ends such a use; the last one releases the model. Must not wait: the garbage collector calls it,
+        perhaps after this model's __del__."""
+        with self._lock:
+            self._n_users -= 1
+            if self._n_users:
+                return
+            handle, self._out[0] = self._out[0], ffi.NULL
+        lib.ree_model_destroy(handle)
+
+    def __del__(self):
+        if hasattr(self, "_n_users"):
+            self.remove_user()
 
     @property
     def graph_sha256(self):
@@ -88,7 +110,7 @@ class Model:
 
     def metadata(self, key):
         """The value of a key of the model's metadata; None if there is no such key."""
-        text = lib.ree_model_metadata(self.handle, key.encode())
+        text = lib.ree_model_metadata(self.handle, c_text(key))
         return ffi.string(text).decode("utf-8", "replace") if text else None
 
     def __reduce__(self):

@@ -1,10 +1,16 @@
 """Progress of long calls, and Ctrl-C during them."""
+import threading
+
 from ree._ree import ffi, lib
 
-_lost = []  # exceptions raised outside of Progress.call, by a signal as it begins or ends
+_stray = {}  # by thread: what a signal raised outside of Progress.call, as it began or ended
 
 
-@ffi.def_extern(error=False, onerror=lambda kind, value, trace: _lost.append(value))
+def _lost(kind, value, trace):  # pylint: disable=unused-argument
+    _stray[threading.get_ident()] = value
+
+
+@ffi.def_extern(error=False, onerror=_lost)
 def ree_py_progress_call(handle, what, done, total):
     return ffi.from_handle(handle).call(what, done, total)
 
@@ -32,7 +38,7 @@ class Progress:
         try:
             if self._function is None:
                 return True
-            return self._function(ffi.string(what).decode(), done, total) is not False
+            return self._function(ffi.string(what).decode("utf-8", "replace"), done, total) is not False
         except BaseException as e:  # pylint: disable=broad-except # raised again by raise_pending
             self._raised = e
             return False
@@ -40,7 +46,7 @@ class Progress:
     def raise_pending(self):
         """Raises what the function, or a signal handler, raised during the last call."""
         raised, self._raised = self._raised, None
-        if raised is None and _lost:
-            raised = _lost.pop()
+        if _stray:
+            raised = raised or _stray.pop(threading.get_ident(), None)
         if raised is not None:
             raise raised

@@ -4,7 +4,7 @@ from ree.device import Device
 from ree.errors import Error, InvalidError, check
 from ree.model import Model
 from ree.progress import Progress
-from ree.tensors import Inputs, is_torch, output
+from ree.tensors import Inputs, has_torch, output
 
 _STATS = ("weight_bytes", "arena_bytes", "n_dispatches", "n_segments", "n_binds", "n_bind_hits", "bind_seconds",
           "run_seconds", "peak_bytes")
@@ -25,7 +25,7 @@ class Session:
     while the device works. Ctrl-C ends a run with KeyboardInterrupt; the session stays usable."""
 
     def __init__(self, model, device="cpu", *, fuse=True, progress=None):
-        self._handle = None
+        self._out = None  # the C object; NULL: closed
         self._owns_device = not isinstance(device, Device)
         self.model = model if isinstance(model, Model) else Model(model, progress=progress)
         self._progress = Progress(progress)
@@ -33,12 +33,15 @@ class Session:
         options = ffi.new("struct ree_session_options *",
                           {"size": ffi.sizeof("struct ree_session_options"), "no_fuse": not fuse})
         self._progress.fill(options.progress)
-        out = ffi.new("struct ree_session **")
         err = ffi.new("struct ree_error *")
-        with self.device.lock:
-            check(lib.ree_session_create(self.model.handle, self.device.handle, options, out, err), err)
-            self._handle = out[0]
-            self.device.n_users += 1
+        handle = self.device.begin()
+        try:
+            self.model.add_user()
+            self.device.add_user()
+            self._out = ffi.new("struct ree_session **")
+            check(lib.ree_session_create(self.model.handle, handle, options, self._out, err), err)
+        finally:
+            self.device.end()
         # Made once, because a run of a small model takes only some microseconds; used under the lock.
         self._ports = {port.name: (port, ffi.new("char[]", port.name.encode())) for port in self.inputs}
         self._names = [port.name for port in self.outputs]
@@ -68,56 +71,68 @@ class Session:
         NumPy is not installed. Raises InvalidError if an input is missing or unknown, or has a wrong
         type or shape."""
         if outputs is not None:
+            outputs = list(outputs)
             unknown = [name for name in outputs if name not in self._names]
             if unknown:
                 raise InvalidError(f"the model has no output '{unknown[0]}'; its outputs are {', '.join(self._names)}")
         structs = self._inputs(inputs)
-        as_torch = any(map(is_torch, inputs.values()))
+        as_torch = any(map(has_torch, inputs.values()))
         results = self._results
-        with self.device.lock:
-            status = lib.ree_session_run(self._open(), structs.structs, len(inputs), results, self._err)
-            try:
-                self._check(status)
-                return {name: output(results[i], as_torch) for i, name in enumerate(self._names)
-                        if outputs is None or name in outputs}
-            finally:
-                for i in range(len(self._names)):
-                    lib.ree_tensor_finish(results + i)
+        self.device.begin()
+        try:
+            self._check(lib.ree_session_run(self._open(), structs.structs, len(inputs), results, self._err))
+            return {name: output(results[i], as_torch) for i, name in enumerate(self._names)
+                    if outputs is None or name in outputs}
+        finally:
+            for i in range(len(self._names)):
+                lib.ree_tensor_finish(results + i)
+            self.device.end()
 
     def bind(self, inputs):
         """Prepares for inputs of these shapes, so that the next run with them begins at once."""
         structs = self._inputs(inputs)
-        with self.device.lock:
+        self.device.begin()
+        try:
             self._check(lib.ree_session_bind(self._open(), structs.structs, len(inputs), self._err))
+        finally:
+            self.device.end()
 
     def stats(self):
         """Figures of the last run, as a dict: the fields of struct ree_session_stats."""
         stats = ffi.new("struct ree_session_stats *", {"size": ffi.sizeof("struct ree_session_stats")})
         err = ffi.new("struct ree_error *")
-        with self.device.lock:
+        self.device.begin()
+        try:
             check(lib.ree_session_stats(self._open(), stats, err), err)
+        finally:
+            self.device.end()
         return {name: getattr(stats, name) for name in _STATS}
 
     def close(self):
-        """Releases the session, and its device if the session opened it."""
-        with self.device.lock:
-            if self._handle is None:
-                return
-            try:
-                _ = self.device.handle  # after a fork, nothing can be released
-                lib.ree_session_destroy(self._handle)
-            except Error:
-                pass
-            self._handle = None
-            self.device.n_users -= 1
-            if self._owns_device:
-                self.device.close()
+        """Releases the session, and its device if the session opened it. Raises Error within a function
+        that the device calls."""
+        if self.device.is_used_here():
+            raise Error(f"device '{self.device.spec}' is running: the functions that it calls cannot use it")
+        self._release()
+        if self._owns_device:
+            self.device.close()
+
+    def _release(self):
+        out, self._out = self._out, None
+        if out is None:
+            return
+        model = self.model
+
+        def destroy():
+            handle, out[0] = out[0], ffi.NULL
+            lib.ree_session_destroy(handle)
+            model.remove_user()
+        self.device.remove_user(destroy)
 
     def _open(self):
-        _ = self.device.handle  # raises if it cannot be used
-        if self._handle is None:
+        if self._out is None:
             raise Error("the session is closed")
-        return self._handle
+        return self._out[0]
 
     def _inputs(self, inputs):
         structs = Inputs(len(inputs))
@@ -140,8 +155,8 @@ class Session:
         self.close()
 
     def __del__(self):
-        if getattr(self, "_handle", None) is not None:
-            self.close()
+        if getattr(self, "_out", None) is not None:
+            self._release()
 
     def __repr__(self):
         return f"<ree.Session on {self.device!r}>"

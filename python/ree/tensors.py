@@ -10,7 +10,7 @@ import math
 import sys
 
 from ree._ree import ffi, lib
-from ree.errors import InvalidError, UnsupportedError
+from ree.errors import InvalidError, UnsupportedError, c_text
 
 DTYPES = {}  # enum ree_dtype -> name, "float32"
 for _dtype in range(1, 27):
@@ -61,6 +61,11 @@ def _optional(name):
         except ImportError:
             _modules[name] = None
     return _modules[name]
+
+
+def has_torch(value):
+    """Whether a value for an input is a tensor of PyTorch, or a list with one."""
+    return is_torch(value) or isinstance(value, (list, tuple)) and any(map(is_torch, value))
 
 
 class Inputs:
@@ -117,11 +122,18 @@ class Inputs:
             self._buffer(struct, value)
 
     def _listed(self, value, numpy):
-        """An array of a list or a number, in the type of the model's input."""
+        """An array of a list or a number, in the type of the model's input if that changes no value."""
         name = self._port.dtype
-        wanted = numpy_dtype(NUMBERS[name]) if name != "string" else None
         try:
-            return numpy.asarray(value, dtype=wanted)
+            array = numpy.asarray(value)
+            if name == "string" or not isinstance(value, (bool, int, float, str, list, tuple)):
+                return array
+            wanted = array.astype(numpy_dtype(NUMBERS[name]))
+            kind = array.dtype.kind
+            if kind not in "biuf" or kind == "f" and wanted.dtype.kind in "iu" or \
+                    kind in "iu" and wanted.dtype.kind in "iu?" and not numpy.array_equal(array, wanted):
+                raise ValueError(f"{name} cannot represent its values")
+            return wanted
         except (ValueError, TypeError, OverflowError) as e:
             raise InvalidError(f"{self._place()}: cannot be made an array of {name}: {e}") from e
 
@@ -208,7 +220,7 @@ class Inputs:
             raise TypeError(f"{self._place()}: expected an array (NumPy, PyTorch, DLPack, buffer), "
                             f"not {type(value).__name__}") from None
         dtype = _FROM_FORMAT.get(view.format.lstrip("@<="))
-        if dtype is None or not view.c_contiguous:
+        if dtype is None or lib.ree_dtype_size(dtype) != view.itemsize or not view.c_contiguous:
             raise UnsupportedError(f"{self._place()}: a buffer of format '{view.format}'"
                                    f"{'' if view.c_contiguous else ' that is not contiguous'}")
         self._shape(struct, view.shape)
@@ -268,8 +280,8 @@ def output(struct, as_torch):
     shape = tuple(struct.dims[0:struct.rank])
     if struct.dtype == lib.REE_STRING:
         return _output_strings(struct, shape)
-    memory = ffi.gc(ffi.cast("char *", struct.data), lib.ree_free, struct.nbytes)
-    struct.data = ffi.NULL
+    data, struct.data = struct.data, ffi.NULL
+    memory = ffi.gc(ffi.cast("char *", data), lib.ree_free, struct.nbytes)
     if as_torch:
         return _output_torch(struct, memory, shape)
     numpy = _optional("numpy")
@@ -286,8 +298,10 @@ def _output_torch(struct, memory, shape):
     torch = sys.modules["torch"]
     name = DTYPES[struct.dtype]
     dtype = getattr(torch, _ML_DTYPES.get(name, name), None)
-    if not isinstance(dtype, torch.dtype):
-        dtype = torch.int8 if name.startswith("int") else torch.uint8
+    if not isinstance(dtype, torch.dtype):  # this PyTorch lacks it: the bits in a type of the same size
+        size = lib.ree_dtype_size(struct.dtype)
+        dtype = {1: torch.int8 if name.startswith("int") else torch.uint8, 2: torch.int16, 4: torch.int32,
+                 8: torch.int64}[size]
     if not struct.nbytes:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(ffi.buffer(memory, struct.nbytes), dtype=dtype).reshape(shape)
@@ -305,22 +319,37 @@ def _output_strings(struct, shape):
 
 
 class _AnyPort:
-    """A port that takes a tensor of any type."""
-    name = "value"
-    kind = "tensor"
-    dtype = "float32"
+    """A port that takes a value of any type."""
+
+    def __init__(self, kind="tensor", dtype="float32"):
+        self.name, self.kind, self.dtype = "value", kind, dtype
+
+
+def _sequence_port(items):
+    """The port of a sequence: its dtype is that of its items."""
+    if not items:
+        raise ValueError("sha256: an empty sequence does not say the type of its items, which its hash includes")
+    probe = Inputs(1)
+    probe.set(0, ffi.NULL, items[0], _AnyPort())
+    return _AnyPort("sequence", DTYPES[probe.structs[0].dtype])
 
 
 def sha256(values):
     """The hash that `ree-run` prints for outputs (NUMERICS.md, "Hashes"). values: a dict of outputs, as
-    Session.run returns it, whose names count; or a tensor or a list of tensors without names."""
+    Session.run returns it, whose names count; or a tensor or a list of tensors without names. Types that
+    NumPy lacks need ml_dtypes, here and in the run. Raises ValueError for an absent value and for an empty
+    sequence: they do not say their type, which the hash includes."""
     if isinstance(values, dict):
         named = list(values.items())
     else:
-        named = [(None, value) for value in (values if isinstance(values, list) else [values])]
+        named = [(None, value) for value in (values if isinstance(values, (list, tuple)) else [values])]
     structs = Inputs(len(named))
     for i, (name, value) in enumerate(named):
-        structs.set(i, ffi.NULL if name is None else ffi.new("char[]", name.encode()), value, _AnyPort)
+        if value is None:
+            raise ValueError("sha256: an absent value does not say its type, which its hash includes")
+        is_sequence = isinstance(values, dict) and isinstance(value, (list, tuple))
+        structs.set(i, ffi.NULL if name is None else c_text(name), value,
+                    _sequence_port(value) if is_sequence else _AnyPort())
     text = ffi.new("char[65]")
     lib.ree_tensors_sha256(structs.structs, len(named), text)
     return ffi.string(text).decode()

@@ -3,7 +3,7 @@ import json
 import os
 
 from ree._ree import ffi, lib
-from ree.errors import check
+from ree.errors import c_text, check
 
 
 class Tokenizer:
@@ -15,7 +15,7 @@ class Tokenizer:
 
     def __init__(self, path):
         out, err = ffi.new("struct ree_tokenizer **"), ffi.new("struct ree_error *")
-        check(lib.ree_tokenizer_load(os.fsencode(path), out, err), err)
+        check(lib.ree_tokenizer_load(c_text(os.fspath(path)), out, err), err)
         self.handle = ffi.gc(out[0], lib.ree_tokenizer_destroy)
         self.vocab_size = lib.ree_tokenizer_vocab_size(self.handle)
         bos = lib.ree_tokenizer_bos(self.handle)
@@ -32,8 +32,8 @@ class Tokenizer:
         data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
         flags = lib.REE_ADD_SPECIAL * bool(add_special) | lib.REE_PARSE_SPECIAL * bool(parse_special)
         ids, n, err = ffi.new("int32_t **"), ffi.new("size_t *"), ffi.new("struct ree_error *")
-        check(lib.ree_tokenizer_encode(self.handle, data, len(data), flags, ids, n, err), err)
         try:
+            check(lib.ree_tokenizer_encode(self.handle, data, len(data), flags, ids, n, err), err)
             return ffi.unpack(ids[0], n[0]) if n[0] else []
         finally:
             lib.ree_free(ids[0])
@@ -43,8 +43,9 @@ class Tokenizer:
         ids = list(ids)
         text, nbytes, err = ffi.new("char **"), ffi.new("size_t *"), ffi.new("struct ree_error *")
         flags = lib.REE_SKIP_SPECIAL * bool(skip_special)
-        check(lib.ree_tokenizer_decode(self.handle, ffi.new("int32_t[]", ids), len(ids), flags, text, nbytes, err), err)
         try:
+            check(lib.ree_tokenizer_decode(self.handle, ffi.new("int32_t[]", ids), len(ids), flags, text, nbytes, err),
+                  err)
             return ffi.unpack(text[0], nbytes[0]).decode() if nbytes[0] else ""
         finally:
             lib.ree_free(text[0])
@@ -60,9 +61,9 @@ class Tokenizer:
         parse_special=True."""
         data = json.dumps(list(messages), ensure_ascii=False).encode()
         text, nbytes, err = ffi.new("char **"), ffi.new("size_t *"), ffi.new("struct ree_error *")
-        name = ffi.NULL if family is None else ffi.new("char[]", family.encode())
-        check(lib.ree_chat_prompt(self.handle, name, data, len(data), reply, text, nbytes, err), err)
+        name = ffi.NULL if family is None else c_text(family)
         try:
+            check(lib.ree_chat_prompt(self.handle, name, data, len(data), reply, text, nbytes, err), err)
             return ffi.unpack(text[0], nbytes[0]).decode() if nbytes[0] else ""
         finally:
             lib.ree_free(text[0])

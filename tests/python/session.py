@@ -6,11 +6,13 @@ Ctrl-C, threads, fork, pickling.
 """
 import array
 import gc
+import hashlib
 import os
 import pathlib
 import pickle
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -336,6 +338,73 @@ with ree.Session(open(sys.argv[1], "rb").read()) as session:
     with ree.Session(identity(onnx.FLOAT)) as session:
         y = session.run({"x": memoryview(array.array("f", range(6))).cast("B").cast("f", (2, 3))})["y"]
         check(y.tolist() == [[0, 1, 2], [3, 4, 5]], "a buffer")
+
+
+def test_lifetime():
+    """Devices, models and sessions in one garbage cycle; use and release within a callback."""
+    code = """
+import sys, numpy, ree
+device = ree.Device("cpu")
+session = ree.Session(sys.argv[1], device, progress=lambda *report: None)  # the function's globals make a cycle
+session.run({"image": numpy.load(sys.argv[2])})
+"""
+    done = subprocess.run([sys.executable, "-c", code, DIGITS, SEVEN], timeout=60, check=False)
+    check(done.returncode == 0, f"a program ends with its objects open: {done.returncode}")
+    x = np.full((512, 512), 2.0 ** -10, "f4")
+    for use in (lambda session: session.run({"x": x}), lambda session: session.close(),
+                lambda session: session.device.close(), lambda session: session.stats()):
+        said = []
+
+        def report(what, done, total, use=use, said=said):
+            try:
+                if what == "running":
+                    use(said[0])
+            except ree.Error as e:
+                said.append(str(e))
+        with ree.Session(long_model(100), progress=report) as session:
+            said.append(session)
+            session.run({"x": x})
+        check(len(said) > 1 and all("is running" in text for text in said[1:]), f"{said[1:]}")
+    # A process that is forked while another thread runs.
+    session = ree.Session(long_model(100))
+    worker = threading.Thread(target=session.run, args=({"x": x},))
+    worker.start()
+    time.sleep(0.1)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        code = 1
+        try:
+            session.run({"x": x})
+        except ree.Error as e:
+            code = 0 if "forked" in str(e) and repr(session) else 2
+        os._exit(code)
+    check(os.waitpid(child, 0)[1] == 0, "forked during a run")
+    worker.join()
+    session.close()
+
+
+def test_sequences_have_hashes():
+    """ree.sha256 of a sequence follows NUMERICS.md, section 9."""
+    def tensor(a, number):
+        return hashlib.sha256(b"ree-tensor/1\0" + struct.pack("<II", number, a.ndim)
+                              + struct.pack(f"<{a.ndim}q", *a.shape) + a.tobytes()).digest()
+    items = [np.array([1, 2], "i8"), np.array([[3]], "i8")]
+    sequence = hashlib.sha256(b"ree-sequence/1\0" + struct.pack("<IQ", 7, 2)
+                              + b"".join(tensor(a, 7) for a in items)).digest()
+    wanted = hashlib.sha256(b"ree-tensors/1\0" + struct.pack("<I", 1) + b"t" + sequence).hexdigest()
+    check(ree.sha256({"t": items}) == wanted, "a sequence")
+    for value in ({"t": []}, {"t": None}):
+        with fails(ValueError, "type"):
+            ree.sha256(value)
+    with ree.Session(identity(onnx.INT64)) as session:
+        for value in ([[1.5, 2.0]], [["a", "b"]]):
+            with fails(ree.InvalidError, "int64"):
+                session.run({"x": value})
+        check(session.run({"x": [[1, -2]]})["y"].tolist() == [[1, -2]], "a list")
+    with ree.Session(identity(onnx.UINT8)) as session:
+        with fails(ree.InvalidError, "uint8"):
+            session.run({"x": [[-1, 300]]})
 
 
 def test_readme():
