@@ -23,21 +23,22 @@ CONSTANT = re.compile(r"^#define (REE_\w+) (?:\(?\d[\w <()*+-]*)$")
 CONST_ARRAY = re.compile(r"^(struct \w+ {\n(?:[^}]*\n)?) *const [\w ]+\(\*\w+\)\[\d+\];\n};", re.M)
 
 
-def declarations(source, compiler):
-    """Returns what ree.h declares, as C without directives."""
-    text = subprocess.run([*compiler, "-E", "-P", "-U__GNUC__", "-nostdinc", "-I", str(HERE / "headers"),
+def preprocessed(source, compiler, *options):
+    """Returns ree.h after the preprocessor. Without __GNUC__ its attributes are empty."""
+    return subprocess.run([*compiler, "-E", *options, "-U__GNUC__", "-nostdinc", "-I", str(HERE / "headers"),
                            "-I", str(source), "-x", "c", str(source / "ree.h")],
                           check=True, stdout=subprocess.PIPE, text=True).stdout
-    text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    return CONST_ARRAY.sub(r"\1...;\n};", text)
+
+
+def declarations(source, compiler):
+    """Returns what ree.h declares, as C without directives."""
+    return CONST_ARRAY.sub(r"\1...;\n};", preprocessed(source, compiler, "-P"))
 
 
 def constants(source, compiler):
     """Returns the names of the integer macros of the public headers."""
-    text = subprocess.run([*compiler, "-E", "-dM", "-U__GNUC__", "-nostdinc", "-I", str(HERE / "headers"),
-                           "-I", str(source), "-x", "c", str(source / "ree.h")],
-                          check=True, stdout=subprocess.PIPE, text=True).stdout
-    return sorted(match[1] for match in map(CONSTANT.match, text.splitlines()) if match)
+    lines = preprocessed(source, compiler, "-dM").splitlines()
+    return sorted(match[1] for match in map(CONSTANT.match, lines) if match)
 
 
 def main():

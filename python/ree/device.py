@@ -11,16 +11,17 @@ _SETS = {ffi.string(lib.ree_operation_set_name(n)).decode(): n
          for n in (lib.REE_REPRODUCIBLE, lib.REE_DETERMINISTIC, lib.REE_DEFAULT)}
 _listing = threading.Lock()
 _open_devices = weakref.WeakSet()
-_cpu_ran_before_fork = False
+_cpu_was_opened = False
+_cpu_is_limited = False  # this process was forked after the CPU was opened
 
 
 def _forget_devices():
     """In a process that was forked: leaves the devices of the old one alone. To release them could wait
     for threads that do not exist here."""
-    global _listing, _cpu_ran_before_fork  # pylint: disable=global-statement
+    global _listing, _cpu_is_limited  # pylint: disable=global-statement
     _listing = threading.Lock()
+    _cpu_is_limited = _cpu_was_opened
     for device in list(_open_devices):
-        _cpu_ran_before_fork = _cpu_ran_before_fork or device.spec == "cpu"
         device.forget()
 
 
@@ -72,7 +73,8 @@ class Device:
                  cache_dir=None):
         if operation_set not in _SETS:
             raise ValueError(f"operation_set: one of {', '.join(_SETS)} is expected, not {operation_set!r}")
-        if _cpu_ran_before_fork and spec == "cpu" and n_threads != 1:
+        global _cpu_was_opened  # pylint: disable=global-statement
+        if _cpu_is_limited and spec == "cpu" and n_threads != 1:
             raise Error("this process was forked from one that had opened the CPU, and OpenMP's threads do not work "
                         "after that: start processes with multiprocessing's method 'spawn', or set n_threads=1")
         isa = ffi.NULL if cpu_isa is None else c_text(cpu_isa)
@@ -92,6 +94,7 @@ class Device:
         err = ffi.new("struct ree_error *")
         _open_devices.add(self)
         check(lib.ree_device_open(c_text(spec), options, self._out, err), err)
+        _cpu_was_opened = _cpu_was_opened or spec == "cpu"
         self.name = ffi.string(lib.ree_device_name(self._out[0])).decode("utf-8", "replace")
 
     def begin(self):
@@ -99,6 +102,7 @@ class Device:
         follow. Raises Error if the device is closed, was opened by a process that forked, or is used by
         this thread already: a callback cannot use the device that calls it."""
         self._lock.acquire()
+        self._release_later()
         reason = None
         if self._is_foreign:
             reason = "was opened before this process was forked, and its threads and its driver do not exist here"
@@ -115,13 +119,18 @@ class Device:
     def end(self):
         """Ends what `begin` began."""
         self._owner = None
-        while self._later:
-            self._later.pop()()
+        self._release_later()
         self._lock.release()
 
-    def is_used_here(self):
-        """Whether this thread is between begin and end."""
-        return self._owner == threading.get_ident()
+    def _release_later(self):
+        """Does what had to wait, if the device is not used. The caller holds the lock."""
+        while self._later and self._owner is None:
+            self._later.pop()()
+
+    def refuse_callbacks(self):
+        """Raises Error if this thread is between begin and end: in a function that the device called."""
+        if self._owner == threading.get_ident():
+            raise Error(f"device '{self.spec}' is running: the functions that it calls cannot use it")
 
     def add_user(self):
         """Notes an object of C that uses the device. Call it between begin and end."""
@@ -141,9 +150,7 @@ class Device:
                 self._destroy()
         self._later.append(remove)
         if self._lock.acquire(blocking=False):
-            if self._owner is None:
-                while self._later:
-                    self._later.pop()()
+            self._release_later()
             self._lock.release()
 
     def facts(self):
@@ -198,3 +205,61 @@ class Device:
 
     def __reduce__(self):
         raise TypeError("a ree.Device cannot be pickled: it belongs to this process. Pass its spec instead")
+
+
+class DeviceUser:
+    """Base class of sessions and generators: an object of C on a device, which is released once, and not
+    while the device runs.
+
+    Subclasses set _owns_device and device, then call _create."""
+
+    _out = None  # points to the C object; None: closed
+
+    def _create(self, kind, destroy, create):
+        """Makes the C object: create(device, out) returns None or raises. kind: "session", its C type is
+        struct ree_session. destroy(object) releases it and must not refer to `self`."""
+        handle = self.device.begin()
+        try:
+            self.device.add_user()
+            self._kind, self._destroy = kind, destroy
+            self._out = ffi.new(f"struct ree_{kind} **")
+            create(handle, self._out)
+        finally:
+            self.device.end()
+
+    def _open(self):
+        """Returns the C object. Raises Error if it is closed."""
+        if self._out is None:
+            raise Error(f"the {self._kind} is closed")
+        return self._out[0]
+
+    def _release(self):
+        out, self._out = self._out, None
+        destroy = getattr(self, "_destroy", None)
+
+        def release():
+            handle, out[0] = out[0], ffi.NULL
+            destroy(handle)
+        if out is not None:
+            self.device.remove_user(release)
+
+    def close(self):
+        """Releases this object, and its device if it opened one. Raises Error within a function that the
+        device calls."""
+        self.device.refuse_callbacks()
+        self._release()
+        if self._owns_device:
+            self.device.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __del__(self):
+        self._release()
+
+    def __reduce__(self):
+        raise TypeError(f"a ree.{type(self).__name__} cannot be pickled: it belongs to this process. "
+                        "Pass the model's path instead")

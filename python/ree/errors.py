@@ -1,4 +1,4 @@
-"""Exceptions of ree. Their messages are those of the library: file, node, tensor, what was expected."""
+"""Exceptions of ree. The library writes their messages, which name the file, the node and the tensor."""
 import os
 
 from ree._ree import ffi, lib

@@ -6,8 +6,8 @@ import threading
 from typing import NamedTuple, Optional
 
 from ree._ree import ffi, lib
-from ree.device import Device
-from ree.errors import Error, c_text, check
+from ree.device import Device, DeviceUser
+from ree.errors import c_text, check
 from ree.progress import Progress
 from ree.tokenizer import Tokenizer
 
@@ -16,9 +16,11 @@ class Generation(NamedTuple):
     """An answer.
 
     text             text of the answer; "" without a tokenizer
-    ids              token ids of the answer; prompt_ids: those of the prompt
+    ids              token ids of the answer
+    prompt_ids       token ids of the prompt
     finish           why it ended: "eos", "stop", "length" or "interrupted"
-    tokens_sha256    hash of all ids; logits_sha256: hash of the logits, None unless all_logits
+    tokens_sha256    hash of the ids of prompt and answer
+    logits_sha256    hash of the logits; None if the generator was made without all_logits
     logprobs         None, or for each token of the answer its own log probability and a list of
                      (id, log probability) of the most likely tokens"""
     text: str
@@ -85,7 +87,7 @@ def ree_py_is_interrupted(user):
     return threading.get_ident() in _stray or ffi.from_handle(user).is_cancelled
 
 
-class Generator:
+class Generator(DeviceUser):
     """A language model on a device.
 
         generator = ree.Generator("tools/sample/stories")
@@ -106,7 +108,6 @@ class Generator:
 
     def __init__(self, path, device="cpu", *, quantize_bits=0, quantize_block=0, prefill_chunk=0, max_batch=0,
                  all_logits=False, progress=None):
-        self._out = None  # the C object; NULL: closed
         self._owns_device = not isinstance(device, Device)
         self._progress = Progress(progress)
         model = ffi.new("struct ree_model_options *",
@@ -120,15 +121,12 @@ class Generator:
                            "prefill_chunk": prefill_chunk, "max_batch": max_batch, "all_logits": all_logits})
         self.device = Device(device) if self._owns_device else device
         c_path, err = c_text(os.fspath(path)), ffi.new("struct ree_error *")
-        handle = self.device.begin()
-        try:
-            self.device.add_user()
-            self._out = ffi.new("struct ree_generator **")
-            status = lib.ree_generator_create(c_path, handle, options, self._out, err)
+
+        def create(handle, out):
+            status = lib.ree_generator_create(c_path, handle, options, out, err)
             self._progress.raise_pending()
             check(status, err)
-        finally:
-            self.device.end()
+        self._create("generator", lib.ree_generator_destroy, create)
         info = lib.ree_generator_info(self._out[0])
         self.model_type = ffi.string(info.model_type).decode()
         self.context_length = info.context_length or None
@@ -166,8 +164,7 @@ class Generator:
         made. Takes the options of generate. Leaving the loop early ends the run."""
         if not _is_prompt(prompt):
             raise TypeError("stream: one prompt is expected")
-        if self.device.is_used_here():
-            raise Error(f"device '{self.device.spec}' is running: the functions that it calls cannot use it")
+        self.device.refuse_callbacks()
         parts = queue.SimpleQueue()
         callbacks = _Callbacks(1, lambda i, text: parts.put(text), options.get("logprobs", 0))
         return Stream(parts, callbacks, lambda: self._run([prompt], callbacks, options)[0])
@@ -216,43 +213,6 @@ class Generator:
                 ids = ffi.new("int32_t[]", [int(i) for i in prompt])
                 check(lib.ree_prompts_add_ids(handle, ids, len(prompt), err), err)
         return handle, c_options
-
-    def close(self):
-        """Releases the model, and its device if the generator opened it. Raises Error within a function that
-        the device calls."""
-        if self.device.is_used_here():
-            raise Error(f"device '{self.device.spec}' is running: the functions that it calls cannot use it")
-        self._release()
-        if self._owns_device:
-            self.device.close()
-
-    def _release(self):
-        out, self._out = self._out, None
-        if out is None:
-            return
-
-        def destroy():
-            handle, out[0] = out[0], ffi.NULL
-            lib.ree_generator_destroy(handle)
-        self.device.remove_user(destroy)
-
-    def _open(self):
-        if self._out is None:
-            raise Error("the generator is closed")
-        return self._out[0]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
-
-    def __del__(self):
-        if getattr(self, "_out", None) is not None:
-            self._release()
-
-    def __reduce__(self):
-        raise TypeError("a ree.Generator cannot be pickled: it belongs to this process. Pass the model's path instead")
 
 
 class Stream:

@@ -1,7 +1,7 @@
 """Sessions: a session runs one model on one device."""
 from ree._ree import ffi, lib
-from ree.device import Device
-from ree.errors import Error, InvalidError, check
+from ree.device import Device, DeviceUser
+from ree.errors import InvalidError, check
 from ree.model import Model
 from ree.progress import Progress
 from ree.tensors import Inputs, has_torch, output
@@ -10,7 +10,7 @@ _STATS = ("weight_bytes", "arena_bytes", "n_dispatches", "n_segments", "n_binds"
           "run_seconds", "peak_bytes")
 
 
-class Session:
+class Session(DeviceUser):
     """A model on a device.
 
         session = ree.Session("model.onnx", device="vulkan")
@@ -25,7 +25,6 @@ class Session:
     while the device works. Ctrl-C ends a run with KeyboardInterrupt; the session stays usable."""
 
     def __init__(self, model, device="cpu", *, fuse=True, progress=None):
-        self._out = None  # the C object; NULL: closed
         self._owns_device = not isinstance(device, Device)
         self.model = model if isinstance(model, Model) else Model(model, progress=progress)
         self._progress = Progress(progress)
@@ -33,20 +32,21 @@ class Session:
         options = ffi.new("struct ree_session_options *",
                           {"size": ffi.sizeof("struct ree_session_options"), "no_fuse": not fuse})
         self._progress.fill(options.progress)
-        err = ffi.new("struct ree_error *")
-        handle = self.device.begin()
-        try:
-            self.model.add_user()
-            self.device.add_user()
-            self._out = ffi.new("struct ree_session **")
-            check(lib.ree_session_create(self.model.handle, handle, options, self._out, err), err)
-        finally:
-            self.device.end()
+        self._err = ffi.new("struct ree_error *")
+        loaded = self.model
+
+        def destroy(handle):
+            lib.ree_session_destroy(handle)
+            loaded.remove_user()
+
+        def create(device_handle, out):
+            loaded.add_user()
+            check(lib.ree_session_create(loaded.handle, device_handle, options, out, self._err), self._err)
+        self._create("session", destroy, create)
         # Made once, because a run of a small model takes only some microseconds; used under the lock.
         self._ports = {port.name: (port, ffi.new("char[]", port.name.encode())) for port in self.inputs}
         self._names = [port.name for port in self.outputs]
         self._results = ffi.new("struct ree_tensor[]", max(1, len(self._names)))
-        self._err = err
 
     @property
     def inputs(self):
@@ -108,32 +108,6 @@ class Session:
             self.device.end()
         return {name: getattr(stats, name) for name in _STATS}
 
-    def close(self):
-        """Releases the session, and its device if the session opened it. Raises Error within a function
-        that the device calls."""
-        if self.device.is_used_here():
-            raise Error(f"device '{self.device.spec}' is running: the functions that it calls cannot use it")
-        self._release()
-        if self._owns_device:
-            self.device.close()
-
-    def _release(self):
-        out, self._out = self._out, None
-        if out is None:
-            return
-        model = self.model
-
-        def destroy():
-            handle, out[0] = out[0], ffi.NULL
-            lib.ree_session_destroy(handle)
-            model.remove_user()
-        self.device.remove_user(destroy)
-
-    def _open(self):
-        if self._out is None:
-            raise Error("the session is closed")
-        return self._out[0]
-
     def _inputs(self, inputs):
         structs = Inputs(len(inputs))
         for i, (name, value) in enumerate(inputs.items()):
@@ -148,18 +122,5 @@ class Session:
         self._progress.raise_pending()
         check(status, self._err)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
-
-    def __del__(self):
-        if getattr(self, "_out", None) is not None:
-            self._release()
-
     def __repr__(self):
         return f"<ree.Session on {self.device!r}>"
-
-    def __reduce__(self):
-        raise TypeError("a ree.Session cannot be pickled: it belongs to this process. Pass the model's path instead")

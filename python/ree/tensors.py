@@ -25,7 +25,7 @@ _NUMPY = {lib.REE_F32: "<f4", lib.REE_U8: "u1", lib.REE_I8: "i1", lib.REE_U16: "
           lib.REE_U32: "<u4", lib.REE_U64: "<u8"}
 _FROM_NUMPY = {text: dtype for dtype, text in _NUMPY.items()}
 _FROM_NUMPY.update({"|u1": lib.REE_U8, "|i1": lib.REE_I8, "|b1": lib.REE_BOOL})
-# The names of ml_dtypes, by those of ree.
+# ree's name of a type -> the name of the same type in ml_dtypes.
 _ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz",
               "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz", "float8e8m0": "float8_e8m0fnu",
               "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2", "float4e2m1": "float4_e2m1fn"}

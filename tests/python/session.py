@@ -290,6 +290,18 @@ if child:
 """
     done = subprocess.run([sys.executable, "-c", code, DIGITS, SEVEN], timeout=60, check=False)
     check(done.returncode == 0, "a forked process ends")
+    # A child opens the CPU again, although the device was closed before the fork.
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        code = 1
+        try:
+            ree.Device("cpu")
+        except ree.Error as e:
+            with ree.Session(DIGITS, ree.Device("cpu", n_threads=1)) as own:
+                code = 0 if "spawn" in str(e) and ree.sha256(own.run({"image": x})) == wanted else 2
+        os._exit(code)
+    check(os.waitpid(child, 0)[1] == 0, "the CPU in a forked process has one thread")
     for thing in (session, session.device, session.model):
         with fails(TypeError, "cannot be pickled"):
             pickle.dumps(thing)
@@ -366,10 +378,11 @@ session.run({"image": numpy.load(sys.argv[2])})
             session.run({"x": x})
         check(len(said) > 1 and all("is running" in text for text in said[1:]), f"{said[1:]}")
     # A process that is forked while another thread runs.
-    session = ree.Session(long_model(100))
+    runs = threading.Event()
+    session = ree.Session(long_model(100), progress=lambda what, done, total: what != "running" or runs.set() is None)
     worker = threading.Thread(target=session.run, args=({"x": x},))
     worker.start()
-    time.sleep(0.1)
+    check(runs.wait(60), "the run began")
     child = os.fork()
     if child == 0:
         signal.alarm(20)
@@ -408,8 +421,12 @@ def test_sequences_have_hashes():
 
 
 def test_readme():
-    """The example of python/README.md prints what it says."""
+    """The examples of README.md and python/README.md print what they say."""
     root = HERE.parents[1]
+    code = "import doctest, sys; sys.exit(doctest.testfile(sys.argv[1], module_relative=False)[0])"
+    done = subprocess.run([sys.executable, "-c", code, root / "README.md"], cwd=root, capture_output=True, text=True,
+                          check=False)
+    check(">>> import numpy, ree" in (root / "README.md").read_text() and done.returncode == 0, f"{done}")
     text = (root / "python" / "README.md").read_text()
     example = "\n".join(line[4:] for line in re.search(r"\n((?:    .*\n|\n)+)prints", text)[1].splitlines())
     done = subprocess.run([sys.executable, "-c", example], cwd=root, capture_output=True, text=True, check=False)
