@@ -17,7 +17,7 @@ import cffi
 
 HERE = pathlib.Path(__file__).resolve().parent
 # A macro whose value is an integer. Others (REE_API, include guards, strings) are left out.
-CONSTANT = re.compile(r"^#define (REE_\w+) (?:\(?\d[\w <()*+-]*)$")
+CONSTANT = re.compile(r"^#define (REE_\w+) (?:\(?-?\d[\w <()*+-]*)$")
 # A struct with a field that points to constant arrays, for which cffi 1.15 generates C that does not
 # compile. "..." tells cffi that the struct has more fields than those it knows.
 CONST_ARRAY = re.compile(r"^(struct \w+ {\n(?:[^}]*\n)?) *const [\w ]+\(\*\w+\)\[\d+\];\n};", re.M)

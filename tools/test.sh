@@ -287,7 +287,7 @@ else
 fi
 # shellcheck disable=SC2086 # lists of words
 install_packages $build_packages $vulkan_packages $mpi_packages g++ vulkan-validationlayers libonnx-testdata \
-    libopenblas0-pthread python3-cffi python3-dev python3-numpy $compiler_packages ||
+    libopenblas0-pthread mypy python3-cffi python3-dev python3-numpy $compiler_packages ||
     die "cannot test without these packages"
 echo "all packages are installed"
 

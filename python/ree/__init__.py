@@ -7,19 +7,26 @@
     print(ree.sha256(outputs))
 """
 from ree._ree import ffi as _ffi, lib as _lib
+from ree.comparison import Comparison, compare, diff
+from ree.decoding import Decoding, Sequence
 from ree.device import Device, DeviceListing, Fact, devices
 from ree.errors import (Cancelled, DeviceError, Error, InternalError, InvalidError, IOFailure, NotFoundError,
                         OutOfMemoryError, UnavailableError, UnsupportedError)
 from ree.generator import Generation, Generator, Stream, generate
-from ree.model import Model, Port
+from ree.model import Model, Port, export
+from ree.receipt import Check, Finding, Receipt, ReceiptDifference, Verification, create_key
+from ree.recording import Recording
 from ree.session import Session
 from ree.tensors import sha256
 from ree.tokenizer import Tokenizer, chat_families
+from ree.trace import Trace, TraceDiff
 
 __version__ = _ffi.string(_lib.ree_version()).decode()
 numerics = _ffi.string(_lib.ree_numerics_version()).decode()  # the version of the output bits
 
-__all__ = ["Cancelled", "Device", "DeviceError", "DeviceListing", "Error", "Fact", "Generation", "Generator",
-           "IOFailure", "InternalError", "InvalidError", "Model", "NotFoundError", "OutOfMemoryError", "Port",
-           "Session", "Stream", "Tokenizer", "UnavailableError", "UnsupportedError", "chat_families", "devices",
-           "generate", "numerics", "sha256"]
+__all__ = ["Cancelled", "Check", "Comparison", "Decoding", "Device", "DeviceError", "DeviceListing", "Error", "Fact",
+           "Finding", "Generation", "Generator", "IOFailure", "InternalError", "InvalidError", "Model",
+           "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording", "Sequence",
+           "Session", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError", "UnsupportedError",
+           "Verification", "chat_families", "compare", "create_key", "devices", "diff", "export", "generate",
+           "numerics", "sha256"]

@@ -2,15 +2,17 @@
 import os
 import threading
 import weakref
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import List, NamedTuple, Optional
 
 from ree._ree import ffi, lib
-from ree.errors import Error, c_text, check
+from ree.annotations import Path
+from ree.errors import Error, c_text, check, text_of
 
 _SETS = {ffi.string(lib.ree_operation_set_name(n)).decode(): n
          for n in (lib.REE_REPRODUCIBLE, lib.REE_DETERMINISTIC, lib.REE_DEFAULT)}
 _listing = threading.Lock()
-_open_devices = weakref.WeakSet()
+_open_devices: "weakref.WeakSet[Device]" = weakref.WeakSet()
 _cpu_was_opened = False
 _cpu_is_limited = False  # this process was forked after the CPU was opened
 
@@ -41,7 +43,7 @@ class Fact(NamedTuple):
     value: str
 
 
-def devices():
+def devices() -> List[DeviceListing]:
     """Lists the devices that can be opened."""
     with _listing:
         n = 16
@@ -51,8 +53,7 @@ def devices():
             if total <= n:
                 break
             n = total
-        return [DeviceListing(ffi.string(found[i].spec).decode(), ffi.string(found[i].name).decode("utf-8", "replace"))
-                for i in range(total)]
+        return [DeviceListing(text_of(found[i].spec), text_of(found[i].name)) for i in range(total)]
 
 
 class Device:
@@ -69,8 +70,8 @@ class Device:
     Raises UnavailableError if there is no such driver or device, NotFoundError if there is no device
     of that index or name, InvalidError if an argument is malformed."""
 
-    def __init__(self, spec="cpu", *, operation_set="reproducible", n_threads=0, cpu_isa=None, validation=False,
-                 cache_dir=None):
+    def __init__(self, spec: str = "cpu", *, operation_set: str = "reproducible", n_threads: int = 0,
+                 cpu_isa: Optional[str] = None, validation: bool = False, cache_dir: Optional[Path] = None):
         if operation_set not in _SETS:
             raise ValueError(f"operation_set: one of {', '.join(_SETS)} is expected, not {operation_set!r}")
         global _cpu_was_opened  # pylint: disable=global-statement
@@ -88,14 +89,14 @@ class Device:
         self._is_foreign = False  # opened by the process from which this one was forked
         self._lock = threading.RLock()
         self._owner = None  # the thread that uses the device now
-        self._later = []  # what could not be released while the device was used
+        self._later: List[Callable[[], None]] = []  # what could not be released while the device was used
         self._n_users = 0
         self._is_unused = False  # nothing refers to it but its users
         err = ffi.new("struct ree_error *")
         _open_devices.add(self)
         check(lib.ree_device_open(c_text(spec), options, self._out, err), err)
         _cpu_was_opened = _cpu_was_opened or spec == "cpu"
-        self.name = ffi.string(lib.ree_device_name(self._out[0])).decode("utf-8", "replace")
+        self.name = text_of(lib.ree_device_name(self._out[0]))
 
     def begin(self):
         """Returns the C object for one call, after waiting for the calls of other threads; `end` must
@@ -153,15 +154,14 @@ class Device:
             self._release_later()
             self._lock.release()
 
-    def facts(self):
+    def facts(self) -> List[Fact]:
         """What ree knows about the device: limits, verdicts of the probe, results of self-tests. Grows
         while the device is used."""
         handle = self.begin()
         try:
             found = ffi.new("struct ree_device_fact **")
             n = lib.ree_device_facts(handle, found)
-            return [Fact(*(ffi.string(text).decode("utf-8", "replace") if text else ""
-                           for text in (found[0][i].kind, found[0][i].name, found[0][i].value))) for i in range(n)]
+            return [Fact(*map(text_of, (found[0][i].kind, found[0][i].name, found[0][i].value))) for i in range(n)]
         finally:
             self.end()
 
@@ -175,7 +175,7 @@ class Device:
         handle, self._out[0] = self._out[0], ffi.NULL
         lib.ree_device_destroy(handle)
 
-    def close(self):
+    def close(self) -> None:
         """Releases the device. Raises Error while a session uses it."""
         if self._is_foreign or not self._out[0]:
             return
@@ -194,10 +194,10 @@ class Device:
             self._n_users += 1
             self.remove_user(lambda: None)
 
-    def __enter__(self):
+    def __enter__(self) -> "Device":
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def __repr__(self):
@@ -205,61 +205,3 @@ class Device:
 
     def __reduce__(self):
         raise TypeError("a ree.Device cannot be pickled: it belongs to this process. Pass its spec instead")
-
-
-class DeviceUser:
-    """Base class of sessions and generators: an object of C on a device, which is released once, and not
-    while the device runs.
-
-    Subclasses set _owns_device and device, then call _create."""
-
-    _out = None  # points to the C object; None: closed
-
-    def _create(self, kind, destroy, create):
-        """Makes the C object: create(device, out) returns None or raises. kind: "session", its C type is
-        struct ree_session. destroy(object) releases it and must not refer to `self`."""
-        handle = self.device.begin()
-        try:
-            self.device.add_user()
-            self._kind, self._destroy = kind, destroy
-            self._out = ffi.new(f"struct ree_{kind} **")
-            create(handle, self._out)
-        finally:
-            self.device.end()
-
-    def _open(self):
-        """Returns the C object. Raises Error if it is closed."""
-        if self._out is None:
-            raise Error(f"the {self._kind} is closed")
-        return self._out[0]
-
-    def _release(self):
-        out, self._out = self._out, None
-        destroy = getattr(self, "_destroy", None)
-
-        def release():
-            handle, out[0] = out[0], ffi.NULL
-            destroy(handle)
-        if out is not None:
-            self.device.remove_user(release)
-
-    def close(self):
-        """Releases this object, and its device if it opened one. Raises Error within a function that the
-        device calls."""
-        self.device.refuse_callbacks()
-        self._release()
-        if self._owns_device:
-            self.device.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
-
-    def __del__(self):
-        self._release()
-
-    def __reduce__(self):
-        raise TypeError(f"a ree.{type(self).__name__} cannot be pickled: it belongs to this process. "
-                        "Pass the model's path instead")

@@ -60,8 +60,7 @@ _CLASSES = {
 def check(status, err):
     """Raises the exception of a failed call. `err` is a struct ree_error."""
     if status != lib.REE_OK:
-        message = ffi.string(err.message).decode("utf-8", "replace")
-        raise _CLASSES.get(status, InternalError)(message)
+        raise _CLASSES.get(status, InternalError)(text_of(err.message))
 
 
 def c_text(text):
@@ -70,3 +69,8 @@ def c_text(text):
     if b"\0" in data:
         raise ValueError(f"{text!r} contains a NUL character")
     return ffi.new("char[]", data)
+
+
+def text_of(text):
+    """The text of a const char *; "" if it is NULL."""
+    return ffi.string(text).decode("utf-8", "replace") if text else ""

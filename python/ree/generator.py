@@ -1,15 +1,22 @@
 """Text generation: a causal language model continues texts, conversations or token ids."""
-import json
 import os
 import queue
 import threading
-from typing import NamedTuple, Optional
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, List, NamedTuple, Optional, Tuple, Union, overload
 
 from ree._ree import ffi, lib
-from ree.device import Device, DeviceUser
+from ree.annotations import Path, ProgressFunction, Prompt
+from ree.decoding import Decoding
+from ree.device import Device
 from ree.errors import c_text, check
+from ree.model import model_options
 from ree.progress import Progress
+from ree.prompts import Prompts, is_prompt, sampling
+from ree.receipt import Receipt, of_completion, receipt_options
+from ree.recording import Recording
 from ree.tokenizer import Tokenizer
+from ree.users import DeviceUser
 
 
 class Generation(NamedTuple):
@@ -22,14 +29,16 @@ class Generation(NamedTuple):
     tokens_sha256    hash of the ids of prompt and answer
     logits_sha256    hash of the logits; None if the generator was made without all_logits
     logprobs         None, or for each token of the answer its own log probability and a list of
-                     (id, log probability) of the most likely tokens"""
+                     (id, log probability) of the most likely tokens
+    receipt          the ree.Receipt if one was asked for; None"""
     text: str
-    ids: list
-    prompt_ids: list
+    ids: List[int]
+    prompt_ids: List[int]
     finish: str
     tokens_sha256: str
     logits_sha256: Optional[str]
-    logprobs: Optional[list]
+    logprobs: Optional[List[Tuple[float, List[Tuple[int, float]]]]]
+    receipt: Optional[Receipt] = None
 
 
 class _Callbacks:
@@ -97,37 +106,40 @@ class Generator(DeviceUser):
 
     path             an ONNX file, a folder with one, or a folder with a Hugging Face checkpoint
     device           a ree.Device, or the spec of one that this generator opens and closes
-    quantize_bits    checkpoints only: 4 or 8 bits per weight; 0: as they are
+    quantize_bits, quantize_block, quantize_table, activations    as for ree.Model
     prefill_chunk    largest number of a prompt's tokens in one run; 0: 512. Changes no bit
     max_batch        largest number of sequences in a batch; 0: 16. Changes no bit
     all_logits       compute, and hash, the logits of every token
+    exact_lengths    needed to `record`, and for ree.compare: kv caches are exactly as long as their contents;
+                     slower
     progress         progress(what, done, total) now and then, while the model is loaded and runs; False cancels
 
     The answer to a prompt does not depend on the device, on the other prompts of a call or on how they
     are batched."""
 
-    def __init__(self, path, device="cpu", *, quantize_bits=0, quantize_block=0, prefill_chunk=0, max_batch=0,
-                 all_logits=False, progress=None):
-        self._owns_device = not isinstance(device, Device)
-        self._progress = Progress(progress)
-        model = ffi.new("struct ree_model_options *",
-                        {"size": ffi.sizeof("struct ree_model_options"), "quantize_bits": quantize_bits,
-                         "quantize_block": quantize_block})
-        self._progress.fill(model.progress)
+    def __init__(self, path: Path, device: Union[Device, str] = "cpu", *, quantize_bits: int = 0,
+                 quantize_block: int = 0, quantize_table: Union[int, str] = 0, activations: Optional[str] = None,
+                 prefill_chunk: int = 0, max_batch: int = 0, all_logits: bool = False, exact_lengths: bool = False,
+                 progress: Optional[ProgressFunction] = None):
+        self.progress = Progress(progress)
+        model = model_options(self.progress, quantize_bits=quantize_bits, quantize_block=quantize_block,
+                              quantize_table=quantize_table, activations=activations)
         session = ffi.new("struct ree_session_options *", {"size": ffi.sizeof("struct ree_session_options")})
-        self._progress.fill(session.progress)
+        self.progress.fill(session.progress)
         options = ffi.new("struct ree_generator_options *",
                           {"size": ffi.sizeof("struct ree_generator_options"), "model": model, "session": session,
-                           "prefill_chunk": prefill_chunk, "max_batch": max_batch, "all_logits": all_logits})
-        self.device = Device(device) if self._owns_device else device
+                           "prefill_chunk": prefill_chunk, "max_batch": max_batch, "all_logits": all_logits,
+                           "exact_lengths": exact_lengths})
+        self._use(device)
+        self._recording: Optional[Recording] = None
         c_path, err = c_text(os.fspath(path)), ffi.new("struct ree_error *")
 
         def create(handle, out):
             status = lib.ree_generator_create(c_path, handle, options, out, err)
-            self._progress.raise_pending()
+            self.progress.raise_pending()
             check(status, err)
         self._create("generator", lib.ree_generator_destroy, create)
-        info = lib.ree_generator_info(self._out[0])
+        info = lib.ree_generator_info(self.open())
         self.model_type = ffi.string(info.model_type).decode()
         self.context_length = info.context_length or None
         self.vocab_size = info.vocab_size or None
@@ -137,7 +149,14 @@ class Generator(DeviceUser):
         except LookupError:
             self.tokenizer = None
 
-    def generate(self, prompts, *, on_text=None, **options):
+    @overload
+    def generate(self, prompts: Union[str, Sequence[int]], **options: Any) -> Generation: ...
+
+    @overload
+    def generate(self, prompts: Sequence[Any], **options: Any) -> Union[Generation, List[Generation]]: ...
+
+    def generate(self, prompts: Any, *, on_text: Optional[Callable[[int, str], object]] = None,
+                 **options: Any) -> Union[Generation, List[Generation]]:
         """Continues a prompt, or each of a list of prompts in batches; returns a ree.Generation, or a
         list of them.
 
@@ -151,68 +170,88 @@ class Generator(DeviceUser):
         ignore_eos            continue after tokens that end a text
         logprobs              how many of the most likely tokens to report for each token
         chat_family           how conversations are written; None: as the tokenizer says
+        receipt               True: make a receipt of the answer to one prompt, which reads all weights to
+                              hash them; "private": with salted hashes in place of tokens and texts
         on_text(i, part)      called with each part of the text of answer i
 
         Ctrl-C ends the run with KeyboardInterrupt; the generator stays usable."""
-        is_one = _is_prompt(prompts)
+        is_one = is_prompt(prompts)
         prompts = [prompts] if is_one else list(prompts)
         answers = self._run(prompts, _Callbacks(len(prompts), on_text, options.get("logprobs", 0)), options)
         return answers[0] if is_one else answers
 
-    def stream(self, prompt, **options):
+    def stream(self, prompt: Prompt, **options: Any) -> "Stream":
         """Continues one prompt; returns a ree.Stream, which yields the parts of the text as they are
         made. Takes the options of generate. Leaving the loop early ends the run."""
-        if not _is_prompt(prompt):
+        if not is_prompt(prompt):
             raise TypeError("stream: one prompt is expected")
         self.device.refuse_callbacks()
-        parts = queue.SimpleQueue()
+        parts: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
         callbacks = _Callbacks(1, lambda i, text: parts.put(text), options.get("logprobs", 0))
         return Stream(parts, callbacks, lambda: self._run([prompt], callbacks, options)[0])
 
+    def decoding(self, *, max_cache_bytes: int = 0) -> Decoding:
+        """Returns a ree.Decoding: sequences whose tokens the program runs and chooses step by step.
+
+        max_cache_bytes    memory limit of all kv caches; 0: the device's memory"""
+        return Decoding(self, max_cache_bytes)
+
+    def record(self, trace: Optional[Path] = None, **options: Any) -> Recording:
+        """Begins to record the next answer: returns a ree.Recording, whose arguments these are. Call it
+        before the first run. The generator must have been made with exact_lengths.
+
+            with generator.record("run.trace") as recording:
+                answer = generator.generate(prompt, receipt=True)      # the receipt names the trace"""
+        self._recording = recording = Recording(self, trace, **options)
+        return recording
+
     def _run(self, prompts, callbacks, options):
         options = dict(options)
-        prompts, keep = self._prompts(prompts, options.pop("chat_family", None))
-        listed = ffi.new("struct ree_prompt **")
-        n = lib.ree_prompts_list(prompts, listed)
+        receipt = options.pop("receipt", False)
+        prompts = Prompts(prompts, self._tokenizer(), options.pop("chat_family", None))
         c_options, kept = _completion_options(callbacks, **options)
-        tokenizer = self.tokenizer.handle if self.tokenizer else ffi.NULL
         out, err = ffi.new("struct ree_completion **"), ffi.new("struct ree_error *")
         self.device.begin()
         try:
-            check(lib.ree_completion_create(self._open(), tokenizer, listed[0], n, c_options, out, err), err)
+            check(lib.ree_completion_create(self.open(), self._tokenizer(), prompts.list, prompts.n, c_options, out,
+                                            err), err)
+            if receipt:
+                self._prepare_receipt(out[0], receipt, err)
             status = lib.ree_completion_run(out[0], err)
-            self._progress.raise_pending()
+            self.progress.raise_pending()
             raised = callbacks.raised or _stray.get(threading.get_ident())
             if raised is not None:
                 raise raised
             check(status, err)
-            return [_generation(out[0], i, callbacks) for i in range(n)]
+            recording, self._recording = self._recording, None
+            if recording is not None and recording.is_open:
+                recording.finish_within()
+            made = [_generation(out[0], i, callbacks) for i in range(prompts.n)]
+            if receipt:
+                made[0] = made[0]._replace(receipt=self._receipt(out[0], receipt, recording))
+            return made
         finally:
             _stray.pop(threading.get_ident(), None)
             lib.ree_completion_destroy(out[0])
-            ffi.release(prompts)
-            del keep, kept
+            del prompts, kept
             self.device.end()
 
-    def _prompts(self, prompts, family):
-        tokenizer = self.tokenizer.handle if self.tokenizer else ffi.NULL
-        c_family = ffi.NULL if family is None else c_text(family)
-        c_options = ffi.new("struct ree_prompts_options *", {"size": ffi.sizeof("struct ree_prompts_options"),
-                                                             "tokenizer": tokenizer, "chat_family": c_family})
-        out, err = ffi.new("struct ree_prompts **"), ffi.new("struct ree_error *")
-        check(lib.ree_prompts_create(c_options, out, err), err)
-        handle = ffi.gc(out[0], lib.ree_prompts_destroy)
-        for prompt in prompts:
-            if isinstance(prompt, str):
-                data = prompt.encode("utf-8", "surrogatepass")
-                check(lib.ree_prompts_add_text(handle, data, len(data), err), err)
-            elif len(prompt) and isinstance(prompt[0], dict):
-                data = json.dumps(list(prompt), ensure_ascii=False).encode()
-                check(lib.ree_prompts_add_messages(handle, data, len(data), err), err)
-            else:
-                ids = ffi.new("int32_t[]", [int(i) for i in prompt])
-                check(lib.ree_prompts_add_ids(handle, ids, len(prompt), err), err)
-        return handle, c_options
+    def _prepare_receipt(self, completion, receipt, err):
+        """Checks before the run that a receipt of it can be made, so that no work is lost."""
+        if receipt not in (True, "private"):
+            raise ValueError(f"receipt: True or 'private' is expected, not {receipt!r}")
+        options, kept = receipt_options(receipt == "private", None, self.progress)
+        status = lib.ree_receipt_prepare(completion, options, err)
+        del kept
+        self.progress.raise_pending()
+        check(status, err)
+
+    def _receipt(self, completion, receipt, recording):
+        trace = recording if recording is not None and recording.root else None
+        return of_completion(completion, receipt == "private", trace)
+
+    def _tokenizer(self):
+        return self.tokenizer.handle if self.tokenizer else ffi.NULL
 
 
 class Stream:
@@ -229,14 +268,14 @@ class Stream:
         self._thread.start()
 
     @property
-    def result(self):
+    def result(self) -> Optional[Generation]:
         """The ree.Generation; None while the run goes on, and if it failed."""
         return self._outcome[0] if self._outcome and isinstance(self._outcome[0], Generation) else None
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return self
 
-    def __next__(self):
+    def __next__(self) -> str:
         part = None if self._is_done else self._parts.get()
         if part is not None:
             return part
@@ -251,16 +290,16 @@ class Stream:
         if not was_done and isinstance(self._outcome[0], BaseException):
             raise self._outcome[0]
 
-    def close(self):
+    def close(self) -> None:
         """Ends the run before its next token; `result` is then what was made so far. Raises what the run
         raised."""
         self._callbacks.is_cancelled = True
         self._finish()
 
-    def __enter__(self):
+    def __enter__(self) -> "Stream":
         return self
 
-    def __exit__(self, kind, *exception):
+    def __exit__(self, kind: Optional[type], *exception: object) -> None:
         try:
             self.close()
         except BaseException:  # pylint: disable=broad-except # the loop's own exception goes first
@@ -281,31 +320,19 @@ def _fill(parts, outcome, run):
     parts.put(None)
 
 
-def _is_prompt(value):
-    """Whether a value is one prompt and not a list of prompts."""
-    if isinstance(value, str):
-        return True
-    if isinstance(value, dict):
-        raise TypeError("a conversation is a list of messages, not one message")
-    return len(value) > 0 and (isinstance(value[0], dict) or not hasattr(value[0], "__len__"))
-
-
-def _completion_options(callbacks, *, max_new_tokens=0, temperature=0.0, top_k=0, top_p=1.0, min_p=0.0,
-                        repetition_penalty=1.0, seed=0, stop=(), ignore_eos=False, logprobs=0):
-    """A struct ree_completion_options, and what it points to."""
-    sampling = ffi.new("struct ree_sampling *", {"temperature": temperature, "top_k": top_k, "top_p": top_p,
-                                                 "min_p": min_p, "repetition_penalty": repetition_penalty,
-                                                 "seed": seed})
+def _completion_options(callbacks, *, max_new_tokens=0, stop=(), ignore_eos=False, logprobs=0, **how):
+    """A struct ree_completion_options, and what it points to. how: arguments of `sampling`."""
+    c_sampling = sampling(**how)
     texts = [c_text(text) for text in ([stop] if isinstance(stop, str) else stop)]
     stops = ffi.new("char *[]", texts) if texts else ffi.NULL
     options = ffi.new("struct ree_completion_options *",
-                      {"size": ffi.sizeof("struct ree_completion_options"), "sampling": sampling,
+                      {"size": ffi.sizeof("struct ree_completion_options"), "sampling": c_sampling,
                        "max_new_tokens": max_new_tokens, "n_stops": len(texts), "stops": stops,
                        "ignores_eos": ignore_eos, "n_logprobs": logprobs, "user": callbacks.handle,
                        "is_interrupted": ffi.addressof(lib, "ree_py_is_interrupted"),
                        "on_text": ffi.addressof(lib, "ree_py_on_text") if callbacks.on_text else ffi.NULL,
                        "on_token": ffi.addressof(lib, "ree_py_on_token") if logprobs else ffi.NULL})
-    return options, (sampling, texts, stops)
+    return options, (c_sampling, texts, stops)
 
 
 def _generation(completion, i, callbacks):
@@ -320,7 +347,8 @@ def _generation(completion, i, callbacks):
                       callbacks.logprobs[i] if callbacks.n_logprobs else None)
 
 
-def generate(model, prompts, device="cpu", **options):
+def generate(model: Path, prompts: Any, device: Union[Device, str] = "cpu",
+             **options: Any) -> Union[Generation, List[Generation]]:
     """Continues a prompt with a model, and releases the model: ree.Generator(model, device).generate."""
     with Generator(model, device) as generator:
         return generator.generate(prompts, **options)

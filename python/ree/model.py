@@ -1,12 +1,14 @@
 """Models: loading, inputs and outputs, hashes."""
 import os
-import threading
-from typing import NamedTuple, Optional
+import warnings
+from typing import Any, NamedTuple, Optional, Union
 
 from ree._ree import ffi, lib
-from ree.errors import c_text, check
+from ree.annotations import Path, ProgressFunction
+from ree.errors import c_text, check, text_of
 from ree.progress import Progress
-from ree.tensors import DTYPES
+from ree.tensors import DTYPES, NUMBERS
+from ree.users import Shared
 
 _KINDS = {lib.REE_TENSOR: "tensor", lib.REE_SEQUENCE: "sequence", lib.REE_ABSENT: "absent"}
 
@@ -27,6 +29,12 @@ class Port(NamedTuple):
     kind: str
 
 
+def ports(handle):
+    """The inputs and the outputs of a struct ree_model."""
+    return ([_port(lib.ree_model_input(handle, i)) for i in range(lib.ree_model_n_inputs(handle))],
+            [_port(lib.ree_model_output(handle, i)) for i in range(lib.ree_model_n_outputs(handle))])
+
+
 def _port(port):
     shape = None
     if port.has_shape:
@@ -36,26 +44,47 @@ def _port(port):
                 _KINDS[port.kind])
 
 
+def model_options(progress, *, fold=True, quantize_bits=0, quantize_block=0, quantize_table=0, activations=None):
+    """A struct ree_model_options. progress: a Progress, which must live as long as the struct."""
+    options = ffi.new("struct ree_model_options *",
+                      {"size": ffi.sizeof("struct ree_model_options"), "no_fold": not fold,
+                       "quantize_bits": quantize_bits, "quantize_block": quantize_block,
+                       "quantize_table": _table_bits(quantize_table), "activations": _type_of(activations)})
+    progress.fill(options.progress)
+    return options
+
+
+def _table_bits(bits):
+    return lib.REE_QUANTIZE_KEEP if bits == "keep" else bits
+
+
+def _type_of(activations):
+    if activations is not None and activations not in NUMBERS:
+        raise ValueError(f"activations: a type such as 'float16' is expected, not {activations!r}")
+    return NUMBERS[activations] if activations else 0
+
+
 class Model:
     """A loaded model. source: an ONNX file, a folder with a Hugging Face checkpoint, or the bytes of
     an ONNX file (an object with SerializeToString, as onnx.ModelProto, too).
 
-    quantize_bits    checkpoints only: 4 or 8 bits per weight; 0: as they are
-    progress         progress(what, done, total) is called now and then; False cancels
+    fold                              compute constant parts of the graph once, while loading
+    quantize_bits, quantize_block, quantize_table, activations
+                                      checkpoints only: as for ree.export
+    progress                          progress(what, done, total) is called now and then; False cancels
 
     Raises NotFoundError or IOFailure if a file is missing or cannot be read, InvalidError if it is
     malformed, UnsupportedError if the model has an operator or a type that ree lacks."""
 
-    def __init__(self, source, *, fold=True, quantize_bits=0, quantize_block=0, progress=None):
-        self._progress = progress = Progress(progress)
-        options = ffi.new("struct ree_model_options *",
-                          {"size": ffi.sizeof("struct ree_model_options"), "no_fold": not fold,
-                           "quantize_bits": quantize_bits, "quantize_block": quantize_block})
-        progress.fill(options.progress)
-        self._out = out = ffi.new("struct ree_model **")
-        self._lock = threading.Lock()
-        self._n_users = 1  # this object, and each session
-        err = ffi.new("struct ree_error *")
+    def __init__(self, source: Any, *, fold: bool = True, quantize_bits: int = 0, quantize_block: int = 0,
+                 quantize_table: Union[int, str] = 0, activations: Optional[str] = None,
+                 progress: Optional[ProgressFunction] = None):
+        self._progress = reports = Progress(progress)
+        options = model_options(reports, fold=fold, quantize_bits=quantize_bits, quantize_block=quantize_block,
+                                quantize_table=quantize_table, activations=activations)
+        out, err = ffi.new("struct ree_model **"), ffi.new("struct ree_error *")
+        # Its users: this object, sessions.
+        self.shared = Shared("the model", lambda: lib.ree_model_destroy(out[0]))
         if hasattr(source, "SerializeToString"):
             source = source.SerializeToString()
         if isinstance(source, (bytes, bytearray, memoryview)):
@@ -63,55 +92,81 @@ class Model:
                 status = lib.ree_model_load_memory(content, len(content), options, out, err)
         else:
             status = lib.ree_model_load(c_text(os.fspath(source)), options, out, err)
-        progress.raise_pending()
+        reports.raise_pending()
         check(status, err)
         self.handle = out[0]
-        self.inputs = [_port(lib.ree_model_input(self.handle, i)) for i in range(lib.ree_model_n_inputs(self.handle))]
-        self.outputs = [_port(lib.ree_model_output(self.handle, i))
-                        for i in range(lib.ree_model_n_outputs(self.handle))]
-
-    def add_user(self):
-        """Notes a session that uses the model."""
-        with self._lock:
-            self._n_users += 1
-
-    def remove_user(self):
-        """Ends such a use; the last one releases the model. Must not wait: the garbage collector calls it,
-        perhaps after this model's __del__."""
-        with self._lock:
-            self._n_users -= 1
-            if self._n_users:
-                return
-            handle, self._out[0] = self._out[0], ffi.NULL
-        lib.ree_model_destroy(handle)
+        self.inputs, self.outputs = ports(self.handle)
 
     def __del__(self):
-        if hasattr(self, "_n_users"):
-            self.remove_user()
+        if hasattr(self, "shared"):
+            self.shared.leave()
 
     @property
-    def graph_sha256(self):
+    def graph_sha256(self) -> str:
         """Hash of the graph: half of the model's identity (NUMERICS.md, "Hashes")."""
         text, err = ffi.new("char[65]"), ffi.new("struct ree_error *")
-        check(lib.ree_model_graph_sha256(self.handle, text, err), err)
+        with self.shared:
+            check(lib.ree_model_graph_sha256(self.handle, text, err), err)
         return ffi.string(text).decode()
 
     @property
-    def weights_sha256(self):
+    def weights_sha256(self) -> str:
         """Hash of the weights, the other half. Reads all weights."""
         text, err = ffi.new("char[65]"), ffi.new("struct ree_error *")
         progress = Progress(None)
         reports = ffi.new("struct ree_progress *")
         progress.fill(reports)
-        status = lib.ree_model_weights_sha256(self.handle, reports, text, err)
+        with self.shared:
+            status = lib.ree_model_weights_sha256(self.handle, reports, text, err)
         progress.raise_pending()
         check(status, err)
         return ffi.string(text).decode()
 
-    def metadata(self, key):
+    def metadata(self, key: str) -> Optional[str]:
         """The value of a key of the model's metadata; None if there is no such key."""
         text = lib.ree_model_metadata(self.handle, c_text(key))
-        return ffi.string(text).decode("utf-8", "replace") if text else None
+        return text_of(text) if text else None
 
     def __reduce__(self):
         raise TypeError("a ree.Model cannot be pickled. Pass its path instead")
+
+
+@ffi.def_extern()
+def ree_py_on_note(user, text):
+    ffi.from_handle(user).append(text_of(text))
+
+
+def export(folder: Path, path: Optional[Path] = None, *, opset: int = 0, colocate_tensors: bool = False,
+           quantize_bits: int = 0, quantize_block: int = 0, quantize_table: Union[int, str] = 0,
+           activations: Optional[str] = None, progress: Optional[ProgressFunction] = None) -> None:
+    """Writes the language model in a Hugging Face checkpoint's folder as an ONNX file.
+
+    path                the file, which ends in .onnx; None: model.onnx in the folder
+    opset               23 (or 0): ONNX's operators for attention and norms; 17: their steps
+    colocate_tensors    copy all weights to PATH.data; otherwise the file refers to the safetensors files,
+                        and must be in their folder
+    quantize_bits       4 or 8 bits per weight of matrices; 0: as they are
+    quantize_block      weights that share a scale: a power of two from 16 to 256; 0: 32
+    quantize_table      4 or 8 bits per weight of an embedding table that is also the output head; 0: 8;
+                        "keep": as it is
+    activations         type of the values between the layers: "float32", "float16", "bfloat16", or "int8"
+                        with quantize_bits; None: float32
+
+    The bits and hashes of the file are those of the folder, loaded with these options. Files appear whole
+    or not at all. What is odd about the folder becomes a warning."""
+    notes: list[str] = []
+    handle, reports = ffi.new_handle(notes), Progress(progress)
+    options = ffi.new("struct ree_export_options *",
+                      {"size": ffi.sizeof("struct ree_export_options"), "opset": opset,
+                       "colocate_tensors": colocate_tensors, "quantize_bits": quantize_bits,
+                       "quantize_block": quantize_block, "quantize_table": _table_bits(quantize_table),
+                       "activations": _type_of(activations),
+                       "on_note": ffi.addressof(lib, "ree_py_on_note"), "user": handle})
+    reports.fill(options.progress)
+    out = ffi.NULL if path is None else c_text(os.fspath(path))
+    err = ffi.new("struct ree_error *")
+    status = lib.ree_export(c_text(os.fspath(folder)), out, options, err)
+    reports.raise_pending()
+    check(status, err)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)

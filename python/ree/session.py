@@ -1,10 +1,17 @@
 """Sessions: a session runs one model on one device."""
+from collections.abc import Iterable
+from typing import Any, Dict, List, Optional, Union
+
 from ree._ree import ffi, lib
-from ree.device import Device, DeviceUser
+from ree.annotations import Path, ProgressFunction, Value, Values
+from ree.device import Device
 from ree.errors import InvalidError, check
-from ree.model import Model
+from ree.model import Model, Port
 from ree.progress import Progress
-from ree.tensors import Inputs, has_torch, output
+from ree.receipt import Receipt, of_tensors
+from ree.recording import Recording
+from ree.tensors import Inputs, RepeatedInputs, has_torch, output
+from ree.users import DeviceUser
 
 _STATS = ("weight_bytes", "arena_bytes", "n_dispatches", "n_segments", "n_binds", "n_bind_hits", "bind_seconds",
           "run_seconds", "peak_bytes")
@@ -24,41 +31,38 @@ class Session(DeviceUser):
     Threads may share a session; its runs take place one after the other. Python's lock is released
     while the device works. Ctrl-C ends a run with KeyboardInterrupt; the session stays usable."""
 
-    def __init__(self, model, device="cpu", *, fuse=True, progress=None):
-        self._owns_device = not isinstance(device, Device)
+    def __init__(self, model: Any, device: Union[Device, str] = "cpu", *, fuse: bool = True,
+                 progress: Optional[ProgressFunction] = None):
         self.model = model if isinstance(model, Model) else Model(model, progress=progress)
-        self._progress = Progress(progress)
-        self.device = Device(device) if self._owns_device else device
+        self.progress = Progress(progress)
+        self._use(device)
         options = ffi.new("struct ree_session_options *",
                           {"size": ffi.sizeof("struct ree_session_options"), "no_fuse": not fuse})
-        self._progress.fill(options.progress)
+        self.progress.fill(options.progress)
         self._err = ffi.new("struct ree_error *")
-        loaded = self.model
+        shared = self.model.shared
 
-        def destroy(handle):
-            lib.ree_session_destroy(handle)
-            loaded.remove_user()
-
-        def create(device_handle, out):
-            loaded.add_user()
-            check(lib.ree_session_create(loaded.handle, device_handle, options, out, self._err), self._err)
-        self._create("session", destroy, create)
+        def create(handle, out):
+            with shared:
+                check(lib.ree_session_create(self.model.handle, handle, options, out, self._err), self._err)
+        self._create("session", lib.ree_session_destroy, create, shared)
         # Made once, because a run of a small model takes only some microseconds; used under the lock.
         self._ports = {port.name: (port, ffi.new("char[]", port.name.encode())) for port in self.inputs}
         self._names = [port.name for port in self.outputs]
+        self._repeated = RepeatedInputs()
         self._results = ffi.new("struct ree_tensor[]", max(1, len(self._names)))
 
     @property
-    def inputs(self):
+    def inputs(self) -> List[Port]:
         """The model's inputs: a list of ree.Port."""
         return self.model.inputs
 
     @property
-    def outputs(self):
+    def outputs(self) -> List[Port]:
         """The model's outputs: a list of ree.Port."""
         return self.model.outputs
 
-    def run(self, inputs, outputs=None):
+    def run(self, inputs: Values, outputs: Optional[Iterable[str]] = None) -> Dict[str, Value]:
         """Runs the model once; returns a dict of its outputs by name.
 
         inputs     a mapping from names to values: arrays of NumPy, PyTorch or another library with
@@ -75,12 +79,21 @@ class Session(DeviceUser):
             unknown = [name for name in outputs if name not in self._names]
             if unknown:
                 raise InvalidError(f"the model has no output '{unknown[0]}'; its outputs are {', '.join(self._names)}")
-        structs = self._inputs(inputs)
-        as_torch = any(map(has_torch, inputs.values()))
-        results = self._results
+        repeated, results = self._repeated.matching(inputs), self._results
+        filled = None if repeated else self.inputs_of(inputs)
+        as_torch = filled is not None and any(map(has_torch, inputs.values()))
         self.device.begin()
         try:
-            self._check(lib.ree_session_run(self._open(), structs.structs, len(inputs), results, self._err))
+            if filled is None:
+                structs, data = repeated
+                for i, pointer in enumerate(data):
+                    structs[i].data = pointer
+            else:
+                structs = filled.structs
+            with self.model.shared:
+                self._check(lib.ree_session_run(self.open(), structs, len(inputs), results, self._err))
+            if filled is not None:
+                self._repeated.remember(inputs, filled)
             return {name: output(results[i], as_torch) for i, name in enumerate(self._names)
                     if outputs is None or name in outputs}
         finally:
@@ -88,27 +101,60 @@ class Session(DeviceUser):
                 lib.ree_tensor_finish(results + i)
             self.device.end()
 
-    def bind(self, inputs):
+    def bind(self, inputs: Values) -> None:
         """Prepares for inputs of these shapes, so that the next run with them begins at once."""
-        structs = self._inputs(inputs)
+        structs = self.inputs_of(inputs)
         self.device.begin()
         try:
-            self._check(lib.ree_session_bind(self._open(), structs.structs, len(inputs), self._err))
+            with self.model.shared:
+                self._check(lib.ree_session_bind(self.open(), structs.structs, len(inputs), self._err))
         finally:
             self.device.end()
 
-    def stats(self):
+    def record(self, trace: Optional[Path] = None, **options: Any) -> Recording:
+        """Begins to record the next runs: returns a ree.Recording, whose arguments these are. Call it
+        before the first run.
+
+            with session.record("run.trace") as recording:
+                outputs = session.run(inputs)
+            print(recording.root)"""
+        return Recording(self, trace, **options)
+
+    def receipt(self, inputs: Values, outputs: Values, *, trace: Optional[Recording] = None,
+                progress: Optional[ProgressFunction] = None) -> Receipt:
+        """Makes the ree.Receipt of one run: that these inputs gave these outputs. Reads all weights, to
+        hash them.
+
+        inputs, outputs    what was passed to `run`, and all that it returned
+        trace              the ree.Recording of the run; None: it was not recorded"""
+        structs = self.inputs_of(inputs)
+        missing = [name for name in self._names if name not in outputs]
+        if missing:
+            raise InvalidError(f"the output '{missing[0]}' is missing: a receipt states all outputs of a run")
+        results = Inputs(len(self._names), "output")
+        for i, port in enumerate(self.outputs):
+            results.set(i, ffi.new("char[]", port.name.encode()), outputs[port.name], port)
+        handle = self.device.begin()
+        try:
+            self.open()
+            with self.model.shared:
+                return of_tensors(self.model.handle, handle, structs, results, trace, progress)
+        finally:
+            self.device.end()
+
+    def stats(self) -> Dict[str, Any]:
         """Figures of the last run, as a dict: the fields of struct ree_session_stats."""
         stats = ffi.new("struct ree_session_stats *", {"size": ffi.sizeof("struct ree_session_stats")})
         err = ffi.new("struct ree_error *")
         self.device.begin()
         try:
-            check(lib.ree_session_stats(self._open(), stats, err), err)
+            check(lib.ree_session_stats(self.open(), stats, err), err)
         finally:
             self.device.end()
         return {name: getattr(stats, name) for name in _STATS}
 
-    def _inputs(self, inputs):
+    def inputs_of(self, inputs):
+        """The values for a run, as Inputs."""
         structs = Inputs(len(inputs))
         for i, (name, value) in enumerate(inputs.items()):
             if name not in self._ports:
@@ -119,7 +165,7 @@ class Session(DeviceUser):
 
     def _check(self, status):
         """Raises what the call with this status, or the progress function, reported."""
-        self._progress.raise_pending()
+        self.progress.raise_pending()
         check(status, self._err)
 
     def __repr__(self):

@@ -8,6 +8,7 @@ import functools
 import importlib
 import math
 import sys
+from typing import Any, Dict
 
 from ree._ree import ffi, lib
 from ree.errors import InvalidError, UnsupportedError, c_text
@@ -50,7 +51,7 @@ def is_torch(value):
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-_modules = {}  # imported on demand: name -> module; None: it is not installed
+_modules: Dict[str, Any] = {}  # imported on demand: name -> module; None: it is not installed
 
 
 def _optional(name):
@@ -69,15 +70,17 @@ def has_torch(value):
 
 
 class Inputs:
-    """Structs ree_tensor for one call, with all that they point to."""
+    """Structs ree_tensor for one call, with all that they point to. what: what the values are, for messages."""
 
-    def __init__(self, n):
+    def __init__(self, n, what="input"):
+        self._what = what
+        self.n = n
         self.structs = ffi.new("struct ree_tensor[]", n) if n else ffi.NULL
         self._kept = []
         self._port, self._item = None, None  # of the value that is being set
 
     def set(self, i, name, value, port):
-        """Fills struct i with a value for the input `port` (model.Port). name: a char[] of C, or NULL."""
+        """Fills struct i with a value for `port` (model.Port). name: a char[] of C, or NULL."""
         struct = self.structs[i]
         struct.name = name
         self._kept.append(name)
@@ -98,7 +101,8 @@ class Inputs:
 
     def _place(self):
         """What the value is, for messages."""
-        return f"input '{self._port.name}'" if self._item is None else f"item {self._item} of input '{self._port.name}'"
+        place = f"{self._what} '{self._port.name}'"
+        return place if self._item is None else f"item {self._item} of {place}"
 
     def _keep(self, thing):
         self._kept.append(thing)
@@ -155,8 +159,8 @@ class Inputs:
             if dtype is None:
                 raise UnsupportedError(f"{self._place()}: ree has no type for NumPy's {array.dtype}")
         self._shape(struct, array.shape)
-        if not array.flags.c_contiguous:
-            array = numpy.ascontiguousarray(array)
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            array = array.copy("C")
         struct.dtype = dtype
         struct.nbytes = array.nbytes
         if array.nbytes:
@@ -186,6 +190,8 @@ class Inputs:
         if dtype is None:
             raise UnsupportedError(f"{self._place()}: ree has no type for PyTorch's {tensor.dtype}")
         tensor = tensor.detach().to("cpu", memory_format=torch.contiguous_format).contiguous().resolve_neg()
+        if tensor.data_ptr() % tensor.element_size():
+            tensor = tensor.clone()
         self._shape(struct, tensor.shape)
         struct.dtype = dtype
         struct.nbytes = tensor.numel() * tensor.element_size()
@@ -210,8 +216,11 @@ class Inputs:
         struct.nbytes = math.prod(shape) * tensor.bits // 8
         if struct.nbytes and tensor.strides and not _is_dense(shape, tensor.strides):
             raise UnsupportedError(f"{self._place()}: the tensor is not contiguous")
+        address = (tensor.data or 0) + tensor.byte_offset
+        if address % max(1, tensor.bits // 8):
+            raise UnsupportedError(f"{self._place()}: the tensor's elements are not aligned to their size")
         if struct.nbytes:
-            struct.data = ffi.cast("void *", tensor.data + tensor.byte_offset)
+            struct.data = ffi.cast("void *", address)
 
     def _buffer(self, struct, value):
         try:
@@ -227,7 +236,10 @@ class Inputs:
         struct.dtype = dtype
         struct.nbytes = view.nbytes
         if view.nbytes:
-            struct.data = self._keep(ffi.from_buffer(view))
+            data = ffi.from_buffer(view)
+            if int(ffi.cast("uintptr_t", data)) % view.itemsize:
+                data = ffi.from_buffer(bytearray(view))
+            struct.data = self._keep(data)
 
 
 def _is_dense(shape, strides):
@@ -252,6 +264,56 @@ _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
+def array_of_floats(data, shape):
+    """A copy of float32 values that the library owns, as an array of NumPy, or as a memoryview if NumPy is
+    not installed. data: a const float *."""
+    n = math.prod(shape)
+    content = bytearray(ffi.buffer(data, n * ffi.sizeof("float")) if n else b"")
+    numpy = _optional("numpy")
+    if numpy is not None:
+        return numpy.frombuffer(content, "<f4").reshape(shape)
+    return memoryview(content).cast("f", shape) if n else memoryview(content).cast("f")
+
+
+class RepeatedInputs:
+    """Inputs of a session's last run, if all were arrays of NumPy. If the next run's differ from them only
+    in their data, the structs are used again: filling them would be the larger part of the time of a run of
+    a small model."""
+
+    def __init__(self):
+        self._last = None  # (structs, list of (name, dtype, shape))
+
+    def remember(self, inputs, filled):
+        """Keeps the structs of `filled`, the Inputs of `inputs`. Their data need not stay."""
+        numpy = sys.modules.get("numpy")
+        self._last = None
+        if numpy is None or not inputs or not all(
+                type(value) is numpy.ndarray and value.size and value.dtype.str in _FROM_NUMPY
+                for value in inputs.values()):
+            return
+        structs = ffi.new("struct ree_tensor[]", filled.n)
+        ffi.memmove(structs, filled.structs, ffi.sizeof(structs))
+        self._last = structs, numpy.ndarray, [(name, value.dtype, value.shape) for name, value in inputs.items()]
+
+    def matching(self, inputs):
+        """Returns the kept structs and the data to set in them; None if more than the data differs."""
+        if self._last is None:
+            return None
+        structs, array, kept = self._last
+        if len(kept) != len(inputs):
+            return None
+        data = []
+        for name, dtype, shape in kept:
+            value = inputs.get(name)
+            if type(value) is not array or value.dtype != dtype or value.shape != shape:
+                return None
+            flags = value.flags
+            if not (flags.c_contiguous and flags.aligned):
+                return None
+            data.append(ffi.from_buffer(value))
+        return structs, data
+
+
 @functools.cache
 def numpy_dtype(dtype):
     """NumPy's type for an enum ree_dtype. Types that NumPy lacks come from ml_dtypes if it is
@@ -270,24 +332,31 @@ def _dtype_of_numpy(dtype):
     return _FROM_NUMPY.get(dtype.str) or _FROM_ML_DTYPES.get(dtype.name)
 
 
+_SMALL = 1024  # bytes: copying so few takes less time than keeping the library's memory alive
+
+
 def output(struct, as_torch):
-    """The value of a struct ree_tensor: takes its memory. A tensor is an array of PyTorch or of NumPy,
-    or a memoryview if NumPy is not installed; a sequence is a list; an absent value is None."""
+    """The value of a struct ree_tensor: takes its memory, or copies it if it is small. A tensor is an array
+    of PyTorch or of NumPy, or a memoryview if NumPy is not installed; a sequence is a list; an absent value
+    is None."""
     if struct.kind == lib.REE_ABSENT:
         return None
     if struct.kind == lib.REE_SEQUENCE:
         return [output(struct.items[i], as_torch) for i in range(struct.n_items)]
-    shape = tuple(struct.dims[0:struct.rank])
+    shape = tuple(ffi.unpack(struct.dims, struct.rank)) if struct.rank else ()
     if struct.dtype == lib.REE_STRING:
         return _output_strings(struct, shape)
+    numpy = _optional("numpy")
+    if struct.nbytes <= _SMALL and numpy is not None and not as_torch:
+        array = numpy.empty(shape, numpy_dtype(struct.dtype))
+        if struct.nbytes:
+            ffi.memmove(array, struct.data, struct.nbytes)
+        return array
     data, struct.data = struct.data, ffi.NULL
     memory = ffi.gc(ffi.cast("char *", data), lib.ree_free, struct.nbytes)
     if as_torch:
         return _output_torch(struct, memory, shape)
-    numpy = _optional("numpy")
     if numpy is not None:
-        if not struct.nbytes:
-            return numpy.empty(shape, numpy_dtype(struct.dtype))
         return numpy.ndarray(shape, numpy_dtype(struct.dtype), ffi.buffer(memory, struct.nbytes))
     code = _FORMATS.get(struct.dtype) or ("H" if lib.ree_dtype_size(struct.dtype) == 2 else "B")
     view = memoryview(ffi.buffer(memory, struct.nbytes) if struct.nbytes else b"").cast("B")
@@ -334,7 +403,7 @@ def _sequence_port(items):
     return _AnyPort("sequence", DTYPES[probe.structs[0].dtype])
 
 
-def sha256(values):
+def sha256(values: Any) -> str:
     """The hash that `ree-run` prints for outputs (NUMERICS.md, "Hashes"). values: a dict of outputs, as
     Session.run returns it, whose names count; or a tensor or a list of tensors without names. Types that
     NumPy lacks need ml_dtypes, here and in the run. Raises ValueError for an absent value and for an empty

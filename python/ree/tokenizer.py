@@ -1,8 +1,11 @@
 """Tokenizers: text to token ids and back, and chat prompts."""
 import json
 import os
+from collections.abc import Iterable, Mapping
+from typing import List, Optional, Union
 
 from ree._ree import ffi, lib
+from ree.annotations import Path
 from ree.errors import c_text, check
 
 
@@ -13,7 +16,7 @@ class Tokenizer:
     Raises NotFoundError if there is no such file, InvalidError if it is malformed, UnsupportedError if
     ree lacks something that it uses."""
 
-    def __init__(self, path):
+    def __init__(self, path: Path):
         out, err = ffi.new("struct ree_tokenizer **"), ffi.new("struct ree_error *")
         check(lib.ree_tokenizer_load(c_text(os.fspath(path)), out, err), err)
         self.handle = ffi.gc(out[0], lib.ree_tokenizer_destroy)
@@ -24,7 +27,7 @@ class Tokenizer:
         n = lib.ree_tokenizer_eos(self.handle, ids)
         self.eos = ffi.unpack(ids[0], n) if n else []
 
-    def encode(self, text, *, add_special=True, parse_special=False):
+    def encode(self, text: Union[str, bytes], *, add_special: bool = True, parse_special: bool = False) -> List[int]:
         """Returns the ids of a text.
 
         add_special      also the tokens that begin and end a text (BOS, ...), as the tokenizer says
@@ -38,7 +41,7 @@ class Tokenizer:
         finally:
             lib.ree_free(ids[0])
 
-    def decode(self, ids, *, skip_special=False):
+    def decode(self, ids: Iterable[int], *, skip_special: bool = False) -> str:
         """Returns the text of ids. skip_special: special tokens have no text."""
         ids = list(ids)
         text, nbytes, err = ffi.new("char **"), ffi.new("size_t *"), ffi.new("struct ree_error *")
@@ -50,7 +53,8 @@ class Tokenizer:
         finally:
             lib.ree_free(text[0])
 
-    def chat_prompt(self, messages, *, family=None, reply=True):
+    def chat_prompt(self, messages: Iterable[Mapping[str, str]], *, family: Optional[str] = None,
+                    reply: bool = True) -> str:
         """Writes a conversation as the text that the model was trained on.
 
         messages    dicts with "role" ("system", "user", "assistant") and "content"
@@ -69,13 +73,13 @@ class Tokenizer:
             lib.ree_free(text[0])
 
     @property
-    def chat_family(self):
+    def chat_family(self) -> Optional[str]:
         """The family of the tokenizer's chat template; None if it has none or it is unknown."""
         name = lib.ree_tokenizer_chat_family(self.handle)
         return ffi.string(name).decode() if name else None
 
     @property
-    def sha256(self):
+    def sha256(self) -> str:
         """The hash of everything that determines how it encodes and decodes."""
         text = ffi.new("char[65]")
         lib.ree_tokenizer_sha256(self.handle, text)
@@ -85,9 +89,10 @@ class Tokenizer:
         raise TypeError("a ree.Tokenizer cannot be pickled. Pass its path instead")
 
 
-def chat_families():
+def chat_families() -> List[str]:
     """The names of the chat families that ree knows."""
-    names, found = lib.ree_chat_families(), []
+    names = lib.ree_chat_families()
+    found: List[str] = []
     while names[len(found)]:
         found.append(ffi.string(names[len(found)]).decode())
     return found

@@ -41,6 +41,23 @@ def check(ok, what):
     return ok
 
 
+class fails:
+    """A context in which an exception of this kind must be raised, with these words in its message."""
+
+    def __init__(self, kind, *words):
+        self._kind, self._words = kind, words
+
+    def __enter__(self):
+        return self
+
+    @helper
+    def __exit__(self, raised, e, trace):
+        check(raised is not None and issubclass(raised, self._kind), f"{self._kind.__name__} expected, raised: {e!r}")
+        for word in self._words:
+            check(word in str(e), f"'{word}' is not in: {e}")
+        return raised is not None and issubclass(raised, Exception)
+
+
 def call(program, *arguments, **options):
     """Runs the program and returns the completed process, with its output as text."""
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, **options)

@@ -17,19 +17,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 STORIES = HERE.parents[1] / "tools" / "sample" / "stories"
 sys.path.insert(0, str(HERE.parent / "harness"))
 import harness  # noqa: E402
-from harness import check  # noqa: E402
+from harness import check, fails  # noqa: E402
 import ree  # noqa: E402
 
 PROMPT = "Once upon a time"
-
-
-@harness.helper
-def fails(kind, words, function, *args, **options):
-    try:
-        function(*args, **options)
-        check(False, f"{kind.__name__} was not raised")
-    except kind as e:
-        check(words in str(e), f"'{words}' is not in: {e}")
 
 
 def of_ree_run(*options):
@@ -85,8 +76,10 @@ def test_stream(generator):
     with generator.stream(PROMPT, ignore_eos=True) as stream:
         next(stream)
     check(stream.result.finish == "interrupted" and len(stream.result.ids) < 400, f"closed: {stream.result}")
-    fails(ree.InvalidError, "top_p", lambda: list(generator.stream(PROMPT, top_p=2)))
-    fails(ZeroDivisionError, "", generator.generate, PROMPT, on_text=lambda i, part: 1 // 0)
+    with fails(ree.InvalidError, "top_p"):
+        list(generator.stream(PROMPT, top_p=2))
+    with fails(ZeroDivisionError):
+        generator.generate(PROMPT, on_text=lambda i, part: 1 // 0)
     check(generator.generate(PROMPT) == whole, "after an exception of on_text")
 
 
@@ -118,25 +111,37 @@ def test_tokenizer(generator):
     check(text == "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n", f"{text!r}")
     made = generator.generate(messages, chat_family="chatml", max_new_tokens=3)
     check(made.prompt_ids == tokenizer.encode(text, add_special=False, parse_special=True), "a conversation's ids")
-    fails(ree.NotFoundError, "no-family", tokenizer.chat_prompt, messages, family="no-family")
-    fails(ree.InvalidError, "", tokenizer.decode, [10 ** 6])
-    fails(ree.NotFoundError, "nothing", ree.Tokenizer, "nothing")
+    with fails(ree.NotFoundError, "no-family"):
+        tokenizer.chat_prompt(messages, family="no-family")
+    with fails(ree.InvalidError):
+        tokenizer.decode([10 ** 6])
+    with fails(ree.NotFoundError, "nothing"):
+        ree.Tokenizer("nothing")
     for thing in (tokenizer, generator):
-        fails(TypeError, "cannot be pickled", pickle.dumps, thing)
+        with fails(TypeError, "cannot be pickled"):
+            pickle.dumps(thing)
 
 
 def test_errors(generator):
-    fails(ree.InvalidError, "top_p is 2", generator.generate, PROMPT, top_p=2)
-    fails(ree.InvalidError, "", generator.generate, [10 ** 6])
-    fails(TypeError, "beam", generator.generate, PROMPT, beam=3)
-    fails(TypeError, "one prompt", generator.stream, [PROMPT, PROMPT])
-    fails(ree.UnsupportedError, "", ree.Generator, STORIES.parent / "digits.onnx")
-    fails(ree.NotFoundError, "nothing", ree.Generator, "nothing")
+    with fails(ree.InvalidError, "top_p is 2"):
+        generator.generate(PROMPT, top_p=2)
+    with fails(ree.InvalidError):
+        generator.generate([10 ** 6])
+    with fails(TypeError, "beam"):
+        generator.generate(PROMPT, beam=3)
+    with fails(TypeError, "one prompt"):
+        generator.stream([PROMPT, PROMPT])
+    with fails(ree.UnsupportedError):
+        ree.Generator(STORIES.parent / "digits.onnx")
+    with fails(ree.NotFoundError, "nothing"):
+        ree.Generator("nothing")
     with ree.Device("cpu") as device:
         other = ree.Generator(STORIES, device)
-        fails(ree.Error, "open sessions", device.close)
+        with fails(ree.Error, "open sessions"):
+            device.close()
         other.close()
-    fails(ree.Error, "closed", other.generate, PROMPT)
+    with fails(ree.Error, "closed"):
+        other.generate(PROMPT)
 
 
 def test_interrupt(generator):
