@@ -8,6 +8,7 @@
 """
 from ree._ree import ffi as _ffi, lib as _lib
 from ree.comparison import Comparison, compare, diff
+from ree.conversion import CompileOptions, convert
 from ree.decoding import Decoding, Sequence
 from ree.device import Device, DeviceListing, Fact, devices
 from ree.errors import (Cancelled, DeviceError, Error, InternalError, InvalidError, IOFailure, NotFoundError,
@@ -24,9 +25,9 @@ from ree.trace import Trace, TraceDiff
 __version__ = _ffi.string(_lib.ree_version()).decode()
 numerics = _ffi.string(_lib.ree_numerics_version()).decode()  # the version of the output bits
 
-__all__ = ["Cancelled", "Check", "Comparison", "Decoding", "Device", "DeviceError", "DeviceListing", "Error", "Fact",
-           "Finding", "Generation", "Generator", "IOFailure", "InternalError", "InvalidError", "Model",
-           "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording", "Sequence",
-           "Session", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError", "UnsupportedError",
-           "Verification", "chat_families", "compare", "create_key", "devices", "diff", "export", "generate",
-           "numerics", "sha256"]
+__all__ = ["Cancelled", "Check", "Comparison", "CompileOptions", "Decoding", "Device", "DeviceError", "DeviceListing",
+           "Error", "Fact", "Finding", "Generation", "Generator", "IOFailure", "InternalError", "InvalidError",
+           "Model", "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording",
+           "Sequence", "Session", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError", "UnsupportedError",
+           "Verification", "chat_families", "compare", "convert", "create_key", "devices", "diff", "export",
+           "generate", "numerics", "sha256"]

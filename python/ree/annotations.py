@@ -6,6 +6,8 @@ from typing import Any, Optional, Union
 Path = Union[str, "os.PathLike[str]"]
 # progress(what, done, total); False cancels.
 ProgressFunction = Callable[[str, int, int], Optional[bool]]
+# function(name, text): a stage of the compiler, and the graph or program as text.
+StageFunction = Callable[[str, str], object]
 # A text, token ids, or a conversation: dicts with "role" and "content".
 Prompt = Union[str, Sequence[int], Sequence[Mapping[str, str]]]
 # A value for an input: an array of NumPy, PyTorch or another library with DLPack or the buffer protocol, a

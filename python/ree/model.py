@@ -4,9 +4,9 @@ import warnings
 from typing import Any, NamedTuple, Optional, Union
 
 from ree._ree import ffi, lib
-from ree.annotations import Path, ProgressFunction
+from ree.annotations import Path, ProgressFunction, StageFunction
 from ree.errors import c_text, check, text_of
-from ree.progress import Progress
+from ree.progress import Listener, Progress
 from ree.tensors import DTYPES, NUMBERS
 from ree.users import Shared
 
@@ -72,16 +72,20 @@ class Model:
     quantize_bits, quantize_block, quantize_table, activations
                                       checkpoints only: as for ree.export
     progress                          progress(what, done, total) is called now and then; False cancels
+    on_pass                           on_pass(name, text) receives the graph after each pass of the compiler
 
     Raises NotFoundError or IOFailure if a file is missing or cannot be read, InvalidError if it is
     malformed, UnsupportedError if the model has an operator or a type that ree lacks."""
 
     def __init__(self, source: Any, *, fold: bool = True, quantize_bits: int = 0, quantize_block: int = 0,
                  quantize_table: Union[int, str] = 0, activations: Optional[str] = None,
-                 progress: Optional[ProgressFunction] = None):
+                 progress: Optional[ProgressFunction] = None, on_pass: Optional[StageFunction] = None):
         self._progress = reports = Progress(progress)
         options = model_options(reports, fold=fold, quantize_bits=quantize_bits, quantize_block=quantize_block,
                                 quantize_table=quantize_table, activations=activations)
+        listener = None if on_pass is None else Listener(on_pass, reports)
+        if listener:
+            options.on_pass, options.user = listener.c_function, listener.handle
         out, err = ffi.new("struct ree_model **"), ffi.new("struct ree_error *")
         # Its users: this object, sessions.
         self.shared = Shared("the model", lambda: lib.ree_model_destroy(out[0]))

@@ -2,6 +2,7 @@
 import threading
 
 from ree._ree import ffi, lib
+from ree.errors import text_of
 
 _stray = {}  # by thread: what a signal raised outside of Progress.call, as it began or ended
 
@@ -13,6 +14,11 @@ def _lost(kind, value, trace):  # pylint: disable=unused-argument
 @ffi.def_extern(error=False, onerror=_lost)
 def ree_py_progress_call(handle, what, done, total):
     return ffi.from_handle(handle).call(what, done, total)
+
+
+@ffi.def_extern(onerror=_lost)
+def ree_py_on_stage(user, name, text):
+    ffi.from_handle(user).call(name, text)
 
 
 class Progress:
@@ -36,12 +42,18 @@ class Progress:
 
     def call(self, what, done, total):
         try:
+            if self._raised is not None:
+                return False
             if self._function is None:
                 return True
             return self._function(ffi.string(what).decode("utf-8", "replace"), done, total) is not False
         except BaseException as e:  # pylint: disable=broad-except # raised again by raise_pending
-            self._raised = e
+            self.fail(e)
             return False
+
+    def fail(self, raised):
+        """Cancels the call, which will raise this."""
+        self._raised = self._raised or raised
 
     def raise_pending(self):
         """Raises what the function, or a signal handler, raised during the last call."""
@@ -50,3 +62,20 @@ class Progress:
             raised = raised or _stray.pop(threading.get_ident(), None)
         if raised is not None:
             raise raised
+
+
+class Listener:
+    """Passes stages of a model to function(name, text): graphs after passes, lowered programs. What the
+    function raises cancels the call, and is raised by the `progress` of the call."""
+
+    def __init__(self, function, progress):
+        self._function = function
+        self._progress = progress
+        self.handle = ffi.new_handle(self)
+        self.c_function = ffi.addressof(lib, "ree_py_on_stage")
+
+    def call(self, name, text):
+        try:
+            self._function(text_of(name), text_of(text))
+        except BaseException as e:  # pylint: disable=broad-except # raised again by raise_pending
+            self._progress.fail(e)

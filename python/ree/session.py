@@ -3,11 +3,11 @@ from collections.abc import Iterable
 from typing import Any, Dict, List, Optional, Union
 
 from ree._ree import ffi, lib
-from ree.annotations import Path, ProgressFunction, Value, Values
+from ree.annotations import Path, ProgressFunction, StageFunction, Value, Values
 from ree.device import Device
 from ree.errors import InvalidError, check
 from ree.model import Model, Port
-from ree.progress import Progress
+from ree.progress import Listener, Progress
 from ree.receipt import Receipt, of_tensors
 from ree.recording import Recording
 from ree.tensors import Inputs, RepeatedInputs, has_torch, output
@@ -27,18 +27,23 @@ class Session(DeviceUser):
     device     a ree.Device, or the spec of one that this session opens and closes
     fuse       False: each arithmetic step is a dispatch of its own; the bits are the same
     progress   progress(what, done, total) is called now and then; False cancels the run
+    on_program on_program(what, text) receives what will run, whenever inputs have new shapes: "lowered", the
+               dispatches in order, and "memory plan", where their intermediate tensors lie
 
     Threads may share a session; its runs take place one after the other. Python's lock is released
     while the device works. Ctrl-C ends a run with KeyboardInterrupt; the session stays usable."""
 
     def __init__(self, model: Any, device: Union[Device, str] = "cpu", *, fuse: bool = True,
-                 progress: Optional[ProgressFunction] = None):
+                 progress: Optional[ProgressFunction] = None, on_program: Optional[StageFunction] = None):
         self.model = model if isinstance(model, Model) else Model(model, progress=progress)
         self.progress = Progress(progress)
         self._use(device)
         options = ffi.new("struct ree_session_options *",
                           {"size": ffi.sizeof("struct ree_session_options"), "no_fuse": not fuse})
         self.progress.fill(options.progress)
+        self._listener = None if on_program is None else Listener(on_program, self.progress)
+        if self._listener:
+            options.on_program, options.user = self._listener.c_function, self._listener.handle
         self._err = ffi.new("struct ree_error *")
         shared = self.model.shared
 
