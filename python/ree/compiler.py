@@ -1,0 +1,152 @@
+"""torch.compile(model, backend="ree"): graphs of ATen operators, forward and backward, run on ree. Imports PyTorch.
+
+PyTorch's AOTAutograd gives graphs of functional operators; ree.lowering makes an ONNX model of each, which a
+ree.Session runs."""
+import threading
+import warnings
+
+import torch
+from functorch.compile import make_boxed_func
+from torch._dynamo.backends.common import aot_autograd
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from ree import aten, lowering  # noqa: F401 # pylint: disable=unused-import # aten: its rules
+from ree.device import Device
+from ree.errors import UnsupportedError
+from ree.model import Model
+from ree.session import Session
+
+_OPTIONS = {"device": "cpu", "fallback": False}
+_devices = {}  # spec -> an open device
+_devices_lock = threading.Lock()
+
+
+class Random:
+    """What dropout and other random operators of compiled graphs draw from: a seed, and the number of the next
+    call of a graph that draws."""
+    seed = 0
+    step = 0
+    lock = threading.Lock()
+
+
+def manual_seed(seed):
+    """Sets the seed of the random numbers of compiled graphs, 0 to 2^64 - 1, and begins again."""
+    if not 0 <= seed < 2 ** 64:
+        raise ValueError(f"the seed is {seed}; 0 to 2^64 - 1 is expected")
+    with Random.lock:
+        Random.seed, Random.step = seed, 0
+
+
+def _device(spec):
+    if isinstance(spec, Device):
+        return spec
+    with _devices_lock:
+        if spec not in _devices:
+            _devices[spec] = Device(spec)
+        return _devices[spec]
+
+
+class CompiledGraph:
+    """An FX graph of ATen operators, as a model on a device. Called with the graph's inputs; returns a list of
+    its outputs."""
+
+    def __init__(self, graph_module, device):
+        lowered = lowering.Lowering(graph_module.graph)
+        self._inputs, self._outputs, self._n_random = lowered.inputs, lowered.outputs, lowered.n_random
+        self.onnx = lowered.model
+        self._asserted = lowered.asserted
+        runs = lowered.asserted or any(kind in ("output", "size") for kind, _ in self._outputs)
+        self.session = Session(Model(lowered.model), device) if runs else None
+
+    def __call__(self, *args):
+        values = {name: value if isinstance(value, torch.Tensor) else torch.tensor(value)
+                  for name, value in zip(self._inputs, args) if name is not None}
+        if self._n_random:
+            values["seed"], values["step"] = _draw()
+        made = self.session.run(values) if self.session else {}
+        for name, message in self._asserted:
+            if not bool(made[name]):
+                raise RuntimeError(message)
+        return [args[what] if kind == "input" else what if kind == "value" else
+                int(made[what]) if kind == "size" else _tensor(made[what]) for kind, what in self._outputs]
+
+
+def _draw():
+    """The seed and the step of a call, as uint32."""
+    with Random.lock:
+        seed, step = Random.seed, Random.step
+        Random.step += 1
+    words = memoryview(b"".join((seed >> shift & 0xFFFFFFFF).to_bytes(4, "little") for shift in (0, 32)))
+    return words.cast("I"), memoryview((step & 0xFFFFFFFF).to_bytes(4, "little")).cast("I", [])
+
+
+def _tensor(value):
+    return value if isinstance(value, torch.Tensor) else torch.as_tensor(value)
+
+
+class _Supported(OperatorSupportBase):
+    def is_node_supported(self, submodules, node):
+        return node.op == "call_function" and not lowering.unsupported(_OneNode(node))
+
+
+class _OneNode:
+    """A graph of one node, for lowering.unsupported."""
+
+    def __init__(self, node):
+        self.nodes = [node]
+
+
+def _compile(graph_module, device, fallback):
+    """What runs a graph."""
+    missing = lowering.unsupported(graph_module.graph)
+    if not missing:
+        return CompiledGraph(graph_module, device)
+    if not fallback:
+        raise UnsupportedError(f"PyTorch's operators {', '.join(missing)} are not supported; with options="
+                               "{'fallback': True} PyTorch computes them, and the bits are not those of RepOps")
+    warnings.warn(f"PyTorch computes {', '.join(missing)}: these bits are not those of RepOps", stacklevel=2)
+    partitioner = CapabilityBasedPartitioner(graph_module, _Supported(), allows_single_node_partition=True)
+    fused = partitioner.partition_and_fuse()
+    for name, part in list(fused.named_children()):
+        if name.startswith("fused_"):
+            compiled = CompiledGraph(part, device)
+            is_list = isinstance(_output_of(part), (list, tuple))
+            setattr(fused, name, _Part(compiled, is_list))
+    return fused.forward
+
+
+def _output_of(graph_module):
+    return next(node for node in graph_module.graph.nodes if node.op == "output").args[0]
+
+
+class _Part(torch.nn.Module):
+    """A part of a graph that ree runs."""
+
+    def __init__(self, compiled, is_list):
+        super().__init__()
+        self._compiled, self._is_list = compiled, is_list
+
+    def forward(self, *args):
+        made = self._compiled(*args)
+        return tuple(made) if self._is_list else made[0]
+
+
+def backend(graph_module, example_inputs, options=None):
+    """The backend "ree" of torch.compile.
+
+        torch.compile(model, backend="ree", options={"device": "vulkan"})
+
+    options    "device": a ree.Device or the spec of one (default "cpu"); "fallback": True lets PyTorch compute
+               operators that ree lacks, and warns about each graph with some (default False: raise)"""
+    unknown = set(options or {}) - set(_OPTIONS)
+    if unknown:
+        raise ValueError(f"backend 'ree': unknown option '{sorted(unknown)[0]}'; there are {', '.join(_OPTIONS)}")
+    chosen = {**_OPTIONS, **(options or {})}
+    device = _device(chosen["device"])
+
+    def compile_graph(graph, inputs):  # pylint: disable=unused-argument
+        return make_boxed_func(_compile(graph, device, chosen["fallback"]))
+    compile_all = aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, inference_compiler=compile_graph,
+                               decompositions=lowering.decompositions())
+    return compile_all(graph_module, example_inputs)
