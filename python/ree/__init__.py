@@ -18,6 +18,7 @@ from ree.model import Model, Port, export
 from ree.receipt import Check, Finding, Receipt, ReceiptDifference, Verification, create_key
 from ree.recording import Recording
 from ree.session import Session
+from ree.stages import Stage, last_traces
 from ree.tensors import sha256
 from ree.tokenizer import Tokenizer, chat_families
 from ree.trace import Trace, TraceDiff
@@ -28,6 +29,6 @@ numerics = _ffi.string(_lib.ree_numerics_version()).decode()  # the version of t
 __all__ = ["Cancelled", "Check", "Comparison", "CompileOptions", "Decoding", "Device", "DeviceError", "DeviceListing",
            "Error", "Fact", "Finding", "Generation", "Generator", "IOFailure", "InternalError", "InvalidError",
            "Model", "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording",
-           "Sequence", "Session", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError", "UnsupportedError",
-           "Verification", "chat_families", "compare", "convert", "create_key", "devices", "diff", "export",
-           "generate", "numerics", "sha256"]
+           "Sequence", "Session", "Stage", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError",
+           "UnsupportedError", "Verification", "chat_families", "compare", "convert", "create_key", "devices", "diff",
+           "export", "generate", "last_traces", "numerics", "sha256"]

@@ -1,12 +1,12 @@
 """Comparisons: a model on two devices, node by node."""
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union, overload
 
 from ree._ree import ffi, lib
 from ree.annotations import Path, Prompt, Values
 from ree.device import Device
-from ree.errors import InvalidError, c_text, check, text_of
+from ree.errors import InvalidError, NotFoundError, c_text, check, text_of
 from ree.generator import Generator
 from ree.model import Model
 from ree.prompts import Prompts, is_prompt
@@ -110,7 +110,8 @@ class Comparison(NamedTuple):
 
 
 def compare(model: Any, inputs: Union[Values, Prompt], devices: Sequence[Union[Device, str]] = ("cpu", "vulkan"), *,
-            max_new_tokens: int = 16, fault: Optional[str] = None, report: Optional[Path] = None) -> Comparison:
+            max_new_tokens: int = 16, fault: Optional[str] = None, report: Optional[Path] = None,
+            **weights: Any) -> Comparison:
     """Runs a model on two devices, and compares the result of every node byte by byte. Returns a
     ree.Comparison.
 
@@ -122,33 +123,35 @@ def compare(model: Any, inputs: Union[Values, Prompt], devices: Sequence[Union[D
     devices           two ree.Device, or their specs
     max_new_tokens    language models: how many tokens follow the prompt, those most likely on the first device
     fault             for tests: "NODE:STEP:BIT" flips one bit on the second device
-    report            path of an HTML page to write, with a plot of the differences from node to node"""
+    report            path of an HTML page to write, with a plot of the differences from node to node
+    weights           quantize_bits, quantize_block, quantize_table, activations: as for ree.Model"""
     if len(devices) != 2:
         raise ValueError(f"devices: two are expected, not {len(devices)}")
     with ExitStack() as stack:
         opened = [device if isinstance(device, Device) else stack.enter_context(Device(device)) for device in devices]
-        if isinstance(inputs, dict):
-            loaded = model if isinstance(model, Model) else Model(model)
+        if isinstance(inputs, Mapping):
+            loaded = model if isinstance(model, Model) else Model(model, **weights)
             sides: List[Any] = [stack.enter_context(Session(loaded, device)) for device in opened]
         elif is_prompt(inputs):
-            sides = [stack.enter_context(Generator(model, device, exact_lengths=True)) for device in opened]
+            sides = [stack.enter_context(Generator(model, device, exact_lengths=True, **weights)) for device in opened]
         else:
             raise TypeError("compare: one prompt is expected")
+        if isinstance(inputs, Mapping):
+            stack.enter_context(loaded.shared.lock)
         for device in sorted({*opened}, key=id):
-            device.begin()
-            stack.callback(device.end)
-        result = _compare(sides, inputs, max_new_tokens, fault, report, stack)
+            stack.enter_context(device.lock)
+            device.handle()
+        result = _compare(sides, inputs, max_new_tokens, fault, report)
     return result
 
 
-def _compare(sides, inputs, max_new_tokens, fault, report, stack):
+def _compare(sides, inputs, max_new_tokens, fault, report):
     """Compares two sessions or generators, whose devices are held."""
     c_fault = ffi.NULL if fault is None else c_text(fault)
     options = ffi.new("struct ree_compare_options *",
                       {"size": ffi.sizeof("struct ree_compare_options"), "fault": c_fault})
     out, err = ffi.new("struct ree_comparison **"), ffi.new("struct ree_error *")
     if isinstance(sides[0], Session):
-        stack.enter_context(sides[0].model.shared)
         structs = sides[0].inputs_of(inputs)
         status = lib.ree_compare_sessions(sides[0].open(), sides[1].open(), structs.structs, structs.n, options, out,
                                           err)
@@ -204,8 +207,19 @@ def _ulp(ulp, has_worst):
 
 
 
-def diff(a: Union[Trace, Receipt, Path], b: Union[Trace, Receipt, Path], *,
-         report: Optional[Path] = None) -> Union[TraceDiff, List[ReceiptDifference]]:
+@overload
+def diff(a: Trace, b: Trace, *, report: Optional[Path] = None) -> TraceDiff: ...
+
+
+@overload
+def diff(a: Receipt, b: Receipt, *, report: None = None) -> List[ReceiptDifference]: ...
+
+
+@overload
+def diff(a: Union[Trace, Receipt, Path], b: Union[Trace, Receipt, Path], *, report: Optional[Path] = None) -> Any: ...
+
+
+def diff(a: Any, b: Any, *, report: Optional[Path] = None) -> Any:
     """Finds where two runs differ.
 
     a, b      two traces: a ree.Trace or the path of one; returns a ree.TraceDiff. Or two receipts: a
@@ -223,6 +237,9 @@ def diff(a: Union[Trace, Receipt, Path], b: Union[Trace, Receipt, Path], *,
 
 def _loaded(path):
     """The receipt or the trace in a file. Receipts are JSON objects; traces are not."""
-    with open(path, "rb") as file:
-        begin = file.read(64).lstrip()
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(64).lstrip()
+    except FileNotFoundError as e:
+        raise NotFoundError(f"{path}: there is no such file") from e
     return Receipt(path) if begin.startswith(b"{") else Trace(path)

@@ -2,6 +2,7 @@
 
 PyTorch's AOTAutograd gives graphs of functional operators; ree.lowering makes an ONNX model of each, which a
 ree.Session runs."""
+import sys
 import threading
 import warnings
 
@@ -16,6 +17,7 @@ from ree.device import Device
 from ree.errors import UnsupportedError
 from ree.model import Model
 from ree.session import Session
+from ree.stages import Stage
 
 _OPTIONS = {"device": "cpu", "fallback": False}
 _devices = {}  # spec -> an open device
@@ -49,15 +51,25 @@ def _device(spec):
 
 class CompiledGraph:
     """An FX graph of ATen operators, as a model on a device. Called with the graph's inputs; returns a list of
-    its outputs."""
+    its outputs.
 
-    def __init__(self, graph_module, device):
+    stages    list of ree.Stage: the captured graph, the ONNX graph after each pass of the compiler and, once it
+              has run, the program and its memory plan, for each set of shapes"""
+
+    def __init__(self, graph_module, device, kind="graph"):
+        self.kind = kind
+        self.stages = [Stage(f"{kind}: captured", graph_module.print_readable(print_output=False))]
         lowered = lowering.Lowering(graph_module.graph)
         self._inputs, self._outputs, self._n_random = lowered.inputs, lowered.outputs, lowered.n_random
         self.onnx = lowered.model
         self._asserted = lowered.asserted
         runs = lowered.asserted or any(kind in ("output", "size") for kind, _ in self._outputs)
-        self.session = Session(Model(lowered.model), device) if runs else None
+        self.session = None
+        if runs:
+            self.session = Session(Model(lowered.model, on_pass=self._note), device, on_program=self._note)
+
+    def _note(self, name, text):
+        self.stages.append(Stage(f"{self.kind}: {name}", text))
 
     def __call__(self, *args):
         values = {name: value if isinstance(value, torch.Tensor) else torch.tensor(value)
@@ -97,11 +109,12 @@ class _OneNode:
         self.nodes = [node]
 
 
-def _compile(graph_module, device, fallback):
-    """What runs a graph."""
+def _compile(graph_module, device, fallback, kind, made):
+    """What runs a graph. Adds the CompiledGraphs to the list `made`."""
     missing = lowering.unsupported(graph_module.graph)
     if not missing:
-        return CompiledGraph(graph_module, device)
+        made.append(CompiledGraph(graph_module, device, kind))
+        return made[-1]
     if not fallback:
         raise UnsupportedError(f"PyTorch's operators {', '.join(missing)} are not supported; with options="
                                "{'fallback': True} PyTorch computes them, and the bits are not those of RepOps")
@@ -110,7 +123,8 @@ def _compile(graph_module, device, fallback):
     fused = partitioner.partition_and_fuse()
     for name, part in list(fused.named_children()):
         if name.startswith("fused_"):
-            compiled = CompiledGraph(part, device)
+            compiled = CompiledGraph(part, device, f"{kind}, {name}")
+            made.append(compiled)
             is_list = isinstance(_output_of(part), (list, tuple))
             setattr(fused, name, _Part(compiled, is_list))
     return fused.forward
@@ -145,8 +159,34 @@ def backend(graph_module, example_inputs, options=None):
     chosen = {**_OPTIONS, **(options or {})}
     device = _device(chosen["device"])
 
-    def compile_graph(graph, inputs):  # pylint: disable=unused-argument
-        return make_boxed_func(_compile(graph, device, chosen["fallback"]))
-    compile_all = aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, inference_compiler=compile_graph,
+    made = _graphs_of_caller()
+
+    def compile_graph(kind):
+        return lambda graph, inputs: make_boxed_func(_compile(graph, device, chosen["fallback"], kind, made))
+    compile_all = aot_autograd(fw_compiler=compile_graph("forward"), bw_compiler=compile_graph("backward"),
+                               inference_compiler=compile_graph("inference"),
                                decompositions=lowering.decompositions())
     return compile_all(graph_module, example_inputs)
+
+
+def _graphs_of_caller():
+    """A list for CompiledGraphs. It belongs to the object of torch.compile that calls the backend, which is a
+    local variable of a frame of PyTorch; graphs_of finds it there."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if getattr(caller, "compiler_fn", None) is backend:
+            return caller.__dict__.setdefault("ree_graphs", [])
+        frame = frame.f_back
+    return []
+
+
+def graphs_of(function):
+    """The CompiledGraphs of a function or module that torch.compile returned, in the order of their compilation."""
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    for callback in [getattr(getattr(function, "dynamo_ctx", None), "callback", None), *cells]:
+        while callback is not None:
+            if hasattr(callback, "ree_graphs"):
+                return callback.ree_graphs
+            callback = getattr(callback, "_torchdynamo_orig_backend", None)
+    return []

@@ -13,7 +13,7 @@ from typing import Any, Optional, Union
 from ree._ree import ffi, lib
 from ree.annotations import Path
 from ree.device import Device
-from ree.errors import InvalidError, NotFoundError, UnsupportedError, c_text, check, text_of
+from ree.errors import InvalidError, NotFoundError, UnsupportedError, c_path, check, text_of
 from ree.model import Model
 from ree.onnx_files import external_files
 from ree.session import Session
@@ -151,7 +151,7 @@ class Artifacts:
                                                         "n_partitions": 1})
         out, err, json_text = ffi.new("struct ree_plan **"), ffi.new("struct ree_error *"), ffi.new("char **")
         try:
-            check(lib.ree_plan_create(c_text(os.fspath(source)), options, out, err), err)
+            check(lib.ree_plan_create(c_path(source), options, out, err), err)
             check(lib.ree_plan_json(out[0], json_text, err), err)
             _replace(self.path / "plan.json", lambda path: path.write_text(text_of(json_text[0]) + "\n", "utf-8"))
         finally:
@@ -185,3 +185,4 @@ def _replace(path, write):
     temporary.unlink(missing_ok=True)
     write(temporary)
     os.replace(temporary, path)
+    temporary.unlink(missing_ok=True)  # it stays if both are links to one file

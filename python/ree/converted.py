@@ -14,10 +14,12 @@ class Structure(NamedTuple):
     """What an exported module takes and returns.
 
     inputs      pytree spec of (args, kwargs); leaves: each leaf of the example; None in place of a tensor
+    names       for each tensor among the leaves, the name of its input of the ONNX model
     outputs     pytree spec of what it returns
     constants   for each leaf of the outputs: (True, its value), or (False, None) for a tensor"""
     inputs: object
     leaves: list
+    names: list
     outputs: object
     constants: list
 
@@ -37,6 +39,9 @@ class ConvertedModule(torch.nn.Module):
         self._artifacts = artifacts
         self._structure = structure
         self._names = [port.name for port in session.inputs]
+        unknown = set(self._names) - set(structure.names if structure else self._names)
+        if unknown:
+            raise UnsupportedError(f"PyTorch's export has an input '{sorted(unknown)[0]}', but the module has not")
 
     @property
     def artifacts_dir(self):
@@ -80,7 +85,7 @@ class ConvertedModule(torch.nn.Module):
                 tensors.append(leaf)
             elif leaf is not expected and leaf != expected:
                 raise InvalidError(f"an input is {leaf!r}, but the module was exported with {expected!r}")
-        return dict(zip(self._names, tensors))
+        return {name: tensor for name, tensor in zip(self._structure.names, tensors) if name in self._names}
 
     def extra_repr(self):
         """What print(module) shows."""
@@ -88,6 +93,11 @@ class ConvertedModule(torch.nn.Module):
 
 
 def _on(device, value):
+    """An output as PyTorch's tensor on a device; a sequence as a list of them; an absent value as None."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_on(device, item) for item in value]
     if not isinstance(value, torch.Tensor):
         value = torch.as_tensor(value)
     return value if value.device == device else value.to(device)
@@ -120,8 +130,8 @@ def export(module, args, kwargs, dynamic_shapes, opset, path):
     with _in_eval_mode(module), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         write = _write_with_dynamo if has_dynamo else _write_with_trace
-        outputs, constants = write(module, args, kwargs, dynamic_shapes, opset, str(path))
-    return Structure(inputs, leaves, outputs, constants)
+        outputs, constants, names = write(module, args, kwargs, dynamic_shapes, opset, str(path))
+    return Structure(inputs, leaves, names, outputs, constants)
 
 
 def _write_with_dynamo(module, args, kwargs, dynamic_shapes, opset, path):
@@ -137,7 +147,9 @@ def _write_with_dynamo(module, args, kwargs, dynamic_shapes, opset, path):
     for spec in program.graph_signature.output_specs:
         is_tensor = type(spec.arg).__name__ == "TensorArgument"
         constants.append((not is_tensor, None if is_tensor else getattr(spec.arg, "value", None)))
-    return program.call_spec.out_spec, constants
+    names = [spec.arg.name for spec in program.graph_signature.input_specs
+             if spec.kind.name == "USER_INPUT" and type(spec.arg).__name__ == "TensorArgument"]
+    return program.call_spec.out_spec, constants, names
 
 
 class _Flat(torch.nn.Module):
@@ -164,8 +176,10 @@ def _write_with_trace(module, args, kwargs, dynamic_shapes, opset, path):
     constants = [(not isinstance(leaf, torch.Tensor), None if isinstance(leaf, torch.Tensor) else leaf)
                  for leaf in leaves]
     tensors = tuple(leaf for leaf in pytree.tree_flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor))
+    names = [f"input_{i}" for i in range(len(tensors))]
     try:
-        torch.onnx.export(_Flat(module, args, kwargs).eval(), tensors, path, opset_version=opset or 17)
+        torch.onnx.export(_Flat(module, args, kwargs).eval(), tensors, path, opset_version=opset or 17,
+                          input_names=names)
     except RuntimeError as e:
         raise UnsupportedError(f"PyTorch cannot export {type(module).__name__} to ONNX: {e}") from e
-    return outputs, constants
+    return outputs, constants, names

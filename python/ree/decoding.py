@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Optional
 from ree._ree import ffi, lib
 from ree.annotations import Value
 from ree.errors import InvalidError, check
-from ree.prompts import sampling
+from ree.prompts import ids_of, sampling
 from ree.tensors import Inputs, array_of_floats
 from ree.users import DeviceUser
 
@@ -81,6 +81,9 @@ class Sequence:
     def __repr__(self):
         return f"<ree.Sequence {self.number}>"
 
+    def __reduce__(self):
+        raise TypeError("a ree.Sequence can be neither copied nor pickled: use fork()")
+
 
 class Decoding(DeviceUser):
     """Sequences that are decoded with one generator, step by step. Made by Generator.decoding.
@@ -114,7 +117,7 @@ class Decoding(DeviceUser):
     def add(self, ids: Iterable[int] = ()) -> Sequence:
         """Returns a new ree.Sequence. ids: its first tokens, which run without their logits."""
         sequence = self.new(lib.ree_decoding_add)
-        ids = list(ids)
+        ids = ids_of(ids)
         if ids:
             sequence.append(ids, logits=None)
         return sequence
@@ -136,7 +139,7 @@ class Decoding(DeviceUser):
                 raise InvalidError("a sequence belongs to another ree.Decoding")
         structs, kept = ffi.new("struct ree_decode[]", max(1, len(sequences))), []
         for struct, sequence in zip(structs, sequences):
-            ids = [int(i) for i in items[sequence]]
+            ids = ids_of(items[sequence])
             kept.append(ffi.new("int32_t[]", ids))
             struct.sequence, struct.ids, struct.n = sequence.number, kept[-1], len(ids)
             struct.n_logits = len(ids) if logits == "all" else logits is not None
@@ -179,8 +182,8 @@ class Decoding(DeviceUser):
     def call(self, function):
         """Returns function(handle, err), called while the device is held."""
         err = ffi.new("struct ree_error *")
-        self.device.begin()
-        try:
+        with self.device.lock:
+            self.device.handle()
             handle = self.open()
             while self.unused:
                 lib.ree_decoding_remove(handle, self.unused.pop(), err)
@@ -188,5 +191,3 @@ class Decoding(DeviceUser):
                 return function(handle, err)
             finally:
                 self._generator.progress.raise_pending()
-        finally:
-            self.device.end()

@@ -7,22 +7,18 @@ from typing import List, NamedTuple, Optional
 
 from ree._ree import ffi, lib
 from ree.annotations import Path
-from ree.errors import Error, c_text, check, text_of
+from ree.errors import Error, c_path, c_text, check, text_of
+from ree.locks import UseLock, refuse_threads
 
 _SETS = {ffi.string(lib.ree_operation_set_name(n)).decode(): n
          for n in (lib.REE_REPRODUCIBLE, lib.REE_DETERMINISTIC, lib.REE_DEFAULT)}
-_listing = threading.Lock()
+_listing = UseLock("the list of devices")
 _open_devices: "weakref.WeakSet[Device]" = weakref.WeakSet()
-_cpu_was_opened = False
-_cpu_is_limited = False  # this process was forked after the CPU was opened
 
 
 def _forget_devices():
     """In a process that was forked: leaves the devices of the old one alone. To release them could wait
     for threads that do not exist here."""
-    global _listing, _cpu_is_limited  # pylint: disable=global-statement
-    _listing = threading.Lock()
-    _cpu_is_limited = _cpu_was_opened
     for device in list(_open_devices):
         device.forget()
 
@@ -45,7 +41,7 @@ class Fact(NamedTuple):
 
 def devices() -> List[DeviceListing]:
     """Lists the devices that can be opened."""
-    with _listing:
+    with _listing.lock:
         n = 16
         while True:
             found = ffi.new("struct ree_device_listing[]", n)
@@ -74,12 +70,10 @@ class Device:
                  cpu_isa: Optional[str] = None, validation: bool = False, cache_dir: Optional[Path] = None):
         if operation_set not in _SETS:
             raise ValueError(f"operation_set: one of {', '.join(_SETS)} is expected, not {operation_set!r}")
-        global _cpu_was_opened  # pylint: disable=global-statement
-        if _cpu_is_limited and spec == "cpu" and n_threads != 1:
-            raise Error("this process was forked from one that had opened the CPU, and OpenMP's threads do not work "
-                        "after that: start processes with multiprocessing's method 'spawn', or set n_threads=1")
+        if spec == "cpu" and n_threads != 1:
+            refuse_threads("device 'cpu' with several threads (n_threads=1 works)")
         isa = ffi.NULL if cpu_isa is None else c_text(cpu_isa)
-        cache = ffi.NULL if cache_dir is None else c_text(os.fspath(cache_dir))
+        cache = ffi.NULL if cache_dir is None else c_path(cache_dir)
         options = ffi.new("struct ree_device_options *",
                           {"size": ffi.sizeof("struct ree_device_options"), "operation_set": _SETS[operation_set],
                            "n_threads": n_threads, "cpu_isa": isa, "validation": validation, "cache_dir": cache})
@@ -88,53 +82,46 @@ class Device:
         self._out = ffi.new("struct ree_device **")  # the C object; NULL: closed
         self._is_foreign = False  # opened by the process from which this one was forked
         self._lock = threading.RLock()
-        self._owner = None  # the thread that uses the device now
         self._later: List[Callable[[], None]] = []  # what could not be released while the device was used
         self._n_users = 0
         self._is_unused = False  # nothing refers to it but its users
         err = ffi.new("struct ree_error *")
         _open_devices.add(self)
         check(lib.ree_device_open(c_text(spec), options, self._out, err), err)
-        _cpu_was_opened = _cpu_was_opened or spec == "cpu"
         self.name = text_of(lib.ree_device_name(self._out[0]))
 
-    def begin(self):
-        """Returns the C object for one call, after waiting for the calls of other threads; `end` must
-        follow. Raises Error if the device is closed, was opened by a process that forked, or is used by
-        this thread already: a callback cannot use the device that calls it."""
-        self._lock.acquire()
-        self._release_later()
-        reason = None
+    @property
+    def lock(self):
+        """The lock of the thread that uses the device, for one call:
+
+            with device.lock:
+                handle = device.handle()
+                ...
+
+        Raises Error if this thread holds it: a callback cannot use the device that calls it. A signal's
+        exception cannot leave the lock held, because `with` takes a lock of C without Python code."""
+        if self._lock._is_owned():  # pylint: disable=no-member
+            raise Error(f"device '{self.spec}' is running: the functions that it calls cannot use it")
+        return self._lock
+
+    def handle(self):
+        """The C object, while the caller holds the lock. Raises Error if the device is closed, or was opened
+        by a process that forked."""
         if self._is_foreign:
-            reason = "was opened before this process was forked, and its threads and its driver do not exist here"
-        elif self._owner is not None:
-            reason = "is running: the functions that it calls cannot use it"
-        elif not self._out[0]:
-            reason = "is closed"
-        if reason:
-            self._lock.release()
-            raise Error(f"device '{self.spec}' {reason}")
-        self._owner = threading.get_ident()
+            raise Error(f"device '{self.spec}' was opened before this process was forked, and its threads and its "
+                        "driver do not exist here")
+        if not self._out[0]:
+            raise Error(f"device '{self.spec}' is closed")
+        self.release_later()
         return self._out[0]
 
-    def end(self):
-        """Ends what `begin` began."""
-        self._owner = None
-        self._release_later()
-        self._lock.release()
-
-    def _release_later(self):
-        """Does what had to wait, if the device is not used. The caller holds the lock."""
-        while self._later and self._owner is None:
+    def release_later(self):
+        """Releases what had to wait until the device is not used, while the caller holds the lock."""
+        while self._later:
             self._later.pop()()
 
-    def refuse_callbacks(self):
-        """Raises Error if this thread is between begin and end: in a function that the device called."""
-        if self._owner == threading.get_ident():
-            raise Error(f"device '{self.spec}' is running: the functions that it calls cannot use it")
-
     def add_user(self):
-        """Notes an object of C that uses the device. Call it between begin and end."""
+        """Notes an object of C that uses the device, while the caller holds the lock."""
         self._n_users += 1
 
     def remove_user(self, destroy):
@@ -150,26 +137,24 @@ class Device:
             if self._is_unused and not self._n_users:
                 self._destroy()
         self._later.append(remove)
-        if self._lock.acquire(blocking=False):
-            self._release_later()
-            self._lock.release()
+        if not self._lock._is_owned() and self._lock.acquire(blocking=False):  # pylint: disable=no-member
+            try:
+                self.release_later()
+            finally:
+                self._lock.release()
 
     def facts(self) -> List[Fact]:
         """What ree knows about the device: limits, verdicts of the probe, results of self-tests. Grows
         while the device is used."""
-        handle = self.begin()
-        try:
+        with self.lock:
             found = ffi.new("struct ree_device_fact **")
-            n = lib.ree_device_facts(handle, found)
+            n = lib.ree_device_facts(self.handle(), found)
             return [Fact(*map(text_of, (found[0][i].kind, found[0][i].name, found[0][i].value))) for i in range(n)]
-        finally:
-            self.end()
 
     def forget(self):
         """Never uses or releases the C object: it belongs to the process from which this one was forked."""
         self._is_foreign = True
         self._lock = threading.RLock()
-        self._owner = None
 
     def _destroy(self):
         handle, self._out[0] = self._out[0], ffi.NULL
@@ -179,13 +164,11 @@ class Device:
         """Releases the device. Raises Error while a session uses it."""
         if self._is_foreign or not self._out[0]:
             return
-        self.begin()
-        try:
+        with self.lock:
+            self.handle()
             if self._n_users:
                 raise Error(f"device '{self.spec}' has open sessions: close them first")
             self._destroy()
-        finally:
-            self.end()
 
     def __del__(self):
         # In a garbage cycle this may come before the __del__ of sessions: the last one destroys the device.

@@ -64,11 +64,16 @@ def check(status, err):
 
 
 def c_text(text):
-    """A text or path as a char[] of C. Raises ValueError if it contains a NUL, where C would end it."""
-    data = os.fsencode(text)
+    """A text as a char[] of C, in UTF-8. Raises ValueError if it contains a NUL, where C would end it."""
+    data = text if isinstance(text, bytes) else text.encode()
     if b"\0" in data:
         raise ValueError(f"{text!r} contains a NUL character")
     return ffi.new("char[]", data)
+
+
+def c_path(path):
+    """A path as a char[] of C, in the file system's encoding. Raises ValueError if it contains a NUL."""
+    return c_text(os.fsencode(path))
 
 
 def text_of(text):

@@ -2,14 +2,15 @@
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, List, NamedTuple, Optional, Tuple, Union, overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union, overload
 
 from ree._ree import ffi, lib
 from ree.annotations import Path, ProgressFunction, Prompt
 from ree.decoding import Decoding
 from ree.device import Device
-from ree.errors import c_text, check
+from ree.errors import Error, c_path, c_text, check
+from ree.locks import refuse_threads, starts_threads
 from ree.model import model_options
 from ree.progress import Progress
 from ree.prompts import Prompts, is_prompt, sampling
@@ -130,12 +131,13 @@ class Generator(DeviceUser):
                           {"size": ffi.sizeof("struct ree_generator_options"), "model": model, "session": session,
                            "prefill_chunk": prefill_chunk, "max_batch": max_batch, "all_logits": all_logits,
                            "exact_lengths": exact_lengths})
+        starts_threads()  # to quantise, for example
         self._use(device)
         self._recording: Optional[Recording] = None
-        c_path, err = c_text(os.fspath(path)), ffi.new("struct ree_error *")
+        path_text, err = c_path(path), ffi.new("struct ree_error *")
 
         def create(handle, out):
-            status = lib.ree_generator_create(c_path, handle, options, out, err)
+            status = lib.ree_generator_create(path_text, handle, options, out, err)
             self.progress.raise_pending()
             check(status, err)
         self._create("generator", lib.ree_generator_destroy, create)
@@ -143,20 +145,25 @@ class Generator(DeviceUser):
         self.model_type = ffi.string(info.model_type).decode()
         self.context_length = info.context_length or None
         self.vocab_size = info.vocab_size or None
-        folder = ffi.string(info.folder) if info.folder else b""
+        folder = os.fsdecode(ffi.string(info.folder)) if info.folder else ""
         try:
             self.tokenizer = Tokenizer(folder) if folder else None
         except LookupError:
             self.tokenizer = None
 
     @overload
-    def generate(self, prompts: Union[str, Sequence[int]], **options: Any) -> Generation: ...
+    def generate(self, prompts: Union[str, Sequence[int], Sequence[Mapping[str, str]]],
+                 **options: Any) -> Generation: ...
 
     @overload
-    def generate(self, prompts: Sequence[Any], **options: Any) -> Union[Generation, List[Generation]]: ...
+    def generate(self, prompts: Union[List[str], List[List[int]], List[List[Dict[str, str]]]],
+                 **options: Any) -> List[Generation]: ...
+
+    @overload
+    def generate(self, prompts: Any, **options: Any) -> Any: ...
 
     def generate(self, prompts: Any, *, on_text: Optional[Callable[[int, str], object]] = None,
-                 **options: Any) -> Union[Generation, List[Generation]]:
+                 **options: Any) -> Any:
         """Continues a prompt, or each of a list of prompts in batches; returns a ree.Generation, or a
         list of them.
 
@@ -185,7 +192,9 @@ class Generator(DeviceUser):
         made. Takes the options of generate. Leaving the loop early ends the run."""
         if not is_prompt(prompt):
             raise TypeError("stream: one prompt is expected")
-        self.device.refuse_callbacks()
+        if "on_text" in options:
+            raise TypeError("stream: its parts are what on_text receives")
+        self.device.lock  # pylint: disable=pointless-statement # raises within a function that the device calls
         parts: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()
         callbacks = _Callbacks(1, lambda i, text: parts.put(text), options.get("logprobs", 0))
         return Stream(parts, callbacks, lambda: self._run([prompt], callbacks, options)[0])
@@ -211,30 +220,38 @@ class Generator(DeviceUser):
         prompts = Prompts(prompts, self._tokenizer(), options.pop("chat_family", None))
         c_options, kept = _completion_options(callbacks, **options)
         out, err = ffi.new("struct ree_completion **"), ffi.new("struct ree_error *")
-        self.device.begin()
-        try:
-            check(lib.ree_completion_create(self.open(), self._tokenizer(), prompts.list, prompts.n, c_options, out,
-                                            err), err)
-            if receipt:
-                self._prepare_receipt(out[0], receipt, err)
-            status = lib.ree_completion_run(out[0], err)
-            self.progress.raise_pending()
-            raised = callbacks.raised or _stray.get(threading.get_ident())
-            if raised is not None:
-                raise raised
-            check(status, err)
+        if receipt:
+            refuse_threads("a receipt, which hashes the weights")
+        with self.device.lock:
+            self.device.handle()
             recording, self._recording = self._recording, None
-            if recording is not None and recording.is_open:
-                recording.finish_within()
-            made = [_generation(out[0], i, callbacks) for i in range(prompts.n)]
-            if receipt:
-                made[0] = made[0]._replace(receipt=self._receipt(out[0], receipt, recording))
-            return made
-        finally:
-            _stray.pop(threading.get_ident(), None)
-            lib.ree_completion_destroy(out[0])
-            del prompts, kept
-            self.device.end()
+            try:
+                check(lib.ree_completion_create(self.open(), self._tokenizer(), prompts.list, prompts.n, c_options, out,
+                                                err), err)
+                if receipt:
+                    self._prepare_receipt(out[0], receipt, err)
+                status = lib.ree_completion_run(out[0], err)
+                self.progress.raise_pending()
+                raised = callbacks.raised or _stray.get(threading.get_ident())
+                if raised is not None:
+                    raise raised
+                check(status, err)
+                if recording is not None and recording.is_open:
+                    recording.finish_within()
+                    recording, finished = None, recording
+                else:
+                    finished = None
+                made = [_generation(out[0], i, callbacks) for i in range(prompts.n)]
+                if receipt:
+                    made[0] = made[0]._replace(receipt=self._receipt(out[0], receipt, finished))
+                return made
+            finally:
+                _stray.pop(threading.get_ident(), None)
+                lib.ree_completion_destroy(out[0])
+                if recording is not None and recording.is_open:  # a run that failed cannot be recorded again
+                    recording.drop()
+                del prompts, kept
+                self.device.release_later()
 
     def _prepare_receipt(self, completion, receipt, err):
         """Checks before the run that a receipt of it can be made, so that no work is lost."""
@@ -263,6 +280,7 @@ class Stream:
         self._callbacks = callbacks
         self._outcome = []  # the Generation or an exception
         self._is_done = False
+        self._process = os.getpid()
         # The thread does not refer to this object: if the program drops it, __del__ ends the run.
         self._thread = threading.Thread(target=_fill, args=(parts, self._outcome, run), daemon=True, name="ree.Stream")
         self._thread.start()
@@ -276,9 +294,12 @@ class Stream:
         return self
 
     def __next__(self) -> str:
+        if self._process != os.getpid():
+            raise Error("the stream was made before this process was forked")
         part = None if self._is_done else self._parts.get()
         if part is not None:
             return part
+        self._parts.put(None)  # for other threads that take parts
         if not self._is_done:
             self._finish()
         raise StopIteration
@@ -347,8 +368,21 @@ def _generation(completion, i, callbacks):
                       callbacks.logprobs[i] if callbacks.n_logprobs else None)
 
 
-def generate(model: Path, prompts: Any, device: Union[Device, str] = "cpu",
-             **options: Any) -> Union[Generation, List[Generation]]:
+@overload
+def generate(model: Path, prompts: Union[str, Sequence[int], Sequence[Mapping[str, str]]],
+             device: Union[Device, str] = "cpu", **options: Any) -> Generation: ...
+
+
+@overload
+def generate(model: Path, prompts: Union[List[str], List[List[int]], List[List[Dict[str, str]]]],
+             device: Union[Device, str] = "cpu", **options: Any) -> List[Generation]: ...
+
+
+@overload
+def generate(model: Path, prompts: Any, device: Union[Device, str] = "cpu", **options: Any) -> Any: ...
+
+
+def generate(model: Path, prompts: Any, device: Union[Device, str] = "cpu", **options: Any) -> Any:
     """Continues a prompt with a model, and releases the model: ree.Generator(model, device).generate."""
     with Generator(model, device) as generator:
         return generator.generate(prompts, **options)

@@ -1,11 +1,11 @@
 """Models: loading, inputs and outputs, hashes."""
-import os
 import warnings
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Tuple, Union
 
 from ree._ree import ffi, lib
 from ree.annotations import Path, ProgressFunction, StageFunction
-from ree.errors import c_text, check, text_of
+from ree.errors import InvalidError, c_path, c_text, check, text_of
+from ree.locks import refuse_threads, starts_threads
 from ree.progress import Listener, Progress
 from ree.tensors import DTYPES, NUMBERS
 from ree.users import Shared
@@ -89,17 +89,22 @@ class Model:
         out, err = ffi.new("struct ree_model **"), ffi.new("struct ree_error *")
         # Its users: this object, sessions.
         self.shared = Shared("the model", lambda: lib.ree_model_destroy(out[0]))
+        starts_threads()  # to quantise, for example
         if hasattr(source, "SerializeToString"):
             source = source.SerializeToString()
         if isinstance(source, (bytes, bytearray, memoryview)):
+            if quantize_bits or quantize_block or quantize_table or activations:
+                raise InvalidError("quantisation and types of activations are for checkpoints, not for ONNX files")
             with ffi.from_buffer(source) as content:
                 status = lib.ree_model_load_memory(content, len(content), options, out, err)
         else:
-            status = lib.ree_model_load(c_text(os.fspath(source)), options, out, err)
+            status = lib.ree_model_load(c_path(source), options, out, err)
         reports.raise_pending()
         check(status, err)
         self.handle = out[0]
-        self.inputs, self.outputs = ports(self.handle)
+        inputs, outputs = ports(self.handle)
+        self.inputs: Tuple[Port, ...] = tuple(inputs)
+        self.outputs: Tuple[Port, ...] = tuple(outputs)
 
     def __del__(self):
         if hasattr(self, "shared"):
@@ -109,18 +114,19 @@ class Model:
     def graph_sha256(self) -> str:
         """Hash of the graph: half of the model's identity (NUMERICS.md, "Hashes")."""
         text, err = ffi.new("char[65]"), ffi.new("struct ree_error *")
-        with self.shared:
+        with self.shared.lock:
             check(lib.ree_model_graph_sha256(self.handle, text, err), err)
         return ffi.string(text).decode()
 
     @property
     def weights_sha256(self) -> str:
         """Hash of the weights, the other half. Reads all weights."""
+        refuse_threads("hashing weights")
         text, err = ffi.new("char[65]"), ffi.new("struct ree_error *")
         progress = Progress(None)
         reports = ffi.new("struct ree_progress *")
         progress.fill(reports)
-        with self.shared:
+        with self.shared.lock:
             status = lib.ree_model_weights_sha256(self.handle, reports, text, err)
         progress.raise_pending()
         check(status, err)
@@ -158,6 +164,7 @@ def export(folder: Path, path: Optional[Path] = None, *, opset: int = 0, colocat
 
     The bits and hashes of the file are those of the folder, loaded with these options. Files appear whole
     or not at all. What is odd about the folder becomes a warning."""
+    refuse_threads("export")
     notes: list[str] = []
     handle, reports = ffi.new_handle(notes), Progress(progress)
     options = ffi.new("struct ree_export_options *",
@@ -167,9 +174,9 @@ def export(folder: Path, path: Optional[Path] = None, *, opset: int = 0, colocat
                        "activations": _type_of(activations),
                        "on_note": ffi.addressof(lib, "ree_py_on_note"), "user": handle})
     reports.fill(options.progress)
-    out = ffi.NULL if path is None else c_text(os.fspath(path))
+    out = ffi.NULL if path is None else c_path(path)
     err = ffi.new("struct ree_error *")
-    status = lib.ree_export(c_text(os.fspath(folder)), out, options, err)
+    status = lib.ree_export(c_path(folder), out, options, err)
     reports.raise_pending()
     check(status, err)
     for note in notes:

@@ -1,5 +1,7 @@
 """Prompts, as texts, conversations or token ids, and how tokens are chosen."""
 import json
+import operator
+from collections.abc import Mapping
 
 from ree._ree import ffi, lib
 from ree.errors import c_text, check
@@ -7,11 +9,19 @@ from ree.errors import c_text, check
 
 def is_prompt(value):
     """Whether a value is one prompt and not a list of prompts."""
-    if isinstance(value, str):
+    if isinstance(value, (str, bytes)):
         return True
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         raise TypeError("a conversation is a list of messages, not one message")
-    return len(value) > 0 and (isinstance(value[0], dict) or not hasattr(value[0], "__len__"))
+    return len(value) > 0 and (isinstance(value[0], Mapping) or not hasattr(value[0], "__len__") or
+                               getattr(value[0], "ndim", None) == 0)
+
+
+def ids_of(values):
+    """Token ids, as a list of int. Raises TypeError if they are not whole numbers."""
+    if isinstance(values, (str, bytes)):
+        raise TypeError(f"token ids are expected, not the text {values!r}: Tokenizer.encode gives its ids")
+    return [operator.index(value) for value in values]
 
 
 class Prompts:
@@ -34,14 +44,14 @@ class Prompts:
         self.list = listed[0]
 
     def _add(self, prompt, err):
-        if isinstance(prompt, str):
-            data = prompt.encode("utf-8", "surrogatepass")
+        if isinstance(prompt, (str, bytes)):
+            data = prompt if isinstance(prompt, bytes) else prompt.encode("utf-8", "surrogatepass")
             return lib.ree_prompts_add_text(self._handle, data, len(data), err)
-        if len(prompt) and isinstance(prompt[0], dict):
-            data = json.dumps(list(prompt), ensure_ascii=False).encode()
+        if len(prompt) and isinstance(prompt[0], Mapping):
+            data = json.dumps([dict(message) for message in prompt], ensure_ascii=False).encode()
             return lib.ree_prompts_add_messages(self._handle, data, len(data), err)
-        ids = ffi.new("int32_t[]", [int(i) for i in prompt])
-        return lib.ree_prompts_add_ids(self._handle, ids, len(prompt), err)
+        ids = ids_of(prompt)
+        return lib.ree_prompts_add_ids(self._handle, ffi.new("int32_t[]", ids), len(ids), err)
 
 
 def sampling(*, temperature=0.0, top_k=0, top_p=1.0, min_p=0.0, repetition_penalty=1.0, seed=0):

@@ -1,14 +1,15 @@
 """Receipts: statements of what was run, on which model, with which result, that others can check."""
+import contextlib
 import json
 import os
-import threading
 from typing import Any, Dict, List, NamedTuple, Optional, Union
 
 from ree._ree import ffi, lib
 from ree.annotations import Path, ProgressFunction, Prompt, Values
 from ree.device import Device
-from ree.errors import InvalidError, c_text, check, text_of
-from ree.model import ports
+from ree.errors import InvalidError, c_path, c_text, check, text_of
+from ree.locks import UseLock, refuse_threads
+from ree.model import model_options, ports
 from ree.progress import Progress
 from ree.prompts import Prompts
 from ree.tensors import Inputs
@@ -80,7 +81,7 @@ class Receipt:
         if content is not None:
             status = lib.ree_receipt_parse(content, len(content), b"receipt", out, err)
         else:
-            status = lib.ree_receipt_load(c_text(os.fspath(source)), out, err)
+            status = lib.ree_receipt_load(c_path(source), out, err)
         self._take(out)
         check(status, err)
         if content is None:
@@ -88,7 +89,7 @@ class Receipt:
 
     def _take(self, out):
         self._handle = ffi.gc(out[0], lib.ree_receipt_destroy)
-        self._lock = threading.RLock()
+        self._use = UseLock("the receipt")
 
     @classmethod
     def _made(cls, out):
@@ -100,7 +101,7 @@ class Receipt:
     @property
     def json(self) -> str:
         """The receipt as canonical JSON: the text of its file."""
-        with self._lock:
+        with self._use.lock:
             text = lib.ree_receipt_json(self._handle)
             if not text:
                 raise MemoryError
@@ -114,34 +115,34 @@ class Receipt:
     @property
     def sha256(self) -> str:
         """The receipt's hash, which covers everything that it promises."""
-        with self._lock:
+        with self._use.lock:
             return ffi.string(lib.ree_receipt_info(self._handle).receipt_hash).decode()
 
     @property
     def public_key(self) -> Optional[str]:
         """The public key of the signature, 64 hexadecimal digits; None: it is not signed."""
-        with self._lock:
+        with self._use.lock:
             return ffi.string(lib.ree_receipt_info(self._handle).public_key).decode() or None
 
     def sign(self, key_path: Path) -> None:
         """Signs the receipt with a private key, a file of ree.create_key. Replaces an older signature."""
         err = ffi.new("struct ree_error *")
-        with self._lock:
-            check(lib.ree_receipt_sign(self._handle, c_text(os.fspath(key_path)), err), err)
+        with self._use.lock:
+            check(lib.ree_receipt_sign(self._handle, c_path(key_path), err), err)
 
     def save(self, path: Path) -> None:
         """Writes the receipt, whole or not at all. The salt of a private receipt goes to PATH.salt, which
         only its owner can read."""
         err = ffi.new("struct ree_error *")
-        with self._lock:
-            check(lib.ree_receipt_write(self._handle, c_text(os.fspath(path)), err), err)
+        with self._use.lock:
+            check(lib.ree_receipt_write(self._handle, c_path(path), err), err)
 
     def load_salt(self, path: Path) -> None:
         """Reads the salt of a private receipt, without which it cannot be verified. A file RECEIPT.salt
         beside the receipt is read without this."""
         err = ffi.new("struct ree_error *")
-        with self._lock:
-            check(lib.ree_receipt_load_salt(self._handle, c_text(os.fspath(path)), err), err)
+        with self._use.lock:
+            check(lib.ree_receipt_load_salt(self._handle, c_path(path), err), err)
 
     def validate(self, *, public_key: Optional[Path] = None) -> List[Finding]:
         """Checks the receipt by its own contents: hashes, counts, parameters, signature. Returns a list of
@@ -153,7 +154,7 @@ class Receipt:
                                                             "public_key": key})
         found, n, ok = ffi.new("struct ree_receipt_finding **"), ffi.new("size_t *"), ffi.new("bool *")
         err = ffi.new("struct ree_error *")
-        with self._lock:
+        with self._use.lock:
             check(lib.ree_receipt_validate(self._handle, options, found, n, ok, err), err)
             return [Finding(text_of(finding.what), finding.ok, text_of(finding.detail))
                     for finding in (found[0][i] for i in range(n[0]))]
@@ -161,7 +162,9 @@ class Receipt:
     def verify(self, model: Path, device: Union[Device, str] = "cpu", *, inputs: Optional[Values] = None,
                prompt: Optional[Prompt] = None, tokenizer: Optional[Path] = None, public_key: Optional[Path] = None,
                stepwise: bool = False, trace: Optional[Path] = None, ignore_eos: bool = False,
-               chat_family: Optional[str] = None, progress: Optional[ProgressFunction] = None) -> Verification:
+               quantize_bits: int = 0, quantize_block: int = 0, quantize_table: Union[int, str] = 0,
+               activations: Optional[str] = None, chat_family: Optional[str] = None,
+               progress: Optional[ProgressFunction] = None) -> Verification:
         """Checks whether the receipt is true: compares everything that it states with your own copy of the
         model, and with a new run of it. Returns a ree.Verification.
 
@@ -175,13 +178,18 @@ class Receipt:
         stepwise      generate the answer token by token even if one pass is proved to be enough
         trace         compute the trace again, step by step, compare it, and write it to this path
         ignore_eos    accept an answer that was generated with ignore_eos
+        quantize_bits, quantize_block, quantize_table, activations
+                      how a checkpoint was loaded for the run, as for ree.Model
 
         An exception says nothing about the receipt: it is about the model, the device or the arguments."""
-        job = _Job(self._handle, tokenizer, public_key, stepwise, trace, ignore_eos, progress)
+        weights = {"quantize_bits": quantize_bits, "quantize_block": quantize_block, "quantize_table": quantize_table,
+                   "activations": activations}
+        job = _Job(self._handle, tokenizer, public_key, stepwise, trace, ignore_eos, weights, progress)
+        refuse_threads("verification")
         opened = device if isinstance(device, Device) else Device(device)
         try:
-            with self._lock:
-                return job.run(opened, model, inputs, prompt, chat_family)
+            with opened.lock, self._use.lock:
+                return job.run(opened.handle(), model, inputs, prompt, chat_family)
         finally:
             if opened is not device:
                 opened.close()
@@ -190,8 +198,9 @@ class Receipt:
         """What two receipts state differently: a list of ree.ReceiptDifference. Devices, dates and file
         names do not count."""
         found, n = ffi.new("struct ree_receipt_difference[]", 16), 16
-        first, second = sorted((self, other), key=id)
-        with first._lock, second._lock:
+        with contextlib.ExitStack() as stack:
+            for receipt in sorted({self, other}, key=id):
+                stack.enter_context(receipt._use.lock)
             total = lib.ree_receipt_diff(self._handle, other._handle, found, n)
             if total > n:
                 found = ffi.new("struct ree_receipt_difference[]", total)
@@ -202,17 +211,17 @@ class Receipt:
         return f"<ree.Receipt {self.sha256}>"
 
     def __reduce__(self):
-        raise TypeError("a ree.Receipt cannot be pickled. Pass its json instead")
+        raise TypeError("a ree.Receipt cannot be pickled. Pass json.encode() instead, and make a ree.Receipt of it")
 
 
 
 class _Job:
     """A verification, and what must live as long as it."""
 
-    def __init__(self, receipt, tokenizer, public_key, stepwise, trace, ignore_eos, progress):
+    def __init__(self, receipt, tokenizer, public_key, stepwise, trace, ignore_eos, weights, progress):
         self._receipt = receipt
         self._progress = Progress(progress)
-        texts = [ffi.NULL if path is None else c_text(os.fspath(path)) for path in (tokenizer, trace)]
+        texts = [ffi.NULL if path is None else c_path(path) for path in (tokenizer, trace)]
         key = ffi.NULL if public_key is None else c_text(public_key_of(public_key))
         self._options = ffi.new("struct ree_verify_options *",
                                 {"size": ffi.sizeof("struct ree_verify_options"), "tokenizer": texts[0],
@@ -220,29 +229,27 @@ class _Job:
                                  "trace": trace is not None, "trace_path": texts[1]})
         self._progress.fill(self._options.progress)
         session = ffi.new("struct ree_session_options *", {"size": ffi.sizeof("struct ree_session_options")})
-        model = ffi.new("struct ree_model_options *", {"size": ffi.sizeof("struct ree_model_options")})
+        model = model_options(self._progress, **weights)
         self._progress.fill(session.progress)
-        self._progress.fill(model.progress)
         self._how = ffi.new("struct ree_generator_options *",
                             {"size": ffi.sizeof("struct ree_generator_options"), "model": model, "session": session})
         self._kept = (texts, key, session, model)
         self._out = ffi.new("struct ree_verification **")
         self._err = ffi.new("struct ree_error *")
 
-    def run(self, device, path, inputs, prompt, chat_family):
-        handle = device.begin()
+    def run(self, handle, path, inputs, prompt, chat_family):
+        """Verifies on a struct ree_device *, whose lock the caller holds."""
         try:
             self._check(lib.ree_verification_create(self._receipt, self._options, self._out, self._err))
-            self._check(lib.ree_verification_load(self._out[0], c_text(os.fspath(path)), handle, self._how, self._err))
+            self._check(lib.ree_verification_load(self._out[0], c_path(path), handle, self._how, self._err))
             if not lib.ree_verification_is_decided(self._out[0]):
                 given = ffi.new("struct ree_verify_inputs *", {"size": ffi.sizeof("struct ree_verify_inputs")})
-                kept = self._fill(given, inputs, prompt, chat_family)
+                kept = self._fill(given, inputs, prompt, chat_family)  # what `given` points to
                 self._check(lib.ree_verification_run(self._out[0], given, self._err))
                 del kept
             return self._result()
         finally:
             lib.ree_verification_destroy(self._out[0])
-            device.end()
 
     def _fill(self, given, inputs, prompt, chat_family):
         """Sets what the receipt does not contain; returns what it points to."""
@@ -253,8 +260,9 @@ class _Job:
             given.prompt = kept[-1].list
         if inputs is not None:
             by_name = {port.name: port for port in ports(lib.ree_verification_model(self._out[0]))[0]}
+            inputs = list(inputs.items())
             kept.append(Inputs(len(inputs)))
-            for i, (name, value) in enumerate(inputs.items()):
+            for i, (name, value) in enumerate(inputs):
                 if name not in by_name:
                     raise InvalidError(f"the model has no input '{name}'; its inputs are {', '.join(by_name)}")
                 kept[-1].set(i, ffi.new("char[]", name.encode()), value, by_name[name])
@@ -295,6 +303,7 @@ def receipt_options(private, trace, progress):
 
 def of_tensors(model, device, inputs, outputs, trace, progress):
     """The Receipt of a run. inputs, outputs: Inputs."""
+    refuse_threads("a receipt, which hashes the weights")
     progress = Progress(progress)
     options, kept = receipt_options(False, trace, progress)
     out, err = ffi.new("struct ree_receipt **"), ffi.new("struct ree_error *")
@@ -326,12 +335,12 @@ def create_key(path: Path) -> str:
     """Writes a new private key (Ed25519) to PATH, which only its owner can read, and the public key to
     PATH.pub. Returns the public key in hexadecimal. Raises IOFailure if one of the files exists."""
     key, err = ffi.new("char[65]"), ffi.new("struct ree_error *")
-    check(lib.ree_key_create(c_text(os.fspath(path)), key, err), err)
+    check(lib.ree_key_create(c_path(path), key, err), err)
     return ffi.string(key).decode()
 
 
 def public_key_of(path_or_hex: Path) -> str:
     """The public key in a file of create_key, or the key itself, in hexadecimal."""
     key, err = ffi.new("char[65]"), ffi.new("struct ree_error *")
-    check(lib.ree_key_named(c_text(os.fspath(path_or_hex)), key, err), err)
+    check(lib.ree_key_named(c_path(path_or_hex), key, err), err)
     return ffi.string(key).decode()

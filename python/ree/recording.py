@@ -1,10 +1,12 @@
 """Recordings: traces of runs, and values that a run computed."""
+import contextlib
 import os
 from typing import Optional
 
 from ree._ree import ffi, lib
 from ree.annotations import Path, ProgressFunction
-from ree.errors import c_text, check
+from ree.errors import c_path, c_text, check
+from ree.locks import refuse_threads
 from ree.progress import Progress
 from ree.users import DeviceUser
 
@@ -35,29 +37,30 @@ class Recording(DeviceUser):
         self.n_steps, self.prefill_chunk = 0, 0
         self.n_files, self.n_omitted, self.n_unfit = 0, 0, 0
         self._progress = Progress(progress)
-        texts = [ffi.NULL if text is None else c_text(text)
-                 for text in (self.trace, dump, None if folder is None else os.fspath(folder), fault)]
+        texts = [ffi.NULL if text is None else convert(text)
+                 for text, convert in ((self.trace, c_path), (dump, c_text), (folder, c_path), (fault, c_text))]
         options = ffi.new("struct ree_record_options *",
                           {"size": ffi.sizeof("struct ree_record_options"), "trace": texts[0], "is_private": private,
                            "dump_names": texts[1], "dump_folder": texts[2], "fault": texts[3]})
         self._progress.fill(options.progress)
         self._err = ffi.new("struct ree_error *")
         start = getattr(lib, f"ree_record_{owner.kind}")
+        refuse_threads("recording a run, which hashes the weights")
 
         def create(handle, out):  # pylint: disable=unused-argument
             status = start(owner.open(), options, out, self._err)
             self._progress.raise_pending()
             check(status, self._err)
-        self._create("recording", lib.ree_recording_destroy, create, owner.shared)
+        model = getattr(owner, "model", None)  # a session's, which is hashed
+        with model.shared.lock if model else contextlib.nullcontext():
+            self._create("recording", lib.ree_recording_destroy, create, owner.shared)
         owner.children.add(self)
 
     def finish(self) -> None:
         """Ends the recording: the trace appears under its name. Raises Error if it has ended."""
-        self.device.begin()
-        try:
+        with self.device.lock:
+            self.device.handle()
             self.finish_within()
-        finally:
-            self.device.end()
 
     def finish_within(self):
         """Like `finish`, within a call that uses the device."""
@@ -70,6 +73,10 @@ class Recording(DeviceUser):
         self.root = ffi.string(recorded.root).decode() or None
         self.n_steps, self.prefill_chunk = recorded.n_steps, recorded.prefill_chunk
         self.n_files, self.n_omitted, self.n_unfit = recorded.n_files, recorded.n_omitted, recorded.n_unfit
+
+    def drop(self) -> None:
+        """Ends the recording without a trace, within a call that uses the device."""
+        self._release()
 
     @property
     def is_open(self) -> bool:

@@ -10,7 +10,7 @@ from ree.model import Model, Port
 from ree.progress import Listener, Progress
 from ree.receipt import Receipt, of_tensors
 from ree.recording import Recording
-from ree.tensors import Inputs, RepeatedInputs, has_torch, output
+from ree.tensors import Inputs, RepeatedInputs, output
 from ree.users import DeviceUser
 
 _STATS = ("weight_bytes", "arena_bytes", "n_dispatches", "n_segments", "n_binds", "n_bind_hits", "bind_seconds",
@@ -45,27 +45,26 @@ class Session(DeviceUser):
         if self._listener:
             options.on_program, options.user = self._listener.c_function, self._listener.handle
         self._err = ffi.new("struct ree_error *")
-        shared = self.model.shared
 
         def create(handle, out):
-            with shared:
-                check(lib.ree_session_create(self.model.handle, handle, options, out, self._err), self._err)
-        self._create("session", lib.ree_session_destroy, create, shared)
+            check(lib.ree_session_create(self.model.handle, handle, options, out, self._err), self._err)
+        with self.model.shared.lock:
+            self._create("session", lib.ree_session_destroy, create, self.model.shared)
         # Made once, because a run of a small model takes only some microseconds; used under the lock.
-        self._ports = {port.name: (port, ffi.new("char[]", port.name.encode())) for port in self.inputs}
-        self._names = [port.name for port in self.outputs]
+        self._ports = {port.name: (port, ffi.new("char[]", port.name.encode())) for port in self.model.inputs}
+        self._names = [port.name for port in self.model.outputs]
         self._repeated = RepeatedInputs()
         self._results = ffi.new("struct ree_tensor[]", max(1, len(self._names)))
 
     @property
     def inputs(self) -> List[Port]:
         """The model's inputs: a list of ree.Port."""
-        return self.model.inputs
+        return list(self.model.inputs)
 
     @property
     def outputs(self) -> List[Port]:
         """The model's outputs: a list of ree.Port."""
-        return self.model.outputs
+        return list(self.model.outputs)
 
     def run(self, inputs: Values, outputs: Optional[Iterable[str]] = None) -> Dict[str, Value]:
         """Runs the model once; returns a dict of its outputs by name.
@@ -80,41 +79,42 @@ class Session(DeviceUser):
         NumPy is not installed. Raises InvalidError if an input is missing or unknown, or has a wrong
         type or shape."""
         if outputs is not None:
+            if isinstance(outputs, str):
+                raise TypeError("outputs: a list of names is expected, not one name")
             outputs = list(outputs)
             unknown = [name for name in outputs if name not in self._names]
             if unknown:
                 raise InvalidError(f"the model has no output '{unknown[0]}'; its outputs are {', '.join(self._names)}")
         repeated, results = self._repeated.matching(inputs), self._results
         filled = None if repeated else self.inputs_of(inputs)
-        as_torch = filled is not None and any(map(has_torch, inputs.values()))
-        self.device.begin()
-        try:
-            if filled is None:
-                structs, data = repeated
-                for i, pointer in enumerate(data):
-                    structs[i].data = pointer
-            else:
-                structs = filled.structs
-            with self.model.shared:
-                self._check(lib.ree_session_run(self.open(), structs, len(inputs), results, self._err))
-            if filled is not None:
-                self._repeated.remember(inputs, filled)
-            return {name: output(results[i], as_torch) for i, name in enumerate(self._names)
-                    if outputs is None or name in outputs}
-        finally:
-            for i in range(len(self._names)):
-                lib.ree_tensor_finish(results + i)
-            self.device.end()
+        as_torch = filled is not None and filled.has_torch
+        device_lock = self.device.lock  # first, for its message
+        with self.model.shared.lock, device_lock:  # in this order everywhere
+            self.device.handle()
+            try:
+                if filled is None:
+                    structs, data = repeated
+                    n = len(data)
+                    for i, pointer in enumerate(data):
+                        structs[i].data = pointer
+                else:
+                    structs, n = filled.structs, filled.n
+                self._check(lib.ree_session_run(self.open(), structs, n, results, self._err))
+                if filled is not None:
+                    self._repeated.remember(filled)
+                return {name: output(results[i], as_torch) for i, name in enumerate(self._names)
+                        if outputs is None or name in outputs}
+            finally:
+                for i in range(len(self._names)):
+                    lib.ree_tensor_finish(results + i)
+                self.device.release_later()
 
     def bind(self, inputs: Values) -> None:
         """Prepares for inputs of these shapes, so that the next run with them begins at once."""
-        structs = self.inputs_of(inputs)
-        self.device.begin()
-        try:
-            with self.model.shared:
-                self._check(lib.ree_session_bind(self.open(), structs.structs, len(inputs), self._err))
-        finally:
-            self.device.end()
+        filled = self.inputs_of(inputs)
+        with self.model.shared.lock, self.device.lock:
+            self.device.handle()
+            self._check(lib.ree_session_bind(self.open(), filled.structs, filled.n, self._err))
 
     def record(self, trace: Optional[Path] = None, **options: Any) -> Recording:
         """Begins to record the next runs: returns a ree.Recording, whose arguments these are. Call it
@@ -136,32 +136,28 @@ class Session(DeviceUser):
         missing = [name for name in self._names if name not in outputs]
         if missing:
             raise InvalidError(f"the output '{missing[0]}' is missing: a receipt states all outputs of a run")
-        results = Inputs(len(self._names), "output")
+        results = Inputs(len(self._names), "output", exact=True)
         for i, port in enumerate(self.outputs):
             results.set(i, ffi.new("char[]", port.name.encode()), outputs[port.name], port)
-        handle = self.device.begin()
-        try:
+        with self.model.shared.lock, self.device.lock:
+            handle = self.device.handle()
             self.open()
-            with self.model.shared:
-                return of_tensors(self.model.handle, handle, structs, results, trace, progress)
-        finally:
-            self.device.end()
+            return of_tensors(self.model.handle, handle, structs, results, trace, progress)
 
     def stats(self) -> Dict[str, Any]:
         """Figures of the last run, as a dict: the fields of struct ree_session_stats."""
         stats = ffi.new("struct ree_session_stats *", {"size": ffi.sizeof("struct ree_session_stats")})
         err = ffi.new("struct ree_error *")
-        self.device.begin()
-        try:
+        with self.device.lock:
+            self.device.handle()
             check(lib.ree_session_stats(self.open(), stats, err), err)
-        finally:
-            self.device.end()
         return {name: getattr(stats, name) for name in _STATS}
 
     def inputs_of(self, inputs):
         """The values for a run, as Inputs."""
-        structs = Inputs(len(inputs))
-        for i, (name, value) in enumerate(inputs.items()):
+        items = list(inputs.items())  # once: another thread may change the mapping
+        structs = Inputs(len(items))
+        for i, (name, value) in enumerate(items):
             if name not in self._ports:
                 raise InvalidError(f"the model has no input '{name}'; its inputs are {', '.join(self._ports)}")
             port, c_name = self._ports[name]

@@ -8,7 +8,7 @@ import functools
 import importlib
 import math
 import sys
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 from ree._ree import ffi, lib
 from ree.errors import InvalidError, UnsupportedError, c_text
@@ -31,6 +31,13 @@ _ML_DTYPES = {"bfloat16": "bfloat16", "float8e4m3fn": "float8_e4m3fn", "float8e4
               "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz", "float8e8m0": "float8_e8m0fnu",
               "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2", "float4e2m1": "float4_e2m1fn"}
 _FROM_ML_DTYPES = {theirs: NUMBERS[ours] for ours, theirs in _ML_DTYPES.items() if ours in NUMBERS}
+# Types whose bits stand in for those of a type that NumPy lacks, or (of outputs) this PyTorch or memoryview.
+_STAND_INS: Dict[int, Tuple[int, ...]] = {lib.REE_BF16: (lib.REE_U16,)}
+for _dtype in DTYPES:
+    if _dtype not in _NUMPY and lib.ree_dtype_size(_dtype) == 1:
+        _STAND_INS[_dtype] = (lib.REE_U8, lib.REE_I8)
+_OUTPUT_STAND_INS = {lib.REE_BF16: (lib.REE_I16,), lib.REE_F16: (lib.REE_U16,), lib.REE_U16: (lib.REE_I16,),
+                     lib.REE_U32: (lib.REE_I32,), lib.REE_U64: (lib.REE_I64,)}
 # Formats of memoryview, for outputs without NumPy.
 _FORMATS = {lib.REE_F32: "f", lib.REE_U8: "B", lib.REE_I8: "b", lib.REE_U16: "H", lib.REE_I16: "h",
             lib.REE_I32: "i", lib.REE_I64: "q", lib.REE_BOOL: "?", lib.REE_F64: "d", lib.REE_U32: "I",
@@ -70,11 +77,18 @@ def has_torch(value):
 
 
 class Inputs:
-    """Structs ree_tensor for one call, with all that they point to. what: what the values are, for messages."""
+    """Structs ree_tensor for one call, with all that they point to.
 
-    def __init__(self, n, what="input"):
-        self._what = what
+    what         what the values are, for messages
+    exact        a value must have the type of its port
+    has_torch    a value is a tensor of PyTorch, or a list with one
+    plain        names of the values, while all are arrays of NumPy that were not copied; otherwise None"""
+
+    def __init__(self, n, what="input", *, exact=False):
+        self._what, self._exact = what, exact
         self.n = n
+        self.has_torch = False
+        self.plain = []
         self.structs = ffi.new("struct ree_tensor[]", n) if n else ffi.NULL
         self._kept = []
         self._port, self._item = None, None  # of the value that is being set
@@ -85,6 +99,8 @@ class Inputs:
         struct.name = name
         self._kept.append(name)
         self._port, self._item = port, None
+        self.has_torch = self.has_torch or has_torch(value)
+        self._note_plain(value, port)
         if value is None:
             struct.kind = lib.REE_ABSENT
             struct.dtype = NUMBERS[port.dtype]
@@ -98,6 +114,26 @@ class Inputs:
                 self._tensor(struct.items[self._item], item)
         else:
             self._tensor(struct, value)
+
+    def _note_plain(self, value, port):
+        numpy = sys.modules.get("numpy")
+        if self.plain is not None:
+            if numpy is not None and type(value) is numpy.ndarray and port.kind == "tensor" and value.size and \
+                    value.dtype.str in _FROM_NUMPY and value.flags.c_contiguous and value.flags.aligned:
+                self.plain.append(port.name)
+            else:
+                self.plain = None
+
+    def _typed(self, dtype):
+        """The type of a value: that of its port, if the value has the type that stands in for it (numpy_dtype)."""
+        wanted = NUMBERS.get(self._port.dtype)
+        if dtype == wanted or wanted is None:
+            return dtype
+        if dtype in _STAND_INS.get(wanted, ()) or self._exact and dtype in _OUTPUT_STAND_INS.get(wanted, ()):
+            return wanted
+        if self._exact:
+            raise InvalidError(f"{self._place()} is {DTYPES[dtype]}, expected {self._port.dtype}")
+        return dtype
 
     def _place(self):
         """What the value is, for messages."""
@@ -126,16 +162,20 @@ class Inputs:
             self._buffer(struct, value)
 
     def _listed(self, value, numpy):
-        """An array of a list or a number, in the type of the model's input if that changes no value."""
+        """An array of a list or a number, in the type of the model's input: floats are rounded, and other values
+        must not change."""
         name = self._port.dtype
         try:
             array = numpy.asarray(value)
             if name == "string" or not isinstance(value, (bool, int, float, str, list, tuple)):
                 return array
-            wanted = array.astype(numpy_dtype(NUMBERS[name]))
-            kind = array.dtype.kind
-            if kind not in "biuf" or kind == "f" and wanted.dtype.kind in "iu" or \
-                    kind in "iu" and wanted.dtype.kind in "iu?" and not numpy.array_equal(array, wanted):
+            with numpy.errstate(over="ignore"):
+                wanted = array.astype(numpy_dtype(NUMBERS[name]))
+            kind, wanted_kind = array.dtype.kind, wanted.dtype.kind
+            if kind not in "biuf" or kind == "f" and wanted_kind in "iu" or \
+                    kind in "iu" and (wanted_kind in "iub" and not numpy.array_equal(array, wanted) or
+                                      wanted_kind == "f" and not _same_integers(array, wanted, numpy)) or \
+                    kind == wanted_kind == "f" and (numpy.isinf(wanted) & ~numpy.isinf(array)).any():
                 raise ValueError(f"{name} cannot represent its values")
             return wanted
         except (ValueError, TypeError, OverflowError) as e:
@@ -161,7 +201,7 @@ class Inputs:
         self._shape(struct, array.shape)
         if not (array.flags.c_contiguous and array.flags.aligned):
             array = array.copy("C")
-        struct.dtype = dtype
+        struct.dtype = self._typed(dtype)
         struct.nbytes = array.nbytes
         if array.nbytes:
             if dtype not in _NUMPY:  # types of ml_dtypes do not allow buffers
@@ -193,7 +233,7 @@ class Inputs:
         if tensor.data_ptr() % tensor.element_size():
             tensor = tensor.clone()
         self._shape(struct, tensor.shape)
-        struct.dtype = dtype
+        struct.dtype = self._typed(dtype)
         struct.nbytes = tensor.numel() * tensor.element_size()
         self._keep(tensor)
         if struct.nbytes:
@@ -212,7 +252,7 @@ class Inputs:
                                    f"{tensor.bits} bits")
         shape = [tensor.shape[d] for d in range(tensor.ndim)]
         self._shape(struct, shape)
-        struct.dtype = dtype
+        struct.dtype = self._typed(dtype)
         struct.nbytes = math.prod(shape) * tensor.bits // 8
         if struct.nbytes and tensor.strides and not _is_dense(shape, tensor.strides):
             raise UnsupportedError(f"{self._place()}: the tensor is not contiguous")
@@ -233,13 +273,20 @@ class Inputs:
             raise UnsupportedError(f"{self._place()}: a buffer of format '{view.format}'"
                                    f"{'' if view.c_contiguous else ' that is not contiguous'}")
         self._shape(struct, view.shape)
-        struct.dtype = dtype
+        struct.dtype = self._typed(dtype)
         struct.nbytes = view.nbytes
         if view.nbytes:
             data = ffi.from_buffer(view)
             if int(ffi.cast("uintptr_t", data)) % view.itemsize:
                 data = ffi.from_buffer(bytearray(view))
             struct.data = self._keep(data)
+
+
+def _same_integers(integers, floats, numpy):
+    """Whether floats have the values of integers."""
+    if not numpy.isfinite(floats).all() or (numpy.abs(floats) >= 2.0 ** 63).any():
+        return False
+    return numpy.array_equal(floats.astype(integers.dtype), integers)
 
 
 def _is_dense(shape, strides):
@@ -283,17 +330,17 @@ class RepeatedInputs:
     def __init__(self):
         self._last = None  # (structs, list of (name, dtype, shape))
 
-    def remember(self, inputs, filled):
-        """Keeps the structs of `filled`, the Inputs of `inputs`. Their data need not stay."""
-        numpy = sys.modules.get("numpy")
+    def remember(self, filled):
+        """Keeps the structs of an Inputs. Their data need not stay."""
         self._last = None
-        if numpy is None or not inputs or not all(
-                type(value) is numpy.ndarray and value.size and value.dtype.str in _FROM_NUMPY
-                for value in inputs.values()):
+        if not filled.plain:
             return
         structs = ffi.new("struct ree_tensor[]", filled.n)
         ffi.memmove(structs, filled.structs, ffi.sizeof(structs))
-        self._last = structs, numpy.ndarray, [(name, value.dtype, value.shape) for name, value in inputs.items()]
+        # Types and shapes from the structs: the program may have changed the arrays since.
+        kept = [(name, numpy_dtype(struct.dtype), tuple(ffi.unpack(struct.dims, struct.rank)) if struct.rank else ())
+                for name, struct in zip(filled.plain, structs)]
+        self._last = structs, _optional("numpy").ndarray, kept
 
     def matching(self, inputs):
         """Returns the kept structs and the data to set in them; None if more than the data differs."""
@@ -406,8 +453,9 @@ def _sequence_port(items):
 def sha256(values: Any) -> str:
     """The hash that `ree-run` prints for outputs (NUMERICS.md, "Hashes"). values: a dict of outputs, as
     Session.run returns it, whose names count; or a tensor or a list of tensors without names. Types that
-    NumPy lacks need ml_dtypes, here and in the run. Raises ValueError for an absent value and for an empty
-    sequence: they do not say their type, which the hash includes."""
+    NumPy lacks need ml_dtypes, here and in the run; without NumPy the hash of float16 and of shapes with a 0
+    is another one. Raises ValueError for an absent value and for an empty sequence: they do not say their
+    type, which the hash includes."""
     if isinstance(values, dict):
         named = list(values.items())
     else:

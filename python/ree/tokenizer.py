@@ -1,12 +1,12 @@
 """Tokenizers: text to token ids and back, and chat prompts."""
 import json
-import os
 from collections.abc import Iterable, Mapping
 from typing import List, Optional, Union
 
 from ree._ree import ffi, lib
 from ree.annotations import Path
-from ree.errors import c_text, check
+from ree.errors import c_path, c_text, check
+from ree.prompts import ids_of
 
 
 class Tokenizer:
@@ -18,7 +18,7 @@ class Tokenizer:
 
     def __init__(self, path: Path):
         out, err = ffi.new("struct ree_tokenizer **"), ffi.new("struct ree_error *")
-        check(lib.ree_tokenizer_load(c_text(os.fspath(path)), out, err), err)
+        check(lib.ree_tokenizer_load(c_path(path), out, err), err)
         self.handle = ffi.gc(out[0], lib.ree_tokenizer_destroy)
         self.vocab_size = lib.ree_tokenizer_vocab_size(self.handle)
         bos = lib.ree_tokenizer_bos(self.handle)
@@ -32,7 +32,9 @@ class Tokenizer:
 
         add_special      also the tokens that begin and end a text (BOS, ...), as the tokenizer says
         parse_special    special tokens written in the text become their ids"""
-        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"a text is expected, not a {type(text).__name__}")
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         flags = lib.REE_ADD_SPECIAL * bool(add_special) | lib.REE_PARSE_SPECIAL * bool(parse_special)
         ids, n, err = ffi.new("int32_t **"), ffi.new("size_t *"), ffi.new("struct ree_error *")
         try:
@@ -43,11 +45,12 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int], *, skip_special: bool = False) -> str:
         """Returns the text of ids. skip_special: special tokens have no text."""
-        ids = list(ids)
+        numbers = ids_of(ids)
         text, nbytes, err = ffi.new("char **"), ffi.new("size_t *"), ffi.new("struct ree_error *")
         flags = lib.REE_SKIP_SPECIAL * bool(skip_special)
         try:
-            check(lib.ree_tokenizer_decode(self.handle, ffi.new("int32_t[]", ids), len(ids), flags, text, nbytes, err),
+            check(lib.ree_tokenizer_decode(self.handle, ffi.new("int32_t[]", numbers), len(numbers), flags, text,
+                                           nbytes, err),
                   err)
             return ffi.unpack(text[0], nbytes[0]).decode() if nbytes[0] else ""
         finally:
@@ -63,7 +66,7 @@ class Tokenizer:
 
         The text has the special tokens at its beginning: encode it with add_special=False and
         parse_special=True."""
-        data = json.dumps(list(messages), ensure_ascii=False).encode()
+        data = json.dumps([dict(message) for message in messages], ensure_ascii=False).encode()
         text, nbytes, err = ffi.new("char **"), ffi.new("size_t *"), ffi.new("struct ree_error *")
         name = ffi.NULL if family is None else c_text(family)
         try:

@@ -1,11 +1,11 @@
 """Traces: digests of what every node of a model computed in every step of a run."""
 import os
-import threading
 from typing import List, NamedTuple, Optional
 
 from ree._ree import ffi, lib
 from ree.annotations import Path
-from ree.errors import c_text, check, text_of
+from ree.errors import c_path, check, text_of
+from ree.locks import UseLock
 
 
 class Node(NamedTuple):
@@ -72,11 +72,11 @@ class Trace:
     inputs                        names of the model's inputs
     n_constants, n_nodes          how many the model has"""
 
-    _lock = threading.Lock()  # one for all: calls are short, and `diff` uses two traces
+    _use = UseLock("a trace")  # one for all: calls are short, and `diff` uses two traces
 
     def __init__(self, path: Path):
         out, err = ffi.new("struct ree_trace **"), ffi.new("struct ree_error *")
-        status = lib.ree_trace_load(c_text(os.fspath(path)), out, err)
+        status = lib.ree_trace_load(c_path(path), out, err)
         self._handle = ffi.gc(out[0], lib.ree_trace_destroy)
         check(status, err)
         self.path = os.fspath(path)
@@ -93,7 +93,7 @@ class Trace:
         """Returns the ree.trace.Node of this number. Raises NotFoundError if there is none."""
         info = ffi.new("struct ree_node_info *", {"size": ffi.sizeof("struct ree_node_info")})
         err = ffi.new("struct ree_error *")
-        with self._lock:
+        with self._use.lock:
             check(lib.ree_trace_node(self._handle, number, info, err), err)
             inputs = outputs = None
             if info.inputs or not info.n_inputs:
@@ -109,7 +109,7 @@ class Trace:
         report    path of an HTML page to write, with a picture: which nodes of which steps differ"""
         diff = ffi.new("struct ree_diff *", {"size": ffi.sizeof("struct ree_diff")})
         err = ffi.new("struct ree_error *")
-        with self._lock:
+        with self._use.lock:
             check(lib.ree_trace_diff(self._handle, other._handle, diff, err), err)
             agree = diff.kind == lib.REE_DIFF_NODE and lib.ree_trace_inputs_agree(self._handle, other._handle,
                                                                                  diff.step, diff.node)
@@ -127,7 +127,7 @@ class Trace:
             n_before=diff.n_before, n_after=diff.n_after, n_new=diff.n_new)
 
     def _write_page(self, other, path, err):
-        titles = [c_text(self.path), c_text(other.path)]
+        titles = [c_path(self.path), c_path(other.path)]
         html = ffi.new("char **")
         check(lib.ree_trace_diff_html(self._handle, other._handle, ffi.new("const char *[]", titles), html, err), err)
         write_page(html, path, err)
@@ -143,4 +143,4 @@ def write_page(html, path, err):
     """Writes an HTML page, and releases it. html: a char ** of the library."""
     text = ffi.gc(html[0], lib.ree_free)
     content = ffi.string(text)
-    check(lib.ree_file_write(c_text(os.fspath(path)), content, len(content), err), err)
+    check(lib.ree_file_write(c_path(path), content, len(content), err), err)

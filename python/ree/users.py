@@ -1,27 +1,16 @@
 """Objects of C that have users: which of them lives how long, and which thread uses it now."""
-import os
-import threading
 import weakref
 from typing import Any, TypeVar, Union
 
 from ree._ree import ffi
 from ree.device import Device
 from ree.errors import Error
+from ree.locks import UseLock
 
 Self = TypeVar("Self", bound="DeviceUser")
-_all_shared: "weakref.WeakSet[Shared]" = weakref.WeakSet()
 
 
-def _free_all():
-    """In a process that was forked: the threads that used the objects do not exist here."""
-    for shared in list(_all_shared):
-        shared.free()
-
-
-os.register_at_fork(after_in_child=_free_all)
-
-
-class Shared:
+class Shared(UseLock):
     """An object of C that others use. The last user that leaves releases it.
 
     what         the object, in messages: "the model"
@@ -30,15 +19,8 @@ class Shared:
     Without locks where the garbage collector may call: it may do so in any line of any thread."""
 
     def __init__(self, what, release):
-        self._what = what
+        super().__init__(what)
         self._users = [release]  # then an entry for each user but the first; `pop` is atomic
-        self.free()
-        _all_shared.add(self)
-
-    def free(self):
-        """Makes the object one that no thread uses."""
-        self._lock = threading.Lock()
-        self._thread = None  # the thread that uses the object now
 
     def add(self):
         """Notes one more user."""
@@ -49,19 +31,6 @@ class Shared:
         release = self._users.pop()
         if release is not None:
             release()
-
-    def __enter__(self):
-        """Waits until no other thread uses the object. Raises Error if this thread uses it already: a
-        callback cannot use the object that calls it."""
-        thread = threading.get_ident()
-        if self._thread == thread:
-            raise Error(f"{self._what} is in use: the functions that a run calls cannot use it")
-        self._lock.acquire()  # pylint: disable=consider-using-with
-        self._thread = thread
-
-    def __exit__(self, *exception):
-        self._thread = None
-        self._lock.release()
 
 
 class DeviceUser:
@@ -85,25 +54,23 @@ class DeviceUser:
         kind              "session": its C type is struct ree_session
         destroy(object)   releases it; must not refer to `self`
         parent            the Shared of an object that must live longer than this one"""
-        handle = self.device.begin()
-        try:
+        out = ffi.new(f"struct ree_{kind} **")
+
+        def release():
+            made, out[0] = out[0], ffi.NULL
+            destroy(made)
+            if parent is not None:
+                parent.leave()
+        with self.device.lock:
+            handle = self.device.handle()
             self.device.add_user()
             self.kind = kind
-            self.children = weakref.WeakSet()  # objects that are closed with this one
-            out = ffi.new(f"struct ree_{kind} **")
-
-            def release():
-                made, out[0] = out[0], ffi.NULL
-                destroy(made)
-                if parent is not None:
-                    parent.leave()
+            self.children: "weakref.WeakSet[DeviceUser]" = weakref.WeakSet()  # closed with this one
             if parent is not None:
                 parent.add()
             self.shared = Shared(f"the {kind}", release)
             self._out = out
             create(handle, out)
-        finally:
-            self.device.end()
 
     def open(self):
         """Returns the C object. Raises Error if it is closed."""
@@ -119,7 +86,7 @@ class DeviceUser:
     def close(self) -> None:
         """Releases this object, what was made from it, and its device if it opened one. Raises Error within
         a function that the device calls."""
-        self.device.refuse_callbacks()
+        self.device.lock  # pylint: disable=pointless-statement # raises within a function that the device calls
         for child in list(self.children):
             child.close()
         self._release()

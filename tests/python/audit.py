@@ -43,6 +43,9 @@ def test_receipt_of_tensors():
             session.receipt({}, outputs)
         with fails(ree.InvalidError, "no input 'x'"):
             session.receipt({"x": INPUTS["image"]}, outputs)
+        for wrong in (outputs["probabilities"].astype("f8"), outputs["probabilities"].astype("i4")):
+            with fails(ree.InvalidError, "expected float32"):
+                session.receipt(INPUTS, {"probabilities": wrong})
         untrue = session.receipt(INPUTS, {"probabilities": outputs["probabilities"] * 2})
     check(receipt.fields["body"]["kind"] == "tensors" and len(receipt.sha256) == 64, f"{receipt.fields}")
     check(receipt.fields["receipt_hash"] == receipt.sha256 and receipt.public_key is None, "its hash")
@@ -77,7 +80,8 @@ def test_receipt_files():
     receipt.save("run.receipt")
     text = pathlib.Path("run.receipt").read_bytes()
     check(text.decode() == receipt.json + "\n", "the file is the canonical JSON")
-    said = json.loads(harness.run(ree_run, "verify", "run.receipt", DIGITS, "--input", f"image={SAMPLE / 'seven.npy'}",
+    said = json.loads(harness.run(ree_run, "verify", "run.receipt", DIGITS, "--input",
+                                  f"image={SAMPLE / 'seven.npy'}",
                                   "--public-key", key, "--json"))
     check(said["result"] == "verified", f"ree-run verifies it: {said}")
     for source in ("run.receipt", pathlib.Path("run.receipt"), text, bytearray(text)):
@@ -125,6 +129,9 @@ def test_receipt_of_text():
         verified = receipt.verify(STORIES)
         check(verified.ok and verified.n_runs == 1 and verified.stepwise == "", f"in one pass: {verified}")
     check(receipt.verify(STORIES, stepwise=True).n_runs == 12, "step by step")
+    with ree.Generator(STORIES, quantize_bits=8) as generator:
+        receipt = generator.generate(PROMPT, max_new_tokens=4, receipt=True).receipt
+    check(receipt.verify(STORIES).verdict == "differs" and receipt.verify(STORIES, quantize_bits=8).ok, "quantised")
     # A private receipt, with and without its salt.
     private.save("private.receipt")
     check(os.stat("private.receipt.salt").st_mode & 0o77 == 0, "the salt is secret")
@@ -223,6 +230,14 @@ def test_traced_receipts():
     with ree.Generator(STORIES) as generator:
         with fails(ree.UnsupportedError):
             generator.record("mixed.trace")
+    with ree.Generator(STORIES, exact_lengths=True) as generator:  # an answer that fails ends the recording
+        with generator.record("failed.trace") as recording:
+            with fails(ZeroDivisionError):
+                generator.generate(PROMPT, on_text=lambda i, part: 1 // 0)
+            answer = generator.generate(PROMPT, max_new_tokens=4, receipt=True)
+            check("trace" not in answer.receipt.fields["body"] and not recording.is_open,
+                  "not part of the next receipt")
+        check(not os.path.exists("failed.trace"), "no trace of a failed answer")
 
 
 def test_compare():
@@ -264,6 +279,34 @@ def test_lifetime():
     recording = session.record("closed.trace")
     session.close()
     check(not recording.is_open and not os.path.exists("closed.trace"), "closed without a trace")
+    # A callback looks at the receipt that another thread verifies, on one device.
+    with ree.Device("cpu") as device:
+        with ree.Session(DIGITS, device) as session:
+            receipt = session.receipt(INPUTS, session.run(INPUTS))
+        began, verdicts = threading.Event(), []
+
+        def look(what, done, total):
+            began.set()
+            receipt.sha256  # pylint: disable=pointless-statement
+        with ree.Session(DIGITS, device, progress=look) as session:
+            thread = threading.Thread(target=lambda: [session.run(INPUTS) for _ in range(200)])
+            thread.start()
+            began.wait()
+            verifier = threading.Thread(target=lambda: verdicts.append(receipt.verify(DIGITS, device, inputs=INPUTS).ok),
+                                        daemon=True)
+            verifier.start()
+            verifier.join(60)
+            thread.join(60)
+            check(verdicts == [True], "no deadlock")
+    refused = []
+
+    def change(what, done, total):
+        try:
+            receipt.sign("operator.key")
+        except ree.Error as e:
+            refused.append(str(e))
+    check(receipt.verify(DIGITS, inputs=INPUTS, progress=change).ok and refused and
+          "the receipt is in use" in refused[0], f"a callback that changes the receipt: {refused}")
     # One receipt, several threads.
     with ree.Session(DIGITS) as session:
         receipt = session.receipt(INPUTS, session.run(INPUTS))

@@ -53,6 +53,11 @@ class Small(torch.nn.Module):
         return {"y": y if masks is None else y * masks[0] + masks[1], "none": None, "sums": (x.sum(1), 3)}
 
 
+class WithUnused(torch.nn.Module):
+    def forward(self, x, unused, y):
+        return x - y
+
+
 def external(name, shape, location):
     """A TensorProto of float32 whose data is in another file."""
     return b"".join(onnx.number(1, d) for d in shape) + onnx.number(2, onnx.FLOAT) + onnx.chunk(8, name) + \
@@ -115,6 +120,9 @@ def test_modules():
           torch.allclose(made["sums"][0], expected["sums"][0], atol=1e-6), "the other values")
     with fails(ree.InvalidError, "another structure"):
         converted(x, scale=2)
+    made = ree.convert(WithUnused(), args=tuple(torch.full((3,), n) for n in (5.0, 7.0, 1.0)))
+    made = made(*(torch.full((3,), n) for n in (5.0, 7.0, 1.0)))
+    check(made.tolist() == [4.0] * 3, f"an input that the module does not use: {made}")
     with fails(ree.InvalidError, "exported with 2"):
         converted(x, scale=3, masks=masks)
     with fails(ree.UnsupportedError, "no_grad"):
@@ -154,6 +162,7 @@ def test_artifacts():
     # The folder of a checkpoint.
     module = ree.convert(SAMPLE / "stories", ree.CompileOptions(artifacts_dir="stories"))
     check(pathlib.Path("stories/model/config.json").exists() and module.session.inputs, "a checkpoint")
+    check(not list(pathlib.Path("made").rglob("*.new")), "nothing half-written is left")
     # A temporary folder ends with the module, unless REE_DEBUG is set.
     module = ree.convert(DIGITS)
     folder = pathlib.Path(module.artifacts_dir)

@@ -94,6 +94,8 @@ def test_errors(generator):
         for ids in ([], [10 ** 6], [-1], [1] * 10 ** 4):
             with fails(ree.InvalidError):
                 sequence.append(ids)
+        with fails(TypeError, "Tokenizer.encode"):
+            sequence.append("12")
         with fails(OverflowError):
             sequence.append([2 ** 40])
         with fails(ree.InvalidError, "another ree.Decoding"):

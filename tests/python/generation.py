@@ -127,6 +127,15 @@ def test_errors(generator):
         generator.generate(PROMPT, top_p=2)
     with fails(ree.InvalidError):
         generator.generate([10 ** 6])
+    for wrong in ([1.9, 2.2], ["a", 1]):
+        with fails(TypeError):
+            generator.generate(wrong)
+    check(generator.generate(b"Once", max_new_tokens=2) == generator.generate("Once", max_new_tokens=2),
+          "bytes are text")
+    with fails(TypeError, "a text is expected"):
+        generator.tokenizer.encode(5)
+    with fails(TypeError, "on_text"):
+        generator.stream(PROMPT, on_text=print)
     with fails(TypeError, "beam"):
         generator.generate(PROMPT, beam=3)
     with fails(TypeError, "one prompt"):

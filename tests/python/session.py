@@ -130,6 +130,85 @@ def test_repeated():
         check(not wrong, f"threads with other shapes: {len(wrong)} wrong")
 
 
+def test_changing_inputs():
+    """Mappings and arrays that change while a run reads them, and arrays given for a sequence."""
+    add = onnx.model([onnx.node("Sub", ["a", "b"], ["c"])], [onnx.port("a", onnx.FLOAT, ["n"]),
+                                                              onnx.port("b", onnx.FLOAT, ["n"])],
+                     [onnx.port("c", onnx.FLOAT, ["n"])])
+    large, small = np.arange(200000, dtype="f4"), np.ones(3, "f4")
+    inputs = {"a": large, "b": large}
+
+    def replace(what, done, total):
+        inputs["a"], inputs["b"] = small, small
+    with ree.Session(add, progress=replace) as session:
+        for _ in range(3):
+            n = len(inputs["a"])
+            check(session.run(inputs)["c"].shape == (n,), f"{n} elements")
+    with ree.Session(add) as session:
+        stop = threading.Event()
+
+        def swap():
+            while not stop.is_set():
+                inputs.update(a=small, b=small)
+                inputs.update(x=1)
+                inputs.update(a=large, b=large)
+                inputs.pop("x", None)
+        thread = threading.Thread(target=swap)
+        thread.start()
+        wrong = 0
+        for _ in range(300):
+            try:
+                wrong += session.run(inputs)["c"].shape not in ((3,), (200000,))
+            except (ree.InvalidError, RuntimeError):
+                pass
+        stop.set()
+        thread.join()
+        check(not wrong, f"{wrong} outputs of another shape")
+    s = onnx.port("s", onnx.FLOAT, ["n"], onnx.SEQUENCE)
+    with ree.Session(onnx.model([onnx.node("Identity", ["s"], ["t"])], [s],
+                                [onnx.port("t", onnx.FLOAT, ["n"], onnx.SEQUENCE)])) as session:
+        for i in range(4):
+            made = session.run({"s": np.full((2, 3), i, "f4")})["t"]
+            check([item.tolist() for item in made] == [[i] * 3] * 2, f"an array as a sequence, {i}: {made}")
+
+
+def test_interrupted_often():
+    """A session stays usable however often, and wherever, an exception of a signal comes."""
+    def interrupt(*_):
+        raise KeyboardInterrupt
+    x, model = np.ones((4, 4), "f4"), identity(onnx.FLOAT)
+    old = signal.signal(signal.SIGALRM, interrupt)
+    n = 0
+    with ree.Session(model) as session:
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.0002 + (n % 50) * 1e-5)
+                for _ in range(200):
+                    session.run({"x": x})
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                n += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(session.run({"x": x})["y"].tobytes() == x.tobytes()))
+        thread.start()
+        thread.join(20)
+        check(seen == [True], f"after {n} interrupts, another thread: {seen}")
+    check(n > 100, f"only {n} interrupts")
+
+
+def test_lists():
+    for dtype, good, bad in (("float32", [1.5, 16777216], [16777217]), ("float16", [2048, 0.1], [2049]),
+                             ("float32", [1e38, float("inf")], [1e300]), ("float16", [65504], [70000]),
+                             ("int8", [-128, 127], [128]), ("uint8", [255], [-1]), ("bool", [0, 1, True], [2])):
+        with ree.Session(identity(tensors.NUMBERS[dtype], ("n",))) as session:
+            check(session.run({"x": good})["y"].tolist() == np.array(good, dtype).tolist(), f"{dtype} {good}")
+            with fails(ree.InvalidError, "cannot represent"):
+                session.run({"x": bad})
+
+
 def test_one_model_two_devices():
     """Threads run sessions of one model, on two devices; the model is used by one of them at a time."""
     model, seven = ree.Model(DIGITS), np.load(SEVEN)
@@ -502,7 +581,8 @@ ree.create_key("operator.key")
     done = subprocess.run([sys.executable, "-c", given + example], cwd=folder, capture_output=True, text=True,
                           check=False)
     lines = done.stdout.splitlines()
-    check(lines[:1] == ["verified"] and lines[1].startswith("TraceDiff(kind='same'") and lines[2] == "None", f"{done}")
+    check(lines[:1] == ["verified"] and lines[1].startswith("TraceDiff(kind='same'") and lines[2] == "None",
+          f"{done}")
 
 
 ree_run = harness.parser(__doc__).parse_args().ree_run
