@@ -325,6 +325,29 @@ def test_modules_and_options():
         close(compiled(model)(x), expected, "without gradients")
 
 
+def test_last_traces():
+    """docs/PYTHON.md shows what last_traces returns for this model."""
+    torch._dynamo.reset()
+    function = compiled(torch.nn.Linear(2, 2))
+    with fails(ree.NotFoundError, "has not been called yet"):
+        ree.last_traces(function)
+    with torch.no_grad():
+        function(torch.ones(3, 2))
+    stages = ree.last_traces(function)
+    check([stage.name for stage in stages][:2] == ["inference: captured", "inference: read"], f"{stages}")
+    check(stages[-1].name == "inference: memory plan" and "aten.addmm" in str(stages[0]), f"{stages}")
+    shown = (HERE.parents[1] / "docs" / "PYTHON.md").read_text().splitlines()
+    for stage in stages:
+        if stage.name.endswith((": shapes", ": lowered")):
+            for line in str(stage).splitlines():
+                check(not line or f"    {line}" in shown, f"not in docs/PYTHON.md: {line}")
+    torch._dynamo.reset()
+    x = leaf(3, 2).requires_grad_()
+    function(x).sum().backward()
+    names = [stage.name for stage in ree.last_traces(function)]
+    check("forward: lowered" in names and "backward: lowered" in names, f"{names}")
+
+
 def test_random():
     x = torch.ones(50, 40)
     torch._dynamo.reset()
