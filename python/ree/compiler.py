@@ -75,7 +75,7 @@ class CompiledGraph:
         values = {name: value if isinstance(value, torch.Tensor) else torch.tensor(value)
                   for name, value in zip(self._inputs, args) if name is not None}
         if self._n_random:
-            values["seed"], values["step"] = _draw()
+            values["random.seed"], values["random.step"] = _draw()
         made = self.session.run(values) if self.session else {}
         for name, message in self._asserted:
             if not bool(made[name]):

@@ -100,7 +100,8 @@ class Lowering:
     model      its bytes
     inputs     for each input: its name; None: the graph does not read it, or it is None
     outputs    for each output: ("output", name), ("input", number of the input that it is), ("value", number)
-    n_random   how many operators draw random numbers: then the inputs "seed" and "step" are added
+    n_random   how many operators draw random numbers: then the inputs "random.seed" and "random.step" are
+               added
     asserted   outputs that must be true: a list of (name, message)"""
 
     def __init__(self, graph):
@@ -283,7 +284,7 @@ class Lowering:
         """For an operator that draws random numbers: the values of seed (2) and step, and the operator's number
         among those that draw."""
         if self._random is None:
-            self._random = self.b.input("seed", onnx.UINT32, (2,)), self.b.input("step", onnx.UINT32, ())
+            self._random = self.b.input("random.seed", onnx.UINT32, (2,)), self.b.input("random.step", onnx.UINT32, ())
         self.n_random += 1
         return (*self._random, self.n_random - 1)
 
