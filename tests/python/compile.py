@@ -216,7 +216,11 @@ def test_products():
     for causal in (False, True):
         tried(f"attention {causal}", lambda q, k, v, c=causal: F.scaled_dot_product_attention(q, k, v, is_causal=c),
               leaf(2, 3, 6, 8), leaf(2, 3, 6, 8), leaf(2, 3, 6, 8))
-    for mask in (torch.rand(6, 7) > 0.3, leaf(2, 1, 6, 7)):
+    tried("a bias that does not count", lambda a, b, c: torch.addmm(c, a, b, beta=0), x, y, torch.full((5,), torch.nan),
+          gradients=False)
+    empty = torch.ones(6, 7, dtype=torch.bool)
+    empty[2] = False
+    for mask in (torch.rand(6, 7) > 0.3, leaf(2, 1, 6, 7), empty):
         tried("attention with a mask", lambda q, k, v, m=mask: F.scaled_dot_product_attention(q, k, v, m, scale=0.3),
               leaf(2, 3, 6, 8), leaf(2, 3, 7, 8), leaf(2, 3, 7, 8))
 

@@ -15,6 +15,8 @@ def _mm(low, x, y, *_):
 def _addmm(low, bias, x, y, beta=1, alpha=1):
     dtype = low.fake.dtype
     product = low.b.op("MatMul", x.name, y.name)
+    if beta == 0:  # not even a NaN of the bias counts
+        return product if alpha == 1 else low.b.op("Mul", product, low.value(alpha, dtype))
     if alpha != 1:
         product = low.b.op("Mul", product, low.value(alpha, dtype))
     bias = bias.name if beta == 1 else low.b.op("Mul", bias.name, low.value(beta, dtype))
@@ -24,6 +26,8 @@ def _addmm(low, bias, x, y, beta=1, alpha=1):
 def _scores(low, query, key, mask, is_causal, scale):
     """The scores of attention, before softmax, and the factor by which they were multiplied."""
     dtype = query.dtype
+    if query.shape[1] != key.shape[1]:
+        low.fail("heads that share keys and values")
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
     turned = low.b.op("Transpose", key.name, perm=[0, 1, 3, 2])
@@ -44,9 +48,16 @@ def _attention(low, query, key, value, dropout_p=0.0, is_causal=False, *, attn_m
     if dropout_p:
         low.fail("dropout")
     scores, _ = _scores(low, query, key, attn_mask, is_causal, scale)
-    sums = low.b.op("ReduceLogSumExp", scores, low.ints([3]), keepdims=0)
-    return (low.b.op("MatMul", low.b.op("Softmax", scores, axis=3), value.name),
-            low.cast(sums, low.fake[1].dtype, query.dtype))
+    sums = low.b.op("ReduceLogSumExp", scores, low.ints([3]), keepdims=1)
+    weights = _or_zero(low, sums, low.b.op("Softmax", scores, axis=3), query.dtype)
+    return (low.b.op("MatMul", weights, value.name),
+            low.cast(low.reshape(sums, low.fake[1].shape), low.fake[1].dtype, query.dtype))
+
+
+def _or_zero(low, sums, weights, dtype):
+    """Weights of attention, 0 in a row in which every key is masked: its sum of exponentials is 0."""
+    is_masked = low.b.op("Equal", sums, low.value(-math.inf, dtype))
+    return low.b.op("Where", is_masked, low.value(0, dtype), weights)
 
 
 @rule("_scaled_dot_product_flash_attention_for_cpu_backward.default")
@@ -56,7 +67,8 @@ def _attention_backward(low, grad, query, key, value, out, sums, dropout_p, is_c
         low.fail("dropout")
     b, dtype = low.b, query.dtype
     scores, factor = _scores(low, query, key, attn_mask, is_causal, scale)
-    weights = b.op("Exp", b.op("Sub", scores, b.op("Unsqueeze", low.cast(sums, dtype), low.ints([3]))))
+    column = b.op("Unsqueeze", low.cast(sums, dtype), low.ints([3]))
+    weights = _or_zero(low, column, b.op("Exp", b.op("Sub", scores, column)), dtype)
 
     def turned(name):
         return b.op("Transpose", name, perm=[0, 1, 3, 2])
