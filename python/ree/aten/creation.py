@@ -30,6 +30,8 @@ def _ones(low, *_, **__):
 def _arange(low, *args, **_):
     start, end, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
     dtype = low.fake.dtype
+    if not dtype.is_floating_point and any(isinstance(item, float) for item in (start, end, step)):
+        low.fail("bounds that are not whole numbers, for a type of integers")
     wide = torch.int64 if not dtype.is_floating_point else torch.float32 if dtype.itemsize == 2 else dtype
     made = low.b.op("Range", *(low.value(item, wide) for item in (start, end, step)))
     return low.cast(made, dtype, wide)

@@ -129,7 +129,7 @@ def _scaled(low, y, alpha, dtype):
 def _add(low, x, y, alpha=1):
     dtype = low.fake.dtype
     if dtype == torch.bool:
-        return low.b.op("Or", low.value(x, dtype), low.value(y, dtype))
+        return low.b.op("Or", low.value(x, dtype), low.value(y, dtype)) if alpha else low.value(x, dtype)
     return low.b.op("Add", low.value(x, dtype), _scaled(low, y, alpha, dtype))
 
 
@@ -160,12 +160,26 @@ def _div_mode(low, x, y, rounding_mode=None):
         return quotient
     if dtype.is_floating_point:
         if rounding_mode == "floor":
-            return low.b.op("Floor", quotient)
+            return _floor_of_quotient(low, x, y, quotient, dtype)
         return low.b.op("Mul", low.b.op("Sign", quotient), low.b.op("Floor", low.b.op("Abs", quotient)))
     if rounding_mode == "trunc":
         return quotient
     rest = low.b.op("Mod", x, y)  # of y's sign
     return low.b.op("Div", low.b.op("Sub", x, rest), y)
+
+
+def _floor_of_quotient(low, x, y, quotient, dtype):
+    """By the remainder, as PyTorch: the quotient itself may be rounded up to a whole number."""
+    b, zero, one = low.b, low.value(0, dtype), low.value(1, dtype)
+    rest = b.op("Mod", x, y, fmod=1)
+    whole = b.op("Div", b.op("Sub", x, rest), y)
+    is_below = b.op("And", b.op("Not", b.op("Equal", rest, zero)),
+                    b.op("Xor", b.op("Less", y, zero), b.op("Less", rest, zero)))
+    whole = b.op("Where", is_below, b.op("Sub", whole, one), whole)
+    floor = b.op("Floor", whole)
+    is_above = b.op("Greater", b.op("Sub", whole, floor), low.value(0.5, dtype))
+    floor = b.op("Where", is_above, b.op("Add", floor, one), floor)
+    return b.op("Where", b.op("Equal", y, zero), quotient, floor)
 
 
 @rule("floor_divide.default")
@@ -201,6 +215,8 @@ def _pow(low, x, y):
         return low.b.op("Identity", base)
     if y == 0.5 and dtype.is_floating_point:
         return low.b.op("Sqrt", base)
+    if y == -0.5 and dtype.is_floating_point:
+        return low.b.op("Reciprocal", low.b.op("Sqrt", base))
     if y == -1 and dtype.is_floating_point:
         return low.b.op("Reciprocal", base)
     return low.b.op("Pow", base, low.value(y, dtype))
@@ -326,8 +342,8 @@ def _copy(low, x, source, *_):
 
 _FOREACH = {"add": ("Scalar", "List", "ScalarList", "Tensor"), "sub": ("Scalar", "List", "ScalarList"),
             "mul": ("Scalar", "List", "ScalarList", "Tensor"), "div": ("Scalar", "List", "ScalarList", "Tensor"),
-            "lerp": ("Scalar", "List", "ScalarList"), "addcmul": ("Scalar", "ScalarList", "Tensor"),
-            "addcdiv": ("Scalar", "ScalarList", "Tensor"), "pow": ("Scalar", "List", "ScalarList", "ScalarAndTensor"),
+            "lerp": ("Scalar", "List", "ScalarList"), "addcmul": ("Scalar", "ScalarList"),
+            "addcdiv": ("Scalar", "ScalarList"), "pow": ("Scalar", "List", "ScalarList", "ScalarAndTensor"),
             "maximum": ("List",), "minimum": ("List",), "clamp_min": ("Scalar", "List"),
             "clamp_max": ("Scalar", "List"), "neg": ("default",), "abs": ("default",), "sqrt": ("default",),
             "rsqrt": ("default",), "reciprocal": ("default",), "exp": ("default",), "log": ("default",),

@@ -11,12 +11,15 @@ def _embedding(low, weight, ids, *_):
 
 @rule("index_select.default")
 def _index_select(low, x, dim, index):
+    if not x.rank or not index.rank:
+        low.fail("a scalar")
     return low.b.op("Gather", x.name, index.name, axis=x.axis(dim))
 
 
 @rule("gather.default")
 def _gather(low, x, dim, index, **_):
-    return low.b.op("GatherElements", x.name, low.cast(index, torch.int64), axis=x.axis(dim)) if x.rank else x.name
+    return low.b.op("GatherElements", x.name, low.cast(index, torch.int64), axis=x.axis(dim)) if x.rank else \
+        low.fail("a scalar")
 
 
 @rule("scatter.src", "scatter.value", "scatter_add.default")

@@ -17,6 +17,8 @@ def _addmm(low, bias, x, y, beta=1, alpha=1):
     product = low.b.op("MatMul", x.name, y.name)
     if beta == 0:  # not even a NaN of the bias counts
         return product if alpha == 1 else low.b.op("Mul", product, low.value(alpha, dtype))
+    if alpha == 0:
+        low.fail("alpha 0")
     if alpha != 1:
         product = low.b.op("Mul", product, low.value(alpha, dtype))
     bias = bias.name if beta == 1 else low.b.op("Mul", bias.name, low.value(beta, dtype))
@@ -100,7 +102,9 @@ def _convolution_backward(low, grad, x, weight, bias_sizes, stride, padding, dil
     how = {"strides": stride, "dilations": dilation, "group": groups}
     made = [None, None, None]
     if wanted[0] and transposed:
-        made[0] = low.b.op("Conv", grad.name, weight.name, None, pads=padding * 2, **how)
+        value = low.b.op("Conv", grad.name, weight.name, None, pads=padding * 2, **how)
+        made[0] = low.b.op("Slice", value, low.ints([0] * n), low.ints(list(x.shape[2:])),
+                           low.ints(list(range(2, n + 2))))
     elif wanted[0]:
         extra = [x.shape[2 + d] - ((grad.shape[2 + d] - 1) * stride[d] - 2 * padding[d] +
                                    dilation[d] * (weight.shape[2 + d] - 1) + 1) for d in range(n)]

@@ -26,7 +26,8 @@ def _var(low, x, dims=None, correction=1, keepdim=False):
     difference = low.b.op("Sub", value, mean)
     total = low.b.op("ReduceSum", low.b.op("Mul", difference, difference), low.ints(axes), keepdims=int(keepdim))
     n = low.cast(low.product([x.shape[d] for d in axes]) if axes else low.sym(1), dtype, torch.int64)
-    made = low.b.op("Div", total, low.b.op("Sub", n, low.value(1 if correction is None else correction, dtype)))
+    divisor = low.b.op("Sub", n, low.value(1 if correction is None else correction, dtype))
+    made = low.b.op("Div", total, low.b.op("Max", divisor, low.value(0, dtype)))
     if not both:
         return made
     return made, mean if keepdim else low.reshape(mean, low.fake[1].shape)
@@ -35,8 +36,9 @@ def _var(low, x, dims=None, correction=1, keepdim=False):
 @rule("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
 def _any(low, x, dims=None, keepdim=False):
     op = "ReduceMax" if "any" in low.op_name else "ReduceMin"
-    axes, value = x.axes(dims), low.cast(x, torch.bool)
-    return low.b.op(op, value, low.ints(axes), keepdims=int(keepdim)) if axes else value
+    axes, value = [] if dims == [] else x.axes(dims), low.cast(x, torch.bool)
+    made = low.b.op(op, value, low.ints(axes), keepdims=int(keepdim)) if axes else value
+    return low.cast(made, low.fake.dtype, torch.bool)
 
 
 @rule("max.dim", "min.dim")

@@ -75,7 +75,7 @@ def _split(low, x, sizes, dim=0):
 
 @rule("flip.default")
 def _flip(low, x, dims):
-    axes = x.axes(dims)
+    axes = x.axes(dims) if dims else []
     n = len(axes)
     return low.b.op("Slice", x.name, low.ints([-1] * n), low.ints([-2 ** 63 + 1] * n), low.ints(axes),
                     low.ints([-1] * n)) if n else x.name
