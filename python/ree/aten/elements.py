@@ -142,13 +142,23 @@ def _sub(low, x, y, alpha=1):
 @rule("mul.Tensor", "mul.Scalar")
 def _mul(low, x, y):
     dtype = low.fake.dtype
-    return low.b.op("And" if dtype == torch.bool else "Mul", low.value(x, dtype), low.value(y, dtype))
+    if dtype == torch.bool:
+        return low.b.op("And", low.value(x, dtype), low.value(y, dtype))
+    return _by_number(low, "Mul", x, y)
 
 
 @rule("div.Tensor", "div.Scalar")
 def _div(low, x, y):
+    return _by_number(low, "Div", x, y)
+
+
+def _by_number(low, op, x, y):
+    """A product or a quotient. A number beside 16-bit floats stays a float32, as in PyTorch: it may be larger
+    than they can be."""
     dtype = low.fake.dtype
-    return low.b.op("Div", low.value(x, dtype), low.value(y, dtype))
+    is_number = not (isinstance(x, Tensor) and isinstance(y, Tensor))
+    wide = torch.float32 if is_number and dtype in (torch.float16, torch.bfloat16) else dtype
+    return low.cast(low.b.op(op, low.value(x, wide), low.value(y, wide)), dtype, wide)
 
 
 @rule("div.Tensor_mode", "div.Scalar_mode")
