@@ -117,8 +117,8 @@ def _compile(graph_module, device, fallback, kind, made):
         return made[-1]
     if not fallback:
         raise UnsupportedError(f"PyTorch's operators {', '.join(missing)} are not supported; with options="
-                               "{'fallback': True} PyTorch computes them, and the bits are not those of RepOps")
-    warnings.warn(f"PyTorch computes {', '.join(missing)}: these bits are not those of RepOps", stacklevel=2)
+                               "{'fallback': True} PyTorch computes them, without the promise of equal bits")
+    warnings.warn(f"PyTorch computes {', '.join(missing)}: these results may differ between devices", stacklevel=2)
     partitioner = CapabilityBasedPartitioner(graph_module, _Supported(), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse()
     for name, part in list(fused.named_children()):

@@ -49,8 +49,8 @@ def convert(model: Any, options: CompileOptions = CompileOptions(), *, args: Seq
 
     model             a path, the bytes of an ONNX file, an onnx.ModelProto, or a torch.nn.Module, which is
                       exported to ONNX in eval mode
-    args, kwargs      example inputs with which a torch.nn.Module is exported; it is not called with others
-                      than those of the same structure
+    args, kwargs      example inputs with which a torch.nn.Module is exported; later inputs must have the same
+                      structure
     dynamic_shapes    which sizes of the example are not fixed, as for torch.export.export
 
     The module takes the inputs of an ONNX model in their order, or by name, and returns its output, or a
@@ -72,8 +72,11 @@ def convert(model: Any, options: CompileOptions = CompileOptions(), *, args: Seq
                                      artifacts.path / "model.onnx")
         source: Any = artifacts.path / "model.onnx"
     else:
-        source = artifacts.add_model(model, options.colocate_tensors)
+        source = model.SerializeToString() if hasattr(model, "SerializeToString") else model
+        source = source if isinstance(source, (bytes, bytearray, memoryview)) else pathlib.Path(source)
     loaded = Model(source, on_pass=artifacts.add_pass)
+    if structure is None:  # after loading, which refuses weights that lie outside of the model's folder
+        artifacts.add_model(source, options.colocate_tensors)
     if isinstance(source, os.PathLike):
         artifacts.add_plan(source)
     device = options.device
@@ -95,6 +98,10 @@ def _torch():
     return torch
 
 
+# Names in the folder that a file of weights cannot take.
+_OWN_NAMES = ("model.onnx", "model", "passes", "programs", "plan.json", "options.json")
+
+
 class Artifacts:
     """The folder of a converted model: model.onnx, passes/, programs/, plan.json, options.json."""
 
@@ -111,23 +118,17 @@ class Artifacts:
                 file.unlink()  # of an earlier conversion
 
     def add_model(self, model, colocate):
-        """Copies or links the model; returns what to load."""
-        if hasattr(model, "SerializeToString"):
-            model = model.SerializeToString()
+        """Copies or links a model that was loaded: its bytes, or its path."""
         if isinstance(model, (bytes, bytearray, memoryview)):
             _replace(self.path / "model.onnx", lambda path: path.write_bytes(model))
-            return bytes(model)
-        source = pathlib.Path(model)
-        if source.is_dir():
-            for file in sorted(file for file in source.iterdir() if file.is_file()):
+        elif model.is_dir():
+            for file in sorted(file for file in model.iterdir() if file.is_file()):
                 self._add_file(file, self.path / "model" / file.name, colocate)
-            return source
-        if not source.is_file():
-            raise NotFoundError(f"{source}: there is no such file")
-        self._add_file(source, self.path / "model.onnx", colocate)
-        for name in external_files(source):
-            self._add_file(source.parent / name, self.path / name, colocate)
-        return source
+        else:
+            self._add_file(model, self.path / "model.onnx", colocate)
+            for name in external_files(model):
+                if pathlib.PurePath(name).parts[0] not in _OWN_NAMES:
+                    self._add_file(model.parent / name, self.path / name, colocate)
 
     def _add_file(self, source, target, colocate):
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,7 @@ class ConvertedModule(torch.nn.Module):
     def _by_structure(self, args, kwargs):
         leaves, spec = pytree.tree_flatten((args, _sorted(kwargs)))
         if spec != self._structure.inputs:
-            raise InvalidError(f"the inputs have another structure than those of the export: {spec}, expected "
+            raise InvalidError(f"the inputs have another structure than the example: {spec}, expected "
                                f"{self._structure.inputs}")
         tensors = []
         for leaf, expected in zip(leaves, self._structure.leaves):

@@ -97,7 +97,7 @@ class Decoding(DeviceUser):
         print(generator.tokenizer.decode(sequence.ids))
 
     The logits of a sequence depend only on its tokens: not on the other sequences of a call, on how its
-    tokens are divided into calls, on forks or on truncated tokens. They are those of Generator.generate.
+    tokens are divided into calls, on forks or on truncated tokens. Generator.generate computes the same logits.
 
     Raises UnsupportedError if the model has no kv caches, or the generator is recorded."""
 

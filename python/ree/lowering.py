@@ -259,7 +259,7 @@ class Lowering:
             for _ in range(int(e.exp) - 1):
                 made = self.b.op("Mul", made, base)
         else:
-            raise UnsupportedError(f"a size is {e}, which ree.compile does not compute")
+            raise UnsupportedError(f"a size is {e}, which backend \"ree\" does not compute")
         self._symbols[e] = made
         return made
 
