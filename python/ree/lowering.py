@@ -295,6 +295,10 @@ def repeated(values, n):
 
 
 def _number_of(item, dtype):
+    """A number in a type; integers wrap around, as in eager PyTorch."""
     if dtype == torch.bool:
         return bool(item)
-    return float(item) if dtype.is_floating_point else int(item)
+    if dtype.is_floating_point:
+        return float(item)
+    info = torch.iinfo(dtype)
+    return (int(item) - info.min) % 2 ** info.bits + info.min

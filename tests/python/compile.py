@@ -133,6 +133,34 @@ def test_elements():
                                        a.nan_to_num(1.0, 2.0, 3.0), a * 3.5e38), inf, gradients=False)
 
 
+def test_edges():
+    """Infinities, zeros, empty tensors and lists, scalars, numbers outside of a type."""
+    inf = float("inf")
+
+    def edge(name, function, *args):
+        tried(name, function, *args, gradients=False)
+    edge("floor", lambda a: torch.div(a, 0.1, rounding_mode="floor"), torch.tensor([1., 0.3, -1., 0.7, 5.]))
+    edge("floor of infinities", lambda a: (torch.div(a, -1., rounding_mode="floor"),
+                                           torch.div(a, inf, rounding_mode="floor")), torch.tensor([inf, 3., -2.5, -1.]))
+    edge("pow", lambda a: (a ** -0.5, a ** 0.5), torch.tensor([-0., -inf, 4.]))
+    edge("var", lambda a: (torch.var(a, 0, correction=5), torch.var(a, 0, correction=1)), torch.tensor([1., 2., 4.]))
+    edge("var of nothing", lambda a: torch.var(a, 0), torch.zeros(0, 3))
+    edge("empty lists", lambda a: (torch.flip(a, ()), torch.any(a > 0, [])), leaf(3, 2))
+    edge("any of uint8", lambda a: (torch.any(a), torch.all(a)), torch.tensor([1, 2], dtype=torch.uint8))
+    edge("float16", lambda a: (a * 100000., a + 1e5), torch.tensor([.001, 1.]).half())
+    for dtype in (torch.int8, torch.uint8, torch.int16):
+        edge(f"{dtype}", lambda a: (a + 200, a * 300, a - 129, a - 1, a < 200, a == 300, a > -200,
+                                    a.clamp(-200, 100), a.clamp(max=70000)), torch.tensor([0, 1, 100], dtype=dtype))
+    edge("scalars", lambda a, i: (*a.max(0), *a.min(0, keepdim=True), a.argmax(0, keepdim=True), a.argmin(keepdim=True),
+                                  a.argmax(), a.gather(0, i), a.index_select(0, i), a.cumsum(0), a.softmax(0)),
+         torch.tensor(2.5), torch.tensor(0))
+    edge("argmax", lambda a: (a.argmax(keepdim=True), a.argmin(1, keepdim=True)), leaf(3, 4))
+    edge("select by a scalar", lambda a, i: torch.index_select(a, 0, i), leaf(3, 2), torch.tensor(1))
+    torch._dynamo.reset()
+    with fails(Exception, "whole numbers"):
+        compiled(lambda a: torch.arange(0, 5.5, dtype=torch.int64) + a)(torch.tensor(1))
+
+
 def test_shapes():
     x = leaf(2, 3, 4)
     tried("views", lambda a: (a.view(6, 4), a.reshape(-1), a.permute(2, 0, 1), a.transpose(0, 2), a.unsqueeze(1),
@@ -218,6 +246,9 @@ def test_products():
               leaf(2, 3, 6, 8), leaf(2, 3, 6, 8), leaf(2, 3, 6, 8))
     tried("a bias that does not count", lambda a, b, c: torch.addmm(c, a, b, beta=0), x, y, torch.full((5,), torch.nan),
           gradients=False)
+    for causal in (False, True):
+        tried("attention with shared heads", lambda q, k, v, c=causal: F.scaled_dot_product_attention(
+            q, k, v, is_causal=c, enable_gqa=True), leaf(2, 6, 5, 8), leaf(2, 2, 5, 8), leaf(2, 2, 5, 8))
     empty = torch.ones(6, 7, dtype=torch.bool)
     empty[2] = False
     for mask in (torch.rand(6, 7) > 0.3, leaf(2, 1, 6, 7), empty):
@@ -246,9 +277,13 @@ def test_pooling():
                 {"kernel_size": (2, 3), "stride": 1},
                 {"kernel_size": 3, "ceil_mode": True}):
         tried(f"max_pool2d {how}", lambda a, h=how: F.max_pool2d(a, **h), x)
-        if "ceil_mode" not in how:
-            tried(f"avg_pool2d {how}", lambda a, h=how: F.avg_pool2d(a, **h), x)
-            tried(f"avg_pool2d {how}", lambda a, h=how: F.avg_pool2d(a, count_include_pad=False, **h), x)
+        tried(f"avg_pool2d {how}", lambda a, h=how: F.avg_pool2d(a, **h), x)
+        tried(f"avg_pool2d {how}", lambda a, h=how: F.avg_pool2d(a, count_include_pad=False, **h), x)
+    for pad in (True, False):  # the last windows reach over the padding
+        for kernel, stride, padding in ((3, 2, 1), ((2, 3), (3, 2), 1), (2, 2, 0), (5, 3, 2)):
+            tried(f"avg_pool2d {kernel}", lambda a, k=kernel, s=stride, p=padding, c=pad:
+                  F.avg_pool2d(a, k, s, p, ceil_mode=True, count_include_pad=c), x)
+    tried("avg_pool3d", lambda a: (F.avg_pool3d(a, 2), F.avg_pool3d(a, 3, 2, 1, ceil_mode=True)), x)
     tried("max_pool2d with indices", lambda a: F.max_pool2d(a, 3, 2, return_indices=True), x)
     tried("max_pool without a batch", lambda a: (F.max_pool2d(a[0], 2), F.avg_pool2d(a[0], 2),
                                                  F.max_pool1d(a[0], 2)), x)

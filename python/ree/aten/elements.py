@@ -283,9 +283,13 @@ def _minimum(low, x, y):
 def _clamp(low, x, min=None, max=None):  # pylint: disable=redefined-builtin # ATen's names
     dtype = low.fake.dtype
     made = low.cast(x, dtype)
-    if min is not None:
-        made = low.b.op("Max", made, low.value(min, dtype))
-    return made if max is None else low.b.op("Min", made, low.value(max, dtype))
+    for op, limit in (("Max", min), ("Min", max)):
+        if isinstance(limit, int) and not dtype.is_floating_point and dtype != torch.bool:
+            info = torch.iinfo(dtype)  # a limit outside of the type is its end
+            limit = info.min if limit < info.min else info.max if limit > info.max else limit
+        if limit is not None:
+            made = low.b.op(op, made, low.value(limit, dtype))
+    return made
 
 
 @rule("clamp_min.default", "clamp_min.Tensor")

@@ -11,20 +11,24 @@ def _embedding(low, weight, ids, *_):
 
 @rule("index_select.default")
 def _index_select(low, x, dim, index):
-    if not x.rank or not index.rank:
-        low.fail("a scalar")
-    return low.b.op("Gather", x.name, index.name, axis=x.axis(dim))
+    vector = low.reshape(x.name, [1]) if not x.rank else x.name
+    made = low.b.op("Gather", vector, low.reshape(index.name, [-1]), axis=x.axis(dim))
+    return low.reshape(made, low.fake.shape)
 
 
 @rule("gather.default")
 def _gather(low, x, dim, index, **_):
-    return low.b.op("GatherElements", x.name, low.cast(index, torch.int64), axis=x.axis(dim)) if x.rank else \
-        low.fail("a scalar")
+    ranked = x.name if x.rank else low.reshape(x.name, [1])
+    at = low.cast(index, torch.int64)
+    made = low.b.op("GatherElements", ranked, at if index.rank else low.reshape(at, [1]), axis=x.axis(dim))
+    return made if index.rank else low.reshape(made, ())
 
 
 @rule("scatter.src", "scatter.value", "scatter_add.default")
 def _scatter(low, x, dim, index, source, **_):
     reduction = "add" if "add" in low.op_name else None
+    if not x.rank or not index.rank:
+        low.fail("a scalar")
     if not isinstance(source, Tensor):
         source = low.full(source, x.dtype, index.shape)
     elif list(source.shape) != list(index.shape):

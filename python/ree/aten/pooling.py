@@ -41,30 +41,33 @@ def _avg_pool(low, x, kernel, stride=(), padding=(0,), ceil_mode=False, count_in
     return low.reshape(made, low.fake.shape)
 
 
-@rule("avg_pool2d_backward.default")
+@rule("avg_pool2d_backward.default", "avg_pool3d_backward.default")
 def _avg_pool_backward(low, grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
-    # pylint: disable=too-many-arguments # ATen's
-    kernel, padding = repeated(kernel, 2), repeated(padding, 2)
-    stride = repeated(stride, 2) if stride else kernel
-    if ceil_mode or divisor_override is not None:
-        low.fail("ceil_mode or divisor_override")
-    lead, (height, width) = math.prod(x.shape[:-2]), x.shape[-2:]
-    rows, columns = grad.shape[-2:]
-    value = low.reshape(grad.name, [lead, 1, rows, columns])
-    counts = []
-    for size, n, k, s, p in ((height, rows, kernel[0], stride[0], padding[0]),
-                             (width, columns, kernel[1], stride[1], padding[1])):
-        counts.append([k if count_include_pad else min(i * s - p + k, size) - max(i * s - p, 0) for i in range(n)])
-    divisors = [float(a * b) for a in counts[0] for b in counts[1]]
+    # pylint: disable=too-many-arguments,unused-argument # ATen's; the sizes of grad tell ceil_mode
+    n = 3 if "3d" in low.op_name else 2
+    kernel, padding = repeated(kernel, n), repeated(padding, n)
+    stride = repeated(stride, n) if stride else kernel
+    if divisor_override is not None:
+        low.fail("divisor_override")
+    sizes, outer, lead = list(x.shape[-n:]), list(grad.shape[-n:]), list(x.shape[:-n])
+    if not all(isinstance(size, int) for size in [*sizes, *outer, *lead]):
+        low.fail("sizes that are not fixed")
+    divisors = [1]  # for each output: how many elements its window has
+    for size, m, k, s, p in zip(sizes, outer, kernel, stride, padding):
+        first, last = (-p, size + p) if count_include_pad else (0, size)
+        counts = [min(i * s - p + k, last) - max(i * s - p, first) for i in range(m)]
+        divisors = [a * b for a in divisors for b in counts]
     if len(set(divisors)) == 1:
         divisor = low.value(divisors[0], x.dtype)
     else:
-        divisor = low.b.constant(TYPES[x.dtype], divisors, (1, 1, rows, columns))
-    value = low.b.op("Div", value, divisor)
-    extra = [size + 2 * p - ((n - 1) * s + k) for size, n, k, s, p in
-             ((height, rows, kernel[0], stride[0], padding[0]), (width, columns, kernel[1], stride[1], padding[1]))]
+        divisor = low.b.constant(TYPES[x.dtype], divisors, (1, 1, *outer))
+    value = low.b.op("Div", low.reshape(grad.name, [math.prod(lead), 1, *outer]), divisor)
+    extra = [size + 2 * p - ((m - 1) * s + k) for size, m, k, s, p in zip(sizes, outer, kernel, stride, padding)]
     ones = low.full(1, x.dtype, [1, 1, *kernel])
-    made = low.b.op("ConvTranspose", value, ones, None, strides=stride, pads=padding * 2, output_padding=extra)
+    made = low.b.op("ConvTranspose", value, ones, None, strides=stride, pads=padding * 2,
+                    output_padding=[max(rest, 0) for rest in extra])
+    if min(extra) < 0:  # ceil_mode: the last windows reach over the padding
+        made = low.b.op("Slice", made, low.ints([0] * n), low.ints(sizes), low.ints(list(range(2, 2 + n))))
     return low.reshape(made, x.shape)
 
 

@@ -28,11 +28,9 @@ def _addmm(low, bias, x, y, beta=1, alpha=1):
 def _scores(low, query, key, mask, is_causal, scale):
     """The scores of attention, before softmax, and the factor by which they were multiplied."""
     dtype = query.dtype
-    if query.shape[1] != key.shape[1]:
-        low.fail("heads that share keys and values")
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1])
-    turned = low.b.op("Transpose", key.name, perm=[0, 1, 3, 2])
+    turned = low.b.op("Transpose", _for_each_head(low, key, query), perm=[0, 1, 3, 2])
     scores = low.b.op("Mul", low.b.op("MatMul", query.name, turned), low.value(scale, dtype))
     if is_causal:
         ones = low.full(True, torch.bool, [query.shape[-2], key.shape[-2]])
@@ -45,6 +43,27 @@ def _scores(low, query, key, mask, is_causal, scale):
     return scores, low.value(scale, dtype)
 
 
+def _for_each_head(low, x, query):
+    """Keys or values (batch, heads, ...), repeated for the heads of the query that share them."""
+    batch, n, *rest = x.shape
+    shared = query.shape[1] // n
+    if shared == 1:
+        return x.name
+    repeated_heads = low.b.op("Expand", low.b.op("Unsqueeze", x.name, low.ints([2])),
+                              low.ints([batch, n, shared, *rest]))
+    return low.reshape(repeated_heads, [batch, n * shared, *rest])
+
+
+def _of_shared_heads(low, name, x, query):
+    """The gradient of keys or values x from those for each head of the query: a sum over the heads that share
+    them."""
+    batch, n, *rest = x.shape
+    shared = query.shape[1] // n
+    if shared == 1:
+        return name
+    return low.b.op("ReduceSum", low.reshape(name, [batch, n, shared, *rest]), low.ints([2]), keepdims=0)
+
+
 @rule("_scaled_dot_product_flash_attention_for_cpu.default")
 def _attention(low, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
     if dropout_p:
@@ -52,7 +71,7 @@ def _attention(low, query, key, value, dropout_p=0.0, is_causal=False, *, attn_m
     scores, _ = _scores(low, query, key, attn_mask, is_causal, scale)
     sums = low.b.op("ReduceLogSumExp", scores, low.ints([3]), keepdims=1)
     weights = _or_zero(low, sums, low.b.op("Softmax", scores, axis=3), query.dtype)
-    return (low.b.op("MatMul", weights, value.name),
+    return (low.b.op("MatMul", weights, _for_each_head(low, value, query)),
             low.cast(low.reshape(sums, low.fake[1].shape), low.fake[1].dtype, query.dtype))
 
 
@@ -74,11 +93,12 @@ def _attention_backward(low, grad, query, key, value, out, sums, dropout_p, is_c
 
     def turned(name):
         return b.op("Transpose", name, perm=[0, 1, 3, 2])
-    of_weights = b.op("MatMul", grad.name, turned(value.name))
+    of_weights = b.op("MatMul", grad.name, turned(_for_each_head(low, value, query)))
     common = b.op("ReduceSum", b.op("Mul", grad.name, out.name), low.ints([3]), keepdims=1)
     of_scores = b.op("Mul", b.op("Mul", weights, b.op("Sub", of_weights, common)), factor)
-    return (b.op("MatMul", of_scores, key.name), b.op("MatMul", turned(of_scores), query.name),
-            b.op("MatMul", turned(weights), grad.name))
+    of_key, of_value = b.op("MatMul", turned(of_scores), query.name), b.op("MatMul", turned(weights), grad.name)
+    return (b.op("MatMul", of_scores, _for_each_head(low, key, query)),
+            _of_shared_heads(low, of_key, key, query), _of_shared_heads(low, of_value, value, query))
 
 
 @rule("convolution.default")

@@ -44,6 +44,8 @@ def _any(low, x, dims=None, keepdim=False):
 @rule("max.dim", "min.dim")
 def _max_dim(low, x, dim, keepdim=False):
     kind = "Max" if "max" in low.op_name else "Min"
+    if not x.rank:
+        return x.name, low.value(0, torch.int64)
     axis = x.axis(dim)
     return (low.b.op(f"Reduce{kind}", x.name, low.ints([axis]), keepdims=int(keepdim)),
             low.b.op(f"Arg{kind}", x.name, axis=axis, keepdims=int(keepdim)))
@@ -52,6 +54,8 @@ def _max_dim(low, x, dim, keepdim=False):
 @rule("argmax.default", "argmin.default")
 def _argmax(low, x, dim=None, keepdim=False):
     op = "ArgMax" if "max" in low.op_name else "ArgMin"
+    if not x.rank:
+        return low.value(0, torch.int64)
     if dim is None:
         made = low.b.op(op, low.reshape(x.name, [-1]), axis=0, keepdims=0)
         return low.reshape(made, low.fake.shape)
