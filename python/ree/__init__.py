@@ -22,6 +22,7 @@ from ree.stages import Stage, last_traces
 from ree.tensors import sha256
 from ree.tokenizer import Tokenizer, chat_families
 from ree.trace import Trace, TraceDiff
+from ree.training import export_training
 
 __version__ = _ffi.string(_lib.ree_version()).decode()
 numerics = _ffi.string(_lib.ree_numerics_version()).decode()  # the version of the output bits
@@ -31,4 +32,4 @@ __all__ = ["Cancelled", "Check", "Comparison", "CompileOptions", "Decoding", "De
            "Model", "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording",
            "Sequence", "Session", "Stage", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError",
            "UnsupportedError", "Verification", "chat_families", "compare", "convert", "create_key", "devices", "diff",
-           "export", "generate", "last_traces", "numerics", "sha256"]
+           "export", "export_training", "generate", "last_traces", "numerics", "sha256"]

@@ -3,6 +3,7 @@
 A rule for each operator, named as in ATen ("add.Tensor"), adds nodes to an onnx_builder.Builder. The modules of
 ree.aten have the rules. Operators without a rule are decomposed by PyTorch before they come here
 (`decompositions`), or are unsupported."""
+import ctypes
 import math
 import operator
 
@@ -102,10 +103,16 @@ class Lowering:
     outputs    for each output: ("output", name), ("input", number of the input that it is), ("value", number)
     n_random   how many operators draw random numbers: then the inputs "random.seed" and "random.step" are
                added
-    asserted   outputs that must be true: a list of (name, message)"""
+    asserted   outputs that must be true: a list of (name, message)
 
-    def __init__(self, graph):
-        self.b = onnx.Builder()
+    names      names of inputs, by node; by default the names of the nodes
+    defaults   values of inputs that need not be given, tensors by node
+    outputs    names of the outputs, in order; by default new ones"""
+
+    def __init__(self, graph, names=None, defaults=None, outputs=None):
+        self._names, self._defaults = names or {}, defaults or {}
+        self._output_names = iter(outputs or ())
+        self.b = onnx.Builder({*self._names.values(), *(outputs or ())})
         self.n_random, self.asserted = 0, []
         self._values = {}  # node -> Tensor, list of them, or a number
         self._symbols = {}  # sympy.Symbol -> name of a value
@@ -135,9 +142,11 @@ class Lowering:
         fake, name = node.meta.get("val"), None
         if isinstance(fake, torch.Tensor):
             self._check_type(fake.dtype)
+            named = self._names.get(node, node.name)
             if node.users:
-                name = self.b.input(node.name, TYPES[fake.dtype], [self._dim(size) for size in fake.shape])
-            self._values[node] = Tensor(node.name, fake)
+                default = _bytes_of(self._defaults[node]) if node in self._defaults else None
+                name = self.b.input(named, TYPES[fake.dtype], [self._dim(size) for size in fake.shape], default)
+            self._values[node] = Tensor(named, fake)
         elif isinstance(fake, torch.SymInt):
             name = self.b.input(node.name, onnx.INT64, ())
             self._symbols[fake.node.expr] = node.name
@@ -158,9 +167,7 @@ class Lowering:
         for part in node.target.split("."):
             tensor = getattr(tensor, part)
         self._check_type(tensor.dtype)
-        with _disable_current_modes():  # the tensor is a real one
-            data = bytes(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).tolist())
-        return Tensor(self.b.data(TYPES[tensor.dtype], tensor.shape, data), tensor)
+        return Tensor(self.b.data(TYPES[tensor.dtype], tensor.shape, _bytes_of(tensor)), tensor)
 
     def _add_output(self, node, placeholders):
         if node is None or isinstance(node, (int, float, bool)):
@@ -173,7 +180,8 @@ class Lowering:
                 return "value", fake
             return "size", self.b.output(self.sym(fake), onnx.INT64, ())
         tensor = self._values[node]
-        return "output", self.b.output(tensor.name, TYPES[tensor.dtype], [self._dim(size) for size in tensor.shape])
+        return "output", self.b.output(tensor.name, TYPES[tensor.dtype], [self._dim(size) for size in tensor.shape],
+                                       next(self._output_names, None))
 
     def _call(self, node):
         if _is_size(node):
@@ -287,6 +295,12 @@ class Lowering:
             self._random = self.b.input("random.seed", onnx.UINT32, (2,)), self.b.input("random.step", onnx.UINT32, ())
         self.n_random += 1
         return (*self._random, self.n_random - 1)
+
+
+def _bytes_of(tensor):
+    with _disable_current_modes():  # the tensor is a real one
+        data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        return ctypes.string_at(data.data_ptr(), data.numel()) if data.numel() else b""
 
 
 def repeated(values, n):

@@ -73,25 +73,34 @@ def _rounded_half(bits):
 class Builder:
     """A graph under construction. Values are names; `op` adds a node."""
 
-    def __init__(self):
+    def __init__(self, reserved=()):
+        """reserved: names that are left for inputs and outputs."""
         self._nodes, self._initializers, self._inputs, self._outputs = [], [], [], []
         self._constants = {}  # (dtype, shape, bytes) -> name
+        self._metadata = {}
+        self._reserved = frozenset(reserved)
         self._n = 0
 
     def name(self, hint="v"):
         """A new name for a value."""
-        self._n += 1
-        return f"{hint}.{self._n}"  # names of inputs have no dot
+        while True:
+            self._n += 1
+            name = f"{hint}.{self._n}"
+            if name not in self._reserved:
+                return name
 
-    def input(self, name, dtype, shape):
-        """Adds an input; a str in `shape` is the symbol of a size that is not fixed. Returns its name."""
+    def input(self, name, dtype, shape, default=None):
+        """Adds an input; a str in `shape` is the symbol of a size that is not fixed. default: the bytes that it
+        has if it is not given, or None. Returns its name, which is reserved or has no dot."""
         self._inputs.append(self._port(name, dtype, shape))
+        if default is not None:
+            self._add_initializer(name, dtype, shape, default)
         return name
 
-    def output(self, name, dtype, shape):
-        """Makes a value an output, under a name of its own, which it returns."""
-        out = self.name("out")
-        self._nodes.append(self._node("Identity", [name], [out], {}))
+    def output(self, value, dtype, shape, name=None):
+        """Makes a value an output, under a reserved name or one of its own, which it returns."""
+        out = name or self.name("out")
+        self._nodes.append(self._node("Identity", [value], [out], {}))
         self._outputs.append(self._port(out, dtype, shape))
         return out
 
@@ -109,9 +118,16 @@ class Builder:
         key = dtype, tuple(shape), content
         if key not in self._constants:
             name = self._constants[key] = self.name("c")
-            dims = b"".join(_number(1, d) for d in shape)
-            self._initializers.append(dims + _number(2, dtype) + _chunk(8, name) + _chunk(9, content))
+            self._add_initializer(name, dtype, shape, content)
         return self._constants[key]
+
+    def _add_initializer(self, name, dtype, shape, content):
+        dims = b"".join(_number(1, d) for d in shape)
+        self._initializers.append(dims + _number(2, dtype) + _chunk(8, name) + _chunk(9, content))
+
+    def metadata(self, key, value):
+        """Adds an entry of metadata: two texts."""
+        self._metadata[key] = value
 
     def op(self, op_type, *inputs, n=1, hint=None, **attributes):
         """Adds a node; an input may be None. Returns the name of its output, or a list of n names."""
@@ -126,7 +142,9 @@ class Builder:
         graph += b"".join(_chunk(5, tensor) for tensor in self._initializers)
         graph += b"".join(_chunk(11, port) for port in self._inputs)
         graph += b"".join(_chunk(12, port) for port in self._outputs)
-        return _number(1, 9) + _chunk(2, "ree") + _chunk(7, graph) + _chunk(8, _chunk(1, "") + _number(2, OPSET))
+        notes = b"".join(_chunk(14, _chunk(1, key) + _chunk(2, text)) for key, text in self._metadata.items())
+        opset = _chunk(8, _chunk(1, "") + _number(2, OPSET))
+        return _number(1, 9) + _chunk(2, "ree") + _chunk(7, graph) + opset + notes
 
     @staticmethod
     def _node(op_type, inputs, outputs, attributes):

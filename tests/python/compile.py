@@ -141,7 +141,8 @@ def test_edges():
         tried(name, function, *args, gradients=False)
     edge("floor", lambda a: torch.div(a, 0.1, rounding_mode="floor"), torch.tensor([1., 0.3, -1., 0.7, 5.]))
     edge("floor of infinities", lambda a: (torch.div(a, -1., rounding_mode="floor"),
-                                           torch.div(a, inf, rounding_mode="floor")), torch.tensor([inf, 3., -2.5, -1.]))
+                                           torch.div(a, inf, rounding_mode="floor")),
+         torch.tensor([inf, 3., -2.5, -1.]))
     edge("pow", lambda a: (a ** -0.5, a ** 0.5), torch.tensor([-0., -inf, 4.]))
     edge("var", lambda a: (torch.var(a, 0, correction=5), torch.var(a, 0, correction=1)), torch.tensor([1., 2., 4.]))
     edge("var of nothing", lambda a: torch.var(a, 0), torch.zeros(0, 3))

@@ -33,6 +33,21 @@ def _var(low, x, dims=None, correction=1, keepdim=False):
     return made, mean if keepdim else low.reshape(mean, low.fake[1].shape)
 
 
+@rule("_foreach_norm.Scalar")
+def _foreach_norm(low, tensors, order=2, dtype=None):
+    if dtype is not None:
+        low.fail("a type for the sum")
+    made = []
+    for tensor in tensors:
+        if order == float("inf"):
+            made.append(low.b.op("ReduceMax", low.b.op("Abs", tensor.name), low.ints(tensor.axes(None)), keepdims=0))
+        elif order in (1, 2):
+            made.append(low.b.op(f"ReduceL{int(order)}", tensor.name, low.ints(tensor.axes(None)), keepdims=0))
+        else:
+            low.fail(f"the norm of order {order}")
+    return made
+
+
 @rule("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
 def _any(low, x, dims=None, keepdim=False):
     op = "ReduceMax" if "any" in low.op_name else "ReduceMin"
