@@ -5,6 +5,7 @@ ree.Session runs."""
 import sys
 import threading
 import warnings
+from typing import Dict
 
 import torch
 from functorch.compile import make_boxed_func
@@ -20,7 +21,7 @@ from ree.session import Session
 from ree.stages import Stage
 
 _OPTIONS = {"device": "cpu", "fallback": False}
-_devices = {}  # spec -> an open device
+_devices: Dict[str, Device] = {}  # spec -> an open device
 _devices_lock = threading.Lock()
 
 

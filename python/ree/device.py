@@ -1,6 +1,5 @@
 """Devices: the CPU, Vulkan devices and CUDA devices."""
 import os
-import threading
 import weakref
 from collections.abc import Callable
 from typing import List, NamedTuple, Optional
@@ -8,7 +7,7 @@ from typing import List, NamedTuple, Optional
 from ree._ree import ffi, lib
 from ree.annotations import Path
 from ree.errors import Error, c_path, c_text, check, text_of
-from ree.locks import UseLock, refuse_threads
+from ree.locks import Busy, Guarded, UseLock, refuse_threads
 
 _SETS = {ffi.string(lib.ree_operation_set_name(n)).decode(): n
          for n in (lib.REE_REPRODUCIBLE, lib.REE_DETERMINISTIC, lib.REE_DEFAULT)}
@@ -81,7 +80,7 @@ class Device:
         self.operation_set = operation_set
         self._out = ffi.new("struct ree_device **")  # the C object; NULL: closed
         self._is_foreign = False  # opened by the process from which this one was forked
-        self._lock = threading.RLock()
+        self._lock = Guarded()
         self._later: List[Callable[[], None]] = []  # what could not be released while the device was used
         self._n_users = 0
         self._is_unused = False  # nothing refers to it but its users
@@ -99,10 +98,10 @@ class Device:
                 ...
 
         Raises Error if this thread holds it: a callback cannot use the device that calls it. A signal's
-        exception cannot leave the lock held, because `with` takes a lock of C without Python code."""
-        if self._lock._is_owned():  # pylint: disable=no-member
+        exception cannot leave the lock held."""
+        if self._lock.is_mine():
             raise Error(f"device '{self.spec}' is running: the functions that it calls cannot use it")
-        return self._lock
+        return self._lock.guard
 
     def handle(self):
         """The C object, while the caller holds the lock. Raises Error if the device is closed, or was opened
@@ -137,11 +136,12 @@ class Device:
             if self._is_unused and not self._n_users:
                 self._destroy()
         self._later.append(remove)
-        if not self._lock._is_owned() and self._lock.acquire(blocking=False):  # pylint: disable=no-member
+        if not self._lock.is_mine():
             try:
-                self.release_later()
-            finally:
-                self._lock.release()
+                with self._lock.guard_if_free:
+                    self.release_later()
+            except Busy:
+                pass  # the thread that uses the device will call release_later
 
     def facts(self) -> List[Fact]:
         """What ree knows about the device: limits, verdicts of the probe, results of self-tests. Grows
@@ -154,7 +154,7 @@ class Device:
     def forget(self):
         """Never uses or releases the C object: it belongs to the process from which this one was forked."""
         self._is_foreign = True
-        self._lock = threading.RLock()
+        self._lock = Guarded()
 
     def _destroy(self):
         handle, self._out[0] = self._out[0], ffi.NULL

@@ -66,7 +66,7 @@ class _Callbacks:
         self.is_cancelled = True
 
 
-_stray = {}  # by thread: what a signal raised outside of the functions below
+_stray: Dict[int, BaseException] = {}  # by thread: what a signal raised outside of the functions below
 
 
 def _lost(kind, value, trace):  # pylint: disable=unused-argument

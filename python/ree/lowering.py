@@ -6,6 +6,7 @@ ree.aten have the rules. Operators without a rule are decomposed by PyTorch befo
 import ctypes
 import math
 import operator
+from typing import Any, Callable, Dict
 
 import sympy
 import torch
@@ -17,7 +18,7 @@ from ree.errors import UnsupportedError
 TYPES = {torch.float32: onnx.FLOAT, torch.float64: onnx.DOUBLE, torch.float16: onnx.FLOAT16,
          torch.bfloat16: onnx.BFLOAT16, torch.int64: onnx.INT64, torch.int32: onnx.INT32, torch.int16: onnx.INT16,
          torch.int8: onnx.INT8, torch.uint8: onnx.UINT8, torch.bool: onnx.BOOL}
-RULES = {}
+RULES: Dict[str, Callable[..., Any]] = {}
 _ASSERTIONS = ("_assert_async.msg", "_assert_async.default")
 
 

@@ -1,10 +1,11 @@
 """Progress of long calls, and Ctrl-C during them."""
 import threading
+from typing import Dict
 
 from ree._ree import ffi, lib
 from ree.errors import text_of
 
-_stray = {}  # by thread: what a signal raised outside of Progress.call, as it began or ended
+_stray: Dict[int, BaseException] = {}  # by thread: what a signal raised outside of Progress.call, as it began or ended
 
 
 def _lost(kind, value, trace):  # pylint: disable=unused-argument
