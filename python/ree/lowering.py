@@ -144,7 +144,7 @@ class Lowering:
         if isinstance(fake, torch.Tensor):
             self._check_type(fake.dtype)
             named = self._names.get(node, node.name)
-            if node.users:
+            if node.users or node in self._names:
                 default = _bytes_of(self._defaults[node]) if node in self._defaults else None
                 name = self.b.input(named, TYPES[fake.dtype], [self._dim(size) for size in fake.shape], default)
             self._values[node] = Tensor(named, fake)

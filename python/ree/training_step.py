@@ -23,11 +23,41 @@ _COPY = torch.ops.aten.copy_.default
 def captured(model, loss, optimizer, example, max_norm):
     """The bytes of the ONNX model; see ree.export_training for the arguments."""
     names, batch = _named(model, loss, example)
-    model, optimizer = copy.deepcopy((model, optimizer))  # running them changes both
-    step = _Step(model)
-    step.add_loss(model, loss, names, batch)
-    step.add_update(optimizer, max_norm)
+    _check_copyable(model, optimizer)
+    try:
+        model, optimizer = _copies(model, optimizer)  # running them changes both
+    except RuntimeError as e:
+        raise UnsupportedError(f"{type(model).__name__} cannot be copied: {e}") from e
+    with torch.random.fork_rng():  # dropout draws from the default generator
+        step = _Step(model)
+        step.add_loss(model, loss, names, batch)
+        step.add_update(optimizer, max_norm)
     return step.model(type(optimizer).__name__)
+
+
+def _copies(model, optimizer):
+    """Copies of both. The optimizer's copying leaves out attributes that a class of its own has added."""
+    known = {}
+    model, made = copy.deepcopy(model, known), copy.deepcopy(optimizer, known)
+    for name, value in vars(optimizer).items():
+        if name not in vars(made):
+            setattr(made, name, copy.deepcopy(value, known))
+    return model, made
+
+
+def _check_copyable(model, optimizer):
+    """Refuses what a copy of the model and the optimizer would lose: hooks, and memory shared by two tensors."""
+    owners = {}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        memory = tensor.untyped_storage().data_ptr()
+        if memory and owners.setdefault(memory, name) != name:
+            raise UnsupportedError(f"'{owners[memory]}' and '{name}' are different tensors with the same memory")
+        if any(getattr(tensor, hooks, None) for hooks in ("_backward_hooks", "_post_accumulate_grad_hooks")):
+            raise UnsupportedError(f"parameter '{name}' has hooks")
+        if tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter):
+            raise UnsupportedError(f"buffer '{name}' requires a gradient; only parameters are trained")
+    if any(getattr(optimizer, hooks, None) for hooks in ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")):
+        raise UnsupportedError(f"{type(optimizer).__name__} has hooks of its steps")
 
 
 def _named(model, loss, example):
@@ -52,7 +82,7 @@ def _named(model, loss, example):
     for name, value in zip(names, batch):
         if not isinstance(value, torch.Tensor):
             raise InvalidError(f"'{name}' of the example is {type(value).__name__}; a tensor is expected")
-    return names, tuple(value.detach() for value in batch)
+    return names, tuple(value.detach().clone() for value in batch)
 
 
 class _Step:
@@ -83,10 +113,10 @@ class _Step:
             raise UnsupportedError("the model must make one loss of which gradients are computed")
         for i, (node, arg, value) in enumerate(zip(placeholders, args, initial)):
             name, address = self._tensors.get(_address(arg)), _address(arg)
-            if name is None and arg.requires_grad:
-                raise InvalidError("the loss reads a parameter that is not one of the model that it is given")
             if address in of_batch:
                 name = of_batch[address]
+                if i in mutated:
+                    raise UnsupportedError(f"the loss changes '{name}' of its batch")
                 self._data.append(name)
                 values[node] = self._add_input(node, name)
             elif i in changing:
@@ -101,6 +131,9 @@ class _Step:
             raise InvalidError(f"the loss has the shape {tuple(fake.shape)}; one element is expected")
         values[placeholders[-1]] = self._add_constant(torch.ones(fake.shape, dtype=fake.dtype), placeholders[-1])
         outputs, _ = self._add_nodes(joint, values)
+        if len(outputs) != len(mutated) + 1 + len(args):
+            raise UnsupportedError("the loss must be one tensor: it returns several, or it assigns a tensor to an "
+                                   "attribute (change a buffer in place instead)")
         for i, value in zip(mutated, outputs):
             self._updates[inputs[i][1]] = self._known[inputs[i][2]] = value
         self._loss = outputs[len(mutated)]
@@ -113,7 +146,7 @@ class _Step:
 
     def add_update(self, optimizer, max_norm):
         """Adds what the optimizer computes."""
-        trained = {name: self._parameters[name] for name in self._gradients}
+        trained = {name: parameter for name, parameter in self._parameters.items() if name in self._gradients}
         for name, parameter in trained.items():
             parameter.grad = torch.zeros_like(parameter)
             self._known[_address(parameter.grad)] = self._gradients[name]
@@ -123,8 +156,11 @@ class _Step:
             self._add_call(call, names, update.initial)
         for name, tensor in update.kept_after.items():  # kept as a new tensor
             before, after = _address(update.kept[name]), _address(tensor)
-            if before != after and before in self._input_of and after in self._known:
-                self._updates[self._input_of[before]] = self._known[after]
+            if before == after:
+                continue
+            if before not in self._input_of or after not in self._known:
+                raise UnsupportedError(f"the optimizer computes '{name}' outside of the captured graphs")
+            self._updates[self._input_of[before]] = self._known[after]
         if not any(name in {self._names[node] for node in self._updates} for name in trained):
             raise UnsupportedError("the optimizer changes no parameter of the model")
 
@@ -172,7 +208,7 @@ class _Step:
             outputs=["loss", *states.values()])
         lowered.b.metadata("ree.training", json.dumps(
             {"version": 1, "data": self._data, "loss": "loss", "states": states,
-             "parameters": [name for name in self._tensors.values() if name in self._gradients],
+             "parameters": [name for name in self._tensors.values() if name in self._gradients and name in states],
              "random": lowered.n_random > 0, "optimizer": optimizer, "torch": torch.__version__},
             sort_keys=True, separators=(",", ":")))
         return lowered.b.model()
@@ -278,7 +314,7 @@ def _recorded_loss(model, loss, batch):
         return default_partition(graph_module, inputs, **how)
 
     def record(graph_module, _inputs):
-        mutated.extend(TracingContext.get().fw_metadata.mutated_inp_runtime_indices)
+        mutated[:] = TracingContext.get().fw_metadata.mutated_inp_runtime_indices
 
         def run(*args):
             called.append((args, _before(args)))
@@ -287,12 +323,40 @@ def _recorded_loss(model, loss, batch):
 
     def step_loss(*given):
         return model(*given) if loss is None else loss(model, *given)
+    run = _compiled(step_loss, True, fw_compiler=record, bw_compiler=record, inference_compiler=record,
+                    partition_fn=partition)
     with torch.enable_grad():
-        _compiled(step_loss, True, fw_compiler=record, bw_compiler=record, inference_compiler=record,
-                  partition_fn=partition)(*batch)
+        for _ in range(3):
+            run(*[value.clone() for value in batch] if called else batch)
     if not joint:
         raise InvalidError("the loss depends on no parameter that requires a gradient")
+    _check_repeatable(joint, called, {_address(t) for t in [*model.parameters(), *model.buffers()]})
     return joint[0], *called[0], mutated
+
+
+def _check_repeatable(joint, called, of_model):
+    """Refuses a loss that depends on numbers of Python that change from call to call, or on another model."""
+    changing = UnsupportedError("the loss differs in its second call: it changes its batch, or depends on a number or "
+                                "a tensor of Python that changes; keep what changes in a buffer, and change it in place")
+    (args, before), *others = called
+    with torch.no_grad():
+        for arg, value in zip(args, before):  # a tensor of somebody else is as it was
+            if _address(arg) not in of_model and not _is_same(arg.detach(), value):
+                arg.copy_(value)
+    if any(arg.requires_grad and _address(arg) not in of_model for arg in args):
+        raise InvalidError("the loss reads a parameter that is not one of the model that it is given")
+    if len(joint) != 1 or len(called) != 3:
+        raise changing
+    for _, again in others:
+        for arg, value, value_again in zip(args, before, again):
+            if _address(arg) not in of_model and not _is_same(value, value_again):
+                raise changing
+
+
+def _is_same(a, b):
+    """Whether two tensors have the same bytes."""
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.reshape(-1).view(torch.uint8),
+                                                                     b.reshape(-1).view(torch.uint8))
 
 
 class Call(NamedTuple):
@@ -300,6 +364,7 @@ class Call(NamedTuple):
     graph_module: torch.fx.GraphModule
     args: tuple
     before: list  # values of the arguments before the call
+    after: list  # and after it
     made: list
 
 
@@ -313,7 +378,8 @@ class Update:
     initial       values of what it keeps before its first step; of what that creates: zeros"""
 
     def __init__(self, optimizer, parameters, trained, max_norm):
-        if inspect.signature(optimizer.step).parameters["closure"].default is inspect.Parameter.empty:
+        closure = inspect.signature(optimizer.step).parameters.get("closure")
+        if closure is not None and closure.default is inspect.Parameter.empty:
             raise UnsupportedError(f"{type(optimizer).__name__} computes the loss several times in a step")
         self._optimizer, self._trained, self._max_norm = optimizer, trained, max_norm
         self._of_parameter = {id(parameter): name for name, parameter in parameters.items()}
@@ -324,10 +390,11 @@ class Update:
         generator = torch.Generator().manual_seed(0)
         self._gradients = [torch.randn(p.shape, generator=generator).to(p.dtype) for p in trained.values()]
 
+        self._parameters = parameters
         at_first, values = _before(trained.values()), dict(zip(*self._kept_values()))
         first, expected = self._step(), _before(trained.values())
         self.kept, numbers = self._kept(), self._numbers()
-        read = {_address(arg): value for call in first for arg, value in zip(call.args, call.before)}
+        read = {_address(arg): value for call in reversed(first) for arg, value in zip(call.args, call.before)}
         self.initial = {name: values.get(name, read.get(_address(tensor), torch.zeros_like(tensor)))
                         for name, tensor in self.kept.items()}
         self.calls = self._step()
@@ -335,6 +402,10 @@ class Update:
         if numbers != self._numbers() or self.kept.keys() != self.kept_after.keys():
             raise UnsupportedError(f"{type(optimizer).__name__} keeps something that is no tensor and changes")
         self._first = first  # its tensors keep their addresses
+        graphs = [call.graph_module for call in self.calls]
+        for _ in range(3):
+            if [call.graph_module for call in self._step()] != graphs:
+                raise UnsupportedError(f"the steps of {type(optimizer).__name__} are not all the same")
         self._check_first_step(at_first, expected)
 
     def _apply(self):
@@ -346,7 +417,7 @@ class Update:
         def run(*args):
             before = _before(args)
             made = graph_module(*args)
-            self._called.append(Call(graph_module, args, before, list(made)))
+            self._called.append(Call(graph_module, args, before, _before(args), list(made)))
             return made
         return make_boxed_func(run)
 
@@ -355,8 +426,28 @@ class Update:
         for parameter, gradient in zip(self._trained.values(), self._gradients):
             parameter.grad.copy_(gradient)
         n = len(self._called)
+        tracked = [*self._parameters.items(), *self._kept().items(),
+                   *((f"the gradient of {name}", p.grad) for name, p in self._trained.items())]
+        values = {_address(tensor): tensor.detach().clone() for _, tensor in tracked}
         self._update()
-        return self._called[n:]
+        calls = self._called[n:]
+        self._check_captured(calls, values, tracked)
+        return calls
+
+    def _check_captured(self, calls, values, tracked):
+        """Checks that nothing but the captured graphs has changed a tensor. values: by address, before the step."""
+        names = {_address(tensor): name for name, tensor in tracked}
+
+        def check(address, value):
+            if address in values and not _is_same(values[address], value):
+                raise UnsupportedError(f"{type(self._optimizer).__name__} changes '{names.get(address, 'a tensor')}' "
+                                       "outside of the captured graphs")
+        for call in calls:
+            for arg, before, after in zip(call.args, call.before, call.after):
+                check(_address(arg), before)
+                values[_address(arg)] = after
+        for _, tensor in tracked:
+            check(_address(tensor), tensor.detach())
 
     def _check_first_step(self, parameters, expected):
         """Checks that the captured step, from `initial`, does what the first step did."""
@@ -365,7 +456,7 @@ class Update:
                                   *((tensor, self.initial[name]) for name, tensor in self.kept_after.items())]:
                 tensor.copy_(value)
         self._step()
-        if not all(torch.equal(tensor, value) for tensor, value in zip(self._trained.values(), expected)):
+        if not all(_is_same(tensor.detach(), value) for tensor, value in zip(self._trained.values(), expected)):
             raise UnsupportedError(f"the first step of {type(self._optimizer).__name__} differs from those after it: "
                                    "let it make one step first")
 
@@ -373,8 +464,12 @@ class Update:
         """What the optimizer keeps, by name: states of parameters, and numbers such as a rate that are tensors."""
         named = {f"{self._of_parameter.get(id(parameter), 'optimizer')}.{key}": value
                  for parameter, states in self._optimizer.state.items() for key, value in states.items()}
-        named.update({f"{key}.{i}" if i else key: value for i, group in enumerate(self._optimizer.param_groups)
-                      for key, value in group.items()})
+        seen = set()
+        for i, group in enumerate(self._optimizer.param_groups):
+            for key, value in group.items():
+                if isinstance(value, torch.Tensor) and id(value) not in seen:  # groups may share it
+                    seen.add(id(value))
+                    named[f"{key}.{i}" if i else key] = value
         return {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
 
     def _kept_values(self):

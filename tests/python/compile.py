@@ -143,6 +143,12 @@ def test_edges():
     edge("floor of infinities", lambda a: (torch.div(a, -1., rounding_mode="floor"),
                                            torch.div(a, inf, rounding_mode="floor")),
          torch.tensor([inf, 3., -2.5, -1.]))
+    for dtype in (torch.int8, torch.int32, torch.int64):
+        least = torch.iinfo(dtype).min
+        edge("floor of whole numbers", lambda a: (a // 3, a // -3, a // 7, torch.div(a, 3, rounding_mode="trunc")),
+             torch.tensor([least, least + 1, -7, -1, 0, 5, torch.iinfo(dtype).max], dtype=dtype))
+    edge("floor in float16", lambda a: (a // 0.1, torch.div(a, 0.1, rounding_mode="trunc")),
+         torch.tensor([-5.5, 7.5, 2.0]).half())
     edge("pow", lambda a: (a ** -0.5, a ** 0.5), torch.tensor([-0., -inf, 4.]))
     edge("var", lambda a: (torch.var(a, 0, correction=5), torch.var(a, 0, correction=1)), torch.tensor([1., 2., 4.]))
     edge("var of nothing", lambda a: torch.var(a, 0), torch.zeros(0, 3))

@@ -206,6 +206,97 @@ def test_file():
     check(float(resumed.states["head.weight.step"]) == 2, "the states of the optimizer are lost")
 
 
+class Counting(Pictures):
+    """What a file cannot hold: numbers of Python, assigned tensors, several results."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.n, self.last = kind, 0, torch.zeros(())
+        self.register_buffer("mean", torch.zeros(()))
+
+    def forward(self, image):
+        if self.kind == "number":
+            self.n += 1
+            return super().forward(image) * self.n
+        if self.kind == "assigned buffer":
+            self.mean = 0.9 * self.mean + image.mean()
+        if self.kind == "assigned tensor":
+            self.last = image.mean()
+        return super().forward(image) + self.mean + self.last
+
+
+class Outside(torch.optim.SGD):
+    """Steps that PyTorch captures only in part."""
+
+    def __init__(self, parameters, kind):
+        super().__init__(parameters, 0.1)
+        self.kind, self.n = kind, 0
+
+    def step(self, closure=None):
+        super().step()
+        self.n += 1
+        if self.kind == "decay" or (self.kind == "every second" and self.n % 2):
+            self._decay()
+
+    @torch.compiler.disable
+    @torch.no_grad()
+    def _decay(self):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.mul_(0.99)
+
+
+def test_what_changes():
+    """Silent differences that a file could have."""
+    (batch,), path = pictures(1), folder / "no.onnx"
+
+    def refused(kind, words_of_it, model=None, loss=picture_loss, optimizer=None):
+        model = model or Pictures()
+        optimizer = optimizer or torch.optim.SGD([p for p in model.parameters() if p.requires_grad], 0.1)
+        with fails(kind, words_of_it):
+            ree.export_training(model, loss, optimizer, batch, path)
+        check(not path.exists(), "a file was written")
+    refused(ree.UnsupportedError, "second call", Counting("number"))
+    refused(ree.UnsupportedError, "second call", Counting("assigned buffer"))
+    refused(ree.UnsupportedError, "must be one tensor", Counting("assigned tensor"))
+    refused(ree.UnsupportedError, "must be one tensor",
+            loss=lambda m, image, kind: (m(image).sum().detach(), picture_loss(m, image, kind)))
+    counter = []
+
+    def count(model, image, kind):
+        counter.append(0)
+        return picture_loss(model, image, kind) * len(counter)
+    refused(ree.UnsupportedError, "", loss=count)
+    refused(ree.UnsupportedError, "changes its batch",
+            loss=lambda m, image, kind: picture_loss(m, image.mul_(2), kind))
+    for kind, words_of_it in (("decay", "outside of the captured graphs"), ("every second", "")):
+        model = Pictures()
+        refused(ree.UnsupportedError, words_of_it, model, optimizer=Outside(list(model.head.parameters()), kind))
+    model = Pictures()
+    model.head.weight.register_hook(lambda gradient: 2 * gradient)
+    refused(ree.UnsupportedError, "has hooks", model)
+    model = Pictures()
+    optimizer = torch.optim.SGD(model.head.parameters(), 0.1)
+    optimizer.register_step_post_hook(lambda *_: None)
+    refused(ree.UnsupportedError, "has hooks", model, optimizer=optimizer)
+    model = Pictures()
+    model.head.same = nn.Parameter(model.head.weight.data)
+    refused(ree.UnsupportedError, "the same memory", model)
+    # The default generator and other models stay as they are.
+    teacher, model = Pictures(0.5), Pictures(0.5)
+    kept = {key: value.clone() for key, value in teacher.state_dict().items()}
+    before = torch.random.get_rng_state()
+    ree.export_training(model, lambda m, image, kind: picture_loss(m, image, kind), torch.optim.SGD(
+        model.head.parameters(), 0.1), batch, path)
+    path.unlink()
+    with fails(ree.InvalidError, "not one of the model"):
+        ree.export_training(model, lambda m, image, kind: (m(image) - teacher(image)).square().mean() + kind.sum(),
+                            torch.optim.SGD(model.head.parameters(), 0.1), batch, path)
+    check(torch.equal(before, torch.random.get_rng_state()), "the default generator")
+    check(all(torch.equal(value, kept[key]) for key, value in teacher.state_dict().items()),
+          "another model has changed")
+
+
 def test_refused():
     model, (batch,) = Pictures(), pictures(1)
     optimizer = torch.optim.SGD(model.head.parameters(), 0.1)

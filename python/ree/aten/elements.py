@@ -3,7 +3,7 @@ import math
 
 import torch
 
-from ree.lowering import RULES, Tensor, rule
+from ree.lowering import RULES, TYPES, Tensor, rule
 
 
 def _float_of(dtype):
@@ -164,6 +164,12 @@ def _by_number(low, op, x, y):
 @rule("div.Tensor_mode", "div.Scalar_mode")
 def _div_mode(low, x, y, rounding_mode=None):
     dtype = low.fake.dtype
+    if dtype in (torch.float16, torch.bfloat16) and rounding_mode and not isinstance(y, Tensor):
+        # A number stays float32.
+        low.fake = low.fake.float()
+        made = _div_mode(low, x, y, rounding_mode)
+        low.fake = low.fake.to(dtype)
+        return low.cast(made, dtype, torch.float32)
     x, y = low.value(x, dtype), low.value(y, dtype)
     quotient = low.b.op("Div", x, y)
     if rounding_mode is None:
@@ -174,8 +180,12 @@ def _div_mode(low, x, y, rounding_mode=None):
         return low.b.op("Mul", low.b.op("Sign", quotient), low.b.op("Floor", low.b.op("Abs", quotient)))
     if rounding_mode == "trunc":
         return quotient
-    rest = low.b.op("Mod", x, y)  # of y's sign
-    return low.b.op("Div", low.b.op("Sub", x, rest), y)
+    if not dtype.is_signed:
+        return quotient
+    b, zero = low.b, low.value(0, dtype)
+    is_below = b.op("And", b.op("Not", b.op("Equal", b.op("Mod", x, y), zero)),
+                    b.op("Xor", b.op("Less", x, zero), b.op("Less", y, zero)))
+    return b.op("Sub", quotient, b.op("Cast", is_below, to=TYPES[dtype]))
 
 
 def _floor_of_quotient(low, x, y, quotient, dtype):
