@@ -1,4 +1,5 @@
 """Training steps as ONNX files, which run without Python."""
+import os
 import pathlib
 from typing import Any, Callable, Optional
 
@@ -47,9 +48,11 @@ def export_training(model: Any, loss: Optional[Callable[..., Any]], optimizer: A
     if len(content) >= 2 ** 31:
         raise UnsupportedError(f"the step has {len(content)} bytes; an ONNX file holds less than 2 GB")
     path = pathlib.Path(path)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    with partial.open("xb") as file:  # a new file; not what a link points to
+        try:
+            file.write(content)
+            file.close()
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
