@@ -8,7 +8,7 @@
 //     ree/pipeline.h  a model in several stages          ree/plan.h      where a model is divided
 //     ree/trace.h     traces of runs                     ree/audit.h     comparisons, disputes
 //     ree/receipt.h   receipts, verification             ree/file.h      whole files
-//     ree/perplexity.h  how well a model predicts a text
+//     ree/train.h     trainings, their receipts          ree/perplexity.h  how well a model predicts
 //
 // ree.h does not include three headers that few programs need: ree/bench.h (benchmarks),
 // ree/ranks.h (several processes) and ree/testing.h (planted faults, for tests).
@@ -118,5 +118,6 @@
 #include "ree/tensor.h"
 #include "ree/text.h"
 #include "ree/trace.h"
+#include "ree/train.h"
 
 #endif

@@ -8,6 +8,7 @@ pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
 pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(LIBZIP REQUIRED IMPORTED_TARGET libzip)
 find_program(PROTOC_C protoc-c REQUIRED)
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 

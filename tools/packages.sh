@@ -7,7 +7,7 @@ die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 # Packages that the build needs, and those that the Vulkan backend needs in addition (without them:
 # only the CPU).
 build_packages="gcc libc6-dev cmake ninja-build pkg-config protobuf-c-compiler libprotobuf-c-dev \
-    libcjson-dev libssl-dev libmpfr-dev libpcre2-dev libutf8proc-dev python3"
+    libcjson-dev libssl-dev libmpfr-dev libpcre2-dev libutf8proc-dev libzip-dev python3"
 vulkan_packages="glslc spirv-tools libvulkan-dev libvulkan-volk-dev libvulkan1 mesa-vulkan-drivers"
 
 # For generation on several machines; without them, only on one.

@@ -5,23 +5,26 @@
 
 #include "base/json.h"
 
+static const struct {
+    const char *name;
+    enum ree_dtype dtype;
+} types[] = {
+    {"F64", REE_F64},   {"F32", REE_F32},          {"F16", REE_F16},        {"BF16", REE_BF16},
+    {"I64", REE_I64},   {"I32", REE_I32},          {"I16", REE_I16},        {"I8", REE_I8},
+    {"U64", REE_U64},   {"U32", REE_U32},          {"U16", REE_U16},        {"U8", REE_U8},
+    {"BOOL", REE_BOOL}, {"F8_E4M3", REE_F8E4M3FN}, {"F8_E5M2", REE_F8E5M2}, {"F8_E8M0", REE_F8E8M0},
+};
+
 static enum ree_dtype dtype_of_name(const char *name) {
-    static const struct {
-        const char *name;
-        enum ree_dtype dtype;
-    } known[] = {
-        {"F64", REE_F64},        {"F32", REE_F32},
-        {"F16", REE_F16},        {"BF16", REE_BF16},
-        {"I64", REE_I64},        {"I32", REE_I32},
-        {"I16", REE_I16},        {"I8", REE_I8},
-        {"U64", REE_U64},        {"U32", REE_U32},
-        {"U16", REE_U16},        {"U8", REE_U8},
-        {"BOOL", REE_BOOL},      {"F8_E4M3", REE_F8E4M3FN},
-        {"F8_E5M2", REE_F8E5M2}, {"F8_E8M0", REE_F8E8M0},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (!strcmp(name, known[i].name)) return known[i].dtype;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (!strcmp(name, types[i].name)) return types[i].dtype;
     return REE_DTYPE_NONE;
+}
+
+const char *ree_safetensors_type(enum ree_dtype dtype) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].dtype == dtype) return types[i].name;
+    return NULL;
 }
 
 static enum ree_status read_shape(const cJSON *entry, struct ree_stored_tensor *tensor,
@@ -123,11 +126,11 @@ static enum ree_status read_entries(const cJSON *header, uint64_t data_size, uin
     return REE_OK;
 }
 
-enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
-                                      struct ree_arena *arena, struct ree_stored_tensor **out,
-                                      size_t *out_n, struct ree_error *err) {
+// Reads and parses the header. Its text begins at byte 8 and has *out_size bytes. Release *out with
+// cJSON_Delete.
+static enum ree_status read_header(const unsigned char *bytes, size_t size, cJSON **out,
+                                   uint64_t *out_size, struct ree_error *err) {
     *out = NULL;
-    *out_n = 0;
     if (size < 8) return ree_fail(err, REE_INVALID, "it is too short for a safetensors file");
     uint64_t header_size = 0;
     for (int i = 7; i >= 0; i--)
@@ -141,14 +144,39 @@ enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
         return ree_fail(err, REE_UNSUPPORTED, "its header has %llu bytes; the maximum is %d",
                         (unsigned long long)header_size, REE_SAFETENSORS_MAX_HEADER);
     // Strict parsing: a name with \u0000 would be cut off and could equal another name.
-    cJSON *header;
-    enum ree_status status = ree_json_parse_strict(bytes + 8, (size_t)header_size, &header, err);
-    if (status == REE_OK && !cJSON_IsObject(header)) {
-        cJSON_Delete(header);
+    enum ree_status status = ree_json_parse_strict(bytes + 8, (size_t)header_size, out, err);
+    if (status == REE_OK && !cJSON_IsObject(*out)) {
+        cJSON_Delete(*out);
+        *out = NULL;
         status = ree_fail(err, REE_INVALID, "it is not a JSON object");
     }
-    if (status != REE_OK) return ree_fail_prefix(err, "its header");
-    status = read_entries(header, size - 8 - header_size, 8 + header_size, arena, out, out_n, err);
+    *out_size = header_size;
+    return status == REE_OK ? REE_OK : ree_fail_prefix(err, "its header");
+}
+
+enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
+                                      struct ree_arena *arena, struct ree_stored_tensor **out,
+                                      size_t *out_n, struct ree_error *err) {
+    cJSON *header;
+    uint64_t n;
+    *out = NULL;
+    *out_n = 0;
+    REE_TRY(read_header(bytes, size, &header, &n, err));
+    enum ree_status status = read_entries(header, size - 8 - n, 8 + n, arena, out, out_n, err);
     cJSON_Delete(header);
     return status;
+}
+
+enum ree_status ree_safetensors_metadata(const unsigned char *bytes, size_t size, const char *key,
+                                         struct ree_arena *arena, const char **out,
+                                         struct ree_error *err) {
+    cJSON *header;
+    uint64_t n;
+    *out = NULL;
+    REE_TRY(read_header(bytes, size, &header, &n, err));
+    const char *text =
+        cJSON_GetStringValue(ree_json_find(ree_json_find(header, "__metadata__"), key));
+    if (text) *out = ree_arena_strdup(arena, text);
+    cJSON_Delete(header);
+    return text && !*out ? ree_no_memory(err) : REE_OK;
 }

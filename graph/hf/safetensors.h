@@ -33,5 +33,12 @@ struct ree_stored_tensor {
 enum ree_status ree_safetensors_parse(const unsigned char *bytes, size_t size,
                                       struct ree_arena *arena, struct ree_stored_tensor **out,
                                       size_t *out_n, struct ree_error *err);
+// Reads the string `key` of the header's "__metadata__". *out is allocated in `arena`; NULL if
+// there is none. Fails as ree_safetensors_parse if the header cannot be read.
+enum ree_status ree_safetensors_metadata(const unsigned char *bytes, size_t size, const char *key,
+                                         struct ree_arena *arena, const char **out,
+                                         struct ree_error *err);
+// Returns the format's name of a type, such as "F32"; NULL: the format lacks the type.
+const char *ree_safetensors_type(enum ree_dtype dtype);
 
 #endif

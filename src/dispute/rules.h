@@ -9,6 +9,8 @@
 //                                            one that sampling chooses from the logits of the
 //                                            previous step
 //     made    positions, masks, lengths      what follows from the number of tokens
+//             of a training step: a state    the output of the previous step with its next value;
+//                                            in the first step its initial value
 //     given   tensors of a model that runs   the receipt's
 //             once
 //
@@ -33,7 +35,8 @@ struct ree_rule {
     // Rule CACHE: number (trace/trace.h) of the value that the input must equal, computed in the
     // previous step.
     uint32_t value;
-    // Rule CACHE: digest that the input must have in the first step (an empty cache).
+    // Rule CACHE: digest that the input must have in the first step (an empty cache, the initial
+    // value of a state).
     ree_digest empty;
 };
 

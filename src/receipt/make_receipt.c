@@ -8,6 +8,7 @@
 #include "generate/answer.h"
 #include "base/name_index.h"
 #include "base/sha256.h"
+#include "receipt/receipt_internal.h"
 
 static void put_model(struct ree_receipt *r, const struct ree_model_hashes *model,
                       enum ree_operation_set set) {
@@ -29,15 +30,19 @@ static enum ree_status put_trace(struct ree_receipt *r, const struct ree_traced 
     return r->trace_file ? REE_OK : ree_no_memory(err);
 }
 
+void ree_receipt_date(char out[32]) {
+    time_t now = time(NULL);
+    struct tm utc;
+    if (!gmtime_r(&now, &utc) || !strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &utc)) out[0] = 0;
+}
+
 static enum ree_status put_unbound(struct ree_receipt *r, const char *device,
                                    struct ree_error *err) {
     char text[32];
-    time_t now = time(NULL);
-    struct tm utc;
     r->ree_version = ree_version();
     if (device && !(r->device = ree_arena_strdup(&r->arena, device))) return ree_no_memory(err);
-    if (!gmtime_r(&now, &utc) || !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
-        return REE_OK;
+    ree_receipt_date(text);
+    if (!text[0]) return REE_OK;
     r->created = ree_arena_strdup(&r->arena, text);
     return r->created ? REE_OK : ree_no_memory(err);
 }

@@ -26,18 +26,6 @@ enum ree_status ree_field_stops(const struct ree_fields *part, const char *key,
     return REE_OK;
 }
 
-// Reads decimal digits of a number below 2^64, without a leading zero.
-static enum ree_status get_seed(const struct ree_fields *part, uint64_t *out,
-                                struct ree_error *err) {
-    const char *text = cJSON_GetStringValue(ree_field(part, "seed"));
-    bool ok = text && *text && (text[0] != '0' || !text[1]);
-    *out = 0;
-    for (; ok && *text; text++)
-        ok = *text >= '0' && *text <= '9' && !__builtin_mul_overflow(*out, 10, out) &&
-             !__builtin_add_overflow(*out, (uint64_t)(*text - '0'), out);
-    return ok ? REE_OK : ree_fields_wrong(part, "seed", "a string of a number below 2^64", err);
-}
-
 static enum ree_status get_tensors(const struct ree_fields *body, const char *key,
                                    struct ree_receipt_tensor **out, size_t *out_n,
                                    struct ree_error *err) {
@@ -94,7 +82,7 @@ enum ree_status ree_receipt_get_sampling(const struct ree_fields *body, struct r
     REE_TRY(ree_field_float(&part, "min_p", true, 1, &s->min_p, err));
     REE_TRY(ree_field_float(&part, "repetition_penalty", false, 1e6, &s->repetition_penalty, err));
     if (ree_sampling_check(s, err) != REE_OK) return ree_fail_prefix(err, "%s", part.name);
-    REE_TRY(get_seed(&part, &s->seed, err));
+    REE_TRY(ree_field_digits(&part, "seed", &s->seed, err));
     REE_TRY(
         ree_field_whole(&part, "max_new_tokens", 0, REE_RECEIPT_MAX_NUMBER, &max_new_tokens, err));
     REE_TRY(ree_field_stops(&part, "stop", &out->stops, &out->n_stops, err));

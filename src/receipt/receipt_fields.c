@@ -145,3 +145,14 @@ enum ree_status ree_field_strings(const struct ree_fields *part, const char *key
     *out = strings;
     return REE_OK;
 }
+
+enum ree_status ree_field_digits(const struct ree_fields *part, const char *key, uint64_t *out,
+                                 struct ree_error *err) {
+    const char *text = cJSON_GetStringValue(ree_field(part, key));
+    bool ok = text && *text && (text[0] != '0' || !text[1]);
+    *out = 0;
+    for (; ok && *text; text++)
+        ok = *text >= '0' && *text <= '9' && !__builtin_mul_overflow(*out, 10, out) &&
+             !__builtin_add_overflow(*out, (uint64_t)(*text - '0'), out);
+    return ok ? REE_OK : ree_fields_wrong(part, key, "a string of a number below 2^64", err);
+}

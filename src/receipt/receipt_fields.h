@@ -46,8 +46,12 @@ enum ree_status ree_field_whole(const struct ree_fields *part, const char *key, 
 enum ree_status ree_field_ids(const struct ree_fields *part, const char *key, const int32_t **out,
                               size_t *out_n, struct ree_error *err);
 
-// The next four functions decode the member `key`, and fail with REE_INVALID if it does not exist,
+// The next five functions decode the member `key`, and fail with REE_INVALID if it does not exist,
 // has another type or is out of range.
+
+// Decodes a string with the decimal digits of a number below 2^64, without a leading zero.
+enum ree_status ree_field_digits(const struct ree_fields *part, const char *key, uint64_t *out,
+                                 struct ree_error *err);
 
 // Decodes a string that must equal one of the n `names`; *out receives its index in `names`.
 enum ree_status ree_field_name(const struct ree_fields *part, const char *key,

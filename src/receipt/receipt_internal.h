@@ -72,6 +72,16 @@ bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbyte
 // Copies a public key, 64 hexadecimal digits in any case, to `key` in lower case. Fails with
 // REE_INVALID if `hex` is anything else.
 enum ree_status ree_key_parse(const char *hex, char key[65], struct ree_error *err);
+// ree_hash_sign signs the hash of a receipt of any kind, ree_hash_signature_holds returns whether a
+// signature of it is valid: NUMERICS.md, "Receipts". All of them are in hexadecimal. If memory is
+// exhausted, ree_hash_signature_holds returns false and sets *out_failed. After a failure of
+// ree_hash_sign, public_key and signature are unchanged.
+enum ree_status ree_hash_sign(const char *receipt_hash, const char *key_path, char public_key[65],
+                              char signature[129], struct ree_error *err);
+bool ree_hash_signature_holds(const char *receipt_hash, const char *public_key,
+                              const char *signature, bool *out_failed);
+// Writes the present date and time, such as 2026-01-31T12:00:00Z; "" if they cannot be had.
+void ree_receipt_date(char out[32]);
 // Returns whether the receipt's signature is a valid signature of its receipt_hash by its
 // public_key. If memory is exhausted, returns false and sets *out_failed.
 bool ree_receipt_signature_holds(const struct ree_receipt *receipt, bool *out_failed);

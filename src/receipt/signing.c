@@ -22,11 +22,11 @@ static const char tag[] = "ree-signature/1";
 
 #define MESSAGE_SIZE (sizeof tag + sizeof(ree_digest))
 
-// Writes the message that a receipt's signature covers. Returns false if receipt_hash is not a
-// hash.
-static bool message_of(const struct ree_receipt *receipt, unsigned char out[MESSAGE_SIZE]) {
+// Writes the message that the signature of a receipt with this hash covers. Returns false if it is
+// not a hash.
+static bool message_of(const char *receipt_hash, unsigned char out[MESSAGE_SIZE]) {
     memcpy(out, tag, sizeof tag);
-    return ree_unhex(receipt->receipt_hash, out + sizeof tag);
+    return ree_unhex(receipt_hash, out + sizeof tag);
 }
 
 // A signature consists of two halves of 32 bytes, R and S.
@@ -62,11 +62,17 @@ bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbyte
     return ok;
 }
 
-bool ree_receipt_signature_holds(const struct ree_receipt *receipt, bool *out_failed) {
-    unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
+bool ree_hash_signature_holds(const char *receipt_hash, const char *public_key,
+                              const char *signature, bool *out_failed) {
+    unsigned char message[MESSAGE_SIZE], bytes[REE_SIGNATURE_SIZE];
     *out_failed = false;
-    return message_of(receipt, message) && signature_of_hex(receipt->signature, signature) &&
-           ree_ed25519_holds(receipt->public_key, message, sizeof message, signature, out_failed);
+    return message_of(receipt_hash, message) && signature_of_hex(signature, bytes) &&
+           ree_ed25519_holds(public_key, message, sizeof message, bytes, out_failed);
+}
+
+bool ree_receipt_signature_holds(const struct ree_receipt *receipt, bool *out_failed) {
+    return ree_hash_signature_holds(receipt->receipt_hash, receipt->public_key, receipt->signature,
+                                    out_failed);
 }
 
 // Without this callback, OpenSSL would prompt for a password on the terminal.
@@ -142,17 +148,24 @@ enum ree_status ree_ed25519_sign(const char *key_path, const void *message, size
     return ok ? REE_OK : openssl_failed(err, "sign");
 }
 
+enum ree_status ree_hash_sign(const char *receipt_hash, const char *key_path, char public_key[65],
+                              char signature[129], struct ree_error *err) {
+    unsigned char message[MESSAGE_SIZE], bytes[REE_SIGNATURE_SIZE];
+    char key[65];
+    if (!message_of(receipt_hash, message))
+        return ree_fail(err, REE_INVALID, "the receipt is not sealed, so it has no hash");
+    // A failure leaves an older signature as it was.
+    REE_TRY(ree_ed25519_sign(key_path, message, sizeof message, key, bytes, err));
+    memcpy(public_key, key, sizeof key);
+    hex_of_signature(bytes, signature);
+    return REE_OK;
+}
+
 enum ree_status ree_receipt_sign(struct ree_receipt *receipt, const char *key_path,
                                  struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    unsigned char message[MESSAGE_SIZE], signature[REE_SIGNATURE_SIZE];
-    char public_key[65];
-    if (!message_of(receipt, message))
-        return ree_fail(err, REE_INVALID, "the receipt is not sealed, so it has no hash");
-    // A failure leaves an older signature as it was.
-    REE_TRY(ree_ed25519_sign(key_path, message, sizeof message, public_key, signature, err));
-    memcpy(receipt->public_key, public_key, sizeof public_key);
-    hex_of_signature(signature, receipt->signature);
+    REE_TRY(ree_hash_sign(receipt->receipt_hash, key_path, receipt->public_key, receipt->signature,
+                          err));
     receipt->is_signed = true;
     return REE_OK;
 }

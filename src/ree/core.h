@@ -89,8 +89,8 @@ struct ree_allocator {
 //
 // The functions get all memory that ree's own code allocates, and that protobuf-c and PCRE2
 // allocate for it. They do not get files that ree maps, nor the memory of threads, drivers, MPI,
-// cJSON, OpenSSL, MPFR, utf8proc, OpenMP and the C library: hooks of these libraries, if there are
-// any, would also affect their other users in the process.
+// cJSON, OpenSSL, MPFR, utf8proc, libzip, OpenMP and the C library: hooks of these libraries, if
+// there are any, would also affect their other users in the process.
 REE_API enum ree_status ree_set_allocator(const struct ree_allocator *allocator,
                                           struct ree_error *err);
 // Allocates memory that ree can release, such as the name and the data of a struct ree_tensor that

@@ -32,6 +32,7 @@ int ree_run_dispute(int argc, char **argv);
 int ree_run_referee(int argc, char **argv);
 int ree_run_trace(int argc, char **argv);
 int ree_run_verify(int argc, char **argv);
+int ree_run_train(int argc, char **argv);
 int ree_run_validate(int argc, char **argv);
 int ree_run_keygen(int argc, char **argv);
 int ree_run_request(int argc, char **argv);

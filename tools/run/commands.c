@@ -10,6 +10,7 @@ const struct cli_command cli_commands[] = {
     {"generate", "MODEL --prompt-text TEXT [options]", "continue a text", RUN(generate), .is_default = true},
     {"inspect", "MODEL", "show a model's inputs, outputs and operators", RUN(inspect)},
     {"export", "HF_DIR", "write a Hugging Face checkpoint as an ONNX model", RUN(export)},
+    {"train", "STEP --data FILE", "train a model by a training step", RUN(train)},
     {"plan", "MODEL", "show how a model is divided into stages", RUN(plan)},
     {"verify", "RECEIPT MODEL", "check whether a receipt of a run is true", RUN(verify)},
     {"devices", "", "list the devices of this machine", RUN(devices)},

@@ -35,6 +35,7 @@ extern const struct cli_option_table ree_run_devices_options;
 extern const struct cli_option_table ree_run_bench_options;
 extern const struct cli_option_table ree_run_tokenize_options;
 extern const struct cli_option_table ree_run_perplexity_options;
+extern const struct cli_option_table ree_run_train_options;
 extern const struct cli_option_table ree_run_validate_options;
 extern const struct cli_option_table ree_run_verify_options;
 extern const struct cli_option_table ree_run_keygen_options;

@@ -1,6 +1,7 @@
 #include "receipts.h"
 
 #include "option_groups.h"
+#include "status.h"
 #include "trace_options.h"
 
 #define AT(field) offsetof(struct cli_receipt, field)
@@ -54,6 +55,19 @@ int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made
         ree_dsse_write(made, receipt->path, receipt->key, receipt->dsse, &err) != REE_OK)
         return cli_fail(&err);
     return 0;
+}
+
+enum ree_status cli_receipt_load(const char *path, struct ree_receipt **out,
+                                 struct ree_error *err) {
+    struct ree_training_receipt *training;
+    enum ree_status status = ree_receipt_load(path, out, err);
+    if (status != REE_INVALID || ree_training_receipt_load(path, &training, NULL) != REE_OK)
+        return status;
+    ree_training_receipt_destroy(training);
+    return set_error(err, REE_INVALID,
+                     "%s: is the receipt of a training; check it with 'ree-run verify RECEIPT STEP "
+                     "--data FILE'",
+                     path);
 }
 
 int cli_receipt_salt(struct ree_receipt *receipt, const char *path, const char *salt_path) {

@@ -27,6 +27,9 @@ int cli_receipt_prepare(const struct cli_receipt *receipt);
 // Signs the receipt `made` if requested, then writes it, its salt if it is private, and the DSSE
 // envelope if requested. Returns 0, or prints an error and returns an exit code.
 int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made);
+// As ree_receipt_load. If the file is the receipt of a training, the message says how to check it.
+enum ree_status cli_receipt_load(const char *path, struct ree_receipt **out,
+                                 struct ree_error *err);
 // Reads the salt of a private receipt from the file `salt_path`. NULL: from the file RECEIPT.salt
 // next to the receipt, if it exists; otherwise the receipt stays without a salt. path: the
 // receipt's path, for messages. Returns 0, or prints an error and returns an exit code.

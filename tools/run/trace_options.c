@@ -89,8 +89,9 @@ int tracing_begin(struct tracing *w, const struct trace_options *options,
                                               .weights_sha256 = run->weights_sha256,
                                               .progress = cli_reports};
     enum ree_status status =
-        run->generator ? ree_record_generator(run->generator, &record, &w->recording, &err)
-                       : ree_record_pipeline(run->pipeline, &record, &w->recording, &err);
+        run->generator  ? ree_record_generator(run->generator, &record, &w->recording, &err)
+        : run->training ? ree_training_trace(run->training, &record, &w->recording, &err)
+                        : ree_record_pipeline(run->pipeline, &record, &w->recording, &err);
     return status == REE_OK ? 0 : cli_fail(&err);
 }
 

@@ -1,4 +1,4 @@
-// Trace options of `run` and `generate`: --trace, --dump-tensors and --inject-fault.
+// Trace options of `run`, `generate` and `train`: --trace, --dump-tensors and --inject-fault.
 #ifndef REE_TOOLS_RUN_TRACE_OPTIONS_H
 #define REE_TOOLS_RUN_TRACE_OPTIONS_H
 
@@ -38,9 +38,10 @@ struct tracing {
 };
 
 struct traced_run {
-    // What runs: the generator or, if it is NULL, the pipeline.
+    // What runs; the other two are NULL.
     struct ree_generator *generator;
     struct ree_pipeline *pipeline;
+    struct ree_training *training;
     const char *graph_sha256, *weights_sha256; // the model's hashes; NULL: computed if needed
 };
 

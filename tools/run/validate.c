@@ -100,7 +100,7 @@ static int validate(const char *path, const char *key_text, const char *dsse, bo
     struct report report;
     char key[65] = "";
     if (key_text && !cli_public_key(key_text, key)) return CANNOT_CHECK;
-    if (ree_receipt_load(path, &receipt, &err) != REE_OK) return cannot_check(&err);
+    if (cli_receipt_load(path, &receipt, &err) != REE_OK) return cannot_check(&err);
     struct ree_validate_options options = {
         .size = sizeof options, .public_key = key_text ? key : NULL, .attestation = dsse};
     int code;

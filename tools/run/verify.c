@@ -9,10 +9,8 @@
 #include "option_table.h"
 #include "start.h"
 #include "verify_options.h"
-
-#define CLI_DIFFERS 1
-#define CLI_CANNOT 2
-#define CLI_PARTLY 3
+#include "verify_report.h"
+#include "verify_training.h"
 
 struct job {
     struct verify_options *o;
@@ -99,11 +97,6 @@ static int verify(struct job *job) {
     return ree_verification_is_decided(job->v) ? 0 : run_model(job);
 }
 
-static const char *outcome_name(enum ree_verify_outcome outcome) {
-    static const char *const names[] = {"agrees", "differs", "not checked"};
-    return names[outcome];
-}
-
 // Reports what the prover chose, and what it states without proof.
 static void report_claims(const struct ree_receipt_info *r, bool is_requested, struct strbuf *out) {
     const struct ree_sampling *s = r->sampling;
@@ -125,14 +118,7 @@ static void report_claims(const struct ree_receipt_info *r, bool is_requested, s
     }
     const char *const claims[][2] = {
         {"device", r->device}, {"created", r->created}, {"ree", r->ree_version}};
-    bool some = false;
-    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
-        if (!claims[i][1]) continue;
-        strbuf_printf(out, "%s %s ", some ? "," : "claimed, not checked:", claims[i][0]);
-        cli_append_name(out, claims[i][1]);
-        some = true;
-    }
-    if (some) strbuf_append(out, "\n", 1);
+    verify_print_claims(claims, sizeof claims / sizeof *claims, out);
 }
 
 static void report_text(const struct job *job, struct strbuf *out) {
@@ -140,13 +126,7 @@ static void report_text(const struct job *job, struct strbuf *out) {
     enum ree_verify_verdict verdict = ree_verification_verdict(v);
     const struct ree_verify_check *checks;
     size_t n = ree_verification_checks(v, &checks);
-    for (size_t i = 0; i < n; i++) {
-        cli_append_name(out, checks[i].name);
-        strbuf_printf(out, ": %s", outcome_name(checks[i].outcome));
-        if (checks[i].detail[0]) strbuf_append(out, ": ", 2);
-        cli_append_name(out, checks[i].detail);
-        strbuf_append(out, "\n", 1);
-    }
+    verify_print_checks(checks, n, out);
     report_claims(job->info, job->o->request != NULL, out);
     const char *stepwise = ree_verification_stepwise(v), *reason = ree_verification_reason(v);
     if (stepwise[0]) {
@@ -176,20 +156,12 @@ static void report_json(const struct job *job, struct strbuf *out) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "result", ree_verify_verdict_name(ree_verification_verdict(v)));
     if (reason[0]) cJSON_AddStringToObject(root, "reason", reason);
-    cJSON *checks = cJSON_AddArrayToObject(root, "checks");
-    for (size_t i = 0; i < n; i++) {
-        cJSON *check = cJSON_CreateObject();
-        cJSON_AddStringToObject(check, "name", all[i].name);
-        cJSON_AddStringToObject(check, "outcome", outcome_name(all[i].outcome));
-        if (all[i].detail[0]) cJSON_AddStringToObject(check, "detail", all[i].detail);
-        json_put(checks, check);
-    }
+    verify_add_checks(all, n, root, out);
     if (job->o->stages.n_devices)
         cJSON_AddStringToObject(root, "device", cli_stages_device(&job->o->stages));
     if (stepwise[0]) cJSON_AddStringToObject(root, "token_by_token", stepwise);
     cJSON_AddNumberToObject(root, "runs", (double)n_runs);
     cJSON_AddNumberToObject(root, "run_seconds", seconds);
-    if (!checks) out->failed = true;
     cli_append_json(out, root, false);
 }
 
@@ -202,14 +174,13 @@ static int report(struct job *job) {
     else
         report_text(job, &text);
     if (cli_print(&text)) return CLI_CANNOT;
-    static const int codes[] = {0, CLI_PARTLY, CLI_PARTLY, CLI_DIFFERS, CLI_CANNOT};
-    return codes[ree_verification_verdict(job->v)];
+    return verify_exit_code(ree_verification_verdict(job->v));
 }
 
 static int run(struct verify_options *o) {
     struct ree_error err;
     struct job job = {.o = o};
-    if (ree_receipt_load(o->receipt, &job.receipt, &err) != REE_OK) return cannot(&err);
+    if (cli_receipt_load(o->receipt, &job.receipt, &err) != REE_OK) return cannot(&err);
     job.info = ree_receipt_info(job.receipt);
     int code = verify(&job);
     if (!code) code = report(&job);
@@ -228,7 +199,7 @@ int ree_run_verify(int argc, char **argv) {
     if (verify_options_parse(&o, argc, argv)) {
         const struct cli_start start = {.uses = sandbox_uses(o.device.spec), .cannot = CLI_CANNOT};
         code = cli_start(&start);
-        if (!code) code = run(&o);
+        if (!code) code = o.data ? verify_training(&o) : run(&o);
     }
     verify_options_finish(&o);
     return code;

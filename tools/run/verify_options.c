@@ -94,6 +94,18 @@ static const struct cli_option_row rows[] = {
     {.kind = ROW_GROUP, .group = &cli_quantize_group, .at = AT(quantize), .help = CLI_QUANTIZE_HELP},
 
     {.kind = ROW_TEXT, .help =
+  "\n"
+  "receipts of trainings ('ree-run help train'; MODEL is the training step)\n"
+  "verify repeats the steps and compares the states at each point of the receipt. If it starts from\n"
+  "a checkpoint or does not repeat all steps, the training is at most verified in part.\n"},
+    {.name = "--data", .value = "FILE", .kind = ROW_STRING, .at = AT(data), .path = CLI_READS,
+     .help = "the samples, required for these receipts"},
+    {.name = "--resume", .value = "FILE", .kind = ROW_STRING, .at = AT(resume), .path = CLI_READS,
+     .help = "start from this checkpoint"},
+    {.name = "--steps", .value = "N", .kind = ROW_NUMBER, .at = AT(n_steps), .min = 1,
+     .max = (uint64_t)1 << 32, .help = "repeat at most N steps"},
+
+    {.kind = ROW_TEXT, .help =
   "\ndevices and execution (the bits do not depend on these options)\n"},
     {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device), .help = CLI_DEVICE_HELP},
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
@@ -130,6 +142,12 @@ static void check(struct cli *cli, const struct verify_options *o) {
     cli_stages_check(cli, &o->stages, &o->device);
     if (o->trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->request && o->n_prompts) cli_usage(cli, "--request already sets the prompt");
+    if (!o->data && (o->resume || o->n_steps))
+        cli_usage(cli, "--resume and --steps are for receipts of trainings, which require --data");
+    if (o->data && (o->n_prompts || o->inputs.n_args || o->inputs.random || o->request || o->salt ||
+                    o->trace || o->tokenizer))
+        cli_usage(cli, "--data is for the receipt of a training, which has no prompt, inputs, "
+                       "request, salt, trace or tokenizer");
     if (o->n_prompts > 1) cli_usage(cli, "a receipt has one prompt, not %zu", o->n_prompts);
     if (o->device.options.operation_set != REE_REPRODUCIBLE)
         cli_usage(cli, "verify requires the operation set 'reproducible'");

@@ -16,6 +16,8 @@ struct verify_options {
     struct prompt_arg *prompts;
     size_t n_prompts;
     struct run_inputs inputs;
+    const char *data, *resume; // for a receipt of a training
+    uint64_t n_steps;          // for a receipt of a training; 0: all
     uint64_t chunk;
     bool stepwise, ignore_eos, raw, json, no_fuse, no_fold;
 };

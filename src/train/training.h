@@ -1,0 +1,67 @@
+// A training: the states, and the steps that change them. ree/train.h has the public functions.
+#ifndef REE_TRAIN_TRAINING_H
+#define REE_TRAIN_TRAINING_H
+
+#include "base/merkle.h"
+#include "ree/train.h"
+#include "session/identity.h"
+#include "train/dataset.h"
+#include "train/step_roles.h"
+
+// The limit of the number of steps: the input random.step is a uint32.
+#define REE_TRAINING_MAX_STEPS ((uint64_t)1 << 32)
+
+// What a receipt is made from.
+struct ree_training_log {
+    uint64_t interval; // steps between two points; 0: nothing is recorded
+    size_t n_points, capacity;
+    struct ree_training_point *points; // (n_points) those after whole intervals
+    struct ree_training_point last;    // after the last step
+    ree_digest chain;                  // of `last`
+};
+
+struct ree_training {
+    struct ree_model *model;
+    struct ree_device *device;
+    const struct ree_dataset *dataset;
+    struct ree_training_options options;
+    struct ree_step_roles step;
+    const struct ree_tensor *
+        *data; // (step.n_data) the dataset's tensor for each input of the batch
+    uint64_t n_samples, n_steps;
+    struct ree_session *session;
+    struct ree_tensor *states;  // (step.n_states) present values, owned
+    struct ree_tensor *inputs;  // (n_inputs) inputs of a run; the states in it are borrowed
+    size_t n_inputs;            // the batch, the states, and random.seed and random.step
+    struct ree_tensor *outputs; // (number of the model's outputs)
+    uint32_t *order;            // (n_samples) the order of epoch `epoch`
+    uint64_t epoch;             // UINT64_MAX: `order` is not filled
+    bool has_hashes;
+    struct ree_model_hashes hashes; // of the model, if has_hashes
+    char roles_sha256[65], data_sha256[65];
+    struct ree_training_log log;
+};
+
+// Hashes the model, the roles and the samples, unless this was done before.
+enum ree_status ree_training_hash(struct ree_training *training, struct ree_error *err);
+// Computes the root over states: n tensors with names (roots.c).
+enum ree_status ree_states_root(const struct ree_tensor *states, size_t n, ree_digest out,
+                                struct ree_error *err);
+// Computes the first value of a chain, before step number `step`, and replaces a value by the next
+// one. `states`: root of the states after the step.
+void ree_chain_begin(uint64_t step, const ree_digest states, ree_digest out);
+void ree_chain_add(ree_digest inout, const struct ree_tensor *loss, const ree_digest states);
+// Adds a step that was made to the log (log.c).
+enum ree_status ree_training_log_step(struct ree_training *training, const struct ree_tensor *loss,
+                                      struct ree_error *err);
+// Reads a checkpoint and compares it with the training, which does not change (checkpoint.c).
+// *out_file has the states, *out_step is the number of steps before them. Release *out_file with
+// ree_dataset_destroy.
+enum ree_status ree_training_read_checkpoint(struct ree_training *training, const char *path,
+                                             struct ree_dataset **out_file, uint64_t *out_step,
+                                             struct ree_error *err);
+// Copies the states of a checkpoint that was read into the training.
+void ree_training_set_states(struct ree_training *training, const struct ree_dataset *file,
+                             uint64_t step);
+
+#endif
