@@ -451,7 +451,7 @@ build_fuzzers() {
     configure_tree build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo "$few_optimizations" -DCMAKE_C_COMPILER="$clang" \
         -DREE_SANITIZE=ON -DREE_FUZZ=ON -DREE_CUDA=OFF $again &&
         ninja -C build-fuzz fuzz_onnx fuzz_value fuzz_checkpoint fuzz_seeds fuzz_tokenizer fuzz_source \
-            fuzz_receipt fuzz_claim fuzz_message fuzz_trace fuzz_run fuzz_verify
+            fuzz_receipt fuzz_claim fuzz_message fuzz_trace fuzz_training fuzz_run fuzz_verify
 }
 
 # fuzz TARGET SEEDS... [options]: runs fuzz_TARGET for 20 seconds in one process. Sizes from hostile
@@ -490,7 +490,7 @@ both() {
 }
 
 if step "fuzzer build" build_fuzzers; then
-    say "fuzzing (20 seconds each, two at the same time; runs of models twice)"
+    say "fuzzing (20 seconds each, two at the same time)"
     data=tests/data seeds=build-fuzz/tests/fuzz
     runs="$seeds/runs $data/runs -timeout=20 -max_len=8192"
     step "fuzzing readers of models and checkpoints" both fuzz onnx $seeds/seeds -- \
@@ -502,10 +502,9 @@ if step "fuzzer build" build_fuzzers; then
     step "fuzzing readers of traces and claims" both \
         fuzz trace $data/trace $data/trace_refused -timeout=20 -- \
         fuzz claim $data/claim -timeout=20 -max_len=65536 -dict=tests/fuzz/receipt.dict
+    step "fuzzing readers of messages between ranks and of files of trainings" both \
+        fuzz message $data/messages -timeout=20 -- fuzz training $data/training_files -timeout=20
     # shellcheck disable=SC2086 # a list of words
-    step "fuzzing readers of messages between ranks, and runs of models" both \
-        fuzz message $data/messages -timeout=20 -- fuzz run $runs
-    # shellcheck disable=SC2086
     step "fuzzing verification and runs of models" both \
         fuzz verify $seeds/receipts $data/verify -timeout=60 -max_len=16384 -- fuzz run $runs
 fi

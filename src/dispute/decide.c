@@ -52,6 +52,7 @@ enum ree_status ree_claim_decide(const struct ree_claim *claim, const char *mode
     struct ree_referee_options referee = {.model = model,
                                           .folder = options.values,
                                           .request = options.request,
+                                          .training = options.training,
                                           .progress = options.progress};
     for (unsigned k = 0; k < 2 && parties; k++) {
         referee.receipts[k] = parties[k].receipt;

@@ -6,6 +6,7 @@
 
 #include "dispute/bind.h"
 #include "dispute/dispute_internal.h"
+#include "dispute/training_rules.h"
 
 static enum ree_status no_memory(struct ree_bench *b) {
     return ree_no_memory(b->err);
@@ -233,6 +234,10 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
                                     "required to check its root");
         if (r && !ree_bind_root(r, s->root))
             return ree_side_lied(s, "its root is not the root in its receipt");
+        if (t->training && !ree_training_terms_has_root(t->training, k, s->root))
+            return ree_side_lied(s, "its root is not the root in its receipt");
+        is_length |=
+            t->training && ree_training_terms_n_steps(t->training, k) != b->out->n_steps[k];
         is_other |= memcmp(s->header, b->header->digest, sizeof s->header) != 0;
         is_length |= r && !has_steps(t->runs[k], b->out->n_steps[k]);
     }
@@ -333,7 +338,7 @@ static enum ree_status hold(struct ree_bench *b) {
     REE_TRY(ree_side_commit(&b->sides[1]));
     const struct ree_side *x = &b->sides[0], *y = &b->sides[1];
     bool is_same = memcmp(x->root, y->root, sizeof x->root) == 0;
-    if (!is_same || t->runs[0]) {
+    if (!is_same || t->runs[0] || t->training) {
         REE_TRY(check_whole(b, &done));
         if (done) return REE_OK;
     }

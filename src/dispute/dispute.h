@@ -50,6 +50,9 @@ struct ree_dispute_terms {
     // The runs that both receipts state, which ree_stated_run_compare must accept; both NULL: there
     // are no receipts.
     const struct ree_stated_run *runs[2];
+    // The traces are of trainings, whose receipts have passed ree_training_terms_check; `runs` are
+    // NULL then. NULL: of other runs.
+    const struct ree_training_terms *training;
 };
 
 // Holds a dispute. `transcript` (may be NULL) receives every message as a line of JSON. Fails with

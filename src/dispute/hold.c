@@ -11,6 +11,7 @@
 #include "dispute/bind.h"
 #include "dispute/dispute.h"
 #include "dispute/referee.h"
+#include "dispute/training_rules.h"
 
 // The terms that the parties are held to, and the data that the terms point to.
 struct terms {
@@ -91,6 +92,9 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
     t->terms.header = a;
     bool is_one_run =
         a->prefill_chunk == b->prefill_chunk && strcmp(a->operation_set, b->operation_set) == 0;
+    if (h->options.training) REE_TRY(ree_training_terms_check(h->options.training, err));
+    if (h->options.training && (!is_one_run || a->prefill_chunk))
+        return ree_fail(err, REE_INVALID, "the traces are not those of trainings");
     if (!h->options.model || (!r && !is_one_run)) return REE_OK;
     const char *set = r ? r->operation_set : a->operation_set;
     if (strcmp(set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
@@ -106,6 +110,9 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
     t->terms.header = &t->model.header;
     t->terms.is_model = true;
     t->terms.rules = &t->rules;
+    t->terms.training = h->options.training;
+    if (h->options.training)
+        REE_TRY(ree_training_rules_make(h->options.training, &t->model, &t->rules, err));
     return r ? hold_to_receipts(h, t, err) : REE_OK;
 }
 
@@ -117,7 +124,8 @@ static enum ree_status judge(struct holding *h, struct terms *t, struct ree_strb
     struct ree_dispute_result *out = &h->result;
     bool is_same = d->kind == REE_DISPUTE_SAME && t->terms.runs[0];
     if ((!d->claim && !is_same) || d->kind == REE_DISPUTE_NODE || !t->has_model) return REE_OK;
-    struct ree_referee_options options = {.request = h->options.request};
+    struct ree_referee_options options = {.request = h->options.request,
+                                          .training = h->options.training};
     for (unsigned k = 0; k < 2; k++) {
         options.receipts[k] = h->parties[k].receipt;
         options.keys[k] = h->parties[k].public_key;
@@ -204,8 +212,11 @@ static enum ree_status check_parties(const struct ree_disputant parties[2],
         return ree_fail(err, REE_INVALID, "a dispute requires both traces");
     if (!parties[0].receipt != !parties[1].receipt)
         return ree_fail(err, REE_INVALID, "a dispute requires both receipts or none");
-    if (parties[0].receipt && !options->model)
+    if ((parties[0].receipt || options->training) && !options->model)
         return ree_fail(err, REE_INVALID, "receipts require the model");
+    if (parties[0].receipt && options->training)
+        return ree_fail(err, REE_INVALID,
+                        "a dispute is either about trainings or about other runs");
     return REE_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "dispute/bind.h"
 #include "dispute/referee_internal.h"
+#include "dispute/training_rules.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -62,6 +63,12 @@ static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_
         out->is_bound[k] = true;
         if (lie[0]) ree_ruling_wrong(out, k, "its receipt: %s", lie);
     }
+    if (!options->training) return REE_OK;
+    if (options->receipts[0] || options->receipts[1])
+        return ree_fail(err, REE_INVALID, "a claim is either about trainings or about other runs");
+    REE_TRY(ree_training_terms_check(options->training, err));
+    REE_TRY(ree_training_terms_bind(options->training, c, err));
+    out->is_bound[0] = out->is_bound[1] = true;
     return REE_OK;
 }
 
@@ -69,6 +76,8 @@ static enum ree_status derive_stated_runs(const struct ree_referee_options *opti
                                           struct ree_hearing *hearing, struct ree_arena *arena,
                                           struct ree_error *err) {
     REE_TRY(ree_rules_make(hearing->model, arena, &hearing->rules, err));
+    if (options->training)
+        REE_TRY(ree_training_rules_make(options->training, hearing->model, &hearing->rules, err));
     struct ree_stated_run stated_runs[2] = {{0}, {0}};
     for (unsigned k = 0; k < 2; k++)
         if (options->receipts[k] &&
@@ -88,6 +97,10 @@ static void count_steps(const struct ree_hearing *hearing, struct ree_ruling *ou
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_stated_run *t = &hearing->stated_runs[k];
         unsigned long long n = hearing->claim->sides[k].n_steps;
+        if (hearing->training && ree_training_terms_n_steps(hearing->training, k) != n)
+            ree_ruling_wrong(out, k, "its receipt states %llu steps, but its root has %llu",
+                             (unsigned long long)ree_training_terms_n_steps(hearing->training, k),
+                             n);
         if (!t->receipt) continue;
         if (t->receipt->trace_steps != n)
             ree_ruling_wrong(out, k, "its receipt states %llu steps, but its root has %llu",
@@ -154,6 +167,7 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_hearing hearing = {.claim = c,
                                   .model = model,
+                                  .training = options->training,
                                   .folder = options->folder,
                                   .is_requested = options->request != NULL};
     memset(out, 0, sizeof *out);

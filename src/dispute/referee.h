@@ -49,6 +49,8 @@ struct ree_referee_options {
     const char *keys[2];
     const struct ree_request *request; // request that both receipts must answer; NULL: none
     struct ree_progress progress;
+    // Receipts of trainings, if the claim is about one; NULL: it is not, or they are not available.
+    const struct ree_training_terms *training;
 };
 
 // Decides a claim. Fails if the claim cannot be decided:

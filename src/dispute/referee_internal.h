@@ -10,10 +10,11 @@ struct ree_hearing {
     const struct ree_claim *claim;
     struct ree_opened *model;
     struct ree_rules rules;
-    struct ree_stated_run stated_runs[2]; // zeroed if the receipt is not available
-    bool has_receipts;                    // both receipts are available
-    bool is_requested;                    // both receipts must answer a request
-    const char *folder;                   // folder of the recorded values; NULL: none
+    struct ree_stated_run stated_runs[2];      // zeroed if the receipt is not available
+    bool has_receipts;                         // both receipts are available
+    bool is_requested;                         // both receipts must answer a request
+    const struct ree_training_terms *training; // NULL: the claim is not about trainings
+    const char *folder;                        // folder of the recorded values; NULL: none
 };
 
 // Names party k (0: A, 1: B) as wrong, with a reason. Only the first reason of each party is kept.

@@ -5,6 +5,7 @@
 
 #include "trace/recorded.h"
 #include "dispute/referee_internal.h"
+#include "dispute/training_rules.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "repops/scalar/convert.h"
@@ -14,7 +15,7 @@ static bool same(const ree_digest a, const ree_digest b) {
 }
 
 static enum ree_status need_receipts(const struct ree_hearing *hearing, struct ree_error *err) {
-    if (hearing->has_receipts) return REE_OK;
+    if (hearing->has_receipts || hearing->training) return REE_OK;
     return ree_fail(err, REE_NOT_FOUND,
                     "a claim of the kind '%s' requires both receipts: --a-receipt and --b-receipt",
                     ree_claim_kind_name(hearing->claim->kind));
@@ -164,17 +165,22 @@ enum ree_status ree_referee_token(const struct ree_hearing *hearing, struct ree_
 static enum ree_status judge_cache(const struct ree_hearing *hearing, const struct ree_rule *rule,
                                    struct ree_ruling *out, struct ree_error *err) {
     const struct ree_claim *c = hearing->claim;
+    const char *name = hearing->model->header.inputs[c->input].name;
+    const char *what = hearing->training ? "state" : "cache";
+    if (c->step == 0 && rule->is_any_first)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the trainings continued from earlier steps: which states they began with "
+                        "does not follow from their receipts");
     if (c->step > 0) REE_TRY(check_before(hearing, rule->value, err));
     for (unsigned k = 0; k < 2; k++) {
         const unsigned char *expected = c->step > 0 ? output_before(c, k) : rule->empty;
         if (same(c->sides[k].input, expected)) continue;
         if (c->step > 0)
-            ree_ruling_wrong(out, k, "its cache '%s' is not the one that its own step %llu wrote",
-                             hearing->model->header.inputs[c->input].name,
-                             (unsigned long long)c->step - 1);
+            ree_ruling_wrong(out, k, "its %s '%s' is not the one that its own step %llu wrote",
+                             what, name, (unsigned long long)c->step - 1);
         else
-            ree_ruling_wrong(out, k, "its cache '%s' is not empty in the first step",
-                             hearing->model->header.inputs[c->input].name);
+            ree_ruling_wrong(out, k, "its %s '%s' is not %s in the first step", what, name,
+                             hearing->training ? "the initial one" : "empty");
     }
     return REE_OK;
 }
@@ -198,6 +204,21 @@ static enum ree_status expected_input(const struct ree_hearing *hearing, unsigne
     return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", name);
 }
 
+// Both parties have receipts of one training, so its input must be the same in both sides.
+static enum ree_status judge_training_input(const struct ree_hearing *hearing,
+                                            const struct ree_rule *rule, struct ree_ruling *out,
+                                            struct ree_error *err) {
+    const struct ree_claim *c = hearing->claim;
+    ree_digest expected;
+    REE_TRY(ree_training_input(hearing->training, hearing->model, rule, c->step, c->input, expected,
+                               err));
+    for (unsigned k = 0; k < 2; k++)
+        if (!same(c->sides[k].input, expected))
+            ree_ruling_wrong(out, k, "its input '%s' does not follow from its receipt",
+                             hearing->model->header.inputs[c->input].name);
+    return REE_OK;
+}
+
 enum ree_status ree_referee_input(const struct ree_hearing *hearing, struct ree_ruling *out,
                                   struct ree_error *err) {
     const struct ree_claim *c = hearing->claim;
@@ -210,6 +231,7 @@ enum ree_status ree_referee_input(const struct ree_hearing *hearing, struct ree_
                         "the source of the input '%s' does not follow from the model", name);
     if (rule->kind == REE_RULE_CACHE) return judge_cache(hearing, rule, out, err);
     REE_TRY(need_receipts(hearing, err));
+    if (hearing->training) return judge_training_input(hearing, rule, out, err);
     for (unsigned k = 0; k < 2; k++) {
         ree_digest expected;
         if (rule->kind == REE_RULE_TOKENS && !hearing->stated_runs[k].ids)
@@ -269,6 +291,10 @@ enum ree_status ree_referee_length(const struct ree_hearing *hearing, struct ree
                                    struct ree_error *err) {
     REE_TRY(need_receipts(hearing, err));
     const struct ree_stated_run *a = &hearing->stated_runs[0], *b = &hearing->stated_runs[1];
+    if (hearing->training) // count_steps has compared each receipt with its own root
+        return ree_fail(err, REE_INVALID,
+                        "the receipts are of trainings of different lengths; up to "
+                        "the end of the shorter one both are right");
     if (a->n_output == b->n_output)
         return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
     if (ree_stated_run_differ(a, b) != SIZE_MAX)

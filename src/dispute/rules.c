@@ -9,14 +9,14 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "generate/generator.h"
-#include "train/step_roles.h"
 
 // Maximum number of prompt tokens, and of output tokens, of a receipt that does not list them.
 // Without this limit, a receipt of a few bytes could require tensors of any size.
 #define MAX_UNLISTED ((size_t)1 << 20)
 
 const char *ree_rule_name(enum ree_rule_kind kind) {
-    static const char *const names[] = {"none", "given", "made", "tokens", "cache"};
+    static const char *const names[] = {"none",  "given",   "made", "tokens",
+                                        "cache", "samples", "draw", "default"};
     return names[kind];
 }
 
@@ -50,22 +50,6 @@ static enum ree_status list_outputs(const struct ree_opened *m, struct ree_arena
     return REE_OK;
 }
 
-// The states of a training step are read as caches are: each is what the step before wrote.
-static enum ree_status make_states(const struct ree_opened *m, struct ree_rules *out,
-                                   struct ree_error *err) {
-    struct ree_step_roles step;
-    enum ree_status status = ree_step_roles_read(m->model, &step, err);
-    for (size_t i = 0; status == REE_OK && i < step.n_states; i++) {
-        struct ree_rule *rule = &out->rules[step.states[i].input];
-        rule->value = ree_recorded_value_of_output(m, step.states[i].output);
-        if (rule->value == UINT32_MAX) continue; // no node computes it
-        ree_state_initial_digest(m->model, step.states[i].input, rule->empty);
-        rule->kind = REE_RULE_CACHE;
-    }
-    ree_step_roles_finish(&step);
-    return status;
-}
-
 enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *arena,
                                struct ree_rules *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
@@ -82,8 +66,6 @@ enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *are
                                                          : REE_RULE_MADE;
         if (out->rules[i].kind == REE_RULE_TOKENS) out->tokens = i;
     }
-    if (!m->is_text && ree_model_metadata(m->model, REE_STEP_METADATA))
-        REE_TRY(make_states(m, out, err));
     if (!m->is_text) return list_outputs(m, arena, out, err);
     out->has_cache = m->roles.n_kv_caches > 0;
     out->logits = ree_recorded_value_of_output(m, m->roles.logits);

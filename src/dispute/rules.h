@@ -9,8 +9,6 @@
 //                                            one that sampling chooses from the logits of the
 //                                            previous step
 //     made    positions, masks, lengths      what follows from the number of tokens
-//             of a training step: a state    the output of the previous step with its next value;
-//                                            in the first step its initial value
 //     given   tensors of a model that runs   the receipt's
 //             once
 //
@@ -27,6 +25,10 @@ enum ree_rule_kind {
     REE_RULE_MADE,      // positions, masks and sizes, which follow from the number of tokens
     REE_RULE_TOKENS,
     REE_RULE_CACHE, // what the same party's previous step wrote
+    // Only in disputes about trainings (dispute/training_rules.h)
+    REE_RULE_SAMPLES,
+    REE_RULE_DRAW,
+    REE_RULE_DEFAULT,
 };
 const char *ree_rule_name(enum ree_rule_kind kind); // "cache"
 
@@ -38,6 +40,7 @@ struct ree_rule {
     // Rule CACHE: digest that the input must have in the first step (an empty cache, the initial
     // value of a state).
     ree_digest empty;
+    bool is_any_first; // rule CACHE: what the input must be in the first step is not known
 };
 
 // An output of a model that runs once.

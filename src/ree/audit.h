@@ -165,6 +165,16 @@ struct ree_disputant {
     size_t n_tokens;
 };
 
+// What two receipts say about a training, for disputes about it. The struct does not change between
+// versions. All pointers are borrowed for the call.
+struct ree_training_receipt; // see train.h
+struct ree_dataset;          // see train.h
+struct ree_training_terms {
+    const struct ree_training_receipt *receipts[2]; // receipts of A and B, both with a trace
+    const char *public_keys[2];        // as in struct ree_disputant; NULL: any key or none
+    const struct ree_dataset *dataset; // the samples; NULL: claims about batches are not decided
+};
+
 struct ree_claim;
 
 // Reads a claim, the file that a dispute ends with: the first difference, what each party states
@@ -228,6 +238,8 @@ struct ree_dispute_options {
     const struct ree_request *request; // request that both receipts must answer; NULL: none
     bool wants_transcript;             // return the transcript in the result
     struct ree_progress progress;      // progress of reading the model
+    // The traces are of trainings with these receipts; requires `model`. NULL: of other runs.
+    const struct ree_training_terms *training;
 };
 
 // The result of a dispute. Only the library makes this struct. Comments name the kinds
@@ -290,6 +302,8 @@ struct ree_decide_options {
     const char *values;
     const struct ree_request *request; // request that both receipts must answer; NULL: none
     struct ree_progress progress;      // progress of reading the model
+    // The claim is about trainings with these receipts; NULL: about other runs.
+    const struct ree_training_terms *training;
 };
 
 // The referee's decision on a claim. Only the library makes this struct. Arrays of two have one

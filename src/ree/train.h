@@ -122,9 +122,12 @@ REE_API enum ree_status ree_training_trace(struct ree_training *training,
 REE_API enum ree_status ree_training_record(struct ree_training *training, uint64_t interval,
                                             struct ree_error *err);
 // Makes the receipt of the steps since ree_training_record. The training may go on; a later receipt
-// then covers more steps. Fails with REE_INVALID if no step was recorded, or if there are more than
-// REE_TRAINING_MAX_POINTS points. Release *out_receipt with ree_training_receipt_destroy.
+// then covers more steps. `trace_root`: root of the trace of these steps (ree_training_trace), 64
+// hexadecimal digits, which binds the training in a dispute; NULL: none. Fails with REE_INVALID if
+// no step was recorded or trace_root is malformed. Release *out_receipt with
+// ree_training_receipt_destroy.
 REE_API enum ree_status ree_training_receipt_create(const struct ree_training *training,
+                                                    const char *trace_root,
                                                     struct ree_training_receipt **out_receipt,
                                                     struct ree_error *err);
 REE_API void ree_training_receipt_destroy(struct ree_training_receipt *receipt);
@@ -166,6 +169,7 @@ struct ree_training_receipt_info {
     // point is the state after the last step.
     size_t n_points;
     const struct ree_training_point *points; // (n_points), at least 2
+    const char *trace_root;                  // root of the trace of all steps; "": none
     const char *public_key;                  // of the signature, in hexadecimal; "": not signed
     // Statements without a proof, which the receipt's hash does not cover; NULL: absent
     const char *device, *ree_version, *created;
@@ -182,6 +186,9 @@ struct ree_training_verify_options {
     const char *checkpoint;
     uint64_t n_steps; // maximum number of steps to repeat; 0: all
     bool no_fuse;
+    // Compute the trace again, compare its root with the receipt's, and write it to this file.
+    // Fails with REE_INVALID if the receipt has no trace. NULL: the trace is not checked.
+    const char *trace;
     // Progress of hashing the model, in bytes, and of the steps ("verifying steps")
     struct ree_progress progress;
 };

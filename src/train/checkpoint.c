@@ -32,7 +32,7 @@ static enum ree_status describe(const struct ree_training *t, struct ree_strbuf 
               cJSON_AddStringToObject(root, "order", order_name(t)) &&
               cJSON_AddStringToObject(root, "seed", seed) &&
               cJSON_AddNumberToObject(root, "batch_size", (double)t->step.batch_size) &&
-              cJSON_AddNumberToObject(root, "n_samples", (double)t->n_samples) &&
+              cJSON_AddNumberToObject(root, "n_samples", (double)t->batches.n_samples) &&
               cJSON_AddStringToObject(root, "numerics", ree_numerics_version()) &&
               cJSON_AddStringToObject(root, "graph_sha256", t->hashes.graph) &&
               cJSON_AddStringToObject(root, "weights_sha256", t->hashes.weights) &&
@@ -167,7 +167,7 @@ static enum ree_status check_origin(const struct ree_training *t, const char *te
     for (size_t i = 0; status == REE_OK && i < sizeof checks / sizeof *checks; i++)
         status = check_hash(&fields, checks[i][0], checks[i][1], checks[i][2], err);
     if (status == REE_OK &&
-        (n_samples != (int64_t)t->n_samples || batch_size != t->step.batch_size))
+        (n_samples != (int64_t)t->batches.n_samples || batch_size != t->step.batch_size))
         status = ree_fail(err, REE_INVALID, "n_samples or batch_size is not that of this training");
     cJSON_Delete(json);
     *out_step = (uint64_t)n_steps;

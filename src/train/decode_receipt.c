@@ -56,7 +56,7 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_traini
     REE_TRY(ree_fields_open(root, "body", "body",
                             "numerics operation_set model roles_sha256 data batch_size first_step "
                             "n_steps interval points",
-                            "", &body, err));
+                            "trace_root", &body, err));
     REE_TRY(ree_receipt_get_model(&body, &model, err));
     r->numerics = model.numerics;
     r->operation_set = model.operation_set;
@@ -73,6 +73,7 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_traini
     r->n_samples = (uint64_t)n_samples;
     r->batch_size = (uint64_t)batch_size;
     r->in_order = order == 1;
+    REE_TRY(get_hash(&body, "trace_root", r->trace_root, err));
     return get_points(&body, r, err);
 }
 

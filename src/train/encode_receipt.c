@@ -44,7 +44,8 @@ static cJSON *body_of(const struct ree_training_receipt *r) {
               add_text(data, "seed", seed) && add_number(body, "batch_size", r->batch_size) &&
               add_number(body, "first_step", first) &&
               add_number(body, "n_steps", r->points[r->n_points - 1].step - first) &&
-              add_number(body, "interval", r->interval) && add_points(body, r);
+              add_number(body, "interval", r->interval) && add_points(body, r) &&
+              (!r->trace_root[0] || add_text(body, "trace_root", r->trace_root));
     if (ok) return body;
     cJSON_Delete(body);
     return NULL;

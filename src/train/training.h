@@ -5,8 +5,7 @@
 #include "base/merkle.h"
 #include "ree/train.h"
 #include "session/identity.h"
-#include "train/dataset.h"
-#include "train/step_roles.h"
+#include "train/batches.h"
 
 // The limit of the number of steps: the input random.step is a uint32.
 #define REE_TRAINING_MAX_STEPS ((uint64_t)1 << 32)
@@ -26,16 +25,13 @@ struct ree_training {
     const struct ree_dataset *dataset;
     struct ree_training_options options;
     struct ree_step_roles step;
-    const struct ree_tensor *
-        *data; // (step.n_data) the dataset's tensor for each input of the batch
-    uint64_t n_samples, n_steps;
+    struct ree_batches batches;
+    uint64_t n_steps;
     struct ree_session *session;
     struct ree_tensor *states;  // (step.n_states) present values, owned
     struct ree_tensor *inputs;  // (n_inputs) inputs of a run; the states in it are borrowed
     size_t n_inputs;            // the batch, the states, and random.seed and random.step
     struct ree_tensor *outputs; // (number of the model's outputs)
-    uint32_t *order;            // (n_samples) the order of epoch `epoch`
-    uint64_t epoch;             // UINT64_MAX: `order` is not filled
     bool has_hashes;
     struct ree_model_hashes hashes; // of the model, if has_hashes
     char roles_sha256[65], data_sha256[65];

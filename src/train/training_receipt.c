@@ -25,7 +25,11 @@ void ree_training_receipt_destroy(struct ree_training_receipt *r) {
 }
 
 static enum ree_status fill(struct ree_training_receipt *r, const struct ree_training *t,
-                            struct ree_error *err) {
+                            const char *trace_root, struct ree_error *err) {
+    ree_digest root;
+    if (trace_root && !ree_unhex(trace_root, root))
+        return ree_fail(err, REE_INVALID, "the root of the trace is not 64 hexadecimal digits");
+    if (trace_root) ree_hex(root, r->trace_root);
     const struct ree_training_log *log = &t->log;
     bool is_after = log->points[log->n_points - 1].step != log->last.step;
     char date[32];
@@ -35,7 +39,7 @@ static enum ree_status fill(struct ree_training_receipt *r, const struct ree_tra
     memcpy(r->weights_sha256, t->hashes.weights, sizeof r->weights_sha256);
     memcpy(r->roles_sha256, t->roles_sha256, sizeof r->roles_sha256);
     memcpy(r->data_sha256, t->data_sha256, sizeof r->data_sha256);
-    r->n_samples = t->n_samples;
+    r->n_samples = t->batches.n_samples;
     r->batch_size = (uint64_t)t->step.batch_size;
     r->seed = t->options.seed;
     r->in_order = t->options.in_order;
@@ -52,7 +56,7 @@ static enum ree_status fill(struct ree_training_receipt *r, const struct ree_tra
     return ree_training_receipt_seal(r, err);
 }
 
-enum ree_status ree_training_receipt_create(const struct ree_training *t,
+enum ree_status ree_training_receipt_create(const struct ree_training *t, const char *trace_root,
                                             struct ree_training_receipt **out,
                                             struct ree_error *err) {
     REE_FLOAT_ENV_API();
@@ -60,7 +64,7 @@ enum ree_status ree_training_receipt_create(const struct ree_training *t,
     if (!t->log.interval || t->log.last.step == t->log.points[0].step)
         return ree_fail(err, REE_INVALID, "no step was recorded, so there is nothing to receipt");
     REE_TRY(ree_training_receipt_new(out, err));
-    enum ree_status status = fill(*out, t, err);
+    enum ree_status status = fill(*out, t, trace_root, err);
     if (status == REE_OK) return REE_OK;
     ree_training_receipt_destroy(*out);
     *out = NULL;
@@ -123,6 +127,7 @@ ree_training_receipt_info(const struct ree_training_receipt *receipt) {
                                                  .interval = r->interval,
                                                  .n_points = r->n_points,
                                                  .points = r->points,
+                                                 .trace_root = r->trace_root,
                                                  .public_key = r->public_key,
                                                  .device = r->device,
                                                  .ree_version = r->ree_version,

@@ -5,7 +5,8 @@
 //               "model": {"graph_sha256", "weights_sha256"}, "roles_sha256",
 //               "data": {"sha256", "n_samples", "order": "shuffled" | "in order", "seed"},
 //               "batch_size", "first_step", "n_steps", "interval",
-//               "points": [{"states_sha256", "chain_sha256"}, ...]},
+//               "points": [{"states_sha256", "chain_sha256"}, ...],
+//               "trace_root": optional},
 //      "receipt_hash": SHA-256("ree-training-receipt/1\0" | canonical JSON of "body"),
 //      "signature": as in receipt/receipt.h, optional,
 //      "unbound": {"device", "ree_version", "created"}, optional}
@@ -27,6 +28,7 @@ struct ree_training_receipt {
     bool in_order;
     size_t n_points;
     struct ree_training_point *points; // (n_points)
+    char trace_root[65];               // "": none
     bool is_signed;
     char public_key[65], signature[129];
     const char *device, *ree_version, *created; // NULL: absent

@@ -94,14 +94,14 @@ static enum ree_status check_origin(struct job *job, struct ree_error *err) {
     REE_TRY(compare(job, "roles", r->roles_sha256, t->roles_sha256, err));
     REE_TRY(compare(job, "samples", r->data_sha256, t->data_sha256, err));
     uint64_t batch_size = (uint64_t)t->step.batch_size;
-    if (r->n_samples == t->n_samples && r->batch_size == batch_size)
+    if (r->n_samples == t->batches.n_samples && r->batch_size == batch_size)
         return add_check(job->v, "batches", REE_VERIFY_AGREES, err,
                          "%llu samples of %llu in each step, %s, seed %llu",
-                         (unsigned long long)batch_size, (unsigned long long)t->n_samples,
+                         (unsigned long long)batch_size, (unsigned long long)t->batches.n_samples,
                          r->in_order ? "in order" : "shuffled", (unsigned long long)r->seed);
     return add_check(job->v, "batches", REE_VERIFY_DIFFERS, err,
                      "%llu samples of %llu in each step, but the receipt has %llu of %llu",
-                     (unsigned long long)batch_size, (unsigned long long)t->n_samples,
+                     (unsigned long long)batch_size, (unsigned long long)t->batches.n_samples,
                      (unsigned long long)r->batch_size, (unsigned long long)r->n_samples);
 }
 
@@ -191,6 +191,24 @@ static enum ree_status report_difference(struct job *job, size_t point, const ch
                      "a loss or a state after step %llu and up to step %llu differs", before, step);
 }
 
+// Compares the root of the trace, if all steps were repeated.
+static enum ree_status check_trace(struct job *job, struct ree_recording **recording,
+                                   struct ree_error *err) {
+    const struct ree_training_receipt *r = job->r;
+    struct ree_recorded recorded = {.size = sizeof recorded};
+    struct ree_recording *made = *recording;
+    *recording = NULL;
+    if (!r->trace_root[0]) return REE_OK;
+    if (!made)
+        return add_check(job->v, "trace", REE_VERIFY_NOT_CHECKED, err,
+                         "it was not computed again (--trace)");
+    REE_TRY(ree_recording_finish(made, &recorded, err));
+    if (job->point == 0 && job->end_point == r->n_points - 1)
+        return compare(job, "trace", r->trace_root, recorded.root, err);
+    return add_check(job->v, "trace", REE_VERIFY_NOT_CHECKED, err,
+                     "its root is over all steps, and not all were repeated");
+}
+
 static enum ree_status repeat(struct job *job, struct ree_error *err) {
     const struct ree_training_receipt *r = job->r;
     uint64_t from = r->points[job->point].step;
@@ -235,6 +253,8 @@ static enum ree_status verify(struct job *job, struct ree_error *err) {
                          "'%s' promises no bits that another device could compare",
                          r->operation_set);
     }
+    if (job->options.trace && !r->trace_root[0])
+        return ree_fail(err, REE_INVALID, "the receipt has no trace that could be compared");
     if (differs(job->v)) return REE_OK;
     REE_TRY(begin(job, err));
     if (differs(job->v)) return REE_OK;
@@ -242,9 +262,18 @@ static enum ree_status verify(struct job *job, struct ree_error *err) {
     // Records with the interval of the whole receipt: only the last point is read.
     REE_TRY(ree_training_record(job->t, REE_TRAINING_MAX_STEPS, err));
     memcpy(job->t->log.chain, job->chain, sizeof job->chain);
+    struct ree_recording *recording = NULL;
+    const struct ree_record_options trace = {.size = sizeof trace,
+                                             .trace = job->options.trace,
+                                             .graph_sha256 = job->t->hashes.graph,
+                                             .weights_sha256 = job->t->hashes.weights};
+    if (job->options.trace) REE_TRY(ree_training_trace(job->t, &trace, &recording, err));
     double start = ree_clock();
-    REE_TRY(repeat(job, err));
+    enum ree_status status = repeat(job, err);
     job->v->seconds = ree_clock() - start;
+    if (status == REE_OK && !differs(job->v)) status = check_trace(job, &recording, err);
+    ree_recording_destroy(recording);
+    REE_TRY(status);
     return report_rest(job, err);
 }
 

@@ -141,16 +141,20 @@ static void check_records(const char *expected, const char *checkpoint) {
     struct ree_training *training = make_training(3);
     struct ree_training_receipt *none;
     char hex[65], before[65];
-    FAILS(ree_training_receipt_create(training, &none, &err), REE_INVALID, "no step was recorded");
+    FAILS(ree_training_receipt_create(training, NULL, &none, &err), REE_INVALID,
+          "no step was recorded");
     FAILS(ree_training_record(training, 0, &err), REE_INVALID, "interval");
     OK(ree_training_record(training, 2, &err));
     FAILS(ree_training_record(training, 2, &err), REE_INVALID, "already records");
-    FAILS(ree_training_receipt_create(training, &none, &err), REE_INVALID, "no step was recorded");
+    FAILS(ree_training_receipt_create(training, NULL, &none, &err), REE_INVALID,
+          "no step was recorded");
     CHECK(none == NULL);
     make_steps(training, 5);
+    FAILS(ree_training_receipt_create(training, "12", &none, &err), REE_INVALID,
+          "root of the trace");
     OK(ree_training_sha256(training, hex, &err));
     CHECK_MSG(!strcmp(hex, expected), "recording changes the states");
-    OK(ree_training_receipt_create(training, &receipt, &err));
+    OK(ree_training_receipt_create(training, NULL, &receipt, &err));
     const struct ree_training_receipt_info *info = ree_training_receipt_info(receipt);
     CHECK(info->n_points == 4 && info->points[3].step == 5 && info->points[1].step == 2);
     CHECK(!strcmp(info->points[3].states_sha256, expected) && info->seed == 3 && !info->in_order);

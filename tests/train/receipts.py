@@ -180,7 +180,7 @@ LIES = {
     "data.seed": lambda v, d: d.choice([str(d.getrandbits(64)), "0", "06", "-6", 6, str(1 << 64), "7"]),
     "batch_size": other_number(1, 1 << 32), "first_step": other_number(0, 1 << 33), "n_steps": other_number(0, 1 << 33),
     "interval": other_number(0, 1 << 33),
-    "points.states_sha256": other_hash, "points.chain_sha256": other_hash,
+    "points.states_sha256": other_hash, "points.chain_sha256": other_hash, "trace_root": other_hash,
 }
 
 
@@ -205,12 +205,13 @@ def lie_about(receipt, path, draw):
 
 
 def forged(receipt):
-    draw, n = random.Random(29), 0
+    """`receipt` has a trace, which is computed again."""
+    draw, n, again = random.Random(29), 0, ["--trace", folder / "again.trace"]
     check(fields(receipt["body"]) == set(LIES), f"fields and rows: {fields(receipt['body']) ^ set(LIES)}")
     for path in LIES:
         for _ in range(N_LIES):
             lie = lie_about(receipt, path, draw)
-            done = verify(write(lie))
+            done = verify(write(lie), *again)
             n += 1
             check(done.returncode in (1, 2) and "\nverified" not in done.stdout, lambda: f"{path}: {lie['body']}\n{done.stdout}{done.stderr}")
     # Consistent in itself: another chain from the true first state, and with points of another number of steps.
@@ -225,12 +226,14 @@ def forged(receipt):
             body["n_steps"] = draw.choice([3, 6, 7, 9, 10, 12])
             count = 1 + -(-body["n_steps"] // INTERVAL)
             body["points"] = [copy.deepcopy(body["points"][min(k, len(body["points"]) - 1)]) for k in range(count)]
-            if body["n_steps"] in (3, 6):  # a true receipt of fewer steps
+            if body["n_steps"] in (3, 6):  # a true receipt of fewer steps, but for its trace
+                verdict(verify(write(seal(lie)), *again), 1, "steps: agrees", "trace: differs")
+                del body["trace_root"]
                 verdict(verify(write(seal(lie))), 0, "\nverified")
                 continue
         else:  # other first states, with the chain that begins there
             body["points"][0] = {"states_sha256": root.hex(), "chain_sha256": steps.chain_begin(0, root).hex()}
-        done = verify(write(seal(lie)))
+        done = verify(write(seal(lie)), *again)
         n += 1
         check(done.returncode in (1, 2) and "\nverified" not in done.stdout, lambda: f"{kind}: {lie['body']}\n{done.stdout}{done.stderr}")
     # Malformed: members that are missing, unknown or twice; a hash that is not of the body.
@@ -242,6 +245,8 @@ def forged(receipt):
         (folder / "lie.json").write_text(bad)
         verdict(verify(folder / "lie.json"), 2, "lie.json")
     for key in [*receipt["body"], "schema", "receipt_hash"]:
+        if key == "trace_root":
+            continue  # optional
         lie = copy.deepcopy(receipt)
         (lie["body"] if key in lie["body"] else lie).pop(key)
         verdict(verify(write(lie if key == "receipt_hash" else seal(lie))), 2, "lie.json")
@@ -259,7 +264,7 @@ def main():
         independent(receipt)
         parts()
         signatures()
-        forged(receipt)
+        forged(train(folder / "traced.json", "--steps", N_STEPS, "--receipt-interval", INTERVAL, "--trace", folder / "r.trace"))
     return harness.finish()
 
 

@@ -268,6 +268,7 @@ static int hold(const struct options *o, const struct ree_trace *const traces[2]
     const struct ree_dispute_options options = {.size = sizeof options,
                                                 .model = o->model,
                                                 .request = party_request(&o->parties),
+                                                .training = party_training(&o->parties),
                                                 .wants_transcript = o->transcript != NULL,
                                                 .progress = cli_reports};
     party_receipts_fill(&o->parties, parties);

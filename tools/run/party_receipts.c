@@ -36,6 +36,9 @@ static const struct cli_option_row rows[] = {
     {.name = "--request", .value = "FILE", .kind = ROW_STRING, .at = AT(request_path), .path = CLI_READS,
      .help = "require that both receipts answer this request ('ree-run help request'): a receipt "
              "with another prompt or other parameters is wrong"},
+    {.name = "--data", .value = "FILE", .kind = ROW_STRING, .at = AT(data_path), .path = CLI_READS,
+     .help = "with receipts of trainings ('ree-run help train'): the samples, to judge which batch a "
+             "step read"},
     // clang-format on
 };
 const struct cli_option_table cli_parties_group = CLI_OPTION_TABLE(rows);
@@ -43,6 +46,8 @@ const struct cli_option_table cli_parties_group = CLI_OPTION_TABLE(rows);
 void party_receipts_check(struct cli *cli, const struct party_receipts *s) {
     if (!cli->failed && s->request_path && !s->paths[0] && !s->paths[1])
         cli_usage(cli, "--request requires --a-receipt and --b-receipt");
+    if (!cli->failed && s->data_path && (!s->paths[0] || !s->paths[1]))
+        cli_usage(cli, "--data requires --a-receipt and --b-receipt");
     for (unsigned k = 0; k < 2; k++)
         cli_path_add_suffixed(CLI_READS, s->paths[k], ".salt");
     for (unsigned k = 0; k < 2 && !cli->failed; k++)
@@ -89,19 +94,56 @@ static enum ree_status load_tokens(struct party_receipts *s, unsigned k, struct 
     return status;
 }
 
+// Loads the receipt of party k, which may be one of a training.
+static int load_receipt(struct party_receipts *s, unsigned k) {
+    struct ree_error err;
+    enum ree_status status = ree_receipt_load(s->paths[k], &s->receipts[k], &err);
+    if (status == REE_INVALID &&
+        ree_training_receipt_load(s->paths[k], &s->trainings[k], NULL) == REE_OK)
+        return 0;
+    if (status != REE_OK) return cli_fail(&err);
+    int code = cli_receipt_salt(s->receipts[k], s->paths[k], s->salts[k]);
+    if (code) return code;
+    if (s->token_paths[k] && load_tokens(s, k, &err) != REE_OK) return cli_fail(&err);
+    return 0;
+}
+
+// Checks and loads what receipts of trainings need.
+static int load_training(struct party_receipts *s) {
+    struct ree_error err;
+    bool is_training = s->trainings[0] || s->trainings[1];
+    if (!is_training && s->data_path) {
+        cli_error("--data is for receipts of trainings, and these are not");
+        return CLI_USAGE;
+    }
+    if (!is_training) return 0;
+    if (s->receipts[0] || s->receipts[1] || s->request || s->salts[0] || s->salts[1] ||
+        s->token_paths[0] || s->token_paths[1]) {
+        cli_error("the receipt of a training cannot be compared with another one, and has neither "
+                  "request, salt nor tokens");
+        return CLI_USAGE;
+    }
+    if (s->data_path && ree_dataset_load(s->data_path, &s->dataset, &err) != REE_OK)
+        return cli_fail(&err);
+    s->training.dataset = s->dataset;
+    for (unsigned k = 0; k < 2; k++) {
+        s->training.receipts[k] = s->trainings[k];
+        s->training.public_keys[k] = s->keys[k] ? s->public_keys[k] : NULL;
+    }
+    return 0;
+}
+
 int party_receipts_load(struct party_receipts *s) {
     struct ree_error err;
     if (s->request_path && ree_request_load(s->request_path, &s->request, &err) != REE_OK)
         return cli_fail(&err);
     for (unsigned k = 0; k < 2; k++) {
         if (!s->paths[k]) continue;
-        if (ree_receipt_load(s->paths[k], &s->receipts[k], &err) != REE_OK) return cli_fail(&err);
-        int code = cli_receipt_salt(s->receipts[k], s->paths[k], s->salts[k]);
+        int code = load_receipt(s, k);
         if (code) return code;
-        if (s->token_paths[k] && load_tokens(s, k, &err) != REE_OK) return cli_fail(&err);
         if (s->keys[k] && !cli_public_key(s->keys[k], s->public_keys[k])) return CLI_FAILED;
     }
-    return 0;
+    return load_training(s);
 }
 
 void party_receipts_finish(struct party_receipts *s) {
@@ -109,7 +151,9 @@ void party_receipts_finish(struct party_receipts *s) {
     for (unsigned k = 0; k < 2; k++) {
         free(s->ids[k]);
         ree_receipt_destroy(s->receipts[k]);
+        ree_training_receipt_destroy(s->trainings[k]);
     }
+    ree_dataset_destroy(s->dataset);
 }
 
 void party_receipts_fill(const struct party_receipts *s, struct ree_disputant out[2]) {
@@ -123,4 +167,20 @@ void party_receipts_fill(const struct party_receipts *s, struct ree_disputant ou
 
 const struct ree_request *party_request(const struct party_receipts *s) {
     return s->request;
+}
+
+const struct ree_training_terms *party_training(const struct party_receipts *s) {
+    return s->trainings[0] || s->trainings[1] ? &s->training : NULL;
+}
+
+const char *party_receipt_hash(const struct party_receipts *s, unsigned k, const char **out_key) {
+    if (s->trainings[k]) {
+        const struct ree_training_receipt_info *r = ree_training_receipt_info(s->trainings[k]);
+        *out_key = r->public_key;
+        return r->receipt_hash;
+    }
+    if (!s->receipts[k]) return NULL;
+    const struct ree_receipt_info *r = ree_receipt_info(s->receipts[k]);
+    *out_key = r->public_key;
+    return r->receipt_hash;
 }

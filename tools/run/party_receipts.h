@@ -12,7 +12,11 @@ struct party_receipts {
     // Values of --a-receipt, --a-salt, --a-public-key and --a-tokens, and of the same options for
     // B; NULL: not given.
     const char *paths[2], *salts[2], *keys[2], *token_paths[2];
-    struct ree_receipt *receipts[2];
+    struct ree_receipt *receipts[2];           // NULL: not given, or the receipt of a training
+    struct ree_training_receipt *trainings[2]; // NULL: not given, or another receipt
+    const char *data_path;                     // value of --data; NULL: not given
+    struct ree_dataset *dataset;
+    struct ree_training_terms training; // if there are receipts of trainings
     char public_keys[2][65];
     int32_t *ids[2];
     size_t n_ids[2];
@@ -29,5 +33,13 @@ void party_receipts_finish(struct party_receipts *parties);
 void party_receipts_fill(const struct party_receipts *parties, struct ree_disputant out[2]);
 // Returns the request that --request names, borrowed from `parties`; NULL if not given.
 const struct ree_request *party_request(const struct party_receipts *parties);
+
+// Returns what the receipts say about a training, borrowed from `parties`; NULL if they are not
+// receipts of trainings.
+const struct ree_training_terms *party_training(const struct party_receipts *parties);
+// Returns the hash of party k's receipt, and the key that signed it ("": not signed) in *out_key,
+// both borrowed from `parties`; NULL if there is no receipt.
+const char *party_receipt_hash(const struct party_receipts *parties, unsigned k,
+                               const char **out_key);
 
 #endif

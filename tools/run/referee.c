@@ -72,6 +72,7 @@ const struct cli_option_table ree_run_referee_options = CLI_OPTION_TABLE(rows);
 struct verdict {
     struct ree_claim_info claim;
     struct ree_disputant parties[2];
+    const struct party_receipts *receipts;
     const struct ree_decision *decision;
 };
 
@@ -106,18 +107,17 @@ static void append_claim(const struct ree_claim_info *c, struct strbuf *out) {
 }
 
 static void append_root(const struct verdict *v, unsigned k, struct strbuf *out) {
-    const struct ree_receipt *receipt = v->parties[k].receipt;
-    const struct ree_receipt_info *r = receipt ? ree_receipt_info(receipt) : NULL;
+    const char *key, *hash = party_receipt_hash(v->receipts, k, &key);
     const struct ree_claim_info *c = &v->claim;
     strbuf_printf(out, "root %c  %s, %llu steps\n        ", "AB"[k], c -> roots[k],
                   (unsigned long long)c -> n_steps[k]);
-    if (!r)
+    if (!hash)
         strbuf_printf(out, "of no receipt\n");
-    else if (r->public_key[0])
-        strbuf_printf(out, "of receipt %s, signed by %s%s\n", r->receipt_hash, r->public_key,
+    else if (key[0])
+        strbuf_printf(out, "of receipt %s, signed by %s%s\n", hash, key,
                       v->parties[k].public_key ? "" : " (no key was required)");
     else
-        strbuf_printf(out, "of receipt %s, not signed\n", r->receipt_hash);
+        strbuf_printf(out, "of receipt %s, not signed\n", hash);
 }
 
 static void report_text(const struct verdict *v, struct strbuf *out) {
@@ -141,14 +141,12 @@ static void report_text(const struct verdict *v, struct strbuf *out) {
 
 static void add_side(cJSON *object, const struct verdict *v, unsigned k) {
     const struct ree_decision *r = v->decision;
-    const struct ree_receipt *stated = v->parties[k].receipt;
-    const struct ree_receipt_info *receipt = stated ? ree_receipt_info(stated) : NULL;
+    const char *key, *hash = party_receipt_hash(v->receipts, k, &key);
     cJSON *side = cJSON_AddObjectToObject(object, k ? "b" : "a");
     cJSON_AddStringToObject(side, "root", v->claim.roots[k]);
     cJSON_AddNumberToObject(side, "n_steps", (double)v->claim.n_steps[k]);
-    if (receipt) cJSON_AddStringToObject(side, "receipt", receipt->receipt_hash);
-    if (receipt && receipt->public_key[0])
-        cJSON_AddStringToObject(side, "public_key", receipt->public_key);
+    if (hash) cJSON_AddStringToObject(side, "receipt", hash);
+    if (hash && key[0]) cJSON_AddStringToObject(side, "public_key", key);
     cJSON_AddBoolToObject(side, "right", !r->is_wrong[k]);
     if (r->is_wrong[k]) cJSON_AddStringToObject(side, "reason", r->why[k]);
     if (r->misread[k] >= 0) cJSON_AddNumberToObject(side, "misread", (double)r->misread[k]);
@@ -185,11 +183,12 @@ static int decide(struct options *o, const struct ree_claim *claim) {
     struct ree_error err;
     struct ree_decision *decision;
     struct strbuf text;
-    struct verdict v = {.claim = {.size = sizeof v.claim}};
+    struct verdict v = {.claim = {.size = sizeof v.claim}, .receipts = &o->parties};
     int code = CLI_UNDECIDED;
     const struct ree_decide_options options = {.size = sizeof options,
                                                .values = o->values,
                                                .request = party_request(&o->parties),
+                                               .training = party_training(&o->parties),
                                                .progress = cli_reports};
     party_receipts_fill(&o->parties, v.parties);
     enum ree_status status = ree_claim_info(claim, &v.claim, &err);

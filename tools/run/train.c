@@ -305,7 +305,8 @@ static int save_results(struct job *job) {
         if (write_text(o->curve, &text)) code = CLI_FAILED;
     }
     if (!o->receipt || !job->n_losses) return code;
-    if (ree_training_receipt_create(job->training, &job->receipt, &err) != REE_OK ||
+    if (ree_training_receipt_create(job->training, job->has_trace ? job->traced.root : NULL,
+                                    &job->receipt, &err) != REE_OK ||
         (o->key && ree_training_receipt_sign(job->receipt, o->key, &err) != REE_OK) ||
         ree_training_receipt_write(job->receipt, o->receipt, &err) != REE_OK)
         code = cli_fail(&err);

@@ -145,9 +145,9 @@ static void check(struct cli *cli, const struct verify_options *o) {
     if (!o->data && (o->resume || o->n_steps))
         cli_usage(cli, "--resume and --steps are for receipts of trainings, which require --data");
     if (o->data && (o->n_prompts || o->inputs.n_args || o->inputs.random || o->request || o->salt ||
-                    o->trace || o->tokenizer))
+                    o->tokenizer))
         cli_usage(cli, "--data is for the receipt of a training, which has no prompt, inputs, "
-                       "request, salt, trace or tokenizer");
+                       "request, salt or tokenizer");
     if (o->n_prompts > 1) cli_usage(cli, "a receipt has one prompt, not %zu", o->n_prompts);
     if (o->device.options.operation_set != REE_REPRODUCIBLE)
         cli_usage(cli, "verify requires the operation set 'reproducible'");

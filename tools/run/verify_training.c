@@ -34,6 +34,7 @@ static int verify(struct job *job) {
                                                         .checkpoint = o->resume,
                                                         .n_steps = o->n_steps,
                                                         .no_fuse = o->no_fuse,
+                                                        .trace = o->trace,
                                                         .progress = {.report = progress}};
     bool ok = ree_training_receipt_load(o->receipt, &job->receipt, &err) == REE_OK &&
               ree_model_load(o->model, &model, &job->model, &err) == REE_OK &&

@@ -1,0 +1,123 @@
+#include "train/batches.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/sha256.h"
+#include "base/strbuf.h"
+#include "train/order.h"
+
+// Appends, for example, "float32[8,3]".
+static void append_type(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
+                        const int64_t *dims) {
+    ree_strbuf_printf(out, "%s[", ree_dtype_name(dtype));
+    for (uint32_t i = 0; i < rank; i++)
+        ree_strbuf_printf(out, "%s%lld", i ? "," : "", (long long)dims[i]);
+    ree_strbuf_printf(out, "]");
+}
+
+enum ree_status ree_wrong_type(const char *what, const char *name, const struct ree_tensor *tensor,
+                               enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
+                               struct ree_error *err) {
+    struct ree_strbuf text;
+    ree_strbuf_init(&text);
+    append_type(&text, tensor->dtype, tensor->rank, tensor->dims);
+    ree_strbuf_printf(&text, ", expected ");
+    append_type(&text, dtype, rank, dims);
+    ree_fail(err, REE_INVALID, "%s '%.128s' is %s", what, name, text.data ? text.data : "?");
+    ree_strbuf_finish(&text);
+    return REE_INVALID;
+}
+
+bool ree_has_type(const struct ree_tensor *tensor, enum ree_dtype dtype, uint32_t rank,
+                  const int64_t *dims) {
+    return tensor->kind == REE_TENSOR && tensor->dtype == dtype && tensor->rank == rank &&
+           !memcmp(tensor->dims, dims, rank * sizeof *dims);
+}
+
+// Finds the tensor of the dataset for each input of the batch.
+static enum ree_status match(struct ree_batches *b, const struct ree_model *model,
+                             const struct ree_step_roles *roles, const struct ree_dataset *dataset,
+                             struct ree_error *err) {
+    for (size_t i = 0; i < roles->n_data; i++) {
+        const struct ree_port *port = ree_model_input(model, roles->data[i]);
+        const struct ree_tensor *tensor = ree_dataset_find(dataset, port->name);
+        int64_t dims[REE_MAX_RANK];
+        if (!tensor)
+            return ree_fail(err, REE_INVALID,
+                            "the dataset has no tensor '%.128s', which the step reads", port->name);
+        memcpy(dims, port->dims, sizeof dims);
+        dims[0] = tensor->rank ? tensor->dims[0] : -1;
+        if (!ree_has_type(tensor, port->dtype, port->rank, dims)) {
+            dims[0] = port->dims[0];
+            return ree_wrong_type("the dataset's tensor", port->name, tensor, port->dtype,
+                                  port->rank, dims, err);
+        }
+        if (i && (uint64_t)dims[0] != b->n_samples)
+            return ree_fail(err, REE_INVALID,
+                            "the dataset's tensor '%.128s' has %lld samples, but '%.128s' %llu",
+                            port->name, (long long)dims[0], b->data[0]->name,
+                            (unsigned long long)b->n_samples);
+        b->n_samples = (uint64_t)dims[0];
+        b->data[i] = tensor;
+    }
+    if (b->n_samples < b->batch_size)
+        return ree_fail(err, REE_INVALID,
+                        "the dataset has %llu samples, fewer than a batch of %llu",
+                        (unsigned long long)b->n_samples, (unsigned long long)b->batch_size);
+    if (b->n_samples >= UINT32_MAX)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the dataset has %llu samples; the maximum is 2^32 - 2",
+                        (unsigned long long)b->n_samples);
+    return REE_OK;
+}
+
+enum ree_status ree_batches_init(struct ree_batches *b, const struct ree_model *model,
+                                 const struct ree_step_roles *roles,
+                                 const struct ree_dataset *dataset, uint64_t seed, bool in_order,
+                                 struct ree_error *err) {
+    *b = (struct ree_batches){.n_data = roles->n_data,
+                              .batch_size = (uint64_t)roles->batch_size,
+                              .seed = seed,
+                              .in_order = in_order,
+                              .epoch = UINT64_MAX};
+    b->data = ree_alloc_zeroed(roles->n_data, sizeof *b->data);
+    if (!b->data) return ree_no_memory(err);
+    if (match(b, model, roles, dataset, err) != REE_OK)
+        return dataset->file ? ree_fail_prefix(err, "%s", dataset->file) : err->status;
+    b->order = ree_alloc(b->n_samples * sizeof *b->order);
+    return b->order ? REE_OK : ree_no_memory(err);
+}
+
+void ree_batches_finish(struct ree_batches *b) {
+    ree_free(b->data);
+    ree_free(b->order);
+    memset(b, 0, sizeof *b);
+}
+
+void ree_batches_fill(struct ree_batches *b, uint64_t step, size_t i, struct ree_tensor *out) {
+    uint64_t per_epoch = b->n_samples / b->batch_size;
+    uint64_t epoch = step / per_epoch, first = step % per_epoch * b->batch_size;
+    if (epoch != b->epoch && !b->in_order)
+        ree_order_shuffle(b->order, b->n_samples, b->seed, epoch);
+    b->epoch = epoch;
+    size_t n = out->nbytes / b->batch_size; // bytes of a sample
+    unsigned char *to = out->data;
+    const unsigned char *from = b->data[i]->data;
+    for (uint64_t k = 0; n && k < b->batch_size; k++) {
+        uint64_t sample = b->in_order ? first + k : b->order[first + k];
+        memcpy(to + k * n, from + sample * n, n);
+    }
+}
+
+enum ree_status ree_batches_sha256(const struct ree_batches *b, char hex[65],
+                                   struct ree_error *err) {
+    // Shallow copies in the order of the inputs.
+    struct ree_tensor *tensors = ree_alloc_zeroed(b->n_data, sizeof *tensors);
+    if (!tensors) return ree_no_memory(err);
+    for (size_t i = 0; i < b->n_data; i++)
+        tensors[i] = *b->data[i];
+    ree_tensors_sha256(tensors, b->n_data, hex);
+    ree_free(tensors);
+    return REE_OK;
+}
