@@ -37,11 +37,14 @@ WITHOUT = set("""
     ree_trace_destroy ree_trace_info ree_trace_input_name ree_trace_inputs_agree ree_trace_node
     ree_trace_node_differs ree_trace_value_agrees ree_trace_value_text ree_ulp_range
     ree_verdict_text ree_transport_n_ranks
-    ree_transport_rank ree_transport_started ree_version""".split())
+    ree_transport_rank ree_transport_started ree_version
+    ree_dataset_tensors ree_training_info ree_training_receipt_info ree_training_states
+    ree_training_verification_checks ree_training_verification_steps
+    ree_training_verification_verdict""".split())
 # The modules of libree whose callbacks are checked. Callbacks of others are ree-run's; a device's
 # are ree's own.
 CALLBACK_FOLDERS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/",
-                    "src/pipeline/", "src/transport/", "src/ranks/", "src/trace/", "src/dispute/", "src/plan/",
+                    "src/pipeline/", "src/transport/", "src/ranks/", "src/trace/", "src/train/", "src/dispute/", "src/plan/",
                     "src/bench/")
 # report_progress and report_program are called as callbacks themselves.
 CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "report"), ("src/pipeline/pipeline.c", "on_program")}

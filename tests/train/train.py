@@ -164,7 +164,7 @@ def main():
             harness.need_device(args.ree_run, args.device)
             recorded(["--device", args.device])
             return harness.finish()
-        for options in (["--threads", "1"], ["--threads", "2"], ["--cpu-isa", "portable"], ["--no-fuse"]):
+        for options in (["--threads", "1"], ["--threads", "2"], ["--cpu-isa", "portable"], ["--no-fuse", "--no-fold"]):
             recorded(options)
         shuffled()
         files()

@@ -17,7 +17,7 @@ static const struct cli_option_row rows[] = {
     // clang-format off
     {.kind = ROW_TEXT, .help =
   "  --a-receipt FILE, --b-receipt FILE\n"
-  "                       the parties' receipts\n"
+  "                       the parties' receipts; both may be of a training\n"
   "  --a-salt FILE, --b-salt FILE\n"
   "                       the salt of a private receipt (default: RECEIPT.salt, if it exists)\n"
   "  --a-tokens FILE, --b-tokens FILE\n"

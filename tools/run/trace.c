@@ -19,8 +19,8 @@ static const struct cli_option_row rows[] = {
     {.kind = ROW_TEXT, .help =
   "ree-run trace FILE [--json]: show what a trace contains\n"
   "\n"
-  "FILE was written by --trace of 'run' or 'generate'. trace checks the whole file: the printed\n"
-  "values belong to the content that the root commits to.\n"
+  "FILE was written by --trace of 'run', 'generate' or 'train'. trace checks the whole file: the\n"
+  "printed values belong to the content that the root commits to.\n"
   "\n"},
     {.name = "FILE", .kind = ROW_POSITIONAL, .at = AT(path), .path = CLI_READS},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),

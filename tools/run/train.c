@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "option_groups.h"
+#include "receipts.h"
 #include "start.h"
 #include "trace_options.h"
 #include "train_curve.h"
@@ -21,7 +22,7 @@ struct options {
     uint64_t n_steps, n_epochs, seed, every, interval;
     struct cli_device device;
     struct trace_options tracing;
-    bool in_order, json, stats, no_fuse;
+    bool in_order, json, stats, no_fuse, no_fold;
 };
 
 #define AT(field) offsetof(struct options, field)
@@ -87,6 +88,7 @@ static const struct cli_option_row rows[] = {
     {.kind = ROW_TEXT, .help = "\ndevices (the bits do not depend on these options)\n"},
     {.kind = ROW_GROUP, .group = &cli_device_group, .at = AT(device), .help = CLI_DEVICE_HELP},
     {.name = "--no-fuse", .kind = ROW_FLAG, .at = AT(no_fuse)},
+    {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
     {.kind = ROW_TEXT, .help =
   "\n"
   "promise\n"
@@ -179,7 +181,8 @@ static int check_files(const struct options *o) {
 static int open_training(struct job *job) {
     const struct options *o = job->o;
     struct ree_error err;
-    const struct ree_model_options model = {.size = sizeof model, .progress = cli_reports};
+    const struct ree_model_options model = {
+        .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
     const struct ree_training_options training = {.size = sizeof training,
                                                   .seed = o->seed,
                                                   .in_order = o->in_order,
@@ -383,6 +386,7 @@ static void parse(struct cli *cli, struct options *o) {
     if (o->resume && !o->checkpoint) cli_path_add(CLI_WRITES, o->checkpoint = o->resume);
     if (o->every && !o->checkpoint) cli_usage(cli, "--checkpoint-every requires --checkpoint FILE");
     trace_options_check(cli, &o->tracing);
+    if (o->receipt && o->tracing.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->key && !o->receipt) cli_usage(cli, "--sign requires --receipt-path");
     if (o->interval && !o->receipt) cli_usage(cli, "--receipt-interval requires --receipt-path");
 }
