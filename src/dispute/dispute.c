@@ -171,7 +171,7 @@ static enum ree_status claim_input(struct ree_bench *b, uint32_t input) {
                                    &c->sides[k].input_proof));
         const struct ree_rule *rule = &rules->rules[input];
         bool chosen = rule->kind == REE_RULE_TOKENS && rules->logits != UINT32_MAX;
-        if (c->step > 0 && (chosen || rule->kind == REE_RULE_CACHE))
+        if (c->step > 0 && (chosen || (rule->kind == REE_RULE_CACHE && rule->value != UINT32_MAX)))
             REE_TRY(open_before(b, chosen ? rules->logits : rule->value));
     }
     b->out->kind = REE_DISPUTE_INPUT;

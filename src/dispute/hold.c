@@ -84,6 +84,22 @@ static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, stru
     return REE_OK;
 }
 
+// Holds the parties to receipts of trainings.
+static enum ree_status hold_to_training(struct holding *h, struct terms *t, struct ree_error *err) {
+    const struct ree_training_terms *training = h->options.training;
+    char lie[REE_TRAINING_LIE];
+    for (unsigned k = 0; k < 2; k++) {
+        REE_TRY(ree_training_terms_lie(training, k, &t->model, h->parties[k].trace, lie, err));
+        if (!lie[0]) continue;
+        ree_fail(err, REE_INVALID, "%c's receipt is false: %s", "AB"[k], lie);
+        note_false(h, k, err);
+        return REE_INVALID;
+    }
+    REE_TRY(ree_training_terms_check(training, err));
+    t->terms.training = training;
+    return ree_training_rules_make(training, &t->model, &t->rules, err);
+}
+
 // Derives the terms. If no model is used, A's header takes the place of the model's header.
 static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree_error *err) {
     const struct ree_receipt *r = h->parties[0].receipt;
@@ -92,17 +108,22 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
     t->terms.header = a;
     bool is_one_run =
         a->prefill_chunk == b->prefill_chunk && strcmp(a->operation_set, b->operation_set) == 0;
-    if (h->options.training) REE_TRY(ree_training_terms_check(h->options.training, err));
-    if (h->options.training && (!is_one_run || a->prefill_chunk))
-        return ree_fail(err, REE_INVALID, "the traces are not those of trainings");
+    const struct ree_training_terms *training = h->options.training;
+    if (training && (!training->receipts[0] || !training->receipts[1]))
+        return ree_training_terms_check(training, err);
+    if (training) is_one_run = true; // the model's header decides
     if (!h->options.model || (!r && !is_one_run)) return REE_OK;
-    const char *set = r ? r->operation_set : a->operation_set;
+    const char *set = r          ? r->operation_set
+                      : training ? ree_training_terms_operation_set(training)
+                                 : a->operation_set;
     if (strcmp(set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
         return ree_fail(err, REE_UNSUPPORTED,
                         "the operation set is '%.32s'; right results are defined only for %s", set,
                         ree_operation_set_name(REE_REPRODUCIBLE));
     struct ree_open_options open = {.operation_set = REE_REPRODUCIBLE,
-                                    .prefill_chunk = r ? r->trace_chunk : a->prefill_chunk,
+                                    .prefill_chunk = r          ? r->trace_chunk
+                                                     : training ? 0
+                                                                : a->prefill_chunk,
                                     .progress = h->options.progress};
     t->has_model = true;
     REE_TRY(ree_open_model(h->options.model, &open, &t->model, err));
@@ -110,9 +131,7 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
     t->terms.header = &t->model.header;
     t->terms.is_model = true;
     t->terms.rules = &t->rules;
-    t->terms.training = h->options.training;
-    if (h->options.training)
-        REE_TRY(ree_training_rules_make(h->options.training, &t->model, &t->rules, err));
+    if (training) REE_TRY(hold_to_training(h, t, err));
     return r ? hold_to_receipts(h, t, err) : REE_OK;
 }
 

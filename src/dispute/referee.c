@@ -66,7 +66,8 @@ static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_
     if (!options->training) return REE_OK;
     if (options->receipts[0] || options->receipts[1])
         return ree_fail(err, REE_INVALID, "a claim is either about trainings or about other runs");
-    REE_TRY(ree_training_terms_check(options->training, err));
+    if (!options->training->receipts[0] || !options->training->receipts[1])
+        return ree_training_terms_check(options->training, err);
     REE_TRY(ree_training_terms_bind(options->training, c, err));
     out->is_bound[0] = out->is_bound[1] = true;
     return REE_OK;
@@ -176,6 +177,13 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     REE_TRY(check_numerics(c, err));
     REE_TRY(bind(c, options, out, err));
     REE_TRY(check_model(c, model, err));
+    for (unsigned k = 0; k < 2 && options->training; k++) {
+        char lie[REE_TRAINING_LIE];
+        REE_TRY(ree_training_terms_lie(options->training, k, model, NULL, lie, err));
+        if (lie[0]) ree_ruling_wrong(out, k, "its receipt: %s", lie);
+    }
+    if (options->training && !is_named(out))
+        REE_TRY(ree_training_terms_check(options->training, err));
     struct ree_arena arena;
     ree_arena_init(&arena);
     enum ree_status status = derive_stated_runs(options, &hearing, &arena, err);

@@ -171,9 +171,15 @@ static enum ree_status judge_cache(const struct ree_hearing *hearing, const stru
         return ree_fail(err, REE_UNSUPPORTED,
                         "the trainings continued from earlier steps: which states they began with "
                         "does not follow from their receipts");
-    if (c->step > 0) REE_TRY(check_before(hearing, rule->value, err));
+    bool is_computed = rule->value != UINT32_MAX;
+    if (c->step > 0 && !is_computed && !rule->has_later)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the source of the input '%s' does not follow from the model", name);
+    if (c->step > 0 && is_computed) REE_TRY(check_before(hearing, rule->value, err));
     for (unsigned k = 0; k < 2; k++) {
-        const unsigned char *expected = c->step > 0 ? output_before(c, k) : rule->empty;
+        const unsigned char *expected = c->step == 0  ? rule->empty
+                                        : is_computed ? output_before(c, k)
+                                                      : rule->later;
         if (same(c->sides[k].input, expected)) continue;
         if (c->step > 0)
             ree_ruling_wrong(out, k, "its %s '%s' is not the one that its own step %llu wrote",
@@ -293,8 +299,8 @@ enum ree_status ree_referee_length(const struct ree_hearing *hearing, struct ree
     const struct ree_stated_run *a = &hearing->stated_runs[0], *b = &hearing->stated_runs[1];
     if (hearing->training) // count_steps has compared each receipt with its own root
         return ree_fail(err, REE_INVALID,
-                        "the receipts are of trainings of different lengths; up to "
-                        "the end of the shorter one both are right");
+                        "this claim shows only that the trainings of the receipts have "
+                        "different lengths, which each receipt states");
     if (a->n_output == b->n_output)
         return ree_fail(err, REE_INVALID, "the receipts have the same number of tokens");
     if (ree_stated_run_differ(a, b) != SIZE_MAX)

@@ -41,6 +41,10 @@ struct ree_rule {
     // value of a state).
     ree_digest empty;
     bool is_any_first; // rule CACHE: what the input must be in the first step is not known
+    // Rule CACHE of a state whose next value no node computes (`value` is UINT32_MAX): the digest
+    // that the input must have in later steps, if it is known.
+    bool has_later;
+    ree_digest later;
 };
 
 // An output of a model that runs once.

@@ -1,8 +1,13 @@
 #include "dispute/training_rules.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "dispute/training_points.h"
+
 #include "receipt/receipt_internal.h"
+#include "session/model.h"
+#include "trace/model_header.h"
 #include "trace/recorded.h"
 #include "train/batches.h"
 #include "train/training_receipt.h"
@@ -34,7 +39,8 @@ static enum ree_status check_key(const struct ree_training_terms *terms, unsigne
 enum ree_status ree_training_terms_check(const struct ree_training_terms *terms,
                                          struct ree_error *err) {
     const struct ree_training_receipt *a = terms->receipts[0], *b = terms->receipts[1];
-    if (!a || !b) return ree_fail(err, REE_INVALID, "a dispute requires both receipts or none");
+    if (!a || !b)
+        return ree_fail(err, REE_INVALID, "trainings are judged by both receipts, not by one");
     for (unsigned k = 0; k < 2; k++)
         REE_TRY(check_key(terms, k, err));
     const struct {
@@ -64,6 +70,10 @@ uint64_t ree_training_terms_n_steps(const struct ree_training_terms *terms, unsi
     return r->points[r->n_points - 1].step - r->points[0].step;
 }
 
+const char *ree_training_terms_operation_set(const struct ree_training_terms *terms) {
+    return terms->receipts[0]->operation_set;
+}
+
 bool ree_training_terms_has_root(const struct ree_training_terms *terms, unsigned k,
                                  const ree_digest root) {
     char hex[65];
@@ -89,7 +99,69 @@ enum ree_status ree_training_terms_bind(const struct ree_training_terms *terms,
     return REE_OK;
 }
 
+// Notes the first statement of a receipt that the step or the samples at hand contradict.
+static enum ree_status find_lie(const struct ree_training_receipt *r, const struct ree_opened *m,
+                                const struct ree_step_roles *roles,
+                                const struct ree_dataset *dataset, char lie[REE_TRAINING_LIE],
+                                struct ree_error *err) {
+    struct ree_batches batches = {0};
+    char hex[65] = "";
+    lie[0] = 0;
+    if (r->batch_size != (uint64_t)roles->batch_size)
+        snprintf(lie, REE_TRAINING_LIE,
+                 "it states batches of %llu samples, but the step reads %lld",
+                 (unsigned long long)r->batch_size, (long long)roles->batch_size);
+    if (lie[0] || !dataset) return REE_OK;
+    enum ree_status status = ree_batches_init(&batches, m->model, roles, dataset, 0, true, err);
+    if (status == REE_OK) ree_batches_sha256(&batches, hex);
+    if (status == REE_OK && !strcmp(hex, r->data_sha256) && r->n_samples != batches.n_samples)
+        snprintf(lie, REE_TRAINING_LIE, "it states %llu samples, but those with its hash are %llu",
+                 (unsigned long long)r->n_samples, (unsigned long long)batches.n_samples);
+    ree_batches_finish(&batches);
+    return status;
+}
+
+enum ree_status ree_training_terms_lie(const struct ree_training_terms *terms, unsigned k,
+                                       const struct ree_opened *m, const struct ree_trace *trace,
+                                       char lie[REE_TRAINING_LIE], struct ree_error *err) {
+    struct ree_step_roles roles;
+    lie[0] = 0;
+    REE_TRY(check_key(terms, k, err));
+    enum ree_status status = ree_step_roles_read(m->model, &roles, err);
+    ree_digest digest;
+    char hex[65] = "";
+    if (status == REE_OK) {
+        ree_step_roles_digest(&roles, m->model, digest);
+        ree_hex(digest, hex);
+    }
+    // A receipt of another step, or of other roles, is judged by its own step only.
+    bool is_of_step = !strcmp(hex, terms->receipts[k]->roles_sha256) &&
+                      !strcmp(terms->receipts[k]->graph_sha256, m->header.graph_sha256);
+    if (status == REE_OK && is_of_step)
+        status = find_lie(terms->receipts[k], m, &roles, terms->dataset, lie, err);
+    if (status == REE_OK && is_of_step && !lie[0] && trace)
+        status = ree_training_points_check(terms->receipts[k], m, &roles, trace, lie, err);
+    ree_step_roles_finish(&roles);
+    return status;
+}
+
 // The rules
+
+void ree_training_source_find(const struct ree_opened *m, size_t output,
+                              struct ree_training_source *out) {
+    const struct ree_value *value = m->model->graph->outputs[output];
+    *out = (struct ree_training_source){.value = ree_recorded_value_of_output(m, output)};
+    if (out->value != UINT32_MAX) return;
+    for (size_t i = 0; i < m->header.n_inputs; i++)
+        if (m->model->input_values[i] == value) {
+            out->is_input = true;
+            out->value = (uint32_t)i;
+            return;
+        }
+    const struct ree_tensor tensor = ree_trace_constant_tensor(value);
+    out->is_constant = true;
+    ree_trace_tensor_digest(&tensor, out->digest);
+}
 
 static enum ree_status check_step(const struct ree_training_terms *terms,
                                   const struct ree_opened *m, const struct ree_step_roles *roles,
@@ -116,7 +188,7 @@ static enum ree_status open_batches(const struct ree_training_terms *terms,
     const struct ree_training_receipt *r = terms->receipts[0];
     char hex[65];
     REE_TRY(ree_batches_init(out, model, roles, terms->dataset, r->seed, r->in_order, err));
-    REE_TRY(ree_batches_sha256(out, hex, err));
+    ree_batches_sha256(out, hex);
     if (!strcmp(hex, r->data_sha256) && out->n_samples == r->n_samples) return REE_OK;
     return ree_fail(err, REE_INVALID,
                     "the samples have the SHA-256 %s, but those of the receipts %s", hex,
@@ -137,10 +209,16 @@ static enum ree_status make_rules(const struct ree_training_terms *terms,
     bool is_first = terms->receipts[0]->points[0].step == 0;
     for (size_t i = 0; i < roles->n_states; i++) {
         struct ree_rule *rule = &inout->rules[roles->states[i].input];
-        rule->value = ree_recorded_value_of_output(m, roles->states[i].output);
-        rule->kind = rule->value == UINT32_MAX ? REE_RULE_NONE : REE_RULE_CACHE;
+        struct ree_training_source next;
+        ree_training_source_find(m, roles->states[i].output, &next);
+        rule->kind = REE_RULE_CACHE;
         rule->is_any_first = !is_first;
         ree_state_initial_digest(m->model, roles->states[i].input, rule->empty);
+        rule->value = next.is_constant || next.is_input ? UINT32_MAX : next.value;
+        // A state that never changes keeps its initial value.
+        bool is_kept = next.is_input && next.value == roles->states[i].input && is_first;
+        rule->has_later = next.is_constant || is_kept;
+        memcpy(rule->later, is_kept ? rule->empty : next.digest, sizeof rule->later);
     }
     if (!terms->dataset) return REE_OK;
     struct ree_batches batches = {0};
@@ -178,7 +256,7 @@ static enum ree_status sample_digest(const struct ree_training_terms *terms,
     enum ree_status status = open_batches(terms, model, roles, &batches, err);
     if (status == REE_OK) {
         ree_batches_fill(&batches, step, i, &batch);
-        ree_tensor_digest(&batch, out);
+        ree_trace_tensor_digest(&batch, out);
     }
     ree_batches_finish(&batches);
     ree_tensor_finish(&batch);
@@ -210,6 +288,12 @@ enum ree_status ree_training_input(const struct ree_training_terms *terms,
         draw_digest(r->seed, step, input == roles.seed, out);
     if (status == REE_OK && rule->kind == REE_RULE_DEFAULT)
         ree_state_initial_digest(m->model, input, out);
+    bool is_known = rule->kind == REE_RULE_SAMPLES || rule->kind == REE_RULE_DRAW ||
+                    rule->kind == REE_RULE_DEFAULT;
+    if (status == REE_OK && !is_known)
+        status = ree_fail(err, REE_UNSUPPORTED,
+                          "the source of the input does not follow from the "
+                          "receipts");
     ree_step_roles_finish(&roles);
     return status;
 }

@@ -17,8 +17,19 @@
 // training with traces: step, samples, order, seed and first step. Fails with REE_INVALID if not.
 enum ree_status ree_training_terms_check(const struct ree_training_terms *terms,
                                          struct ree_error *err);
+#define REE_TRAINING_LIE 400
+// Compares the receipt of side k alone with the model, with the samples if they are available, and,
+// unless `trace` is NULL, with this trace if it has the receipt's root. `lie` receives the first
+// contradiction; "": there is none. Fails with REE_INVALID if the receipt is altered or has another
+// key.
+enum ree_status ree_training_terms_lie(const struct ree_training_terms *terms, unsigned k,
+                                       const struct ree_opened *model,
+                                       const struct ree_trace *trace, char lie[REE_TRAINING_LIE],
+                                       struct ree_error *err);
 // Returns the number of steps that the receipt of side k states.
 uint64_t ree_training_terms_n_steps(const struct ree_training_terms *terms, unsigned k);
+// Returns the operation set that both receipts state, if they state the same one.
+const char *ree_training_terms_operation_set(const struct ree_training_terms *terms);
 bool ree_training_terms_has_root(const struct ree_training_terms *terms, unsigned k,
                                  const ree_digest root);
 // Checks that both sides of a claim are these receipts' traces. Fails with REE_INVALID if not.

@@ -87,25 +87,31 @@ REE_API enum ree_status ree_training_sha256(const struct ree_training *training,
                                             struct ree_error *err);
 
 // Makes one step. *out_loss receives the loss of this step; it may be NULL. After a failure the
-// states are those before the step. Fails with REE_INVALID if an output has another shape or type
-// than its state, or if the number of steps reaches its limit, 2^32.
+// states are those before the step. Fails with REE_INVALID if the loss is not one number, if a next
+// value has another type or shape than its state, or if the number of steps reaches its limit, 2^32
+// - 1.
 REE_API enum ree_status ree_training_step(struct ree_training *training, double *out_loss,
                                           struct ree_error *err);
 
 // Writes the states, the number of steps, and what the training depends on (step, samples, seed,
-// order) to a checkpoint: a safetensors file, which appears whole or not at all. Hashes the model
-// and the dataset, at the first call.
+// order) to a checkpoint: a safetensors file, which appears whole or not at all. Hashes the states;
+// at the first call also the model and the dataset. `path` NULL: writes no file, and only checks
+// that the states can be saved. Fails with REE_UNSUPPORTED if a state has a type that such files
+// lack.
 REE_API enum ree_status ree_training_save(struct ree_training *training, const char *path,
                                           struct ree_error *err);
 // Continues from a checkpoint: sets the states and the number of steps. Fails with REE_INVALID, and
 // changes nothing, if the checkpoint belongs to another step, other samples, another seed or
-// another order, or if the training records a receipt.
+// another order, if its states are not those that were saved, or if the training records a receipt
+// or a trace.
 REE_API enum ree_status ree_training_load(struct ree_training *training, const char *path,
                                           struct ree_error *err);
 
 // Starts to record the next steps, as ree_record_session does (trace.h): each step of the training
-// is a step of the trace. Call it before the first step after create or load. Two trainings whose
-// traces differ can be compared and disputed like other runs (audit.h).
+// is a step of the trace. Call it before the first step after create or load; ree_training_load
+// fails afterwards. The recording must end (ree_recording_finish or _destroy) before the training
+// is destroyed. If a step fails, the recording may have this step already: destroy it. Two
+// trainings whose traces differ can be compared and disputed like other runs (audit.h).
 REE_API enum ree_status ree_training_trace(struct ree_training *training,
                                            const struct ree_record_options *options,
                                            struct ree_recording **out_recording,
@@ -115,16 +121,17 @@ REE_API enum ree_status ree_training_trace(struct ree_training *training,
 
 #define REE_TRAINING_MAX_POINTS 262144 // maximum number of points of a receipt
 
-// Begins to record a receipt: the steps from now on are part of it. After every `interval` steps,
-// and at the end, the receipt has a point, from which a verifier can start with a checkpoint.
-// Hashes the model, the dataset and the states. Fails with REE_INVALID if `interval` is 0 or the
-// training already records.
+// Begins to record a receipt: the steps from now on are part of it. The receipt has points: hashes
+// of the states before the first step, after every `interval` steps, and at the end. A verifier who
+// has the checkpoint of a point can start there. Hashes the model, the dataset and the states.
+// Fails with REE_INVALID if `interval` is 0 or above 2^32 - 1, or if the training already records.
 REE_API enum ree_status ree_training_record(struct ree_training *training, uint64_t interval,
                                             struct ree_error *err);
 // Makes the receipt of the steps since ree_training_record. The training may go on; a later receipt
-// then covers more steps. `trace_root`: root of the trace of these steps (ree_training_trace), 64
-// hexadecimal digits, which binds the training in a dispute; NULL: none. Fails with REE_INVALID if
-// no step was recorded or trace_root is malformed. Release *out_receipt with
+// then covers more steps. `trace_root` is the root of a trace that began where the recording of the
+// receipt began and ended with its last step (ree_training_trace): 64 hexadecimal digits. A receipt
+// with a root binds its party in a dispute. NULL: none. Fails with REE_INVALID if no step was
+// recorded or trace_root is malformed. Release *out_receipt with
 // ree_training_receipt_destroy.
 REE_API enum ree_status ree_training_receipt_create(const struct ree_training *training,
                                                     const char *trace_root,
@@ -196,8 +203,9 @@ struct ree_training_verify_options {
 struct ree_training_verification;
 // Repeats the training of a receipt and compares the result. Returns REE_OK whatever the verdict
 // is; a failure says nothing about the receipt. The device must be opened with REE_REPRODUCIBLE.
-// The verdict is REE_VERIFIED only if the training began with the step's own default values and all
-// steps were repeated; a part of the steps, or a start from a checkpoint, gives
+// The verdict is REE_VERIFIED only if the training began with the step's own default values, all
+// steps were repeated, and the trace was computed again if the receipt has one. A part of the
+// steps, a start from the checkpoint of a later step, or a trace that was not computed gives
 // REE_VERIFIED_PARTLY. `options` may be NULL. Release *out_verification with
 // ree_training_verification_destroy.
 REE_API enum ree_status ree_training_verify(const struct ree_training_receipt *receipt,

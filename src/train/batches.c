@@ -5,14 +5,18 @@
 #include "base/memory.h"
 #include "base/sha256.h"
 #include "base/strbuf.h"
+#include "trace/model_header.h"
 #include "train/order.h"
 
-// Appends, for example, "float32[8,3]".
+// Appends, for example, "float32[8,3]", or "float32[N,3]" for a negative dimension.
 static void append_type(struct ree_strbuf *out, enum ree_dtype dtype, uint32_t rank,
                         const int64_t *dims) {
     ree_strbuf_printf(out, "%s[", ree_dtype_name(dtype));
     for (uint32_t i = 0; i < rank; i++)
-        ree_strbuf_printf(out, "%s%lld", i ? "," : "", (long long)dims[i]);
+        if (dims[i] < 0)
+            ree_strbuf_printf(out, "%sN", i ? "," : "");
+        else
+            ree_strbuf_printf(out, "%s%lld", i ? "," : "", (long long)dims[i]);
     ree_strbuf_printf(out, "]");
 }
 
@@ -32,7 +36,7 @@ enum ree_status ree_wrong_type(const char *what, const char *name, const struct 
 bool ree_has_type(const struct ree_tensor *tensor, enum ree_dtype dtype, uint32_t rank,
                   const int64_t *dims) {
     return tensor->kind == REE_TENSOR && tensor->dtype == dtype && tensor->rank == rank &&
-           !memcmp(tensor->dims, dims, rank * sizeof *dims);
+           (rank == 0 || !memcmp(tensor->dims, dims, rank * sizeof *dims));
 }
 
 // Finds the tensor of the dataset for each input of the batch.
@@ -49,7 +53,7 @@ static enum ree_status match(struct ree_batches *b, const struct ree_model *mode
         memcpy(dims, port->dims, sizeof dims);
         dims[0] = tensor->rank ? tensor->dims[0] : -1;
         if (!ree_has_type(tensor, port->dtype, port->rank, dims)) {
-            dims[0] = port->dims[0];
+            dims[0] = -1; // any number of samples
             return ree_wrong_type("the dataset's tensor", port->name, tensor, port->dtype,
                                   port->rank, dims, err);
         }
@@ -58,6 +62,8 @@ static enum ree_status match(struct ree_batches *b, const struct ree_model *mode
                             "the dataset's tensor '%.128s' has %lld samples, but '%.128s' %llu",
                             port->name, (long long)dims[0], b->data[0]->name,
                             (unsigned long long)b->n_samples);
+        if (!tensor->nbytes && dims[0])
+            return ree_fail(err, REE_INVALID, "the samples '%.128s' have no elements", port->name);
         b->n_samples = (uint64_t)dims[0];
         b->data[i] = tensor;
     }
@@ -85,6 +91,7 @@ enum ree_status ree_batches_init(struct ree_batches *b, const struct ree_model *
     if (!b->data) return ree_no_memory(err);
     if (match(b, model, roles, dataset, err) != REE_OK)
         return dataset->file ? ree_fail_prefix(err, "%s", dataset->file) : err->status;
+    if (in_order) return REE_OK;
     b->order = ree_alloc(b->n_samples * sizeof *b->order);
     return b->order ? REE_OK : ree_no_memory(err);
 }
@@ -110,14 +117,18 @@ void ree_batches_fill(struct ree_batches *b, uint64_t step, size_t i, struct ree
     }
 }
 
-enum ree_status ree_batches_sha256(const struct ree_batches *b, char hex[65],
-                                   struct ree_error *err) {
-    // Shallow copies in the order of the inputs.
-    struct ree_tensor *tensors = ree_alloc_zeroed(b->n_data, sizeof *tensors);
-    if (!tensors) return ree_no_memory(err);
-    for (size_t i = 0; i < b->n_data; i++)
-        tensors[i] = *b->data[i];
-    ree_tensors_sha256(tensors, b->n_data, hex);
-    ree_free(tensors);
-    return REE_OK;
+void ree_batches_sha256(const struct ree_batches *b, char hex[65]) {
+    struct ree_hasher *hasher = ree_hasher_create("ree-tensors/1");
+    for (size_t i = 0; i < b->n_data; i++) {
+        ree_digest digest;
+        unsigned char size[4];
+        uint64_t n = strlen(b->data[i]->name);
+        for (int k = 0; k < 4; k++)
+            size[k] = (unsigned char)(n >> 8 * k);
+        ree_trace_tensor_digest(b->data[i], digest);
+        ree_hasher_update(hasher, size, sizeof size);
+        ree_hasher_update(hasher, b->data[i]->name, n);
+        ree_hasher_update(hasher, digest, sizeof digest);
+    }
+    ree_hasher_finish(hasher, hex);
 }

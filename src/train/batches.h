@@ -11,7 +11,7 @@ struct ree_batches {
     uint64_t n_samples, batch_size;
     uint64_t seed;
     bool in_order;
-    uint32_t *order; // (n_samples) the order of epoch `epoch`
+    uint32_t *order; // (n_samples) the order of epoch `epoch`; NULL if in_order
     uint64_t epoch;  // UINT64_MAX: `order` is not filled
 };
 
@@ -28,10 +28,10 @@ void ree_batches_finish(struct ree_batches *batches);
 // n_data) to `out`, which has the type and shape of this input.
 void ree_batches_fill(struct ree_batches *batches, uint64_t step, size_t i, struct ree_tensor *out);
 // Hashes all samples (NUMERICS.md, "Trainings").
-enum ree_status ree_batches_sha256(const struct ree_batches *batches, char hex[65],
-                                   struct ree_error *err);
+void ree_batches_sha256(const struct ree_batches *batches, char hex[65]);
 
-// Fails with "WHAT 'name' is float32[3], expected float32[4]".
+// Fails with "WHAT 'name' is float32[3], expected float32[4]". A negative dimension is printed as
+// N.
 enum ree_status ree_wrong_type(const char *what, const char *name, const struct ree_tensor *tensor,
                                enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
                                struct ree_error *err);

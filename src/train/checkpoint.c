@@ -3,7 +3,7 @@
 //
 //     {"version": 1, "n_steps", "order": "shuffled" | "in order", "seed": decimal digits,
 //      "batch_size", "n_samples", "numerics", "graph_sha256", "weights_sha256", "roles_sha256",
-//      "data_sha256"}
+//      "data_sha256", "states_sha256": root of the states}
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "graph/hf/safetensors.h"
 #include "receipt/receipt_fields.h"
+#include "session/model.h"
 #include "train/training.h"
 
 #define METADATA "__metadata__"
@@ -24,8 +25,9 @@ static const char *order_name(const struct ree_training *t) {
 // Appends the JSON object that says what the states belong to.
 static enum ree_status describe(const struct ree_training *t, struct ree_strbuf *out,
                                 struct ree_error *err) {
-    char seed[24];
+    char seed[24], states[65];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->options.seed);
+    REE_TRY(ree_training_sha256(t, states, err));
     cJSON *root = cJSON_CreateObject();
     bool ok = cJSON_AddNumberToObject(root, "version", 1) &&
               cJSON_AddNumberToObject(root, "n_steps", (double)t->n_steps) &&
@@ -37,7 +39,8 @@ static enum ree_status describe(const struct ree_training *t, struct ree_strbuf 
               cJSON_AddStringToObject(root, "graph_sha256", t->hashes.graph) &&
               cJSON_AddStringToObject(root, "weights_sha256", t->hashes.weights) &&
               cJSON_AddStringToObject(root, "roles_sha256", t->roles_sha256) &&
-              cJSON_AddStringToObject(root, "data_sha256", t->data_sha256);
+              cJSON_AddStringToObject(root, "data_sha256", t->data_sha256) &&
+              cJSON_AddStringToObject(root, "states_sha256", states);
     enum ree_status status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
     cJSON_Delete(root);
     return status;
@@ -114,8 +117,8 @@ enum ree_status ree_training_save(struct ree_training *t, const char *path, stru
     REE_TRY(ree_training_hash(t, err));
     ree_strbuf_init(&header);
     enum ree_status status = make_header(t, &header, err);
-    if (status != REE_OK) status = ree_fail_prefix(err, "%s", path);
-    if (status == REE_OK) status = write_file(t, path, &header, err);
+    if (status != REE_OK && path) status = ree_fail_prefix(err, "%s", path);
+    if (status == REE_OK && path) status = write_file(t, path, &header, err);
     ree_strbuf_finish(&header);
     return status;
 }
@@ -133,7 +136,7 @@ static enum ree_status check_hash(const struct ree_fields *fields, const char *k
 // Compares what the checkpoint says about its training with this one.
 static enum ree_status check_origin(const struct ree_training *t, const char *text,
                                     struct ree_arena *arena, uint64_t *out_step,
-                                    struct ree_error *err) {
+                                    char out_states[65], struct ree_error *err) {
     cJSON *json;
     char seed[24];
     int64_t version = 0, n_steps = 0, n_samples = 0, batch_size = 0;
@@ -145,7 +148,7 @@ static enum ree_status check_origin(const struct ree_training *t, const char *te
         status = ree_fields_check(
             &fields,
             "version n_steps order seed batch_size n_samples numerics graph_sha256 "
-            "weights_sha256 roles_sha256 data_sha256",
+            "weights_sha256 roles_sha256 data_sha256 states_sha256",
             "", err);
     if (status == REE_OK) status = ree_field_whole(&fields, "version", 1, 1, &version, err);
     if (status == REE_OK)
@@ -155,6 +158,7 @@ static enum ree_status check_origin(const struct ree_training *t, const char *te
         status = ree_field_whole(&fields, "n_samples", 1, UINT32_MAX, &n_samples, err);
     if (status == REE_OK)
         status = ree_field_whole(&fields, "batch_size", 1, UINT32_MAX, &batch_size, err);
+    if (status == REE_OK) status = ree_field_hex(&fields, "states_sha256", out_states, 65, err);
     const char *const checks[][3] = {
         {"numerics", ree_numerics_version(), "other numerics"},
         {"graph_sha256", t->hashes.graph, "another step"},
@@ -174,20 +178,48 @@ static enum ree_status check_origin(const struct ree_training *t, const char *te
     return status;
 }
 
+// Compares the checkpoint's tensors with the states, and their root with `stated`.
 static enum ree_status check_states(const struct ree_training *t, const struct ree_dataset *file,
-                                    struct ree_error *err) {
+                                    const char *stated, struct ree_error *err) {
+    ree_digest root;
+    char hex[65];
     for (size_t i = 0; i < t->step.n_states; i++) {
         const struct ree_tensor *state = &t->states[i];
         const struct ree_tensor *stored = ree_dataset_find(file, state->name);
         if (!stored) return ree_fail(err, REE_INVALID, "state '%.128s' is missing", state->name);
-        if (stored->dtype != state->dtype || stored->rank != state->rank ||
-            memcmp(stored->dims, state->dims, state->rank * sizeof *state->dims))
+        if (!ree_has_type(stored, state->dtype, state->rank, state->dims))
             return ree_fail(err, REE_INVALID, "state '%.128s' has another type or shape",
                             state->name);
     }
-    if (file->n == t->step.n_states) return REE_OK;
-    return ree_fail(err, REE_INVALID, "it has %zu tensors, but the step has %zu states", file->n,
-                    t->step.n_states);
+    if (file->n != t->step.n_states)
+        return ree_fail(err, REE_INVALID, "it has %zu tensors, but the step has %zu states",
+                        file->n, t->step.n_states);
+    struct ree_tensor *ordered = ree_alloc_zeroed(file->n, sizeof *ordered); // shallow copies
+    if (!ordered) return ree_no_memory(err);
+    for (size_t i = 0; i < file->n; i++)
+        ordered[i] = *ree_dataset_find(file, t->states[i].name);
+    enum ree_status status = ree_states_root(ordered, file->n, root, err);
+    ree_free(ordered);
+    REE_TRY(status);
+    ree_hex(root, hex);
+    if (!strcmp(hex, stated)) return REE_OK;
+    return ree_fail(err, REE_INVALID,
+                    "its states are damaged: their SHA-256 is %s, but it states %s", hex, stated);
+}
+
+// A checkpoint before the first step must have the initial states: a training that begins with
+// others is not one of this step.
+static enum ree_status check_beginning(const struct ree_training *t, const struct ree_dataset *file,
+                                       uint64_t step, struct ree_error *err) {
+    for (size_t i = 0; step == 0 && i < t->step.n_states; i++) {
+        const struct ree_value *value = t->model->input_values[t->step.states[i].input];
+        const struct ree_tensor *stored = ree_dataset_find(file, t->states[i].name);
+        if (stored->nbytes && memcmp(stored->data, value->data, stored->nbytes) != 0)
+            return ree_fail(err, REE_INVALID,
+                            "no step was made, but state '%.128s' is not the initial one",
+                            t->states[i].name);
+    }
+    return REE_OK;
 }
 
 enum ree_status ree_training_read_checkpoint(struct ree_training *t, const char *path,
@@ -195,6 +227,7 @@ enum ree_status ree_training_read_checkpoint(struct ree_training *t, const char 
                                              struct ree_error *err) {
     struct ree_arena arena;
     const char *text = NULL;
+    char states[65] = "";
     *out_step = 0;
     REE_TRY(ree_training_hash(t, err));
     *out = ree_alloc_zeroed(1, sizeof **out);
@@ -203,9 +236,10 @@ enum ree_status ree_training_read_checkpoint(struct ree_training *t, const char 
     enum ree_status status =
         ree_dataset_read(*out, path, false, REE_STEP_METADATA, &arena, &text, err);
     if (status == REE_OK) {
-        status = text ? check_origin(t, text, &arena, out_step, err)
+        status = text ? check_origin(t, text, &arena, out_step, states, err)
                       : ree_fail(err, REE_INVALID, "it is not a checkpoint of a training");
-        if (status == REE_OK) status = check_states(t, *out, err);
+        if (status == REE_OK) status = check_states(t, *out, states, err);
+        if (status == REE_OK) status = check_beginning(t, *out, *out_step, err);
         if (status != REE_OK) status = ree_fail_prefix(err, "%s", path);
     }
     ree_arena_finish(&arena);
@@ -231,10 +265,10 @@ enum ree_status ree_training_load(struct ree_training *t, const char *path, stru
     struct ree_dataset *file;
     uint64_t step;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    if (t->log.interval)
+    if (t->log.interval || t->is_traced)
         return ree_fail(err, REE_INVALID,
-                        "the training records a receipt, so it cannot continue "
-                        "from another state");
+                        "the training records a receipt or a trace, so it cannot continue from "
+                        "another state");
     REE_TRY(ree_training_read_checkpoint(t, path, &file, &step, err));
     ree_training_set_states(t, file, step);
     ree_dataset_destroy(file);

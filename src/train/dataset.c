@@ -48,7 +48,7 @@ enum ree_status ree_dataset_read(struct ree_dataset *d, const char *path, bool i
                                  const char *key, struct ree_arena *arena,
                                  const char **out_metadata, struct ree_error *err) {
     struct ree_mapping *file;
-    REE_TRY(ree_mapping_of_path(path, &file, err));
+    if (ree_mapping_of_path(path, &file, err) != REE_OK) return ree_fail_prefix(err, "%s", path);
     file->location = path;
     enum ree_status status =
         is_npz ? ree_npz_read(d, file->data, file->size, err)

@@ -25,11 +25,11 @@ static enum ree_status get_points(const struct ree_fields *body, struct ree_trai
     REE_TRY(ree_field_whole(body, "n_steps", 1, most, &n_steps, err));
     REE_TRY(ree_field_whole(body, "interval", 1, most, &interval, err));
     if (first + n_steps > most)
-        return ree_fail(err, REE_INVALID, "body.n_steps: a training has at most 2^32 steps");
+        return ree_fail(err, REE_INVALID, "body.n_steps: a training has at most 2^32 - 1 steps");
     REE_TRY(ree_field_array(body, "points", sizeof *r->points, &item, &memory, &r->n_points, err));
     r->points = memory;
     int64_t n_points = 1 + n_steps / interval + (n_steps % interval != 0);
-    if (n_points > REE_TRAINING_MAX_POINTS + 1 || (int64_t)r->n_points != n_points)
+    if (n_points > REE_TRAINING_MAX_POINTS || (int64_t)r->n_points != n_points)
         return ree_fail(err, REE_INVALID,
                         "body.points has %zu points, but n_steps and interval give %lld",
                         r->n_points, (long long)n_points);
@@ -66,7 +66,7 @@ static enum ree_status get_body(const struct ree_fields *root, struct ree_traini
     REE_TRY(
         ree_fields_open(&body, "data", "body.data", "sha256 n_samples order seed", "", &data, err));
     REE_TRY(get_hash(&data, "sha256", r->data_sha256, err));
-    REE_TRY(ree_field_whole(&data, "n_samples", 1, UINT32_MAX, &n_samples, err));
+    REE_TRY(ree_field_whole(&data, "n_samples", 1, UINT32_MAX - 1, &n_samples, err));
     REE_TRY(ree_field_name(&data, "order", orders, 2, &order, err));
     REE_TRY(ree_field_digits(&data, "seed", &r->seed, err));
     REE_TRY(ree_field_whole(&body, "batch_size", 1, n_samples, &batch_size, err));
@@ -105,8 +105,9 @@ static enum ree_status decode(const cJSON *json, struct ree_training_receipt *r,
     size_t schema;
     char stated[65] = "";
     REE_TRY(ree_canonical_check(json, err));
-    if (!cJSON_IsObject(json) || !ree_field(&root, "schema"))
-        return ree_fail(err, REE_INVALID, "it is not a receipt of a training");
+    const char *text = cJSON_GetStringValue(ree_json_find(json, "schema"));
+    if (!text || strncmp(text, "ree-training-receipt/", 21) != 0)
+        return ree_fail(err, REE_UNSUPPORTED, "it is not the receipt of a training");
     REE_TRY(ree_field_name(&root, "schema", schemas, 1, &schema, err));
     REE_TRY(ree_fields_check(&root, "schema body receipt_hash", "signature unbound", err));
     REE_TRY(get_hash(&root, "receipt_hash", stated, err));
@@ -134,6 +135,7 @@ enum ree_status ree_training_receipt_parse(const void *bytes, size_t nbytes, con
             : ree_json_parse_strict(bytes, nbytes, &json, err);
     if (status == REE_OK) status = decode(json, *out, err);
     cJSON_Delete(json);
+    if (status == REE_OK) ree_training_receipt_describe(*out);
     if (status == REE_OK) return REE_OK;
     ree_training_receipt_destroy(*out);
     *out = NULL;

@@ -3,6 +3,7 @@
 
 #include "base/float_env.h"
 #include "base/memory.h"
+#include "trace/model_header.h"
 #include "train/training.h"
 
 static enum ree_status add_point(struct ree_training_log *log,
@@ -30,7 +31,8 @@ enum ree_status ree_training_record(struct ree_training *t, uint64_t interval,
     REE_FLOAT_ENV_API();
     ree_digest states;
     if (!interval || interval > REE_TRAINING_MAX_STEPS)
-        return ree_fail(err, REE_INVALID, "the interval of a receipt is %llu, expected 1 to 2^32",
+        return ree_fail(err, REE_INVALID,
+                        "the interval of a receipt is %llu, expected 1 to 2^32 - 1",
                         (unsigned long long)interval);
     if (t->log.interval)
         return ree_fail(err, REE_INVALID, "the training already records a receipt");
@@ -47,20 +49,23 @@ enum ree_status ree_training_log_step(struct ree_training *t, const struct ree_t
                                       struct ree_error *err) {
     struct ree_training_log *log = &t->log;
     struct ree_training_point point;
-    ree_digest states, chain;
+    ree_digest states, chain, digest;
     REE_TRY(ree_states_root(t->states, t->step.n_states, states, err));
     memcpy(chain, log->chain, sizeof chain);
-    ree_chain_add(chain, loss, states);
+    ree_trace_tensor_digest(loss, digest);
+    ree_chain_next(chain, digest, states);
     uint64_t step = t->n_steps + 1;
     set_point(&point, step, states, chain);
     bool is_due = (step - log->points[0].step) % log->interval == 0;
-    // Checked here, so that a receipt can be made after every step.
-    if (log->n_points >= REE_TRAINING_MAX_POINTS)
-        return ree_fail(err, REE_INVALID,
-                        "the receipt would have more than %d points; a larger interval has fewer",
-                        REE_TRAINING_MAX_POINTS);
     if (is_due) REE_TRY(add_point(log, &point, err));
     log->last = point;
     memcpy(log->chain, chain, sizeof chain);
     return REE_OK;
+}
+
+enum ree_status ree_training_log_check(const struct ree_training *t, struct ree_error *err) {
+    if (!t->log.interval || t->log.n_points < REE_TRAINING_MAX_POINTS) return REE_OK;
+    return ree_fail(err, REE_INVALID,
+                    "the receipt would have more than %d points; a larger interval has fewer",
+                    REE_TRAINING_MAX_POINTS);
 }

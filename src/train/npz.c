@@ -57,10 +57,15 @@ static enum ree_status add_entry(struct ree_dataset *d, zip_t *archive, uint64_t
     zip_fclose(file);
     if (status == REE_OK) status = ree_npy_decode(&tensor, bytes, entry->size, "its contents", err);
     ree_free(bytes);
+    // Arrays that no training can use, such as names of classes, are left out.
+    if (status == REE_UNSUPPORTED) {
+        ree_error_clear(err);
+        return REE_OK;
+    }
     REE_TRY(status);
     if (tensor.dtype == REE_STRING) {
         ree_tensor_finish(&tensor);
-        return ree_fail(err, REE_UNSUPPORTED, "it has strings, expected numbers");
+        return REE_OK;
     }
     ree_free(tensor.name);
     tensor.name = array_name(entry->name);

@@ -8,6 +8,7 @@
 #include "base/name_index.h"
 #include "base/sha256.h"
 #include "session/model.h"
+#include "trace/model_header.h"
 
 // Numbers the inputs or outputs of a model by name, and marks those that the metadata name.
 struct ports {
@@ -168,7 +169,7 @@ static enum ree_status read_all(const cJSON *json, struct ports *inputs, struct 
             return ree_fail(err, REE_INVALID, "output '%.128s' is neither the loss nor a state",
                             outputs->ports[i]->name);
     for (size_t i = 0; i < inputs->n; i++)
-        if (!inputs->is_named[i] && !inputs->ports[i]->optional && !inputs->ports[i]->nullable)
+        if (!inputs->is_named[i] && !inputs->ports[i]->optional)
             return ree_fail(err, REE_INVALID,
                             "input '%.128s' is neither of the batch nor a state, and has no value",
                             inputs->ports[i]->name);
@@ -248,5 +249,5 @@ void ree_state_initial_digest(const struct ree_model *model, size_t input, ree_d
                                 .data = (void *)(uintptr_t)value->data, // only read
                                 .nbytes = value->nbytes};
     memcpy(tensor.dims, value->dims, sizeof tensor.dims);
-    ree_tensor_digest(&tensor, out);
+    ree_trace_tensor_digest(&tensor, out);
 }

@@ -151,7 +151,8 @@ static void exchange_states(struct ree_training *t) {
 
 static enum ree_status make_step(struct ree_training *t, double *out_loss, struct ree_error *err) {
     if (t->n_steps >= REE_TRAINING_MAX_STEPS)
-        return ree_fail(err, REE_INVALID, "a training has at most 2^32 steps");
+        return ree_fail(err, REE_INVALID, "a training has at most 2^32 - 1 steps");
+    REE_TRY(ree_training_log_check(t, err));
     for (size_t i = 0; i < t->step.n_data; i++)
         ree_batches_fill(&t->batches, t->n_steps, i, &t->inputs[i]);
     struct ree_tensor *states = t->inputs + t->step.n_data;
@@ -192,7 +193,9 @@ enum ree_status ree_training_step(struct ree_training *t, double *out_loss, stru
 enum ree_status ree_training_trace(struct ree_training *t, const struct ree_record_options *options,
                                    struct ree_recording **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
-    return ree_record_session(t->session, options, out, err);
+    REE_TRY(ree_record_session(t->session, options, out, err));
+    t->is_traced = true;
+    return REE_OK;
 }
 
 enum ree_status ree_training_hash(struct ree_training *t, struct ree_error *err) {
@@ -201,7 +204,7 @@ enum ree_status ree_training_hash(struct ree_training *t, struct ree_error *err)
     REE_TRY(ree_model_hashes_make(t->model, &t->options.progress, &t->hashes, err));
     ree_step_roles_digest(&t->step, t->model, digest);
     ree_hex(digest, t->roles_sha256);
-    REE_TRY(ree_batches_sha256(&t->batches, t->data_sha256, err));
+    ree_batches_sha256(&t->batches, t->data_sha256);
     t->has_hashes = true;
     return REE_OK;
 }

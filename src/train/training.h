@@ -6,9 +6,11 @@
 #include "ree/train.h"
 #include "session/identity.h"
 #include "train/batches.h"
+#include "train/roots.h"
 
-// The limit of the number of steps: the input random.step is a uint32.
-#define REE_TRAINING_MAX_STEPS ((uint64_t)1 << 32)
+// The limit of the number of steps: the input random.step is a uint32, and so is 1 + the number of
+// an epoch in the counter of the order of samples.
+#define REE_TRAINING_MAX_STEPS ((uint64_t)UINT32_MAX)
 
 // What a receipt is made from.
 struct ree_training_log {
@@ -27,6 +29,7 @@ struct ree_training {
     struct ree_step_roles step;
     struct ree_batches batches;
     uint64_t n_steps;
+    bool is_traced; // ree_training_trace was called
     struct ree_session *session;
     struct ree_tensor *states;  // (step.n_states) present values, owned
     struct ree_tensor *inputs;  // (n_inputs) inputs of a run; the states in it are borrowed
@@ -40,13 +43,8 @@ struct ree_training {
 
 // Hashes the model, the roles and the samples, unless this was done before.
 enum ree_status ree_training_hash(struct ree_training *training, struct ree_error *err);
-// Computes the root over states: n tensors with names (roots.c).
-enum ree_status ree_states_root(const struct ree_tensor *states, size_t n, ree_digest out,
-                                struct ree_error *err);
-// Computes the first value of a chain, before step number `step`, and replaces a value by the next
-// one. `states`: root of the states after the step.
-void ree_chain_begin(uint64_t step, const ree_digest states, ree_digest out);
-void ree_chain_add(ree_digest inout, const struct ree_tensor *loss, const ree_digest states);
+// Fails if the receipt cannot have another point (log.c). Called before a step is made.
+enum ree_status ree_training_log_check(const struct ree_training *training, struct ree_error *err);
 // Adds a step that was made to the log (log.c).
 enum ree_status ree_training_log_step(struct ree_training *training, const struct ree_tensor *loss,
                                       struct ree_error *err);

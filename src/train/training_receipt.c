@@ -24,6 +24,28 @@ void ree_training_receipt_destroy(struct ree_training_receipt *r) {
     ree_free(r);
 }
 
+void ree_training_receipt_describe(struct ree_training_receipt *r) {
+    r->info = (struct ree_training_receipt_info){.receipt_hash = r->receipt_hash,
+                                                 .numerics = r->numerics,
+                                                 .operation_set = r->operation_set,
+                                                 .graph_sha256 = r->graph_sha256,
+                                                 .weights_sha256 = r->weights_sha256,
+                                                 .roles_sha256 = r->roles_sha256,
+                                                 .data_sha256 = r->data_sha256,
+                                                 .n_samples = r->n_samples,
+                                                 .batch_size = r->batch_size,
+                                                 .seed = r->seed,
+                                                 .in_order = r->in_order,
+                                                 .interval = r->interval,
+                                                 .n_points = r->n_points,
+                                                 .points = r->points,
+                                                 .trace_root = r->trace_root,
+                                                 .public_key = r->public_key,
+                                                 .device = r->device,
+                                                 .ree_version = r->ree_version,
+                                                 .created = r->created};
+}
+
 static enum ree_status fill(struct ree_training_receipt *r, const struct ree_training *t,
                             const char *trace_root, struct ree_error *err) {
     ree_digest root;
@@ -65,6 +87,7 @@ enum ree_status ree_training_receipt_create(const struct ree_training *t, const 
         return ree_fail(err, REE_INVALID, "no step was recorded, so there is nothing to receipt");
     REE_TRY(ree_training_receipt_new(out, err));
     enum ree_status status = fill(*out, t, trace_root, err);
+    if (status == REE_OK) ree_training_receipt_describe(*out);
     if (status == REE_OK) return REE_OK;
     ree_training_receipt_destroy(*out);
     *out = NULL;
@@ -110,27 +133,6 @@ enum ree_status ree_training_receipt_load(const char *path, struct ree_training_
 }
 
 const struct ree_training_receipt_info *
-ree_training_receipt_info(const struct ree_training_receipt *receipt) {
-    // A cache of what the other fields say.
-    struct ree_training_receipt *r = (struct ree_training_receipt *)(uintptr_t)receipt;
-    r->info = (struct ree_training_receipt_info){.receipt_hash = r->receipt_hash,
-                                                 .numerics = r->numerics,
-                                                 .operation_set = r->operation_set,
-                                                 .graph_sha256 = r->graph_sha256,
-                                                 .weights_sha256 = r->weights_sha256,
-                                                 .roles_sha256 = r->roles_sha256,
-                                                 .data_sha256 = r->data_sha256,
-                                                 .n_samples = r->n_samples,
-                                                 .batch_size = r->batch_size,
-                                                 .seed = r->seed,
-                                                 .in_order = r->in_order,
-                                                 .interval = r->interval,
-                                                 .n_points = r->n_points,
-                                                 .points = r->points,
-                                                 .trace_root = r->trace_root,
-                                                 .public_key = r->public_key,
-                                                 .device = r->device,
-                                                 .ree_version = r->ree_version,
-                                                 .created = r->created};
+ree_training_receipt_info(const struct ree_training_receipt *r) {
     return &r->info;
 }

@@ -32,11 +32,13 @@ struct ree_training_receipt {
     bool is_signed;
     char public_key[65], signature[129];
     const char *device, *ree_version, *created; // NULL: absent
-    struct ree_training_receipt_info info;      // the last result of ree_training_receipt_info
+    struct ree_training_receipt_info info;      // filled by ree_training_receipt_describe
 };
 
 // Allocates an empty receipt.
 enum ree_status ree_training_receipt_new(struct ree_training_receipt **out, struct ree_error *err);
+// Fills `info` from the other fields.
+void ree_training_receipt_describe(struct ree_training_receipt *receipt);
 // Computes receipt_hash from the body.
 enum ree_status ree_training_receipt_seal(struct ree_training_receipt *receipt,
                                           struct ree_error *err);

@@ -20,7 +20,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path.insert(0, str(HERE.parent / "train"))
 import harness  # noqa: E402
+import steps  # noqa: E402
 from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample"
@@ -105,6 +107,17 @@ def scenarios(inputs):
         Scenario("plan", "plan", STORIES, "--n-partitions", "2", "-o", "plan.json", files=["plan.json"], threads=False),
         Scenario("perplexity", "perplexity", inputs / "q8.onnx", "--against", STORIES, "--against-quantize", "4",
                  "--text", inputs / "text.txt", "--json"),
+        Scenario("train", "train", inputs / "line.onnx", "--data", inputs / "line.npz", "--steps", "1", "--checkpoint", "c.safetensors",
+                 "--losses", "l.csv", "--curve", "l.svg", "--receipt-path", "r.json", "--sign", inputs / "key", "--trace", "t",
+                 files=["c.safetensors", "l.csv", "l.svg", "r.json", "t"]),
+        Scenario("train, resume", "train", inputs / "line.onnx", "--data", inputs / "line.safetensors", "--epochs", "1", "--json",
+                 "--resume", inputs / "two.safetensors", "--checkpoint", "c.safetensors", files=["c.safetensors"]),
+        Scenario("verify, training", "verify", inputs / "trained.json", inputs / "line.onnx", "--data", inputs / "line.npz", fails=(2,)),
+        Scenario("verify, from a checkpoint", "verify", inputs / "trained.json", inputs / "line.onnx", "--data", inputs / "line.npz",
+                 "--resume", inputs / "two.safetensors", "--json", fails=(2,)),
+        Scenario("dispute, trainings", "dispute", "--a", inputs / "trained.trace", "--b", inputs / "other.trace", "--model",
+                 inputs / "line.onnx", "--a-receipt", inputs / "trained.json", "--b-receipt", inputs / "other.json", "--data",
+                 inputs / "line.npz", "--claim", "claim.json", files=["claim.json"], fails=(2,), threads=False),
         Scenario("tokenize", "tokenize", STORIES, "--text", PROMPT, "--json", threads=False),
         Scenario("tokenize, byte level", "tokenize", HERE.parent / "data/tokenizers/byte_level.json", "--text", "it's 12 o'clock",
                  threads=False),
@@ -138,6 +151,13 @@ def prepare(ree_run, inputs):
     (inputs / "text.txt").write_text(f"{PROMPT}, a fox lived in the castle.")
     run("dispute", "--a", inputs / "a.trace", "--b", inputs / "b.trace", "--model", STORIES, "--a-receipt",
         inputs / "a.json", "--b-receipt", inputs / "b.json", "--claim", inputs / "claim.json", codes=(1,))
+    tensors = steps.line_data()
+    line, data = steps.line_step(inputs / "line.onnx"), steps.npz(inputs / "line.npz", tensors)
+    steps.safetensors(inputs / "line.safetensors", tensors)
+    run("train", line, "--data", data, "--steps", "2", "--checkpoint", inputs / "two.safetensors")
+    run("train", line, "--data", data, "--steps", "3", "--trace", inputs / "trained.trace", "--receipt-path", inputs / "trained.json")
+    run("train", line, "--data", data, "--steps", "3", "--trace", inputs / "other.trace", "--receipt-path", inputs / "other.json",
+        "--inject-fault", "5:1:22")
     (inputs / "chat.json").write_text('[{"role": "user", "content": "Hello"}]')
 
 

@@ -77,7 +77,7 @@ static void try_samples(const uint8_t *bytes, size_t size, bool is_npz) {
                                     : ree_stored_read(&d, bytes, size, NULL, NULL, NULL, &err);
     if (status != REE_OK) must_say(status, &err);
     for (size_t i = 0; status == REE_OK && i < d.n; i++) {
-        int64_t count;
+        int64_t count = -1;
         char hex[65];
         const struct ree_tensor *t = &d.tensors[i];
         must(t->name && ree_count_elements(t->rank, t->dims, &count));
@@ -126,7 +126,7 @@ static void try_receipt(const uint8_t *bytes, size_t size) {
         must(!r);
     } else {
         const struct ree_training_receipt_info *info = ree_training_receipt_info(r);
-        must(info->n_points >= 2 && info->n_points <= REE_TRAINING_MAX_POINTS + 1);
+        must(info->n_points >= 2 && info->n_points <= REE_TRAINING_MAX_POINTS);
         for (size_t i = 1; i < info->n_points; i++)
             must(info->points[i].step > info->points[i - 1].step);
         must(ree_training_receipt_encode(r, &text, &n, &err) == REE_OK);

@@ -5,18 +5,22 @@ party whose training is not what its receipt says is named: other samples, state
 
     tests/train/disputes.py --ree-run build/ree-run
 """
+import copy
 import hashlib
 import json
 import math
 import os
 import pathlib
 import random
+import struct
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path.insert(0, str(HERE.parent / "cli"))
 import harness  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
 import steps  # noqa: E402
 from harness import check  # noqa: E402
 
@@ -81,6 +85,68 @@ def party(name, *options, step=None, samples=None):
     return trace, receipt
 
 
+def dispute_of(a, b):
+    return ["dispute", "--a", a[0], "--b", b[0], "--a-receipt", a[1], "--b-receipt", b[1], "--claim", folder / "c.json", "--model", line]
+
+
+def rechained(receipt, losses):
+    """The points of a receipt with a point after each step, as if its first step were step 0."""
+    points = json.loads(receipt.read_text())["body"]["points"]
+    values = [float(text.split(",")[1]) for text in losses.read_text().splitlines()[1:]]
+    roots = [bytes.fromhex(point["states_sha256"]) for point in points]
+    chain = steps.chain_begin(0, roots[0])
+    made = [{"states_sha256": roots[0].hex(), "chain_sha256": chain.hex()}]
+    for loss, root in zip(values, roots[1:]):
+        chain = steps.chain_add(chain, steps.Tensor("<f4", (), [loss]).digest(), root)
+        made.append({"states_sha256": root.hex(), "chain_sha256": chain.hex()})
+    return made
+
+
+def with_header(trace, path, **changes):
+    """A trace with another header and its own root (src/trace/trace.h)."""
+    data = trace.read_bytes()
+    tag = b"ree-trace/1\n"
+    size = struct.unpack("<Q", data[len(tag):len(tag) + 8])[0]
+    header = json.loads(data[len(tag) + 8:len(tag) + 8 + size])
+
+    def replace(part):
+        for key in part:
+            if key in changes:
+                part[key] = changes[key]
+            elif isinstance(part[key], dict):
+                replace(part[key])
+
+    replace(header)
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    body = data[len(tag) + 8 + size:-(4 + 8 + 32)]
+    n_steps = struct.unpack("<Q", data[-40:-32])[0]
+    size_of_step = len(body) // n_steps
+    made = [step_digest(header, body[i * size_of_step:(i + 1) * size_of_step], i) for i in range(n_steps)]
+    root = hashlib.sha256(b"ree-trace/1\0" + hashlib.sha256(text).digest() + root_of(made)).digest()
+    path.write_bytes(tag + struct.pack("<Q", len(text)) + text + body + b"end\n" + struct.pack("<Q", n_steps) + root)
+    return path, root.hex()
+
+
+def step_digest(header, step, number):
+    """The digest of a step from its values, those of the inputs and of all nodes' outputs."""
+    n_inputs = len(header["inputs"])
+    values = [step[32 * i:32 * i + 32] for i in range(len(step) // 32)]
+    known = values[:n_inputs] + [bytes.fromhex(c["sha256"]) for c in header["constants"]] + values[n_inputs:]
+    nodes, at = [], n_inputs + len(header["constants"])
+    for node in header["nodes"]:
+        names = b"".join(steps.string(node[key]) for key in ("name", "domain", "op_type"))
+        op = hashlib.sha256(b"ree-op/1\0" + names + struct.pack("<q", node["opset"]) + bytes.fromhex(node["attributes_sha256"])).digest()
+        read, made = [known[i] for i in node["inputs"]], known[at:at + len(node["outputs"])]
+        at += len(node["outputs"])
+        nodes.append(hashlib.sha256(b"ree-node/1\0" + op + struct.pack("<I", len(read)) + b"".join(read) +
+                                    struct.pack("<I", len(made)) + b"".join(made)).digest())
+    return hashlib.sha256(b"ree-step/1\0" + struct.pack("<Q", number) + root_of(values[:n_inputs]) + root_of(nodes)).digest()
+
+
+def root_of(leaves):
+    return hashlib.sha256(b"ree-root/1\0" + struct.pack("<Q", len(leaves)) + steps.top(leaves)).digest()
+
+
 @harness.helper
 def disputed(a, b, *options, codes=(1,), model=None):
     return answer("dispute", "--a", a[0], "--b", b[0], "--a-receipt", a[1], "--b-receipt", b[1], "--claim", folder / "c.json",
@@ -132,8 +198,12 @@ def liars():
     check((found["input"], found["wrong"]) == ("x", ["B"]), found)
     # Other states at the beginning: a continued training, said to be a new one.
     harness.run(args.ree_run, "train", line, "--data", data, "--seed", 1, "--steps", 3, "--checkpoint", folder / "three.safetensors")
-    went = party("went", "--seed", 1, "--steps", 7, "--resume", folder / "three.safetensors", "--checkpoint", folder / "seven.safetensors")
+    went = party("went", "--seed", 1, "--steps", 7, "--resume", folder / "three.safetensors", "--checkpoint", folder / "seven.safetensors",
+                 "--losses", folder / "went.csv")
     liar = went[0], relabel(went[1], "went-lie.json", first_step=0)
+    found = harness.call(args.ree_run, *dispute_of(honest, liar))
+    check(found.returncode == 3 and "B's receipt is false: its hashes after step 0 are not those of its own trace" in found.stderr, found.stderr)
+    liar = went[0], relabel(went[1], "went-lie.json", first_step=0, points=rechained(went[1], folder / "went.csv"))
     found = disputed(honest, liar, "--data", data)
     check(found["result"] == "input" and found["wrong"] == ["B"] and found["step"] == 0, found)
     check(refereed(honest, liar, "--data", data)["right"] == "A", "the referee agrees")
@@ -149,6 +219,27 @@ def liars():
     found = disputed(went, liar, "--data", data)
     check(found["result"] == "length" and found["wrong"] == ["B"], found)
     check(refereed(went, liar, "--data", data)["right"] == "A", "the referee agrees")
+    # Points that are not those of the party's own trace: the published result of a training.
+    points = json.loads(honest[1].read_text())["body"]["points"]
+    for i in range(len(points)):
+        for key in points[i]:
+            lied = copy.deepcopy(points)
+            lied[i][key] = "ab" * 32
+            liar = honest[0], relabel(honest[1], "points-lie.json", points=lied)
+            for a, b, who in ((honest, liar, "B"), (liar, honest, "A")):
+                found = harness.call(args.ree_run, *dispute_of(a, b), "--data", data)
+                check(found.returncode == 3 and f"{who}'s receipt is false" in found.stderr, f"{i}, {key}: {found.stdout}{found.stderr}")
+    # Statements that the step or the samples contradict.
+    for changes in ({"n_samples": 9}, {"batch_size": 3}):
+        liar = honest[0], relabel(honest[1], "files-lie.json", **changes)
+        found = harness.call(args.ree_run, *dispute_of(honest, liar), "--data", data)
+        check(found.returncode == 3 and "B's receipt is false: it states" in found.stderr, f"{changes}: {found.stdout}{found.stderr}")
+    # A trace whose header is not that of a training.
+    for name, changes in (("chunk", {"prefill_chunk": 1}), ("set", {"operation_set": "deterministic"}), ("graph", {"graph_sha256": "0" * 64})):
+        trace, root = with_header(honest[0], folder / f"{name}.trace", **changes)
+        liar = trace, relabel(honest[1], f"{name}-lie.json", trace_root=root)
+        found = disputed(honest, liar, "--data", data, codes=(1, 2, 3))
+        check(found.get("wrong") == ["B"], f"{name}: {found}")
     # A root that is not in the receipt, receipts of different trainings, of another step, without a trace, with a key.
     liar = honest[0], relabel(honest[1], "root-lie.json", trace_root="0" * 64)
     check(disputed(went, went, codes=(0,))["result"] == "same", "one party twice")
@@ -185,6 +276,55 @@ def liars():
     check(done.returncode == 2 and "no trace" in done.stderr, done.stderr)
 
 
+def steps_of_all_kinds():
+    """Values whose digests are easily confused: NaNs with other bits, states that no node computes, defaults."""
+    nan = struct.unpack("<f", struct.pack("<I", 0xFFC00000))[0]  # x86's own NaN
+    tensors = steps.line_data()
+    tensors["x"].values[4] = nan
+    odd = steps.npz(folder / "odd.npz", tensors)
+    states = [onnx.floats("w", [3], [nan, 1, 1]), onnx.floats("m", [3], [0] * 3), onnx.floats("k", [1], [2]), onnx.floats("c", [1], [3]),
+              onnx.floats("lr", [1], [nan])]
+    metadata = {**steps.METADATA, "states": {**steps.METADATA["states"], "k": "k.next", "c": "c.next"}}
+    # k is kept, c becomes a constant that folding computes, lr has a default.
+    step = steps.line_step(
+        folder / "kinds.onnx", metadata, initializers=states,
+        inputs=[onnx.port(name, onnx.FLOAT, [1]) for name in ("k", "c", "lr")],
+        nodes=[onnx.node("Identity", ["k"], ["k.next"]), onnx.node("Add", ["half", "half"], ["one"]), onnx.node("Reshape", ["one", "of"], ["c.next"]),
+               onnx.node("Constant", [], ["of"], attributes={"value_ints": [1]})][::-1],
+        outputs=[onnx.port("loss", onnx.FLOAT, []), onnx.port("w.next", onnx.FLOAT, [3]), onnx.port("m.next", onnx.FLOAT, [3]),
+                 onnx.port("k.next", onnx.FLOAT, [1]), onnx.port("c.next", onnx.FLOAT, [1])])
+    honest = party("kinds", "--seed", 1, "--steps", 4, step=step, samples=odd)
+    done = harness.call(args.ree_run, "verify", honest[1], step, "--data", odd, "--trace", folder / "kinds2.trace")
+    check(done.returncode == 0, done.stdout + done.stderr)
+    n = len(inputs_of(honest[0]))
+    for at in range(3):
+        for i in range(n):
+            trace, root = with_value(honest[0], folder / "kinds-lie.trace", at, i)
+            liar = trace, relabel(honest[1], "kinds-lie.json", trace_root=root)
+            for a, b, who in ((honest, liar, "B"), (liar, honest, "A")):
+                done = harness.call(args.ree_run, *dispute_of(a, b)[:-1], step, "--data", odd, "--json")
+                named = f"{who}'s receipt is false" in done.stderr or (done.stdout and json.loads(done.stdout).get("wrong") == [who])
+                check(named, f"step {at}, input {inputs_of(honest[0])[i]}: {done.stdout}{done.stderr}")
+
+
+def inputs_of(trace):
+    data = trace.read_bytes()
+    size = struct.unpack("<Q", data[12:20])[0]
+    return [one["name"] for one in json.loads(data[20:20 + size])["inputs"]]
+
+
+def with_value(trace, path, step, value):
+    """A trace in which one digest of a step is another, with its own root."""
+    data = bytearray(trace.read_bytes())
+    size = struct.unpack("<Q", data[12:20])[0]
+    n_steps = struct.unpack("<Q", data[-40:-32])[0]
+    size_of_step = (len(data) - 20 - size - 44) // n_steps
+    at = 20 + size + step * size_of_step + 32 * value
+    data[at] ^= 1
+    path.write_bytes(bytes(data))
+    return with_header(path, path)
+
+
 def single_runs():
     """Without receipts of trainings, a step is an ordinary model: any states are allowed as its inputs."""
     two = folder / "two.safetensors"
@@ -204,6 +344,7 @@ def main():
         data = steps.npz(folder / "line.npz", steps.line_data())
         single_runs()
         liars()
+        steps_of_all_kinds()
         flips()
     return harness.finish()
 

@@ -117,8 +117,18 @@ def parts():
     lied, metadata = steps.read_safetensors(folder / "at3.safetensors")
     tensors = {k: steps.Tensor("<f4", (3,), struct.unpack("<3f", raw)) for k, (_, raw) in lied.items()}
     tensors["w"].values[0] += 1
-    steps.safetensors(folder / "lied.safetensors", tensors, metadata)
+    about = json.loads(metadata["ree.training"])
+    about["states_sha256"] = steps.states_root({name: tensors[name].digest() for name in ("w", "m")}).hex()
+    steps.safetensors(folder / "lied.safetensors", tensors, {"ree.training": json.dumps(about)})
     verdict(verify(r, "--resume", folder / "lied.safetensors"), 2, "its states after 3 steps have the SHA-256")
+    # A receipt that begins with these states, as if they were the initial ones: never verified, whatever is given.
+    lie = json.loads(r.read_text())
+    lie["body"]["points"][0] = {"states_sha256": about["states_sha256"],
+                                "chain_sha256": steps.chain_begin(0, bytes.fromhex(about["states_sha256"])).hex()}
+    verdict(verify(write(seal(lie))), 1, "initial states: differs")
+    steps.safetensors(folder / "zero.safetensors", tensors, {"ree.training": json.dumps({**about, "n_steps": 0})})
+    verdict(verify(folder / "lie.json", "--resume", folder / "zero.safetensors"), 1, "initial states: differs")
+    verdict(verify(r, "--resume", folder / "zero.safetensors"), 2, "is not the initial one")
     # Another step, other samples.
     verdict(verify(r, step=steps.line_step(folder / "other.onnx", w=(1, 2, 3))), 1, "weights: differs", "\ndiffers")
     swapped = {**steps.METADATA, "states": {"w": "m.next", "m": "w.next"}}
@@ -127,6 +137,14 @@ def parts():
     verdict(verify(r, samples=steps.npz(folder / "d8.npz", steps.line_data(8))), 1, "samples: differs", "batches: differs")
     # Usage
     verdict(harness.call(args.ree_run, "verify", r, line), 2, "--data")
+    for option in (["--stepwise"], ["--ignore-eos"], ["--prefill-chunk", 3], ["--raw-prompt"], ["--n-partitions", 2], ["--quantize", 8]):
+        verdict(verify(r, *option), 2, "--data is for the receipt of a training")
+    # A receipt whose hash is wrong is called that by every command.
+    lie = json.loads(r.read_text())
+    lie["receipt_hash"] = "0" * 64
+    for command in (["verify", write(lie), line], ["validate", write(lie)]):
+        verdict(harness.call(args.ree_run, *command), 2, "receipt_hash is 0000")
+    verdict(harness.call(args.ree_run, "validate", r), 2, "is the receipt of a training")
     verdict(verify(r, "--prompt-text", "x"), 2, "--data is for the receipt of a training")
     verdict(harness.call(args.ree_run, "verify", r, line, "--steps", 3), 2, "require --data")
     verdict(verify(line), 2, "")
@@ -134,6 +152,14 @@ def parts():
     loose = train(folder / "loose.json", "--steps", 2, "--operation-set", "default")
     check(loose["body"]["operation_set"] == "default", loose["body"])
     verdict(verify(folder / "loose.json"), 2, "operation set: not checked", "cannot be checked")
+
+
+def versions():
+    """A trace of another version of ree may have other nodes: its root is not checked, but not called wrong."""
+    made = train(folder / "v.json", "--steps", 2, "--trace", folder / "v.trace")
+    made["body"]["trace_root"] = "1" * 64
+    made["unbound"]["ree_version"] = "0.1.0"
+    verdict(verify(write(seal(made)), "--trace", folder / "again.trace"), 3, "trace: not checked", "ree 0.1.0 made it")
 
 
 def signatures():
@@ -263,6 +289,7 @@ def main():
         receipt = train(folder / "r.json", "--steps", N_STEPS, "--receipt-interval", INTERVAL)
         independent(receipt)
         parts()
+        versions()
         signatures()
         forged(train(folder / "traced.json", "--steps", N_STEPS, "--receipt-interval", INTERVAL, "--trace", folder / "r.trace"))
     return harness.finish()

@@ -75,6 +75,9 @@ def steps_refused():
         ("output 'extra' is neither", good, {"nodes": [onnx.node("Neg", ["m"], ["extra"])],
                                              "outputs": [*outputs(), port("extra", f32, [3])]}),
         ("input 'more' is neither", good, {"inputs": [port("more", f32, [2])]}),
+        ("input 'more' is neither", good, {"inputs": [port("more", f32, [2], onnx.OPTIONAL)]}),
+        ("input 'more' is neither", good, {"inputs": [port("more", f32, [2], onnx.SEQUENCE, onnx.OPTIONAL)]}),
+        ("have no elements", {**good, "data": ["x", "y", "e"]}, {"inputs": [port("e", f32, [2, 0])]}),
         ("fixed shape", {**good, "data": ["x", "y", "z"]}, {"inputs": [port("z", f32, ["n"])]}),
         ("fixed shape", {**good, "data": ["x", "y", "z"]}, {"inputs": [port("z", onnx.STRING, [2])]}),
         ("fixed shape", {**good, "data": ["x", "y", "z"]}, {"inputs": [port("z", f32, None)]}),
@@ -139,12 +142,13 @@ def datasets_refused():
         path = data_of(name, contents)
         refused([words, name], step, "--data", path, "--steps", 1)
 
-    refused("No such file", step, "--data", folder / "none.npz", "--steps", 1)
+    refused(["none.npz", "No such file"], step, "--data", folder / "none.npz", "--steps", 1)
+    (folder / "dir.npz").mkdir()
     refused("neither with .npz nor with .safetensors", step, "--data", step, "--steps", 1)
     wrong("no tensor 'y'", npz_of([("x.npy", x.npy())]))
     wrong("two tensors are called 'x'", npz_of([("x.npy", x.npy()), ("x", x.npy()), ("y.npy", y.npy())]))
     wrong("'x' has 7 samples, but 'y' 6" if False else "samples", npz_of([("x.npy", x.npy()), ("y.npy", y.rows(range(6)).npy())]))
-    wrong("tensor 'x' is float64[7,3], expected float32[2,3]", npz_of([("x.npy", steps.Tensor("<f8", x.shape, x.values).npy()), ("y.npy", y.npy())]))
+    wrong("tensor 'x' is float64[7,3], expected float32[N,3]", npz_of([("x.npy", steps.Tensor("<f8", x.shape, x.values).npy()), ("y.npy", y.npy())]))
     wrong("tensor 'x' is float32[21]", npz_of([("x.npy", steps.Tensor("<f4", (21,), x.values).npy()), ("y.npy", y.npy())]))
     wrong("tensor 'y' is float32[]", npz_of([("x.npy", x.npy()), ("y.npy", steps.Tensor("<f4", (), [1]).npy())]))
     wrong("fewer than a batch of 2", npz_of([("x.npy", x.rows([0]).npy()), ("y.npy", y.rows([0]).npy())]))
@@ -157,7 +161,11 @@ def datasets_refused():
     text = "{'descr': '<U1', 'fortran_order': False, 'shape': (7,), }"
     text += " " * (-(10 + len(text) + 1) % 64) + "\n"
     words = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + "abcdefg".encode("utf-32-le")
-    wrong("strings", npz_of([("x.npy", x.npy()), ("y.npy", y.npy()), ("t.npy", words)]))
+    # Names of classes are left out, and are missing only where the step reads them.
+    named = data_of("named.npz", npz_of([("x.npy", x.npy()), ("y.npy", y.npy()), ("t.npy", words)]))
+    check(harness.call(args.ree_run, "train", step, "--data", named, "--steps", 1).returncode == 0, "an array of strings")
+    wrong("no tensor 'y'", npz_of([("x.npy", x.npy()), ("y.npy", words)]))
+    refused([str(folder), "is a folder"], step, "--data", folder / "dir.npz", "--steps", 1)
     # Archives that lie: a checksum, a size that the archive cannot have, entries that share bytes.
     good = npz_of([("x.npy", x.npy()), ("y.npy", y.npy())])
     at = good.index(x.raw())
@@ -227,6 +235,13 @@ def checkpoints_refused():
     for key, value in (("version", 2), ("n_steps", 1 << 33), ("n_steps", 2.5), ("n_steps", "3"), ("seed", "04"), ("seed", "5"), ("order", "in order"),
                        ("batch_size", 3), ("n_samples", 8), ("numerics", "RepOps/2"), ("graph_sha256", "0" * 64), ("extra", 1)):
         wrong("", **{key: value})
+    torn = start.read_bytes()
+    bad.write_bytes(torn[:-1] + bytes([torn[-1] ^ 1]))
+    refused("its states are damaged", step, *again, bad)
+    # No step made, but other states: not the beginning of a training of this step.
+    other = {name: steps.Tensor("<f4", (3,), [9, 9, 9]) for name in ("w", "m")}
+    root = steps.states_root({name: other[name].digest() for name in ("w", "m")}).hex()
+    wrong("state 'w' is not the initial one", other, n_steps=0, states_sha256=root)
     wrong("state 'w' is missing", {"m": tensors["m"]})
     wrong("3 tensors, but the step has 2 states", {**tensors, "z": tensors["m"]})
     wrong("another type or shape", {**tensors, "w": steps.Tensor("<f8", (3,), [0] * 3)})
@@ -244,7 +259,8 @@ def usage_refused():
         ("--sign requires", [step, "--data", data, "--steps", 1, "--sign", "key.pem"]),
         ("--receipt-interval requires", [step, "--data", data, "--steps", 1, "--receipt-interval", 2]),
         ("--steps", [step, "--data", data, "--steps", 0]), ("--seed", [step, "--data", data, "--steps", 1, "--seed", -1]),
-        ("more than 2^32 steps", [step, "--data", data, "--epochs", 1 << 32]),
+        ("more than 2^32 - 1 steps", [step, "--data", data, "--epochs", (1 << 32) - 1]),
+        ("choose a larger --receipt-interval", [step, "--data", data, "--steps", 262144, "--receipt-path", folder / "r.json"]),
     ):
         refused(words, *arguments, code=2)
     # No result replaces an input or another result, under another name either.
@@ -259,6 +275,24 @@ def usage_refused():
         check(done.returncode == 1 and "nowhere" in done.stderr, f"{option}: {done.stderr}")
     done = harness.call(args.ree_run, "train", step, "--data", data, "--steps", 1, "--losses", folder / "one", "--curve", folder / "one")
     check(done.returncode == 1 and not (folder / "one").exists(), done.stderr)
+    done = harness.call(args.ree_run, "train", step, "--data", data, "--steps", 1, "--losses", folder / "one", "--curve", f"{folder}/./one")
+    check(done.returncode == 1 and not (folder / "one").exists(), done.stderr)
+    # verify --trace replaces no file that it reads.
+    receipt = folder / "kept.json"
+    harness.run(args.ree_run, "train", step, "--data", data, "--steps", 1, "--receipt-path", receipt, "--trace", folder / "kept.trace")
+    for path in (receipt, data, link, step):
+        kept = path.read_bytes()
+        done = harness.call(args.ree_run, "verify", receipt, step, "--data", data, "--trace", path)
+        check(done.returncode == 2 and "is also a file to be read" in done.stderr and path.read_bytes() == kept, done.stderr)
+    # A state that no checkpoint can hold is refused before the first step.
+    small = steps.line_step(folder / "small.onnx", {**steps.METADATA, "states": {**steps.METADATA["states"], "k": "k.next"}},
+                            inputs=[onnx.port("k", onnx.INT4, [1])], nodes=[onnx.node("Identity", ["k"], ["k.next"])],
+                            initializers=[onnx.floats("w", [3], [1] * 3), onnx.floats("m", [3], [0] * 3), onnx.tensor("k", onnx.INT4, [1], b"\1")],
+                            outputs=[onnx.port("loss", onnx.FLOAT, []), onnx.port("w.next", onnx.FLOAT, [3]), onnx.port("m.next", onnx.FLOAT, [3]),
+                                     onnx.port("k.next", onnx.INT4, [1])], opset=21)
+    done = harness.call(args.ree_run, "train", small, "--data", data, "--steps", 2, "--checkpoint", folder / "small.safetensors")
+    check(done.returncode == 1 and "safetensors files lack" in done.stderr and "step 1" not in done.stdout, done.stdout + done.stderr)
+    check(harness.call(args.ree_run, "train", small, "--data", data, "--steps", 2).returncode == 0, "without a checkpoint it trains")
     check(data.read_bytes() == before, "the samples are as they were")
     # A step that fails in the middle: what was made before is saved.
     tensors = {**steps.line_data(8), "i": steps.Tensor("<i8", (8,), [0, 1, 2, 0, 1, 2, 9, 0])}
@@ -282,7 +316,8 @@ def main():
         steps.line_step(folder / "line.onnx")
         data = steps.npz(folder / "line.npz", steps.line_data())
         steps.safetensors(folder / "line.safetensors", steps.line_data())
-        with_z = steps.npz(folder / "z.npz", {**steps.line_data(), "z": steps.Tensor("<f4", (7,), [0] * 7)})
+        with_z = steps.npz(folder / "z.npz", {**steps.line_data(), "z": steps.Tensor("<f4", (7,), [0] * 7),
+                                              "e": steps.Tensor("<f4", (7, 0), [])})
         metadata_refused()
         steps_refused()
         datasets_refused()

@@ -150,7 +150,7 @@ METADATA = {"version": 1, "data": ["x", "y"], "loss": "loss", "states": {"w": "w
             "parameters": ["w"], "random": False, "optimizer": "SGD", "torch": "0"}
 
 
-def line_step(path, metadata=METADATA, nodes=(), inputs=(), outputs=None, initializers=None, w=(0.5, -0.25, 0.125)):
+def line_step(path, metadata=METADATA, nodes=(), inputs=(), outputs=None, initializers=None, w=(0.5, -0.25, 0.125), opset=17):
     """Writes the step; the other arguments change it for tests of refusals."""
     body = [onnx.node("MatMul", ["x", "w"], ["p"]), onnx.node("Sub", ["p", "y"], ["d"]),
             onnx.node("Mul", ["d", "d"], ["q"]), onnx.node("ReduceMean", ["q"], ["loss"], attributes={"keepdims": 0}),
@@ -165,7 +165,7 @@ def line_step(path, metadata=METADATA, nodes=(), inputs=(), outputs=None, initia
                        onnx.port("m.next", onnx.FLOAT, [WIDTH])]
     entry = [("ree.training", metadata if isinstance(metadata, str) else json.dumps(metadata))] if metadata is not None else []
     path.write_bytes(onnx.model([*body, *nodes], [*ports, *inputs], made,
-                                [*(states if initializers is None else initializers), *constants], metadata=entry))
+                                [*(states if initializers is None else initializers), *constants], metadata=entry, opset=opset))
     return path
 
 

@@ -98,9 +98,13 @@ static enum ree_status load_tokens(struct party_receipts *s, unsigned k, struct 
 static int load_receipt(struct party_receipts *s, unsigned k) {
     struct ree_error err;
     enum ree_status status = ree_receipt_load(s->paths[k], &s->receipts[k], &err);
-    if (status == REE_INVALID &&
-        ree_training_receipt_load(s->paths[k], &s->trainings[k], NULL) == REE_OK)
-        return 0;
+    if (status == REE_INVALID) {
+        struct ree_error other;
+        status = ree_training_receipt_load(s->paths[k], &s->trainings[k], &other);
+        if (status == REE_OK) return 0;
+        // Not if it is the receipt of no training: then the first message says what is wrong.
+        if (status == REE_INVALID) err = other;
+    }
     if (status != REE_OK) return cli_fail(&err);
     int code = cli_receipt_salt(s->receipts[k], s->paths[k], s->salts[k]);
     if (code) return code;

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -46,4 +48,23 @@ bool cli_positional_path(struct cli *cli, enum cli_path_kind kind, const char **
     if (!cli_positional(cli, out)) return false;
     cli_path_add(kind, *out);
     return true;
+}
+
+// Sets *out to the folder of a path, and returns the last component.
+static const char *stat_folder(const char *path, struct stat *out, bool *out_ok) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    *out_ok = folder && stat(folder, out) == 0;
+    free(folder);
+    return slash ? slash + 1 : path;
+}
+
+bool cli_is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+    bool has_x, has_y;
+    if (!a || !b) return false;
+    if (stat(a, &x) == 0 && stat(b, &y) == 0) return x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    const char *name = stat_folder(a, &x, &has_x), *other = stat_folder(b, &y, &has_y);
+    if (!has_x || !has_y) return !strcmp(a, b);
+    return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !strcmp(name, other);
 }

@@ -30,6 +30,10 @@ void cli_path_add_suffixed(enum cli_path_kind kind, const char *path, const char
 // Returns the number of paths on the list and stores a borrowed pointer to the list in *out.
 size_t cli_paths(const struct cli_path **out);
 
+// Returns whether two paths name the same file: the same folder and last component, or the same
+// existing file. A path may be NULL, which names none.
+bool cli_is_same_file(const char *a, const char *b);
+
 // Like cli_option and cli_positional, for an argument that is a path; they also add it to the list.
 struct cli;
 bool cli_option_path(struct cli *cli, const char *name, enum cli_path_kind kind, const char **out);

@@ -60,10 +60,14 @@ int cli_receipt_save(const struct cli_receipt *receipt, struct ree_receipt *made
 enum ree_status cli_receipt_load(const char *path, struct ree_receipt **out,
                                  struct ree_error *err) {
     struct ree_training_receipt *training;
+    struct ree_error other;
     enum ree_status status = ree_receipt_load(path, out, err);
-    if (status != REE_INVALID || ree_training_receipt_load(path, &training, NULL) != REE_OK)
-        return status;
+    if (status != REE_INVALID) return status;
+    status = ree_training_receipt_load(path, &training, &other);
     ree_training_receipt_destroy(training);
+    // A receipt of a training that is malformed itself.
+    if (status == REE_INVALID) *err = other;
+    if (status != REE_OK) return REE_INVALID;
     return set_error(err, REE_INVALID,
                      "%s: is the receipt of a training; check it with 'ree-run verify RECEIPT STEP "
                      "--data FILE'",

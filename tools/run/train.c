@@ -4,18 +4,18 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "commands.h"
 #include "option_groups.h"
+#include "paths.h"
 #include "receipts.h"
 #include "start.h"
 #include "trace_options.h"
 #include "train_curve.h"
 
-#define CLI_INTERRUPTED 130 // as in shells: 128 + SIGINT
-#define N_REPORTS 10        // number of steps whose losses are printed
+#define CLI_SIGNALLED 128 // as in shells: 128 + the number of the signal
+#define N_REPORTS 10      // number of steps whose losses are printed
 
 struct options {
     const char *step, *data, *checkpoint, *resume, *losses, *curve, *receipt, *key;
@@ -50,23 +50,23 @@ static const struct cli_option_row rows[] = {
 
     {.kind = ROW_TEXT, .help = "\nlength (one of the two; steps before a checkpoint count)\n"},
     {.name = "--steps", .value = "N", .kind = ROW_NUMBER, .at = AT(n_steps), .min = 1,
-     .max = (uint64_t)1 << 32, .help = "make N steps"},
+     .max = UINT32_MAX, .help = "make N steps"},
     {.name = "--epochs", .value = "N", .kind = ROW_NUMBER, .at = AT(n_epochs), .min = 1,
-     .max = (uint64_t)1 << 32,
+     .max = UINT32_MAX,
      .help = "use the samples N times. Samples that are left after the last whole batch of an "
              "epoch are not used"},
 
     {.kind = ROW_TEXT, .help = "\nresults\n"},
     {.name = "--checkpoint", .value = "FILE", .kind = ROW_STRING, .at = AT(checkpoint), .path = CLI_WRITES,
-     .help = "write the states to FILE, a safetensors file, at the end and after an interruption. "
+     .help = "write the states to FILE, a safetensors file, at the end and after Ctrl-C or SIGTERM. "
              "Each time the whole file is replaced"},
     {.name = "--checkpoint-every", .value = "K", .kind = ROW_NUMBER, .at = AT(every), .min = 1,
-     .max = (uint64_t)1 << 32, .help = "also write it after every K steps"},
+     .max = UINT32_MAX, .help = "also write it after every K steps"},
     {.name = "--resume", .value = "FILE", .kind = ROW_STRING, .at = AT(resume), .path = CLI_READS,
      .help = "continue from a checkpoint, with the same step, samples, seed and order. The result "
              "is that of a run without interruption. Without --checkpoint, FILE is also written"},
     {.name = "--losses", .value = "FILE", .kind = ROW_STRING, .at = AT(losses), .path = CLI_WRITES,
-     .help = "write the loss of each step to FILE, as lines STEP,LOSS"},
+     .help = "write the loss of each step of this run to FILE, as lines STEP,LOSS"},
     {.name = "--curve", .value = "FILE", .kind = ROW_STRING, .at = AT(curve), .path = CLI_WRITES,
      .help = "draw the losses as an SVG picture in FILE"},
     {.name = "--json", .kind = ROW_FLAG, .at = AT(json),
@@ -76,7 +76,7 @@ static const struct cli_option_row rows[] = {
      .help = "write a receipt of the training to FILE, for others to verify: 'ree-run verify FILE "
              "STEP --data FILE'. Hashes all states after each step"},
     {.name = "--receipt-interval", .value = "K", .kind = ROW_NUMBER, .at = AT(interval), .min = 1,
-     .max = (uint64_t)1 << 32,
+     .max = UINT32_MAX,
      .help = "state the hashes after every K steps in the receipt (default 1). From there a "
              "verifier can start with a checkpoint"},
     {.name = "--sign", .value = "KEY", .kind = ROW_STRING, .at = AT(key), .path = CLI_READS,
@@ -104,7 +104,8 @@ static const struct cli_option_row rows[] = {
   "  ree-run train step.onnx --data train.npz --steps 200 --curve loss.svg --receipt-path r.json\n"
   "  ree-run verify r.json step.onnx --data train.npz --device vulkan\n"
   "\n"
-  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout, 130 interrupted\n"},
+  "exit status: 0 success, 1 failure, 2 wrong usage, 124 --timeout, 130 after\n"
+  "Ctrl-C, 143 after SIGTERM\n"},
     // clang-format on
 };
 const struct cli_option_table ree_run_train_options = CLI_OPTION_TABLE(rows);
@@ -126,11 +127,10 @@ struct job {
     double seconds;
 };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted; // number of the signal; 0: none
 
 static void on_signal(int signal_number) {
-    (void)signal_number;
-    interrupted = 1;
+    interrupted = signal_number;
 }
 
 // Shows progress of loading, but not of each step.
@@ -144,13 +144,6 @@ static double seconds_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static bool is_same_file(const char *a, const char *b) {
-    struct stat x, y;
-    if (!a || !b) return false;
-    if (!strcmp(a, b)) return true;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 // Fails if a result would replace an input or another result.
 static int check_files(const struct options *o) {
     const char *const results[][2] = {{o->checkpoint, "a checkpoint"},
@@ -162,11 +155,11 @@ static int check_files(const struct options *o) {
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         const char *path = results[i][0];
         if (!path) continue;
-        bool is_taken = i > 0 && is_same_file(path, o->resume);
+        bool is_taken = i > 0 && cli_is_same_file(path, o->resume);
         for (size_t k = 0; k < i; k++)
-            is_taken |= is_same_file(path, results[k][0]);
+            is_taken |= cli_is_same_file(path, results[k][0]);
         for (size_t k = 0; k < sizeof inputs / sizeof *inputs; k++)
-            is_taken |= is_same_file(path, inputs[k]);
+            is_taken |= cli_is_same_file(path, inputs[k]);
         if (is_taken) {
             cli_error("%s: is also another file of this command; %s needs a file of its own", path,
                       results[i][1]);
@@ -209,11 +202,22 @@ static int open_training(struct job *job) {
     job->last = o->n_steps;
     if (o->n_epochs && __builtin_mul_overflow(o->n_epochs, info.steps_per_epoch, &job->last))
         job->last = UINT64_MAX;
-    if (job->last > (uint64_t)1 << 32) {
-        cli_error("--epochs: %llu epochs of %llu steps are more than 2^32 steps",
+    if (job->last > UINT32_MAX) {
+        cli_error("--epochs: %llu epochs of %llu steps are more than 2^32 - 1 steps",
                   (unsigned long long)o->n_epochs, (unsigned long long)info.steps_per_epoch);
         return CLI_USAGE;
     }
+    uint64_t interval = o->interval ? o->interval : 1;
+    if (o->receipt && job->first < job->last &&
+        (job->last - job->first) / interval >= REE_TRAINING_MAX_POINTS - 1) {
+        cli_error("%llu steps give a receipt of more than %d points: choose a larger "
+                  "--receipt-interval",
+                  (unsigned long long)(job->last - job->first), REE_TRAINING_MAX_POINTS);
+        return CLI_USAGE;
+    }
+    // Fails now, and not after the last step, if a state cannot be stored.
+    if (o->checkpoint && ree_training_save(job->training, NULL, &err) != REE_OK)
+        return cli_fail(&err);
     if (job->first < job->last) return 0;
     cli_error("%s: it already has %llu steps, and %llu are requested", o->resume,
               (unsigned long long)job->first, (unsigned long long)job->last);
@@ -285,7 +289,8 @@ static int write_text(const char *path, struct strbuf *text) {
     return code;
 }
 
-static int save_results(struct job *job) {
+// Writes the files. After a failure only those that keep the work that was done.
+static int save_results(struct job *job, bool has_failed) {
     const struct options *o = job->o;
     struct ree_error err;
     struct strbuf text;
@@ -293,7 +298,10 @@ static int save_results(struct job *job) {
     // The checkpoint first: it has the work.
     if (o->checkpoint && ree_training_save(job->training, o->checkpoint, &err) != REE_OK)
         code = cli_fail(&err);
-    if (tracing_end(&job->recorder, &job->traced, &job->has_trace)) code = CLI_FAILED;
+    if (!has_failed && tracing_end(&job->recorder, &job->traced, &job->has_trace)) {
+        code = CLI_FAILED;
+        has_failed = true; // no receipt without its trace
+    }
     if (o->losses) {
         strbuf_init(&text);
         strbuf_printf(&text, "step,loss\n");
@@ -302,12 +310,12 @@ static int save_results(struct job *job) {
                           job->losses[i]);
         if (write_text(o->losses, &text)) code = CLI_FAILED;
     }
-    if (o->curve) {
+    if (o->curve && !has_failed) {
         strbuf_init(&text);
         train_curve(job->losses, job->n_losses, job->first + 1, &text);
         if (write_text(o->curve, &text)) code = CLI_FAILED;
     }
-    if (!o->receipt || !job->n_losses) return code;
+    if (!o->receipt || has_failed) return code;
     if (ree_training_receipt_create(job->training, job->has_trace ? job->traced.root : NULL,
                                     &job->receipt, &err) != REE_OK ||
         (o->key && ree_training_receipt_sign(job->receipt, o->key, &err) != REE_OK) ||
@@ -359,13 +367,14 @@ static int run(const struct options *o) {
     if (!code) code = open_training(&job);
     if (!code) {
         sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
         code = make_steps(&job);
         budget_results();
         // After a failure too, so that the steps before it are not lost.
-        int saved = job.n_losses ? save_results(&job) : 0;
+        int saved = job.n_losses ? save_results(&job, code != 0) : 0;
         if (!code) code = saved;
         if (!code) code = report(&job);
-        if (!code && interrupted) code = CLI_INTERRUPTED;
+        if (!code && interrupted) code = CLI_SIGNALLED + interrupted;
     }
     free(job.losses);
     tracing_finish(&job.recorder);

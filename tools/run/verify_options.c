@@ -103,7 +103,7 @@ static const struct cli_option_row rows[] = {
     {.name = "--resume", .value = "FILE", .kind = ROW_STRING, .at = AT(resume), .path = CLI_READS,
      .help = "start from this checkpoint"},
     {.name = "--steps", .value = "N", .kind = ROW_NUMBER, .at = AT(n_steps), .min = 1,
-     .max = (uint64_t)1 << 32, .help = "repeat at most N steps"},
+     .max = UINT32_MAX, .help = "repeat at most N steps"},
 
     {.kind = ROW_TEXT, .help =
   "\ndevices and execution (the bits do not depend on these options)\n"},
@@ -145,9 +145,11 @@ static void check(struct cli *cli, const struct verify_options *o) {
     if (!o->data && (o->resume || o->n_steps))
         cli_usage(cli, "--resume and --steps are for receipts of trainings, which require --data");
     if (o->data && (o->n_prompts || o->inputs.n_args || o->inputs.random || o->request || o->salt ||
-                    o->tokenizer))
+                    o->tokenizer || o->chat_family || o->raw || o->stepwise || o->ignore_eos ||
+                    o->chunk || o->quantize.bits || o->quantize.activations || o->stages.n ||
+                    o->stages.plan || o->stages.memory))
         cli_usage(cli, "--data is for the receipt of a training, which has no prompt, inputs, "
-                       "request, salt or tokenizer");
+                       "request, salt, tokenizer, quantisation or stages");
     if (o->n_prompts > 1) cli_usage(cli, "a receipt has one prompt, not %zu", o->n_prompts);
     if (o->device.options.operation_set != REE_REPRODUCIBLE)
         cli_usage(cli, "verify requires the operation set 'reproducible'");
