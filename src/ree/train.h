@@ -88,8 +88,8 @@ REE_API enum ree_status ree_training_sha256(const struct ree_training *training,
 
 // Makes one step. *out_loss receives the loss of this step; it may be NULL. After a failure the
 // states are those before the step. Fails with REE_INVALID if the loss is not one number, if a next
-// value has another type or shape than its state, or if the number of steps reaches its limit, 2^32
-// - 1.
+// value has another type or shape than its state, or if the training has 2^32 - 1 steps, the
+// maximum.
 REE_API enum ree_status ree_training_step(struct ree_training *training, double *out_loss,
                                           struct ree_error *err);
 

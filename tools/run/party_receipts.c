@@ -103,7 +103,7 @@ static int load_receipt(struct party_receipts *s, unsigned k) {
         status = ree_training_receipt_load(s->paths[k], &s->trainings[k], &other);
         if (status == REE_OK) return 0;
         // Not if it is the receipt of no training: then the first message says what is wrong.
-        if (status == REE_INVALID) err = other;
+        if (status != REE_UNSUPPORTED) err = other;
     }
     if (status != REE_OK) return cli_fail(&err);
     int code = cli_receipt_salt(s->receipts[k], s->paths[k], s->salts[k]);

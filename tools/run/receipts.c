@@ -65,9 +65,10 @@ enum ree_status cli_receipt_load(const char *path, struct ree_receipt **out,
     if (status != REE_INVALID) return status;
     status = ree_training_receipt_load(path, &training, &other);
     ree_training_receipt_destroy(training);
-    // A receipt of a training that is malformed itself.
-    if (status == REE_INVALID) *err = other;
-    if (status != REE_OK) return REE_INVALID;
+    // If it is no receipt of a training, the first message says what is wrong.
+    if (status == REE_UNSUPPORTED) return err->status;
+    if (status != REE_OK) *err = other;
+    if (status != REE_OK) return status;
     return set_error(err, REE_INVALID,
                      "%s: is the receipt of a training; check it with 'ree-run verify RECEIPT STEP "
                      "--data FILE'",

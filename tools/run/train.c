@@ -121,6 +121,7 @@ struct job {
     struct tracing recorder;
     struct traced traced; // if has_trace
     bool has_trace;
+    bool has_lost_output;
     uint64_t first, last; // steps made before this run, steps after it
     double *losses;       // (n_losses) of the steps first + 1, ...
     size_t n_losses, capacity;
@@ -236,12 +237,13 @@ static bool keep_loss(struct job *job, double loss) {
     return true;
 }
 
-static void print_loss(uint64_t step, double loss) {
+// A failure does not end the training, but the command fails in the end.
+static void print_loss(struct job *job, uint64_t step, double loss) {
     struct strbuf text;
     cli_progress_end();
     strbuf_init(&text);
     strbuf_printf(&text, "step %llu  loss %.9g\n", (unsigned long long)step, loss);
-    cli_print(&text);
+    if (cli_print(&text)) job->has_lost_output = true;
 }
 
 // Writes the checkpoint of a training that goes on.
@@ -267,7 +269,7 @@ static int make_steps(struct job *job) {
         // The first and the last step, and those at equal distances between them.
         bool is_reported = done == 1 || done == total ||
                            done * N_REPORTS / total != (done - 1) * N_REPORTS / total;
-        if (is_reported && !o->json) print_loss(step, loss);
+        if (is_reported && !o->json) print_loss(job, step, loss);
         cli_progress(NULL, "training", done, total);
         if (o->checkpoint && o->every && step % o->every == 0 && done < total) save_between(job);
     }
@@ -374,6 +376,7 @@ static int run(const struct options *o) {
         int saved = job.n_losses ? save_results(&job, code != 0) : 0;
         if (!code) code = saved;
         if (!code) code = report(&job);
+        if (!code && job.has_lost_output) code = CLI_FAILED;
         if (!code && interrupted) code = CLI_SIGNALLED + interrupted;
     }
     free(job.losses);
