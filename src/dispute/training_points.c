@@ -4,7 +4,26 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "session/model.h"
+#include "trace/model_header.h"
+#include "trace/recorded.h"
 #include "train/roots.h"
+
+void ree_training_source_find(const struct ree_opened *m, size_t output,
+                              struct ree_training_source *out) {
+    const struct ree_value *value = m->model->graph->outputs[output];
+    *out = (struct ree_training_source){.value = ree_recorded_value_of_output(m, output)};
+    if (out->value != UINT32_MAX) return;
+    for (size_t i = 0; i < m->header.n_inputs; i++)
+        if (m->model->input_values[i] == value) {
+            out->is_input = true;
+            out->value = (uint32_t)i;
+            return;
+        }
+    const struct ree_tensor tensor = ree_trace_constant_tensor(value);
+    out->is_constant = true;
+    ree_trace_tensor_digest(&tensor, out->digest);
+}
 
 // The digests of a step's states and loss, as its trace has them.
 struct reader {

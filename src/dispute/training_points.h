@@ -2,9 +2,11 @@
 #ifndef REE_DISPUTE_TRAINING_POINTS_H
 #define REE_DISPUTE_TRAINING_POINTS_H
 
-#include "dispute/training_rules.h"
+#include "trace/open_model.h"
 #include "train/step_roles.h"
 #include "train/training_receipt.h"
+
+#define REE_TRAINING_LIE 400 // size of the text that says how a receipt contradicts something
 
 // Where an output of the step comes from.
 struct ree_training_source {

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dispute/training_points.h"
-
 #include "receipt/receipt_internal.h"
 #include "session/model.h"
 #include "trace/model_header.h"
@@ -146,22 +144,6 @@ enum ree_status ree_training_terms_lie(const struct ree_training_terms *terms, u
 }
 
 // The rules
-
-void ree_training_source_find(const struct ree_opened *m, size_t output,
-                              struct ree_training_source *out) {
-    const struct ree_value *value = m->model->graph->outputs[output];
-    *out = (struct ree_training_source){.value = ree_recorded_value_of_output(m, output)};
-    if (out->value != UINT32_MAX) return;
-    for (size_t i = 0; i < m->header.n_inputs; i++)
-        if (m->model->input_values[i] == value) {
-            out->is_input = true;
-            out->value = (uint32_t)i;
-            return;
-        }
-    const struct ree_tensor tensor = ree_trace_constant_tensor(value);
-    out->is_constant = true;
-    ree_trace_tensor_digest(&tensor, out->digest);
-}
 
 static enum ree_status check_step(const struct ree_training_terms *terms,
                                   const struct ree_opened *m, const struct ree_step_roles *roles,

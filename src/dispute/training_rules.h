@@ -12,12 +12,12 @@
 
 #include "dispute/claim.h"
 #include "dispute/rules.h"
+#include "dispute/training_points.h"
 
 // Checks both receipts without the model: their signatures and keys, and that they are of one
 // training with traces: step, samples, order, seed and first step. Fails with REE_INVALID if not.
 enum ree_status ree_training_terms_check(const struct ree_training_terms *terms,
                                          struct ree_error *err);
-#define REE_TRAINING_LIE 400
 // Compares the receipt of side k alone with the model, with the samples if they are available, and,
 // unless `trace` is NULL, with this trace if it has the receipt's root. `lie` receives the first
 // contradiction; "": there is none. Fails with REE_INVALID if the receipt is altered or has another
