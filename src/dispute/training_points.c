@@ -87,8 +87,7 @@ static enum ree_status check(struct reader *r, const struct ree_training_receipt
         uint64_t number = receipt->points[0].step + t;
         if (receipt->points[point].step == number) {
             if (!is_point(&receipt->points[point], root, chain)) {
-                snprintf(lie, REE_TRAINING_LIE,
-                         "its hashes after step %llu are not those of its own trace",
+                snprintf(lie, REE_TRAINING_LIE, "its trace gives other hashes after step %llu",
                          (unsigned long long)number);
                 return REE_OK;
             }

@@ -172,9 +172,8 @@ static enum ree_status open_batches(const struct ree_training_terms *terms,
     REE_TRY(ree_batches_init(out, model, roles, terms->dataset, r->seed, r->in_order, err));
     ree_batches_sha256(out, hex);
     if (!strcmp(hex, r->data_sha256) && out->n_samples == r->n_samples) return REE_OK;
-    return ree_fail(err, REE_INVALID,
-                    "the samples have the SHA-256 %s, but those of the receipts %s", hex,
-                    r->data_sha256);
+    return ree_fail(err, REE_INVALID, "the SHA-256 of the samples is %s, but the receipts state %s",
+                    hex, r->data_sha256);
 }
 
 static enum ree_status make_rules(const struct ree_training_terms *terms,

@@ -73,9 +73,9 @@ bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbyte
 // REE_INVALID if `hex` is anything else.
 enum ree_status ree_key_parse(const char *hex, char key[65], struct ree_error *err);
 // ree_hash_sign signs the hash of a receipt of any kind, ree_hash_signature_holds returns whether a
-// signature of it is valid: NUMERICS.md, "Receipts". All of them are in hexadecimal. If memory is
-// exhausted, ree_hash_signature_holds returns false and sets *out_failed. After a failure of
-// ree_hash_sign, public_key and signature are unchanged.
+// signature of it is valid: NUMERICS.md, "Receipts". Hash, key and signature are hexadecimal. If
+// memory is exhausted, ree_hash_signature_holds returns false and sets *out_failed. After a failure
+// of ree_hash_sign, public_key and signature are unchanged.
 enum ree_status ree_hash_sign(const char *receipt_hash, const char *key_path, char public_key[65],
                               char signature[129], struct ree_error *err);
 bool ree_hash_signature_holds(const char *receipt_hash, const char *public_key,

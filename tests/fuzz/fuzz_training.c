@@ -158,15 +158,19 @@ static void try_checkpoint(const uint8_t *bytes, size_t size) {
     close(fd);
 }
 
+static void set_metadata(const char *text) {
+    for (size_t i = 0; i < model->graph->n_metadata; i++)
+        if (!strcmp(model->graph->metadata[i].key, REE_STEP_METADATA))
+            model->graph->metadata[i].value = text;
+}
+
 static void try_metadata(const uint8_t *bytes, size_t size) {
     struct ree_error err = {.message = ""};
     struct ree_training *training;
     set_up();
     char *text = ree_strndup((const char *)bytes, size);
     must(text);
-    for (size_t i = 0; i < model->graph->n_metadata; i++)
-        if (!strcmp(model->graph->metadata[i].key, REE_STEP_METADATA))
-            model->graph->metadata[i].value = text;
+    set_metadata(text);
     enum ree_status status = ree_training_create(model, cpu, dataset, NULL, &training, &err);
     if (status == REE_OK)
         train(training);
@@ -174,9 +178,7 @@ static void try_metadata(const uint8_t *bytes, size_t size) {
         must_say(status, &err);
     fuzz_accepted = status == REE_OK;
     ree_training_destroy(training);
-    for (size_t i = 0; i < model->graph->n_metadata; i++)
-        if (!strcmp(model->graph->metadata[i].key, REE_STEP_METADATA))
-            model->graph->metadata[i].value = honest;
+    set_metadata(honest);
     ree_free(text);
 }
 

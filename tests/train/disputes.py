@@ -128,7 +128,7 @@ def with_header(trace, path, **changes):
 
 
 def step_digest(header, step, number):
-    """The digest of a step from its values, those of the inputs and of all nodes' outputs."""
+    """The digest of a step. `step`: the digests of its inputs, then of the outputs of all nodes."""
     n_inputs = len(header["inputs"])
     values = [step[32 * i:32 * i + 32] for i in range(len(step) // 32)]
     known = values[:n_inputs] + [bytes.fromhex(c["sha256"]) for c in header["constants"]] + values[n_inputs:]
@@ -202,7 +202,7 @@ def liars():
                  "--losses", folder / "went.csv")
     liar = went[0], relabel(went[1], "went-lie.json", first_step=0)
     found = harness.call(args.ree_run, *dispute_of(honest, liar))
-    check(found.returncode == 3 and "B's receipt is false: its hashes after step 0 are not those of its own trace" in found.stderr, found.stderr)
+    check(found.returncode == 3 and "B's receipt is false: its trace gives other hashes after step 0" in found.stderr, found.stderr)
     liar = went[0], relabel(went[1], "went-lie.json", first_step=0, points=rechained(went[1], folder / "went.csv"))
     found = disputed(honest, liar, "--data", data)
     check(found["result"] == "input" and found["wrong"] == ["B"] and found["step"] == 0, found)
@@ -258,7 +258,7 @@ def liars():
     liar = relabel(ordered[1], "order-lie.json", order="shuffled")
     for arguments, words in (
         ([*a, *b, bare, "--model", line], "has no trace"), ([*a, *b, liar, "--model", other], "other roles"),
-        ([*a, *b, liar, "--model", line, "--data", few], "those of the receipts"), ([*a, *b, liar], "--model"),
+        ([*a, *b, liar, "--model", line, "--data", few], "but the receipts state"), ([*a, *b, liar], "--model"),
         ([*a, *b, liar, "--model", line, "--b-public-key", f"{folder / 'key'}.pub"], "is not signed"),
         ([*a, "--model", line, "--data", data], "--data requires"),
     ):
