@@ -16,6 +16,8 @@
 #     --fresh           make the bare roots again; by default existing ones are updated
 #     --no-slow         leave out the slow tests: half of the time; the table says "(quick)"
 #     --keep            keep the folder of a release even if all its cells are green
+#     --compiler-cache  install ccache in the roots, with one cache for all runs and releases: unchanged files
+#                       are not compiled again by the same compiler
 #     --table           only write the table, from the recorded results
 #     --stale           also accept archives whose index has expired: an outdated mirror or a snapshot
 #     --mirror URL, --ubuntu-mirror URL     use other archives
@@ -88,7 +90,7 @@ usage() { sed -n '2,/^# shellcheck/{/^# shellcheck/d; s/^# \{0,1\}//p;}' "$0"; }
 wrong_usage() { echo "matrix.sh: $* (try --help)" >&2; exit 2; }
 
 dir=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/ree/matrix
-releases="" action=run output="" only="" fresh=no keep=no stale=no slow=--slow
+releases="" action=run output="" only="" fresh=no keep=no stale=no slow=--slow compiler_cache=no
 shared=${REE_SHARED_DIR:-$tree/../shared}
 mirror=http://deb.debian.org/debian
 ubuntu_mirror=http://archive.ubuntu.com/ubuntu
@@ -103,6 +105,7 @@ while [ $# -gt 0 ]; do
     --table) action=table ;;
     --fresh) fresh=yes ;;
     --keep) keep=yes ;;
+    --compiler-cache) compiler_cache=yes ;;
     --no-slow) slow="" ;;
     --stale) stale=yes ;;
     --dir) dir=$2; shift ;;
@@ -201,12 +204,12 @@ mkdir -p "$dir/bare" "$dir/work" "$dir/logs" "$dir/results" "$dir/packages" || d
 dir=$(cd "$dir" && pwd -P)
 
 # All mounts exist only in this mount namespace and disappear with its last process.
-# Arguments: root, folder of packages, shared folder or "", command.
+# Arguments: root, folder of packages, shared folder or "", folder of ccache or "", command.
 # shellcheck disable=SC2016 # expanded by the shell that runs it
 mounts='
 set -e
-root=$1 packages=$2 shared=$3
-shift 3
+root=$1 packages=$2 shared=$3 ccache=$4
+shift 4
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
@@ -228,6 +231,10 @@ if [ -n "$shared" ]; then
     mkdir -p "$root/root/shared"
     mount --bind "$shared" "$root/root/shared"
     mount -o remount,bind,ro "$root/root/shared"
+fi
+if [ -n "$ccache" ]; then
+    mkdir -p "$root/root/ccache"
+    mount --bind "$ccache" "$root/root/ccache"
 fi
 set +e
 # Not exec: this shell, the first process of its namespace, collects what others leave.
@@ -270,8 +277,14 @@ enter() {
     mkdir -p "$packages/partial"
     models=""
     [ ! -d "$shared" ] || models=$(cd "$shared" && pwd -P)
-    isolated sh -c "$mounts" enter "$root" "$packages" "$models" \
-        env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin ccache=""
+    if [ "$compiler_cache" = yes ]; then
+        ccache=$dir/ccache path=/usr/lib/ccache:$path
+        mkdir -p "$ccache"
+    fi
+    # ccache knows a compiler by its content: packages of several releases may have the same one.
+    isolated sh -c "$mounts" enter "$root" "$packages" "$models" "$ccache" \
+        env -i HOME=/root PATH="$path" CCACHE_DIR=/root/ccache CCACHE_COMPILERCHECK=content \
         TERM="${TERM:-dumb}" LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
         ${http_proxy:+"http_proxy=$http_proxy"} ${https_proxy:+"https_proxy=$https_proxy"} "$@"
 }
@@ -359,6 +372,9 @@ prepare() { # RELEASE
 clone() { # RELEASE
     cp -a --reflink=auto "$dir/bare/$1" "$dir/work/$1" &&
         git clone -q "$dir/ree.bundle" "$dir/work/$1/root/ree" || return 1
+    if [ "$compiler_cache" = yes ]; then
+        enter "$1" "$dir/work/$1" apt-get -q -y --no-install-recommends install ccache || return 1
+    fi
     case $1 in
     *-backports)
         enter "$1" "$dir/work/$1" apt-get -q -y --no-install-recommends -t "$1" install \
@@ -411,7 +427,10 @@ else
     fi
 fi
 echo
-c=$(readlink -f "$(command -v "$(sed -n "s/^CMAKE_C_COMPILER:[A-Z]*=//p" $tree/CMakeCache.txt)")")
+# Not the link to ccache of this name.
+PATH=${PATH#/usr/lib/ccache:}
+c=$(sed -n "s/^CMAKE_C_COMPILER:[A-Z]*=//p" $tree/CMakeCache.txt)
+c=$(readlink -f "$(command -v "${c#/usr/lib/ccache/}")")
 case $c in *clang*) family=clang ;; *) family=gcc ;; esac
 echo "@compiler $family $("$c" --version | sed -n "1s/.* \([0-9][0-9]*\.[0-9][0-9.]*\).*/\1/p")"
 facts=$($tree/ree-run devices vulkan 2>&1)

@@ -247,7 +247,8 @@ static enum ree_status export_model(const struct ree_progress *progress, char he
 
 int main(int argc, char **argv) {
     const char *spec = argc > 1 ? argv[1] : "cpu";
-    if (strncmp(spec, "cpu", 3) != 0) max_trials = 5;
+    if (strncmp(spec, "vulkan", 6) == 0) max_trials = 5;
+    if (strncmp(spec, "cuda", 4) == 0) max_trials = 2;
     reports_by_time = strncmp(spec, "vulkan", 6) == 0;
     enum ree_status status = ree_device_open(spec, NULL, &device, &err);
     if (status == REE_UNAVAILABLE) return test_skip(err.message);
