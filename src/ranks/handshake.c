@@ -8,6 +8,7 @@
 #include "ranks/ranks_internal.h"
 #include "ranks/stage_weights.h"
 #include "session/model.h"
+#include "transport/agreement.h"
 
 #define HANDSHAKE_LIMIT ((size_t)64 << 20)
 #define CLOCK_ROUNDS 8
@@ -102,42 +103,6 @@ enum ree_status ree_ranks_introduce(struct ree_ranks *ranks,
 
 // Rank 0
 
-// Reads a line of a description. Returns false at the end, or if the line is malformed.
-static bool next_line(const char **at, const char *end, const char **name, size_t *n_name,
-                      const char **value, size_t *n_value) {
-    const char *newline = *at < end ? memchr(*at, '\n', (size_t)(end - *at)) : NULL;
-    if (!newline) return false;
-    const char *tab = memchr(*at, '\t', (size_t)(newline - *at));
-    if (!tab) return false;
-    *name = *at;
-    *n_name = (size_t)(tab - *at);
-    *value = tab + 1;
-    *n_value = (size_t)(newline - tab - 1);
-    *at = newline + 1;
-    return true;
-}
-
-static enum ree_status compare_text(uint32_t rank, const struct ree_strbuf *own,
-                                    const struct ree_part *other, struct ree_error *err) {
-    const char *a = own->data, *a_end = a + own->size, *b = other->data, *b_end = b + other->nbytes;
-    for (;;) {
-        const char *a_name = "", *a_value = "", *b_name = "", *b_value = "";
-        size_t n_a_name = 0, n_a_value = 0, n_b_name = 0, n_b_value = 0;
-        bool has_a = next_line(&a, a_end, &a_name, &n_a_name, &a_value, &n_a_value);
-        bool has_b = next_line(&b, b_end, &b_name, &n_b_name, &b_value, &n_b_value);
-        if (!has_a && !has_b && a == a_end && b == b_end) return REE_OK;
-        if (!has_a || !has_b || n_a_name != n_b_name || memcmp(a_name, b_name, n_a_name) != 0)
-            return ree_fail(err, REE_INVALID,
-                            "the descriptions of rank %u and rank 0 have different fields: they "
-                            "run different programs",
-                            rank);
-        if (n_a_value != n_b_value || memcmp(a_value, b_value, n_a_value) != 0)
-            return ree_fail(err, REE_INVALID, "rank %u has %.*s %.*s, but rank 0 has %.*s", rank,
-                            (int)n_a_name, a_name, (int)(n_b_value < 200 ? n_b_value : 200),
-                            b_value, (int)(n_a_value < 200 ? n_a_value : 200), a_value);
-    }
-}
-
 static enum ree_status compare_weights(uint32_t rank, const struct ree_stage_weights *own,
                                        const struct ree_part *other, struct ree_error *err) {
     const unsigned char *at = other->data;
@@ -172,7 +137,7 @@ static enum ree_status check_rank(struct ree_ranks *ranks, uint32_t rank,
     REE_TRY(
         ree_ranks_receive(ranks, rank, 1u << REE_MESSAGE_HANDSHAKE, HANDSHAKE_LIMIT, 0, &m, err));
     enum ree_status status =
-        m.n_parts == 2 ? compare_text(rank, text, &m.parts[0], err)
+        m.n_parts == 2 ? ree_agreement_compare(rank, text, &m.parts[0], err)
                        : ree_fail(err, REE_INVALID, "rank %u does not send its description", rank);
     ree_partition_share(ranks->n_stages, ranks->n_ranks, rank, &first, &n);
     if (status == REE_OK) {

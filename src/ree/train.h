@@ -28,6 +28,7 @@ extern "C" {
 struct ree_dataset;
 struct ree_training;
 struct ree_training_receipt;
+struct ree_transport; // ranks.h
 
 // Datasets
 
@@ -116,6 +117,43 @@ REE_API enum ree_status ree_training_trace(struct ree_training *training,
                                            const struct ree_record_options *options,
                                            struct ree_recording **out_recording,
                                            struct ree_error *err);
+
+// Trainings on several ranks
+//
+// Several processes, called ranks (ranks.h), make each step together: each has some samples of the
+// batch. The states and the bits are those of one process. The order of calls:
+//
+//     all      ree_transport_open_mpi, ree_training_create, ree_training_load, ree_training_share
+//     rank 0   ree_training_step, ...; ree_training_end, ree_training_release
+//     others   ree_training_serve, which returns after ree_training_release
+//     all      ree_training_destroy, ree_transport_close
+//
+// After a failure on a rank, call ree_transport_fail: it ends the others too.
+
+// Divides the next steps among the ranks of the transport, which must outlive the training. Each
+// rank needs the same step, samples, options and states; rank 0 compares their hashes. Fails with
+// REE_INVALID if they differ or a batch has fewer samples than there are ranks, and with
+// REE_UNSUPPORTED, and names the operator, if the samples of a batch cannot be followed through the
+// step.
+REE_API enum ree_status ree_training_share(struct ree_training *training,
+                                           struct ree_transport *transport, struct ree_error *err);
+// For all ranks except 0: makes rank 0's steps with it, until rank 0 has called ree_training_end
+// and ree_training_release.
+REE_API enum ree_status ree_training_serve(struct ree_training *training, struct ree_error *err);
+// What a rank did. The struct does not change between versions.
+struct ree_training_share_info {
+    uint64_t n_samples;  // its samples of each batch
+    uint64_t n_products; // products in its matrix products and convolutions of a step
+    double waited;       // seconds in which it waited for other ranks
+};
+// For rank 0: tells the other ranks that there are no more steps. `out` receives a struct for each
+// rank.
+REE_API enum ree_status ree_training_end(struct ree_training *training,
+                                         struct ree_training_share_info *out,
+                                         struct ree_error *err);
+// For rank 0, after ree_training_end, when it has written the results: lets the other ranks return
+// from ree_training_serve. Does nothing if the training is not shared.
+REE_API enum ree_status ree_training_release(struct ree_training *training, struct ree_error *err);
 
 // Receipts of trainings
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "session/model.h"
+#include "train/shared_step.h"
 
 // Copies the default value of each state.
 static enum ree_status init_states(struct ree_training *t, struct ree_error *err) {
@@ -93,6 +94,7 @@ void ree_training_destroy(struct ree_training *t) {
     REE_FLOAT_ENV_API();
     if (!t) return;
     ree_session_destroy(t->session);
+    ree_shared_step_destroy(t->shared);
     size_t first = t->step.n_data, last = first + t->step.n_states;
     for (size_t i = 0; t->inputs && i < t->n_inputs; i++)
         if (i < first || i >= last) ree_tensor_finish(&t->inputs[i]); // the states are borrowed
@@ -161,7 +163,12 @@ static enum ree_status make_step(struct ree_training *t, double *out_loss, struc
         uint32_t counter = (uint32_t)t->n_steps;
         memcpy(t->inputs[t->n_inputs - 1].data, &counter, sizeof counter);
     }
-    REE_TRY(ree_session_run(t->session, t->inputs, t->n_inputs, t->outputs, err));
+    if (t->shared) {
+        REE_TRY(ree_shared_step_begin(t, err));
+        REE_TRY(ree_shared_step_run(t->shared, t->outputs, err));
+    } else {
+        REE_TRY(ree_session_run(t->session, t->inputs, t->n_inputs, t->outputs, err));
+    }
     const struct ree_tensor *loss = &t->outputs[t->step.loss];
     enum ree_status status = check_outputs(t, err);
     if (status == REE_OK) {
@@ -193,6 +200,8 @@ enum ree_status ree_training_step(struct ree_training *t, double *out_loss, stru
 enum ree_status ree_training_trace(struct ree_training *t, const struct ree_record_options *options,
                                    struct ree_recording **out, struct ree_error *err) {
     REE_FLOAT_ENV_API();
+    if (t->shared)
+        return ree_fail(err, REE_INVALID, "a training that ranks share cannot be traced");
     REE_TRY(ree_record_session(t->session, options, out, err));
     t->is_traced = true;
     return REE_OK;

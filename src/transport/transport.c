@@ -12,7 +12,8 @@
 const char *ree_message_kind_name(uint32_t kind) {
     static const char *const names[] = {"?",      "handshake", "welcome", "clock",     "begin",
                                         "step",   "logits",    "read",    "positions", "end",
-                                        "report", "bye",       "alive",   "error"};
+                                        "report", "bye",       "alive",   "error",     "terms",
+                                        "total",  "result"};
     return kind < REE_N_MESSAGE_KINDS ? names[kind] : "?";
 }
 

@@ -32,6 +32,10 @@ enum ree_message_kind {
     REE_MESSAGE_BYE,           // rank 0 to each rank: close
     REE_MESSAGE_ALIVE,         // a heartbeat
     REE_MESSAGE_ERROR,         // the reason why a rank has failed
+    // Trainings (src/train/shared_sums.c):
+    REE_MESSAGE_TERMS,  // rank to next rank: the terms of a chunk that the next rank completes
+    REE_MESSAGE_TOTAL,  // rank to next rank: a sum over the samples up to here
+    REE_MESSAGE_RESULT, // rank to next rank, from the last one on: a sum over all samples
     REE_N_MESSAGE_KINDS,
 };
 // Returns the name of a kind for error messages, for example "step"; "?" if the kind is unknown.

@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "option_groups.h"
 #include "paths.h"
+#include "ranks.h"
 #include "receipts.h"
 #include "start.h"
 #include "trace_options.h"
@@ -21,6 +22,7 @@ struct options {
     const char *step, *data, *checkpoint, *resume, *losses, *curve, *receipt, *key;
     uint64_t n_steps, n_epochs, seed, every, interval;
     struct cli_device device;
+    struct cli_ranks ranks;
     struct trace_options tracing;
     bool in_order, json, stats, no_fuse, no_fold;
 };
@@ -91,6 +93,20 @@ static const struct cli_option_row rows[] = {
     {.name = "--no-fold", .kind = ROW_FLAG, .at = AT(no_fold)},
     {.kind = ROW_TEXT, .help =
   "\n"
+  "several machines (one process on each, started by Open MPI):\n"
+  "    mpirun -n 2 ree-run train STEP --data FILE\n"
+  "  Every process has STEP and FILE, and computes with its share of the samples of each batch.\n"
+  "  The first one prints and writes the results, which are those of a single process. Without\n"
+  "  --threads, processes on one machine share its cores.\n"},
+    {.name = "--step-deadline", .value = "S", .kind = ROW_NUMBER, .at = AT(ranks.deadline),
+     .min = 1, .max = 86400,
+     .help = "seconds that a process may be silent before all processes end (default 60)"},
+    {.name = "--work-deadline", .value = "S", .kind = ROW_NUMBER, .at = AT(ranks.work_deadline),
+     .min = 1, .max = 864000,
+     .help = "seconds that a process may spend on one task before it counts as hanging (default: "
+             "ten times --step-deadline)"},
+    {.kind = ROW_TEXT, .help =
+  "\n"
   "promise\n"
   "  --operation-set SET  reproducible (the default), deterministic or default: see\n"
   "                       'ree-run help run'\n"},
@@ -112,7 +128,7 @@ const struct cli_option_table ree_run_train_options = CLI_OPTION_TABLE(rows);
 
 // A training and its results.
 struct job {
-    const struct options *o;
+    struct options *o;
     struct ree_model *model;
     struct ree_device *device;
     struct ree_dataset *dataset;
@@ -124,6 +140,7 @@ struct job {
     bool has_lost_output;
     uint64_t first, last; // steps made before this run, steps after it
     double *losses;       // (n_losses) of the steps first + 1, ...
+    struct ree_training_share_info *shares; // (ranks.n) what each process did; NULL: only one
     size_t n_losses, capacity;
     double seconds;
 };
@@ -172,27 +189,41 @@ static int check_files(const struct options *o) {
     return 0;
 }
 
-static int open_training(struct job *job) {
-    const struct options *o = job->o;
+// Loads the training, and joins the other processes.
+static int load_training(struct job *job) {
+    struct options *o = job->o;
     struct ree_error err;
-    const struct ree_model_options model = {
+    struct ree_rank rank;
+    struct ree_model_options model = {
         .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
-    const struct ree_training_options training = {.size = sizeof training,
-                                                  .seed = o->seed,
-                                                  .in_order = o->in_order,
-                                                  .no_fuse = o->no_fuse,
-                                                  .progress = {.report = progress}};
+    struct ree_training_options training = {.size = sizeof training,
+                                            .seed = o->seed,
+                                            .in_order = o->in_order,
+                                            .no_fuse = o->no_fuse,
+                                            .progress = {.report = progress}};
+    if (cli_ranks_share(&o->ranks, &rank, &model.progress)) training.progress = model.progress;
+    if (!o->device.n_threads) o->device.n_threads = cli_ranks_threads(&o->ranks);
     // The files are read before the device is opened, so that their errors are reported
     // immediately.
     if (ree_model_load(o->step, &model, &job->model, &err) != REE_OK ||
         ree_dataset_load(o->data, &job->dataset, &err) != REE_OK ||
         cli_device_open(&o->device, &job->device, &err) != REE_OK || sandbox_close(&err) != REE_OK)
         return cli_fail(&err);
-    cli_print_notes(job->model);
+    if (!o->ranks.rank) cli_print_notes(job->model);
     if (ree_training_create(job->model, job->device, job->dataset, &training, &job->training,
                             &err) != REE_OK ||
-        (o->resume && ree_training_load(job->training, o->resume, &err) != REE_OK))
+        (o->resume && ree_training_load(job->training, o->resume, &err) != REE_OK) ||
+        (o->ranks.n &&
+         ree_training_share(job->training, o->ranks.transport, &err) != REE_OK))
         return cli_fail(&err);
+    return 0;
+}
+
+static int open_training(struct job *job) {
+    const struct options *o = job->o;
+    struct ree_error err;
+    int code = load_training(job);
+    if (code) return code;
     if (o->receipt &&
         ree_training_record(job->training, o->interval ? o->interval : 1, &err) != REE_OK)
         return cli_fail(&err);
@@ -326,6 +357,33 @@ static int save_results(struct job *job, bool has_failed) {
     return code;
 }
 
+// How much of the work a process did, in percent.
+static double share_of(const struct job *job, uint32_t rank) {
+    double all = 0;
+    for (uint32_t i = 0; i < job->o->ranks.n; i++)
+        all += (double)job->shares[i].n_products;
+    return all > 0 ? 100 * (double)job->shares[rank].n_products / all : 0;
+}
+
+static void print_shares(const struct job *job, struct strbuf *out) {
+    for (uint32_t i = 0; i < job->o->ranks.n; i++)
+        strbuf_printf(out, "rank %u: %llu samples, %.1f %% of the products, waited %.3f s\n", i,
+                      (unsigned long long)job->shares[i].n_samples, share_of(job, i),
+                      job->shares[i].waited);
+}
+
+static cJSON *shares_json(const struct job *job) {
+    cJSON *list = cJSON_CreateArray();
+    for (uint32_t i = 0; i < job->o->ranks.n; i++) {
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddItemToArray(list, item);
+        cJSON_AddNumberToObject(item, "samples", (double)job->shares[i].n_samples);
+        cJSON_AddNumberToObject(item, "products", (double)job->shares[i].n_products);
+        cJSON_AddNumberToObject(item, "waited_seconds", job->shares[i].waited);
+    }
+    return list;
+}
+
 static int report(const struct job *job) {
     const struct options *o = job->o;
     struct ree_error err;
@@ -347,6 +405,7 @@ static int report(const struct job *job) {
         if (hash) cJSON_AddStringToObject(root, "receipt_hash", hash);
         if (job->has_trace) cJSON_AddStringToObject(root, "trace_root", job->traced.root);
         if (o->stats) cJSON_AddNumberToObject(root, "seconds_per_step", each);
+        if (o->stats && job->shares) cJSON_AddItemToObject(root, "processes", shares_json(job));
         cli_append_json(&text, root, false);
     } else {
         strbuf_printf(&text, "states after step %llu  %s\n", (unsigned long long)n, hex);
@@ -356,30 +415,65 @@ static int report(const struct job *job) {
                           (unsigned long long)job->traced.n_steps);
         if (o->stats)
             strbuf_printf(&text, "%.6f s per step (%s)\n", each, ree_device_name(job->device));
+        if (o->stats && job->shares) print_shares(job, &text);
     }
     return cli_print(&text);
 }
 
-static int run(const struct options *o) {
+// A process other than the first one only computes. It leaves signals to the first one: mpirun
+// sends them to all processes.
+static int serve(struct job *job) {
+    struct sigaction action = {.sa_handler = SIG_IGN};
+    struct ree_error err;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    int code = load_training(job);
+    if (!code && ree_training_serve(job->training, &err) != REE_OK) code = cli_fail(&err);
+    return code;
+}
+
+// Tells the other processes that there are no more steps.
+static int end_shares(struct job *job) {
+    struct ree_error err;
+    if (!job->o->ranks.n) return 0;
+    job->shares = calloc(job->o->ranks.n, sizeof *job->shares);
+    if (!job->shares) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    if (ree_training_end(job->training, job->shares, &err) != REE_OK) return cli_fail(&err);
+    return 0;
+}
+
+static int lead(struct job *job) {
+    const struct options *o = job->o;
     struct ree_error err;
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    struct job job = {.o = o};
     int code = check_files(o);
     if (!code && o->key && ree_key_check(o->key, &err) != REE_OK) code = cli_fail(&err);
-    if (!code) code = open_training(&job);
-    if (!code) {
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
-        code = make_steps(&job);
-        budget_results();
-        // After a failure too, so that the steps before it are not lost.
-        int saved = job.n_losses ? save_results(&job, code != 0) : 0;
-        if (!code) code = saved;
-        if (!code) code = report(&job);
-        if (!code && job.has_lost_output) code = CLI_FAILED;
-        if (!code && interrupted) code = CLI_SIGNALLED + interrupted;
-    }
+    if (!code) code = open_training(job);
+    if (code) return code;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    code = make_steps(job);
+    if (!code) code = end_shares(job);
+    budget_results();
+    // After a failure too, so that the steps before it are not lost.
+    int saved = job->n_losses ? save_results(job, code != 0) : 0;
+    if (!code) code = saved;
+    if (!code) code = report(job);
+    if (!code && job->has_lost_output) code = CLI_FAILED;
+    if (!code && ree_training_release(job->training, &err) != REE_OK) code = cli_fail(&err);
+    if (!code && interrupted) code = CLI_SIGNALLED + interrupted;
+    return code;
+}
+
+static int run(struct options *o) {
+    struct job job = {.o = o};
+    int code = o->ranks.rank ? serve(&job) : lead(&job);
+    code = cli_ranks_finish(&o->ranks, code);
     free(job.losses);
+    free(job.shares);
     tracing_finish(&job.recorder);
     ree_training_receipt_destroy(job.receipt);
     ree_training_destroy(job.training);
@@ -409,7 +503,9 @@ int ree_run_train(int argc, char **argv) {
     if (cli_wants_help(argc, argv)) return cli_options_help(&ree_run_train_options);
     cli_init(&cli, argc, argv);
     parse(&cli, &o);
-    const struct cli_start start = {.uses = sandbox_uses(o.device.spec)};
-    int code = cli.failed ? CLI_USAGE : cli_start(&start);
-    return code ? code : run(&o);
+    int code = cli.failed ? CLI_USAGE : cli_ranks_start(&o.ranks);
+    const struct cli_start start = {.uses = sandbox_uses(o.device.spec),
+                                    .no_sandbox = o.ranks.n ? "several processes" : NULL};
+    if (!code) code = cli_start(&start);
+    return code ? cli_ranks_finish(&o.ranks, code) : run(&o);
 }
