@@ -53,6 +53,14 @@ static void visit(const struct ree_node *node, void (*each)(void *, struct ree_v
     ree_node_visit_uses((struct ree_node *)(uintptr_t)node, each, user); // `each` does not write
 }
 
+static bool has_shapes(const struct ree_node *node) {
+    for (size_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] && !ree_share_has_shape(node->inputs[i])) return false;
+    for (size_t i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i] && !ree_share_has_shape(node->outputs[i])) return false;
+    return node->n_inputs && node->inputs[0] && node->n_outputs && node->outputs[0];
+}
+
 static enum ree_status divide_node(struct ree_divide *d, const struct ree_node *node) {
     struct reads reads = {.d = d};
     visit(node, visit_read, &reads);
@@ -65,6 +73,7 @@ static enum ree_status divide_node(struct ree_divide *d, const struct ree_node *
         if (!rule) return refuse(d, node, "ree has no rule for it");
         for (size_t i = 0; i < node->n_attrs; i++)
             if (node->attrs[i].graph) return refuse(d, node, "it has a subgraph");
+        if (!has_shapes(node)) return refuse(d, node, "the shapes of its values are not known");
         x.own = new_own(d, node);
         x.sum = ree_arena_alloc(&d->arena, sizeof *x.sum);
         if (!x.own || !x.sum) return ree_no_memory(d->err);

@@ -5,6 +5,8 @@
 
 #include "graph/share/share.h"
 
+#include <stdint.h>
+
 // How a value is divided: dims[axis] is the batch size times `per`, and element i along the axis
 // belongs to sample i / per.
 struct ree_samples {
@@ -65,6 +67,7 @@ struct ree_divide {
 enum ree_status ree_divide_graph(struct ree_divide *d);
 
 // Rules (rules.c). A rule reads d->samples of the node's inputs, of which at least one is divided.
+// The first input and the first output are there, and the shapes of all of them are known.
 // It sets the role, samples of the outputs, and `own` or `sum`. It returns NULL, or why it does not
 // apply.
 struct ree_division {

@@ -12,9 +12,13 @@ int64_t ree_share_own(const struct ree_divide *d) {
 }
 
 bool ree_share_has_shape(const struct ree_value *value) {
+    int64_t n = 1;
     if (!value || !value->has_shape || value->kind != REE_TENSOR) return false;
-    for (uint32_t i = 0; i < value->rank; i++)
-        if (value->dims[i] < 0) return false;
+    for (uint32_t i = 0; i < value->rank; i++) {
+        // No tensor has more elements; so products of dimensions and small numbers do not overflow.
+        if (value->dims[i] < 0 || value->dims[i] > INT32_MAX) return false;
+        if (value->dims[i] && (n *= value->dims[i]) > INT32_MAX) return false;
+    }
     return true;
 }
 
@@ -122,7 +126,7 @@ static bool broadcast_needs(const struct ree_divide *d, const struct ree_node *n
 
 static const char *elementwise(struct ree_division *x) {
     const struct ree_value *made = output(x, 0);
-    if (x->node->n_outputs != 1 || !ree_share_has_shape(made)) return NO_SHAPES;
+    if (x->node->n_outputs != 1) return NO_SHAPES;
     struct ree_samples out = {0};
     for (size_t i = 0; i < x->node->n_inputs; i++) {
         struct ree_samples s = samples(x, i);
@@ -143,7 +147,7 @@ static const char *expand(struct ree_division *x) {
     struct ree_samples s = samples(x, 0);
     int64_t shape[REE_MAX_RANK];
     if (samples(x, 1).is_divided) return MIXES;
-    if (!ree_share_has_shape(made) || input(x, 0)->rank > made->rank) return NO_SHAPES;
+    if (input(x, 0)->rank > made->rank) return NO_SHAPES;
     s.axis += made->rank - input(x, 0)->rank;
     if (!fits(x->d, made, s.axis, s.per)) return MIXES;
     x->own->needs[0] = samples(x, 0);
@@ -218,8 +222,7 @@ static const char *concat(struct ree_division *x) {
     for (size_t i = 0; i < x->node->n_inputs; i++) {
         struct ree_samples s = samples(x, i);
         if (s.is_divided && !ree_samples_same(s, out)) return NOT_ALIGNED;
-        if (!ree_share_has_shape(input(x, i)) || !fits(x->d, input(x, i), out.axis, out.per))
-            return NOT_ALIGNED;
+        if (!input(x, i) || !fits(x->d, input(x, i), out.axis, out.per)) return NOT_ALIGNED;
         x->own->needs[i] = out;
     }
     x->outputs[0] = out;
@@ -230,7 +233,7 @@ static const char *concat(struct ree_division *x) {
 static const char *along(struct ree_division *x, int64_t axis) {
     struct ree_samples s = samples(x, 0);
     uint32_t at;
-    if (!s.is_divided || !ree_share_has_shape(input(x, 0))) return MIXES;
+    if (!s.is_divided) return MIXES;
     for (size_t i = 1; i < x->node->n_inputs; i++)
         if (samples(x, i).is_divided) return MIXES;
     if (!read_axis(axis, input(x, 0)->rank, &at)) return NO_SHAPES;
@@ -315,8 +318,7 @@ static const char *pad(struct ree_division *x) {
 static const char *gather(struct ree_division *x) {
     struct ree_samples data = samples(x, 0), indices = samples(x, 1);
     uint32_t axis;
-    if (!read_axis(ree_node_int(x->node, "axis", 0), input(x, 0)->rank, &axis) ||
-        !ree_share_has_shape(input(x, 1)))
+    if (!read_axis(ree_node_int(x->node, "axis", 0), input(x, 0)->rank, &axis) || !input(x, 1))
         return NO_SHAPES;
     if (data.is_divided && (indices.is_divided || data.axis == axis)) return MIXES;
     x->own->needs[0] = data;
@@ -337,7 +339,7 @@ static const char *elements(struct ree_division *x) {
     if (!read_axis(ree_node_int(x->node, "axis", 0), input(x, 0)->rank, &axis)) return NO_SHAPES;
     for (size_t i = 0; i < x->node->n_inputs; i++) {
         struct ree_samples s = samples(x, i);
-        if (!ree_share_has_shape(input(x, i))) return NO_SHAPES;
+        if (!input(x, i)) return NO_SHAPES;
         if (!s.is_divided) continue;
         if (out.is_divided && !ree_samples_same(s, out)) return NOT_ALIGNED;
         out = s;
@@ -355,8 +357,7 @@ static const char *elements(struct ree_division *x) {
 static const char *scatter_nd(struct ree_division *x) {
     struct ree_samples indices = samples(x, 1), updates = samples(x, 2);
     if (samples(x, 0).is_divided) return MIXES;
-    for (size_t i = 1; i < 3; i++)
-        if (!ree_share_has_shape(input(x, i))) return NO_SHAPES;
+    if (!input(x, 1) || !input(x, 2) || !input(x, 1)->rank) return NO_SHAPES;
     struct ree_samples s = indices.is_divided ? indices : updates;
     if (s.axis || (indices.is_divided && input(x, 1)->rank < 2) ||
         !fits(x->d, input(x, 1), 0, s.per) || !fits(x->d, input(x, 2), 0, s.per) ||
@@ -379,12 +380,11 @@ static bool is_op(const struct ree_node *node, const char *op_type) {
 
 // Terms are ordered by the reduced axes, in the order of the tensor's axes.
 static const char *reduce(struct ree_division *x) {
-    const struct ree_value *value = input(x, 0), *made = output(x, 0);
+    const struct ree_value *value = input(x, 0);
     struct ree_samples s = samples(x, 0);
     int64_t axes[REE_MAX_RANK * 2];
     bool is_reduced[REE_MAX_RANK] = {false};
     size_t n;
-    if (!ree_share_has_shape(value) || !ree_share_has_shape(made)) return NO_SHAPES;
     if (!ree_share_list(x->node, 1, "axes", &n, axes)) return "its axes are not constant";
     bool keeps = ree_node_int(x->node, "keepdims", 1) != 0;
     if (n == 0 && ree_node_int(x->node, "noop_with_empty_axes", 0)) return elementwise(x);
@@ -440,14 +440,14 @@ static bool is_float32_or_narrower(const struct ree_value *value) {
     return value->dtype == REE_F32 || value->dtype == REE_F16 || value->dtype == REE_BF16;
 }
 
+// A vector counts as a row of the first operand, as a column of the second one.
 static const char *product_of_terms(struct ree_division *x) {
     const struct ree_value *a = input(x, 0), *b = input(x, 1);
     struct ree_samples s = samples(x, 0).is_divided ? samples(x, 0) : samples(x, 1);
-    if (a->rank != 2 || b->rank != 2)
-        return "it sums over samples, and is not a product of matrices";
+    if (a->rank > 2 || b->rank > 2) return "it sums over samples, and is not a product of matrices";
     if (!is_float32_or_narrower(a) || !is_float32_or_narrower(b))
         return "ree cannot sum this type over several ranks";
-    x->own->needs[0] = divided(1, s.per);
+    x->own->needs[0] = divided(a->rank - 1, s.per);
     x->own->needs[1] = divided(0, s.per);
     for (size_t i = 0; i < 2; i++)
         if (!fits(x->d, input(x, i), x->own->needs[i].axis, s.per) ||
@@ -456,40 +456,39 @@ static const char *product_of_terms(struct ree_division *x) {
     x->role = REE_NODE_SUM;
     x->sum->kind = REE_SUM_OF_PRODUCTS;
     x->sum->n_per_sample = (uint64_t)s.per;
-    x->sum->m = a->dims[0];
-    x->sum->n = b->dims[1];
+    x->sum->m = a->rank == 2 ? a->dims[0] : 1;
+    x->sum->n = b->rank == 2 ? b->dims[1] : 1;
     return NULL;
 }
 
 static const char *matmul(struct ree_division *x) {
     const struct ree_value *a = input(x, 0), *b = input(x, 1), *made = output(x, 0);
-    struct ree_samples sa = samples(x, 0), sb = samples(x, 1), out;
+    struct ree_samples sa = samples(x, 0), sb = samples(x, 1);
     bool is_plain = !x->node->domain[0];
-    if (!ree_share_has_shape(a) || !ree_share_has_shape(b) || !ree_share_has_shape(made) ||
-        a->rank < 2 || b->rank < 2)
-        return NO_SHAPES;
-    bool sums =
-        (sa.is_divided && sa.axis == a->rank - 1) || (sb.is_divided && sb.axis == b->rank - 2);
+    if (!b || !a->rank || !b->rank) return NO_SHAPES;
+    bool a_is_row = a->rank == 1, b_is_column = b->rank == 1;
+    bool sums = (sa.is_divided && sa.axis == a->rank - 1) ||
+                (sb.is_divided && sb.axis == (b_is_column ? 0 : b->rank - 2));
     if (sums) return is_plain ? product_of_terms(x) : MIXES;
     if (!is_plain && sb.is_divided) return MIXES;
-    if (sa.is_divided) {
-        out = divided(sa.axis + made->rank - a->rank, sa.per);
-        x->own->needs[0] = sa;
-    } else {
-        out = divided(sb.axis + made->rank - b->rank, sb.per);
-        x->own->needs[1] = sb;
-    }
+    // The axis among those of a product of matrices, before axes of size 1 are removed.
+    uint32_t rank = made->rank + a_is_row + b_is_column;
+    struct ree_samples out = sa.is_divided ? divided(sa.axis + rank - a->rank, sa.per)
+                                           : divided(sb.axis + rank - b->rank, sb.per);
+    x->own->needs[sa.is_divided ? 0 : 1] = sa.is_divided ? sa : sb;
     // An axis of the batch of matrices is an axis of both operands; rows are only a's, columns b's.
-    if (out.axis + 2 < made->rank)
+    if (out.axis + 2 < rank)
         for (size_t i = 0; i < 2; i++) {
             const struct ree_value *value = input(x, i);
-            uint32_t shift = made->rank - value->rank;
-            if (out.axis >= shift && fits(x->d, value, out.axis - shift, out.per))
+            uint32_t shift = rank - value->rank;
+            if (value->rank > 2 && out.axis >= shift &&
+                fits(x->d, value, out.axis - shift, out.per))
                 x->own->needs[i] = divided(out.axis - shift, out.per);
         }
     for (size_t i = 0; i < 2; i++)
         if (samples(x, i).is_divided && !ree_samples_same(samples(x, i), x->own->needs[i]))
             return NOT_ALIGNED;
+    if (a_is_row && out.axis + 1 == rank) out.axis--;
     if (!fits(x->d, made, out.axis, out.per)) return NOT_ALIGNED;
     x->outputs[0] = out;
     return NULL;
@@ -534,9 +533,9 @@ static const char *conv_of_terms(struct ree_division *x) {
 }
 
 static const char *conv(struct ree_division *x) {
-    for (size_t i = 0; i < 2; i++)
-        if (!ree_share_has_shape(input(x, i))) return NO_SHAPES;
-    if (!ree_share_has_shape(output(x, 0)) || input(x, 0)->rank < 3) return NO_SHAPES;
+    if (!input(x, 1) || input(x, 0)->rank < 3 || input(x, 1)->rank != input(x, 0)->rank ||
+        output(x, 0)->rank != input(x, 0)->rank)
+        return NO_SHAPES;
     for (size_t i = 0; i < 2; i++)
         if (samples(x, i).is_divided && samples(x, i).axis == 1) return conv_of_terms(x);
     return per_sample(x);
@@ -547,7 +546,6 @@ static const char *max_pool(struct ree_division *x) {
     if (why) return why;
     if (!output(x, 1)) return NULL;
     // Indices count the elements of all samples before this one.
-    if (!ree_share_has_shape(input(x, 0))) return NO_SHAPES;
     x->own->added_to_second =
         x->d->options->begin * ree_share_product(input(x, 0), 1, input(x, 0)->rank);
     return NULL;
@@ -703,7 +701,9 @@ static bool is_integer_range(const struct ree_node *node) {
     int64_t number[REE_MAX_RANK * 2];
     size_t n;
     for (size_t i = 0; i < 3; i++)
-        if (!ree_share_list(node, i, NULL, &n, number) || n != 1) return false;
+        if (!ree_share_list(node, i, NULL, &n, number) || n != 1 || number[0] > INT32_MAX ||
+            number[0] < INT32_MIN)
+            return false;
     return true;
 }
 

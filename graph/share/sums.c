@@ -72,12 +72,16 @@ static enum ree_status rows_of_sum(struct ree_share_builder *b, const struct ree
 
 static enum ree_status rows_of_product(struct ree_share_builder *b, const struct ree_node *node,
                                        struct ree_share_sum *sum) {
-    const int64_t order[2] = {1, 0};
+    const struct ree_sum_node *how = b->d->sums[node->id];
+    const int64_t order[2] = {1, 0}, n_rows = (int64_t)how->n_per_sample * ree_share_own(b->d);
+    const int64_t left_dims[2] = {n_rows, how->m}, right_dims[2] = {n_rows, how->n};
     struct ree_value *left, *right;
     REE_TRY(find_input(b, node, 0, &left));
     REE_TRY(find_input(b, node, 1, &right));
-    left = transposed(b, left, order, 2);
-    if (!left) return ree_no_memory(b->err);
+    left = node->inputs[0]->rank == 2 ? transposed(b, left, order, 2)
+                                      : reshaped(b, left, left_dims, 2);
+    if (node->inputs[1]->rank == 1) right = reshaped(b, right, right_dims, 2);
+    if (!left || !right) return ree_no_memory(b->err);
     REE_TRY(write_terms(b, left, node->inputs[0]->dtype, &sum->left));
     return write_terms(b, right, node->inputs[1]->dtype, &sum->right);
 }
@@ -101,6 +105,12 @@ static struct ree_value *padded(struct ree_share_builder *b, const struct ree_no
     return ree_builder_add(b, "Pad", in, 2);
 }
 
+static bool are_steps(const int64_t *list, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (list[i] < 1 || list[i] > INT32_MAX) return false;
+    return true;
+}
+
 static enum ree_status rows_of_conv(struct ree_share_builder *b, const struct ree_node *node,
                                     struct ree_share_sum *sum) {
     const struct ree_sum_node *how = b->d->sums[node->id];
@@ -113,7 +123,8 @@ static enum ree_status rows_of_conv(struct ree_share_builder *b, const struct re
     const int64_t *dilations = ree_node_ints(node, "dilations", &n_dilations);
     ree_node_ints(node, "pads", &n_pads);
     char label[256];
-    if (how->n_positions > MAX_POSITIONS || x->rank + 1 > REE_MAX_RANK ||
+    if (!are_steps(strides, n_strides) || !are_steps(dilations, n_dilations) ||
+        how->n_positions > MAX_POSITIONS || x->rank + 1 > REE_MAX_RANK ||
         (strides && n_strides != n) || (dilations && n_dilations != n) ||
         (n_pads && n_pads != 2 * n))
         return ree_fail(b->err, REE_UNSUPPORTED, "%s has too many axes or positions",

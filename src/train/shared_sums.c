@@ -246,7 +246,8 @@ static enum ree_status run_slice(struct ree_shared_step *s, const struct ree_sha
                                  has_right ? 2 : 1, &out, err);
         ree_free(columns);
         ree_transport_working(s->transport);
-        s->n_products += has_right ? r->n_chunks * CHUNK * n : 0;
+        uint64_t n_terms = r->is_last ? r->n_before + r->n_own : r->n_chunks * CHUNK;
+        s->n_products += has_right ? n_terms * n : 0;
     }
     if (status == REE_OK && r->has_total)
         status =
@@ -340,8 +341,25 @@ static enum ree_status spread_results(struct ree_shared_step *s, const struct re
     return REE_OK;
 }
 
+// Fails unless the part gave as many terms as the plan has.
+static enum ree_status check_terms(const struct ree_shared_step *s,
+                                   const struct ree_share_part *part, struct ree_error *err) {
+    for (size_t i = 0; i < part->n_sums; i++) {
+        const struct ree_share_sum *sum = &part->sums[i];
+        const uint64_t n_own = range_of(s, sum).n_own * sizeof(float);
+        if (!has_terms(sum)) continue;
+        if (s->slots[sum->left].nbytes != n_own * (uint64_t)sum->m ||
+            (sum->kind == REE_SUM_OF_PRODUCTS &&
+             s->slots[sum->right].nbytes != n_own * (uint64_t)sum->n))
+            return ree_fail(err, REE_INTERNAL, "the sum '%.128s' has not the planned terms",
+                            sum->name);
+    }
+    return REE_OK;
+}
+
 enum ree_status ree_shared_sums_run(struct ree_shared_step *s, size_t part, struct ree_error *err) {
     const struct ree_share_part *p = &s->share.parts[part];
+    REE_TRY(check_terms(s, p, err));
     enum ree_status status = exchange_ends(s, p, err);
     for (size_t i = 0; status == REE_OK && i < p->n_sums; i++) {
         const struct ree_share_sum *sum = &p->sums[i];

@@ -12,11 +12,14 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
-import mpi
-from mpi import check
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import mpi  # noqa: E402
+from mpi import check  # noqa: E402
 
 PROMPT = ("--prompt-text", "Once upon a time there was a", "--max-new-tokens", 24, "--ignore-eos")
 LONG = ("--prompt-text", "Once upon a time there was a little dog. " * 8, "--max-new-tokens", 24, "--ignore-eos")

@@ -12,11 +12,14 @@ import pathlib
 import random
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
-import mpi
-from mpi import check
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+import mpi  # noqa: E402
+from mpi import check  # noqa: E402
 
 DEADLINE = 6
 N_RANDOM = 20

@@ -1,4 +1,4 @@
-"""Starts ree-run on several ranks, for the tests in this folder."""
+"""Starts ree-run on several ranks, for tests."""
 
 import os
 import pathlib
@@ -7,10 +7,8 @@ import shutil
 import subprocess
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "harness"))
-import harness  # noqa: E402
-from harness import check  # noqa: E402
+import harness
+from harness import check  # pylint: disable=unused-import # for users of this module
 
 
 ENVIRONMENT = {
