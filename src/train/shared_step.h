@@ -6,6 +6,7 @@
 
 #include "graph/share/share.h"
 #include "session/types.h"
+#include "train/shared.h"
 #include "train/training.h"
 #include "transport/transport.h"
 
@@ -37,11 +38,6 @@ struct ree_shared_step {
 enum ree_status ree_shared_step_create(struct ree_training *training,
                                        struct ree_transport *transport,
                                        struct ree_shared_step **out, struct ree_error *err);
-void ree_shared_step_destroy(struct ree_shared_step *shared);
-// Runs the step with training->inputs on all ranks, and fills `outputs` as ree_session_run does.
-enum ree_status ree_shared_step_run(struct ree_shared_step *shared, struct ree_tensor *outputs,
-                                    struct ree_error *err);
-
 // shared_step.c: runs one of the graphs on slots and inputs of the step.
 enum ree_status ree_shared_graph_run(struct ree_shared_step *shared, struct ree_shared_graph *graph,
                                      const struct ree_share_part *part, struct ree_error *err);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "session/model.h"
-#include "train/shared_step.h"
+#include "train/shared.h"
 
 // Copies the default value of each state.
 static enum ree_status init_states(struct ree_training *t, struct ree_error *err) {

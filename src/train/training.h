@@ -39,11 +39,9 @@ struct ree_training {
     struct ree_model_hashes hashes; // of the model, if has_hashes
     char roles_sha256[65], data_sha256[65];
     struct ree_training_log log;
-    struct ree_shared_step *shared; // several ranks make the steps (shared_step.h); NULL: one
+    struct ree_shared_step *shared; // several ranks make the steps (shared.h); NULL: one
 };
 
-// For rank 0 of a shared training: lets the other ranks begin a step (shared_join.c).
-enum ree_status ree_shared_step_begin(struct ree_training *training, struct ree_error *err);
 // Hashes the model, the roles and the samples, unless this was done before.
 enum ree_status ree_training_hash(struct ree_training *training, struct ree_error *err);
 // Fails if the receipt cannot have another point (log.c). Called before a step is made.
