@@ -122,7 +122,7 @@ struct ree_value *ree_builder_constant(struct ree_share_builder *b, enum ree_dty
     value->dtype = dtype;
     value->has_shape = true;
     value->rank = rank;
-    memcpy(value->dims, dims, rank * sizeof *dims);
+    if (rank) memcpy(value->dims, dims, rank * sizeof *dims);
     value->data = copy;
     value->nbytes = nbytes;
     return value;
@@ -154,7 +154,7 @@ static void describe(struct ree_value *value, enum ree_dtype dtype, uint32_t ran
     value->dtype = dtype;
     value->has_shape = true;
     value->rank = rank;
-    memcpy(value->dims, dims, rank * sizeof *dims);
+    if (rank) memcpy(value->dims, dims, rank * sizeof *dims);
 }
 
 static enum ree_status add_graph_input(struct ree_share_builder *b, struct ree_value *value) {
