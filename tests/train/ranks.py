@@ -47,18 +47,21 @@ def hash_of(done):
     return json.loads(done.stdout)["states_sha256"]
 
 
-def recorded(n):
-    for name, make in (("pictures", steps.pictures), ("words", steps.words)):
-        data = steps.npz(folder / f"{name}.npz", make(N_STEPS))
+def recorded(names, *apps):
+    """`apps`: number of ranks, and their own options."""
+    for name in names:
+        data = steps.npz(folder / f"{name}.npz", getattr(steps, name)(N_STEPS))
         end, losses = folder / f"{name}.safetensors", folder / f"{name}.csv"
-        several(n, steps.DATA / f"{name}.onnx", "--data", data, "--in-order", "--seed", 7, "--steps", N_STEPS, "--checkpoint", end,
-                "--losses", losses, *device)
+        call = ["train", steps.DATA / f"{name}.onnx", "--data", data, "--in-order", "--seed", 7, "--steps", N_STEPS, "--checkpoint", end,
+                "--losses", losses]
+        done = mpi.run(args.ree_run, *[(n, [*call, *options]) for n, options in apps])
+        check(done.returncode == 0, lambda: f"{name}, {apps}: exit code {done.returncode}\n{done.stderr}")
         numbers = [float(line.split(",")[1]) for line in losses.read_text().splitlines()[1:]]
         h = hashlib.sha256(struct.pack(f"<{N_STEPS}f", *numbers))
         states, _ = steps.read_safetensors(end)
         for key in sorted(states):
             h.update(key.encode() + states[key][1])
-        check(h.hexdigest() == RECORDED[name], f"{name}, {n} ranks {device}: SHA-256 {h.hexdigest()}, recorded {RECORDED[name]}")
+        check(h.hexdigest() == RECORDED[name], f"{name}, {apps}: SHA-256 {h.hexdigest()}, recorded {RECORDED[name]}")
 
 
 def other_numbers():
@@ -78,7 +81,7 @@ def all_operators(numbers):
     used = operators.all_operators(step)
     missing = operators.rules() - used
     check(not missing, f"operators with a rule, but not in tests/train/operators.py: {sorted(missing)}")
-    call = (step, "--data", data, "--steps", 2, "--json", *device)
+    call = (step, "--data", data, "--steps", 2, "--json")
     end = folder / "operators.safetensors"
     expected = hash_of(alone(*call, "--checkpoint", end))
     states, _ = steps.read_safetensors(end)
@@ -181,9 +184,9 @@ def main():
     mpi.need_mpi(args.ree_run)
     if args.device:
         harness.need_device(args.ree_run, args.device)
-        all_operators([2])
+        recorded(["words"], (1, []), (1, ["--device", args.device]))
         return
-    recorded(3)
+    recorded(["pictures", "words"], (3, []))
     other_numbers()
     all_operators([2, 3, 7])
     continued()
@@ -195,7 +198,6 @@ parser = harness.parser(__doc__)
 parser.add_argument("--train-share")
 parser.add_argument("--device")
 args = parser.parse_args()
-device = ["--device", args.device] if args.device else []
 with tempfile.TemporaryDirectory() as temporary:
     folder = pathlib.Path(temporary)
     main()
